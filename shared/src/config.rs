@@ -1,0 +1,409 @@
+//! Settings: read from the environment once (with `.env` if present), checked together, then passed on.
+//!
+//! A wrong setting stops the start with one line that names it and what is allowed. The names are those of
+//! INTERFACE; the README's table lists them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use ipnet::IpNet;
+
+use crate::guard::AddressGuard;
+
+/// Everything both processes can be told.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub database_url: DatabaseUrl,
+    /// Root folder of blobs.
+    pub blobs: PathBuf,
+    pub api: ApiSettings,
+    pub worker: WorkerSettings,
+    pub browser: BrowserSettings,
+    pub limits: LimitSettings,
+    pub webhooks: WebhookSettings,
+    pub net: NetSettings,
+    /// How long job results stay.
+    pub result_ttl: Duration,
+}
+
+/// `DATABASE_URL`, told apart by its scheme.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DatabaseUrl {
+    /// A file on this machine, shared by several processes.
+    Sqlite(PathBuf),
+    /// A server, for workers on several machines.
+    Postgres(String),
+}
+
+/// The HTTP side.
+#[derive(Debug, Clone)]
+pub struct ApiSettings {
+    pub bind: SocketAddr,
+    /// Base of every absolute URL in answers; `None`: from the request.
+    pub public_url: Option<url::Url>,
+    /// `false`: every caller is the default team.
+    pub auth_required: bool,
+    /// Key of the default team, when given from outside.
+    pub api_key: Option<String>,
+    /// Where a made key is kept.
+    pub api_key_file: PathBuf,
+}
+
+/// The job side.
+#[derive(Debug, Clone)]
+pub struct WorkerSettings {
+    pub bind: SocketAddr,
+    /// Pages in work at once in one worker, 1 to 1,000.
+    pub concurrency: usize,
+    /// Folder for Chromium profiles and the like; emptied of dead owners' things at start.
+    pub run_dir: PathBuf,
+}
+
+/// Chromium.
+#[derive(Debug, Clone)]
+pub struct BrowserSettings {
+    pub chromium: Option<PathBuf>,
+    pub page_browsers: usize,
+    pub pages_per_browser: usize,
+    /// `false`: an explicit, loudly logged choice.
+    pub sandbox: bool,
+}
+
+/// What a team may use when it has no numbers of its own.
+#[derive(Debug, Clone)]
+pub struct LimitSettings {
+    pub team_concurrency: i64,
+    pub team_sessions: i64,
+    /// Requests a minute by bucket; `None`: no limit at all.
+    pub rates: Option<BTreeMap<String, u32>>,
+    /// `true`: teams need granted credits.
+    pub metered: bool,
+}
+
+/// Webhook deliveries.
+#[derive(Debug, Clone)]
+pub struct WebhookSettings {
+    pub secret: Option<String>,
+    /// Pause before each further attempt; its length is the number of retries.
+    pub retries: Vec<Duration>,
+}
+
+/// Who may be reached, and through what.
+#[derive(Debug, Clone)]
+pub struct NetSettings {
+    pub allow_nets: Vec<IpNet>,
+    pub allow_hosts: HashMap<String, IpAddr>,
+    pub proxy_basic: Vec<CountryProxy>,
+    pub proxy_enhanced: Vec<CountryProxy>,
+}
+
+/// An upstream proxy, optionally for one country.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountryProxy {
+    /// ISO 3166 alpha-2, upper case.
+    pub country: Option<String>,
+    pub url: url::Url,
+}
+
+impl NetSettings {
+    /// The rule that decides which addresses may be reached.
+    pub fn guard(&self) -> AddressGuard {
+        AddressGuard::new(self.allow_nets.clone(), self.allow_hosts.clone())
+    }
+}
+
+/// Buckets of `WEIR_RATE_LIMITS` with the self-host row of CONTRACT 11.1, requests a minute.
+pub const RATE_BUCKETS: &[(&str, u32)] = &[
+    ("scrape", 100),
+    ("map", 100),
+    ("search", 100),
+    ("crawl", 15),
+    ("status", 25_000),
+    ("browser", 20),
+    ("execute", 1_000),
+];
+
+impl Settings {
+    /// Reads `.env`, then the environment. Errors name the setting and what is allowed.
+    pub fn from_env() -> Result<Self> {
+        let _ = dotenvy::dotenv();
+        Self::from_lookup(&|name| std::env::var(name).ok().filter(|v| !v.trim().is_empty()))
+    }
+
+    /// The same from any source of values.
+    pub fn from_lookup(get: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
+        let reader = Reader { get };
+        let database_url = reader.text("DATABASE_URL", "sqlite://data/weir.db");
+        let bind: SocketAddr = reader.parse("WEIR_BIND", "127.0.0.1:3002", "ADDRESS:PORT")?;
+        let auth_required = reader.choice("WEIR_AUTH", &["required", "open"])? == "required";
+        let anywhere = reader.text("WEIR_AUTH_OPEN_ANYWHERE", "") == "1";
+        if !auth_required && !bind.ip().is_loopback() && !anywhere {
+            bail!("WEIR_AUTH=open is refused on {bind}: bind to loopback or set WEIR_AUTH_OPEN_ANYWHERE=1");
+        }
+        let api_key = (reader.get)("WEIR_API_KEY");
+        if let Some(key) = &api_key
+            && (key.len() < 8 || !key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'))
+        {
+            bail!("WEIR_API_KEY: allowed are 8 or more letters, digits, '-' and '_'");
+        }
+        Ok(Self {
+            database_url: database_url.parse()?,
+            blobs: reader.blobs()?,
+            api: ApiSettings {
+                bind,
+                public_url: reader.optional("WEIR_PUBLIC_URL", "an http or https URL")?,
+                auth_required,
+                api_key,
+                api_key_file: PathBuf::from("data/api-key"),
+            },
+            worker: WorkerSettings {
+                bind: reader.parse("WEIR_WORKER_BIND", "127.0.0.1:0", "ADDRESS:PORT")?,
+                concurrency: reader.number("WEIR_WORKER_CONCURRENCY", 16, 1, 1_000)?,
+                run_dir: std::env::temp_dir().join("weir-run"),
+            },
+            browser: BrowserSettings {
+                chromium: (reader.get)("WEIR_CHROMIUM").map(PathBuf::from),
+                page_browsers: reader.number("WEIR_PAGE_BROWSERS", 1, 0, 64)?,
+                pages_per_browser: reader.number("WEIR_PAGES_PER_BROWSER", 8, 1, 64)?,
+                sandbox: reader.choice("WEIR_SANDBOX", &["strict", "off"])? == "strict",
+            },
+            limits: LimitSettings {
+                team_concurrency: reader.number("WEIR_TEAM_CONCURRENCY", 50, 1, 100_000)? as i64,
+                team_sessions: reader.number("WEIR_TEAM_SESSIONS", 10, 1, 100_000)? as i64,
+                rates: reader.rates()?,
+                metered: reader.choice("WEIR_CREDITS", &["unlimited", "metered"])? == "metered",
+            },
+            webhooks: WebhookSettings {
+                secret: (reader.get)("WEIR_WEBHOOK_SECRET"),
+                retries: reader.durations("WEIR_WEBHOOK_RETRIES", "1m,5m,15m")?,
+            },
+            net: NetSettings {
+                allow_nets: reader.nets()?,
+                allow_hosts: reader.hosts()?,
+                proxy_basic: reader.proxies("WEIR_PROXY_BASIC")?,
+                proxy_enhanced: reader.proxies("WEIR_PROXY_ENHANCED")?,
+            },
+            result_ttl: reader.duration("WEIR_RESULT_TTL", "24h")?,
+        })
+    }
+}
+
+impl FromStr for DatabaseUrl {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if let Some(path) = text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:")) {
+            let path = path.split('?').next().unwrap_or(path);
+            if path.is_empty() || path.contains(":memory:") {
+                bail!("DATABASE_URL: SQLite needs a file, as in sqlite://data/weir.db");
+            }
+            return Ok(Self::Sqlite(PathBuf::from(path)));
+        }
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return Ok(Self::Postgres(text.to_owned()));
+        }
+        bail!("DATABASE_URL: allowed are sqlite://PATH and postgres://…")
+    }
+}
+
+struct Reader<'a> {
+    get: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Reader<'_> {
+    fn text(&self, name: &str, default: &str) -> String {
+        (self.get)(name).unwrap_or_else(|| default.to_owned())
+    }
+
+    fn parse<T: FromStr>(&self, name: &str, default: &str, allowed: &str) -> Result<T> {
+        let text = self.text(name, default);
+        text.trim().parse().ok().with_context(|| format!("{name}={text}: allowed is {allowed}"))
+    }
+
+    fn optional<T: FromStr>(&self, name: &str, allowed: &str) -> Result<Option<T>> {
+        match (self.get)(name) {
+            None => Ok(None),
+            Some(_) => self.parse(name, "", allowed).map(Some),
+        }
+    }
+
+    fn number(&self, name: &str, default: usize, low: usize, high: usize) -> Result<usize> {
+        let allowed = format!("a whole number from {low} to {high}");
+        let value: usize = self.parse(name, &default.to_string(), &allowed)?;
+        if !(low..=high).contains(&value) {
+            bail!("{name}={value}: allowed is {allowed}");
+        }
+        Ok(value)
+    }
+
+    /// One of `allowed`; the first is the default.
+    fn choice(&self, name: &str, allowed: &[&'static str]) -> Result<&'static str> {
+        let text = self.text(name, allowed[0]);
+        let found = allowed.iter().find(|a| a.eq_ignore_ascii_case(text.trim()));
+        found.copied().with_context(|| format!("{name}={text}: allowed is {}", allowed.join(" or ")))
+    }
+
+    fn duration(&self, name: &str, default: &str) -> Result<Duration> {
+        let text = self.text(name, default);
+        parse_duration(&text).with_context(|| format!("{name}={text}: allowed is a duration such as 200ms, 5s, 24h"))
+    }
+
+    fn durations(&self, name: &str, default: &str) -> Result<Vec<Duration>> {
+        let text = self.text(name, default);
+        let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+        parts
+            .map(|p| {
+                parse_duration(p).with_context(|| format!("{name}: {p}: allowed are durations such as 1m,5m,15m"))
+            })
+            .collect()
+    }
+
+    fn blobs(&self) -> Result<PathBuf> {
+        let text = self.text("WEIR_BLOBS", "file://data/blobs");
+        match text.strip_prefix("file://") {
+            Some(path) if !path.is_empty() => Ok(PathBuf::from(path)),
+            _ if text.starts_with("s3://") => bail!("WEIR_BLOBS={text}: s3:// is not available yet; use file://PATH"),
+            _ => bail!("WEIR_BLOBS={text}: allowed is file://PATH"),
+        }
+    }
+
+    fn rates(&self) -> Result<Option<BTreeMap<String, u32>>> {
+        let text = self.text("WEIR_RATE_LIMITS", "");
+        if text.trim().eq_ignore_ascii_case("off") {
+            return Ok(None);
+        }
+        let mut rates: BTreeMap<String, u32> = RATE_BUCKETS.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+        for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+            let (name, value) = parse_rate(part).map_err(|e| anyhow::anyhow!("WEIR_RATE_LIMITS: {e}"))?;
+            rates.insert(name, value);
+        }
+        Ok(Some(rates))
+    }
+
+    fn nets(&self) -> Result<Vec<IpNet>> {
+        let text = self.text("WEIR_ALLOW_NETS", "");
+        let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+        parts
+            .map(|p| {
+                p.parse::<IpNet>()
+                    .or_else(|_| p.parse::<IpAddr>().map(IpNet::from))
+                    .ok()
+                    .with_context(|| format!("WEIR_ALLOW_NETS: {p}: allowed are CIDRs such as 127.0.0.0/8"))
+            })
+            .collect()
+    }
+
+    fn hosts(&self) -> Result<HashMap<String, IpAddr>> {
+        let text = self.text("WEIR_ALLOW_HOSTS", "");
+        let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+        parts
+            .map(|p| {
+                p.split_once('=')
+                    .and_then(|(host, ip)| Some((host.trim().to_ascii_lowercase(), ip.trim().parse().ok()?)))
+                    .with_context(|| format!("WEIR_ALLOW_HOSTS: {p}: allowed are pairs host=address"))
+            })
+            .collect()
+    }
+
+    fn proxies(&self, name: &str) -> Result<Vec<CountryProxy>> {
+        let text = self.text(name, "");
+        let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+        parts
+            .map(|p| {
+                let (country, address) = match p.split_once('=') {
+                    Some((c, rest)) if c.len() == 2 => (Some(c.to_ascii_uppercase()), rest),
+                    _ => (None, p),
+                };
+                let url = url::Url::parse(address).ok().filter(|u| matches!(u.scheme(), "http" | "https" | "socks5"));
+                let url = url.with_context(|| {
+                    format!("{name}: {p}: allowed are http, https and socks5 URLs, optionally as us=http://…")
+                })?;
+                Ok(CountryProxy { country, url })
+            })
+            .collect()
+    }
+}
+
+/// One `BUCKET=N` of the rate limits. The error says which buckets there are.
+pub fn parse_rate(part: &str) -> Result<(String, u32), String> {
+    let names: Vec<&str> = RATE_BUCKETS.iter().map(|(n, _)| *n).collect();
+    let known = |name: &str| names.contains(&name);
+    match part.split_once('=').map(|(n, v)| (n.trim(), v.trim().parse::<u32>())) {
+        Some((name, Ok(value))) if known(name) && value > 0 => Ok((name.to_owned(), value)),
+        _ => Err(format!("{part}: allowed are off or BUCKET=N with N from 1 and the buckets {}", names.join(", "))),
+    }
+}
+
+/// Reads `200ms`, `5s`, `15m`, `24h`, `7d`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit())?;
+    let number: u64 = text[..split].parse().ok()?;
+    let unit_ms = match &text[split..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    Some(Duration::from_millis(number.checked_mul(unit_ms)?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Settings> {
+        let map: HashMap<String, String> = pairs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
+        Settings::from_lookup(&|name| map.get(name).cloned())
+    }
+
+    #[test]
+    fn defaults_work_on_one_machine() {
+        let settings = read(&[]).unwrap();
+        assert_eq!(settings.database_url, DatabaseUrl::Sqlite("data/weir.db".into()));
+        assert_eq!(settings.worker.concurrency, 16);
+        assert_eq!(settings.webhooks.retries.len(), 3);
+        assert!(settings.api.auth_required && settings.browser.sandbox && !settings.limits.metered);
+    }
+
+    #[test]
+    fn a_wrong_setting_is_named_with_what_is_allowed() {
+        for (name, value, allowed) in [
+            ("WEIR_BIND", "nowhere", "ADDRESS:PORT"),
+            ("WEIR_WORKER_CONCURRENCY", "0", "from 1 to 1000"),
+            ("WEIR_SANDBOX", "maybe", "strict or off"),
+            ("WEIR_RESULT_TTL", "soon", "24h"),
+            ("WEIR_ALLOW_NETS", "home", "CIDR"),
+            ("WEIR_RATE_LIMITS", "lunch=3", "BUCKET=N"),
+            ("DATABASE_URL", "mysql://x", "postgres://"),
+            ("WEIR_BLOBS", "s3://b/p", "not available yet"),
+            ("WEIR_WEBHOOK_RETRIES", "1m,x", "1m,5m,15m"),
+        ] {
+            let error = read(&[(name, value)]).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains(allowed), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn open_auth_is_refused_beyond_loopback_unless_forced() {
+        let open = [("WEIR_AUTH", "open"), ("WEIR_BIND", "0.0.0.0:3002")];
+        assert!(read(&open).is_err());
+        assert!(read(&[open[0], open[1], ("WEIR_AUTH_OPEN_ANYWHERE", "1")]).is_ok());
+        assert!(read(&[open[0]]).is_ok());
+    }
+
+    #[test]
+    fn durations_read_in_every_unit() {
+        assert_eq!(parse_duration("200ms"), Some(Duration::from_millis(200)));
+        assert_eq!(parse_duration("24h"), Some(Duration::from_secs(86_400)));
+        assert_eq!(parse_duration("5"), None);
+        assert_eq!(parse_duration(""), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! Jobs and their pages: kinds, states and the rules of their life (SPEC 2.4, 3).
+
+use std::str::FromStr;
+
+/// Declares an enum that is stored and shown as a lower-case word.
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ })+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$vdoc])* $variant,)+ }
+
+        impl $name {
+            /// The stored word.
+            pub const fn as_str(self) -> &'static str { match self { $(Self::$variant => $word,)+ } }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+            fn from_str(word: &str) -> Result<Self, String> {
+                match word {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(format!("{word} is no {}", stringify!($name))),
+                }
+            }
+        }
+    )+};
+}
+
+words! {
+    /// What a job is.
+    JobKind {
+        /// One page somebody waits for.
+        Scrape = "scrape",
+        /// Many pages in the background.
+        Batch = "batch",
+    }
+    /// State of a job. `Scraping` moves once, to one of the others.
+    JobStatus {
+        Scraping = "scraping",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
+    /// State of a page. `Queued` and `Running` alternate; the others are final until a replay.
+    PageState {
+        Queued = "queued",
+        Running = "running",
+        Done = "done",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
+    /// Events of a webhook (CONTRACT 7).
+    WebhookEvent {
+        Started = "started",
+        Page = "page",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
+}
+
+impl JobKind {
+    /// Order in which a team's jobs are served: 0 somebody waits, 1 background.
+    pub const fn rank(self) -> i64 {
+        match self {
+            Self::Scrape => 0,
+            Self::Batch => 1,
+        }
+    }
+
+    /// What the ledger calls a page of this kind.
+    pub const fn credit_kind(self) -> &'static str {
+        match self {
+            Self::Scrape => "scrape",
+            Self::Batch => "batch_scrape",
+        }
+    }
+}
+
+impl WebhookEvent {
+    /// Order inside a job: 0 start, 1 pages, 2 the end.
+    pub const fn stage(self) -> i64 {
+        match self {
+            Self::Started => 0,
+            Self::Page => 1,
+            Self::Completed | Self::Failed | Self::Cancelled => 2,
+        }
+    }
+}
+
+/// Own failed tries after which a page is given up.
+pub const MAX_TRIES: i64 = 3;
+
+/// Claims after which a page is given up, whatever became of them: the ceiling against pages that take their
+/// worker down. Well above [`MAX_TRIES`], because innocent pages die with a worker too.
+pub const MAX_CLAIMS: i64 = 8;
+
+/// Pause before try `tries + 1`, in milliseconds, without jitter: 1 s, 4 s.
+pub fn retry_pause_ms(tries: i64) -> i64 {
+    1_000 << (2 * (tries - 1)).clamp(0, 6)
+}

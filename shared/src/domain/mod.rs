@@ -1,0 +1,8 @@
+//! Rules without IO: nothing here reads a clock, an environment variable or a socket.
+
+pub mod document;
+pub mod job;
+pub mod scrape;
+pub mod scrape_request;
+pub mod validation;
+pub mod webhook;

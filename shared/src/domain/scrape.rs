@@ -1,0 +1,128 @@
+//! What one page is scraped with (SPEC 4.7, CONTRACT 3): the options after validation.
+//!
+//! The wire form is parsed once, in [`super::scrape_request`]; past that, every value here is in range.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Options of a scrape, the same for a direct scrape, a batch and later a crawl.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ScrapeOptions {
+    /// What to answer; never empty, no duplicates. Default: markdown.
+    pub formats: Vec<Format>,
+    /// Leave navigation, ads, footers and the like out of markdown and html. Default true.
+    pub only_main_content: bool,
+    /// CSS selectors: only these elements are kept. Empty: all.
+    pub include_tags: Vec<String>,
+    /// CSS selectors of elements to drop.
+    pub exclude_tags: Vec<String>,
+    /// Extra request headers.
+    pub headers: BTreeMap<String, String>,
+    /// Milliseconds to wait after load besides the smart wait, 0 to 60,000.
+    pub wait_for: u32,
+    /// Emulate a phone. Default false.
+    pub mobile: bool,
+    /// Accept untrusted certificates. Default true.
+    pub skip_tls_verification: bool,
+    /// Milliseconds for the whole page, 1,000 to 300,000. Default 60,000.
+    pub timeout: u32,
+    /// Country and languages to appear from.
+    pub location: Option<Location>,
+    /// Replace base64 images in markdown by a placeholder. Default true.
+    pub remove_base64_images: bool,
+    /// Block ads and consent pop-ups. Default true.
+    pub block_ads: bool,
+    /// Which proxies to use. Default `auto`.
+    pub proxy: ProxyMode,
+}
+
+impl Default for ScrapeOptions {
+    fn default() -> Self {
+        Self {
+            formats: vec![Format::Markdown],
+            only_main_content: true,
+            include_tags: Vec::new(),
+            exclude_tags: Vec::new(),
+            headers: BTreeMap::new(),
+            wait_for: 0,
+            mobile: false,
+            skip_tls_verification: true,
+            timeout: 60_000,
+            location: None,
+            remove_base64_images: true,
+            block_ads: true,
+            proxy: ProxyMode::Auto,
+        }
+    }
+}
+
+impl ScrapeOptions {
+    /// The screenshot to take, if one is asked for.
+    pub fn screenshot(&self) -> Option<&Screenshot> {
+        self.formats.iter().find_map(|f| match f {
+            Format::Screenshot(shot) => Some(shot),
+            _ => None,
+        })
+    }
+
+    /// Whether `format` is asked for, options aside.
+    pub fn wants(&self, format: &Format) -> bool {
+        self.formats.iter().any(|f| std::mem::discriminant(f) == std::mem::discriminant(format))
+    }
+
+    /// Whether only a browser can honour these options.
+    pub fn needs_browser(&self) -> bool {
+        self.screenshot().is_some() || self.wait_for > 0 || self.mobile
+    }
+}
+
+/// One thing to answer for a page (CONTRACT 3.4).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum Format {
+    Markdown,
+    Html,
+    RawHtml,
+    Links,
+    Images,
+    Screenshot(Screenshot),
+}
+
+/// Options of the screenshot format.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Screenshot {
+    /// The whole page instead of the window.
+    pub full_page: bool,
+    /// JPEG quality 1 to 100; absent: PNG.
+    pub quality: Option<u8>,
+    /// Window size; absent: the default of the device.
+    pub viewport: Option<Viewport>,
+}
+
+/// A window size in CSS pixels: at most 7,680 by 4,320.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Viewport {
+    pub width: u32,
+    pub height: u32,
+}
+
+/// Where to appear from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Location {
+    /// ISO 3166 alpha-2, upper case.
+    pub country: String,
+    /// Language tags, most wanted first.
+    pub languages: Vec<String>,
+}
+
+/// Which proxies to use (SPEC 4.7). `stealth` on the wire is `Enhanced`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProxyMode {
+    Basic,
+    Enhanced,
+    Auto,
+}

@@ -1,0 +1,306 @@
+//! The wire form of scrape options (CONTRACT 3.2) into [`ScrapeOptions`]: parsed once, at the edge.
+//!
+//! A body is first judged whole, with every wrong field collected. Options of later releases are held to their
+//! contract too; only then one that would change the result is refused with the words "not available yet", so that
+//! nothing is ever silently ignored. There is no cache yet, so every page is fresh: any `maxAge` and `storeInCache`
+//! are honoured by it.
+
+mod actions;
+mod batch;
+mod countries;
+mod formats;
+mod target;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+pub use batch::{BatchRequest, parse_batch};
+pub use target::{UrlProblem, fetch_url};
+
+use super::scrape::{Location, ProxyMode, ScrapeOptions};
+use super::validation::{Fields, Issues, Path, ValidationError, refusal};
+use crate::error_code::ErrorCode;
+
+/// What parsing must be told about this installation.
+#[derive(Clone, Copy)]
+pub struct RequestContext<'a> {
+    /// Whether a host without a top-level domain is known here (`WEIR_ALLOW_HOSTS`). `localhost` always is: whether
+    /// it may be reached is for the address guard to say.
+    pub knows_host: &'a dyn Fn(&str) -> bool,
+}
+
+/// A direct scrape, valid.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScrapeRequest {
+    /// Exactly as it came; [`fetch_url`] gives the address to fetch.
+    pub url: String,
+    pub options: ScrapeOptions,
+    /// Who sends the request, for statistics; clients of ours put their name here.
+    pub origin: Option<String>,
+    pub integration: Option<String>,
+}
+
+/// Longest `includeTags` and `excludeTags`.
+const MAX_SELECTORS: i64 = 200;
+/// Longest CSS selector, characters.
+const MAX_SELECTOR_LENGTH: usize = 1_000;
+/// Most extra request headers.
+const MAX_HEADERS: usize = 100;
+/// Longest value of an extra request header, bytes.
+const MAX_HEADER_LENGTH: usize = 16_384;
+/// Most languages of a location, and the longest one.
+const MAX_LANGUAGES: i64 = 20;
+const MAX_LANGUAGE_LENGTH: usize = 64;
+/// Bounds of `timeout`, milliseconds (SPEC 8).
+const TIMEOUT_MS: std::ops::RangeInclusive<i64> = 1_000..=300_000;
+/// Bounds of `waitFor`, milliseconds (CONTRACT 3.2).
+const WAIT_FOR_MS: std::ops::RangeInclusive<i64> = 0..=60_000;
+
+/// An option that is valid, would change the result, and is not built yet.
+pub(super) struct Unavailable {
+    code: ErrorCode,
+    path: Path,
+    name: String,
+}
+
+/// Reads the body of `POST /v2/scrape` (CONTRACT 3.1).
+///
+/// # Errors
+/// Every wrong field; or the first option that is not available yet.
+pub fn parse_scrape(body: &Value, context: RequestContext<'_>) -> Result<ScrapeRequest, ValidationError> {
+    let mut issues = Issues::default();
+    let mut unavailable = Vec::new();
+    let request = Fields::open(body, Path::new(), &mut issues).map(|mut fields| {
+        let url = target::read(&mut fields, "url", context).unwrap_or_default();
+        let options = read_options(&mut fields, &mut unavailable);
+        let request = ScrapeRequest { url, options, origin: label(&mut fields, "origin"), integration: label(&mut fields, "integration") };
+        fields.finish();
+        request
+    });
+    issues.into_result()?;
+    refuse_unavailable(unavailable)?;
+    request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
+}
+
+/// The first unavailable option as an error.
+fn refuse_unavailable(unavailable: Vec<Unavailable>) -> Result<(), ValidationError> {
+    match unavailable.into_iter().next() {
+        None => Ok(()),
+        Some(Unavailable { code, path, name }) => Err(refusal(code, path, format!("{name} is not available yet"))),
+    }
+}
+
+fn label(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<String> {
+    fields.text(name, 0..=256).map(str::to_owned)
+}
+
+/// Reads the options of CONTRACT 3.2, the same for a scrape and, flattened, for a batch.
+fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> ScrapeOptions {
+    let defaults = ScrapeOptions::default();
+    let timeout = fields.integer("timeout", TIMEOUT_MS).unwrap_or(i64::from(defaults.timeout));
+    let wait_for = fields.integer("waitFor", WAIT_FOR_MS).unwrap_or(0);
+    if wait_for * 2 > timeout {
+        fields.issues.rule(fields.path_of("waitFor"), "waitFor must not exceed half of timeout");
+    }
+    let options = ScrapeOptions {
+        formats: formats::read(fields, unavailable).unwrap_or(defaults.formats),
+        only_main_content: fields.bool("onlyMainContent").unwrap_or(defaults.only_main_content),
+        include_tags: read_selectors(fields, "includeTags"),
+        exclude_tags: read_selectors(fields, "excludeTags"),
+        headers: fields.get("headers").map(|v| read_headers(v, fields.path_of("headers"), fields.issues)).unwrap_or_default(),
+        wait_for: wait_for as u32,
+        mobile: fields.bool("mobile").unwrap_or(defaults.mobile),
+        skip_tls_verification: fields.bool("skipTlsVerification").unwrap_or(defaults.skip_tls_verification),
+        timeout: timeout as u32,
+        location: read_location(fields),
+        remove_base64_images: fields.bool("removeBase64Images").unwrap_or(defaults.remove_base64_images),
+        block_ads: fields.bool("blockAds").unwrap_or(defaults.block_ads),
+        proxy: match fields.choice("proxy", &["basic", "stealth", "enhanced", "auto"]) {
+            Some("basic") => ProxyMode::Basic,
+            Some("stealth" | "enhanced") => ProxyMode::Enhanced,
+            _ => ProxyMode::Auto,
+        },
+    };
+    read_later_options(fields, wait_for, unavailable);
+    options
+}
+
+/// Options that this release judges and does not have, and those that need nothing.
+fn read_later_options(fields: &mut Fields<'_, '_>, wait_for: i64, unavailable: &mut Vec<Unavailable>) {
+    let later = |fields: &Fields<'_, '_>, name: &str| Unavailable {
+        code: ErrorCode::OptionNotAvailable,
+        path: fields.path_of(name),
+        name: name.to_owned(),
+    };
+    if actions::read(fields, wait_for) {
+        unavailable.push(Unavailable { code: ErrorCode::ActionsNotSupported, ..later(fields, "actions") });
+    }
+    if read_parsers(fields) {
+        unavailable.push(Unavailable { name: "An empty list of parsers".to_owned(), ..later(fields, "parsers") });
+    }
+    fields.integer("maxAge", 0..=i64::MAX);
+    if fields.integer("minAge", 0..=i64::MAX).is_some() {
+        unavailable.push(later(fields, "minAge"));
+    }
+    for name in ["onlyCleanContent", "lockdown", "zeroDataRetention", "checkPromptInjection"] {
+        if fields.bool(name) == Some(true) {
+            unavailable.push(later(fields, name));
+        }
+    }
+    if read_profile(fields) {
+        unavailable.push(later(fields, "profile"));
+    }
+    if read_redaction(fields) {
+        unavailable.push(later(fields, "redactPII"));
+    }
+    fields.bool("storeInCache");
+    fields.bool("fastMode");
+    fields.string("useMock");
+    fields.ignore(&["auditMetadata", "threatProtection", "domainTools"]);
+}
+
+fn read_selectors(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<String> {
+    let list = fields.strings(name, MAX_SELECTORS).unwrap_or_default();
+    for (i, selector) in list.iter().enumerate() {
+        let message = if selector.trim().is_empty() {
+            format!("{name} must not contain empty selectors")
+        } else if selector.chars().count() > MAX_SELECTOR_LENGTH {
+            format!("{name}: a selector must be at most {MAX_SELECTOR_LENGTH} characters")
+        } else {
+            continue;
+        };
+        let mut path = fields.path_of(name);
+        path.push(i.into());
+        fields.issues.rule(path, message);
+    }
+    list
+}
+
+/// A character of an HTTP token (RFC 9110 5.6.2).
+fn is_token_char(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// A map of header names to values; both fit HTTP.
+pub(super) fn read_headers(value: &Value, path: Path, issues: &mut Issues) -> BTreeMap<String, String> {
+    let Some(map) = value.as_object() else {
+        issues.wrong_type(path, "object", Some(value));
+        return BTreeMap::new();
+    };
+    if map.len() > MAX_HEADERS {
+        issues.out_of_range(path, "array", map.len() as i64, &(0..=MAX_HEADERS as i64));
+        return BTreeMap::new();
+    }
+    let mut headers = BTreeMap::new();
+    for (name, value) in map {
+        let mut at = path.clone();
+        at.push(name.as_str().into());
+        let Some(text) = value.as_str() else {
+            issues.wrong_type(at, "string", Some(value));
+            continue;
+        };
+        if name.is_empty() || !name.bytes().all(is_token_char) {
+            issues.rule(at, "headers: a name must be an HTTP token");
+        } else if text.len() > MAX_HEADER_LENGTH {
+            issues.rule(at, format!("headers: a value must be at most {MAX_HEADER_LENGTH} bytes"));
+        } else if text.chars().any(|c| c.is_control() && c != '\t') {
+            issues.rule(at, "headers: a value must not contain line breaks or other control characters");
+        } else {
+            headers.insert(name.clone(), text.to_owned());
+        }
+    }
+    headers
+}
+
+fn read_location(fields: &mut Fields<'_, '_>) -> Option<Location> {
+    let mut location = fields.object("location")?.nulls_are_absent();
+    let mut country = "US".to_owned();
+    if let Some(text) = location.string("country") {
+        // The newest clients name pools of US addresses.
+        let upper = text.to_ascii_uppercase();
+        match upper.as_str() {
+            "US-GENERIC" | "US-WHITELIST" => {}
+            code if countries::is_country(code) => country = upper,
+            _ => {
+                let path = location.path_of("country");
+                location.issues.rule(path, "Invalid country code. Please use a valid ISO 3166-1 alpha-2 country code.");
+            }
+        }
+    }
+    let languages = location.strings("languages", MAX_LANGUAGES).unwrap_or_default();
+    for (i, language) in languages.iter().enumerate() {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_*,;=. ".contains(&b);
+        if language.trim().is_empty() || language.len() > MAX_LANGUAGE_LENGTH || !language.bytes().all(fits) {
+            let mut path = location.path_of("languages");
+            path.push(i.into());
+            location.issues.rule(path, "Invalid language. Please use a language tag such as en-US.");
+        }
+    }
+    location.finish();
+    Some(Location { country, languages })
+}
+
+/// Whether the list of parsers is empty: a PDF would then be answered as base64. Others are judged only (CONTRACT 3.5).
+fn read_parsers(fields: &mut Fields<'_, '_>) -> bool {
+    const NAMES: &[&str] = &["pdf", "image"];
+    let Some(list) = fields.array("parsers", 10) else { return false };
+    for (i, entry) in list.iter().enumerate() {
+        let mut path = fields.path_of("parsers");
+        path.push(i.into());
+        match entry {
+            Value::String(name) if NAMES.contains(&name.as_str()) => {}
+            Value::String(_) => fields.issues.wrong_choice(path, NAMES),
+            Value::Object(_) => {
+                let Some(mut parser) = Fields::open(entry, path, fields.issues) else { continue };
+                parser = parser.nulls_are_absent();
+                if parser.required("type").is_some() && parser.choice("type", NAMES) == Some("pdf") {
+                    parser.choice("mode", &["fast", "auto", "ocr"]);
+                    parser.integer("maxPages", 1..=10_000);
+                    for name in ["pages", "blocks", "pageMarkers"] {
+                        parser.bool(name);
+                    }
+                }
+                parser.finish();
+            }
+            other => fields.issues.wrong_union(path, "string or object", other),
+        }
+    }
+    list.is_empty()
+}
+
+/// Whether a profile is given (SPEC 2.1).
+fn read_profile(fields: &mut Fields<'_, '_>) -> bool {
+    let Some(mut profile) = fields.object("profile") else { return false };
+    if profile.required("name").is_some() {
+        profile.text("name", 1..=128);
+    }
+    profile.bool("saveChanges");
+    profile.finish();
+    true
+}
+
+/// Whether redaction is wanted: `true` or an object.
+fn read_redaction(fields: &mut Fields<'_, '_>) -> bool {
+    let Some(value) = fields.get("redactPII") else { return false };
+    let path = fields.path_of("redactPII");
+    match value {
+        Value::Bool(wanted) => *wanted,
+        Value::Object(_) => {
+            let Some(redaction) = Fields::open(value, path, fields.issues) else { return true };
+            let mut redaction = redaction.nulls_are_absent();
+            redaction.choice("mode", &["accurate", "aggressive", "fast"]);
+            redaction.choice("replaceStyle", &["tag", "mask", "remove"]);
+            redaction.strings("entities", 100);
+            redaction.finish();
+            true
+        }
+        other => {
+            fields.issues.wrong_union(path, "boolean or object", other);
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

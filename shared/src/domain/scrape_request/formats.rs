@@ -1,0 +1,228 @@
+//! The `formats` of a request (CONTRACT 3.4): strings or objects, an X and `{type: X}` being the same.
+
+use serde_json::Value;
+
+use super::Unavailable;
+use crate::domain::scrape::{Format, Screenshot, Viewport};
+use crate::domain::validation::{Fields, Issues, Path};
+use crate::error_code::ErrorCode;
+
+/// Every name a format can have.
+const NAMES: &[&str] = &[
+    "markdown",
+    "html",
+    "rawHtml",
+    "links",
+    "images",
+    "screenshot",
+    "summary",
+    "json",
+    "changeTracking",
+    "attributes",
+    "branding",
+    "product",
+    "menu",
+    "question",
+    "highlights",
+    "query",
+    "audio",
+    "video",
+    "rawBase64",
+    "deterministicJson",
+];
+/// Longest list, so that a body cannot make work of it.
+const MAX_FORMATS: i64 = 50;
+/// Characters of a question, query or prompt.
+const PROMPT: std::ops::RangeInclusive<i64> = 1..=10_000;
+const MAX_VIEWPORT_WIDTH: i64 = 7_680;
+const MAX_VIEWPORT_HEIGHT: i64 = 4_320;
+
+/// Reads `formats`; `None` when they are absent or empty. Repeated plain formats count once.
+pub(super) fn read(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> Option<Vec<Format>> {
+    let list = fields.array("formats", MAX_FORMATS)?;
+    let mut formats: Vec<Format> = Vec::with_capacity(list.len());
+    let mut names: Vec<&'static str> = Vec::with_capacity(list.len());
+    for (i, entry) in list.iter().enumerate() {
+        let mut path = fields.path_of("formats");
+        path.push(i.into());
+        let Some((name, format)) = read_one(entry, path.clone(), fields.issues) else { continue };
+        names.push(name);
+        match format {
+            Some(format) if !formats.contains(&format) => formats.push(format),
+            Some(_) => {}
+            None => unavailable.push(Unavailable {
+                code: ErrorCode::OptionNotAvailable,
+                path,
+                name: format!("The format {name}"),
+            }),
+        }
+    }
+    check_together(&names, fields.path_of("formats"), fields.issues);
+    (!formats.is_empty()).then_some(formats)
+}
+
+/// Rules that look at several formats at once.
+fn check_together(names: &[&str], path: Path, issues: &mut Issues) {
+    let count = |name: &str| names.iter().filter(|n| **n == name).count();
+    if count("screenshot") > 1 {
+        issues.rule(path.clone(), "You may only specify one screenshot format");
+    }
+    for name in ["json", "deterministicJson", "changeTracking"] {
+        if count(name) > 1 {
+            issues.rule(path.clone(), format!("You may only specify one {name} format"));
+        }
+    }
+    if count("changeTracking") > 0 && count("markdown") == 0 {
+        issues.rule(path.clone(), "The changeTracking format requires the markdown format to be specified as well");
+    }
+    if count("rawBase64") > 0 && names.len() > 1 {
+        issues.rule(path, "The rawBase64 format cannot be combined with other formats");
+    }
+}
+
+/// One entry: its name, and the format when this build has it. `None`, with an issue, when it is wrong.
+fn read_one(entry: &Value, path: Path, issues: &mut Issues) -> Option<(&'static str, Option<Format>)> {
+    match entry {
+        Value::String(text) if text == "screenshot@fullPage" => {
+            let shot = Screenshot { full_page: true, ..Screenshot::default() };
+            Some(("screenshot", Some(Format::Screenshot(shot))))
+        }
+        Value::String(text) => {
+            let Some(name) = NAMES.iter().find(|n| *n == text).copied() else {
+                issues.wrong_choice(path, NAMES);
+                return None;
+            };
+            if let Some(field) = required_field(name) {
+                let message = format!("The {name} format needs an object with its field {field}");
+                issues.rule(path, message);
+                return None;
+            }
+            Some((name, plain(name)))
+        }
+        Value::Object(_) => {
+            let mut fields = Fields::open(entry, path, issues)?.nulls_are_absent();
+            fields.required("type")?;
+            let name = fields.choice("type", NAMES)?;
+            if name == "screenshot" {
+                // Not strict: unknown keys are ignored (CONTRACT 2.2).
+                return Some((name, Some(Format::Screenshot(read_screenshot(&mut fields)))));
+            }
+            read_fields(name, &mut fields);
+            fields.finish();
+            Some((name, plain(name)))
+        }
+        other => {
+            issues.wrong_union(path, "string or object", other);
+            None
+        }
+    }
+}
+
+/// A format without options of its own, when this build has it.
+fn plain(name: &str) -> Option<Format> {
+    Some(match name {
+        "markdown" => Format::Markdown,
+        "html" => Format::Html,
+        "rawHtml" => Format::RawHtml,
+        "links" => Format::Links,
+        "images" => Format::Images,
+        "screenshot" => Format::Screenshot(Screenshot::default()),
+        _ => return None,
+    })
+}
+
+/// The field without which a format says nothing.
+fn required_field(name: &str) -> Option<&'static str> {
+    match name {
+        "attributes" => Some("selectors"),
+        "question" => Some("question"),
+        "highlights" => Some("query"),
+        "query" => Some("prompt"),
+        _ => None,
+    }
+}
+
+fn read_screenshot(fields: &mut Fields<'_, '_>) -> Screenshot {
+    Screenshot {
+        full_page: fields.bool("fullPage").unwrap_or(false),
+        quality: fields.integer("quality", 1..=100).map(|q| q as u8),
+        viewport: read_viewport(fields),
+    }
+}
+
+/// A window size, also of a screenshot action.
+pub(super) fn read_viewport(fields: &mut Fields<'_, '_>) -> Option<Viewport> {
+    let mut viewport = fields.object("viewport")?;
+    let width = viewport.required("width").and_then(|_| viewport.integer("width", 1..=MAX_VIEWPORT_WIDTH));
+    let height = viewport.required("height").and_then(|_| viewport.integer("height", 1..=MAX_VIEWPORT_HEIGHT));
+    Some(Viewport { width: width? as u32, height: height? as u32 })
+}
+
+/// Judges the options of formats that this build does not have yet.
+fn read_fields(name: &str, fields: &mut Fields<'_, '_>) {
+    match name {
+        "json" | "deterministicJson" => {
+            fields.text("prompt", 0..=10_000);
+            read_schema(fields);
+            fields.bool("checkPromptInjection");
+        }
+        "changeTracking" => {
+            read_modes(fields);
+            read_schema(fields);
+            fields.text("prompt", 0..=10_000);
+            fields.string("tag");
+        }
+        "attributes" => read_attributes(fields),
+        "question" => needed_text(fields, "question"),
+        "highlights" => needed_text(fields, "query"),
+        "query" => {
+            needed_text(fields, "prompt");
+            fields.choice("mode", &["freeform", "directQuote"]);
+        }
+        _ => {}
+    }
+}
+
+fn needed_text(fields: &mut Fields<'_, '_>, name: &'static str) {
+    if fields.required(name).is_some() {
+        fields.text(name, PROMPT);
+    }
+}
+
+/// A JSON schema is an object; what it says is judged by whoever uses it.
+fn read_schema(fields: &mut Fields<'_, '_>) {
+    if let Some(value) = fields.get("schema")
+        && !value.is_object()
+    {
+        fields.issues.wrong_type(fields.path_of("schema"), "object", Some(value));
+    }
+}
+
+fn read_modes(fields: &mut Fields<'_, '_>) {
+    const MODES: &[&str] = &["git-diff", "json"];
+    for (i, mode) in fields.strings("modes", 10).unwrap_or_default().iter().enumerate() {
+        if !MODES.contains(&mode.as_str()) {
+            let mut path = fields.path_of("modes");
+            path.push(i.into());
+            fields.issues.wrong_choice(path, MODES);
+        }
+    }
+}
+
+fn read_attributes(fields: &mut Fields<'_, '_>) {
+    if fields.required("selectors").is_none() {
+        return;
+    }
+    let Some(list) = fields.array("selectors", 200) else { return };
+    for (i, entry) in list.iter().enumerate() {
+        let mut path = fields.path_of("selectors");
+        path.push(i.into());
+        let Some(mut selector) = Fields::open(entry, path, fields.issues) else { continue };
+        for name in ["selector", "attribute"] {
+            if selector.required(name).is_some() {
+                selector.text(name, 1..=1_000);
+            }
+        }
+        selector.finish();
+    }
+}

@@ -1,0 +1,164 @@
+//! Which URLs can be asked for (CONTRACT 2.4).
+
+use serde_json::Value;
+use url::{Host, Url};
+
+use super::RequestContext;
+use crate::domain::validation::{Fields, Issues, Path};
+
+/// Longest URL, bytes.
+const MAX_URL_LENGTH: usize = 16_384;
+
+/// Why a URL is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UrlProblem {
+    #[error("Invalid URL")]
+    Malformed,
+    #[error("URL must be at most {MAX_URL_LENGTH} bytes long")]
+    TooLong,
+    #[error("URL uses unsupported protocol")]
+    Protocol,
+    #[error("URL must have a valid top-level domain or be an IP address")]
+    TopLevelDomain,
+}
+
+/// The address to fetch for a URL as requested: `http://` is put before one without a scheme.
+///
+/// # Errors
+/// The rule of CONTRACT 2.4 that it breaks, the top-level domain aside.
+pub fn fetch_url(requested: &str) -> Result<Url, UrlProblem> {
+    let text = requested.trim();
+    if text.len() > MAX_URL_LENGTH {
+        return Err(UrlProblem::TooLong);
+    }
+    if text.is_empty() {
+        return Err(UrlProblem::Malformed);
+    }
+    let url = if has_scheme(text) { Url::parse(text) } else { Url::parse(&format!("http://{text}")) };
+    let url = url.map_err(|_| UrlProblem::Malformed)?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(UrlProblem::Protocol);
+    }
+    if url.host().is_none() {
+        return Err(UrlProblem::Malformed);
+    }
+    Ok(url)
+}
+
+/// `name:` at the start is a scheme unless digits follow: then it is a host with its port.
+fn has_scheme(text: &str) -> bool {
+    let Some((head, rest)) = text.split_once(':') else { return false };
+    let is_name = head.starts_with(|c: char| c.is_ascii_alphabetic())
+        && head.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    let is_port = rest.starts_with(|c: char| c.is_ascii_digit());
+    is_name && !is_port
+}
+
+/// Judges a URL by every rule of CONTRACT 2.4 that needs no network.
+pub(super) fn check(requested: &str, context: RequestContext<'_>) -> Result<(), UrlProblem> {
+    let url = fetch_url(requested)?;
+    match url.host() {
+        Some(Host::Domain(name)) if !is_known_name(name, context) => Err(UrlProblem::TopLevelDomain),
+        _ => Ok(()),
+    }
+}
+
+fn is_known_name(name: &str, context: RequestContext<'_>) -> bool {
+    let bare = name.strip_suffix('.').unwrap_or(name);
+    let local = bare == "localhost" || bare.ends_with(".localhost");
+    local || (context.knows_host)(bare) || has_top_level_domain(bare)
+}
+
+/// At least two labels, the last of two or more characters and not of digits alone.
+fn has_top_level_domain(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(rest, last)| {
+        !rest.is_empty()
+            && last.len() >= 2
+            && !last.bytes().all(|b| b.is_ascii_digit())
+            && last.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    })
+}
+
+/// Reads a required URL; `None`, with an issue, when it is missing or wrong.
+pub(super) fn read(fields: &mut Fields<'_, '_>, name: &'static str, context: RequestContext<'_>) -> Option<String> {
+    let value = fields.required(name)?;
+    let path = fields.path_of(name);
+    read_value(value, path, context, fields.issues)
+}
+
+/// The same for a value that is there.
+pub(super) fn read_value(
+    value: &Value,
+    path: Path,
+    context: RequestContext<'_>,
+    issues: &mut Issues,
+) -> Option<String> {
+    let Some(text) = value.as_str() else {
+        issues.wrong_type(path, "string", Some(value));
+        return None;
+    };
+    match check(text, context) {
+        Ok(()) => Some(text.to_owned()),
+        Err(UrlProblem::Malformed) => {
+            issues.format(path, "url", UrlProblem::Malformed.to_string());
+            None
+        }
+        Err(problem) => {
+            issues.rule(path, problem.to_string());
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn urls_are_judged_by_the_rules_of_the_contract() {
+        let context = RequestContext { knows_host: &|host| host == "intranet" };
+        for (url, expected) in [
+            ("https://example.com", Ok(())),
+            ("example.com", Ok(())),
+            ("example.com:8080/x?b&a", Ok(())),
+            ("HTTP://EXAMPLE.COM", Ok(())),
+            ("http://user:pw@example.com/", Ok(())),
+            ("http://127.0.0.1:8900/a", Ok(())),
+            ("127.0.0.1:8900/a", Ok(())),
+            ("http://[2606:4700::1111]/", Ok(())),
+            ("http://localhost:3000", Ok(())),
+            ("localhost:3000/x", Ok(())),
+            ("http://app.localhost", Ok(())),
+            ("http://intranet/x", Ok(())),
+            ("http://b\u{fc}cher.example", Ok(())),
+            ("https://\u{4f8b}\u{5b50}.\u{6d4b}\u{8bd5}", Ok(())),
+            ("https://example.com.", Ok(())),
+            ("ftp://example.com/x", Err(UrlProblem::Protocol)),
+            ("javascript:alert(1)", Err(UrlProblem::Protocol)),
+            ("mailto:a@example.com", Err(UrlProblem::Protocol)),
+            ("data:text/html,x", Err(UrlProblem::Protocol)),
+            ("about:blank", Err(UrlProblem::Protocol)),
+            ("file:///etc/passwd", Err(UrlProblem::Protocol)),
+            ("http://nodots", Err(UrlProblem::TopLevelDomain)),
+            ("nodots", Err(UrlProblem::TopLevelDomain)),
+            ("http://a.b", Err(UrlProblem::TopLevelDomain)),
+            ("http://.com", Err(UrlProblem::TopLevelDomain)),
+            ("", Err(UrlProblem::Malformed)),
+            ("   ", Err(UrlProblem::Malformed)),
+            ("not a url", Err(UrlProblem::Malformed)),
+            ("http://", Err(UrlProblem::Malformed)),
+            ("https://exa mple.com", Err(UrlProblem::Malformed)),
+            ("http://1.2.3.999", Err(UrlProblem::Malformed)),
+        ] {
+            assert_eq!(check(url, context), expected, "{url}");
+        }
+        assert_eq!(check(&format!("https://example.com/{}", "x".repeat(20_000)), context), Err(UrlProblem::TooLong));
+    }
+
+    #[test]
+    fn a_url_without_a_scheme_is_fetched_over_http() {
+        assert_eq!(fetch_url("example.com/a?b").unwrap().as_str(), "http://example.com/a?b");
+        assert_eq!(fetch_url("localhost:99/x").unwrap().as_str(), "http://localhost:99/x");
+    }
+}

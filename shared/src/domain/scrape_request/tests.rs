@@ -1,0 +1,337 @@
+//! Every rule of CONTRACT 3.2, 3.4 to 3.6, 4.1 and 7 that a body can break.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::domain::scrape::{Format, Screenshot, Viewport};
+
+const CONTEXT: RequestContext<'static> = RequestContext { knows_host: &|host| host == "intranet" };
+
+fn scrape(mut body: Value) -> Result<ScrapeRequest, ValidationError> {
+    if body.get("url").is_none() {
+        body["url"] = "https://example.com".into();
+    }
+    parse_scrape(&body, CONTEXT)
+}
+
+fn batch(mut body: Value) -> Result<BatchRequest, ValidationError> {
+    if body.get("urls").is_none() {
+        body["urls"] = json!(["https://example.com"]);
+    }
+    parse_batch(&body, CONTEXT)
+}
+
+/// The issue at `path`, with the text of `error`.
+fn issue_at(error: &ValidationError, path: &Value) -> String {
+    let found = error.issues.iter().find(|i| json!(i.path) == *path);
+    found.map(|i| i.code.to_owned()).unwrap_or_else(|| panic!("no issue at {path}: {:?}", error.issues))
+}
+
+#[test]
+fn a_bare_url_has_every_default() {
+    let request = scrape(json!({})).unwrap();
+    assert_eq!(request.url, "https://example.com");
+    assert_eq!(request.options, ScrapeOptions::default());
+}
+
+#[test]
+fn a_url_is_kept_exactly_as_it_came() {
+    for url in ["example.com/a?b&a=1", "HTTP://Example.com", "http://intranet/x", "localhost:8900/a"] {
+        assert_eq!(scrape(json!({"url": url})).unwrap().url, url);
+    }
+}
+
+#[test]
+fn what_the_python_client_always_sends_passes() {
+    let request = scrape(json!({
+        "formats": ["markdown"], "onlyMainContent": true, "skipTlsVerification": true, "removeBase64Images": true,
+        "blockAds": true, "storeInCache": true, "fastMode": false, "mobile": false, "maxAge": 14_400_000,
+        "origin": "python-sdk@4.54.0", "integration": "_mine", "lockdown": false, "zeroDataRetention": false,
+        "onlyCleanContent": false, "redactPII": false, "useMock": "none", "parsers": ["pdf"], "actions": [],
+        "auditMetadata": {"username": "x"}, "threatProtection": {"mode": "off"}, "checkPromptInjection": false,
+    }));
+    assert_eq!(request.unwrap().options, ScrapeOptions::default());
+}
+
+#[test]
+fn options_are_read() {
+    let options = scrape(json!({
+        "formats": ["html", {"type": "rawHtml"}, "links", "images", "html"], "onlyMainContent": false,
+        "includeTags": ["main"], "excludeTags": [".ad", "#x"], "headers": {"User-Agent": "me", "Cookie": "a=b"},
+        "waitFor": 500, "mobile": true, "skipTlsVerification": false, "timeout": 1000.0, "removeBase64Images": false,
+        "location": {"country": "de", "languages": ["de-DE", "en"]}, "blockAds": false, "proxy": "stealth",
+    }));
+    let options = options.unwrap().options;
+    assert_eq!(options.formats, vec![Format::Html, Format::RawHtml, Format::Links, Format::Images]);
+    assert!(!options.only_main_content && options.mobile && !options.skip_tls_verification && !options.block_ads);
+    assert_eq!((options.wait_for, options.timeout), (500, 1_000));
+    assert_eq!(options.location.unwrap().country, "DE");
+    assert_eq!(options.headers["Cookie"], "a=b");
+    assert_eq!(options.proxy, ProxyMode::Enhanced);
+    assert_eq!((options.include_tags.len(), options.exclude_tags.len()), (1, 2));
+}
+
+#[test]
+fn every_rule_of_the_options_is_held() {
+    for (body, path, code) in [
+        (json!({"url": 5}), json!(["url"]), "invalid_type"),
+        (json!({"url": null}), json!(["url"]), "invalid_type"),
+        (json!({"url": "not a url"}), json!(["url"]), "invalid_format"),
+        (json!({"url": "ftp://example.com"}), json!(["url"]), "custom"),
+        (json!({"url": "http://nodots"}), json!(["url"]), "custom"),
+        (json!({"unknown": 1}), json!([]), "unrecognized_keys"),
+        (json!({"parsePDF": true}), json!([]), "unrecognized_keys"),
+        (json!({"formats": "markdown"}), json!(["formats"]), "invalid_type"),
+        (json!({"formats": ["nope"]}), json!(["formats", 0]), "invalid_value"),
+        (json!({"formats": [5]}), json!(["formats", 0]), "invalid_union"),
+        (json!({"formats": [{}]}), json!(["formats", 0, "type"]), "invalid_type"),
+        (json!({"formats": [{"type": "nope"}]}), json!(["formats", 0, "type"]), "invalid_value"),
+        (json!({"formats": [{"type": "markdown", "x": 1}]}), json!(["formats", 0]), "unrecognized_keys"),
+        (json!({"formats": ["screenshot", {"type": "screenshot"}]}), json!(["formats"]), "custom"),
+        (json!({"formats": ["screenshot@fullPage", "screenshot"]}), json!(["formats"]), "custom"),
+        (json!({"formats": [{"type": "screenshot", "quality": 0}]}), json!(["formats", 0, "quality"]), "too_small"),
+        (json!({"formats": [{"type": "screenshot", "quality": 101}]}), json!(["formats", 0, "quality"]), "too_big"),
+        (
+            json!({"formats": [{"type": "screenshot", "viewport": {"width": 7681, "height": 1}}]}),
+            json!(["formats", 0, "viewport", "width"]),
+            "too_big",
+        ),
+        (
+            json!({"formats": [{"type": "screenshot", "viewport": {"width": 1, "height": 4321}}]}),
+            json!(["formats", 0, "viewport", "height"]),
+            "too_big",
+        ),
+        (
+            json!({"formats": [{"type": "screenshot", "viewport": {"width": 100}}]}),
+            json!(["formats", 0, "viewport", "height"]),
+            "invalid_type",
+        ),
+        (json!({"formats": ["json", "json"]}), json!(["formats"]), "custom"),
+        (json!({"formats": ["changeTracking"]}), json!(["formats"]), "custom"),
+        (json!({"formats": ["rawBase64", "markdown"]}), json!(["formats"]), "custom"),
+        (json!({"formats": ["question"]}), json!(["formats", 0]), "custom"),
+        (
+            json!({"formats": [{"type": "json", "systemPrompt": "x"}]}),
+            json!(["formats", 0]),
+            "unrecognized_keys",
+        ),
+        (
+            json!({"formats": [{"type": "json", "prompt": "x".repeat(10_001)}]}),
+            json!(["formats", 0, "prompt"]),
+            "too_big",
+        ),
+        (json!({"formats": [{"type": "json", "schema": "x"}]}), json!(["formats", 0, "schema"]), "invalid_type"),
+        (
+            json!({"formats": ["markdown", {"type": "changeTracking", "modes": ["x"]}]}),
+            json!(["formats", 1, "modes", 0]),
+            "invalid_value",
+        ),
+        (
+            json!({"formats": [{"type": "attributes", "selectors": [{"selector": "a"}]}]}),
+            json!(["formats", 0, "selectors", 0, "attribute"]),
+            "invalid_type",
+        ),
+        (
+            json!({"formats": [{"type": "question", "question": ""}]}),
+            json!(["formats", 0, "question"]),
+            "too_small",
+        ),
+        (json!({"onlyMainContent": "yes"}), json!(["onlyMainContent"]), "invalid_type"),
+        (json!({"includeTags": "main"}), json!(["includeTags"]), "invalid_type"),
+        (json!({"includeTags": [1]}), json!(["includeTags", 0]), "invalid_type"),
+        (json!({"excludeTags": ["a", " "]}), json!(["excludeTags", 1]), "custom"),
+        (json!({"excludeTags": ["a".repeat(1_001)]}), json!(["excludeTags", 0]), "custom"),
+        (json!({"excludeTags": vec!["a"; 201]}), json!(["excludeTags"]), "too_big"),
+        (json!({"maxAge": -1}), json!(["maxAge"]), "too_small"),
+        (json!({"maxAge": "1"}), json!(["maxAge"]), "invalid_type"),
+        (json!({"minAge": -1}), json!(["minAge"]), "too_small"),
+        (json!({"headers": []}), json!(["headers"]), "invalid_type"),
+        (json!({"headers": {"a": 1}}), json!(["headers", "a"]), "invalid_type"),
+        (json!({"headers": {"a b": "x"}}), json!(["headers", "a b"]), "custom"),
+        (json!({"headers": {"a": "x\r\nb: c"}}), json!(["headers", "a"]), "custom"),
+        (json!({"waitFor": -1}), json!(["waitFor"]), "too_small"),
+        (json!({"waitFor": 60_001, "timeout": 300_000}), json!(["waitFor"]), "too_big"),
+        (json!({"waitFor": 501, "timeout": 1_000}), json!(["waitFor"]), "custom"),
+        (json!({"waitFor": 30_001}), json!(["waitFor"]), "custom"),
+        (json!({"timeout": 999}), json!(["timeout"]), "too_small"),
+        (json!({"timeout": 300_001}), json!(["timeout"]), "too_big"),
+        (json!({"timeout": 1000.5}), json!(["timeout"]), "invalid_type"),
+        (json!({"timeout": null}), json!(["timeout"]), "invalid_type"),
+        (json!({"mobile": 1}), json!(["mobile"]), "invalid_type"),
+        (json!({"location": "de"}), json!(["location"]), "invalid_type"),
+        (json!({"location": {"country": "XX"}}), json!(["location", "country"]), "custom"),
+        (json!({"location": {"country": "Germany"}}), json!(["location", "country"]), "custom"),
+        (json!({"location": {"languages": ["a\n"]}}), json!(["location", "languages", 0]), "custom"),
+        (json!({"location": {"city": "x"}}), json!(["location"]), "unrecognized_keys"),
+        (json!({"proxy": "fast"}), json!(["proxy"]), "invalid_value"),
+        (json!({"parsers": "pdf"}), json!(["parsers"]), "invalid_type"),
+        (json!({"parsers": ["doc"]}), json!(["parsers", 0]), "invalid_value"),
+        (json!({"parsers": [{"type": "pdf", "maxPages": 0}]}), json!(["parsers", 0, "maxPages"]), "too_small"),
+        (json!({"parsers": [{"type": "pdf", "maxPages": 10_001}]}), json!(["parsers", 0, "maxPages"]), "too_big"),
+        (json!({"parsers": [{"type": "pdf", "mode": "x"}]}), json!(["parsers", 0, "mode"]), "invalid_value"),
+        (json!({"profile": {"name": ""}}), json!(["profile", "name"]), "too_small"),
+        (json!({"profile": {"name": "x".repeat(129)}}), json!(["profile", "name"]), "too_big"),
+        (json!({"profile": {}}), json!(["profile", "name"]), "invalid_type"),
+        (json!({"profile": {"name": "a", "x": 1}}), json!(["profile"]), "unrecognized_keys"),
+        (json!({"redactPII": "yes"}), json!(["redactPII"]), "invalid_union"),
+        (json!({"redactPII": {"mode": "x"}}), json!(["redactPII", "mode"]), "invalid_value"),
+        (json!({"integration": 5}), json!(["integration"]), "invalid_type"),
+        (json!({"actions": {}}), json!(["actions"]), "invalid_type"),
+        (json!({"actions": vec![json!({"type": "scrape"}); 51]}), json!(["actions"]), "too_big"),
+        (json!({"actions": [{"type": "jump"}]}), json!(["actions", 0, "type"]), "invalid_value"),
+        (json!({"actions": [{"type": "click"}]}), json!(["actions", 0, "selector"]), "invalid_type"),
+        (json!({"actions": [{"type": "wait"}]}), json!(["actions", 0, "type"]), "custom"),
+        (
+            json!({"actions": [{"type": "wait", "milliseconds": 1, "selector": "a"}]}),
+            json!(["actions", 0, "type"]),
+            "custom",
+        ),
+        (
+            json!({"waitFor": 1000, "actions": [{"type": "wait", "milliseconds": 59_500}]}),
+            json!(["actions"]),
+            "custom",
+        ),
+        (
+            json!({"actions": [{"type": "scroll", "direction": "left"}]}),
+            json!(["actions", 0, "direction"]),
+            "invalid_value",
+        ),
+    ] {
+        let error = scrape(body.clone()).expect_err(&body.to_string());
+        assert_eq!(issue_at(&error, &path), code, "{body}");
+        assert_eq!(error.code, ErrorCode::BadRequest, "{body}");
+        match code {
+            "invalid_type" | "invalid_union" => assert_eq!(error.message, "Bad Request", "{body}"),
+            "unrecognized_keys" => assert!(error.message.starts_with("Unrecognized key in body"), "{body}"),
+            _ => assert_ne!(error.message, "Bad Request", "{body}"),
+        }
+    }
+}
+
+#[test]
+fn a_missing_url_is_named() {
+    let error = parse_scrape(&json!({}), CONTEXT).unwrap_err();
+    assert_eq!(issue_at(&error, &json!(["url"])), "invalid_type");
+    assert_eq!(error.issues[0].more["received"], "undefined");
+}
+
+#[test]
+fn the_wait_rule_says_what_its_test_looks_for() {
+    let error = scrape(json!({"waitFor": 40_000, "timeout": 60_000})).unwrap_err();
+    assert!(error.message.contains("waitFor must not exceed half of timeout"));
+    assert!(scrape(json!({"waitFor": 30_000, "timeout": 60_000})).is_ok());
+}
+
+#[test]
+fn a_screenshot_has_its_options_and_ignores_unknown_keys_and_nulls() {
+    let request = scrape(json!({"formats": [{"type": "screenshot", "fullPage": true, "quality": 80, "foo": 1,
+        "viewport": {"width": 7680, "height": 4320}}]}));
+    let shot = Screenshot { full_page: true, quality: Some(80), viewport: Some(Viewport { width: 7680, height: 4320 }) };
+    assert_eq!(request.unwrap().options.formats, vec![Format::Screenshot(shot)]);
+    let nulls = json!({"formats": [{"type": "screenshot", "quality": null, "viewport": null}]});
+    assert_eq!(scrape(nulls).unwrap().options.screenshot(), Some(&Screenshot::default()));
+    let legacy = scrape(json!({"formats": ["screenshot@fullPage"]})).unwrap();
+    assert!(legacy.options.screenshot().unwrap().full_page);
+}
+
+#[test]
+fn no_formats_means_markdown() {
+    assert_eq!(scrape(json!({"formats": []})).unwrap().options.formats, vec![Format::Markdown]);
+}
+
+#[test]
+fn valid_options_of_later_releases_are_refused_by_name() {
+    for (body, name) in [
+        (json!({"formats": ["summary"]}), "summary"),
+        (json!({"formats": ["json"]}), "json"),
+        (json!({"formats": [{"type": "json", "prompt": null, "schema": null, "checkPromptInjection": null}]}), "json"),
+        (json!({"formats": ["markdown", "changeTracking"]}), "changeTracking"),
+        (json!({"formats": [{"type": "attributes", "selectors": []}]}), "attributes"),
+        (json!({"formats": ["branding"]}), "branding"),
+        (json!({"formats": ["product"]}), "product"),
+        (json!({"formats": ["menu"]}), "menu"),
+        (json!({"formats": [{"type": "question", "question": "a"}]}), "question"),
+        (json!({"formats": [{"type": "highlights", "query": "a"}]}), "highlights"),
+        (json!({"formats": [{"type": "query", "prompt": "a", "mode": "freeform"}]}), "query"),
+        (json!({"formats": ["audio"]}), "audio"),
+        (json!({"formats": ["video"]}), "video"),
+        (json!({"formats": ["rawBase64"]}), "rawBase64"),
+        (json!({"formats": ["deterministicJson"]}), "deterministicJson"),
+        (json!({"minAge": 1}), "minAge"),
+        (json!({"lockdown": true}), "lockdown"),
+        (json!({"profile": {"name": "a"}}), "profile"),
+        (json!({"zeroDataRetention": true}), "zeroDataRetention"),
+        (json!({"onlyCleanContent": true}), "onlyCleanContent"),
+        (json!({"checkPromptInjection": true}), "checkPromptInjection"),
+        (json!({"redactPII": true}), "redactPII"),
+        (json!({"redactPII": {"mode": "fast"}}), "redactPII"),
+        (json!({"parsers": []}), "parsers"),
+    ] {
+        let error = scrape(body.clone()).expect_err(&body.to_string());
+        assert_eq!(error.code, ErrorCode::OptionNotAvailable, "{body}");
+        assert!(error.message.contains(name) && error.message.contains("not available yet"), "{}", error.message);
+    }
+    let actions = scrape(json!({"actions": [{"type": "screenshot", "full_page": true}]})).unwrap_err();
+    assert_eq!(actions.code, ErrorCode::ActionsNotSupported);
+    assert!(actions.message.contains("not available yet"));
+}
+
+#[test]
+fn parsers_as_clients_send_them_pass() {
+    for parsers in [json!(["pdf"]), json!(["pdf", "image"]), json!([{"type": "pdf", "mode": "auto", "maxPages": 3}])] {
+        assert!(scrape(json!({"parsers": parsers})).is_ok(), "{parsers}");
+    }
+}
+
+#[test]
+fn a_batch_keeps_order_and_duplicates_and_lists_what_it_skips() {
+    let request = batch(json!({"urls": ["b.com", "ftp://x.com", "a.com", "b.com", ""], "origin": "js-sdk"})).unwrap();
+    assert_eq!(request.urls, ["b.com", "a.com", "b.com"]);
+    assert_eq!(request.invalid_urls, Some(vec!["ftp://x.com".to_owned(), String::new()]));
+    assert!(!request.has_options);
+    let strict = batch(json!({"ignoreInvalidURLs": false, "timeout": 2_000})).unwrap();
+    assert_eq!((strict.invalid_urls, strict.has_options), (None, true));
+}
+
+#[test]
+fn every_rule_of_a_batch_is_held() {
+    for (body, path, code) in [
+        (json!({"urls": []}), json!(["urls"]), "too_small"),
+        (json!({"urls": "a.com"}), json!(["urls"]), "invalid_type"),
+        (json!({"urls": ["a.com", 5]}), json!(["urls", 1]), "invalid_type"),
+        (json!({"urls": ["a.com", "ftp://b"], "ignoreInvalidURLs": false}), json!(["urls", 1]), "custom"),
+        (json!({"url": "a.com"}), json!([]), "unrecognized_keys"),
+        (json!({"maxConcurrency": 0}), json!(["maxConcurrency"]), "too_small"),
+        (json!({"appendToId": "x"}), json!(["appendToId"]), "invalid_format"),
+        (json!({"webhook": 5}), json!(["webhook"]), "invalid_union"),
+        (json!({"webhook": "nowhere"}), json!(["webhook"]), "invalid_format"),
+        (json!({"webhook": "ftp://a.com"}), json!(["webhook"]), "custom"),
+        (json!({"webhook": {}}), json!(["webhook", "url"]), "invalid_type"),
+        (json!({"webhook": {"url": "x"}}), json!(["webhook", "url"]), "invalid_format"),
+        (json!({"webhook": {"url": "http://a.com", "x": 1}}), json!(["webhook"]), "unrecognized_keys"),
+        (json!({"webhook": {"url": "http://a.com", "events": ["end"]}}), json!(["webhook", "events", 0]), "invalid_value"),
+        (json!({"webhook": {"url": "http://a.com", "headers": {"a": 1}}}), json!(["webhook", "headers", "a"]), "invalid_type"),
+        (json!({"webhook": {"url": "http://a.com", "metadata": 1}}), json!(["webhook", "metadata"]), "invalid_type"),
+    ] {
+        let error = batch(body.clone()).expect_err(&body.to_string());
+        assert_eq!(issue_at(&error, &path), code, "{body}");
+    }
+}
+
+#[test]
+fn a_batch_without_one_valid_url_is_a_plain_400() {
+    let error = batch(json!({"urls": ["nodots", "ftp://x.com"]})).unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (ErrorCode::Invalid, "No valid URLs provided"));
+}
+
+#[test]
+fn a_webhook_is_a_url_or_an_object() {
+    let plain = batch(json!({"webhook": "http://127.0.0.1:9/hook"})).unwrap().webhook.unwrap();
+    assert_eq!((plain.url.as_str(), plain.events.len()), ("http://127.0.0.1:9/hook", 0));
+    let full = batch(json!({"webhook": {"url": "https://a.com/h", "headers": {"X-A": "b"}, "metadata": {"k": [1]},
+        "events": ["page", "completed"]}}));
+    let full = full.unwrap().webhook.unwrap();
+    assert_eq!((full.headers["X-A"].as_str(), full.events.len()), ("b", 2));
+    assert_eq!(full.metadata["k"], json!([1]));
+}

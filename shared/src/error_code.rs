@@ -1,0 +1,94 @@
+//! The table of every error code and status a client can meet. Codes are released words: they never change.
+//!
+//! A page's result, a webhook and an HTTP answer carry the same codes, so the table stands here and
+//! not in the API. Statuses are plain numbers; only the API knows HTTP types.
+
+/// Declares [`ErrorCode`]: `Variant = status, "CODE";` with `""` for outcomes that carry no `code` on the wire.
+macro_rules! error_codes {
+    ($($(#[$doc:meta])* $name:ident = $status:literal, $code:literal;)+) => {
+        /// One outcome a client can meet (CONTRACT 2).
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ErrorCode { $($(#[$doc])* $name,)+ }
+
+        impl ErrorCode {
+            /// Every code, in the order of the table.
+            pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$name,)+];
+
+            /// HTTP status of a direct answer with this code.
+            pub const fn status(self) -> u16 { match self { $(Self::$name => $status,)+ } }
+
+            /// The word on the wire; `None` where the contract has a status and a text only.
+            pub fn code(self) -> Option<&'static str> {
+                let word = match self { $(Self::$name => $code,)+ };
+                if word.is_empty() { None } else { Some(word) }
+            }
+
+            /// The variant for a stored word, for codes read back from rows.
+            pub fn from_code(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|c| c.code() == Some(word))
+            }
+        }
+    };
+}
+
+error_codes! {
+    /// The body breaks the schema (CONTRACT 2.2).
+    BadRequest = 400, "BAD_REQUEST";
+    /// The body is not JSON.
+    InvalidJson = 400, "BAD_REQUEST_INVALID_JSON";
+    /// A path id is not a UUID, or another plain 400 without a code.
+    Invalid = 400, "";
+    /// No key, or an unknown one (SPEC 5).
+    Unauthorized = 401, "UNAUTHORIZED";
+    /// The team cannot pay (`WEIR_CREDITS=metered`).
+    InsufficientCredits = 402, "INSUFFICIENT_CREDITS";
+    /// Another team owns the thing (SPEC 5.4).
+    Forbidden = 403, "FORBIDDEN";
+    /// The address guard refuses the target: not a public address.
+    AddressBlocked = 403, "unsafe_domain_blocked";
+    /// Unknown, expired or not visible to this team.
+    NotFound = 404, "NOT_FOUND";
+    /// The path is known, the method is not.
+    MethodNotAllowed = 405, "METHOD_NOT_ALLOWED";
+    /// The thing is in a state that forbids the call: finished, key reused.
+    Conflict = 409, "CONFLICT";
+    /// The body is over 10 MB (CONTRACT 1.8).
+    PayloadTooLarge = 413, "PAYLOAD_TOO_LARGE";
+    /// Too many requests (SPEC 7.2).
+    RateLimited = 429, "RATE_LIMITED";
+    /// An operation that this build does not have.
+    NotImplemented = 501, "NOT_IMPLEMENTED";
+    /// Database or every worker away; worth another try.
+    Unavailable = 503, "UNAVAILABLE";
+    /// Nothing the client can act on. Details go to the log only.
+    Unknown = 500, "UNKNOWN_ERROR";
+
+    /// Name resolution failed. Answered as 200 with `success:false`, billed 1 credit (CONTRACT 2.3).
+    DnsResolution = 200, "SCRAPE_DNS_RESOLUTION_ERROR";
+    /// The certificate is not trusted and `skipTlsVerification` is false, or the TLS handshake failed.
+    Ssl = 500, "SCRAPE_SSL_ERROR";
+    /// The target refused, reset or cut the connection, or broke HTTP.
+    Site = 500, "SCRAPE_SITE_ERROR";
+    /// Every engine failed for reasons of ours (browser crashed on each try, for instance).
+    AllEnginesFailed = 500, "SCRAPE_ALL_ENGINES_FAILED";
+    /// The page did not finish within `timeout`.
+    Timeout = 408, "SCRAPE_TIMEOUT";
+    /// The page waited too long for a free slot of its team.
+    ConcurrencyQueueTimeout = 408, "CONCURRENCY_QUEUE_TIMEOUT";
+    /// The body is larger than the caps, on the wire or unpacked.
+    PageTooLarge = 500, "SCRAPE_PAGE_TOO_LARGE";
+    /// The content type is none that can be turned into a document.
+    UnsupportedFile = 500, "SCRAPE_UNSUPPORTED_FILE_ERROR";
+    /// An option that this build does not have yet and that would change the result.
+    OptionNotAvailable = 400, "SCRAPE_OPTION_NOT_AVAILABLE";
+    /// Actions are asked for and not available.
+    ActionsNotSupported = 400, "SCRAPE_ACTIONS_NOT_SUPPORTED";
+    /// `minAge` was set and the cache holds no such page (SPEC 4.7).
+    NoCachedData = 404, "SCRAPE_NO_CACHED_DATA";
+    /// `lockdown` and a cache miss (SPEC 4.7).
+    LockdownCacheMiss = 404, "SCRAPE_LOCKDOWN_CACHE_MISS";
+    /// The job was cancelled before the page was done.
+    JobCancelled = 500, "SCRAPE_JOB_CANCELLED";
+    /// Tried as often as allowed; the page took its worker down each time.
+    RetryLimit = 500, "SCRAPE_RETRY_LIMIT";
+}

@@ -1,0 +1,65 @@
+//! Ids: UUIDs of version 7, so that they sort by time; one type per thing, so that they are never mixed up.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
+use sqlx::{Database, Decode, Encode, Type};
+use uuid::Uuid;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl $name {
+            /// A fresh id.
+            #[expect(clippy::new_without_default, reason = "a default id would be a different one each time")]
+            pub fn new() -> Self { Self(Uuid::now_v7()) }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { self.0.hyphenated().fmt(f) }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+            fn from_str(text: &str) -> Result<Self, Self::Err> { Uuid::parse_str(text).map(Self) }
+        }
+
+        impl<DB: Database> Type<DB> for $name where String: Type<DB> {
+            fn type_info() -> DB::TypeInfo { <String as Type<DB>>::type_info() }
+            fn compatible(ty: &DB::TypeInfo) -> bool { <String as Type<DB>>::compatible(ty) }
+        }
+
+        impl<'q, DB: Database> Encode<'q, DB> for $name where String: Encode<'q, DB> {
+            fn encode_by_ref(&self, buf: &mut DB::ArgumentBuffer) -> Result<IsNull, BoxDynError> {
+                self.to_string().encode(buf)
+            }
+        }
+
+        impl<'r, DB: Database> Decode<'r, DB> for $name where String: Decode<'r, DB> {
+            fn decode(value: DB::ValueRef<'r>) -> Result<Self, BoxDynError> {
+                Ok(Self(Uuid::parse_str(&String::decode(value)?)?))
+            }
+        }
+    )+};
+}
+
+ids! {
+    /// A team (tenant).
+    TeamId;
+    /// An API key's row, not the key.
+    KeyId;
+    /// A scrape or batch; later a crawl or map.
+    JobId;
+    /// One page of a job: the `scrapeId` on the wire.
+    PageId;
+    /// One worker process, from its start to its end.
+    WorkerId;
+    /// One webhook event: the `webhookId` on the wire, the same on every try.
+    DeliveryId;
+}

@@ -1,0 +1,14 @@
+//! What the API and the workers must agree on: settings, ids, the rules of the domain, the rows and the queue.
+//! No HTTP server, no browser.
+
+pub mod blobs;
+pub mod config;
+pub mod domain;
+pub mod error_code;
+pub mod guard;
+pub mod ids;
+pub mod queue;
+pub mod store;
+pub mod telemetry;
+pub mod time;
+pub mod wake;

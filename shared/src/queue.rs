@@ -1,0 +1,107 @@
+//! The producing side of the queue: the only file here that knows the queue library.
+//!
+//! A ticket is an invitation to look, never the truth: our rows own every state. It is pushed in the transaction that
+//! changes the rows, so both commit or neither does. A ticket delivered twice, late or for nothing is harmless,
+//! because every claim is fenced in our tables; a lost one is sent again by the sweeper.
+//!
+//! | queue | a ticket says |
+//! |---|---|
+//! | `scrape` | somebody waits for this page |
+//! | `lane` | this team has pages to claim: take turns with the other teams' tickets |
+//! | `webhook` | this job has deliveries to make |
+
+use std::time::Duration;
+
+use apalis_core::task::Task;
+use apalis_core::task::builder::TaskBuilder;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{JobId, PageId, TeamId};
+use crate::store::{StoreError, StoreResult, Tx};
+
+/// Queue of [`Ticket::Scrape`]. Names are fixed: renaming one would strand its tickets.
+pub const SCRAPE_QUEUE: &str = "scrape";
+/// Queue of [`Ticket::Lane`].
+pub const LANE_QUEUE: &str = "lane";
+/// Queue of [`Ticket::Webhook`].
+pub const WEBHOOK_QUEUE: &str = "webhook";
+
+/// Tickets a new batch sends at most: enough for several workers to join in at once.
+const LANES_AT_START: usize = 4;
+
+/// Tries the library may make when a handler meets a dead database.
+const TICKET_ATTEMPTS: usize = 5;
+
+/// What a ticket carries: ids only, with a version for the day the shape changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Ticket {
+    Scrape { v: u8, team: TeamId, page: PageId },
+    Lane { v: u8, team: TeamId },
+    Webhook { v: u8, job: JobId },
+}
+
+impl Ticket {
+    /// Reads a delivered payload. `None`: not ours or of a version we do not know; acknowledge and forget it.
+    pub fn parse(payload: &serde_json::Value) -> Option<Self> {
+        serde_json::from_value(payload.clone()).ok().filter(|t: &Ticket| t.version() == 1)
+    }
+
+    fn version(&self) -> u8 {
+        match self {
+            Self::Scrape { v, .. } | Self::Lane { v, .. } | Self::Webhook { v, .. } => *v,
+        }
+    }
+
+    fn queue(&self) -> &'static str {
+        match self {
+            Self::Scrape { .. } => SCRAPE_QUEUE,
+            Self::Lane { .. } => LANE_QUEUE,
+            Self::Webhook { .. } => WEBHOOK_QUEUE,
+        }
+    }
+}
+
+/// For a direct scrape, after its rows are inserted.
+pub async fn scrape_ticket(tx: &mut Tx, team: TeamId, page: PageId) -> StoreResult<()> {
+    push(tx, Ticket::Scrape { v: 1, team, page }, 1, Duration::ZERO).await
+}
+
+/// For a batch, after its rows are inserted: invitations for as many workers as could help.
+pub async fn page_tickets(tx: &mut Tx, team: TeamId, pages: usize) -> StoreResult<()> {
+    push(tx, Ticket::Lane { v: 1, team }, pages.min(LANES_AT_START), Duration::ZERO).await
+}
+
+/// One more invitation for a team, after `pause` (whole seconds, rounded up).
+pub async fn lane_ticket(tx: &mut Tx, team: TeamId, pause: Duration) -> StoreResult<()> {
+    push(tx, Ticket::Lane { v: 1, team }, 1, pause).await
+}
+
+/// For a job with deliveries to make, after `pause` (whole seconds, rounded up).
+pub async fn webhook_ticket(tx: &mut Tx, job: JobId, pause: Duration) -> StoreResult<()> {
+    push(tx, Ticket::Webhook { v: 1, job }, 1, pause).await
+}
+
+async fn push(tx: &mut Tx, ticket: Ticket, count: usize, pause: Duration) -> StoreResult<()> {
+    let payload = serde_json::to_vec(&ticket)?;
+    let tasks: Vec<Task<Vec<u8>>> = (0..count)
+        .map(|_| {
+            let task = TaskBuilder::new(payload.clone()).max_attempts(TICKET_ATTEMPTS);
+            if pause.is_zero() { task.build() } else { task.run_after(pause + Duration::from_millis(999)).build() }
+        })
+        .collect();
+    push_raw(tx, ticket.queue(), tasks).await
+}
+
+/// Pushes any payload: tests send broken ones.
+pub async fn push_raw(tx: &mut Tx, queue: &str, tasks: Vec<Task<Vec<u8>>>) -> StoreResult<()> {
+    // The two libraries differ in how they take the tasks.
+    match tx {
+        Tx::Sqlite(tx) => apalis_sqlite::queries::push_tasks(&mut **tx, queue, &tasks)
+            .await
+            .map_err(|e| StoreError::Unavailable(sqlx::Error::AnyDriverError(Box::new(e)))),
+        Tx::Postgres(tx) => apalis_postgres::queries::push_tasks(&mut **tx, queue, tasks)
+            .await
+            .map_err(|e| StoreError::Unavailable(sqlx::Error::AnyDriverError(Box::new(e)))),
+    }
+}

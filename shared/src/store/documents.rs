@@ -1,0 +1,98 @@
+//! Stored documents: compressed JSON, large ones as blobs, read back in the order of completion without parsing.
+
+use serde_json::value::RawValue;
+
+use crate::blobs::Blobs;
+use crate::domain::document::Document;
+use crate::ids::{JobId, PageId};
+use crate::on_pool;
+
+use super::finish::{Body, Encoded};
+use super::{Db, StoreError, StoreResult};
+
+/// Compressed documents above this many bytes become blobs.
+const INLINE_LIMIT: usize = 256 * 1024;
+
+/// A document may unpack to this many bytes at most.
+const SIZE_LIMIT: usize = 256 * 1024 * 1024;
+
+/// Speed over size: the pages are written once and mostly read once.
+const LEVEL: i32 = 1;
+
+/// A document as stored.
+#[derive(Debug, Clone)]
+pub struct StoredDocument {
+    /// Place in the order of completion, 1 upwards.
+    pub seq: i64,
+    pub page_id: PageId,
+    pub json: Box<RawValue>,
+}
+
+/// Makes a document ready to be stored; a large one is written as a blob first. Blocks and computes.
+pub fn encode(blobs: &Blobs, job: JobId, page: PageId, epoch: i64, document: &Document) -> std::io::Result<Encoded> {
+    let json = serde_json::to_vec(document).map_err(std::io::Error::other)?;
+    let packed = zstd::bulk::compress(&json, LEVEL)?;
+    let body = if packed.len() > INLINE_LIMIT {
+        let key = Blobs::key(job, page, epoch);
+        blobs.put(&key, &packed)?;
+        Body::Blob(key)
+    } else {
+        Body::Inline(packed)
+    };
+    Ok(Encoded { size: json.len() as i64, body })
+}
+
+type Columns = (i64, PageId, i64, Option<Vec<u8>>, Option<String>);
+
+fn decode(blobs: &Blobs, c: Columns) -> StoreResult<StoredDocument> {
+    let (seq, page_id, size, body, blob) = c;
+    let packed = match (body, blob) {
+        (Some(body), _) => body,
+        (None, Some(key)) => blobs.get(&key).map_err(|e| StoreError::Corrupt(format!("blob {key}: {e}")))?,
+        (None, None) => return Err(StoreError::Corrupt("document without body".to_owned())),
+    };
+    let size = usize::try_from(size).unwrap_or(SIZE_LIMIT).min(SIZE_LIMIT);
+    let json = zstd::bulk::decompress(&packed, size).map_err(|e| StoreError::Corrupt(e.to_string()))?;
+    let json = String::from_utf8(json).map_err(|e| StoreError::Corrupt(e.to_string()))?;
+    Ok(StoredDocument { seq, page_id, json: RawValue::from_string(json)? })
+}
+
+/// Documents after the first `skip`, at most `limit` of them and about `max_bytes`; at least one if there is one.
+pub async fn slice(
+    db: &Db,
+    blobs: &Blobs,
+    job: JobId,
+    skip: i64,
+    limit: i64,
+    max_bytes: usize,
+) -> StoreResult<Vec<StoredDocument>> {
+    const SIZES: &str = "SELECT seq, size FROM document WHERE job_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    const BODIES: &str = "SELECT seq, page_id, size, body, blob FROM document \
+        WHERE job_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
+    let last = if limit == 1 {
+        skip.saturating_add(1)
+    } else {
+        let sizes: Vec<(i64, i64)> =
+            on_pool!(db, |pool| sqlx::query_as(SIZES).bind(job).bind(skip).bind(limit).fetch_all(pool).await?);
+        let mut bytes = 0usize;
+        let mut last = skip;
+        for (seq, size) in sizes {
+            bytes = bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
+            if bytes > max_bytes && last > skip {
+                break;
+            }
+            last = seq;
+        }
+        last
+    };
+    let rows: Vec<Columns> =
+        on_pool!(db, |pool| sqlx::query_as(BODIES).bind(job).bind(skip).bind(last).fetch_all(pool).await?);
+    rows.into_iter().map(|c| decode(blobs, c)).collect()
+}
+
+/// The document of one page.
+pub async fn by_page(db: &Db, blobs: &Blobs, page: PageId) -> StoreResult<Option<StoredDocument>> {
+    const SQL: &str = "SELECT seq, page_id, size, body, blob FROM document WHERE page_id = $1";
+    let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_optional(pool).await?);
+    found.map(|c| decode(blobs, c)).transpose()
+}

@@ -1,0 +1,393 @@
+//! The end of a page's attempt: result, counts, credits, webhooks and the next tickets in one transaction, for many
+//! pages at once.
+//!
+//! Every page is fenced by its epoch: an attempt that another claim, a cancel or a replay has overtaken changes nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::domain::job::{JobKind, JobStatus, WebhookEvent};
+use crate::domain::webhook::WebhookSpec;
+use crate::error_code::ErrorCode;
+use crate::ids::{DeliveryId, JobId, KeyId, PageId, TeamId};
+use crate::time::Timestamp;
+use crate::{on_db, queue};
+
+use super::pages::Claimed;
+use super::{StoreError, StoreResult, Tx, jobs, team_lock};
+
+/// How an attempt ended.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// The page's document.
+    Done { document: Encoded, credits: i64 },
+    /// Given up for good.
+    Failed { code: ErrorCode, error: String, credits: i64 },
+    /// Failed, worth another try at `run_at`.
+    Retry { code: ErrorCode, error: String, run_at: Timestamp },
+    /// Its worker died under it: back to the queue, the claim stays counted.
+    Lost { reason: &'static str },
+    /// Not started or not finished because the worker stops: back to the queue as if never claimed.
+    GivenBack,
+}
+
+/// A document ready to be stored.
+#[derive(Debug, Clone)]
+pub struct Encoded {
+    /// Bytes of the JSON text.
+    pub size: i64,
+    /// Where the compressed text lies.
+    pub body: Body,
+}
+
+/// A compressed document: in the row, or in a blob that is already written.
+#[derive(Debug, Clone)]
+pub enum Body {
+    Inline(Vec<u8>),
+    Blob(String),
+}
+
+/// An attempt with its end. `kind` and `key` go into the ledger; `None` only where nothing is billed.
+#[derive(Debug)]
+pub struct Finished {
+    pub page: Claimed,
+    pub kind: Option<JobKind>,
+    pub key: Option<KeyId>,
+    pub outcome: Outcome,
+}
+
+/// What came of a group.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Pages whose end was written; the others were overtaken.
+    pub written: Vec<PageId>,
+    /// Jobs that ended with them.
+    pub ended: Vec<JobId>,
+}
+
+/// Counts to add to a job.
+#[derive(Default)]
+struct Delta {
+    completed: i64,
+    failed: i64,
+    queued: i64,
+    credits: i64,
+    pages: Vec<(PageId, bool)>,
+}
+
+/// Writes the ends of many attempts. Pages of one group should be of few teams.
+pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> StoreResult<Report> {
+    let mut teams: Vec<TeamId> = group.iter().map(|f| f.page.team_id).collect();
+    teams.sort_unstable();
+    teams.dedup();
+    let mut starved = Vec::new();
+    for team in teams {
+        if team_lock::lock(tx, team).await?.is_some_and(|t| t.starved) {
+            starved.push(team);
+        }
+    }
+
+    let written = move_pages(tx, group, now).await?;
+    let mut report = Report { written, ended: Vec::new() };
+    let live: Vec<&Finished> = group.iter().filter(|f| report.written.contains(&f.page.id)).collect();
+    write_attempts(tx, &live, now).await?;
+
+    let mut retries: BTreeMap<TeamId, i64> = BTreeMap::new();
+    let mut deltas: BTreeMap<JobId, Delta> = BTreeMap::new();
+    for end in &live {
+        let delta = deltas.entry(end.page.job_id).or_default();
+                match &end.outcome {
+            Outcome::Done { credits, .. } => {
+                delta.completed += 1;
+                delta.credits += credits;
+                delta.pages.push((end.page.id, true));
+            }
+            Outcome::Failed { credits, .. } => {
+                delta.failed += 1;
+                delta.credits += credits;
+                delta.pages.push((end.page.id, false));
+            }
+            Outcome::Retry { run_at, .. } => {
+                delta.queued += 1;
+                let pause = retries.entry(end.page.team_id).or_insert(0);
+                *pause = (*pause).max(run_at.ms_since(now));
+            }
+            Outcome::Lost { .. } | Outcome::GivenBack => {
+                delta.queued += 1;
+                retries.entry(end.page.team_id).or_insert(0);
+            }
+        }
+    }
+
+    let mut first_seq: BTreeMap<JobId, i64> = BTreeMap::new();
+    let mut waited: Vec<PageId> = Vec::new();
+    for (job, delta) in &deltas {
+        let after = add_counts(tx, *job, delta).await?;
+        first_seq.insert(*job, after.completed - delta.completed + 1);
+        if after.kind == JobKind::Scrape {
+            waited.extend(delta.pages.iter().map(|p| p.0));
+        }
+        let webhook: Option<WebhookSpec> = after.webhook.as_deref().map(serde_json::from_str).transpose()?;
+        let ended = after.completed + after.failed == after.total && after.status == JobStatus::Scraping;
+        if ended {
+            end_job(tx, *job, &after, now).await?;
+            report.ended.push(*job);
+        }
+        if let Some(spec) = webhook {
+            queue_events(tx, after.team, *job, &spec, delta, ended, now).await?;
+        }
+        if after.kind != JobKind::Scrape {
+            jobs::notify_job(tx, *job).await?;
+        }
+    }
+    for page in waited {
+        jobs::notify(tx, format!("p:{page}")).await?;
+    }
+
+    insert_documents(tx, &live, &mut first_seq).await?;
+    charge(tx, &live, now).await?;
+
+    for team in &starved {
+        const SQL: &str = "UPDATE team SET starved = FALSE WHERE id = $1";
+        on_db!(tx, |conn| sqlx::query(SQL).bind(*team).execute(conn).await?.rows_affected());
+        retries.entry(*team).or_insert(0);
+    }
+    for (team, pause) in retries {
+        queue::lane_ticket(tx, team, Duration::from_millis(pause.max(0) as u64)).await?;
+    }
+    Ok(report)
+}
+
+/// The fenced step: only attempts that are still the page's current ones move it. Returns those.
+async fn move_pages(tx: &mut Tx, group: &[Finished], now: Timestamp) -> StoreResult<Vec<PageId>> {
+    let rows: Vec<(PageId,)> = on_db!(tx, |conn| {
+        let mut update =
+            sqlx::QueryBuilder::new("WITH ended (id, epoch, state, run_at, finished_at, tried, claimed, code, error) AS (VALUES ");
+        for (i, end) in group.iter().enumerate() {
+            let (state, run_at, tried, unclaimed, code, error) = match &end.outcome {
+                Outcome::Done { .. } => ("done", None, 0, 0, None, None),
+                Outcome::Failed { code, error, .. } => ("failed", None, 1, 0, Some(*code), Some(error.as_str())),
+                Outcome::Retry { run_at, .. } => ("queued", Some(*run_at), 1, 0, None, None),
+                Outcome::Lost { .. } => ("queued", Some(now), 0, 0, None, None),
+                Outcome::GivenBack => ("queued", Some(now), 0, 1, None, None),
+            };
+            let finished = (state != "queued").then_some(now);
+            let code = code.map(|c| c.code().unwrap_or("UNKNOWN_ERROR"));
+            update.push(if i == 0 { "(CAST(" } else { ", (CAST(" }).push_bind(end.page.id);
+            update.push(" AS TEXT), CAST(").push_bind(end.page.epoch);
+            update.push(" AS BIGINT), CAST(").push_bind(state);
+            update.push(" AS TEXT), CAST(").push_bind(run_at);
+            update.push(" AS BIGINT), CAST(").push_bind(finished);
+            update.push(" AS BIGINT), CAST(").push_bind(tried);
+            update.push(" AS BIGINT), CAST(").push_bind(unclaimed);
+            update.push(" AS BIGINT), CAST(").push_bind(code);
+            update.push(" AS TEXT), CAST(").push_bind(error);
+            update.push(" AS TEXT))");
+        }
+        update.push(
+            ") UPDATE page SET state = ended.state, run_at = COALESCE(ended.run_at, page.run_at), \
+             finished_at = ended.finished_at, owner = NULL, tries = page.tries + ended.tried, \
+             claims = page.claims - ended.claimed, error_code = ended.code, error = ended.error FROM ended \
+             WHERE page.id = ended.id AND page.epoch = ended.epoch AND page.state = 'running' RETURNING page.id",
+        );
+        update.build_query_as().fetch_all(conn).await?
+    });
+    Ok(rows.into_iter().map(|r| r.0).collect())
+}
+
+/// The history of tries that did not work.
+async fn write_attempts(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> StoreResult<()> {
+    const SQL: &str = "INSERT INTO page_attempt (page_id, epoch, job_id, worker, started_at, ended_at, code, error) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (page_id, epoch) DO NOTHING";
+    for end in ends {
+        let (code, error) = match &end.outcome {
+            Outcome::Failed { code, error, .. } | Outcome::Retry { code, error, .. } => {
+                (code.code(), error.as_str())
+            }
+            Outcome::Lost { reason } => (None, *reason),
+            Outcome::Done { .. } | Outcome::GivenBack => continue,
+        };
+        on_db!(tx, |conn| {
+            sqlx::query(SQL)
+                .bind(end.page.id)
+                .bind(end.page.epoch)
+                .bind(end.page.job_id)
+                .bind(end.page.owner)
+                .bind(end.page.started_at)
+                .bind(now)
+                .bind(code)
+                .bind(error)
+                .execute(conn)
+                .await?
+                .rows_affected()
+        });
+    }
+    Ok(())
+}
+
+/// A job after its counts were changed.
+struct After {
+    team: TeamId,
+    kind: JobKind,
+    status: JobStatus,
+    total: i64,
+    completed: i64,
+    failed: i64,
+    webhook: Option<String>,
+}
+
+async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta) -> StoreResult<After> {
+    // A page that comes back to an ended (cancelled) job is not waiting any more; see `drop_late`.
+    const SQL: &str = "UPDATE job SET completed = completed + $2, failed = failed + $3, queued = queued + $4, \
+        credits_used = credits_used + $5 WHERE id = $1 \
+        RETURNING team_id, kind, status, total, completed, failed, webhook";
+    type Row = (TeamId, String, String, i64, i64, i64, Option<String>);
+    let row: Row = on_db!(tx, |conn| {
+        sqlx::query_as(SQL)
+            .bind(job)
+            .bind(delta.completed)
+            .bind(delta.failed)
+            .bind(delta.queued)
+            .bind(delta.credits)
+            .fetch_one(conn)
+            .await?
+    });
+    let mut after = After {
+        team: row.0,
+        kind: row.1.parse().map_err(StoreError::Corrupt)?,
+        status: row.2.parse().map_err(StoreError::Corrupt)?,
+        total: row.3,
+        completed: row.4,
+        failed: row.5,
+        webhook: row.6,
+    };
+    if delta.queued > 0 && after.status != JobStatus::Scraping {
+        after.total -= drop_late(tx, job).await?;
+    }
+    Ok(after)
+}
+
+/// Pages that came back to a job that had ended meanwhile are cancelled like those that were waiting then.
+async fn drop_late(tx: &mut Tx, job: JobId) -> StoreResult<i64> {
+    const PAGES: &str = "UPDATE page SET state = 'cancelled', finished_at = run_at, epoch = epoch + 1 \
+        WHERE job_id = $1 AND state = 'queued'";
+    const JOB: &str = "UPDATE job SET total = total - $2, queued = 0 WHERE id = $1";
+    let dropped = on_db!(tx, |conn| sqlx::query(PAGES).bind(job).execute(conn).await?.rows_affected()) as i64;
+    on_db!(tx, |conn| sqlx::query(JOB).bind(job).bind(dropped).execute(conn).await?.rows_affected());
+    Ok(dropped)
+}
+
+/// A batch completes even when every page failed: the failures are in its errors. A scrape is its one page.
+async fn end_job(tx: &mut Tx, job: JobId, after: &After, now: Timestamp) -> StoreResult<()> {
+    const SQL: &str = "UPDATE job SET status = $2, finished_at = $3 WHERE id = $1 AND status = 'scraping'";
+    let status = match after.kind {
+        JobKind::Scrape if after.failed > 0 => JobStatus::Failed,
+        JobKind::Scrape | JobKind::Batch => JobStatus::Completed,
+    };
+    on_db!(tx, |conn| sqlx::query(SQL).bind(job).bind(status.as_str()).bind(now).execute(conn).await?.rows_affected());
+    Ok(())
+}
+
+async fn queue_events(
+    tx: &mut Tx,
+    team: TeamId,
+    job: JobId,
+    spec: &WebhookSpec,
+    delta: &Delta,
+    ended: bool,
+    now: Timestamp,
+) -> StoreResult<()> {
+    let mut events: Vec<(Option<PageId>, WebhookEvent)> = Vec::new();
+    if spec.wants(WebhookEvent::Page) {
+        events.extend(delta.pages.iter().map(|(page, _)| (Some(*page), WebhookEvent::Page)));
+    }
+    if ended && spec.wants(WebhookEvent::Completed) {
+        events.push((None, WebhookEvent::Completed));
+    }
+    if events.is_empty() {
+        return Ok(());
+    }
+    on_db!(tx, |conn| {
+        let mut insert = sqlx::QueryBuilder::new(
+            "INSERT INTO webhook_delivery (id, team_id, job_id, page_id, event, stage, state, next_at, created_at) ",
+        );
+        insert.push_values(events, |mut values, (page, event)| {
+            values
+                .push_bind(DeliveryId::new())
+                .push_bind(team)
+                .push_bind(job)
+                .push_bind(page)
+                .push_bind(event.as_str())
+                .push_bind(event.stage())
+                .push("'waiting'")
+                .push_bind(now)
+                .push_bind(now);
+        });
+        insert.build().execute(conn).await?.rows_affected()
+    });
+    queue::webhook_ticket(tx, job, Duration::ZERO).await
+}
+
+async fn insert_documents(tx: &mut Tx, ends: &[&Finished], first_seq: &mut BTreeMap<JobId, i64>) -> StoreResult<()> {
+    let mut rows: Vec<(JobId, i64, PageId, &Encoded)> = Vec::new();
+    for end in ends {
+        if let Outcome::Done { document, .. } = &end.outcome {
+            let seq = first_seq.entry(end.page.job_id).or_insert(1);
+            rows.push((end.page.job_id, *seq, end.page.id, document));
+            *seq += 1;
+        }
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    on_db!(tx, |conn| {
+        let mut insert = sqlx::QueryBuilder::new("INSERT INTO document (job_id, seq, page_id, size, body, blob) ");
+        insert.push_values(rows, |mut values, (job, seq, page, document)| {
+            let (body, blob) = match &document.body {
+                Body::Inline(bytes) => (Some(bytes.as_slice()), None),
+                Body::Blob(key) => (None, Some(key.as_str())),
+            };
+            values.push_bind(job).push_bind(seq).push_bind(page).push_bind(document.size).push_bind(body).push_bind(blob);
+        });
+        insert.build().execute(conn).await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// One ledger entry a billed page. A replayed page keeps its key, so it is billed once.
+async fn charge(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> StoreResult<()> {
+    let billed: Vec<(&Finished, i64)> = ends
+        .iter()
+        .filter_map(|end| match end.outcome {
+            Outcome::Done { credits, .. } | Outcome::Failed { credits, .. } if credits > 0 => Some((*end, credits)),
+            _ => None,
+        })
+        .collect();
+    if billed.is_empty() {
+        return Ok(());
+    }
+    let entered: Vec<(TeamId, i64)> = on_db!(tx, |conn| {
+        let mut insert =
+            sqlx::QueryBuilder::new("INSERT INTO credit_entry (key, team_id, api_key_id, kind, amount, created_at) ");
+        insert.push_values(&billed, |mut values, (end, credits)| {
+            values
+                .push_bind(format!("page:{}", end.page.id))
+                .push_bind(end.page.team_id)
+                .push_bind(end.key)
+                .push_bind(end.kind.unwrap_or(JobKind::Batch).credit_kind())
+                .push_bind(*credits)
+                .push_bind(now);
+        });
+        insert.push(" ON CONFLICT (key) DO NOTHING RETURNING team_id, amount");
+        insert.build_query_as().fetch_all(conn).await?
+    });
+    let mut sums: BTreeMap<TeamId, i64> = BTreeMap::new();
+    for (team, amount) in entered {
+        *sums.entry(team).or_default() += amount;
+    }
+    for (team, amount) in sums {
+        const SQL: &str = "UPDATE team SET credits_used = credits_used + $2 WHERE id = $1";
+        on_db!(tx, |conn| sqlx::query(SQL).bind(team).bind(amount).execute(conn).await?.rows_affected());
+    }
+    Ok(())
+}

@@ -1,0 +1,281 @@
+//! Job rows: one per scrape or batch, with counts that change only in the transaction that changes the pages.
+
+use crate::domain::job::{JobKind, JobStatus, WebhookEvent};
+use crate::domain::scrape::ScrapeOptions;
+use crate::domain::webhook::WebhookSpec;
+use crate::ids::{JobId, KeyId, TeamId};
+use crate::time::Timestamp;
+use crate::{on_db, on_pool};
+
+use super::{Db, StoreError, StoreResult, Tx, team_lock, webhooks};
+
+/// A job to be written, with all its pages queued.
+pub struct NewJob<'a> {
+    pub id: JobId,
+    pub team: TeamId,
+    pub key: Option<KeyId>,
+    pub kind: JobKind,
+    pub options: &'a ScrapeOptions,
+    /// The first URL, for lists.
+    pub target: &'a str,
+    pub origin: Option<&'a str>,
+    /// Pages at once; `None`: the team's limit.
+    pub max_concurrency: Option<i64>,
+    pub webhook: Option<&'a WebhookSpec>,
+    /// Pages that will be inserted with it.
+    pub total: i64,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+/// Writes the job row. The pages follow in the same transaction.
+pub async fn insert(tx: &mut Tx, job: &NewJob<'_>) -> StoreResult<()> {
+    const SQL: &str = "INSERT INTO job (id, team_id, api_key_id, kind, status, rank, options, target, origin, \
+        max_concurrency, webhook, total, queued, created_at, expires_at) \
+        VALUES ($1, $2, $3, $4, 'scraping', $5, $6, $7, $8, $9, $10, $11, $11, $12, $13)";
+    let options = serde_json::to_string(job.options)?;
+    let webhook = job.webhook.map(serde_json::to_string).transpose()?;
+    on_db!(tx, |conn| {
+        sqlx::query(SQL)
+            .bind(job.id)
+            .bind(job.team)
+            .bind(job.key)
+            .bind(job.kind.as_str())
+            .bind(job.kind.rank())
+            .bind(options)
+            .bind(job.target)
+            .bind(job.origin)
+            .bind(job.max_concurrency)
+            .bind(webhook)
+            .bind(job.total)
+            .bind(job.created_at)
+            .bind(job.expires_at)
+            .execute(conn)
+            .await?
+            .rows_affected()
+    });
+    Ok(())
+}
+
+/// A job as stored, without its options.
+#[derive(Debug, Clone)]
+pub struct JobRow {
+    pub id: JobId,
+    pub team_id: TeamId,
+    pub kind: JobKind,
+    pub status: JobStatus,
+    pub target: String,
+    pub total: i64,
+    /// Pages not claimed yet, pauses before a retry included.
+    pub queued: i64,
+    pub completed: i64,
+    pub failed: i64,
+    pub credits_used: i64,
+    pub max_concurrency: Option<i64>,
+    pub webhook: Option<WebhookSpec>,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+}
+
+impl JobRow {
+    /// `total` as clients see it: failed pages leave it once the job has ended (CONTRACT 14).
+    pub fn total_shown(&self) -> i64 {
+        if self.status == JobStatus::Scraping { self.total } else { self.total - self.failed }
+    }
+}
+
+type Columns = (
+    JobId,
+    TeamId,
+    String,
+    String,
+    String,
+    i64,
+    i64,
+    i64,
+    i64,
+    i64,
+    Option<i64>,
+    Option<String>,
+    Timestamp,
+    Timestamp,
+    Option<Timestamp>,
+);
+
+/// The column list of [`Columns`], in a macro so that each statement stays one literal.
+macro_rules! select_job {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, team_id, kind, status, target, total, queued, completed, failed, credits_used, \
+             max_concurrency, webhook, created_at, expires_at, finished_at FROM job ",
+            $rest
+        )
+    };
+}
+
+fn row(c: Columns) -> StoreResult<JobRow> {
+    Ok(JobRow {
+        id: c.0,
+        team_id: c.1,
+        kind: c.2.parse().map_err(StoreError::Corrupt)?,
+        status: c.3.parse().map_err(StoreError::Corrupt)?,
+        target: c.4,
+        total: c.5,
+        queued: c.6,
+        completed: c.7,
+        failed: c.8,
+        credits_used: c.9,
+        max_concurrency: c.10,
+        webhook: c.11.as_deref().map(serde_json::from_str).transpose()?,
+        created_at: c.12,
+        expires_at: c.13,
+        finished_at: c.14,
+    })
+}
+
+/// The job, whoever owns it.
+pub async fn load(db: &Db, id: JobId) -> StoreResult<Option<JobRow>> {
+    const SQL: &str = select_job!("WHERE id = $1");
+    let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?);
+    found.map(row).transpose()
+}
+
+/// The job with its row locked until the transaction ends. Lock the team first ([`teams::lock`]) when it is written.
+pub async fn lock(tx: &mut Tx, id: JobId) -> StoreResult<Option<JobRow>> {
+    // SQLite holds the whole file already.
+    let found: Option<Columns> = match tx {
+        Tx::Sqlite(tx) => sqlx::query_as(select_job!("WHERE id = $1")).bind(id).fetch_optional(&mut **tx).await?,
+        Tx::Postgres(tx) => {
+            sqlx::query_as(select_job!("WHERE id = $1 FOR NO KEY UPDATE")).bind(id).fetch_optional(&mut **tx).await?
+        }
+    };
+    found.map(row).transpose()
+}
+
+/// What a worker must know of a job to work on its pages.
+#[derive(Debug, Clone)]
+pub struct JobSpec {
+    pub kind: JobKind,
+    pub key: Option<KeyId>,
+    pub options: ScrapeOptions,
+    pub webhook: Option<WebhookSpec>,
+}
+
+/// The unchanging part of a job, for workers.
+pub async fn spec(db: &Db, id: JobId) -> StoreResult<Option<JobSpec>> {
+    const SQL: &str = "SELECT kind, api_key_id, options, webhook FROM job WHERE id = $1";
+    let found: Option<(String, Option<KeyId>, String, Option<String>)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?);
+    let Some((kind, key, options, webhook)) = found else { return Ok(None) };
+    Ok(Some(JobSpec {
+        kind: kind.parse().map_err(StoreError::Corrupt)?,
+        key,
+        options: serde_json::from_str(&options)?,
+        webhook: webhook.as_deref().map(serde_json::from_str).transpose()?,
+    }))
+}
+
+/// Adds pages to a running batch (`appendToId`). `false` when it has ended.
+pub async fn grow(tx: &mut Tx, id: JobId, by: i64) -> StoreResult<bool> {
+    const SQL: &str = "UPDATE job SET total = total + $2, queued = queued + $2 WHERE id = $1 AND status = 'scraping'";
+    let done = on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(by).execute(conn).await?.rows_affected());
+    Ok(done == 1)
+}
+
+/// Cancels a running job: its waiting pages never start, running ones may still finish (CONTRACT 5.5). `false` when
+/// it has ended.
+pub async fn cancel(tx: &mut Tx, id: JobId, now: Timestamp) -> StoreResult<bool> {
+    const OWNER: &str = "SELECT team_id FROM job WHERE id = $1";
+    const END: &str = "UPDATE job SET status = 'cancelled', finished_at = $2, queued = 0 \
+        WHERE id = $1 AND status = 'scraping'";
+    const PAGES: &str = "UPDATE page SET state = 'cancelled', finished_at = $2, epoch = epoch + 1 \
+        WHERE job_id = $1 AND state = 'queued'";
+    const TOTAL: &str = "UPDATE job SET total = total - $2 WHERE id = $1";
+    let owner: Option<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(OWNER).bind(id).fetch_optional(conn).await?);
+    let Some((team,)) = owner else { return Ok(false) };
+    team_lock::lock(tx, team).await?;
+    let ended = on_db!(tx, |conn| sqlx::query(END).bind(id).bind(now).execute(conn).await?.rows_affected());
+    if ended == 0 {
+        return Ok(false);
+    }
+    let dropped = on_db!(tx, |conn| sqlx::query(PAGES).bind(id).bind(now).execute(conn).await?.rows_affected());
+    on_db!(tx, |conn| sqlx::query(TOTAL).bind(id).bind(dropped as i64).execute(conn).await?.rows_affected());
+    let job = lock(tx, id).await?;
+    if let Some(job) = job.filter(|j| j.webhook.as_ref().is_some_and(|w| w.wants(WebhookEvent::Cancelled))) {
+        webhooks::queue(tx, job.team_id, id, None, WebhookEvent::Cancelled, now).await?;
+    }
+    notify_job(tx, id).await?;
+    Ok(true)
+}
+
+/// Which jobs to list; `None` means any.
+#[derive(Debug, Clone, Copy)]
+pub struct JobFilter {
+    pub team: Option<TeamId>,
+    pub kind: Option<JobKind>,
+    pub status: Option<JobStatus>,
+    pub limit: i64,
+}
+
+/// Jobs, newest first.
+pub async fn list(db: &Db, filter: &JobFilter) -> StoreResult<Vec<JobRow>> {
+    const SQL: &str = select_job!(
+        "WHERE ($1 IS NULL OR team_id = $1) AND ($2 IS NULL OR kind = $2) AND ($3 IS NULL OR status = $3) \
+         ORDER BY created_at DESC, id DESC LIMIT $4"
+    );
+    let rows: Vec<Columns> = on_pool!(db, |pool| {
+        sqlx::query_as(SQL)
+            .bind(filter.team.map(|t| t.to_string()))
+            .bind(filter.kind.map(JobKind::as_str))
+            .bind(filter.status.map(JobStatus::as_str))
+            .bind(filter.limit)
+            .fetch_all(pool)
+            .await?
+    });
+    rows.into_iter().map(row).collect()
+}
+
+/// Takes an idempotency key for a team (CONTRACT 5.8). `false`: used before.
+pub async fn use_idempotency_key(tx: &mut Tx, team: TeamId, key: &str, now: Timestamp) -> StoreResult<bool> {
+    const SQL: &str = "INSERT INTO idempotency_key (team_id, key, created_at) VALUES ($1, $2, $3) \
+        ON CONFLICT (team_id, key) DO NOTHING";
+    let done = on_db!(tx, |conn| sqlx::query(SQL).bind(team).bind(key).bind(now).execute(conn).await?.rows_affected());
+    Ok(done == 1)
+}
+
+/// The queue as operators watch it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct QueueStats {
+    /// Pages not claimed yet.
+    pub queued: i64,
+    /// Pages in work.
+    pub running: i64,
+    /// Jobs not ended.
+    pub jobs: i64,
+    /// When the oldest unfinished job with waiting pages was made.
+    pub oldest: Option<Timestamp>,
+}
+
+/// Depth and age of the queue.
+pub async fn queue_stats(db: &Db) -> StoreResult<QueueStats> {
+    const JOBS: &str = "SELECT CAST(COALESCE(SUM(queued), 0) AS BIGINT), COUNT(*), MIN(created_at) FROM job \
+        WHERE queued > 0";
+    const RUNNING: &str = "SELECT COUNT(*) FROM page WHERE state = 'running'";
+    let jobs: (i64, i64, Option<Timestamp>) = on_pool!(db, |pool| sqlx::query_as(JOBS).fetch_one(pool).await?);
+    let running: (i64,) = on_pool!(db, |pool| sqlx::query_as(RUNNING).fetch_one(pool).await?);
+    Ok(QueueStats { queued: jobs.0, jobs: jobs.1, oldest: jobs.2, running: running.0 })
+}
+
+/// Wakes whoever watches the job, when this transaction commits.
+pub(super) async fn notify_job(tx: &mut Tx, id: JobId) -> StoreResult<()> {
+    notify(tx, format!("j:{id}")).await
+}
+
+/// Postgres tells listeners at commit; on SQLite the log file's change is the signal.
+pub(super) async fn notify(tx: &mut Tx, payload: String) -> StoreResult<()> {
+    if let Tx::Postgres(tx) = tx {
+        sqlx::query("SELECT pg_notify('weir_done', $1)").bind(payload).execute(&mut **tx).await?;
+    }
+    Ok(())
+}

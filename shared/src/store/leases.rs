@@ -1,0 +1,24 @@
+//! Work that one process at a time does for all: a named lease with an end.
+
+use crate::ids::WorkerId;
+use crate::on_db;
+use crate::time::Timestamp;
+
+use super::{StoreResult, Tx};
+
+/// Takes or renews the lease until `until`. `false`: another holder's is still running.
+pub async fn take(
+    tx: &mut Tx,
+    name: &str,
+    holder: WorkerId,
+    now: Timestamp,
+    until: Timestamp,
+) -> StoreResult<bool> {
+    const SQL: &str = "INSERT INTO lease (name, holder, until) VALUES ($1, $2, $3) \
+        ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until \
+        WHERE lease.holder = excluded.holder OR lease.until < $4";
+    let done = on_db!(tx, |conn| {
+        sqlx::query(SQL).bind(name).bind(holder).bind(until).bind(now).execute(conn).await?.rows_affected()
+    });
+    Ok(done == 1)
+}

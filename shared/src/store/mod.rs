@@ -1,0 +1,235 @@
+//! All SQL of the service: one text for SQLite and Postgres wherever possible.
+//!
+//! [`Db`] is one of two pools, [`Tx`] one of two transactions; [`on_db!`] runs the same body against whichever is
+//! behind. Every function of the modules below has a test that runs on both databases.
+//!
+//! On SQLite every writing transaction starts with `BEGIN IMMEDIATE` (a deferred one fails at its lock upgrade), the
+//! file is in WAL mode with `synchronous = NORMAL`, and several processes share it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{Postgres, Sqlite, Transaction};
+
+use crate::config::DatabaseUrl;
+
+pub mod credits;
+pub mod documents;
+pub mod finish;
+pub mod jobs;
+pub mod keys;
+pub mod leases;
+pub mod nodes;
+pub mod pages;
+pub mod settings;
+pub mod sweep;
+pub mod team_lock;
+#[cfg(test)]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+pub mod teams;
+pub mod webhooks;
+
+/// What can go wrong between us and the database. "Not found" is `Option`, not an error.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A unique key is taken.
+    #[error("conflict: {0}")]
+    Conflict(String),
+    /// The database is away, full, locked or broken; the same call may work later.
+    #[error("the database is unavailable: {0}")]
+    Unavailable(sqlx::Error),
+    /// A row holds what it must not.
+    #[error("corrupt row: {0}")]
+    Corrupt(String),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::Database(e) if e.is_unique_violation() => Self::Conflict(e.message().to_owned()),
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => Self::Corrupt(error.to_string()),
+            _ => Self::Unavailable(error),
+        }
+    }
+}
+
+impl From<serde_json::Error> for StoreError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Corrupt(error.to_string())
+    }
+}
+
+/// Result of a store function.
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// The database: one of the two pools.
+#[derive(Debug, Clone)]
+pub enum Db {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
+}
+
+/// An open transaction on one of the two. Dropped without [`Tx::commit`] it rolls back.
+pub enum Tx {
+    Sqlite(Transaction<'static, Sqlite>),
+    Postgres(Transaction<'static, Postgres>),
+}
+
+/// Runs the same body against whichever database is behind `$tx` (a `Tx`, by mutable reference). It is compiled once
+/// per arm, so both sides are type-checked with their own drivers and no generic bounds appear.
+#[macro_export]
+macro_rules! on_db {
+    ($tx:expr, |$conn:ident| $body:expr) => {
+        match $tx {
+            $crate::store::Tx::Sqlite(tx) => {
+                let $conn = &mut **tx;
+                $body
+            }
+            $crate::store::Tx::Postgres(tx) => {
+                let $conn = &mut **tx;
+                $body
+            }
+        }
+    };
+}
+
+/// The same for a read outside a transaction, with the pool as executor.
+#[macro_export]
+macro_rules! on_pool {
+    ($db:expr, |$pool:ident| $body:expr) => {
+        match $db {
+            $crate::store::Db::Sqlite($pool) => $body,
+            $crate::store::Db::Postgres($pool) => $body,
+        }
+    };
+}
+
+/// What a process uses its connections for: the queue library's own pool may lose its last writes in a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolUse {
+    /// Rows: what is committed is on disk.
+    Rows,
+    /// Tickets being fetched and acknowledged: a lost write is a second delivery, which claims fence.
+    Tickets,
+}
+
+impl Db {
+    /// Opens the pool. `connections` is the most there may be, 1 upwards.
+    pub async fn connect(url: &DatabaseUrl, connections: u32, usage: PoolUse) -> anyhow::Result<Self> {
+        match url {
+            DatabaseUrl::Sqlite(path) => Ok(Self::Sqlite(connect_sqlite(path, connections).await?)),
+            DatabaseUrl::Postgres(text) => {
+                let mut options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
+                if usage == PoolUse::Tickets {
+                    options = options.options([("synchronous_commit", "off")]);
+                }
+                let pool = PgPoolOptions::new()
+                    .max_connections(connections)
+                    .min_connections(1)
+                    .acquire_timeout(Duration::from_secs(10))
+                    .connect_with(options.application_name("weir"))
+                    .await
+                    .context("cannot reach Postgres")?;
+                Ok(Self::Postgres(pool))
+            }
+        }
+    }
+
+    /// Starts a transaction that may write.
+    pub async fn begin(&self) -> StoreResult<Tx> {
+        Ok(match self {
+            Self::Sqlite(pool) => Tx::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Postgres(pool) => Tx::Postgres(pool.begin().await?),
+        })
+    }
+
+    /// Starts a transaction whose loss in a crash of the database is harmless: claims, heartbeats.
+    pub async fn begin_relaxed(&self) -> StoreResult<Tx> {
+        Ok(match self {
+            Self::Sqlite(pool) => Tx::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Postgres(pool) => {
+                Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?)
+            }
+        })
+    }
+
+    /// One trivial read: whether the database answers.
+    pub async fn ping(&self) -> StoreResult<()> {
+        on_pool!(self, |pool| sqlx::query("SELECT 1").execute(pool).await?.rows_affected());
+        Ok(())
+    }
+
+    /// Closes every connection; on SQLite the last one folds the log into the file.
+    pub async fn close(&self) {
+        on_pool!(self, |pool| pool.close().await);
+    }
+}
+
+impl Tx {
+    /// Makes the changes durable and visible.
+    pub async fn commit(self) -> StoreResult<()> {
+        match self {
+            Self::Sqlite(tx) => tx.commit().await?,
+            Self::Postgres(tx) => tx.commit().await?,
+        }
+        Ok(())
+    }
+}
+
+async fn connect_sqlite(path: &Path, connections: u32) -> anyhow::Result<SqlitePool> {
+    if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    }
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal)
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
+        .busy_timeout(Duration::from_secs(10))
+        .foreign_keys(true)
+        .pragma("temp_store", "MEMORY")
+        .pragma("cache_size", "-4000")
+        .pragma("mmap_size", "0")
+        .pragma("journal_size_limit", "33554432")
+        .statement_cache_capacity(200);
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .min_connections(1)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+        .acquire_timeout(Duration::from_secs(10))
+        .connect_with(options)
+        .await
+        .with_context(|| format!("cannot open {}", path.display()))
+}
+
+/// Brings the database to this build's shape: the queue library's tables, then ours. Safe to repeat; run by one
+/// process at a time (`weir migrate`, and the start of `weir serve`).
+pub async fn migrate(db: &Db) -> anyhow::Result<()> {
+    match db {
+        Db::Sqlite(pool) => {
+            // Not the library's `setup()`: that turns `synchronous` off.
+            let mut theirs = apalis_sqlite::SqliteStorage::migrations();
+            theirs.set_ignore_missing(true).run(pool).await.context("queue tables")?;
+            let mut ours = sqlx::migrate!("../migrations/sqlite");
+            ours.dangerous_set_table_name("_service_migrations");
+            ours.run(pool).await.context("migrations/sqlite")?;
+        }
+        Db::Postgres(pool) => {
+            apalis_postgres::PostgresStorage::setup(pool).await.context("queue tables")?;
+            let mut ours = sqlx::migrate!("../migrations/postgres");
+            ours.dangerous_set_table_name("_service_migrations");
+            ours.run(pool).await.context("migrations/postgres")?;
+        }
+    }
+    Ok(())
+}

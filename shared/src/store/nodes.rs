@@ -1,0 +1,112 @@
+//! Worker processes: who lives, where, and whose pages are orphans.
+
+use crate::ids::WorkerId;
+use crate::time::Timestamp;
+use crate::{on_db, on_pool};
+
+use super::{Db, StoreResult, Tx};
+
+/// Milliseconds between heartbeats.
+pub const HEARTBEAT_MS: i64 = 2_000;
+/// Without a heartbeat for this long a worker has fenced itself: it writes nothing more.
+pub const FENCE_MS: i64 = 6_000;
+/// Without a heartbeat for this long a worker is dead to the others. Above [`FENCE_MS`] by more than clocks differ.
+pub const DEAD_MS: i64 = 9_000;
+
+/// One worker process.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct NodeRow {
+    pub id: WorkerId,
+    /// Host name and pid, for people.
+    pub name: String,
+    /// Boot id of the machine, which tells whether `pid` is ours to judge.
+    pub host: String,
+    pub pid: i64,
+    /// Private listener the API reaches.
+    pub address: String,
+    /// `live`, `draining` or `dead`.
+    pub state: String,
+    pub slots: i64,
+    pub started_at: Timestamp,
+    pub heartbeat_at: Timestamp,
+}
+
+/// Announces a worker that starts.
+pub async fn insert(tx: &mut Tx, node: &NodeRow) -> StoreResult<()> {
+    const SQL: &str = "INSERT INTO worker_node (id, name, host, pid, address, state, slots, started_at, heartbeat_at) \
+        VALUES ($1, $2, $3, $4, $5, 'live', $6, $7, $7)";
+    on_db!(tx, |conn| {
+        sqlx::query(SQL)
+            .bind(node.id)
+            .bind(&node.name)
+            .bind(&node.host)
+            .bind(node.pid)
+            .bind(&node.address)
+            .bind(node.slots)
+            .bind(node.started_at)
+            .execute(conn)
+            .await?
+            .rows_affected()
+    });
+    Ok(())
+}
+
+/// A sign of life of the process and of its workers in the queue library's books, which would otherwise hand their
+/// tickets to others while they wait or drain. Returns the state the operator wants; `None`: declared dead.
+pub async fn heartbeat(tx: &mut Tx, id: WorkerId, now: Timestamp) -> StoreResult<Option<String>> {
+    const OURS: &str = "UPDATE worker_node SET heartbeat_at = $2 WHERE id = $1 AND state <> 'dead' RETURNING state";
+    let state: Option<(String,)> =
+        on_db!(tx, |conn| sqlx::query_as(OURS).bind(id).bind(now).fetch_optional(conn).await?);
+    let mine = format!("{id}/%");
+    // The library's own tables, so the two differ.
+    match tx {
+        Tx::Sqlite(tx) => {
+            sqlx::query("UPDATE Workers SET last_seen = strftime('%s', 'now') WHERE id LIKE $1")
+                .bind(mine)
+                .execute(&mut **tx)
+                .await?;
+        }
+        Tx::Postgres(tx) => {
+            sqlx::query("UPDATE apalis.workers SET last_seen = now() WHERE id LIKE $1")
+                .bind(mine)
+                .execute(&mut **tx)
+                .await?;
+        }
+    }
+    Ok(state.map(|s| s.0))
+}
+
+/// Sets the state of one worker: `draining` or `dead`.
+pub async fn set_state(tx: &mut Tx, id: WorkerId, state: &str) -> StoreResult<()> {
+    const SQL: &str = "UPDATE worker_node SET state = $2 WHERE id = $1 AND state <> 'dead'";
+    on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(state).execute(conn).await?.rows_affected());
+    Ok(())
+}
+
+/// Asks a live worker, by name or id, to finish what it has and stop. `false`: no such worker.
+pub async fn drain(tx: &mut Tx, name: &str) -> StoreResult<bool> {
+    const SQL: &str = "UPDATE worker_node SET state = 'draining' WHERE (name = $1 OR id = $1) AND state = 'live'";
+    let done = on_db!(tx, |conn| sqlx::query(SQL).bind(name).execute(conn).await?.rows_affected());
+    Ok(done > 0)
+}
+
+/// Declares workers dead whose heartbeat is older than [`DEAD_MS`]. Returns how many.
+pub async fn bury(tx: &mut Tx, now: Timestamp) -> StoreResult<u64> {
+    const SQL: &str = "UPDATE worker_node SET state = 'dead' WHERE state <> 'dead' AND heartbeat_at < $1";
+    let before = now.plus_ms(-DEAD_MS);
+    Ok(on_db!(tx, |conn| sqlx::query(SQL).bind(before).execute(conn).await?.rows_affected()))
+}
+
+/// Workers that may take work now.
+pub async fn live(db: &Db, now: Timestamp) -> StoreResult<Vec<NodeRow>> {
+    const SQL: &str = "SELECT id, name, host, pid, address, state, slots, started_at, heartbeat_at FROM worker_node \
+        WHERE state = 'live' AND heartbeat_at >= $1 ORDER BY started_at";
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(now.plus_ms(-DEAD_MS)).fetch_all(pool).await?))
+}
+
+/// Every worker known, newest first.
+pub async fn list(db: &Db) -> StoreResult<Vec<NodeRow>> {
+    const SQL: &str = "SELECT id, name, host, pid, address, state, slots, started_at, heartbeat_at FROM worker_node \
+        ORDER BY started_at DESC LIMIT 1000";
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).fetch_all(pool).await?))
+}

@@ -1,0 +1,432 @@
+//! Page rows: inserted with their job, claimed by workers, released, listed, replayed. Their end is in
+//! [`super::finish`].
+//!
+//! Lock order of every writing transaction, which keeps Postgres free of deadlocks: team, then pages, then jobs.
+
+use std::collections::HashMap;
+
+use crate::domain::job::{MAX_CLAIMS, PageState};
+use crate::error_code::ErrorCode;
+use crate::ids::{JobId, PageId, TeamId, WorkerId};
+use crate::time::Timestamp;
+use crate::{on_db, on_pool, queue};
+
+use super::{Db, StoreError, StoreResult, Tx, team_lock};
+
+/// Rows in one INSERT: SQLite takes 32,766 values a statement.
+const INSERT_ROWS: usize = 1_000;
+
+/// Inserts the pages of a job, queued. Returns their ids in the order of `urls`.
+pub async fn insert_many(
+    tx: &mut Tx,
+    job: JobId,
+    team: TeamId,
+    first_idx: i64,
+    urls: &[String],
+    now: Timestamp,
+) -> StoreResult<Vec<PageId>> {
+    let ids: Vec<PageId> = urls.iter().map(|_| PageId::new()).collect();
+    for (chunk, part) in urls.chunks(INSERT_ROWS).enumerate() {
+        let offset = chunk * INSERT_ROWS;
+        on_db!(tx, |conn| {
+            let mut insert =
+                sqlx::QueryBuilder::new("INSERT INTO page (id, job_id, team_id, idx, url, state, run_at, queued_at) ");
+            insert.push_values(part.iter().enumerate(), |mut values, (i, url)| {
+                values
+                    .push_bind(ids[offset + i])
+                    .push_bind(job)
+                    .push_bind(team)
+                    .push_bind(first_idx + (offset + i) as i64)
+                    .push_bind(url.as_str())
+                    .push("'queued'")
+                    .push_bind(now)
+                    .push_bind(now);
+            });
+            insert.build().execute(conn).await?.rows_affected()
+        });
+    }
+    Ok(ids)
+}
+
+/// A page that this worker may work on now, fenced by `epoch`.
+#[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
+pub struct Claimed {
+    pub id: PageId,
+    pub job_id: JobId,
+    pub team_id: TeamId,
+    pub idx: i64,
+    pub url: String,
+    pub epoch: i64,
+    /// Claims so far, this one included.
+    pub claims: i64,
+    /// Own failed tries before this one.
+    pub tries: i64,
+    pub queued_at: Timestamp,
+    pub started_at: Timestamp,
+    /// The worker that has it.
+    pub owner: Option<WorkerId>,
+    /// A concurrency limit made it wait.
+    #[sqlx(default)]
+    pub limited: bool,
+}
+
+/// What a claim brought.
+#[derive(Debug, Default)]
+pub struct Claim {
+    pub pages: Vec<Claimed>,
+    /// The claim was filled: there is probably more.
+    pub more: bool,
+}
+
+const RUNNING_BY_JOB: &str = "SELECT job_id, COUNT(*) FROM page WHERE team_id = $1 AND state = 'running' \
+    GROUP BY job_id";
+
+/// Takes up to `want` pages of a team: direct scrapes first, then its jobs in turn, within the limits of the team
+/// (`default_limit` when it has none of its own) and of each job.
+///
+/// A claim cut short by a limit leaves a mark, so that the next finished page sends a ticket.
+pub async fn claim(
+    tx: &mut Tx,
+    team: TeamId,
+    worker: WorkerId,
+    want: usize,
+    default_limit: i64,
+    now: Timestamp,
+) -> StoreResult<Claim> {
+    const JOBS: &str = "SELECT id, max_concurrency, limited_at FROM job WHERE team_id = $1 AND queued > 0 \
+        ORDER BY rank, last_served, id LIMIT 50";
+    const TAKE: &str = "UPDATE page SET state = 'running', owner = $1, started_at = $2, epoch = epoch + 1, \
+        claims = claims + 1 WHERE id IN (SELECT id FROM page WHERE job_id = $3 AND state = 'queued' AND run_at <= $2 \
+        ORDER BY run_at, idx LIMIT $4) AND state = 'queued' \
+        RETURNING id, job_id, team_id, idx, url, epoch, claims, tries, queued_at, started_at, owner";
+    const TAKEN: &str = "UPDATE job SET queued = queued - $2, last_served = $3 WHERE id = $1";
+
+    let Some(state) = team_lock::lock(tx, team).await? else { return Ok(Claim::default()) };
+    let running: Vec<(JobId, i64)> =
+        on_db!(tx, |conn| sqlx::query_as(RUNNING_BY_JOB).bind(team).fetch_all(conn).await?);
+    let busy: i64 = running.iter().map(|r| r.1).sum();
+    let running: HashMap<JobId, i64> = running.into_iter().collect();
+    let limit = state.concurrency.unwrap_or(default_limit);
+    let mut room = (limit - busy).clamp(0, want as i64);
+    let jobs: Vec<(JobId, Option<i64>, Option<Timestamp>)> =
+        on_db!(tx, |conn| sqlx::query_as(JOBS).bind(team).fetch_all(conn).await?);
+
+    let mut claim = Claim::default();
+    let mut limited = Vec::new();
+    for (job, max, limited_at) in jobs {
+        let free = max.map_or(i64::MAX, |m| m - running.get(&job).copied().unwrap_or(0));
+        let take = room.min(free);
+        if take <= 0 {
+            if free <= 0 || claim.pages.len() < want {
+                limited.push(job);
+            }
+            continue;
+        }
+        let mut pages: Vec<Claimed> = on_db!(tx, |conn| {
+            sqlx::query_as(TAKE).bind(worker).bind(now).bind(job).bind(take).fetch_all(conn).await?
+        });
+        if pages.is_empty() {
+            continue;
+        }
+        let count = pages.len() as i64;
+        on_db!(tx, |conn| {
+            sqlx::query(TAKEN).bind(job).bind(count).bind(now).execute(conn).await?.rows_affected()
+        });
+        room -= count;
+        for page in &mut pages {
+            page.limited = limited_at.is_some_and(|at| at >= page.queued_at);
+        }
+        claim.pages.append(&mut pages);
+        if count == take && take == free {
+            limited.push(job);
+        }
+    }
+    claim.more = claim.pages.len() == want;
+    if !limited.is_empty() && !claim.more {
+        mark_limited(tx, team, state.starved, &limited, now).await?;
+    }
+    Ok(claim)
+}
+
+/// Takes one page somebody waits for. `None`: it is taken, ended, or its team is at its limit (then a mark is left).
+pub async fn claim_one(
+    tx: &mut Tx,
+    team: TeamId,
+    page: PageId,
+    worker: WorkerId,
+    default_limit: i64,
+    now: Timestamp,
+) -> StoreResult<Option<Claimed>> {
+    const TAKE: &str = "UPDATE page SET state = 'running', owner = $1, started_at = $2, epoch = epoch + 1, \
+        claims = claims + 1 WHERE id = $3 AND state = 'queued' AND run_at <= $2 \
+        RETURNING id, job_id, team_id, idx, url, epoch, claims, tries, queued_at, started_at, owner";
+    const TAKEN: &str = "UPDATE job SET queued = queued - 1, last_served = $2 WHERE id = $1";
+    const JOB: &str = "SELECT job_id FROM page WHERE id = $1 AND state = 'queued'";
+    const RUNNING: &str = "SELECT COUNT(*) FROM page WHERE team_id = $1 AND state = 'running'";
+
+    let Some(state) = team_lock::lock(tx, team).await? else { return Ok(None) };
+    let busy: (i64,) = on_db!(tx, |conn| sqlx::query_as(RUNNING).bind(team).fetch_one(conn).await?);
+    if busy.0 >= state.concurrency.unwrap_or(default_limit) {
+        let job: Option<(JobId,)> = on_db!(tx, |conn| sqlx::query_as(JOB).bind(page).fetch_optional(conn).await?);
+        if let Some((job,)) = job {
+            mark_limited(tx, team, state.starved, &[job], now).await?;
+        }
+        return Ok(None);
+    }
+    let taken: Option<Claimed> = on_db!(tx, |conn| {
+        sqlx::query_as(TAKE).bind(worker).bind(now).bind(page).fetch_optional(conn).await?
+    });
+    if let Some(page) = &taken {
+        on_db!(tx, |conn| sqlx::query(TAKEN).bind(page.job_id).bind(now).execute(conn).await?.rows_affected());
+    }
+    Ok(taken)
+}
+
+async fn mark_limited(tx: &mut Tx, team: TeamId, starved: bool, jobs: &[JobId], now: Timestamp) -> StoreResult<()> {
+    if !starved {
+        const TEAM: &str = "UPDATE team SET starved = TRUE WHERE id = $1";
+        on_db!(tx, |conn| sqlx::query(TEAM).bind(team).execute(conn).await?.rows_affected());
+    }
+    on_db!(tx, |conn| {
+        let mut update = sqlx::QueryBuilder::new("UPDATE job SET limited_at = ");
+        update.push_bind(now).push(" WHERE id IN (");
+        let mut list = update.separated(", ");
+        for job in jobs {
+            list.push_bind(*job);
+        }
+        update.push(")");
+        update.build().execute(conn).await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// Pages whose worker is dead, or never was: they go back to the queue, or fail at the ceiling of claims. Returns how
+/// many. Call after [`super::nodes::bury`].
+pub async fn rescue_orphans(tx: &mut Tx, now: Timestamp, limit: i64) -> StoreResult<usize> {
+    const ORPHANS: &str = "SELECT id, job_id, team_id, idx, url, epoch, claims, tries, queued_at, started_at, owner \
+        FROM page WHERE state = 'running' AND owner NOT IN (SELECT id FROM worker_node WHERE state <> 'dead') \
+        ORDER BY team_id LIMIT $1";
+    let orphans: Vec<Claimed> = on_db!(tx, |conn| sqlx::query_as(ORPHANS).bind(limit).fetch_all(conn).await?);
+    if orphans.is_empty() {
+        return Ok(0);
+    }
+    let count = orphans.len();
+    let ends = orphans
+        .into_iter()
+        .map(|page| {
+            let outcome = if page.claims >= MAX_CLAIMS {
+                super::finish::Outcome::Failed {
+                    code: ErrorCode::RetryLimit,
+                    error: "The page was given up: every worker that tried it died.".to_owned(),
+                    credits: 0,
+                }
+            } else {
+                super::finish::Outcome::Lost { reason: "the worker died" }
+            };
+            super::finish::Finished { page, kind: None, key: None, outcome }
+        })
+        .collect::<Vec<_>>();
+    super::finish::finish_many(tx, &ends, now).await?;
+    Ok(count)
+}
+
+/// Teams with pages that were due before `before`: each gets a ticket, in case one was lost. Returns how many.
+pub async fn remind_teams(tx: &mut Tx, before: Timestamp) -> StoreResult<usize> {
+    const TEAMS: &str = "SELECT DISTINCT job.team_id FROM job WHERE job.queued > 0 AND EXISTS (SELECT 1 FROM page \
+        WHERE page.job_id = job.id AND page.state = 'queued' AND page.run_at <= $1) LIMIT 1000";
+    let teams: Vec<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(TEAMS).bind(before).fetch_all(conn).await?);
+    for (team,) in &teams {
+        queue::lane_ticket(tx, *team, std::time::Duration::ZERO).await?;
+    }
+    Ok(teams.len())
+}
+
+/// A page as stored.
+#[derive(Debug, Clone)]
+pub struct PageRow {
+    pub id: PageId,
+    pub job_id: JobId,
+    pub team_id: TeamId,
+    pub idx: i64,
+    pub url: String,
+    pub state: PageState,
+    pub queued_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub claims: i64,
+    pub tries: i64,
+    pub error_code: Option<String>,
+    pub error: Option<String>,
+}
+
+type Columns = (
+    PageId,
+    JobId,
+    TeamId,
+    i64,
+    String,
+    String,
+    Timestamp,
+    Option<Timestamp>,
+    Option<Timestamp>,
+    i64,
+    i64,
+    Option<String>,
+    Option<String>,
+);
+
+macro_rules! select_page {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, job_id, team_id, idx, url, state, queued_at, started_at, finished_at, claims, tries, \
+             error_code, error FROM page ",
+            $rest
+        )
+    };
+}
+
+fn row(c: Columns) -> StoreResult<PageRow> {
+    Ok(PageRow {
+        id: c.0,
+        job_id: c.1,
+        team_id: c.2,
+        idx: c.3,
+        url: c.4,
+        state: c.5.parse().map_err(StoreError::Corrupt)?,
+        queued_at: c.6,
+        started_at: c.7,
+        finished_at: c.8,
+        claims: c.9,
+        tries: c.10,
+        error_code: c.11,
+        error: c.12,
+    })
+}
+
+/// The page, whoever owns it.
+pub async fn load(db: &Db, id: PageId) -> StoreResult<Option<PageRow>> {
+    const SQL: &str = select_page!("WHERE id = $1");
+    let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?);
+    found.map(row).transpose()
+}
+
+/// Which of these pages have reached a final state.
+pub async fn ended_among(db: &Db, ids: &[PageId]) -> StoreResult<Vec<PageId>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows: Vec<(PageId,)> = on_pool!(db, |pool| {
+        let mut select = sqlx::QueryBuilder::new("SELECT id FROM page WHERE state NOT IN ('queued', 'running') AND id IN (");
+        let mut list = select.separated(", ");
+        for id in ids {
+            list.push_bind(*id);
+        }
+        select.push(")");
+        select.build_query_as().fetch_all(pool).await?
+    });
+    Ok(rows.into_iter().map(|r| r.0).collect())
+}
+
+/// Failed pages of a job, in the order of their failure (CONTRACT 5.4).
+pub async fn failed_of(db: &Db, job: JobId, limit: i64) -> StoreResult<Vec<PageRow>> {
+    const SQL: &str = select_page!("WHERE job_id = $1 AND state = 'failed' ORDER BY finished_at, idx LIMIT $2");
+    let rows: Vec<Columns> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).bind(limit).fetch_all(pool).await?);
+    rows.into_iter().map(row).collect()
+}
+
+/// Pages of a job in the order of the request.
+pub async fn list(db: &Db, job: JobId, state: Option<PageState>, limit: i64) -> StoreResult<Vec<PageRow>> {
+    const SQL: &str =
+        select_page!("WHERE job_id = $1 AND ($2 IS NULL OR state = $2) ORDER BY idx LIMIT $3");
+    let rows: Vec<Columns> = on_pool!(db, |pool| {
+        sqlx::query_as(SQL).bind(job).bind(state.map(PageState::as_str)).bind(limit).fetch_all(pool).await?
+    });
+    rows.into_iter().map(row).collect()
+}
+
+/// One try that failed or was lost.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct AttemptRow {
+    pub epoch: i64,
+    pub worker: Option<String>,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Timestamp,
+    pub code: Option<String>,
+    pub error: String,
+}
+
+/// The failed tries of a page, oldest first.
+pub async fn attempts_of(db: &Db, page: PageId) -> StoreResult<Vec<AttemptRow>> {
+    const SQL: &str = "SELECT epoch, worker, started_at, ended_at, code, error FROM page_attempt \
+        WHERE page_id = $1 ORDER BY epoch LIMIT 100";
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_all(pool).await?))
+}
+
+/// Which dead pages to replay; `None` means any.
+#[derive(Debug, Clone, Default)]
+pub struct ReplayFilter {
+    pub job: Option<JobId>,
+    pub team: Option<TeamId>,
+    pub code: Option<String>,
+    pub failed_before: Option<Timestamp>,
+    pub failed_after: Option<Timestamp>,
+    pub limit: i64,
+}
+
+/// Dead pages that match, oldest failure first.
+pub async fn replayable(db: &Db, filter: &ReplayFilter) -> StoreResult<Vec<PageRow>> {
+    const SQL: &str = select_page!(
+        "WHERE state = 'failed' AND ($1 IS NULL OR job_id = $1) AND ($2 IS NULL OR team_id = $2) \
+         AND ($3 IS NULL OR error_code = $3) AND finished_at <= $4 AND finished_at >= $5 \
+         ORDER BY finished_at, id LIMIT $6"
+    );
+    let rows: Vec<Columns> = on_pool!(db, |pool| {
+        sqlx::query_as(SQL)
+            .bind(filter.job.map(|j| j.to_string()))
+            .bind(filter.team.map(|t| t.to_string()))
+            .bind(filter.code.as_deref())
+            .bind(filter.failed_before.map_or(i64::MAX, |t| t.0))
+            .bind(filter.failed_after.map_or(0, |t| t.0))
+            .bind(filter.limit)
+            .fetch_all(pool)
+            .await?
+    });
+    rows.into_iter().map(row).collect()
+}
+
+/// Puts a dead page back into the queue with a clean count of tries; its history stays. A finished job runs again
+/// until the page has ended. `false`: it is not dead any more.
+pub async fn replay(tx: &mut Tx, page: PageId, now: Timestamp) -> StoreResult<bool> {
+    const OWNER: &str = "SELECT team_id, job_id FROM page WHERE id = $1 AND state = 'failed'";
+    const PAGE: &str = "UPDATE page SET state = 'queued', run_at = $2, queued_at = $2, tries = 0, claims = 0, \
+        epoch = epoch + 1, finished_at = NULL, error_code = NULL, error = NULL WHERE id = $1 AND state = 'failed'";
+    const JOB: &str = "UPDATE job SET queued = queued + 1, failed = failed - 1, status = 'scraping', \
+        finished_at = NULL WHERE id = $1";
+    let owner: Option<(TeamId, JobId)> =
+        on_db!(tx, |conn| sqlx::query_as(OWNER).bind(page).fetch_optional(conn).await?);
+    let Some((team, job)) = owner else { return Ok(false) };
+    team_lock::lock(tx, team).await?;
+    let moved = on_db!(tx, |conn| sqlx::query(PAGE).bind(page).bind(now).execute(conn).await?.rows_affected());
+    if moved == 0 {
+        return Ok(false);
+    }
+    on_db!(tx, |conn| sqlx::query(JOB).bind(job).execute(conn).await?.rows_affected());
+    queue::lane_ticket(tx, team, std::time::Duration::ZERO).await?;
+    Ok(true)
+}
+
+/// Everything a worker still holds goes back to the queue as if never claimed: it stops in good order.
+pub async fn give_back(tx: &mut Tx, worker: WorkerId, now: Timestamp) -> StoreResult<usize> {
+    const HELD: &str = "SELECT id, job_id, team_id, idx, url, epoch, claims, tries, queued_at, started_at, owner \
+        FROM page WHERE state = 'running' AND owner = $1 ORDER BY team_id LIMIT 2000";
+    let held: Vec<Claimed> = on_db!(tx, |conn| sqlx::query_as(HELD).bind(worker).fetch_all(conn).await?);
+    let ends: Vec<super::finish::Finished> = held
+        .into_iter()
+        .map(|page| super::finish::Finished { page, kind: None, key: None, outcome: super::finish::Outcome::GivenBack })
+        .collect();
+    if !ends.is_empty() {
+        super::finish::finish_many(tx, &ends, now).await?;
+    }
+    Ok(ends.len())
+}

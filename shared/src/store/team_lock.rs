@@ -1,0 +1,33 @@
+//! The first lock of every transaction that changes a team's pages, jobs or credits.
+
+use crate::ids::TeamId;
+
+use super::{StoreResult, Tx};
+
+/// What claims and finishes need of a team.
+#[derive(Debug, Clone, Copy, sqlx::FromRow)]
+pub struct TeamState {
+    /// The team's own limit of pages in work; `None`: the default.
+    pub concurrency: Option<i64>,
+    /// A claim was cut short by a limit.
+    pub starved: bool,
+}
+
+/// Locks the team until the transaction ends. `None`: no such team.
+pub async fn lock(tx: &mut Tx, team: TeamId) -> StoreResult<Option<TeamState>> {
+    // SQLite holds the whole file already.
+    Ok(match tx {
+        Tx::Sqlite(tx) => {
+            sqlx::query_as("SELECT concurrency, starved FROM team WHERE id = $1")
+                .bind(team)
+                .fetch_optional(&mut **tx)
+                .await?
+        }
+        Tx::Postgres(tx) => {
+            sqlx::query_as("SELECT concurrency, starved FROM team WHERE id = $1 FOR NO KEY UPDATE")
+                .bind(team)
+                .fetch_optional(&mut **tx)
+                .await?
+        }
+    })
+}

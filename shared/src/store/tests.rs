@@ -1,0 +1,355 @@
+//! The life of pages in the store, on both databases.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::finish::{Body, Encoded, Finished, Outcome, finish_many};
+use super::pages::{Claim, Claimed};
+use super::testing::{databases, job, team};
+use super::*;
+use crate::domain::document::Document;
+use crate::domain::job::{JobKind, JobStatus, PageState};
+use crate::error_code::ErrorCode;
+use crate::ids::{JobId, TeamId, WorkerId};
+use crate::time::Timestamp;
+
+async fn claim(db: &Db, team: TeamId, worker: WorkerId, want: usize, limit: i64) -> Claim {
+    let mut tx = db.begin().await.unwrap();
+    let claim = pages::claim(&mut tx, team, worker, want, limit, Timestamp::now()).await.unwrap();
+    tx.commit().await.unwrap();
+    claim
+}
+
+fn done(page: Claimed) -> Finished {
+    let json = serde_json::to_vec(&Document { markdown: Some("text".into()), ..Document::default() }).unwrap();
+    let document = Encoded { size: json.len() as i64, body: Body::Inline(zstd::bulk::compress(&json, 1).unwrap()) };
+    Finished { page, kind: Some(JobKind::Batch), key: None, outcome: Outcome::Done { document, credits: 1 } }
+}
+
+fn ended(page: Claimed, outcome: Outcome) -> Finished {
+    Finished { page, kind: Some(JobKind::Batch), key: None, outcome }
+}
+
+async fn finish(db: &Db, group: Vec<Finished>) -> usize {
+    let mut tx = db.begin().await.unwrap();
+    let report = finish_many(&mut tx, &group, Timestamp::now()).await.unwrap();
+    tx.commit().await.unwrap();
+    report.written.len()
+}
+
+async fn counts(db: &Db, id: JobId) -> (JobStatus, i64, i64, i64, i64) {
+    let job = jobs::load(db, id).await.unwrap().unwrap();
+    (job.status, job.total, job.queued, job.completed, job.failed)
+}
+
+/// Counts in the job row are those of its pages.
+async fn assert_recount(db: &Db, id: JobId) {
+    let rows = pages::list(db, id, None, 100_000).await.unwrap();
+    let count = |state: PageState| rows.iter().filter(|p| p.state == state).count() as i64;
+    let job = jobs::load(db, id).await.unwrap().unwrap();
+    assert_eq!(
+        (job.queued, job.completed, job.failed),
+        (count(PageState::Queued), count(PageState::Done), count(PageState::Failed))
+    );
+}
+
+#[tokio::test]
+async fn a_batch_runs_to_completion_with_documents_in_order_and_credits_once() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (id, _) = job(&db, team, JobKind::Batch, 5, None).await;
+        let worker = WorkerId::new();
+        let first = claim(&db, team, worker, 3, 50).await;
+        assert!(first.more && first.pages.len() == 3);
+        let again = first.pages[0].clone();
+        assert_eq!(finish(&db, first.pages.into_iter().map(done).collect()).await, 3);
+        assert_eq!(finish(&db, vec![done(again)]).await, 0, "an ended attempt writes nothing");
+        assert_eq!(counts(&db, id).await, (JobStatus::Scraping, 5, 2, 3, 0));
+        let rest = claim(&db, team, worker, 10, 50).await;
+        assert!(!rest.more && rest.pages.len() == 2);
+        finish(&db, rest.pages.into_iter().map(done).collect()).await;
+        assert_eq!(counts(&db, id).await, (JobStatus::Completed, 5, 0, 5, 0));
+        let blobs = crate::blobs::Blobs::open(&std::env::temp_dir()).unwrap();
+        let seqs: Vec<i64> =
+            documents::slice(&db, &blobs, id, 1, 3, 1 << 20).await.unwrap().iter().map(|d| d.seq).collect();
+        assert_eq!(seqs, [2, 3, 4]);
+        assert_eq!(documents::slice(&db, &blobs, id, 0, 100, 1).await.unwrap().len(), 1, "at least one");
+        assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 5);
+        assert_recount(&db, id).await;
+    }
+}
+
+#[tokio::test]
+async fn a_claim_keeps_the_limits_of_team_and_job_and_leaves_a_mark() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (slow, _) = job(&db, team, JobKind::Batch, 10, Some(2)).await;
+        let (_wide, _) = job(&db, team, JobKind::Batch, 10, None).await;
+        let worker = WorkerId::new();
+        let first = claim(&db, team, worker, 16, 5).await;
+        assert_eq!(first.pages.len(), 5, "the team's limit");
+        assert_eq!(first.pages.iter().filter(|p| p.job_id == slow).count(), 2, "the job's limit");
+        assert!(!first.more);
+        assert!(claim(&db, team, worker, 4, 5).await.pages.is_empty());
+        let mut tx = db.begin().await.unwrap();
+        assert!(team_lock::lock(&mut tx, team).await.unwrap().unwrap().starved);
+        tx.commit().await.unwrap();
+        finish(&db, first.pages.into_iter().map(done).collect()).await;
+        let mut tx = db.begin().await.unwrap();
+        assert!(!team_lock::lock(&mut tx, team).await.unwrap().unwrap().starved, "the ticket was sent");
+        tx.commit().await.unwrap();
+        let next = claim(&db, team, worker, 5, 5).await;
+        assert!(next.pages.iter().all(|p| p.limited), "they waited because of a limit");
+    }
+}
+
+#[tokio::test]
+async fn a_direct_scrape_goes_before_a_batch_of_its_team() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        job(&db, team, JobKind::Batch, 10, None).await;
+        let (scrape, _) = job(&db, team, JobKind::Scrape, 1, None).await;
+        assert_eq!(claim(&db, team, WorkerId::new(), 1, 50).await.pages[0].job_id, scrape);
+    }
+}
+
+#[tokio::test]
+async fn jobs_of_a_team_take_turns() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (one, _) = job(&db, team, JobKind::Batch, 10, None).await;
+        let (two, _) = job(&db, team, JobKind::Batch, 10, None).await;
+        let mut served = Vec::new();
+        for n in 0..4 {
+            let mut tx = db.begin().await.unwrap();
+            let now = Timestamp::now().plus_ms(n);
+            served.push(pages::claim(&mut tx, team, WorkerId::new(), 2, 50, now).await.unwrap().pages[0].job_id);
+            tx.commit().await.unwrap();
+        }
+        assert_eq!(served, [one, two, one, two]);
+    }
+}
+
+#[tokio::test]
+async fn a_retry_waits_for_its_time_and_keeps_its_history() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (id, ids) = job(&db, team, JobKind::Batch, 1, None).await;
+        let page = claim(&db, team, WorkerId::new(), 1, 50).await.pages.remove(0);
+        let run_at = Timestamp::now().plus_ms(60_000);
+        let retry = Outcome::Retry { code: ErrorCode::Site, error: "reset".into(), run_at };
+        finish(&db, vec![ended(page, retry)]).await;
+        assert_eq!(counts(&db, id).await, (JobStatus::Scraping, 1, 1, 0, 0));
+        assert!(claim(&db, team, WorkerId::new(), 1, 50).await.pages.is_empty(), "not before its time");
+        let mut tx = db.begin().await.unwrap();
+        let page = pages::claim(&mut tx, team, WorkerId::new(), 1, 50, run_at).await.unwrap().pages.remove(0);
+        tx.commit().await.unwrap();
+        assert_eq!((page.tries, page.claims, page.epoch), (1, 2, 2));
+        let failed = Outcome::Failed { code: ErrorCode::Site, error: "reset again".into(), credits: 0 };
+        finish(&db, vec![ended(page, failed)]).await;
+        assert_eq!(counts(&db, id).await, (JobStatus::Completed, 1, 0, 0, 1));
+        let history = pages::attempts_of(&db, ids[0]).await.unwrap();
+        assert_eq!(history.iter().map(|a| a.error.as_str()).collect::<Vec<_>>(), ["reset", "reset again"]);
+        let errors = pages::failed_of(&db, id, 10).await.unwrap();
+        assert_eq!(errors[0].error_code.as_deref(), Some("SCRAPE_SITE_ERROR"));
+        assert_eq!(jobs::load(&db, id).await.unwrap().unwrap().total_shown(), 0);
+    }
+}
+
+#[tokio::test]
+async fn pages_of_a_dead_worker_come_back_and_its_late_result_is_refused() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (id, _) = job(&db, team, JobKind::Batch, 2, None).await;
+        let late = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
+        let mut tx = db.begin().await.unwrap();
+        assert_eq!(pages::rescue_orphans(&mut tx, Timestamp::now(), 100).await.unwrap(), 2);
+        tx.commit().await.unwrap();
+        assert_eq!(counts(&db, id).await, (JobStatus::Scraping, 2, 2, 0, 0));
+        let again = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
+        assert_eq!(finish(&db, late.into_iter().map(done).collect()).await, 0);
+        assert_eq!(finish(&db, again.into_iter().map(done).collect()).await, 2);
+        assert_recount(&db, id).await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_kills_every_worker_is_given_up() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (id, ids) = job(&db, team, JobKind::Batch, 1, None).await;
+        for _ in 0..crate::domain::job::MAX_CLAIMS {
+            assert_eq!(claim(&db, team, WorkerId::new(), 1, 50).await.pages.len(), 1);
+            let mut tx = db.begin().await.unwrap();
+            pages::rescue_orphans(&mut tx, Timestamp::now(), 100).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+        let page = pages::load(&db, ids[0]).await.unwrap().unwrap();
+        assert_eq!((page.state, page.error_code.as_deref()), (PageState::Failed, Some("SCRAPE_RETRY_LIMIT")));
+        assert_eq!(counts(&db, id).await.0, JobStatus::Completed);
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_drops_waiting_pages_and_lets_running_ones_end() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (id, _) = job(&db, team, JobKind::Batch, 5, None).await;
+        let mut running = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
+        let mut tx = db.begin().await.unwrap();
+        assert!(jobs::cancel(&mut tx, id, Timestamp::now()).await.unwrap());
+        assert!(!jobs::cancel(&mut tx, id, Timestamp::now()).await.unwrap());
+        tx.commit().await.unwrap();
+        assert_eq!(counts(&db, id).await, (JobStatus::Cancelled, 2, 0, 0, 0));
+        let back = running.remove(1);
+        finish(&db, vec![done(running.remove(0)), ended(back, Outcome::Lost { reason: "the worker died" })]).await;
+        assert_eq!(counts(&db, id).await, (JobStatus::Cancelled, 1, 0, 1, 0));
+        assert!(claim(&db, team, WorkerId::new(), 5, 50).await.pages.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_replayed_page_runs_again_and_is_billed_once() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (id, ids) = job(&db, team, JobKind::Batch, 1, None).await;
+        let page = claim(&db, team, WorkerId::new(), 1, 50).await.pages.remove(0);
+        let failed = Outcome::Failed { code: ErrorCode::DnsResolution, error: "no such host".into(), credits: 1 };
+        finish(&db, vec![ended(page, failed)]).await;
+        let filter = pages::ReplayFilter { code: Some("SCRAPE_DNS_RESOLUTION_ERROR".into()), limit: 10, ..Default::default() };
+        assert_eq!(pages::replayable(&db, &filter).await.unwrap().len(), 1);
+        let mut tx = db.begin().await.unwrap();
+        assert!(pages::replay(&mut tx, ids[0], Timestamp::now()).await.unwrap());
+        assert!(!pages::replay(&mut tx, ids[0], Timestamp::now()).await.unwrap());
+        tx.commit().await.unwrap();
+        assert_eq!(counts(&db, id).await, (JobStatus::Scraping, 1, 1, 0, 0));
+        let page = claim(&db, team, WorkerId::new(), 1, 50).await.pages.remove(0);
+        finish(&db, vec![done(page)]).await;
+        assert_eq!(counts(&db, id).await, (JobStatus::Completed, 1, 0, 1, 0));
+        assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 1);
+    }
+}
+
+#[tokio::test]
+async fn webhook_stages_go_in_order_and_a_lost_try_is_taken_again() {
+    use crate::domain::job::WebhookEvent;
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (id, ids) = job(&db, team, JobKind::Batch, 1, None).await;
+        let now = Timestamp::now();
+        let mut tx = db.begin().await.unwrap();
+        webhooks::queue(&mut tx, team, id, None, WebhookEvent::Completed, now).await.unwrap();
+        webhooks::queue(&mut tx, team, id, Some(ids[0]), WebhookEvent::Page, now).await.unwrap();
+        webhooks::queue(&mut tx, team, id, None, WebhookEvent::Started, now).await.unwrap();
+        tx.commit().await.unwrap();
+        let mut order = Vec::new();
+        let mut clock = now;
+        for _ in 0..6 {
+            let mut tx = db.begin().await.unwrap();
+            let due = webhooks::claim(&mut tx, id, clock, clock.plus_ms(1_000), 10).await.unwrap();
+            assert!(due.len() <= 1);
+            if let Some(delivery) = due.first() {
+                order.push((delivery.event, delivery.attempt));
+                // The first try of the first event is lost with its worker: nothing is recorded.
+                if order.len() > 1 {
+                    let attempt =
+                        webhooks::Attempt { at: clock, duration_ms: 1, status: Some(200), error: None, next_at: None };
+                    webhooks::record(&mut tx, delivery, &attempt, clock).await.unwrap();
+                }
+            }
+            tx.commit().await.unwrap();
+            clock = clock.plus_ms(1_001);
+        }
+        use WebhookEvent::{Completed, Page, Started};
+        assert_eq!(order, [(Started, 1), (Started, 2), (Page, 1), (Completed, 1)]);
+        assert_eq!(webhooks::counts(&db).await.unwrap(), (0, 0));
+    }
+}
+
+#[tokio::test]
+async fn what_has_expired_is_removed_and_the_ledger_stays() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (id, _) = job(&db, team, JobKind::Batch, 3, None).await;
+        let pages = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
+        finish(&db, pages.into_iter().map(done).collect()).await;
+        let blobs = crate::blobs::Blobs::open(&std::env::temp_dir()).unwrap();
+        sweep::expire(&db, &blobs, Timestamp::now().plus_ms(90_000_000)).await.unwrap();
+        assert!(jobs::load(&db, id).await.unwrap().is_none());
+        assert!(pages::list(&db, id, None, 10).await.unwrap().is_empty());
+        assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 2);
+        let mut tx = db.begin().await.unwrap();
+        sweep::prune(&mut tx, Timestamp::now()).await.unwrap();
+        tx.commit().await.unwrap();
+        sweep::shrink(&db).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_lease_has_one_holder_until_it_ends() {
+    for db in databases().await {
+        let (a, b, now) = (WorkerId::new(), WorkerId::new(), Timestamp::now());
+        let mut tx = db.begin().await.unwrap();
+        assert!(leases::take(&mut tx, "x", a, now, now.plus_ms(100)).await.unwrap());
+        assert!(!leases::take(&mut tx, "x", b, now, now.plus_ms(100)).await.unwrap());
+        assert!(leases::take(&mut tx, "x", a, now, now.plus_ms(100)).await.unwrap());
+        assert!(leases::take(&mut tx, "x", b, now.plus_ms(101), now.plus_ms(200)).await.unwrap());
+        tx.commit().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn workers_are_listed_while_they_beat_and_buried_after() {
+    for db in databases().await {
+        let now = Timestamp::now();
+        let node = nodes::NodeRow {
+            id: WorkerId::new(),
+            name: "host-1".into(),
+            host: "h".into(),
+            pid: 1,
+            address: "127.0.0.1:1".into(),
+            state: "live".into(),
+            slots: 16,
+            started_at: now,
+            heartbeat_at: now,
+        };
+        let mut tx = db.begin().await.unwrap();
+        nodes::insert(&mut tx, &node).await.unwrap();
+        assert_eq!(nodes::heartbeat(&mut tx, node.id, now).await.unwrap().as_deref(), Some("live"));
+        assert!(nodes::drain(&mut tx, "host-1").await.unwrap());
+        assert_eq!(nodes::heartbeat(&mut tx, node.id, now).await.unwrap().as_deref(), Some("draining"));
+        tx.commit().await.unwrap();
+        let later = now.plus_ms(nodes::DEAD_MS + 1);
+        assert!(nodes::live(&db, later).await.unwrap().is_empty());
+        let mut tx = db.begin().await.unwrap();
+        assert_eq!(nodes::bury(&mut tx, later).await.unwrap(), 1);
+        assert_eq!(nodes::heartbeat(&mut tx, node.id, later).await.unwrap(), None, "the dead do not speak");
+        tx.commit().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn both_databases_have_the_same_tables_and_columns() {
+    let mut shapes = Vec::new();
+    for db in databases().await {
+        let shape: Vec<(String, String)> = match &db {
+            Db::Sqlite(pool) => sqlx::query_as(
+                "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' \
+                 AND m.name NOT LIKE 'sqlite_%' AND m.name NOT IN ('Jobs', 'Workers', '_sqlx_migrations', \
+                 '_service_migrations') ORDER BY 1, 2",
+            )
+            .fetch_all(pool)
+            .await
+            .unwrap(),
+            Db::Postgres(pool) => sqlx::query_as(
+                "SELECT table_name::text, column_name::text FROM information_schema.columns \
+                 WHERE table_schema = 'public' AND table_name <> '_service_migrations' ORDER BY 1, 2",
+            )
+            .fetch_all(pool)
+            .await
+            .unwrap(),
+        };
+        shapes.push(shape);
+    }
+    assert!(shapes.windows(2).all(|pair| pair[0] == pair[1]));
+    assert!(shapes[0].len() > 50);
+}

@@ -1,0 +1,213 @@
+//! Webhook deliveries: an outbox of rows, written with the event, tried until delivered or dead.
+//!
+//! Inside a job the stages go in order: `started`, then pages, then the end; a stage begins when the one before has
+//! no delivery left that may still be tried.
+
+use std::time::Duration;
+
+use crate::domain::job::WebhookEvent;
+use crate::ids::{DeliveryId, JobId, PageId, TeamId};
+use crate::time::Timestamp;
+use crate::{on_db, on_pool, queue as tickets};
+
+use super::{Db, StoreError, StoreResult, Tx};
+
+/// Writes a delivery and its ticket.
+pub async fn queue(
+    tx: &mut Tx,
+    team: TeamId,
+    job: JobId,
+    page: Option<PageId>,
+    event: WebhookEvent,
+    now: Timestamp,
+) -> StoreResult<()> {
+    const SQL: &str = "INSERT INTO webhook_delivery (id, team_id, job_id, page_id, event, stage, state, next_at, \
+        created_at) VALUES ($1, $2, $3, $4, $5, $6, 'waiting', $7, $7)";
+    on_db!(tx, |conn| {
+        sqlx::query(SQL)
+            .bind(DeliveryId::new())
+            .bind(team)
+            .bind(job)
+            .bind(page)
+            .bind(event.as_str())
+            .bind(event.stage())
+            .bind(now)
+            .execute(conn)
+            .await?
+            .rows_affected()
+    });
+    tickets::webhook_ticket(tx, job, Duration::ZERO).await
+}
+
+/// A delivery this worker may try now, fenced by `attempt`.
+#[derive(Debug, Clone)]
+pub struct ClaimedDelivery {
+    pub id: DeliveryId,
+    pub team_id: TeamId,
+    pub job_id: JobId,
+    pub page_id: Option<PageId>,
+    pub event: WebhookEvent,
+    /// Tries so far, this one included.
+    pub attempt: i64,
+    /// The same, counted from the last replay: where on the retry schedule it is.
+    pub retry: i64,
+}
+
+/// Takes up to `limit` due deliveries of the job's current stage; each is ours until `lease`.
+pub async fn claim(
+    tx: &mut Tx,
+    job: JobId,
+    now: Timestamp,
+    lease: Timestamp,
+    limit: i64,
+) -> StoreResult<Vec<ClaimedDelivery>> {
+    const SQL: &str = "UPDATE webhook_delivery SET attempt = attempt + 1, next_at = $3 WHERE id IN (\
+        SELECT id FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting' AND next_at <= $2 AND stage = (\
+        SELECT MIN(stage) FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting') ORDER BY next_at, id LIMIT $4) \
+        AND state = 'waiting' AND next_at <= $2 RETURNING id, team_id, job_id, page_id, event, attempt, retry_from";
+    type Row = (DeliveryId, TeamId, JobId, Option<PageId>, String, i64, i64);
+    let rows: Vec<Row> = on_db!(tx, |conn| {
+        sqlx::query_as(SQL).bind(job).bind(now).bind(lease).bind(limit).fetch_all(conn).await?
+    });
+    rows.into_iter()
+        .map(|r| {
+            Ok(ClaimedDelivery {
+                id: r.0,
+                team_id: r.1,
+                job_id: r.2,
+                page_id: r.3,
+                event: r.4.parse().map_err(StoreError::Corrupt)?,
+                attempt: r.5,
+                retry: r.5 - r.6,
+            })
+        })
+        .collect()
+}
+
+/// What a try brought.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    pub at: Timestamp,
+    pub duration_ms: i64,
+    /// Status of the receiver's answer, when there was one.
+    pub status: Option<i64>,
+    pub error: Option<String>,
+    /// When to try again; `None` with an error: given up.
+    pub next_at: Option<Timestamp>,
+}
+
+/// Records a try, unless another has overtaken it.
+pub async fn record(tx: &mut Tx, delivery: &ClaimedDelivery, attempt: &Attempt, now: Timestamp) -> StoreResult<()> {
+    const HISTORY: &str = "INSERT INTO webhook_attempt (delivery_id, attempt, job_id, at, duration_ms, status, error) \
+        VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (delivery_id, attempt) DO NOTHING";
+    const STATE: &str = "UPDATE webhook_delivery SET state = $3, next_at = COALESCE($4, next_at), finished_at = $5, \
+        last_status = $6, last_error = $7 WHERE id = $1 AND attempt = $2 AND state = 'waiting'";
+    let state = match (&attempt.error, attempt.next_at) {
+        (None, _) => "delivered",
+        (Some(_), Some(_)) => "waiting",
+        (Some(_), None) => "dead",
+    };
+    let finished = (state != "waiting").then_some(now);
+    on_db!(tx, |conn| {
+        sqlx::query(HISTORY)
+            .bind(delivery.id)
+            .bind(delivery.attempt)
+            .bind(delivery.job_id)
+            .bind(attempt.at)
+            .bind(attempt.duration_ms)
+            .bind(attempt.status)
+            .bind(attempt.error.as_deref())
+            .execute(&mut *conn)
+            .await?;
+        sqlx::query(STATE)
+            .bind(delivery.id)
+            .bind(delivery.attempt)
+            .bind(state)
+            .bind(attempt.next_at)
+            .bind(finished)
+            .bind(attempt.status)
+            .bind(attempt.error.as_deref())
+            .execute(conn)
+            .await?
+            .rows_affected()
+    });
+    Ok(())
+}
+
+/// When the job's current stage next has something to do; `None`: nothing waits.
+pub async fn next_due(tx: &mut Tx, job: JobId) -> StoreResult<Option<Timestamp>> {
+    const SQL: &str = "SELECT MIN(next_at) FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting' AND stage = (\
+        SELECT MIN(stage) FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting')";
+    let row: (Option<Timestamp>,) = on_db!(tx, |conn| sqlx::query_as(SQL).bind(job).fetch_one(conn).await?);
+    Ok(row.0)
+}
+
+/// Jobs with deliveries that were due before `before`: each gets a ticket, in case one was lost.
+pub async fn remind(tx: &mut Tx, before: Timestamp) -> StoreResult<usize> {
+    const SQL: &str = "SELECT DISTINCT job_id FROM webhook_delivery WHERE state = 'waiting' AND next_at <= $1 LIMIT 200";
+    let jobs: Vec<(JobId,)> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(before).fetch_all(conn).await?);
+    for (job,) in &jobs {
+        tickets::webhook_ticket(tx, *job, Duration::ZERO).await?;
+    }
+    Ok(jobs.len())
+}
+
+/// Which deliveries to list; `None` means any.
+#[derive(Debug, Clone, Default)]
+pub struct DeliveryFilter {
+    pub job: Option<JobId>,
+    pub team: Option<TeamId>,
+    /// `waiting`, `delivered` or `dead`.
+    pub state: Option<String>,
+    pub limit: i64,
+}
+
+/// A delivery as operators see it.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct DeliveryRow {
+    pub id: DeliveryId,
+    pub job_id: JobId,
+    pub page_id: Option<PageId>,
+    pub event: String,
+    pub state: String,
+    pub attempt: i64,
+    pub next_at: Timestamp,
+    pub last_status: Option<i64>,
+    pub last_error: Option<String>,
+    pub created_at: Timestamp,
+}
+
+/// Deliveries, newest first.
+pub async fn deliveries(db: &Db, filter: &DeliveryFilter) -> StoreResult<Vec<DeliveryRow>> {
+    const SQL: &str = "SELECT id, job_id, page_id, event, state, attempt, next_at, last_status, last_error, created_at \
+        FROM webhook_delivery WHERE ($1 IS NULL OR job_id = $1) AND ($2 IS NULL OR team_id = $2) \
+        AND ($3 IS NULL OR state = $3) ORDER BY created_at DESC, id DESC LIMIT $4";
+    Ok(on_pool!(db, |pool| {
+        sqlx::query_as(SQL)
+            .bind(filter.job.map(|j| j.to_string()))
+            .bind(filter.team.map(|t| t.to_string()))
+            .bind(filter.state.as_deref())
+            .bind(filter.limit)
+            .fetch_all(pool)
+            .await?
+    }))
+}
+
+/// Tries a dead delivery again, with the whole schedule before it. `false`: it is not dead.
+pub async fn replay(tx: &mut Tx, id: DeliveryId, now: Timestamp) -> StoreResult<bool> {
+    const SQL: &str = "UPDATE webhook_delivery SET state = 'waiting', next_at = $2, finished_at = NULL, \
+        retry_from = attempt WHERE id = $1 AND state = 'dead' RETURNING job_id";
+    let job: Option<(JobId,)> =
+        on_db!(tx, |conn| sqlx::query_as(SQL).bind(id).bind(now).fetch_optional(conn).await?);
+    let Some((job,)) = job else { return Ok(false) };
+    tickets::webhook_ticket(tx, job, Duration::ZERO).await?;
+    Ok(true)
+}
+
+/// Deliveries that wait and that are dead.
+pub async fn counts(db: &Db) -> StoreResult<(i64, i64)> {
+    const SQL: &str = "SELECT CAST(COALESCE(SUM(CASE WHEN state = 'waiting' THEN 1 ELSE 0 END), 0) AS BIGINT), \
+        CAST(COALESCE(SUM(CASE WHEN state = 'dead' THEN 1 ELSE 0 END), 0) AS BIGINT) FROM webhook_delivery \
+        WHERE state <> 'delivered'";
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).fetch_one(pool).await?))
+}

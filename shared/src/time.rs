@@ -1,0 +1,41 @@
+//! Wall-clock time as the rows and the wire have it: milliseconds since 1970 UTC.
+
+use std::fmt;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+/// A point in time, milliseconds since 1970-01-01 UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, sqlx::Type)]
+#[serde(transparent)]
+#[sqlx(transparent)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// The wall clock now: the one place that reads it.
+    pub fn now() -> Self {
+        Self(Utc::now().timestamp_millis())
+    }
+
+    /// This many milliseconds later; saturates.
+    pub fn plus_ms(self, ms: i64) -> Self {
+        Self(self.0.saturating_add(ms))
+    }
+
+    /// Milliseconds from `earlier` to this time; 0 when it lies after.
+    pub fn ms_since(self, earlier: Self) -> i64 {
+        self.0.saturating_sub(earlier.0).max(0)
+    }
+
+    /// ISO 8601 UTC with milliseconds and `Z` (CONTRACT, head).
+    pub fn to_iso(self) -> String {
+        DateTime::<Utc>::from_timestamp_millis(self.0)
+            .unwrap_or(DateTime::<Utc>::MIN_UTC)
+            .to_rfc3339_opts(SecondsFormat::Millis, true)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_iso())
+    }
+}

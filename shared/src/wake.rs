@@ -1,0 +1,202 @@
+//! Wake-up without polling: tells waiters at once that something was committed, and costs nothing while nothing is.
+//!
+//! Postgres: `LISTEN`; a notification names the page or job that ended, or a new ticket. SQLite: the kernel reports writes to the
+//! write-ahead log (inotify), whichever process made them. That report can come a moment before the commit is visible,
+//! so each burst is followed by two late signals; a slow tick is the backstop for both databases.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Context;
+use futures_util::StreamExt;
+use inotify::{Inotify, WatchMask};
+use sqlx::postgres::PgListener;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use crate::config::DatabaseUrl;
+use crate::domain::job::JobStatus;
+use crate::ids::{JobId, PageId};
+use crate::store::{Db, StoreResult, jobs, pages};
+
+/// Signals after a burst, for commits that were not visible yet at its first report.
+const LATE: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(15)];
+/// Backstop: waiters look again this often even without a signal.
+const TICK: Duration = Duration::from_millis(1_000);
+/// The least pause between two looks at one watched job.
+const JOB_PAUSE: Duration = Duration::from_millis(40);
+
+/// Handle to the signals of one process; cheap to clone.
+#[derive(Clone)]
+pub struct Wake {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    db: Db,
+    /// Counts signals; receivers see that something was committed.
+    signal: watch::Sender<u64>,
+    waiting: Mutex<HashMap<PageId, Vec<oneshot::Sender<()>>>>,
+}
+
+impl Wake {
+    /// Starts watching. Needs the database to exist.
+    pub async fn start(url: &DatabaseUrl, db: &Db) -> anyhow::Result<Self> {
+        Self::start_with(url, db, &["weir_done"]).await
+    }
+
+    /// The same for a worker, which new tickets wake too.
+    pub async fn start_for_tickets(url: &DatabaseUrl, db: &Db) -> anyhow::Result<Self> {
+        Self::start_with(url, db, &["apalis::job::insert"]).await
+    }
+
+    async fn start_with(url: &DatabaseUrl, db: &Db, channels: &[&str]) -> anyhow::Result<Self> {
+        let shared = Arc::new(Shared {
+            db: db.clone(),
+            signal: watch::Sender::new(0),
+            waiting: Mutex::new(HashMap::new()),
+        });
+        let wake = Self { shared };
+        match (url, db) {
+            (DatabaseUrl::Sqlite(path), _) => {
+                let events = watch_log(path)?;
+                tokio::spawn(wake.clone().follow_log(events, log_name(path)));
+            }
+            (DatabaseUrl::Postgres(_), Db::Postgres(pool)) => {
+                let mut listener = PgListener::connect_with(pool).await.context("LISTEN")?;
+                listener.listen_all(channels.iter().copied()).await.context("LISTEN")?;
+                tokio::spawn(wake.clone().follow_notifications(listener));
+            }
+            (DatabaseUrl::Postgres(_), Db::Sqlite(_)) => anyhow::bail!("the address is Postgres's, the pool is not"),
+        }
+        tokio::spawn(wake.clone().resolve_pages());
+        Ok(wake)
+    }
+
+    /// A receiver that changes at every signal.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.shared.signal.subscribe()
+    }
+
+    /// Signals by hand: this process has just committed something.
+    pub fn poke(&self) {
+        self.shared.signal.send_modify(|n| *n = n.wrapping_add(1));
+    }
+
+    /// Waits until the page has ended. `false`: not before `until`.
+    pub async fn page_finished(&self, page: PageId, until: Instant) -> StoreResult<bool> {
+        let (sender, receiver) = oneshot::channel();
+        self.lock_waiting().entry(page).or_default().push(sender);
+        self.poke();
+        let ended = tokio::time::timeout_at(until, receiver).await.is_ok();
+        if !ended {
+            self.lock_waiting().remove(&page);
+            return Ok(!pages::ended_among(&self.shared.db, &[page]).await?.is_empty());
+        }
+        Ok(true)
+    }
+
+    /// Waits until the job's counts or status differ from what was seen, or until `until`.
+    pub async fn job_changed(&self, job: JobId, seen: (i64, i64, JobStatus), until: Instant) -> StoreResult<()> {
+        let mut signal = self.subscribe();
+        loop {
+            let now = jobs::load(&self.shared.db, job).await?;
+            if now.is_none_or(|j| (j.completed, j.failed, j.status) != seen) || Instant::now() >= until {
+                return Ok(());
+            }
+            let tick = (Instant::now() + TICK).min(until);
+            let _ = tokio::time::timeout_at(tick, signal.changed()).await;
+            tokio::time::sleep_until((Instant::now() + JOB_PAUSE).min(until)).await;
+        }
+    }
+
+    fn lock_waiting(&self) -> std::sync::MutexGuard<'_, HashMap<PageId, Vec<oneshot::Sender<()>>>> {
+        self.shared.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn release(&self, page: PageId) {
+        for waiter in self.lock_waiting().remove(&page).unwrap_or_default() {
+            let _ = waiter.send(());
+        }
+    }
+
+    /// Asks once per signal which of the awaited pages have ended, whatever their number.
+    async fn resolve_pages(self) {
+        let mut signal = self.subscribe();
+        loop {
+            let _ = tokio::time::timeout(TICK, signal.changed()).await;
+            signal.borrow_and_update();
+            let awaited: Vec<PageId> = self.lock_waiting().keys().copied().collect();
+            for part in awaited.chunks(500) {
+                match pages::ended_among(&self.shared.db, part).await {
+                    Ok(ended) => ended.into_iter().for_each(|page| self.release(page)),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot look for finished pages");
+                        tokio::time::sleep(Duration::from_millis(200)).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn follow_log(self, mut events: inotify::EventStream<[u8; 4096]>, name: std::ffi::OsString) {
+        let mut late: Vec<Instant> = Vec::new();
+        loop {
+            let next = late.iter().min().copied();
+            let idle = next.is_none();
+            tokio::select! {
+                event = events.next() => match event {
+                    Some(Ok(event)) if event.name.as_deref() == Some(&name) => {
+                        self.poke();
+                        late = LATE.iter().map(|pause| Instant::now() + *pause).collect();
+                    }
+                    Some(Ok(_)) => {}
+                    // The kernel's queue overflowed or the watch broke: the tick goes on alone.
+                    Some(Err(_)) => tokio::time::sleep(LATE[0]).await,
+                    None => return,
+                },
+                () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if !idle => {
+                    late.retain(|at| Some(*at) != next);
+                    self.poke();
+                }
+            }
+        }
+    }
+
+    async fn follow_notifications(self, mut listener: PgListener) {
+        loop {
+            match listener.recv().await {
+                Ok(note) => match note.payload().strip_prefix("p:").and_then(|id| id.parse().ok()) {
+                    Some(page) => self.release(page),
+                    None => self.poke(),
+                },
+                Err(error) => {
+                    tracing::warn!(%error, "listening to Postgres failed; it is tried again");
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                    self.poke();
+                }
+            }
+        }
+    }
+}
+
+fn log_name(path: &Path) -> std::ffi::OsString {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push("-wal");
+    name
+}
+
+fn watch_log(path: &Path) -> anyhow::Result<inotify::EventStream<[u8; 4096]>> {
+    let folder: PathBuf = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let watcher = Inotify::init().context("inotify is not available")?;
+    watcher
+        .watches()
+        .add(&folder, WatchMask::MODIFY | WatchMask::CREATE)
+        .with_context(|| format!("cannot watch {}", folder.display()))?;
+    watcher.into_event_stream([0; 4096]).context("inotify")
+}
