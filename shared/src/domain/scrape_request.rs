@@ -74,7 +74,12 @@ pub fn parse_scrape(body: &Value, context: RequestContext<'_>) -> Result<ScrapeR
     let request = Fields::open(body, Path::new(), &mut issues).map(|mut fields| {
         let url = target::read(&mut fields, "url", context).unwrap_or_default();
         let options = read_options(&mut fields, &mut unavailable);
-        let request = ScrapeRequest { url, options, origin: label(&mut fields, "origin"), integration: label(&mut fields, "integration") };
+        let request = ScrapeRequest {
+            url,
+            options,
+            origin: label(&mut fields, "origin"),
+            integration: label(&mut fields, "integration"),
+        };
         fields.finish();
         request
     });
@@ -108,7 +113,10 @@ fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>)
         only_main_content: fields.bool("onlyMainContent").unwrap_or(defaults.only_main_content),
         include_tags: read_selectors(fields, "includeTags"),
         exclude_tags: read_selectors(fields, "excludeTags"),
-        headers: fields.get("headers").map(|v| read_headers(v, fields.path_of("headers"), fields.issues)).unwrap_or_default(),
+        headers: fields
+            .get("headers")
+            .map(|v| read_headers(v, fields.path_of("headers"), fields.issues))
+            .unwrap_or_default(),
         wait_for: wait_for as u32,
         mobile: fields.bool("mobile").unwrap_or(defaults.mobile),
         skip_tls_verification: fields.bool("skipTlsVerification").unwrap_or(defaults.skip_tls_verification),

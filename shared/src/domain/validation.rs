@@ -154,9 +154,7 @@ impl Issues {
                 let names = issue.message.split_once(": ").map_or("", |(_, names)| names);
                 format!("Unrecognized key in body -- please review the v2 API documentation for its fields: {names}")
             }
-            None => {
-                self.0.iter().find(|i| i.is_rule()).map_or_else(|| "Bad Request".to_owned(), |i| i.message.clone())
-            }
+            None => self.0.iter().find(|i| i.is_rule()).map_or_else(|| "Bad Request".to_owned(), |i| i.message.clone()),
         };
         Err(ValidationError { code: ErrorCode::BadRequest, message, issues: self.0 })
     }

@@ -37,7 +37,8 @@ pub async fn grant(tx: &mut Tx, team: TeamId, amount: i64) -> StoreResult<bool> 
 
 /// The account of a team; `None`: no such team.
 pub async fn balance(db: &Db, team: TeamId) -> StoreResult<Option<Balance>> {
-    let found: Option<(i64, i64)> = on_pool!(db, |pool| sqlx::query_as(ACCOUNT).bind(team).fetch_optional(pool).await?);
+    let found: Option<(i64, i64)> =
+        on_pool!(db, |pool| sqlx::query_as(ACCOUNT).bind(team).fetch_optional(pool).await?);
     let Some((granted, used)) = found else { return Ok(None) };
     let reserved: (i64,) = on_pool!(db, |pool| sqlx::query_as(RESERVED).bind(team).fetch_one(pool).await?);
     Ok(Some(Balance { granted, used, reserved: reserved.0 }))
@@ -48,7 +49,9 @@ pub async fn balance(db: &Db, team: TeamId) -> StoreResult<Option<Balance>> {
 pub enum Funds {
     Enough,
     /// What is left is less than needed.
-    Short { left: i64 },
+    Short {
+        left: i64,
+    },
 }
 
 /// Checks that a team can pay `need` credits, and keeps others from spending them until the transaction ends: the

@@ -187,12 +187,12 @@ async fn connect_sqlite(path: &Path, connections: u32) -> anyhow::Result<SqliteP
     if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
-    let options = SqliteConnectOptions::new()
+    let is_new = !path.exists();
+    let mut options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal)
-        .auto_vacuum(SqliteAutoVacuum::Incremental)
         .busy_timeout(Duration::from_secs(10))
         .foreign_keys(true)
         .pragma("temp_store", "MEMORY")
@@ -200,6 +200,10 @@ async fn connect_sqlite(path: &Path, connections: u32) -> anyhow::Result<SqliteP
         .pragma("mmap_size", "0")
         .pragma("journal_size_limit", "33554432")
         .statement_cache_capacity(200);
+    if is_new {
+        // Only a new file can take it; on an old one the pragma would wait for the writer for nothing.
+        options = options.auto_vacuum(SqliteAutoVacuum::Incremental);
+    }
     SqlitePoolOptions::new()
         .max_connections(connections)
         .min_connections(1)

@@ -110,3 +110,10 @@ pub async fn list(db: &Db) -> StoreResult<Vec<NodeRow>> {
         ORDER BY started_at DESC LIMIT 1000";
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).fetch_all(pool).await?))
 }
+
+/// Workers of one machine that are not declared dead.
+pub async fn neighbours(tx: &mut Tx, host: &str) -> StoreResult<Vec<NodeRow>> {
+    const SQL: &str = "SELECT id, name, host, pid, address, state, slots, started_at, heartbeat_at FROM worker_node \
+        WHERE state <> 'dead' AND host = $1";
+    Ok(on_db!(tx, |conn| sqlx::query_as(SQL).bind(host).fetch_all(conn).await?))
+}

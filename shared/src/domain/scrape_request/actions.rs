@@ -86,7 +86,9 @@ fn read_wait(fields: &mut Fields<'_, '_>) -> i64 {
     let milliseconds = fields.integer("milliseconds", 1..=i64::MAX);
     fields.text("selector", MAX_SELECTOR);
     if given.0 == given.1 {
-        fields.issues.rule(fields.path_of("type"), "Either 'milliseconds' or 'selector' must be provided, but not both.");
+        fields
+            .issues
+            .rule(fields.path_of("type"), "Either 'milliseconds' or 'selector' must be provided, but not both.");
     }
     milliseconds.unwrap_or(if given.1 { SELECTOR_WAIT_MS } else { 0 })
 }

@@ -84,7 +84,11 @@ pub fn parse_batch(body: &Value, context: RequestContext<'_>) -> Result<BatchReq
 }
 
 /// Valid and invalid URLs. Entries that are no strings are an issue either way.
-fn read_urls(fields: &mut Fields<'_, '_>, ignore_invalid: bool, context: RequestContext<'_>) -> (Vec<String>, Vec<String>) {
+fn read_urls(
+    fields: &mut Fields<'_, '_>,
+    ignore_invalid: bool,
+    context: RequestContext<'_>,
+) -> (Vec<String>, Vec<String>) {
     let (mut valid, mut invalid) = (Vec::new(), Vec::new());
     if fields.required("urls").is_none() {
         return (valid, invalid);
@@ -124,7 +128,12 @@ fn read_webhook(fields: &mut Fields<'_, '_>) -> Option<WebhookSpec> {
     match value {
         Value::String(url) => {
             check_receiver(url, path, fields.issues);
-            Some(WebhookSpec { url: url.clone(), headers: Default::default(), metadata: Map::new(), events: Vec::new() })
+            Some(WebhookSpec {
+                url: url.clone(),
+                headers: Default::default(),
+                metadata: Map::new(),
+                events: Vec::new(),
+            })
         }
         Value::Object(_) => read_webhook_object(value, path, fields.issues),
         other => {
@@ -143,10 +152,8 @@ fn read_webhook_object(value: &Value, path: Path, issues: &mut Issues) -> Option
         check_receiver(text, webhook.path_of("url"), webhook.issues);
         url = text.to_owned();
     }
-    let headers = webhook
-        .get("headers")
-        .map(|v| read_headers(v, webhook.path_of("headers"), webhook.issues))
-        .unwrap_or_default();
+    let headers =
+        webhook.get("headers").map(|v| read_headers(v, webhook.path_of("headers"), webhook.issues)).unwrap_or_default();
     let metadata = read_metadata(&mut webhook);
     let events = webhook.strings("events", 100).unwrap_or_default();
     for (i, event) in events.iter().enumerate() {

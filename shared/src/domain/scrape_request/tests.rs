@@ -111,11 +111,7 @@ fn every_rule_of_the_options_is_held() {
         (json!({"formats": ["changeTracking"]}), json!(["formats"]), "custom"),
         (json!({"formats": ["rawBase64", "markdown"]}), json!(["formats"]), "custom"),
         (json!({"formats": ["question"]}), json!(["formats", 0]), "custom"),
-        (
-            json!({"formats": [{"type": "json", "systemPrompt": "x"}]}),
-            json!(["formats", 0]),
-            "unrecognized_keys",
-        ),
+        (json!({"formats": [{"type": "json", "systemPrompt": "x"}]}), json!(["formats", 0]), "unrecognized_keys"),
         (
             json!({"formats": [{"type": "json", "prompt": "x".repeat(10_001)}]}),
             json!(["formats", 0, "prompt"]),
@@ -132,11 +128,7 @@ fn every_rule_of_the_options_is_held() {
             json!(["formats", 0, "selectors", 0, "attribute"]),
             "invalid_type",
         ),
-        (
-            json!({"formats": [{"type": "question", "question": ""}]}),
-            json!(["formats", 0, "question"]),
-            "too_small",
-        ),
+        (json!({"formats": [{"type": "question", "question": ""}]}), json!(["formats", 0, "question"]), "too_small"),
         (json!({"onlyMainContent": "yes"}), json!(["onlyMainContent"]), "invalid_type"),
         (json!({"includeTags": "main"}), json!(["includeTags"]), "invalid_type"),
         (json!({"includeTags": [1]}), json!(["includeTags", 0]), "invalid_type"),
@@ -187,11 +179,7 @@ fn every_rule_of_the_options_is_held() {
             json!(["actions", 0, "type"]),
             "custom",
         ),
-        (
-            json!({"waitFor": 1000, "actions": [{"type": "wait", "milliseconds": 59_500}]}),
-            json!(["actions"]),
-            "custom",
-        ),
+        (json!({"waitFor": 1000, "actions": [{"type": "wait", "milliseconds": 59_500}]}), json!(["actions"]), "custom"),
         (
             json!({"actions": [{"type": "scroll", "direction": "left"}]}),
             json!(["actions", 0, "direction"]),
@@ -227,7 +215,8 @@ fn the_wait_rule_says_what_its_test_looks_for() {
 fn a_screenshot_has_its_options_and_ignores_unknown_keys_and_nulls() {
     let request = scrape(json!({"formats": [{"type": "screenshot", "fullPage": true, "quality": 80, "foo": 1,
         "viewport": {"width": 7680, "height": 4320}}]}));
-    let shot = Screenshot { full_page: true, quality: Some(80), viewport: Some(Viewport { width: 7680, height: 4320 }) };
+    let shot =
+        Screenshot { full_page: true, quality: Some(80), viewport: Some(Viewport { width: 7680, height: 4320 }) };
     assert_eq!(request.unwrap().options.formats, vec![Format::Screenshot(shot)]);
     let nulls = json!({"formats": [{"type": "screenshot", "quality": null, "viewport": null}]});
     assert_eq!(scrape(nulls).unwrap().options.screenshot(), Some(&Screenshot::default()));
@@ -310,8 +299,16 @@ fn every_rule_of_a_batch_is_held() {
         (json!({"webhook": {}}), json!(["webhook", "url"]), "invalid_type"),
         (json!({"webhook": {"url": "x"}}), json!(["webhook", "url"]), "invalid_format"),
         (json!({"webhook": {"url": "http://a.com", "x": 1}}), json!(["webhook"]), "unrecognized_keys"),
-        (json!({"webhook": {"url": "http://a.com", "events": ["end"]}}), json!(["webhook", "events", 0]), "invalid_value"),
-        (json!({"webhook": {"url": "http://a.com", "headers": {"a": 1}}}), json!(["webhook", "headers", "a"]), "invalid_type"),
+        (
+            json!({"webhook": {"url": "http://a.com", "events": ["end"]}}),
+            json!(["webhook", "events", 0]),
+            "invalid_value",
+        ),
+        (
+            json!({"webhook": {"url": "http://a.com", "headers": {"a": 1}}}),
+            json!(["webhook", "headers", "a"]),
+            "invalid_type",
+        ),
         (json!({"webhook": {"url": "http://a.com", "metadata": 1}}), json!(["webhook", "metadata"]), "invalid_type"),
     ] {
         let error = batch(body.clone()).expect_err(&body.to_string());

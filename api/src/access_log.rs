@@ -1,0 +1,68 @@
+//! Around every request: an id, one log line, the figures of `/metrics`.
+//!
+//! The line names route, path and ids; never a query string, a header or a body. Reads that went well are logged at
+//! `debug`, because clients poll.
+
+use std::time::Instant;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpMessage, web};
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::auth::CallerTeam;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Route label of a path that nothing serves, so that strangers cannot grow the figures.
+const UNMATCHED: &str = "unmatched";
+
+/// The middleware.
+///
+/// # Errors
+/// What the handler failed with, unchanged.
+pub async fn observe(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let start = Instant::now();
+    let id = request_id(&request);
+    let mut response = next.call(request).await?;
+    let took = start.elapsed();
+    let status = response.status().as_u16();
+    {
+        let request = response.request();
+        let pattern = request.match_pattern();
+        let route = pattern.as_deref().unwrap_or(UNMATCHED);
+        let method = request.method().as_str();
+        if let Some(app) = request.app_data::<web::Data<App>>() {
+            app.metrics.observe(route, method, status, took);
+        }
+        let team = request.extensions().get::<CallerTeam>().map(|t| tracing::field::display(t.0));
+        let (path, id) = (request.path(), id.to_str().unwrap_or_default());
+        let duration_ms = took.as_millis() as u64;
+        if request.method() == Method::GET && status < 400 {
+            tracing::debug!(request.id = id, method, path, status, duration_ms, team.id = team, "answered");
+        } else {
+            tracing::info!(request.id = id, method, path, status, duration_ms, team.id = team, "answered");
+        }
+    }
+    response.headers_mut().insert(REQUEST_ID, id);
+    Ok(response)
+}
+
+/// The id that the client or a proxy gave, when it is a plain word; else a fresh one.
+fn request_id(request: &ServiceRequest) -> HeaderValue {
+    let given = request.headers().get(REQUEST_ID).filter(|v| {
+        let bytes = v.as_bytes();
+        (1..=64).contains(&bytes.len()) && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
+    });
+    given.cloned().unwrap_or_else(|| {
+        let mut buffer = Uuid::encode_buffer();
+        let text = Uuid::now_v7().hyphenated().encode_lower(&mut buffer);
+        HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+    })
+}

@@ -1,0 +1,69 @@
+//! What every handler can reach: settings, database, wake-ups, limits. One per process, shared by its threads.
+
+use actix_web::HttpRequest;
+use actix_web::web;
+use tokio_util::sync::CancellationToken;
+use weir_shared::blobs::Blobs;
+use weir_shared::config::Settings;
+use weir_shared::domain::scrape_request::{RequestContext, fetch_url};
+use weir_shared::domain::validation::ValidationError;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::guard::AddressGuard;
+use weir_shared::store::Db;
+use weir_shared::wake::Wake;
+
+use crate::auth::{Caller, CallerCache};
+use crate::error::{ApiError, ApiResult};
+use crate::limits::{Bucket, Limiter};
+use crate::metrics::Metrics;
+
+/// The process's state.
+pub struct App {
+    pub settings: Settings,
+    pub db: Db,
+    pub blobs: Blobs,
+    pub wake: Wake,
+    pub guard: AddressGuard,
+    pub callers: CallerCache,
+    pub limiter: Limiter,
+    pub metrics: Metrics,
+    /// Cancelled when the process has been told to stop: whoever waits cuts it short.
+    pub stopping: CancellationToken,
+}
+
+/// How handlers get it.
+pub type State = web::Data<App>;
+
+impl App {
+    /// Who calls, within the bucket's rate: the first step of every `/v2` route (SPEC 5, CONTRACT 11.1).
+    ///
+    /// # Errors
+    /// 401 for a missing or unknown key, 429 over the rate.
+    pub async fn authorize(&self, request: &HttpRequest, bucket: Bucket) -> ApiResult<Caller> {
+        let caller = self.caller(request).await?;
+        self.limiter.admit(&caller, bucket, self.settings.limits.rates.as_ref())?;
+        Ok(caller)
+    }
+
+    /// Parses a body with what this installation knows of hosts.
+    ///
+    /// # Errors
+    /// What the parser says.
+    pub fn parse<T>(
+        &self,
+        parser: impl FnOnce(RequestContext<'_>) -> Result<T, ValidationError>,
+    ) -> Result<T, ValidationError> {
+        let knows_host = |host: &str| self.settings.net.allow_hosts.contains_key(host);
+        parser(RequestContext { knows_host: &knows_host })
+    }
+
+    /// Refuses a URL whose host is plainly an address that may not be reached. Names are judged when they are
+    /// resolved, by the worker.
+    ///
+    /// # Errors
+    /// 403 (CONTRACT 2.3).
+    pub fn check_target(&self, requested: &str) -> ApiResult<()> {
+        let url = fetch_url(requested).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
+        self.guard.check_url(&url).map_err(|e| ApiError::new(ErrorCode::AddressBlocked, e.to_string()))
+    }
+}

@@ -1,0 +1,163 @@
+//! Who calls (SPEC 5): a bearer key, looked up by its digest.
+//!
+//! Answers are remembered for a moment, so that a client that reads its status a thousand times costs one query, and a
+//! revoked key still stops working within that moment.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use actix_web::http::header::{AUTHORIZATION, HeaderMap};
+use actix_web::{HttpMessage, HttpRequest};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::{KeyId, TeamId};
+use weir_shared::store::teams::{DEFAULT_TEAM, TeamRow};
+use weir_shared::store::{keys, teams};
+
+use crate::app::App;
+use crate::error::{ApiError, ApiResult};
+
+/// How long a lookup is trusted: a revoked key works this long at most.
+const TRUSTED: Duration = Duration::from_millis(1_500);
+/// Most callers remembered at once.
+const MOST: usize = 10_000;
+
+/// The authenticated caller of a request. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub team: Arc<TeamRow>,
+    /// `None` with `WEIR_AUTH=open`.
+    pub key: Option<KeyId>,
+}
+
+impl Caller {
+    /// The team's id.
+    pub fn team_id(&self) -> TeamId {
+        self.team.id
+    }
+}
+
+/// Left in the request's extensions for the access log.
+#[derive(Debug, Clone, Copy)]
+pub struct CallerTeam(pub TeamId);
+
+/// Callers seen a moment ago, by the digest of their key.
+#[derive(Default)]
+pub struct CallerCache(Mutex<HashMap<String, (Instant, Caller)>>);
+
+impl CallerCache {
+    fn get(&self, digest: &str) -> Option<Caller> {
+        let map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        map.get(digest).filter(|(until, _)| *until > Instant::now()).map(|(_, caller)| caller.clone())
+    }
+
+    fn put(&self, digest: String, caller: Caller) {
+        let now = Instant::now();
+        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if map.len() >= MOST {
+            map.retain(|_, (until, _)| *until > now);
+            if map.len() >= MOST {
+                map.clear();
+            }
+        }
+        map.insert(digest, (now + TRUSTED, caller));
+    }
+}
+
+/// What the `Authorization` header says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Credentials<'a> {
+    /// There is no header.
+    Absent,
+    /// There is one, without a token in it.
+    Empty,
+    Token(&'a str),
+}
+
+/// Reads `Authorization: Bearer <key>`.
+pub fn credentials(headers: &HeaderMap) -> Credentials<'_> {
+    let Some(value) = headers.get(AUTHORIZATION) else { return Credentials::Absent };
+    let text = value.to_str().unwrap_or_default().trim();
+    match text.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty() => {
+            Credentials::Token(token.trim())
+        }
+        _ => Credentials::Empty,
+    }
+}
+
+impl App {
+    /// Who sent the request (CONTRACT 2.1).
+    ///
+    /// # Errors
+    /// 401 without a header, without a token, or with an unknown one.
+    pub async fn caller(&self, request: &HttpRequest) -> ApiResult<Caller> {
+        let caller = self.caller_with(credentials(request.headers())).await?;
+        request.extensions_mut().insert(CallerTeam(caller.team_id()));
+        Ok(caller)
+    }
+
+    /// The same for credentials from elsewhere: a WebSocket's subprotocol.
+    ///
+    /// # Errors
+    /// As [`App::caller`].
+    pub async fn caller_with(&self, credentials: Credentials<'_>) -> ApiResult<Caller> {
+        let refused = |text: &str| ApiError::new(ErrorCode::Unauthorized, text);
+        if !self.settings.api.auth_required {
+            return self.default_caller().await;
+        }
+        let digest = match credentials {
+            Credentials::Absent => return Err(refused("Unauthorized")),
+            Credentials::Empty => return Err(refused("Unauthorized: Token missing")),
+            Credentials::Token(token) => keys::digest(token),
+        };
+        if let Some(caller) = self.callers.get(&digest) {
+            return Ok(caller);
+        }
+        let found = keys::find(&self.db, &digest).await?;
+        let (key, team) = found.ok_or_else(|| refused("Unauthorized: Invalid token"))?;
+        let caller = Caller { team: Arc::new(team), key: Some(key) };
+        self.callers.put(digest, caller.clone());
+        Ok(caller)
+    }
+
+    /// `WEIR_AUTH=open`: everybody is the default team, whatever key they send.
+    async fn default_caller(&self) -> ApiResult<Caller> {
+        if let Some(caller) = self.callers.get(DEFAULT_TEAM) {
+            return Ok(caller);
+        }
+        let team = teams::by_name(&self.db, DEFAULT_TEAM).await?;
+        let team = team.ok_or_else(|| ApiError::internal(&"the default team is missing"))?;
+        let caller = Caller { team: Arc::new(team), key: None };
+        self.callers.put(DEFAULT_TEAM.to_owned(), caller.clone());
+        Ok(caller)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use actix_web::http::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn the_header_is_read_as_clients_write_it() {
+        for (header, expected) in [
+            (None, Credentials::Absent),
+            (Some(""), Credentials::Empty),
+            (Some("Bearer"), Credentials::Empty),
+            (Some("Bearer "), Credentials::Empty),
+            (Some("weir_abc"), Credentials::Empty),
+            (Some("Basic abc"), Credentials::Empty),
+            (Some("Bearer weir_abc"), Credentials::Token("weir_abc")),
+            (Some("bearer  weir_abc "), Credentials::Token("weir_abc")),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(text) = header {
+                headers.insert(AUTHORIZATION, HeaderValue::from_str(text).unwrap());
+            }
+            assert_eq!(credentials(&headers), expected, "{header:?}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `weir key …`.
+
+use anyhow::{Context, bail};
+use clap::Subcommand;
+use serde_json::json;
+use weir_shared::ids::KeyId;
+use weir_shared::store::{Db, keys};
+use weir_shared::time::Timestamp;
+
+use super::output::{Output, or_dash};
+use super::{team_filter, team_named};
+
+#[derive(Subcommand)]
+pub enum KeyCommand {
+    /// Make a key for a team and print it, this once.
+    Create {
+        #[arg(long)]
+        team: String,
+    },
+    /// Show keys by their first characters.
+    List {
+        #[arg(long)]
+        team: Option<String>,
+    },
+    /// End a key, named by its id or by itself.
+    Revoke { key: String },
+}
+
+/// Runs `weir key …`.
+pub async fn run(command: KeyCommand, db: &Db, output: Output) -> anyhow::Result<()> {
+    match command {
+        KeyCommand::Create { team } => {
+            let team = team_named(db, &team).await?;
+            let mut tx = db.begin().await?;
+            let made = keys::create(&mut tx, team.id, Timestamp::now()).await?;
+            tx.commit().await?;
+            output.show(&json!({"key": made.key, "id": made.id, "team": team.name}), || made.key.clone());
+        }
+        KeyCommand::List { team } => list(db, output, team.as_deref()).await?,
+        KeyCommand::Revoke { key } => {
+            let id = find(db, &key).await?;
+            let mut tx = db.begin().await?;
+            if !keys::revoke(&mut tx, id, Timestamp::now()).await? {
+                bail!("there is no such key, or it is revoked already");
+            }
+            tx.commit().await?;
+            output.show(&json!({"id": id, "revoked": true}), || format!("key {id} is revoked"));
+        }
+    }
+    Ok(())
+}
+
+async fn find(db: &Db, key: &str) -> anyhow::Result<KeyId> {
+    if let Ok(id) = key.parse() {
+        return Ok(id);
+    }
+    let found = keys::find(db, &keys::digest(key)).await?;
+    found.map(|(id, _)| id).context("there is no such key, or it is revoked already")
+}
+
+async fn list(db: &Db, output: Output, team: Option<&str>) -> anyhow::Result<()> {
+    let team = team_filter(db, team).await?;
+    let rows = keys::list(db, team).await?.into_iter().map(|key| {
+        let revoked = key.revoked_at.map(|at| at.to_iso());
+        let json = json!({
+            "id": key.id,
+            "team": key.team,
+            "prefix": key.prefix,
+            "createdAt": key.created_at.to_iso(),
+            "revokedAt": revoked,
+        });
+        let shown = format!("{}\u{2026}", key.prefix);
+        (json, vec![key.id.to_string(), key.team, shown, key.created_at.to_iso(), or_dash(revoked)])
+    });
+    output.list(&["ID", "TEAM", "KEY", "CREATED", "REVOKED"], rows.collect());
+    Ok(())
+}

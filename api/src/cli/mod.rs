@@ -1,0 +1,199 @@
+//! The command line of `weir` (INTERFACE): the server, and what operators do around it.
+//!
+//! Exit code 0 success, 1 failure, 2 bad usage. `--json` makes every command that lists or shows print one JSON value.
+
+mod doctor;
+mod jobs;
+mod keys;
+mod output;
+mod replay;
+mod teams;
+mod watch;
+mod webhooks;
+mod workers;
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use weir_shared::config::Settings;
+use weir_shared::ids::TeamId;
+use weir_shared::store::teams::TeamRow;
+use weir_shared::store::{self, Db, StoreError};
+use weir_shared::telemetry;
+
+use crate::server;
+use output::Output;
+
+/// A self-hosted web-data service: scrape one page or thousands, as markdown, html, links or screenshots.
+#[derive(Parser)]
+#[command(name = "weir", version, arg_required_else_help = true)]
+struct Cli {
+    /// Print JSON instead of text.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the HTTP API until SIGTERM or SIGINT.
+    Serve,
+    /// Bring the database to this build's shape.
+    Migrate,
+    /// Teams and their limits.
+    #[command(subcommand)]
+    Team(teams::TeamCommand),
+    /// API keys.
+    #[command(subcommand)]
+    Key(keys::KeyCommand),
+    /// Credits of teams.
+    #[command(subcommand)]
+    Credits(teams::CreditsCommand),
+    /// Jobs and their pages.
+    #[command(subcommand)]
+    Jobs(jobs::JobsCommand),
+    /// Worker processes.
+    #[command(subcommand)]
+    Workers(workers::WorkersCommand),
+    /// Webhook deliveries.
+    #[command(subcommand)]
+    Webhooks(webhooks::WebhooksCommand),
+    /// Check database, Chromium, sandbox, disk and clock; exit code 1 on any failure.
+    Doctor,
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = runtime.context("cannot start the runtime").and_then(|runtime| runtime.block_on(run(cli)));
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let settings = Settings::from_env()?;
+    let output = Output { json: cli.json };
+    match cli.command {
+        Command::Serve => {
+            telemetry::init()?;
+            server::serve(settings).await?;
+        }
+        Command::Migrate => {
+            telemetry::init()?;
+            let db = server::connect(&settings).await?;
+            store::migrate(&db).await?;
+            db.close().await;
+        }
+        Command::Doctor => return doctor::run(&settings, output).await,
+        Command::Team(command) => teams::run(command, &open(&settings).await?, output).await?,
+        Command::Key(command) => keys::run(command, &open(&settings).await?, output).await?,
+        Command::Credits(command) => teams::run_credits(command, &open(&settings).await?, output).await?,
+        Command::Jobs(command) => jobs::run(command, &open(&settings).await?, output).await?,
+        Command::Workers(command) => workers::run(command, &open(&settings).await?, output).await?,
+        Command::Webhooks(command) => webhooks::run(command, &open(&settings).await?, output).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The database for a command. An empty one is brought into shape first; one that is there is left as it is, because
+/// older processes may be using it.
+async fn open(settings: &Settings) -> anyhow::Result<Db> {
+    let db = server::connect(settings).await?;
+    let is_empty = match store::teams::by_name(&db, store::teams::DEFAULT_TEAM).await {
+        Ok(_) => false,
+        Err(StoreError::Unavailable(error)) => error.as_database_error().is_some_and(|e| {
+            let text = e.message();
+            text.contains("no such table") || text.contains("does not exist")
+        }),
+        Err(error) => return Err(error.into()),
+    };
+    if is_empty {
+        store::migrate(&db).await?;
+    }
+    Ok(db)
+}
+
+/// The team of this name, or an error that says so.
+async fn team_named(db: &Db, name: &str) -> anyhow::Result<TeamRow> {
+    store::teams::by_name(db, name).await?.with_context(|| format!("there is no team named {name}"))
+}
+
+/// The id of a team that may be named in a filter.
+async fn team_filter(db: &Db, name: Option<&str>) -> anyhow::Result<Option<TeamId>> {
+    match name {
+        Some(name) => Ok(Some(team_named(db, name).await?.id)),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_of_the_interface_is_there() {
+        for line in [
+            "serve",
+            "migrate",
+            "doctor",
+            "team add acme --json",
+            "team list --json",
+            "team set acme --concurrency 5 --sessions 2 --webhook-secret s --zero-data-retention on --rate scrape=9",
+            "key create --team acme --json",
+            "key list",
+            "key revoke 0190c0de-0000-7000-8000-000000000000",
+            "credits grant --team acme 500",
+            "credits show --team acme --json",
+            "jobs list --team acme --status failed",
+            "jobs show 0190c0de-0000-7000-8000-000000000000",
+            "jobs watch 0190c0de-0000-7000-8000-000000000000",
+            "jobs replay 0190c0de-0000-7000-8000-000000000000 --dry-run",
+            "jobs replay --code SCRAPE_TIMEOUT --older-than 5m --newer-than 1d",
+            "workers list",
+            "workers drain host-1",
+            "webhooks deliveries --state dead",
+            "webhooks replay --job 0190c0de-0000-7000-8000-000000000000",
+        ] {
+            let words = std::iter::once("weir").chain(line.split(' '));
+            assert!(Cli::try_parse_from(words).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn bad_usage_ends_with_code_2() {
+        for line in [
+            "nonsense",
+            "team set acme",
+            "team set acme --rate lunch=3",
+            "team set acme --concurrency 0",
+            "key create",
+            "jobs replay",
+            "jobs show 5",
+            "jobs replay --older-than soon",
+            "webhooks replay",
+        ] {
+            let words = std::iter::once("weir").chain(line.split(' '));
+            let error = Cli::try_parse_from(words).err().unwrap_or_else(|| panic!("{line} is taken"));
+            assert_eq!(error.exit_code(), 2, "{line}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! How commands print: aligned text for people, one JSON value for programs.
+
+use serde_json::Value;
+
+/// The chosen form.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    pub json: bool,
+}
+
+impl Output {
+    /// One thing: a line for people.
+    pub fn show(self, json: &Value, text: impl FnOnce() -> String) {
+        if self.json {
+            println!("{json}");
+        } else {
+            println!("{}", text());
+        }
+    }
+
+    /// Many things of one kind: a table for people, an array for programs.
+    pub fn list(self, headings: &[&str], rows: Vec<(Value, Vec<String>)>) {
+        if self.json {
+            println!("{}", Value::Array(rows.into_iter().map(|r| r.0).collect()));
+        } else {
+            let cells: Vec<Vec<String>> = rows.into_iter().map(|r| r.1).collect();
+            print!("{}", table(headings, &cells));
+        }
+    }
+}
+
+/// Columns as wide as their widest cell.
+pub fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([headings[column].len()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..headings.len()).map(width).collect();
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let padded = cells.zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect::<Vec<_>>();
+        format!("{}\n", padded.join("  ").trim_end())
+    };
+    let mut text = line(&mut headings.iter().copied());
+    for row in rows {
+        text.push_str(&line(&mut row.iter().map(String::as_str)));
+    }
+    text
+}
+
+/// The text, or a dash when there is none.
+pub fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |v| v.to_string())
+}
+
+/// At most `most` characters of a text, with an ellipsis when there were more.
+pub fn shorten(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['\u{2026}']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = vec![vec!["a".to_owned(), "long cell".to_owned()], vec!["bbbb".to_owned(), "x".to_owned()]];
+        assert_eq!(table(&["ID", "NAME"], &rows), "ID    NAME\na     long cell\nbbbb  x\n");
+    }
+
+    #[test]
+    fn long_text_is_shortened() {
+        assert_eq!(shorten("abcdef", 4), "abc\u{2026}");
+        assert_eq!(shorten("abcd", 4), "abcd");
+    }
+}

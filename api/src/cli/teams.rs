@@ -1,0 +1,165 @@
+//! `weir team …` and `weir credits …`.
+
+use std::collections::BTreeMap;
+
+use anyhow::bail;
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use weir_shared::config::parse_rate;
+use weir_shared::store::credits::{self, Balance};
+use weir_shared::store::teams::{self, TeamChange, TeamRow};
+use weir_shared::store::{Db, StoreError};
+use weir_shared::time::Timestamp;
+
+use super::output::{Output, or_dash};
+use super::team_named;
+
+#[derive(Subcommand)]
+pub enum TeamCommand {
+    /// Make a team.
+    Add { name: String },
+    /// Show every team.
+    List,
+    /// Change a team's limits and settings.
+    Set(SetArgs),
+}
+
+#[derive(Args)]
+#[command(group = ArgGroup::new("change").required(true).multiple(true)
+    .args(["concurrency", "sessions", "webhook_secret", "zero_data_retention", "rate"]))]
+pub struct SetArgs {
+    name: String,
+    /// Pages in work at once over all workers.
+    #[arg(long, value_parser = clap::value_parser!(i64).range(1..=100_000))]
+    concurrency: Option<i64>,
+    /// Browser sessions at once.
+    #[arg(long, value_parser = clap::value_parser!(i64).range(1..=100_000))]
+    sessions: Option<i64>,
+    /// HMAC secret of the team's webhooks.
+    #[arg(long)]
+    webhook_secret: Option<String>,
+    /// Whether the team may ask for zero data retention.
+    #[arg(long)]
+    zero_data_retention: Option<Switch>,
+    /// Requests a minute in one bucket, as in scrape=500; may be repeated.
+    #[arg(long, value_name = "BUCKET=N", value_parser = parse_rate)]
+    rate: Vec<(String, u32)>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Subcommand)]
+pub enum CreditsCommand {
+    /// Grant credits; a negative number takes some back.
+    Grant {
+        #[arg(long)]
+        team: String,
+        #[arg(allow_negative_numbers = true)]
+        amount: i64,
+    },
+    /// Show what a team was granted, has used and holds back for running jobs.
+    Show {
+        #[arg(long)]
+        team: String,
+    },
+}
+
+/// Runs `weir team …`.
+pub async fn run(command: TeamCommand, db: &Db, output: Output) -> anyhow::Result<()> {
+    match command {
+        TeamCommand::Add { name } => add(db, output, &name).await,
+        TeamCommand::List => list(db, output).await,
+        TeamCommand::Set(args) => set(db, output, args).await,
+    }
+}
+
+async fn add(db: &Db, output: Output, name: &str) -> anyhow::Result<()> {
+    if name.trim().is_empty() || name.len() > 128 {
+        bail!("a team's name has 1 to 128 characters");
+    }
+    let mut tx = db.begin().await?;
+    let id = match teams::insert(&mut tx, name, Timestamp::now()).await {
+        Err(StoreError::Conflict(_)) => bail!("there is a team named {name} already"),
+        other => other?,
+    };
+    tx.commit().await?;
+    output.show(&json!({"id": id, "name": name}), || format!("team {name} has the id {id}"));
+    Ok(())
+}
+
+fn team_json(team: &TeamRow) -> Value {
+    json!({
+        "id": team.id,
+        "name": team.name,
+        "concurrency": team.concurrency,
+        "sessions": team.sessions,
+        "hasWebhookSecret": team.has_webhook_secret,
+        "zeroDataRetention": team.zero_data_retention,
+        "rates": team.rates,
+        "createdAt": team.created_at.to_iso(),
+    })
+}
+
+async fn list(db: &Db, output: Output) -> anyhow::Result<()> {
+    let rows = teams::list(db).await?.into_iter().map(|team| {
+        let rates: Vec<String> = team.rates.iter().map(|(name, n)| format!("{name}={n}")).collect();
+        let cells = vec![
+            team.name.clone(),
+            team.id.to_string(),
+            or_dash(team.concurrency),
+            or_dash(team.sessions),
+            if team.has_webhook_secret { "yes" } else { "-" }.to_owned(),
+            if team.zero_data_retention { "on" } else { "-" }.to_owned(),
+            or_dash((!rates.is_empty()).then(|| rates.join(","))),
+        ];
+        (team_json(&team), cells)
+    });
+    let headings = ["NAME", "ID", "CONCURRENCY", "SESSIONS", "SECRET", "ZDR", "RATES"];
+    output.list(&headings, rows.collect());
+    Ok(())
+}
+
+async fn set(db: &Db, output: Output, args: SetArgs) -> anyhow::Result<()> {
+    let change = TeamChange {
+        concurrency: args.concurrency,
+        sessions: args.sessions,
+        webhook_secret: args.webhook_secret,
+        zero_data_retention: args.zero_data_retention.map(|switch| matches!(switch, Switch::On)),
+        rates: args.rate.into_iter().collect::<BTreeMap<_, _>>(),
+    };
+    let mut tx = db.begin().await?;
+    if !teams::update(&mut tx, &args.name, &change).await? {
+        bail!("there is no team named {}", args.name);
+    }
+    tx.commit().await?;
+    let team = team_named(db, &args.name).await?;
+    output.show(&team_json(&team), || format!("team {} is changed", team.name));
+    Ok(())
+}
+
+/// Runs `weir credits …`.
+pub async fn run_credits(command: CreditsCommand, db: &Db, output: Output) -> anyhow::Result<()> {
+    let name = match command {
+        CreditsCommand::Grant { team, amount } => {
+            let row = team_named(db, &team).await?;
+            let mut tx = db.begin().await?;
+            if !credits::grant(&mut tx, row.id, amount).await? {
+                bail!("there is no team named {team}");
+            }
+            tx.commit().await?;
+            team
+        }
+        CreditsCommand::Show { team } => team,
+    };
+    let row = team_named(db, &name).await?;
+    let Some(balance) = credits::balance(db, row.id).await? else { bail!("there is no team named {name}") };
+    let Balance { granted, used, reserved } = balance;
+    let left = balance.left();
+    let json = json!({"team": name, "granted": granted, "used": used, "reserved": reserved, "left": left});
+    output.show(&json, || format!("team {name}: granted {granted}, used {used}, reserved {reserved}, left {left}"));
+    Ok(())
+}

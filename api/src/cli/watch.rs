@@ -1,0 +1,68 @@
+//! `weir jobs watch`: a job's progress with rate and time left, until it ends.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use weir_shared::domain::job::JobStatus;
+use weir_shared::ids::JobId;
+use weir_shared::store::Db;
+use weir_shared::store::jobs::{self, JobRow};
+
+use super::jobs::job_json;
+use super::output::Output;
+
+/// Time between two looks at the job.
+const PAUSE: Duration = Duration::from_millis(250);
+/// The same when the progress goes to a file.
+const PLAIN_PAUSE: Duration = Duration::from_secs(2);
+
+/// Runs the command. With `--json`, one line per change.
+pub async fn run(db: &Db, output: Output, id: JobId) -> anyhow::Result<()> {
+    let mut job = load(db, id).await?;
+    let terminal = std::io::stderr().is_terminal() && !output.json;
+    let bar = if terminal { bar(&job)? } else { ProgressBar::hidden() };
+    let mut seen = None;
+    loop {
+        let now = (job.completed, job.failed, job.total, job.status);
+        if seen != Some(now) {
+            seen = Some(now);
+            if output.json {
+                println!("{}", job_json(&job));
+            } else if !terminal {
+                println!("{}", line(&job));
+            }
+            bar.set_length(job.total.unsigned_abs());
+            bar.set_position((job.completed + job.failed).unsigned_abs());
+            bar.set_message(format!("{} failed", job.failed));
+        }
+        if job.status != JobStatus::Scraping {
+            break;
+        }
+        tokio::time::sleep(if terminal || output.json { PAUSE } else { PLAIN_PAUSE }).await;
+        job = load(db, id).await?;
+    }
+    bar.finish();
+    if terminal {
+        println!("{}", line(&job));
+    }
+    Ok(())
+}
+
+async fn load(db: &Db, id: JobId) -> anyhow::Result<JobRow> {
+    jobs::load(db, id).await?.with_context(|| format!("there is no job with the id {id}"))
+}
+
+fn bar(job: &JobRow) -> anyhow::Result<ProgressBar> {
+    let style = "{elapsed_precise} {wide_bar} {pos}/{len} pages, {per_sec}, {eta} left, {msg}";
+    let bar = ProgressBar::new(job.total.unsigned_abs()).with_style(ProgressStyle::with_template(style)?);
+    // What was done before we looked says nothing about the rate.
+    bar.set_position((job.completed + job.failed).unsigned_abs());
+    bar.reset_eta();
+    Ok(bar)
+}
+
+fn line(job: &JobRow) -> String {
+    format!("{}: {} of {} done, {} failed", job.status.as_str(), job.completed, job.total, job.failed)
+}

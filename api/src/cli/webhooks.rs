@@ -1,0 +1,149 @@
+//! `weir webhooks …`: deliveries, and doing dead ones again.
+
+use anyhow::bail;
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use weir_shared::ids::{DeliveryId, JobId};
+use weir_shared::store::Db;
+use weir_shared::store::webhooks::{self, DeliveryFilter, DeliveryRow};
+use weir_shared::time::Timestamp;
+
+use super::output::{Output, or_dash, shorten, table};
+use super::team_filter;
+
+#[derive(Subcommand)]
+pub enum WebhooksCommand {
+    /// Show deliveries, newest first.
+    Deliveries {
+        #[arg(long)]
+        job: Option<JobId>,
+        #[arg(long)]
+        team: Option<String>,
+        #[arg(long)]
+        state: Option<State>,
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=10_000))]
+        limit: i64,
+    },
+    /// Try dead deliveries again, with the whole schedule before them.
+    Replay(ReplayArgs),
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum State {
+    Waiting,
+    Delivered,
+    Dead,
+}
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Delivered => "delivered",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+#[derive(Args)]
+#[command(group = ArgGroup::new("which").required(true).multiple(true).args(["id", "job", "team"]))]
+pub struct ReplayArgs {
+    /// One delivery (the webhookId).
+    #[arg(conflicts_with_all = ["job", "team"])]
+    id: Option<DeliveryId>,
+    /// Every dead delivery of this job.
+    #[arg(long)]
+    job: Option<JobId>,
+    /// Every dead delivery of this team.
+    #[arg(long)]
+    team: Option<String>,
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
+    limit: i64,
+    /// Show what would be replayed and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+const HEADINGS: [&str; 8] = ["ID", "JOB", "EVENT", "STATE", "TRIES", "STATUS", "CREATED", "ERROR"];
+
+/// Runs `weir webhooks …`.
+pub async fn run(command: WebhooksCommand, db: &Db, output: Output) -> anyhow::Result<()> {
+    match command {
+        WebhooksCommand::Deliveries { job, team, state, limit } => {
+            let team = team_filter(db, team.as_deref()).await?;
+            let state = state.map(|s| s.as_str().to_owned());
+            let found = webhooks::deliveries(db, &DeliveryFilter { job, team, state, limit }).await?;
+            let rows = found.iter().map(|delivery| (delivery_json(delivery), cells(delivery)));
+            output.list(&HEADINGS, rows.collect());
+            Ok(())
+        }
+        WebhooksCommand::Replay(args) => replay(args, db, output).await,
+    }
+}
+
+fn delivery_json(delivery: &DeliveryRow) -> Value {
+    json!({
+        "id": delivery.id,
+        "jobId": delivery.job_id,
+        "pageId": delivery.page_id,
+        "event": delivery.event,
+        "state": delivery.state,
+        "attempts": delivery.attempt,
+        "nextAt": (delivery.state == "waiting").then(|| delivery.next_at.to_iso()),
+        "lastStatus": delivery.last_status,
+        "lastError": delivery.last_error,
+        "createdAt": delivery.created_at.to_iso(),
+    })
+}
+
+fn cells(delivery: &DeliveryRow) -> Vec<String> {
+    vec![
+        delivery.id.to_string(),
+        delivery.job_id.to_string(),
+        delivery.event.clone(),
+        delivery.state.clone(),
+        delivery.attempt.to_string(),
+        or_dash(delivery.last_status),
+        delivery.created_at.to_iso(),
+        or_dash(delivery.last_error.as_deref().map(|text| shorten(text, 60))),
+    ]
+}
+
+async fn replay(args: ReplayArgs, db: &Db, output: Output) -> anyhow::Result<()> {
+    let ids: Vec<DeliveryId> = match args.id {
+        Some(id) => vec![id],
+        None => {
+            let team = team_filter(db, args.team.as_deref()).await?;
+            let state = Some(State::Dead.as_str().to_owned());
+            let filter = DeliveryFilter { job: args.job, team, state, limit: args.limit };
+            let found = webhooks::deliveries(db, &filter).await?;
+            if args.dry_run {
+                let json = json!({"found": found.len(), "replayed": 0,
+                    "deliveries": found.iter().map(delivery_json).collect::<Vec<_>>()});
+                let rows: Vec<Vec<String>> = found.iter().map(cells).collect();
+                let text = || format!("{}{} deliveries would be replayed", table(&HEADINGS, &rows), rows.len());
+                output.show(&json, text);
+                return Ok(());
+            }
+            // Oldest first, as they were made.
+            found.iter().rev().map(|delivery| delivery.id).collect()
+        }
+    };
+    if args.dry_run {
+        output.show(&json!({"found": ids.len(), "replayed": 0}), || "one delivery would be replayed".to_owned());
+        return Ok(());
+    }
+    let mut replayed = 0;
+    for id in &ids {
+        let mut tx = db.begin().await?;
+        if webhooks::replay(&mut tx, *id, Timestamp::now()).await? {
+            replayed += 1;
+        }
+        tx.commit().await?;
+    }
+    if args.id.is_some() && replayed == 0 {
+        bail!("there is no such delivery, or it is not dead");
+    }
+    output.show(&json!({"found": ids.len(), "replayed": replayed}), || format!("{replayed} deliveries are replayed"));
+    Ok(())
+}

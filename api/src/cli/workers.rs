@@ -1,0 +1,57 @@
+//! `weir workers …`.
+
+use anyhow::bail;
+use clap::Subcommand;
+use serde_json::json;
+use weir_shared::store::Db;
+use weir_shared::store::nodes::{self, DEAD_MS};
+use weir_shared::time::Timestamp;
+
+use super::output::Output;
+
+#[derive(Subcommand)]
+pub enum WorkersCommand {
+    /// Show worker processes, newest first.
+    List,
+    /// Ask a worker, by name or id, to finish what it has and stop.
+    Drain { name: String },
+}
+
+/// Runs `weir workers …`.
+pub async fn run(command: WorkersCommand, db: &Db, output: Output) -> anyhow::Result<()> {
+    match command {
+        WorkersCommand::List => list(db, output).await,
+        WorkersCommand::Drain { name } => {
+            let mut tx = db.begin().await?;
+            if !nodes::drain(&mut tx, &name).await? {
+                bail!("there is no live worker named {name}");
+            }
+            tx.commit().await?;
+            output.show(&json!({"name": name, "draining": true}), || format!("worker {name} drains"));
+            Ok(())
+        }
+    }
+}
+
+async fn list(db: &Db, output: Output) -> anyhow::Result<()> {
+    let now = Timestamp::now();
+    let rows = nodes::list(db).await?.into_iter().map(|node| {
+        let silent_ms = now.ms_since(node.heartbeat_at);
+        // The sweeper writes it down later.
+        let state = if silent_ms > DEAD_MS { "dead".to_owned() } else { node.state };
+        let json = json!({
+            "id": node.id,
+            "name": node.name,
+            "address": node.address,
+            "state": state,
+            "slots": node.slots,
+            "startedAt": node.started_at.to_iso(),
+            "heartbeatAt": node.heartbeat_at.to_iso(),
+        });
+        let heard = format!("{:.1}s ago", silent_ms as f64 / 1_000.0);
+        let slots = node.slots.to_string();
+        (json, vec![node.name, state, slots, node.address, node.started_at.to_iso(), heard, node.id.to_string()])
+    });
+    output.list(&["NAME", "STATE", "SLOTS", "ADDRESS", "STARTED", "HEARD", "ID"], rows.collect());
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! `POST /v2/batch/scrape` (SPEC 4.7, CONTRACT 4): accept a batch, answer before any page is fetched.
+
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use uuid::Uuid;
+use weir_shared::domain::job::{JobKind, JobStatus, WebhookEvent};
+use weir_shared::domain::scrape_request::{BatchRequest, parse_batch};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::JobId;
+use weir_shared::queue;
+use weir_shared::store::jobs::{self, NewJob};
+use weir_shared::store::{Tx, credits, pages, team_lock, webhooks};
+use weir_shared::time::Timestamp;
+
+use super::path;
+use crate::app::{App, State};
+use crate::auth::Caller;
+use crate::endpoints::scrape::run::refuse_short_funds;
+use crate::error::{ApiError, ApiResult};
+use crate::extract;
+use crate::limits::Bucket;
+
+#[derive(Serialize)]
+struct Body {
+    success: bool,
+    id: JobId,
+    url: String,
+    /// Absent when invalid URLs fail the request.
+    #[serde(rename = "invalidURLs", skip_serializing_if = "Option::is_none")]
+    invalid_urls: Option<Vec<String>>,
+}
+
+/// Handles the request.
+///
+/// # Errors
+/// Every row of CONTRACT 2.1 that names batches.
+pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Crawl).await?;
+    let body = extract::json(&request, payload).await?;
+    let mut batch = app.parse(|context| parse_batch(&body, context))?;
+    refuse_blocked_urls(&app, &mut batch)?;
+    let key = idempotency_key(&request)?;
+
+    let now = Timestamp::now();
+    let mut tx = app.db.begin().await?;
+    let need = batch.urls.len() as i64;
+    let funds = credits::check_funds(&mut tx, caller.team_id(), need, app.settings.limits.metered).await?;
+    refuse_short_funds(funds, need)?;
+    if let Some(key) = key
+        && !jobs::use_idempotency_key(&mut tx, caller.team_id(), &key.to_string(), now).await?
+    {
+        return Err(ApiError::new(ErrorCode::Conflict, "Idempotency key already used"));
+    }
+    let id = match batch.append_to_id {
+        Some(id) => append(&app, &mut tx, &caller, id, &batch, now).await?,
+        None => insert(&app, &mut tx, &caller, &batch, now).await?,
+    };
+    queue::page_tickets(&mut tx, caller.team_id(), batch.urls.len()).await?;
+    tx.commit().await?;
+
+    let url = format!("{}{}", app.base_url(&request), path(id));
+    Ok(HttpResponse::Ok().json(Body { success: true, id, url, invalid_urls: batch.invalid_urls }))
+}
+
+/// Hosts that are plainly addresses out of bounds count as invalid URLs; the whole request is refused when those may
+/// not be skipped, or when nothing is left.
+fn refuse_blocked_urls(app: &App, batch: &mut BatchRequest) -> ApiResult<()> {
+    let mut last = None;
+    let mut blocked = Vec::new();
+    batch.urls.retain(|url| match app.check_target(url) {
+        Ok(()) => true,
+        Err(error) => {
+            blocked.push(url.clone());
+            last = Some(error);
+            false
+        }
+    });
+    match (last, &mut batch.invalid_urls) {
+        (None, _) => Ok(()),
+        (Some(_), Some(invalid)) if !batch.urls.is_empty() => {
+            invalid.append(&mut blocked);
+            Ok(())
+        }
+        (Some(error), _) => Err(error),
+    }
+}
+
+/// The header of CONTRACT 5.8: a UUID, used once per team.
+fn idempotency_key(request: &HttpRequest) -> ApiResult<Option<Uuid>> {
+    let Some(value) = request.headers().get("x-idempotency-key") else { return Ok(None) };
+    let key = value.to_str().ok().and_then(|text| Uuid::parse_str(text.trim()).ok());
+    let invalid = || ApiError::new(ErrorCode::Conflict, "Invalid idempotency key: it must be a UUID");
+    key.map(Some).ok_or_else(invalid)
+}
+
+/// Writes a new job with its pages, and the delivery that announces it.
+async fn insert(app: &App, tx: &mut Tx, caller: &Caller, batch: &BatchRequest, now: Timestamp) -> ApiResult<JobId> {
+    let id = JobId::new();
+    let row = NewJob {
+        id,
+        team: caller.team_id(),
+        key: caller.key,
+        kind: JobKind::Batch,
+        options: &batch.options,
+        target: batch.urls.first().map_or("", String::as_str),
+        origin: batch.origin.as_deref(),
+        // A number above the team's limit is capped where pages are claimed: both limits hold there.
+        max_concurrency: batch.max_concurrency,
+        webhook: batch.webhook.as_ref(),
+        total: batch.urls.len() as i64,
+        created_at: now,
+        expires_at: now.plus_ms(app.settings.result_ttl.as_millis() as i64),
+    };
+    jobs::insert(tx, &row).await?;
+    pages::insert_many(tx, id, caller.team_id(), 0, &batch.urls, now).await?;
+    if batch.webhook.as_ref().is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
+        webhooks::queue(tx, caller.team_id(), id, None, WebhookEvent::Started, now).await?;
+    }
+    Ok(id)
+}
+
+/// Adds pages to a batch of the caller that still runs (`appendToId`).
+async fn append(
+    app: &App,
+    tx: &mut Tx,
+    caller: &Caller,
+    id: JobId,
+    batch: &BatchRequest,
+    now: Timestamp,
+) -> ApiResult<JobId> {
+    let finished = || ApiError::new(ErrorCode::Conflict, "The batch has already ended. Please start a new batch.");
+    if batch.has_options {
+        refuse_other_options(app, caller, id, batch).await?;
+    }
+    team_lock::lock(tx, caller.team_id()).await?;
+    let job = jobs::lock(tx, id).await?;
+    let own = job.filter(|job| job.kind == JobKind::Batch && job.team_id == caller.team_id());
+    let job = own.ok_or_else(ApiError::job_not_found)?;
+    if job.expires_at <= now {
+        return Err(ApiError::job_expired());
+    }
+    if job.status != JobStatus::Scraping || !jobs::grow(tx, id, batch.urls.len() as i64).await? {
+        return Err(finished());
+    }
+    pages::insert_many(tx, id, caller.team_id(), job.total, &batch.urls, now).await?;
+    Ok(id)
+}
+
+/// A batch has one set of options: others in an append would be silently ignored, so they are refused.
+async fn refuse_other_options(app: &App, caller: &Caller, id: JobId, batch: &BatchRequest) -> ApiResult<()> {
+    let own = jobs::load(&app.db, id).await?.is_some_and(|job| job.team_id == caller.team_id());
+    let spec = jobs::spec(&app.db, id).await?.filter(|_| own);
+    match spec {
+        Some(spec) if spec.options != batch.options => Err(ApiError::new(
+            ErrorCode::BadRequest,
+            "Appended URLs are scraped with the options of the batch: leave the options out, or repeat them as they were.",
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,124 @@
+//! `GET /v2/batch/scrape/{id}` (SPEC 4.8, CONTRACT 5.3 and 5.7): counts, and a page of documents.
+//!
+//! Documents are spliced in as they were stored, never parsed. The read costs the same for five pages and fifty
+//! thousand: one row, and the documents of the page asked for.
+
+use std::time::Duration;
+
+use actix_web::web::Path;
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use weir_shared::domain::job::JobStatus;
+use weir_shared::ids::JobId;
+use weir_shared::store::documents::{self, StoredDocument};
+use weir_shared::store::jobs::JobRow;
+
+use super::{load_own, path};
+use crate::app::{App, State};
+use crate::auth::Caller;
+use crate::error::ApiResult;
+use crate::extract::{self, Paging};
+use crate::limits::Bucket;
+
+/// Documents in a page when the caller names no number.
+pub(super) const DEFAULT_LIMIT: i64 = 100;
+/// Bytes of documents in a page, about (SPEC 2.4).
+pub(super) const PAGE_BYTES: usize = 10 * 1024 * 1024;
+/// How long a request for documents that do not exist yet is held: the JavaScript client asks again without a pause.
+const LONG_POLL: Duration = Duration::from_millis(1_000);
+
+/// The status body of CONTRACT 5.3.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Body<'a> {
+    pub success: bool,
+    pub status: &'static str,
+    pub total: i64,
+    pub completed: i64,
+    pub credits_used: i64,
+    pub expires_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    pub data: Vec<&'a RawValue>,
+}
+
+impl<'a> Body<'a> {
+    /// The body for a job as read, with these documents.
+    pub(super) fn new(job: &JobRow, documents: &'a [StoredDocument], next: Option<String>) -> Self {
+        Self {
+            success: true,
+            status: job.status.as_str(),
+            total: job.total_shown(),
+            completed: job.completed,
+            credits_used: job.credits_used,
+            expires_at: job.expires_at.to_iso(),
+            next,
+            data: documents.iter().map(|d| &*d.json).collect(),
+        }
+    }
+}
+
+/// Handles the request.
+///
+/// # Errors
+/// 400 for a malformed id or paging, 404 for an unknown, expired or foreign batch.
+pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Status).await?;
+    let id: JobId = extract::path_id(&id)?;
+    let paging = extract::paging(request.query_string())?;
+    let mut job = load_own(&app, &caller, id).await?;
+    if let Some(skip) = paging.skip {
+        job = wait_for_documents(&app, &caller, job, skip).await?;
+    }
+    let skip = paging.skip.unwrap_or(0);
+    // No more than the counts in this body speak of.
+    let limit = paging.limit.unwrap_or(DEFAULT_LIMIT).min(job.completed - skip);
+    let documents = match limit {
+        1.. => documents::slice(&app.db, &app.blobs, id, skip, limit, PAGE_BYTES).await?,
+        _ => Vec::new(),
+    };
+    let end = skip + documents.len() as i64;
+    let more = job.status == JobStatus::Scraping || end < job.completed;
+    let next = more.then(|| next_url(&app.base_url(&request), id, end, paging));
+    Ok(HttpResponse::Ok().json(Body::new(&job, &documents, next)))
+}
+
+/// The next page's address. An empty page of a running job repeats the one just asked for, letter by letter: the
+/// Python client stops at that.
+fn next_url(base: &str, id: JobId, skip: i64, paging: Paging) -> String {
+    let path = path(id);
+    match paging.limit {
+        Some(limit) => format!("{base}{path}?skip={skip}&limit={limit}"),
+        None => format!("{base}{path}?skip={skip}"),
+    }
+}
+
+/// Holds a request that has run ahead of a running batch, until there is a document or about a second has passed.
+async fn wait_for_documents(app: &App, caller: &Caller, mut job: JobRow, skip: i64) -> ApiResult<JobRow> {
+    let until = Instant::now() + LONG_POLL;
+    while job.status == JobStatus::Scraping && job.completed <= skip && Instant::now() < until {
+        let seen = (job.completed, job.failed, job.status);
+        tokio::select! {
+            changed = app.wake.job_changed(job.id, seen, until) => changed?,
+            () = app.stopping.cancelled() => break,
+        }
+        job = load_own(app, caller, job.id).await?;
+    }
+    Ok(job)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn next_repeats_the_limit_only_when_it_was_given() {
+        let id = JobId::new();
+        let with = Paging { skip: Some(0), limit: Some(7) };
+        assert_eq!(next_url("http://h:1", id, 5, with), format!("http://h:1/v2/batch/scrape/{id}?skip=5&limit=7"));
+        let without = Paging { skip: None, limit: None };
+        assert_eq!(next_url("http://h:1", id, 5, without), format!("http://h:1/v2/batch/scrape/{id}?skip=5"));
+    }
+}

@@ -1,0 +1,281 @@
+//! The WebSocket on the status path (CONTRACT 6): documents as they come.
+//!
+//! ```text
+//! client                                   server
+//!   | GET, Upgrade, Authorization            |
+//!   |   or the key as subprotocol            |
+//!   |<--------------- 101, subprotocol echoed|
+//!   |<-- {"type":"catchup","data":{status}}  |
+//!   |<-- {"type":"document","data":{…}}  *   |
+//!   |<-- {"type":"done","data":{status}}     |  only when it completed: both clients call it a success
+//!   |<-- close 1000                          |
+//! ```
+//!
+//! Both clients take a catchup with a final status for the end and stop listening. So the one of a finished batch
+//! whose documents do not all fit says `scraping`, and `done` comes after the rest.
+//! A refusal is told after the handshake: 3000 not authorised, 3003 another team's, 1008 unknown, 1011 our fault.
+
+use std::time::Duration;
+
+use actix_web::guard::GuardContext;
+use actix_web::http::header::{self, HeaderMap};
+use actix_web::web::{Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use actix_ws::{CloseCode, CloseReason, Message, MessageStream, Session};
+use serde::Serialize;
+use tokio::time::Instant;
+use weir_shared::domain::job::JobStatus;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::JobId;
+use weir_shared::store::documents;
+use weir_shared::store::jobs::JobRow;
+
+use super::load;
+use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES};
+use crate::app::{App, State};
+use crate::auth::{Credentials, credentials};
+use crate::error::ApiError;
+use crate::extract;
+use crate::limits::Bucket;
+
+/// Time between pings.
+const PING: Duration = Duration::from_secs(20);
+/// A client that says nothing for so long, not even a pong, is gone.
+const SILENCE: Duration = Duration::from_secs(70);
+/// A client that does not take a frame for so long is too slow: the documents are there over HTTP.
+const SLOW: Duration = Duration::from_secs(30);
+/// Documents read at once, and their bytes: what one socket may hold in memory.
+const FRAMES_AT_ONCE: i64 = 50;
+const BYTES_AT_ONCE: usize = 2 * 1024 * 1024;
+
+/// Whether a GET asks for a WebSocket.
+pub fn is_upgrade(context: &GuardContext<'_>) -> bool {
+    let value = context.head().headers().get(header::UPGRADE).and_then(|v| v.to_str().ok());
+    value.is_some_and(|v| v.split(',').any(|p| p.trim().eq_ignore_ascii_case("websocket")))
+}
+
+#[derive(Serialize)]
+struct Frame<T> {
+    r#type: &'static str,
+    data: T,
+}
+
+#[derive(Serialize)]
+struct ErrorFrame<'a> {
+    r#type: &'static str,
+    error: &'a str,
+}
+
+/// Why a stream ends.
+enum End {
+    /// Everything was said.
+    Done,
+    /// The client left, fell silent or is too slow.
+    Gone,
+    /// The process stops; the client goes on over HTTP.
+    Stopping,
+    Refused(ApiError),
+}
+
+impl From<ApiError> for End {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// Upgrades the connection and streams the batch.
+///
+/// # Errors
+/// When the request is no valid handshake.
+pub async fn handle(
+    app: State,
+    request: HttpRequest,
+    id: Path<String>,
+    payload: Payload,
+) -> Result<HttpResponse, actix_web::Error> {
+    let protocol = first_protocol(request.headers()).map(str::to_owned);
+    let offered: Vec<&str> = protocol.as_deref().into_iter().collect();
+    let (response, session, messages) = actix_ws::handle_with_protocols(&request, payload, &offered)?;
+    let authorized = match (credentials(request.headers()), &protocol) {
+        (Credentials::Absent, Some(key)) => app.caller_with(Credentials::Token(key)).await,
+        (given, _) => app.caller_with(given).await,
+    };
+    actix_web::rt::spawn(async move {
+        app.metrics.sockets.inc();
+        let admitted = authorized.and_then(|caller| {
+            app.limiter.admit(&caller, Bucket::Status, app.settings.limits.rates.as_ref())?;
+            Ok(caller)
+        });
+        let mut socket = Socket { session: session.clone(), messages, heard: Instant::now() };
+        let end = match admitted {
+            Ok(caller) => match open(&app, &id, |job| job.team_id == caller.team_id()).await {
+                Ok(job) => stream(&app, &mut socket, job).await,
+                Err(error) => End::Refused(error),
+            },
+            Err(error) => End::Refused(error),
+        };
+        close(session, end).await;
+        app.metrics.sockets.dec();
+    });
+    Ok(response)
+}
+
+/// The first subprotocol offered: the JavaScript client's key.
+fn first_protocol(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
+    value.split(',').map(str::trim).find(|p| !p.is_empty())
+}
+
+async fn open(app: &App, id: &str, owns: impl FnOnce(&JobRow) -> bool) -> Result<JobRow, ApiError> {
+    let job = load(app, extract::path_id(id)?).await?;
+    if owns(&job) { Ok(job) } else { Err(ApiError::new(ErrorCode::Forbidden, "Forbidden")) }
+}
+
+/// Says everything there is to say about the batch until it has ended.
+async fn stream(app: &App, socket: &mut Socket, job: JobRow) -> End {
+    match send_all(app, socket, job).await {
+        Ok(()) => End::Done,
+        Err(end) => end,
+    }
+}
+
+async fn send_all(app: &App, socket: &mut Socket, mut job: JobRow) -> Result<(), End> {
+    let mut sent = catch_up(app, socket, &job).await?;
+    loop {
+        while sent < job.completed {
+            sent += send_documents(app, socket, job.id, sent, job.completed).await?;
+        }
+        if job.status != JobStatus::Scraping {
+            break;
+        }
+        let seen = (job.completed, job.failed, job.status);
+        job = wait_for_change(app, socket, job.id, seen).await?;
+    }
+    if job.status == JobStatus::Completed {
+        socket.send(&Frame { r#type: "done", data: Body::new(&job, &[], None) }).await?;
+    }
+    Ok(())
+}
+
+/// The first frame. Returns how many documents it carried.
+async fn catch_up(app: &App, socket: &mut Socket, job: &JobRow) -> Result<i64, End> {
+    let limit = DEFAULT_LIMIT.min(job.completed);
+    let documents = match limit {
+        1.. => documents::slice(&app.db, &app.blobs, job.id, 0, limit, PAGE_BYTES).await.map_err(ApiError::from)?,
+        _ => Vec::new(),
+    };
+    let count = documents.len() as i64;
+    let mut body = Body::new(job, &documents, None);
+    if count < job.completed {
+        body.status = JobStatus::Scraping.as_str();
+    }
+    socket.send(&Frame { r#type: "catchup", data: body }).await?;
+    Ok(count)
+}
+
+/// Sends documents after the first `sent`, up to number `last`. Returns how many.
+async fn send_documents(app: &App, socket: &mut Socket, id: JobId, sent: i64, last: i64) -> Result<i64, End> {
+    let limit = FRAMES_AT_ONCE.min(last - sent);
+    let documents = documents::slice(&app.db, &app.blobs, id, sent, limit, BYTES_AT_ONCE).await;
+    let documents = documents.map_err(ApiError::from)?;
+    if documents.is_empty() {
+        // Swept while we sent.
+        return Err(End::Refused(ApiError::job_expired()));
+    }
+    for document in &documents {
+        socket.send(&Frame { r#type: "document", data: &*document.json }).await?;
+    }
+    Ok(documents.len() as i64)
+}
+
+/// Waits for news of the batch, with an ear to the client.
+async fn wait_for_change(
+    app: &App,
+    socket: &mut Socket,
+    id: JobId,
+    seen: (i64, i64, JobStatus),
+) -> Result<JobRow, End> {
+    loop {
+        let ping_at = Instant::now() + PING;
+        tokio::select! {
+            changed = app.wake.job_changed(id, seen, ping_at) => changed.map_err(ApiError::from)?,
+            end = socket.listen() => return Err(end),
+            () = app.stopping.cancelled() => return Err(End::Stopping),
+        }
+        let job = load(app, id).await?;
+        if (job.completed, job.failed, job.status) != seen {
+            return Ok(job);
+        }
+        socket.ping().await?;
+    }
+}
+
+struct Socket {
+    session: Session,
+    messages: MessageStream,
+    heard: Instant,
+}
+
+impl Socket {
+    async fn send(&mut self, frame: &impl Serialize) -> Result<(), End> {
+        let text = serde_json::to_string(frame).map_err(|e| ApiError::internal(&e))?;
+        match tokio::time::timeout(SLOW, self.session.text(text)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(End::Gone),
+        }
+    }
+
+    async fn ping(&mut self) -> Result<(), End> {
+        if self.heard.elapsed() > SILENCE {
+            return Err(End::Gone);
+        }
+        match tokio::time::timeout(SLOW, self.session.ping(b"")).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(End::Gone),
+        }
+    }
+
+    /// Answers pings until the client leaves. Clients have nothing else to say.
+    async fn listen(&mut self) -> End {
+        while let Some(Ok(message)) = self.messages.recv().await {
+            self.heard = Instant::now();
+            match message {
+                Message::Ping(bytes) if self.session.pong(&bytes).await.is_err() => return End::Gone,
+                Message::Close(_) => return End::Gone,
+                _ => {}
+            }
+        }
+        End::Gone
+    }
+}
+
+/// Says goodbye with the code of CONTRACT 6.
+async fn close(mut session: Session, end: End) {
+    let (code, text) = match &end {
+        End::Done => (CloseCode::Normal, None),
+        End::Gone => {
+            let _ = tokio::time::timeout(Duration::from_secs(1), session.close(None)).await;
+            return;
+        }
+        End::Stopping => (CloseCode::Restart, None),
+        End::Refused(error) => (refusal_code(error.code()), Some(error.to_string())),
+    };
+    let farewell = async {
+        if let Some(text) = &text
+            && let Ok(frame) = serde_json::to_string(&ErrorFrame { r#type: "error", error: text })
+        {
+            let _ = session.text(frame).await;
+        }
+        let _ = session.close(Some(CloseReason { code, description: text })).await;
+    };
+    let _ = tokio::time::timeout(SLOW, farewell).await;
+}
+
+fn refusal_code(code: ErrorCode) -> CloseCode {
+    match code {
+        ErrorCode::Unauthorized => CloseCode::Other(3000),
+        ErrorCode::Forbidden => CloseCode::Other(3003),
+        ErrorCode::NotFound | ErrorCode::Invalid | ErrorCode::RateLimited => CloseCode::Policy,
+        _ => CloseCode::Error,
+    }
+}

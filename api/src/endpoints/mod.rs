@@ -1,0 +1,5 @@
+//! One file per operation.
+
+pub mod batch_scrape;
+pub mod not_built;
+pub mod scrape;

@@ -1,0 +1,16 @@
+//! Operations of the specification that this build does not have: 501 in the usual shape (CONTRACT 12).
+
+use actix_web::{HttpRequest, HttpResponse};
+use weir_shared::error_code::ErrorCode;
+
+use crate::app::State;
+use crate::error::{ApiError, ApiResult};
+
+/// Says so, to callers with a key.
+///
+/// # Errors
+/// Always: 401 or 501.
+pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+    app.caller(&request).await?;
+    Err(ApiError::new(ErrorCode::NotImplemented, "This operation is not available yet on this server."))
+}

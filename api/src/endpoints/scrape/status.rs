@@ -1,0 +1,41 @@
+//! `GET /v2/scrape/{id}` (CONTRACT 3.1): the document of a page once more, of a direct scrape or of a batch.
+
+use actix_web::web::Path;
+use actix_web::{HttpRequest, HttpResponse};
+use weir_shared::domain::job::PageState;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::PageId;
+use weir_shared::store::{documents, jobs, pages};
+use weir_shared::time::Timestamp;
+
+use super::{document_answer, page_error};
+use crate::app::State;
+use crate::error::{ApiError, ApiResult};
+use crate::extract;
+use crate::limits::Bucket;
+
+/// Handles the request.
+///
+/// # Errors
+/// 400 for a malformed id, 403 for another team's page, 404 when it is unknown, expired or not done; the page's own
+/// error when it failed.
+pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Status).await?;
+    let id: PageId = extract::path_id(&id)?;
+    let page = pages::load(&app.db, id).await?.ok_or_else(ApiError::job_not_found)?;
+    if page.team_id != caller.team_id() {
+        return Err(ApiError::new(ErrorCode::Forbidden, "You are not allowed to access this resource."));
+    }
+    let job = jobs::load(&app.db, page.job_id).await?;
+    if job.is_none_or(|job| job.expires_at <= Timestamp::now()) {
+        return Err(ApiError::job_not_found());
+    }
+    match page.state {
+        PageState::Done => {
+            let document = documents::by_page(&app.db, &app.blobs, id).await?.ok_or_else(ApiError::job_not_found)?;
+            Ok(document_answer(&document.json, None))
+        }
+        PageState::Failed => Err(page_error(&page)),
+        PageState::Queued | PageState::Running | PageState::Cancelled => Err(ApiError::job_not_found()),
+    }
+}

@@ -1,0 +1,165 @@
+//! Every error answer, in one shape (CONTRACT 2.1): `{success: false, error, code?, details?}`.
+//!
+//! Handlers, extractors, unknown paths and wrong methods all end here. Details of our own failures go to the log with
+//! an exception id, which is all the client sees of them.
+
+use std::fmt;
+
+use actix_web::http::{StatusCode, header};
+use actix_web::{HttpResponse, ResponseError};
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+use weir_shared::domain::validation::ValidationError;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::store::StoreError;
+
+/// Result of a handler.
+pub type ApiResult<T> = Result<T, ApiError>;
+
+/// Seconds after which a client may try again when something of ours is away.
+const RETRY_SECONDS: u64 = 5;
+
+/// One error answer.
+#[derive(Debug, Clone)]
+pub struct ApiError {
+    code: ErrorCode,
+    message: String,
+    details: Option<Value>,
+    /// Seconds for `Retry-After`; on 429 and 503.
+    retry_after: Option<u64>,
+}
+
+impl ApiError {
+    /// An answer with this code and text.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        let retry_after = (code == ErrorCode::Unavailable).then_some(RETRY_SECONDS);
+        Self { code, message: message.into(), details: None, retry_after }
+    }
+
+    /// Tells the client when to come back.
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// The job is unknown, or another team's and not to be told apart from that.
+    pub fn job_not_found() -> Self {
+        Self::new(ErrorCode::NotFound, "Job not found")
+    }
+
+    /// The job's results are gone.
+    pub fn job_expired() -> Self {
+        Self::new(ErrorCode::NotFound, "Job expired")
+    }
+
+    /// A failure of ours: `cause` is logged under an id, and the client gets the id.
+    pub fn internal(cause: &dyn fmt::Display) -> Self {
+        let id = Uuid::now_v7();
+        tracing::error!(exception.id = %id, error = %cause, "request failed");
+        Self::new(
+            ErrorCode::Unknown,
+            format!("An unexpected error occurred. If it persists, report it with this exception id: {id}"),
+        )
+    }
+
+    /// The outcome.
+    pub fn code(&self) -> ErrorCode {
+        self.code
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+impl From<ValidationError> for ApiError {
+    fn from(error: ValidationError) -> Self {
+        let details = (!error.issues.is_empty()).then(|| serde_json::json!(error.issues));
+        Self { details, ..Self::new(error.code, error.message) }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(cause) => {
+                tracing::error!(error = %cause, "the database is unavailable");
+                Self::new(ErrorCode::Unavailable, "The database is unavailable. Please try again shortly.")
+            }
+            other => Self::internal(&other),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    error: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_seconds: Option<u64>,
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut response = HttpResponse::build(self.status_code());
+        if let Some(seconds) = self.retry_after {
+            response.insert_header((header::RETRY_AFTER, seconds));
+        }
+        response.json(Body {
+            success: false,
+            code: self.code.code(),
+            error: &self.message,
+            details: self.details.as_ref(),
+            retry_after_seconds: self.retry_after,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use actix_web::body::to_bytes;
+    use serde_json::json;
+
+    use super::*;
+
+    async fn body(error: ApiError) -> (u16, Option<String>, Value) {
+        let response = error.error_response();
+        let retry = response.headers().get("retry-after").map(|v| v.to_str().unwrap().to_owned());
+        let status = response.status().as_u16();
+        let bytes = to_bytes(response.into_body()).await.unwrap();
+        (status, retry, serde_json::from_slice(&bytes).unwrap())
+    }
+
+    #[actix_web::test]
+    async fn every_error_has_one_shape() {
+        let (status, retry, text) = body(ApiError::new(ErrorCode::Invalid, "No")).await;
+        assert_eq!((status, retry, text), (400, None, json!({"success": false, "error": "No"})));
+        let (status, retry, text) = body(ApiError::new(ErrorCode::RateLimited, "Slow").retry_after(7)).await;
+        assert_eq!((status, retry.as_deref()), (429, Some("7")));
+        assert_eq!(text["retry_after_seconds"], 7);
+        let (status, _, text) = body(ApiError::new(ErrorCode::DnsResolution, "gone")).await;
+        assert_eq!((status, &text["success"]), (200, &json!(false)));
+    }
+
+    #[actix_web::test]
+    async fn a_lost_database_is_a_503_and_its_cause_stays_in_the_log() {
+        let cause = StoreError::Corrupt("secret column".to_owned());
+        let (status, _, text) = body(cause.into()).await;
+        assert_eq!((status, &text["code"]), (500, &json!("UNKNOWN_ERROR")));
+        assert!(!text.to_string().contains("secret"));
+    }
+}

@@ -1,0 +1,117 @@
+//! Bodies, queries and path ids as handlers take them: read or refused, in our error shape.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::CONTENT_LENGTH;
+use actix_web::web::{BytesMut, Payload};
+use futures_util::StreamExt;
+use serde_json::Value;
+use uuid::Uuid;
+use weir_shared::domain::validation::{Issues, ValidationError};
+use weir_shared::error_code::ErrorCode;
+
+use crate::error::{ApiError, ApiResult};
+
+/// Largest JSON body, bytes (CONTRACT 1.8).
+const MAX_BODY: usize = 10 * 1024 * 1024;
+
+/// Reads a JSON body of any shape; the parsers of `shared::domain` judge it.
+///
+/// # Errors
+/// 413 over 10 MB, 400 when it is not JSON.
+pub async fn json(request: &HttpRequest, mut payload: Payload) -> ApiResult<Value> {
+    let announced = request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|n| n > MAX_BODY) {
+        return Err(too_large());
+    }
+    let mut body = BytesMut::with_capacity(announced.unwrap_or(0).min(64 * 1024));
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|e| malformed(&e))?;
+        if body.len() + chunk.len() > MAX_BODY {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    serde_json::from_slice(&body).map_err(|e| malformed(&e))
+}
+
+fn too_large() -> ApiError {
+    ApiError::new(ErrorCode::PayloadTooLarge, "Payload too large: the body may have at most 10 MB")
+}
+
+fn malformed(cause: &dyn std::fmt::Display) -> ApiError {
+    ApiError::new(ErrorCode::InvalidJson, format!("Bad request, malformed JSON: {cause}"))
+}
+
+/// Reads an id from the path: a UUID in its usual form.
+///
+/// # Errors
+/// 400 with the contract's text.
+pub fn path_id<T: std::str::FromStr>(text: &str) -> ApiResult<T> {
+    let hyphenated = text.len() == 36 && Uuid::parse_str(text).is_ok();
+    let invalid = || ApiError::new(ErrorCode::Invalid, "Invalid job ID format. Job ID must be a valid UUID.");
+    if hyphenated { text.parse().map_err(|_| invalid()) } else { Err(invalid()) }
+}
+
+/// `skip` and `limit` of a page of results (CONTRACT 5.7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paging {
+    /// Documents already delivered; `None`: not given, as in a client's first read.
+    pub skip: Option<i64>,
+    /// 1 to 1,000.
+    pub limit: Option<i64>,
+}
+
+/// Reads the paging parameters; others are ignored.
+///
+/// # Errors
+/// 400 for values out of range or not numbers.
+pub fn paging(query: &str) -> ApiResult<Paging> {
+    let mut paging = Paging { skip: None, limit: None };
+    if query.is_empty() {
+        return Ok(paging);
+    }
+    let mut issues = Issues::default();
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        let (slot, range) = match name.as_ref() {
+            "skip" => (&mut paging.skip, 0..=i64::from(u32::MAX)),
+            "limit" => (&mut paging.limit, 1..=1_000),
+            _ => continue,
+        };
+        let path = vec![name.as_ref().into()];
+        match value.parse::<i64>() {
+            Ok(number) if range.contains(&number) => *slot = Some(number),
+            Ok(number) => issues.out_of_range(path, "number", number, &range),
+            Err(_) => issues.wrong_type(path, "number", Some(&Value::String(value.into_owned()))),
+        }
+    }
+    issues.into_result().map_err(|e: ValidationError| ApiError::from(e))?;
+    Ok(paging)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use weir_shared::ids::JobId;
+
+    use super::*;
+
+    #[test]
+    fn a_path_id_is_a_uuid_with_hyphens() {
+        let id = JobId::new().to_string();
+        assert_eq!(path_id::<JobId>(&id).unwrap().to_string(), id);
+        for wrong in ["", "5", &id.replace('-', ""), &format!("{{{id}}}"), "zzzzzzzz-zzzz-zzzz-zzzz-zzzzzzzzzzzz"] {
+            let error = path_id::<JobId>(wrong).unwrap_err();
+            assert_eq!(error.to_string(), "Invalid job ID format. Job ID must be a valid UUID.");
+        }
+    }
+
+    #[test]
+    fn paging_is_read_or_refused() {
+        let read = |query| paging(query).unwrap();
+        assert_eq!(read(""), Paging { skip: None, limit: None });
+        assert_eq!(read("skip=5&limit=1000&x=y"), Paging { skip: Some(5), limit: Some(1_000) });
+        for wrong in ["skip=-1", "skip=a", "limit=0", "limit=1001", "limit=", "skip=1.5"] {
+            assert_eq!(paging(wrong).unwrap_err().code(), ErrorCode::BadRequest, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The default team and its key, so that a fresh installation can be used at once.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use anyhow::Context;
+use weir_shared::config::ApiSettings;
+use weir_shared::store::keys::{self, Given};
+use weir_shared::store::{Db, teams};
+use weir_shared::time::Timestamp;
+
+/// The default team's key at start.
+#[derive(Debug, Clone)]
+pub struct FirstKey {
+    pub key: String,
+    /// Made just now: the one time it is shown.
+    pub is_new: bool,
+}
+
+/// Makes the default team and its key when they are missing. The key is `WEIR_API_KEY`, or the one in the key file,
+/// or a new one, which is kept in that file with mode 0600.
+///
+/// # Errors
+/// When the database or the key file cannot be read or written.
+pub async fn ensure(db: &Db, settings: &ApiSettings) -> anyhow::Result<FirstKey> {
+    let now = Timestamp::now();
+    let mut tx = db.begin().await?;
+    let team = teams::ensure_default(&mut tx, now).await?;
+    let kept = match &settings.api_key {
+        Some(key) => Some(key.clone()),
+        None => read(&settings.api_key_file)?,
+    };
+    let first = match kept {
+        Some(key) => {
+            match keys::ensure(&mut tx, team, &key, now).await? {
+                Given::Usable => {}
+                Given::Revoked => tracing::warn!("the default team's key was revoked and stays so"),
+                Given::OtherTeams => tracing::warn!("the key given for the default team belongs to another team"),
+            }
+            FirstKey { key, is_new: false }
+        }
+        None => {
+            let key = keys::create(&mut tx, team, now).await?.key;
+            write(&settings.api_key_file, &key)?;
+            FirstKey { key, is_new: true }
+        }
+    };
+    tx.commit().await?;
+    Ok(first)
+}
+
+fn read(file: &Path) -> anyhow::Result<Option<String>> {
+    match std::fs::read_to_string(file) {
+        Ok(text) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
+    }
+}
+
+fn write(file: &Path, key: &str) -> anyhow::Result<()> {
+    let context = || format!("cannot write the key to {}", file.display());
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).with_context(context)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    let mut handle = options.write(true).create(true).truncate(true).mode(0o600).open(file).with_context(context)?;
+    writeln!(handle, "{key}").with_context(context)
+}

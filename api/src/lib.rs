@@ -1,0 +1,21 @@
+//! HTTP in, rows and jobs out. The routes stand in [`routes`], in the order of the specification; each names the file
+//! of its operation. Nothing here fetches a page: that is the workers' side of the rows.
+
+pub mod access_log;
+pub mod app;
+pub mod auth;
+pub mod base_url;
+pub mod cli;
+pub mod endpoints;
+pub mod error;
+pub mod extract;
+pub mod first_key;
+pub mod health;
+pub mod limits;
+pub mod metrics;
+pub mod routes;
+pub mod server;
+pub mod welcome;
+
+#[cfg(test)]
+mod service_tests;

@@ -1,0 +1,84 @@
+//! Every path and method, in the order of the specification; each line names the file of its operation.
+
+use actix_web::web::{self, ServiceConfig};
+use actix_web::{HttpRequest, Resource, guard};
+use weir_shared::error_code::ErrorCode;
+
+use crate::endpoints::{batch_scrape, not_built, scrape};
+use crate::error::ApiError;
+use crate::{health, welcome};
+
+/// Registers the routes.
+#[rustfmt::skip]
+pub fn configure(config: &mut ServiceConfig) {
+    let websocket = || guard::fn_guard(batch_scrape::watch::is_upgrade);
+    config
+        // Browser sessions (SPEC 4.1 to 4.4), also under /v2/interact.
+        .service(at("/v2/browser").post(not_built::handle))
+        .service(at("/v2/browser/{id}/execute").post(not_built::handle))
+        .service(at("/v2/interact").post(not_built::handle))
+        .service(at("/v2/interact/{id}/execute").post(not_built::handle))
+        // Scrape (CONTRACT 3) and interact (SPEC 4.5, 4.6).
+        .service(at("/v2/scrape").post(scrape::run::handle))
+        .service(at("/v2/scrape/{id}").get(scrape::status::handle))
+        .service(at("/v2/scrape/{id}/interact").post(not_built::handle))
+        .service(at("/v2/parse").post(not_built::handle))
+        // Batch scrape (SPEC 4.7, 4.8; CONTRACT 4 to 6).
+        .service(at("/v2/batch/scrape").post(batch_scrape::start::handle))
+        .service(at("/v2/batch/scrape/{id}").0
+            .route(web::get().guard(websocket()).to(batch_scrape::watch::handle))
+            .route(web::get().to(batch_scrape::status::handle))
+            .route(web::delete().to(batch_scrape::cancel::handle)))
+        .service(at("/v2/batch/scrape/{id}/errors").get(batch_scrape::errors::handle))
+        // Map and crawl (SPEC 4.9 to 4.11).
+        .service(at("/v2/map").post(not_built::handle))
+        .service(at("/v2/crawl").post(not_built::handle))
+        .service(at("/v2/crawl/params-preview").post(not_built::handle))
+        // Further groups (SPEC 1, CONTRACT 12).
+        .service(at("/v2/search").post(not_built::handle))
+        .service(at("/v2/extract").post(not_built::handle))
+        .service(at("/v2/agent").post(not_built::handle))
+        // Beside the API (INTERFACE).
+        .service(at("/healthz").get(health::alive))
+        .service(at("/readyz").get(health::ready))
+        .service(at("/metrics").get(health::metrics))
+        .service(at("/welcome").get(welcome::page))
+        .default_service(web::to(not_found));
+}
+
+/// A path; methods that it does not have are answered 405.
+fn at(path: &str) -> At {
+    At(web::resource(path).default_service(web::to(wrong_method)))
+}
+
+struct At(Resource);
+
+impl At {
+    fn get<F, Args>(self, handler: F) -> Resource
+    where
+        F: actix_web::Handler<Args>,
+        Args: actix_web::FromRequest + 'static,
+        F::Output: actix_web::Responder + 'static,
+    {
+        self.0.route(web::get().to(handler))
+    }
+
+    fn post<F, Args>(self, handler: F) -> Resource
+    where
+        F: actix_web::Handler<Args>,
+        Args: actix_web::FromRequest + 'static,
+        F::Output: actix_web::Responder + 'static,
+    {
+        self.0.route(web::post().to(handler))
+    }
+}
+
+async fn not_found(request: HttpRequest) -> Result<&'static str, ApiError> {
+    let text = format!("Cannot {} {}", request.method(), request.path());
+    Err(ApiError::new(ErrorCode::NotFound, text))
+}
+
+async fn wrong_method(request: HttpRequest) -> Result<&'static str, ApiError> {
+    let text = format!("{} is not allowed on {}", request.method(), request.path());
+    Err(ApiError::new(ErrorCode::MethodNotAllowed, text))
+}

@@ -1,0 +1,146 @@
+//! Starts and stops the HTTP server.
+//!
+//! A stop refuses new connections at once, cuts short whoever waits for news, lets direct scrapes go on for a while,
+//! and ends within a bound.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use actix_web::dev::ServerHandle;
+use actix_web::middleware::from_fn;
+use actix_web::{HttpServer, web};
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use weir_shared::blobs::Blobs;
+use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::store::{self, Db, PoolUse};
+use weir_shared::wake::Wake;
+
+use crate::access_log;
+use crate::app::{App, State};
+use crate::auth::CallerCache;
+use crate::first_key::{self, FirstKey};
+use crate::limits::Limiter;
+use crate::metrics::Metrics;
+use crate::routes;
+
+/// Seconds from the stop signal to the end, whoever is still connected.
+const STOP_SECONDS: u64 = 15;
+/// How long an idle connection is kept for its next request.
+const KEEP_ALIVE: Duration = Duration::from_secs(75);
+/// How long a client may take to send the head of its request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A server that answers.
+pub struct Running {
+    /// Where it listens; with port 0 in the settings, the one it got.
+    pub address: SocketAddr,
+    /// The default team's key.
+    pub key: FirstKey,
+    db: Db,
+    handle: ServerHandle,
+    stopping: CancellationToken,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+/// Opens the pool that the API and the operator's commands use.
+///
+/// # Errors
+/// When the database cannot be reached.
+pub async fn connect(settings: &Settings) -> anyhow::Result<Db> {
+    // SQLite: each connection is a thread with a cache of its own.
+    let connections = match settings.database_url {
+        DatabaseUrl::Sqlite(_) => 4,
+        DatabaseUrl::Postgres(_) => 12,
+    };
+    Db::connect(&settings.database_url, connections, PoolUse::Rows).await
+}
+
+/// Brings the database up to date, makes the default team and its key, and listens.
+///
+/// # Errors
+/// When the database, the blobs, the key file or the address cannot be used.
+pub async fn start(settings: Settings) -> anyhow::Result<Running> {
+    let db = connect(&settings).await?;
+    store::migrate(&db).await?;
+    let key = first_key::ensure(&db, &settings.api).await?;
+    let bind = settings.api.bind;
+    let app = build(settings, db.clone()).await?;
+    let stopping = app.stopping.clone();
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let server = HttpServer::new(move || {
+        actix_web::App::new().app_data(app.clone()).wrap(from_fn(access_log::observe)).configure(routes::configure)
+    })
+    .workers(cores)
+    .keep_alive(KEEP_ALIVE)
+    .client_request_timeout(HEAD_TIMEOUT)
+    .shutdown_timeout(STOP_SECONDS)
+    .disable_signals()
+    .bind(bind)
+    .with_context(|| format!("cannot listen on {bind}"))?;
+    let address = server.addrs().first().copied().context("the server has no address")?;
+    let server = server.run();
+    let handle = server.handle();
+    let task = tokio::spawn(server);
+    tracing::info!(%address, "the API listens");
+    Ok(Running { address, key, db, handle, stopping, task })
+}
+
+/// The process's state over a database that is up to date.
+///
+/// # Errors
+/// When the blobs or the database's signals cannot be used.
+pub async fn build(settings: Settings, db: Db) -> anyhow::Result<State> {
+    Ok(web::Data::new(App {
+        blobs: Blobs::open(&settings.blobs)?,
+        wake: Wake::start(&settings.database_url, &db).await?,
+        db,
+        guard: settings.net.guard(),
+        callers: CallerCache::default(),
+        limiter: Limiter::default(),
+        metrics: Metrics::new()?,
+        stopping: CancellationToken::new(),
+        settings,
+    }))
+}
+
+impl Running {
+    /// Stops within a bound: waiting scrapes get some seconds, everybody else is cut short.
+    pub async fn stop(self) {
+        self.stopping.cancel();
+        let bound = Duration::from_secs(STOP_SECONDS + 2);
+        if tokio::time::timeout(bound, self.handle.stop(true)).await.is_err() {
+            tracing::warn!("connections were still open at the end");
+        }
+        self.db.close().await;
+    }
+
+    /// Ends only if the server ends by itself, which is a failure.
+    async fn ended(&mut self) -> anyhow::Result<()> {
+        (&mut self.task).await.context("the server's task")?.context("the server")
+    }
+}
+
+/// `weir serve`: runs until SIGTERM or SIGINT.
+///
+/// # Errors
+/// As [`start`], and when the server ends by itself.
+pub async fn serve(settings: Settings) -> anyhow::Result<()> {
+    let key_file = settings.api.api_key_file.display().to_string();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut running = start(settings).await?;
+    if running.key.is_new {
+        println!("API key of the default team, shown once and kept in {key_file}: {}", running.key.key);
+    }
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        ended = running.ended() => return ended,
+    }
+    tracing::info!("stopping");
+    running.stop().await;
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! What the benchmarks compare the service with: the same fetch and extraction, or the same Chromium, in one process
+//! with no service and no database around. `bare_loop http|browser AT_ONCE` reads URLs from standard input and prints
+//! `{"pages": n, "seconds": s}`.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use url::Url;
+use weir_shared::config::Settings;
+use weir_worker::browser::cdp::{Cdp, EventFilter};
+use weir_worker::browser::supervisor::{Launcher, SandboxMode};
+use weir_worker::browser::find_chromium;
+use weir_worker::extract::{self, ExtractOptions, PageInput};
+use weir_worker::fetch::{EgressProxy, FetchConfig, FetchRequest, HttpFetcher};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let kind = std::env::args().nth(1).context("bare_loop http|browser AT_ONCE < urls")?;
+    let at_once: usize = std::env::args().nth(2).context("AT_ONCE is missing")?.parse()?;
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    let urls = text.lines().map(Url::parse).collect::<Result<Vec<_>, _>>()?;
+    let settings = Settings::from_env()?;
+    let seconds = match kind.as_str() {
+        "http" => http(&settings, urls.clone(), at_once).await?,
+        "browser" => browser(&settings, urls.clone(), at_once).await?,
+        other => anyhow::bail!("{other}: allowed is http or browser"),
+    };
+    println!("{}", json!({"pages": urls.len(), "seconds": seconds}));
+    Ok(())
+}
+
+async fn http(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Result<f64> {
+    let fetcher = HttpFetcher::new(settings.net.guard(), FetchConfig::default())?;
+    let options = ExtractOptions {
+        markdown: true,
+        only_main_content: true,
+        remove_base64_images: true,
+        block_ads: true,
+        ..ExtractOptions::default()
+    };
+    let began = Instant::now();
+    let results = futures_util::stream::iter(urls).map(|url| {
+        let (fetcher, options) = (fetcher.clone(), options.clone());
+        async move {
+            let headers = BTreeMap::new();
+            let request = FetchRequest {
+                url: &url,
+                headers: &headers,
+                accept_language: None,
+                mobile: false,
+                skip_tls_verification: true,
+                deadline: Instant::now() + Duration::from_secs(60),
+                proxy: None,
+            };
+            let fetched = fetcher.fetch(request).await.map_err(|e| anyhow::anyhow!(e.message()))?;
+            let made = tokio::task::spawn_blocking(move || {
+                let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
+                extract::extract(&PageInput { url: &fetched.url, html: &text, rendered: false }, &options).markdown
+            });
+            made.await?.context("no markdown")
+        }
+    });
+    let mut results = results.buffer_unordered(at_once);
+    while let Some(result) = results.next().await {
+        result?;
+    }
+    Ok(began.elapsed().as_secs_f64())
+}
+
+async fn browser(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Result<f64> {
+    let egress = EgressProxy::start(settings.net.guard(), None).await?;
+    let found = find_chromium(settings.browser.chromium.as_deref()).context("no Chromium found")?;
+    let run_dir = std::env::temp_dir().join("weir-bare-loop");
+    let launcher = Launcher::prepare(found, &run_dir, None, SandboxMode::Strict, egress.addr(), &[])?;
+    let chromium = launcher.launch(false).await?;
+    let cdp = Arc::new(Cdp::connect(&chromium.ws_url).await?);
+    let began = Instant::now();
+    let results = futures_util::stream::iter(urls).map(|url| {
+        let cdp = Arc::clone(&cdp);
+        async move { load(&cdp, &url).await }
+    });
+    let mut results = results.buffer_unordered(at_once);
+    while let Some(result) = results.next().await {
+        result?;
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    drop(results);
+    chromium.stop().await;
+    let _ = std::fs::remove_dir_all(launcher.worker_dir());
+    Ok(seconds)
+}
+
+/// A context and a target of its own, navigate, wait for the load event, take the document.
+async fn load(cdp: &Cdp, url: &Url) -> anyhow::Result<String> {
+    let by = Instant::now() + Duration::from_secs(60);
+    let text = |value: &Value, key: &str| value[key].as_str().map(str::to_owned).with_context(|| format!("no {key}"));
+    let context = cdp.send_as::<Value>("Target.createBrowserContext", None, json!({"disposeOnDetach": true})).by(by).await?;
+    let context = text(&context, "browserContextId")?;
+    let target = json!({"url": "about:blank", "browserContextId": context});
+    let target = text(&cdp.send_as::<Value>("Target.createTarget", None, target).by(by).await?, "targetId")?;
+    let attach = json!({"targetId": target, "flatten": true});
+    let session = text(&cdp.send_as::<Value>("Target.attachToTarget", None, attach).by(by).await?, "sessionId")?;
+    let session = session.as_str();
+    let filter: EventFilter = |method| method == "Page.loadEventFired";
+    let mut events = cdp.events(session, filter);
+    cdp.send_as::<Value>("Page.enable", Some(session), json!({})).by(by).await?;
+    cdp.send_as::<Value>("Page.navigate", Some(session), json!({"url": url.as_str()})).by(by).await?;
+    events.next().await.context("the connection ended")?;
+    let take = json!({"expression": "document.documentElement.outerHTML", "returnByValue": true});
+    let html = cdp.send_as::<Value>("Runtime.evaluate", Some(session), take).by(by).await?;
+    cdp.send_as::<Value>("Target.disposeBrowserContext", None, json!({"browserContextId": context})).by(by).await?;
+    text(&html["result"], "value")
+}

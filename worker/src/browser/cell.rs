@@ -1,0 +1,119 @@
+//! One running browser as the pool sees it: its connection, its spare blank page, and whether it is still good.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use headless_chrome::protocol::cdp::Browser as BrowserDomain;
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::agent::Agent;
+use super::cdp::Cdp;
+use super::page::BlankPage;
+use super::supervisor::Browser;
+use super::wait::WaitScript;
+
+/// How long a browser may take to say its version, which is also the health check.
+const PING: Duration = Duration::from_secs(5);
+
+/// A browser and what is known of it. Shared by the pages that run in it.
+pub(super) struct Cell {
+    pub cdp: Cdp,
+    pub pid: u32,
+    pub wait: WaitScript,
+    pub agent: Agent,
+    /// The proxy that lets everything public through.
+    pub egress_proxy: SocketAddr,
+    /// Whether the browser's own proxy also refuses ads.
+    pub refuses_ads: bool,
+    pub has_pictures: bool,
+    pub born: Instant,
+    /// Pages lent out now.
+    pub open: AtomicUsize,
+    /// Pages lent out ever.
+    pub used: AtomicU32,
+    /// Fires when a page comes back.
+    pub returned: Notify,
+    /// The browser no longer obeys: take it out of use at once.
+    pub given_up: CancellationToken,
+    spare: Mutex<Option<BlankPage>>,
+    is_refilling: AtomicBool,
+    is_retired: AtomicBool,
+}
+
+impl Cell {
+    /// Connects to a browser that has just started.
+    pub async fn connect(browser: &Browser, egress_proxy: SocketAddr, refuses_ads: bool, has_pictures: bool) -> anyhow::Result<Arc<Self>> {
+        let cdp = Cdp::connect(&browser.ws_url).await?;
+        let version = cdp.call::<BrowserDomain::GetVersion>(None, json!({}), Instant::now() + PING).await?;
+        let cell = Arc::new(Self {
+            cdp,
+            pid: browser.pid,
+            wait: WaitScript::new(),
+            agent: Agent::from_product(&version.product),
+            egress_proxy,
+            refuses_ads,
+            has_pictures,
+            born: Instant::now(),
+            open: AtomicUsize::new(0),
+            used: AtomicU32::new(0),
+            returned: Notify::new(),
+            given_up: CancellationToken::new(),
+            spare: Mutex::default(),
+            is_refilling: AtomicBool::new(false),
+            is_retired: AtomicBool::new(false),
+        });
+        cell.refill_spare();
+        Ok(cell)
+    }
+
+    /// Whether the browser still answers.
+    pub async fn answers(&self) -> bool {
+        self.cdp.call::<BrowserDomain::GetVersion>(None, json!({}), Instant::now() + PING).await.is_ok()
+    }
+
+    /// Marks the browser as one that no longer obeys. Its pages are lost soon.
+    pub fn give_up(&self, reason: &str) {
+        if !self.given_up.is_cancelled() {
+            tracing::warn!(browser.pid = self.pid, reason, "browser is given up");
+            self.given_up.cancel();
+        }
+    }
+
+    /// The blank page that is kept ready, if it is.
+    pub fn take_spare(&self) -> Option<BlankPage> {
+        self.lock_spare().take()
+    }
+
+    /// Opens a spare page in the background unless there is one. Called when a page was closed, so that
+    /// the work does not compete with the page that is being loaded.
+    pub fn refill_spare(self: &Arc<Self>) {
+        if self.is_retired.load(Ordering::Acquire) || self.lock_spare().is_some() || self.is_refilling.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let cell = Arc::clone(self);
+        tokio::spawn(async move {
+            let page = BlankPage::open(&cell, None, Instant::now() + PING).await;
+            cell.is_refilling.store(false, Ordering::Release);
+            if let Ok(page) = page {
+                let surplus = if cell.is_retired.load(Ordering::Acquire) { Some(page) } else { cell.lock_spare().replace(page) };
+                drop(surplus);
+            }
+        });
+    }
+
+    /// No further page will be lent: the spare page goes.
+    pub fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+        let spare = self.take_spare();
+        drop(spare);
+    }
+
+    fn lock_spare(&self) -> MutexGuard<'_, Option<BlankPage>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

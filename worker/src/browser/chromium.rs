@@ -1,0 +1,165 @@
+//! Finds a Chromium and says how to start it: path, kind and flags. Starts nothing itself.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Which program was found; it decides the headless flag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChromiumKind {
+    /// `chromium-headless-shell`: a fifth of full Chromium's CPU per page, so preferred.
+    HeadlessShell,
+    /// Full Chromium or Chrome, run with `--headless=new`.
+    Full,
+}
+
+/// A Chromium that can be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The program itself, not a distribution's launcher script where that can be avoided.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: ChromiumKind,
+}
+
+/// Where distributions and vendors put it, best first. Launcher scripts add flags and API keys of
+/// their own, so the programs behind them come before them.
+const CANDIDATES: &[&str] = &[
+    "/usr/lib/chromium/chromium-headless-shell",
+    "/usr/lib/chromium-browser/chromium-headless-shell",
+    "/opt/chrome-headless-shell/chrome-headless-shell",
+    "/usr/bin/chromium-headless-shell",
+    "/usr/bin/chrome-headless-shell",
+    "/usr/local/bin/chrome-headless-shell",
+    "/usr/lib/chromium/chromium",
+    "/usr/lib64/chromium-browser/chromium-browser",
+    "/usr/lib/chromium-browser/chromium-browser",
+    "/opt/google/chrome/chrome",
+    "/usr/bin/chromium",
+    "/usr/bin/chromium-browser",
+    "/usr/bin/google-chrome-stable",
+];
+
+/// The Chromium to use: the configured path when it is a program (and then nothing else), otherwise
+/// the first known place that holds one.
+pub fn find_chromium(configured: Option<&Path>) -> Option<Found> {
+    match configured {
+        Some(path) => is_program(path).then(|| found(path)),
+        None => CANDIDATES.iter().map(Path::new).find(|path| is_program(path)).map(found),
+    }
+}
+
+fn found(path: &Path) -> Found {
+    let path = behind_launcher(path);
+    let kind = kind_of(&path);
+    Found { path, kind }
+}
+
+fn kind_of(path: &Path) -> ChromiumKind {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    if name.contains("headless") { ChromiumKind::HeadlessShell } else { ChromiumKind::Full }
+}
+
+/// Debian's `/usr/bin/<name>` is a script around `/usr/lib/chromium/<name>`.
+fn behind_launcher(path: &Path) -> PathBuf {
+    let Some(name) = path.file_name() else { return path.to_owned() };
+    let program = Path::new("/usr/lib/chromium").join(name);
+    if path.starts_with("/usr/bin") && is_program(&program) { program } else { path.to_owned() }
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+/// The flags of every browser of the pool.
+///
+/// All traffic goes through `proxy`; `<-loopback>` takes away Chromium's habit of going to
+/// loopback addresses directly. Each flag's reason stands beside it.
+pub(super) fn flags(kind: ChromiumKind, proxy: SocketAddr, small_shm: bool, extra: &[String]) -> Vec<String> {
+    let mut flags: Vec<String> = vec![
+        format!("--proxy-server=http://{proxy}"),
+        "--proxy-bypass-list=<-loopback>".into(),
+    ];
+    flags.extend(FIXED_FLAGS.iter().map(|f| (*f).to_owned()));
+    if kind == ChromiumKind::Full {
+        flags.push("--headless=new".into());
+    }
+    if small_shm {
+        // Containers often have 64 MiB of /dev/shm, which ends in crashed pages.
+        flags.push("--disable-dev-shm-usage".into());
+    }
+    flags.extend(extra.iter().cloned());
+    flags
+}
+
+const FIXED_FLAGS: &[&str] = &[
+    // Nothing but what a page asks for may reach the network.
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-sync",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-component-extensions-with-background-pages",
+    "--disable-client-side-phishing-detection",
+    "--disable-quic",
+    "--no-pings",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--metrics-recording-only",
+    "--password-store=basic",
+    "--use-mock-keychain",
+    // A crash is seen on the socket; no reporter process is wanted.
+    "--disable-breakpad",
+    "--disable-crash-reporter",
+    // Pages that nobody looks at must still run at full speed.
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-renderer-backgrounding",
+    "--disable-hang-monitor",
+    "--disable-ipc-flooding-protection",
+    // Pages must not open more pages.
+    "--block-new-web-contents",
+    "--disable-notifications",
+    "--deny-permission-prompts",
+    "--mute-audio",
+    "--hide-scrollbars",
+    "--force-color-profile=srgb",
+    // No graphics card, and no emulated one: WebGL is not worth its memory and CPU.
+    "--disable-gpu",
+    "--disable-software-rasterizer",
+    "--autoplay-policy=user-gesture-required",
+    "--window-size=1280,800",
+    "--lang=en-US",
+];
+
+/// Flags of a browser whose pages nobody looks at: no pictures, no fonts of the site. Refusing them one by
+/// one costs a message each way per request; this costs nothing.
+pub(super) const BLIND_FLAGS: &[&str] = &["--blink-settings=imagesEnabled=false", "--disable-remote-fonts"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configured_path_that_is_no_program_is_not_replaced_by_another() {
+        assert_eq!(find_chromium(Some(Path::new("/nonexistent/chromium"))), None);
+    }
+
+    #[test]
+    fn the_kind_follows_the_name() {
+        assert_eq!(kind_of(Path::new("/x/chrome-headless-shell")), ChromiumKind::HeadlessShell);
+        assert_eq!(kind_of(Path::new("/usr/bin/chromium")), ChromiumKind::Full);
+    }
+
+    #[test]
+    fn every_browser_is_bound_to_the_egress_proxy_and_keeps_loopback_behind_it() {
+        let proxy = SocketAddr::from(([127, 0, 0, 1], 4000));
+        let flags = flags(ChromiumKind::Full, proxy, true, &[]);
+        for wanted in ["--proxy-server=http://127.0.0.1:4000", "--proxy-bypass-list=<-loopback>", "--headless=new", "--disable-dev-shm-usage"] {
+            assert!(flags.iter().any(|f| f == wanted), "{wanted}");
+        }
+        assert!(!flags.iter().any(|f| f.contains("no-sandbox") || f.contains("single-process")));
+    }
+}

@@ -1,0 +1,214 @@
+// Runs before any script of a page, in the page's own world. It watches what the page is still waiting for
+// (timers, requests, changes of the document), and offers one hidden function that resolves with the
+// document once the page has come to rest. It changes nothing that a page can see, except that the
+// watched functions are proxies. KEY is a random name; the engine replaces it.
+(() => {
+  if (window !== window.top || Object.prototype.hasOwnProperty.call(window, 'KEY')) return;
+  const apply = Reflect.apply, clock = performance.now.bind(performance);
+  const nativeSet = window.setTimeout, hasOwn = Object.hasOwn;
+  const sleep = ms => new Promise(done => apply(nativeSet, window, [done, ms]));
+  const wrap = (owner, name, run, trap = 'apply') => {
+    const native = owner && owner[name];
+    if (typeof native !== 'function') return;
+    const slot = Object.getOwnPropertyDescriptor(owner, name);
+    const value = new Proxy(native, { [trap]: run });
+    if (slot && hasOwn(slot, 'value')) Object.defineProperty(owner, name, { ...slot, value });
+  };
+
+  // What happened last, and whether anything asynchronous ever did.
+  let lastActivity = 0, lastChange = 0, isAsync = false, leavingAt = -1e9;
+  // Whether text may still come by a way that is not counted: a long timer, a socket, a worker.
+  let mayGrow = false;
+  const touch = () => { lastActivity = clock(); };
+
+  // Short timers, three deep: a page that polls by re-arming a timer is not waited for.
+  const timers = new Map();
+  let depth = 0;
+  wrap(window, 'setTimeout', (native, self, args) => {
+    const [callback, delay] = args, ms = +delay || 0;
+    if (ms > 1100 && ms < 4000) mayGrow = true;
+    if (typeof callback !== 'function' || ms > 1100 || depth >= 3) return apply(native, self, args);
+    const level = depth + 1;
+    let id;
+    const fire = function (...given) {
+      timers.delete(id);
+      isAsync = true;
+      const before = depth;
+      depth = level;
+      try { return apply(callback, this, given); } finally { depth = before; touch(); }
+    };
+    id = apply(native, self, [fire, ...args.slice(1)]);
+    timers.set(id, clock() + ms);
+    return id;
+  });
+  const forget = (native, self, args) => { timers.delete(args[0]); return apply(native, self, args); };
+  wrap(window, 'clearTimeout', forget);
+  wrap(window, 'clearInterval', forget);
+
+  // Requests: from the call until the body is read, because that is when the page goes on.
+  const requests = new Map();
+  let nextRequest = 0;
+  const begin = () => { isAsync = true; requests.set(++nextRequest, clock()); return nextRequest; };
+  const end = id => { if (requests.delete(id)) touch(); };
+  const follow = (native, self, args) => {
+    const id = begin();
+    try {
+      const answer = apply(native, self, args);
+      answer.then(() => end(id), () => end(id));
+      return answer;
+    } catch (error) { end(id); throw error; }
+  };
+  wrap(window, 'fetch', follow);
+  for (const reader of ['json', 'text', 'arrayBuffer', 'blob', 'bytes', 'formData']) wrap(window.Response && Response.prototype, reader, follow);
+  wrap(window.XMLHttpRequest && XMLHttpRequest.prototype, 'send', (native, self, args) => {
+    const id = begin();
+    self.addEventListener('loadend', () => end(id), { once: true });
+    try { return apply(native, self, args); } catch (error) { end(id); throw error; }
+  });
+
+  for (const name of ['WebSocket', 'EventSource', 'Worker', 'SharedWorker']) {
+    wrap(window, name, (native, args, target) => { mayGrow = true; return Reflect.construct(native, args, target); }, 'construct');
+  }
+
+  // Elements that wait to be scrolled to.
+  const observed = [];
+  wrap(window.IntersectionObserver && IntersectionObserver.prototype, 'observe', (native, self, args) => {
+    if (observed.length < 300 && args[0]) observed.push(args[0]);
+    return apply(native, self, args);
+  });
+
+  // Leaving for another document.
+  if (window.navigation) {
+    navigation.addEventListener('navigate', event => {
+      if (!event.destination.sameDocument && event.downloadRequest === null && !event.hashChange) leavingAt = clock();
+    });
+  }
+
+  let parsedAt = 0;
+  document.addEventListener('DOMContentLoaded', () => {
+    parsedAt = clock();
+    new MutationObserver(records => {
+      lastActivity = lastChange = clock();
+      for (const { addedNodes } of records) {
+        for (const node of addedNodes) {
+          const isLoad = node.nodeName === 'SCRIPT' ? node.src && node.type !== 'text/plain' : node.nodeName === 'LINK' && node.rel === 'stylesheet';
+          if (!isLoad) continue;
+          const id = begin(), done = () => end(id);
+          node.addEventListener('load', done, { once: true });
+          node.addEventListener('error', done, { once: true });
+        }
+      }
+    }).observe(document, { childList: true, subtree: true, characterData: true });
+  }, { once: true });
+
+  const skipped = new Set(['SCRIPT', 'STYLE', 'NOSCRIPT', 'TEMPLATE', 'NAV', 'HEADER', 'FOOTER']);
+  const visibleText = limit => {
+    let text = '';
+    const walk = node => {
+      for (let child = node.firstChild; child && text.length < limit; child = child.nextSibling) {
+        if (child.nodeType === 3) text += child.data.trim() + ' ';
+        else if (child.nodeType === 1 && !skipped.has(child.nodeName)) { walk(child); if (child.shadowRoot) walk(child.shadowRoot); }
+      }
+    };
+    if (document.body) walk(document.body);
+    return text.replace(/\s+/g, ' ').trim();
+  };
+  // Whether the page shows something, or could not show more because it has no scripts.
+  const hasContent = () => {
+    if (!document.querySelector('script')) return true;
+    const text = visibleText(600);
+    if (text.length >= 600) return true;
+    // Only scripts in the page, which have all run, and nothing that could bring more.
+    if (text.length > 0 && !isAsync && !mayGrow && !observed.length && !document.querySelector('script[src],script[type=module]')) return true;
+    return text.length >= 80 && !/(^|\s)(loading|please wait|chargement|cargando|wird geladen)\b|…$|\.\.\.$/i.test(text);
+  };
+  const isBusy = now => {
+    if (now - leavingAt < 5000) return true;
+    for (const due of timers.values()) if (now < due + 150) return true;
+    for (const since of requests.values()) {
+      // A request that stays open is a subscription, unless the page is still empty.
+      if (now - since < 2000 || (now - since < 8000 && (now - lastChange < 300 || !hasContent()))) return true;
+    }
+    const refresh = document.querySelector('meta[http-equiv="refresh" i]');
+    if (refresh && /^\s*[012](\D|$)/.test(refresh.content) && /url/i.test(refresh.content)) return now - parsedAt < 3000;
+    return false;
+  };
+  const rest = async until => {
+    const began = clock();
+    for (;;) {
+      const now = clock(), since = now - began;
+      if (now > until) return;
+      const busy = isBusy(now);
+      if (!busy && now - lastActivity >= (isAsync ? 40 : 12) && (since > 1500 || hasContent())) return;
+      // A page that never stops changing has had its time once it shows something.
+      if (since > 3000 && leavingAt < 0 && hasContent() && now - began > 3000 && requests.size === 0) return;
+      await sleep(busy || since > 100 ? 20 : 6);
+    }
+  };
+  // Whether something below the window waits to be scrolled to: empty boxes, not images.
+  const hasLazyParts = () => observed.some(element => {
+    if (!element.isConnected || element.nodeName === 'IMG' || element.getBoundingClientRect().top < innerHeight) return false;
+    return element.textContent.trim().length < 30 && !element.querySelector('img,video,svg,canvas,iframe');
+  });
+  const scrollThrough = async () => {
+    for (let step = 1; step <= 20 && step * innerHeight < document.documentElement.scrollHeight; step++) {
+      scrollTo({ top: step * innerHeight, behavior: 'instant' });
+      await Promise.race([new Promise(requestAnimationFrame), sleep(60)]);
+      await sleep(4);
+    }
+    scrollTo({ top: 0, behavior: 'instant' });
+  };
+
+  // Open shadow roots become plain content: what a reader sees, in the order of the flattened tree.
+  const flatten = () => {
+    const inert = document.implementation.createHTMLDocument('');
+    const copy = (node, inShadow) => {
+      if (node.nodeName === 'TEMPLATE') return inert.importNode(node, true);
+      const made = inert.importNode(node, false);
+      const isSlot = inShadow && node.nodeName === 'SLOT';
+      const assigned = isSlot ? node.assignedNodes({ flatten: true }) : [];
+      const children = node.shadowRoot ? node.shadowRoot.childNodes : assigned.length ? assigned : node.childNodes;
+      for (const child of children) made.append(copy(child, node.shadowRoot ? true : assigned.length ? false : inShadow));
+      return made;
+    };
+    return copy(document.documentElement, false);
+  };
+  const serialize = () => {
+    let root = document.documentElement;
+    if (!root) return '';
+    for (const element of document.querySelectorAll('*')) if (element.shadowRoot) { root = flatten(); break; }
+    const type = document.doctype;
+    return (type ? `<!DOCTYPE ${type.name}>` : '') + root.outerHTML;
+  };
+
+  const ready = async ({ budget, extra, limit }) => {
+    const until = clock() + budget;
+    const loaded = new Promise(done => addEventListener('load', done, { once: true }));
+    while (document.readyState !== 'complete') {
+      await Promise.race([loaded, sleep(100)]);
+      // Something below never loads (a picture, a beacon): the page itself is there.
+      const now = clock();
+      if (document.readyState === 'interactive' && parsedAt && now - parsedAt > 3000 && now - lastActivity > 300 && hasContent()) break;
+      if (document.readyState !== 'loading' && now > until) break;
+    }
+    await sleep(0);
+    await rest(Math.min(until, clock() + 8000));
+    if (observed.length && clock() < until - 1000 && hasLazyParts()) {
+      await scrollThrough();
+      await rest(Math.min(until, clock() + 3000));
+    }
+    if (extra > 0) await sleep(extra);
+    const html = serialize();
+    const entry = performance.getEntriesByType('navigation')[0];
+    const root = document.documentElement;
+    return {
+      url: location.href,
+      status: entry && entry.responseStatus || 0,
+      contentType: document.contentType,
+      html: html.length > limit ? null : html,
+      width: root ? root.scrollWidth : 0,
+      height: root ? Math.max(root.scrollHeight, document.body ? document.body.scrollHeight : 0) : 0,
+    };
+  };
+  Object.defineProperty(window, 'KEY', { value: ready });
+})();

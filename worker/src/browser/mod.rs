@@ -1,0 +1,149 @@
+//! The browser engine of scraping: a pool of Chromium processes that renders pages.
+//!
+//! ```text
+//! BrowserPool (pool)   N browsers x M pages, supervised
+//!   Cell (cell)        one browser: connection, spare page, health
+//!     Browser (supervisor, chromium, process)   starts, owns and ends the process
+//!     Cdp (cdp)        the protocol's client
+//!   render (page)      one page, in a context of its own
+//!     wait, early.js   when a page has come to rest
+//!     intercept, blocklist, locale, agent, egress   requests, ads, place, name, refusals
+//! ```
+//!
+//! Pages are hostile: Chromium runs sandboxed and unprivileged, reaches the network through the egress proxy
+//! alone, and nothing of one page survives into another.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use url::Url;
+
+mod agent;
+mod blocklist;
+pub mod cdp;
+mod cell;
+mod chromium;
+mod egress;
+mod error;
+mod intercept;
+mod locale;
+mod page;
+mod pool;
+mod process;
+pub mod supervisor;
+mod wait;
+
+pub use blocklist::is_ad_host;
+pub use chromium::{ChromiumKind, Found, find_chromium};
+pub use error::RenderError;
+pub use pool::{BrowserConfig, BrowserPool, PoolStats};
+pub use supervisor::SandboxMode;
+
+/// One page to render.
+#[derive(Debug, Clone)]
+pub struct RenderRequest {
+    /// Where; `http` or `https`.
+    pub url: Url,
+    /// Further headers. They go to the origin of `url` and to no other; `User-Agent` and `Accept-Language`
+    /// replace the browser's, `Cookie` fills its cookie store.
+    pub headers: BTreeMap<String, String>,
+    /// Cookies to have before the page loads.
+    pub cookies: Vec<BrowserCookie>,
+    /// Wait after the page has come to rest.
+    pub wait_for: Duration,
+    /// Appear as a phone.
+    pub mobile: bool,
+    /// Accept any certificate.
+    pub skip_tls_verification: bool,
+    /// Refuse ads and trackers, and hide consent pop-ups in the screenshot.
+    pub block_ads: bool,
+    /// Country (ISO 3166 alpha-2) and languages to appear from.
+    pub location: Option<(String, Vec<String>)>,
+    /// Picture to take. Without one, pictures, media and fonts are not loaded.
+    pub screenshot: Option<ScreenshotRequest>,
+    /// Whether to keep the main document as it was served.
+    pub want_raw: bool,
+    /// When to give up, waiting for a free page included.
+    pub deadline: Instant,
+    /// Proxy of this page instead of the egress proxy. Whoever sets it answers for what it lets through.
+    pub proxy_server: Option<String>,
+}
+
+impl RenderRequest {
+    /// A request with the defaults of a scrape and 60 s.
+    pub fn new(url: Url) -> Self {
+        Self {
+            url,
+            headers: BTreeMap::new(),
+            cookies: Vec::new(),
+            wait_for: Duration::ZERO,
+            mobile: false,
+            skip_tls_verification: false,
+            block_ads: false,
+            location: None,
+            screenshot: None,
+            want_raw: false,
+            deadline: Instant::now() + Duration::from_secs(60),
+            proxy_server: None,
+        }
+    }
+}
+
+/// A cookie to set.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BrowserCookie {
+    /// Name.
+    pub name: String,
+    /// Value.
+    pub value: String,
+    /// Absent: the host of the page only.
+    pub domain: Option<String>,
+    /// Absent: `/`.
+    pub path: Option<String>,
+    /// Over TLS only.
+    pub secure: bool,
+    /// Hidden from scripts.
+    pub http_only: bool,
+    /// Seconds since 1970; absent: a session cookie.
+    pub expires: Option<f64>,
+}
+
+/// A picture to take.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScreenshotRequest {
+    /// The whole page instead of the window.
+    pub full_page: bool,
+    /// JPEG quality, 1 to 100; absent: PNG.
+    pub quality: Option<u8>,
+    /// Window size, CSS pixels; absent: that of the device.
+    pub viewport: Option<(u32, u32)>,
+}
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShotBytes {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// `image/png` or `image/jpeg`.
+    pub mime: &'static str,
+}
+
+/// What came of a page.
+#[derive(Debug, Clone)]
+pub struct Rendered {
+    /// Where the page was in the end.
+    pub url: Url,
+    /// Status of the last document; 4xx and 5xx are documents like others.
+    pub status: u16,
+    /// Its content type, without parameters.
+    pub content_type: Option<String>,
+    /// The document after its scripts, open shadow roots flattened.
+    pub html: String,
+    /// The document as served, when asked for and still held by the browser.
+    pub raw_html: Option<String>,
+    /// When asked for.
+    pub screenshot: Option<ShotBytes>,
+    /// The time zone that the page was given.
+    pub timezone: Option<String>,
+}

@@ -1,0 +1,414 @@
+//! Renders one page: a browser context and a target of its own, thrown away afterwards.
+//!
+//! ```text
+//! createBrowserContext -> createTarget about:blank -> attach   (kept ready: one spare per browser)
+//! set-up calls, sent together        user agent, wait script, request filter, cookies, …
+//! Page.navigate                      answered when the document arrives, or with a net error
+//! Runtime.evaluate (awaited promise) answered with the document once the page has come to rest;
+//!                                    a script redirect cuts it off, then it is asked again
+//! Page.captureScreenshot             when asked for
+//! disposeBrowserContext              always, also when the caller went away
+//! ```
+//!
+//! Nothing of one page may be seen by another: no cookie, no cache entry, no storage outlives the context.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use headless_chrome::protocol::cdp::types::Method;
+use headless_chrome::protocol::cdp::{Browser, Emulation, Fetch, Inspector, Network, Page, Runtime, Security, Storage, Target};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use url::Url;
+
+use super::cdp::{CdpError, Events, Pending};
+use super::cell::Cell;
+use super::error::RenderError;
+use super::intercept::{Interception, OwnHeaders};
+use super::locale::Place;
+use super::wait::Settled;
+use super::{RenderRequest, Rendered, ScreenshotRequest, ShotBytes, blocklist, egress};
+
+/// Time for each step that involves no page: contexts, targets, disposal. Far above what it takes under load.
+const STEP: Duration = Duration::from_secs(10);
+
+/// Part of the deadline kept back for the document to travel, and for a screenshot.
+const RESERVE: Duration = Duration::from_millis(250);
+const SHOT_RESERVE: Duration = Duration::from_millis(1500);
+
+/// Documents one render follows by script redirects, before it counts as a loop.
+const MAX_DOCUMENTS: usize = 20;
+
+/// Largest screenshot side and area, pixels of the image. Beyond, the compositor fails or the memory goes.
+const MAX_SIDE: f64 = 16_384.0;
+const MAX_AREA: f64 = 80_000_000.0;
+
+/// The window of a phone: size in CSS pixels, and pixels of the screen for each.
+const PHONE: (u32, u32) = (390, 844);
+const PHONE_SCALE: f64 = 3.0;
+
+/// The window of a desktop; the flags of the browser say the same.
+const DESKTOP: (u32, u32) = (1280, 800);
+
+/// A browser context of our own. Dropping it disposes the context with everything in it.
+struct Tab {
+    cell: Arc<Cell>,
+    context: String,
+    session: String,
+}
+
+impl Tab {
+    fn send<M: Method>(&self, params: impl Serialize) -> Pending<Value> {
+        self.cell.cdp.send_as(M::NAME, Some(&self.session), params)
+    }
+
+    async fn call<M: Method>(&self, params: impl Serialize, deadline: Instant) -> Result<M::ReturnObject, CdpError> {
+        self.cell.cdp.call::<M>(Some(&self.session), params, deadline).await
+    }
+}
+
+impl Drop for Tab {
+    fn drop(&mut self) {
+        // Sent now, whoever dropped us; the answer only tells that the browser still obeys.
+        let context = json!({ "browserContextId": self.context });
+        let disposed = self.cell.cdp.send_as::<Value>(Target::DisposeBrowserContext::NAME, None, context);
+        let cell = Arc::clone(&self.cell);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            match disposed.by(Instant::now() + STEP / 2).await {
+                Err(CdpError::Timeout { .. }) => cell.give_up("a page could not be closed"),
+                Err(CdpError::Closed) => {}
+                _ => cell.refill_spare(),
+            }
+        });
+    }
+}
+
+/// A blank page, attached, and told what every render needs.
+pub(super) struct BlankPage {
+    tab: Tab,
+    events: Events,
+    /// Answers of the calls that prepared it, not yet looked at.
+    prepared: Vec<Pending<Value>>,
+}
+
+impl BlankPage {
+    /// Opens one, behind `proxy` instead of the browser's own when given. A failure leaves nothing open.
+    pub async fn open(cell: &Arc<Cell>, proxy: Option<&str>, deadline: Instant) -> Result<Self, RenderError> {
+        let deadline = deadline.min(Instant::now() + STEP);
+        let cdp = &cell.cdp;
+        let mut params = json!({ "disposeOnDetach": true });
+        if let Some(proxy) = proxy {
+            params["proxyServer"] = proxy.into();
+            params["proxyBypassList"] = "<-loopback>".into();
+        }
+        let context = cdp.call::<Target::CreateBrowserContext>(None, params, deadline).await?.browser_context_id;
+        // From here on, a failure disposes the context.
+        let mut tab = Tab { cell: Arc::clone(cell), context, session: String::new() };
+        cdp.post::<Browser::SetDownloadBehavior>(None, json!({ "behavior": "deny", "browserContextId": tab.context }));
+        let blank = json!({ "url": "about:blank", "browserContextId": tab.context, "width": DESKTOP.0, "height": DESKTOP.1 });
+        let target = cdp.call::<Target::CreateTarget>(None, blank, deadline).await?.target_id;
+        let attach = json!({ "targetId": target, "flatten": true });
+        tab.session = cdp.call::<Target::AttachToTarget>(None, attach, deadline).await?.session_id;
+        let events = cdp.events(&tab.session, is_wanted);
+        let prepared = vec![
+            tab.send::<Page::Enable>(json!({})),
+            tab.send::<Inspector::Enable>(json!({})),
+            tab.send::<Page::AddScriptToEvaluateOnNewDocument>(json!({ "source": cell.wait.source() })),
+        ];
+        Ok(Self { tab, events, prepared })
+    }
+}
+
+/// Renders `request` in a page of `cell`, by its deadline.
+pub(super) async fn render(cell: &Arc<Cell>, request: &RenderRequest) -> Result<Rendered, RenderError> {
+    let work = async {
+        let proxy = proxy_of(cell, request);
+        let spare = if proxy.is_none() { cell.take_spare() } else { None };
+        let BlankPage { tab, mut events, prepared } = match spare {
+            Some(page) => page,
+            None => BlankPage::open(cell, proxy.as_deref(), request.deadline).await?,
+        };
+        let own = OwnHeaders::split(request);
+        let refuses_ads = cell.refuses_ads && proxy.is_none();
+        let interception = Interception::new(request, &own, refuses_ads);
+        let render = Render { tab: &tab, request, own: &own, refuses_ads, deadline: request.deadline };
+        tokio::select! {
+            done = render.run(prepared, &interception) => done,
+            failed = serve_events(&tab, &mut events, &interception) => Err(failed),
+        }
+    };
+    tokio::time::timeout_at(request.deadline, work).await.unwrap_or(Err(RenderError::Timeout))
+}
+
+/// The proxy of this page's context, where it is not the browser's own.
+fn proxy_of(cell: &Cell, request: &RenderRequest) -> Option<String> {
+    if let Some(proxy) = &request.proxy_server {
+        return Some(proxy.clone());
+    }
+    let wants_all = !request.block_ads || request.url.host_str().is_some_and(blocklist::is_ad_host);
+    (cell.refuses_ads && wants_all).then(|| format!("http://{}", cell.egress_proxy))
+}
+
+fn is_wanted(method: &str) -> bool {
+    matches!(method, "Fetch.requestPaused" | "Page.javascriptDialogOpening" | "Inspector.targetCrashed")
+}
+
+/// Answers what a page would otherwise wait for. Returns only when the page is lost.
+async fn serve_events(tab: &Tab, events: &mut Events, interception: &Interception) -> RenderError {
+    while let Some(event) = events.next().await {
+        match event.method.as_str() {
+            "Fetch.requestPaused" => interception.answer(&event, &tab.cell.cdp, &tab.session),
+            "Page.javascriptDialogOpening" => {
+                tab.cell.cdp.post::<Page::HandleJavaScriptDialog>(Some(&tab.session), json!({ "accept": true }));
+            }
+            _ => return RenderError::PageCrashed,
+        }
+        if events.has_lagged() {
+            // A paused request that nobody answers would hang until the deadline.
+            return RenderError::Internal("the page sent more events than could be read".into());
+        }
+    }
+    RenderError::BrowserLost
+}
+
+struct Render<'a> {
+    tab: &'a Tab,
+    request: &'a RenderRequest,
+    own: &'a OwnHeaders,
+    /// The page's proxy refuses ads.
+    refuses_ads: bool,
+    deadline: Instant,
+}
+
+impl Render<'_> {
+    async fn run(&self, mut prepared: Vec<Pending<Value>>, interception: &Interception) -> Result<Rendered, RenderError> {
+        let place = self.request.location.as_ref().map(|(country, languages)| Place::new(country, languages));
+        self.send_setup(&mut prepared, interception, place.as_ref());
+        for call in prepared {
+            // A setting that is refused (an unknown time zone, say) is no reason to give no page.
+            match call.by(self.deadline).await {
+                Ok(_) => {}
+                Err(CdpError::Refused { method, message, .. }) => tracing::warn!(method, message, "page setting refused"),
+                Err(e) => return Err(e.into()),
+            }
+        }
+        self.navigate().await?;
+        let settled = self.settle().await?;
+        self.check(&settled).await?;
+        let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());
+        let raw_html = if self.request.want_raw { self.raw().await } else { None };
+        let screenshot = match &self.request.screenshot {
+            Some(shot) => Some(self.screenshot(shot, &settled).await?),
+            None => None,
+        };
+        Ok(Rendered {
+            url,
+            status: if settled.status == 0 { 200 } else { settled.status },
+            content_type: Some(settled.content_type),
+            html: settled.html.ok_or(RenderError::PageTooLarge)?,
+            raw_html,
+            screenshot,
+            timezone: place.and_then(|p| p.timezone.map(str::to_owned)),
+        })
+    }
+
+    /// Sends what this request needs beyond the blank page, without waiting.
+    fn send_setup(&self, calls: &mut Vec<Pending<Value>>, interception: &Interception, place: Option<&Place>) {
+        let (tab, request) = (self.tab, self.request);
+        let language = self.own.accept_language.clone().or_else(|| place.map(|p| p.accept_language.clone()));
+        calls.push(tab.send::<Emulation::SetUserAgentOverride>(tab.cell.agent.user_agent(
+            request.mobile,
+            self.own.user_agent.as_deref(),
+            language.as_deref().unwrap_or("en-US,en"),
+        )));
+        if let Some(place) = place {
+            if let Some(locale) = &place.locale {
+                calls.push(tab.send::<Emulation::SetLocaleOverride>(json!({ "locale": locale.replace('-', "_") })));
+            }
+            if let Some(timezone) = place.timezone {
+                calls.push(tab.send::<Emulation::SetTimezoneOverride>(json!({ "timezoneId": timezone })));
+            }
+        }
+        let window = request.screenshot.as_ref().and_then(|s| s.viewport);
+        if request.mobile {
+            let (width, height) = window.unwrap_or(PHONE);
+            calls.push(tab.send::<Emulation::SetDeviceMetricsOverride>(json!({
+                "width": width, "height": height, "deviceScaleFactor": PHONE_SCALE, "mobile": true,
+                "screenWidth": width, "screenHeight": height,
+            })));
+            calls.push(tab.send::<Emulation::SetTouchEmulationEnabled>(json!({ "enabled": true, "maxTouchPoints": 5 })));
+        } else if let Some((width, height)) = window {
+            calls.push(tab.send::<Emulation::SetDeviceMetricsOverride>(json!({
+                "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false,
+            })));
+        }
+        if request.skip_tls_verification {
+            calls.push(tab.send::<Security::SetIgnoreCertificateErrors>(json!({ "ignore": true })));
+        }
+        if request.want_raw {
+            calls.push(tab.send::<Network::Enable>(json!({ "maxResourceBufferSize": 64 << 20, "maxTotalBufferSize": 96 << 20 })));
+        }
+        if let Some(params) = interception.enable_params() {
+            calls.push(tab.send::<Fetch::Enable>(params));
+        }
+        let cookies = self.own.cookies(request);
+        if !cookies.is_empty() {
+            let params = json!({ "cookies": cookies, "browserContextId": tab.context });
+            calls.push(tab.cell.cdp.send_as(Storage::SetCookies::NAME, None, params));
+        }
+    }
+
+    async fn navigate(&self) -> Result<(), RenderError> {
+        let url = &self.request.url;
+        let began = self.tab.call::<Page::Navigate>(json!({ "url": url.as_str() }), self.deadline).await?;
+        let Some(error) = began.error_text.filter(|e| !e.is_empty()) else { return Ok(()) };
+        if error.contains("ERR_TUNNEL_CONNECTION_FAILED") || error.contains("ERR_PROXY") {
+            return Err(self.refusal(url).await.unwrap_or_else(|| RenderError::from_net(&error)));
+        }
+        Err(RenderError::from_net(&error))
+    }
+
+    /// What the egress proxy has against `url`, when the page went through it.
+    async fn refusal(&self, url: &Url) -> Option<RenderError> {
+        if self.request.proxy_server.is_some() {
+            return None;
+        }
+        if self.refuses_ads && url.host_str().is_some_and(blocklist::is_ad_host) {
+            return Some(RenderError::Site("ERR_BLOCKED_BY_CLIENT".into()));
+        }
+        egress::refusal(self.tab.cell.egress_proxy, url, self.deadline).await
+    }
+
+    /// The document at rest, after script redirects.
+    async fn settle(&self) -> Result<Settled, RenderError> {
+        let reserve = if self.request.screenshot.is_some() { SHOT_RESERVE } else { RESERVE };
+        for _ in 0..MAX_DOCUMENTS {
+            let budget = self.deadline.saturating_duration_since(Instant::now()).saturating_sub(reserve + self.request.wait_for);
+            let params = json!({
+                "expression": self.tab.cell.wait.expression(budget, self.request.wait_for),
+                "awaitPromise": true, "returnByValue": true,
+            });
+            let pending = self.tab.cell.cdp.send_as::<Evaluated>(Runtime::Evaluate::NAME, Some(&self.tab.session), params);
+            match pending.by(self.deadline).await {
+                Ok(Evaluated { result: RemoteValue { value: Some(settled) }, .. }) if settled.url != "about:blank" => return Ok(settled),
+                // The blank page still stands: the document has not been swapped in yet.
+                Ok(Evaluated { result: RemoteValue { value: Some(_) }, .. }) => tokio::time::sleep(Duration::from_millis(5)).await,
+                Ok(Evaluated { exception_details, .. }) => {
+                    return Err(RenderError::Internal(format!("the wait script failed: {exception_details:?}")));
+                }
+                // The page went to another document under the promise.
+                Err(CdpError::Refused { message, .. })
+                    if ["navigated", "context", "Promise was collected"].iter().any(|part| message.contains(part)) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Err(RenderError::Site("ERR_TOO_MANY_REDIRECTS".into()))
+    }
+
+    /// Whether what has come to rest is a page of the site.
+    async fn check(&self, settled: &Settled) -> Result<(), RenderError> {
+        if settled.url.starts_with("chrome-error:") {
+            return Err(RenderError::Site("ERR_FAILED".into()));
+        }
+        let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());
+        // Over plain HTTP a refusal of the proxy is a document; the site may answer with these statuses too.
+        if url.scheme() == "http" && matches!(settled.status, 400 | 403 | 502) {
+            if let Some(refusal) = self.refusal(&url).await {
+                return Err(refusal);
+            }
+        }
+        match settled.content_type.as_str() {
+            "text/html" | "application/xhtml+xml" => Ok(()),
+            other => Err(RenderError::NotHtml { content_type: Some(other.to_owned()) }),
+        }
+    }
+
+    /// The main document as it was served; `None` when the browser has let go of it.
+    async fn raw(&self) -> Option<String> {
+        let frame = self.tab.cell.cdp.send_as::<FrameTree>(Page::GetFrameTree::NAME, Some(&self.tab.session), json!({}));
+        let loader = frame.by(self.deadline).await.ok()?.frame_tree.frame.loader_id;
+        let body = self.tab.call::<Network::GetResponseBody>(json!({ "requestId": loader }), self.deadline).await.ok()?;
+        if body.base_64_encoded {
+            let bytes = base64::engine::general_purpose::STANDARD.decode(body.body).ok()?;
+            return Some(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        Some(body.body)
+    }
+
+    async fn screenshot(&self, shot: &ScreenshotRequest, settled: &Settled) -> Result<ShotBytes, RenderError> {
+        if self.request.block_ads {
+            let style = serde_json::to_string(blocklist::CONSENT_STYLE).unwrap_or_default();
+            let expression = format!("{{const s=document.createElement('style');s.textContent={style};document.documentElement.append(s)}}");
+            self.tab.cell.cdp.post::<Runtime::Evaluate>(Some(&self.tab.session), json!({ "expression": expression }));
+        }
+        let (format, mime) = if shot.quality.is_some() { ("jpeg", "image/jpeg") } else { ("png", "image/png") };
+        let mut params = json!({ "format": format, "optimizeForSpeed": true });
+        if let Some(quality) = shot.quality {
+            params["quality"] = quality.min(100).into();
+        }
+        if shot.full_page {
+            let scale = if self.request.mobile { PHONE_SCALE } else { 1.0 };
+            let (width, height) = clip(settled.width, settled.height, scale);
+            params["captureBeyondViewport"] = true.into();
+            params["clip"] = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
+        }
+        let taken = self.tab.call::<Page::CaptureScreenshot>(params, self.deadline).await?;
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(taken.data)
+            .map_err(|e| RenderError::Internal(format!("screenshot: {e}")))?;
+        Ok(ShotBytes { bytes, mime })
+    }
+}
+
+/// The part of a document that fits into one image, CSS pixels.
+fn clip(width: f64, height: f64, scale: f64) -> (f64, f64) {
+    let width = width.clamp(1.0, MAX_SIDE / scale);
+    let height = height.clamp(1.0, MAX_SIDE / scale).min((MAX_AREA / (scale * scale) / width).max(1.0));
+    (width.floor(), height.floor())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Evaluated {
+    result: RemoteValue,
+    exception_details: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RemoteValue {
+    value: Option<Settled>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FrameTree {
+    frame_tree: TopFrame,
+}
+
+#[derive(Debug, Deserialize)]
+struct TopFrame {
+    frame: Frame,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Frame {
+    loader_id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_page_shot_is_cut_to_what_one_image_holds() {
+        assert_eq!(clip(1280.0, 3000.0, 1.0), (1280.0, 3000.0));
+        assert_eq!(clip(1280.0, 900_000.0, 1.0), (1280.0, 16_384.0));
+        assert_eq!(clip(390.0, 900_000.0, 3.0).1, 5461.0);
+        let (width, height) = clip(12_000.0, 16_000.0, 1.0);
+        assert!(width * height <= MAX_AREA);
+    }
+}

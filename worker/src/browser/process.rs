@@ -1,0 +1,176 @@
+//! What the kernel says about processes: who lives, in which session, with what memory. Linux only (`/proc`).
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use rustix::process::{Pid, Signal, WaitOptions};
+
+/// A process beyond doubt: pids are used again, a pid with its start time is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub pid: u32,
+    /// Clock ticks since boot.
+    pub started: u64,
+}
+
+impl Identity {
+    /// This process.
+    pub fn of_self() -> anyhow::Result<Self> {
+        let pid = std::process::id();
+        let stat = Stat::read(pid).context("reading /proc/self/stat")?;
+        Ok(Self { pid, started: stat.started })
+    }
+
+    /// Whether exactly this process still runs.
+    pub fn is_alive(&self) -> bool {
+        Stat::read(self.pid).is_some_and(|s| s.started == self.started && s.state != b'Z')
+    }
+}
+
+/// The fields of `/proc/<pid>/stat` that matter here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    state: u8,
+    parent: u32,
+    session: u32,
+    started: u64,
+}
+
+impl Stat {
+    fn read(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The program's name stands in parentheses and may hold anything, so fields count from the last one.
+    fn parse(line: &str) -> Option<Self> {
+        let fields: Vec<&str> = line[line.rfind(')')? + 1..].split_ascii_whitespace().collect();
+        Some(Self {
+            state: *fields.first()?.as_bytes().first()?,
+            parent: fields.get(1)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+}
+
+/// Makes this process the parent of orphaned descendants. Those of a browser's session are reaped when
+/// the session is ended; others are left to whoever started them.
+pub(super) fn adopt_orphans() {
+    if let Err(e) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
+        tracing::debug!(error = %e, "orphans are not adopted");
+    }
+}
+
+/// Whether this process is root.
+pub(super) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Whether `pid` runs and is not a zombie.
+pub(super) fn is_alive(pid: u32) -> bool {
+    Stat::read(pid).is_some_and(|s| s.state != b'Z' && s.state != b'X')
+}
+
+/// The pid in `file`, once it is written.
+pub(super) fn read_pid(file: &Path) -> Option<u32> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+/// Kills the process group and the session that `leader` leads, itself included.
+pub(super) fn kill_session(leader: u32) {
+    let Some(pid) = to_pid(leader) else { return };
+    if Stat::read(leader).is_some_and(|s| s.session == leader) {
+        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+    } else {
+        // The script has not come to its own session yet.
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
+    kill_session_members(leader);
+}
+
+/// Kills what is left of a session until nothing is, at most for two seconds.
+pub(super) fn kill_session_members(session: u32) {
+    for _ in 0..100 {
+        let mut left = false;
+        for number in pids().filter(|pid| *pid != session) {
+            let (Some(stat), Some(pid)) = (Stat::read(number), to_pid(number)) else { continue };
+            if stat.session != session {
+                continue;
+            }
+            if stat.state == b'Z' {
+                // Ours to reap once its parent is gone; until then its parent's.
+                left |= stat.parent == std::process::id();
+                let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+            } else {
+                left = true;
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+        }
+        if !left {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Kills every process whose profile lies under `dir`, with its session. Returns how many were found.
+pub(super) fn kill_users_of(dir: &Path) -> usize {
+    let mark = format!("--user-data-dir={}/", dir.display());
+    let mut found = 0;
+    for pid in pids() {
+        let Ok(cmdline) = fs::read(format!("/proc/{pid}/cmdline")) else { continue };
+        if cmdline.split(|b| *b == 0).any(|arg| arg.starts_with(mark.as_bytes())) {
+            found += 1;
+            kill_session(pid);
+        }
+    }
+    found
+}
+
+/// Proportional memory of a session, bytes. Falls back to nothing where the kernel does not tell.
+pub(super) fn session_memory(session: u32) -> u64 {
+    pids().filter(|pid| Stat::read(*pid).is_some_and(|s| s.session == session)).map(memory).sum()
+}
+
+fn memory(pid: u32) -> u64 {
+    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) else { return 0 };
+    text.lines()
+        .find_map(|l| l.strip_prefix("Pss:"))
+        .and_then(|v| v.trim().trim_end_matches(" kB").parse::<u64>().ok())
+        .unwrap_or(0)
+        * 1024
+}
+
+/// Size of `/dev/shm`, bytes; 0 when there is none.
+pub(super) fn shm_size() -> u64 {
+    rustix::fs::statvfs("/dev/shm").map_or(0, |s| s.f_blocks.saturating_mul(s.f_frsize))
+}
+
+fn pids() -> impl Iterator<Item = u32> {
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok())
+}
+
+fn to_pid(pid: u32) -> Option<Pid> {
+    // Pid 1 and below are never ours.
+    i32::try_from(pid).ok().filter(|p| *p > 1).and_then(Pid::from_raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
+        let line = "42 (a b) c) S 1 42 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2";
+        assert_eq!(Stat::parse(line), Some(Stat { state: b'S', parent: 1, session: 41, started: 987_654 }));
+    }
+
+    #[test]
+    fn this_process_is_alive_and_its_pid_with_another_start_time_is_not() {
+        let me = Identity::of_self().expect("proc");
+        assert!(me.is_alive());
+        assert!(!Identity { started: me.started + 1, ..me }.is_alive());
+    }
+}

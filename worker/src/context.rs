@@ -1,0 +1,167 @@
+//! What every job of a worker shares.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use weir_shared::blobs::Blobs;
+use weir_shared::config::Settings;
+use weir_shared::guard::AddressGuard;
+use weir_shared::ids::{JobId, TeamId, WorkerId};
+use weir_shared::store::jobs::JobSpec;
+use weir_shared::store::{Db, StoreResult, jobs};
+use weir_shared::wake::Wake;
+
+use crate::browser::BrowserPool;
+use crate::fetch::{EgressProxy, HttpFetcher, Poster};
+use crate::finisher::Finisher;
+use crate::gate::Gate;
+use crate::metrics::Metrics;
+
+/// What lives as long as the process.
+pub struct Process {
+    pub settings: Settings,
+    pub db: Db,
+    pub blobs: Blobs,
+    pub guard: AddressGuard,
+    pub fetcher: HttpFetcher,
+    pub poster: Poster,
+    /// What the browsers are forced through.
+    pub egress: EgressProxy,
+    pub browsers: Option<Arc<BrowserPool>>,
+    pub wake: Wake,
+    pub metrics: Metrics,
+    pub gate: Gate,
+    /// Hosts whose pages lately needed a browser.
+    pub scripted_hosts: HostMemory,
+}
+
+/// What lives as long as this worker counts as alive; a fenced one starts again under a new id.
+pub struct WorkerContext {
+    pub process: Arc<Process>,
+    pub id: WorkerId,
+    pub finisher: Finisher,
+    /// Stop taking new work.
+    pub draining: CancellationToken,
+    /// This worker counts as dead: abandon everything.
+    pub fenced: CancellationToken,
+    /// Work under way.
+    pub tasks: TaskTracker,
+    pub lanes: Lanes,
+    specs: Mutex<HashMap<JobId, Arc<JobSpec>>>,
+}
+
+/// Jobs whose options are kept in memory.
+const SPECS: usize = 500;
+
+impl WorkerContext {
+    /// A context for one life of the worker.
+    pub fn new(
+        process: Arc<Process>,
+        id: WorkerId,
+        finisher: Finisher,
+        draining: CancellationToken,
+        fenced: CancellationToken,
+    ) -> Self {
+        let specs = Mutex::new(HashMap::new());
+        Self { process, id, finisher, draining, fenced, tasks: TaskTracker::new(), lanes: Lanes::default(), specs }
+    }
+
+    /// The unchanging part of a job, from memory when it was used lately. `None`: the job is gone.
+    pub async fn spec(&self, job: JobId) -> StoreResult<Option<Arc<JobSpec>>> {
+        if let Some(spec) = self.lock_specs().get(&job) {
+            return Ok(Some(Arc::clone(spec)));
+        }
+        let Some(spec) = jobs::spec(&self.process.db, job).await? else { return Ok(None) };
+        let spec = Arc::new(spec);
+        let mut specs = self.lock_specs();
+        if specs.len() >= SPECS {
+            specs.clear();
+        }
+        specs.insert(job, Arc::clone(&spec));
+        Ok(Some(spec))
+    }
+
+    fn lock_specs(&self) -> std::sync::MutexGuard<'_, HashMap<JobId, Arc<JobSpec>>> {
+        self.specs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The teams this worker is claiming pages for: one lane each. A ticket for a team that has its lane already makes
+/// that lane look once more.
+#[derive(Debug, Default)]
+pub struct Lanes {
+    /// Team to "a ticket came meanwhile".
+    open: Mutex<HashMap<TeamId, bool>>,
+}
+
+impl Lanes {
+    /// Opens the team's lane. `false`: it is open; it will look again.
+    pub fn open(&self, team: TeamId) -> bool {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.get_mut(&team) {
+            Some(again) => {
+                *again = true;
+                false
+            }
+            None => {
+                open.insert(team, false);
+                true
+            }
+        }
+    }
+
+    /// Closes the lane, unless a ticket came meanwhile (`false`: look again).
+    pub fn close(&self, team: TeamId) -> bool {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.get(&team) == Some(&true) {
+            open.insert(team, false);
+            return false;
+        }
+        open.remove(&team);
+        true
+    }
+
+    /// Closes the lane whatever came: after an error, when its ticket is delivered again.
+    pub fn abandon(&self, team: TeamId) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&team);
+    }
+}
+
+/// Remembers for a while which hosts need a browser.
+#[derive(Debug, Default)]
+pub struct HostMemory {
+    hosts: Mutex<HashMap<String, (Instant, u32)>>,
+}
+
+/// How long a verdict stands.
+const VERDICT: Duration = Duration::from_secs(600);
+/// Verdicts kept.
+const VERDICTS: usize = 10_000;
+/// Scripted pages in a row before a host goes straight to the browser.
+const CERTAIN: u32 = 3;
+
+impl HostMemory {
+    /// Whether pages of this host (`host:port`) should go straight to the browser.
+    pub fn is_scripted(&self, host: &str) -> bool {
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        hosts.get(host).is_some_and(|(at, count)| *count >= CERTAIN && at.elapsed() < VERDICT)
+    }
+
+    /// Records what a fetched page of this host looked like. One static page takes the verdict back, so a site with
+    /// both kinds is fetched first each time.
+    pub fn record(&self, host: &str, scripted: bool) {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if !scripted {
+            hosts.remove(host);
+            return;
+        }
+        if hosts.len() >= VERDICTS {
+            hosts.clear();
+        }
+        let entry = hosts.entry(host.to_owned()).or_insert((Instant::now(), 0));
+        *entry = (Instant::now(), entry.1.saturating_add(1));
+    }
+}

@@ -1,0 +1,270 @@
+//! What a page says about itself: title, language, `meta` elements, icon.
+
+use html5ever::local_name;
+use serde_json::{Map, Value};
+
+use super::address::Addresses;
+use super::tree::{Dom, Tag};
+
+/// Keys the service itself writes; a page must not be able to set them.
+const RESERVED: &[&str] = &[
+    "sourceURL", "url", "statusCode", "error", "scrapeId", "contentType", "proxyUsed", "cacheState", "cachedAt", "creditsUsed",
+    "concurrencyLimited", "concurrencyQueueDurationMs", "numPages", "totalPages", "timezone",
+];
+/// Most keys taken from a page.
+const MAX_KEYS: usize = 300;
+/// Longest value, bytes; longer ones are cut.
+const MAX_VALUE: usize = 16 << 10;
+/// Most bytes of values taken from a page.
+const MAX_BYTES: usize = 1 << 20;
+/// Most values of one repeated key.
+const MAX_REPEATS: usize = 200;
+
+/// The well-known key of a `meta` name, next to which its own name is kept too.
+fn known(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "description" => "description",
+        "keywords" => "keywords",
+        "robots" => "robots",
+        "og:title" => "ogTitle",
+        "og:description" => "ogDescription",
+        "og:url" => "ogUrl",
+        "og:image" => "ogImage",
+        "og:audio" => "ogAudio",
+        "og:determiner" => "ogDeterminer",
+        "og:locale" => "ogLocale",
+        "og:locale:alternate" => "ogLocaleAlternate",
+        "og:site_name" => "ogSiteName",
+        "og:video" => "ogVideo",
+        "article:section" => "articleSection",
+        "article:tag" => "articleTag",
+        "article:published_time" => "publishedTime",
+        "article:modified_time" => "modifiedTime",
+        "dcterms.keywords" => "dcTermsKeywords",
+        "dc.description" => "dcDescription",
+        "dc.subject" => "dcSubject",
+        "dcterms.subject" => "dcTermsSubject",
+        "dcterms.audience" => "dcTermsAudience",
+        "dc.type" => "dcType",
+        "dcterms.type" => "dcTermsType",
+        "dc.date" => "dcDate",
+        "dc.date.created" => "dcDateCreated",
+        "dcterms.created" => "dcTermsCreated",
+        _ => return None,
+    })
+}
+
+/// Joins whitespace and cuts an over-long value.
+fn tidy(value: &str) -> String {
+    let value = &value[..value.floor_char_boundary(MAX_VALUE.min(value.len()))];
+    let mut out = String::with_capacity(value.len());
+    for word in value.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+struct Keys {
+    map: Map<String, Value>,
+    bytes: usize,
+}
+
+impl Keys {
+    /// Sets a key, or makes its value a list when the page repeats it.
+    fn add(&mut self, key: &str, value: &str) {
+        if key.is_empty() || key.len() > 200 || RESERVED.contains(&key) || self.bytes > MAX_BYTES {
+            return;
+        }
+        let value = tidy(value);
+        if value.is_empty() {
+            return;
+        }
+        self.bytes += value.len();
+        let room = self.map.len() < MAX_KEYS;
+        match self.map.get_mut(key) {
+            None if room => {
+                self.map.insert(key.to_owned(), Value::String(value));
+            }
+            None => {}
+            Some(Value::Array(list)) if list.len() < MAX_REPEATS && !list.iter().any(|v| v.as_str() == Some(&value)) => {
+                list.push(Value::String(value));
+            }
+            Some(Value::Array(_)) => {}
+            Some(old) if old.as_str() != Some(&value) => *old = Value::Array(vec![old.take(), Value::String(value)]),
+            Some(_) => {}
+        }
+    }
+}
+
+/// The page-made keys of a document's metadata.
+pub fn of_page(dom: &Dom, addresses: &Addresses) -> Map<String, Value> {
+    let mut keys = Keys { map: Map::new(), bytes: 0 };
+    let mut icon: Option<(u8, String)> = None;
+    let mut language = None;
+    let mut title = None;
+    for i in 0..dom.len() {
+        match dom.tag(i) {
+            Tag::Title if title.is_none() => {
+                title = Some(tidy(&dom.text_of(i))).filter(|t| !t.is_empty());
+                if let Some(t) = &title {
+                    keys.add("title", t);
+                }
+            }
+            Tag::Html if language.is_none() => {
+                language = dom.attr(i, &local_name!("lang")).or_else(|| dom.attr_named(i, "xml:lang")).map(str::to_owned);
+            }
+            Tag::Link => {
+                let rel = dom.attr_named(i, "rel").unwrap_or("").to_ascii_lowercase();
+                let rank = match rel.trim() {
+                    "icon" | "shortcut icon" => 2,
+                    "apple-touch-icon" | "apple-touch-icon-precomposed" | "mask-icon" => 1,
+                    r if r.split_ascii_whitespace().any(|w| w == "icon") => 2,
+                    _ => 0,
+                };
+                if rank > icon.as_ref().map_or(0, |i| i.0)
+                    && let Some(url) = dom.attr(i, &local_name!("href")).and_then(|h| addresses.resolve(h)).filter(|u| !u.starts_with("data:"))
+                {
+                    icon = Some((rank, url));
+                }
+            }
+            Tag::Meta => {
+                let Some(content) = dom.attr_named(i, "content") else { continue };
+                if language.is_none()
+                    && dom.attr_named(i, "http-equiv").is_some_and(|h| h.eq_ignore_ascii_case("content-language"))
+                {
+                    language = Some(content.to_owned());
+                }
+                let Some(name) = ["name", "property", "itemprop"].iter().find_map(|n| dom.attr_named(i, n)).map(str::trim) else {
+                    continue;
+                };
+                let low = name.to_ascii_lowercase();
+                match known(&low) {
+                    Some("ogLocaleAlternate") => {
+                        let value = tidy(content);
+                        let list = keys.map.entry("ogLocaleAlternate").or_insert_with(|| Value::Array(Vec::new()));
+                        if let Value::Array(list) = list
+                            && list.len() < MAX_REPEATS
+                        {
+                            list.push(Value::String(value));
+                        }
+                    }
+                    Some(key) => {
+                        // Its value there is an address.
+                        if matches!(key, "ogImage" | "ogUrl" | "ogVideo" | "ogAudio")
+                            && let Some(url) = addresses.resolve(content).filter(|_| !content.trim().is_empty())
+                        {
+                            keys.add(key, &url);
+                        } else {
+                            keys.add(key, content);
+                        }
+                        if low.contains([':', '.']) {
+                            keys.add(name, content);
+                        }
+                    }
+                    None if low == "title" || low == "language" || low == "favicon" => {}
+                    None => keys.add(name, content),
+                }
+            }
+            _ => {}
+        }
+    }
+    if !keys.map.contains_key("title")
+        && let Some(og) = keys.map.get("ogTitle").cloned()
+    {
+        keys.map.insert("title".to_owned(), og);
+    }
+    // Several descriptions read as one.
+    if let Some(Value::Array(list)) = keys.map.get("description") {
+        let joined = list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
+        keys.map.insert("description".to_owned(), Value::String(joined));
+    }
+    if let Some(language) = language.map(|l| tidy(&l)).filter(|l| !l.is_empty()) {
+        keys.map.insert("language".to_owned(), Value::String(language));
+    }
+    if let Some((_, url)) = icon {
+        keys.map.insert("favicon".to_owned(), Value::String(url));
+    }
+    keys.map
+}
+
+/// The page's own idea of its address (`link rel=canonical`).
+pub fn canonical(dom: &Dom, addresses: &Addresses) -> Option<url::Url> {
+    (0..dom.len())
+        .filter(|&i| dom.tag(i) == Tag::Link)
+        .filter(|&i| dom.attr_named(i, "rel").is_some_and(|r| r.trim().eq_ignore_ascii_case("canonical")))
+        .find_map(|i| addresses.resolve(dom.attr(i, &local_name!("href"))?))
+        .and_then(|u| url::Url::parse(&u).ok())
+        .filter(|u| matches!(u.scheme(), "http" | "https"))
+}
+
+/// Where a `meta http-equiv=refresh` goes, and after how many seconds. A refresh without address is none.
+pub fn refresh(dom: &Dom, addresses: &Addresses) -> Option<(u32, url::Url)> {
+    let content = (0..dom.len())
+        .filter(|&i| dom.tag(i) == Tag::Meta)
+        .filter(|&i| dom.attr_named(i, "http-equiv").is_some_and(|h| h.trim().eq_ignore_ascii_case("refresh")))
+        .find_map(|i| dom.attr_named(i, "content"))?;
+    let content = content.trim();
+    let digits = content.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(content.len());
+    let seconds = content[..digits].split('.').next().and_then(|s| s.parse::<u32>().ok()).unwrap_or(0);
+    let rest = content[digits..].trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ';' | ','));
+    let target = match rest.get(..3) {
+        Some(url) if url.eq_ignore_ascii_case("url") => rest[3..].trim_start().strip_prefix('=')?.trim(),
+        _ => rest,
+    };
+    let target = target.trim_matches(['"', '\'']).trim();
+    if target.is_empty() {
+        return None;
+    }
+    url::Url::parse(&addresses.resolve(target)?).ok().filter(|u| matches!(u.scheme(), "http" | "https")).map(|u| (seconds, u))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::guard;
+    use super::*;
+    use serde_json::json;
+    use url::Url;
+
+    fn page(html: &str) -> (Dom, Addresses) {
+        let dom = guard::parse(html).dom;
+        let addresses = Addresses::of_page(&dom, &Url::parse("https://x.test/p/").expect("a URL"));
+        (dom, addresses)
+    }
+
+    #[test]
+    fn known_repeated_and_other_keys_are_read() {
+        let (dom, addresses) = page(
+            "<html lang=de><head><title> A\n b </title><meta name=Description content=d><meta property=og:locale:alternate content=fr_FR>\
+             <meta property=og:image content=/i.png><meta property=article:tag content=x><meta property=article:tag content=y>\
+             <meta name=theme-color content=#fff><link rel='shortcut icon' href=/f.ico>",
+        );
+        let m = of_page(&dom, &addresses);
+        assert_eq!(m["title"], "A b");
+        assert_eq!(m["description"], "d");
+        assert_eq!(m["language"], "de");
+        assert_eq!(m["ogLocaleAlternate"], json!(["fr_FR"]));
+        assert_eq!(m["ogImage"], "https://x.test/i.png");
+        assert_eq!(m["articleTag"], json!(["x", "y"]));
+        assert_eq!(m["theme-color"], "#fff");
+        assert_eq!(m["favicon"], "https://x.test/f.ico");
+    }
+
+    #[test]
+    fn a_page_cannot_set_the_services_own_keys() {
+        let (dom, addresses) = page("<meta name=statusCode content=200><meta name=creditsUsed content=0><meta name=ok content=1>");
+        let m = of_page(&dom, &addresses);
+        assert!(!m.contains_key("statusCode") && !m.contains_key("creditsUsed") && m.contains_key("ok"));
+    }
+
+    #[test]
+    fn refreshes_and_canonical_addresses_are_read() {
+        let (dom, addresses) = page("<meta http-equiv=Refresh content=\"5; URL='/next'\"><link rel=canonical href=/c>");
+        assert_eq!(refresh(&dom, &addresses).map(|(s, u)| (s, u.to_string())), Some((5, "https://x.test/next".to_owned())));
+        assert_eq!(canonical(&dom, &addresses).map(String::from).as_deref(), Some("https://x.test/c"));
+        let (dom, addresses) = page("<meta http-equiv=refresh content=300>");
+        assert_eq!(refresh(&dom, &addresses), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! Where on the page the content is: what stands beside the element that holds it goes, when that is safe.
+//!
+//! The way from the body down to the element with most of the prose is followed; off that way only what reads like
+//! content itself stays. Nothing inside the element is judged here.
+
+use html5ever::local_name;
+
+use super::measure::{Measures, count};
+use super::tree::{Dom, Tag};
+
+/// Share of the page's prose that `main` or `article` must hold to be the content.
+const SEMANTIC_SHARE: f32 = 0.5;
+/// Share of the page's prose that another element must hold to be the content.
+const PLAIN_SHARE: f32 = 0.7;
+/// Text beside the content stays if at most this share of it is links, it has this many characters, and this share of
+/// the page's prose.
+const BESIDE: (f32, u32, f32) = (0.3, 250, 0.04);
+
+/// Text kept below `roots`, characters without whitespace.
+pub fn kept_text(dom: &Dom, dropped: &[bool], roots: &[usize]) -> u32 {
+    let mut sum = 0;
+    for &root in roots {
+        let mut i = root;
+        while i < dom.end(root) {
+            if dropped[i] {
+                i = dom.end(i);
+                continue;
+            }
+            sum += count(dom.text(i));
+            i += 1;
+        }
+    }
+    sum
+}
+
+/// What is left of the page after the filter, per subtree.
+struct Kept {
+    text: Vec<u32>,
+    /// Text with links at a quarter of their length, as links alone are rarely what a page is about.
+    prose: Vec<u32>,
+    has_h1: Vec<bool>,
+    mains: Vec<usize>,
+    articles: Vec<usize>,
+}
+
+impl Kept {
+    fn of(dom: &Dom, m: &Measures, dropped: &[bool]) -> Self {
+        let n = dom.len();
+        let mut kept = Kept { text: vec![0; n], prose: vec![0; n], has_h1: vec![false; n], mains: Vec::new(), articles: Vec::new() };
+        let mut i = m.body;
+        let mut link_end = 0;
+        while i < dom.end(m.body) {
+            if dropped[i] {
+                i = dom.end(i);
+                continue;
+            }
+            match dom.tag(i) {
+                Tag::Text => {
+                    let c = m.text[i];
+                    kept.text[i] = c;
+                    kept.prose[i] = if i < link_end { c / 4 } else { c };
+                }
+                Tag::A => link_end = link_end.max(dom.end(i)),
+                Tag::H1 => kept.has_h1[i] = true,
+                Tag::Main => kept.mains.push(i),
+                Tag::Article => kept.articles.push(i),
+                tag if tag.is_element() && dom.attr(i, &local_name!("role")) == Some("main") => kept.mains.push(i),
+                _ => {}
+            }
+            i += 1;
+        }
+        for i in (m.body + 1..dom.end(m.body)).rev() {
+            let p = dom.parent(i);
+            kept.text[p] += kept.text[i];
+            kept.prose[p] += kept.prose[i];
+            kept.has_h1[p] |= kept.has_h1[i];
+        }
+        kept
+    }
+
+    /// The element that holds the content, or the body.
+    fn root(&self, dom: &Dom, body: usize, dropped: &[bool]) -> usize {
+        let total = self.prose[body] as f32;
+        let largest = |list: &[usize]| {
+            list.iter().copied().max_by_key(|&i| self.prose[i]).filter(|&i| self.prose[i] as f32 >= SEMANTIC_SHARE * total)
+        };
+        let mut root = largest(&self.mains).unwrap_or(body);
+        if let Some(i) = largest(&self.articles)
+            && i > root
+            && i < dom.end(root)
+        {
+            root = i;
+        }
+        loop {
+            let next = dom.children(root).filter(|&c| !dropped[c] && dom.tag(c).is_element()).max_by_key(|&c| self.prose[c]);
+            match next {
+                Some(c) if self.prose[c] as f32 >= PLAIN_SHARE * total && can_hold_content(dom.tag(c)) => root = c,
+                _ => return root,
+            }
+        }
+    }
+}
+
+/// Elements that may be gone into; parts of tables and lists stay with their siblings.
+fn can_hold_content(tag: Tag) -> bool {
+    matches!(tag, Tag::Div | Tag::Main | Tag::Section | Tag::Article | Tag::Form | Tag::Center | Tag::Other | Tag::Noscript)
+}
+
+/// Adds to `dropped` what stands beside the content.
+pub fn narrow(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
+    let kept = Kept::of(dom, m, dropped);
+    let total = kept.prose[m.body] as f32;
+    let root = kept.root(dom, m.body, dropped);
+    if root == m.body || total == 0.0 {
+        return;
+    }
+    let (most_links, least_text, least_share) = BESIDE;
+    let mut below = root;
+    for up in dom.ancestors(root) {
+        for c in dom.children(up) {
+            if c == below || dropped[c] || kept.text[c] == 0 || kept.has_h1[c] {
+                continue;
+            }
+            let (text, prose) = (kept.text[c] as f32, kept.prose[c] as f32);
+            let links = (text - prose) / text / 0.75;
+            let content = links < most_links && kept.prose[c] >= least_text && prose >= least_share * total;
+            if !content {
+                dropped[c] = true;
+            }
+        }
+        below = up;
+        if up == m.body {
+            break;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::guard;
+    use super::*;
+
+    fn kept(html: &str) -> String {
+        let dom = guard::parse(html).dom;
+        let m = Measures::of(&dom, false);
+        let mut dropped = m.invisible.clone();
+        narrow(&dom, &m, &mut dropped);
+        let mut out = String::new();
+        let mut i = m.body;
+        while i < dom.len() {
+            if dropped[i] {
+                i = dom.end(i);
+                continue;
+            }
+            out.push_str(dom.text(i));
+            i += 1;
+        }
+        out
+    }
+
+    #[test]
+    fn small_text_beside_the_content_goes_and_the_heading_stays() {
+        let prose = "Long words about the matter at hand. ".repeat(30);
+        let page = format!("<div>strip</div><div><h1>Head</h1></div><div><div>ad</div><main><p>{prose}</p><p>end</p></main></div>");
+        let out = kept(&page);
+        assert!(out.contains("Head") && out.contains("end") && !out.contains("strip") && !out.contains("ad<"), "{out}");
+    }
+
+    #[test]
+    fn like_parts_of_a_page_all_stay() {
+        let part = "A section of the page with its own few words to say about something. ".repeat(4);
+        let page = format!("<section>1 {part}</section><section>2 {part}</section><section>3 {part}</section>");
+        let out = kept(&page);
+        assert!(["1 ", "2 ", "3 "].iter().all(|n| out.contains(n)));
+    }
+}

@@ -1,0 +1,130 @@
+//! Rules for whole pages.
+
+use super::*;
+
+fn page(html: &str, options: &ExtractOptions) -> Extracted {
+    let url = url::Url::parse("https://x.test/d/page").expect("a URL");
+    extract(&PageInput { url: &url, html, rendered: false }, options)
+}
+
+fn main_content() -> ExtractOptions {
+    ExtractOptions { markdown: true, only_main_content: true, remove_base64_images: true, block_ads: true, ..ExtractOptions::default() }
+}
+
+fn main_markdown(html: &str) -> String {
+    page(html, &main_content()).markdown.expect("markdown was asked for")
+}
+
+const PROSE: &str = "The harbour was quiet in the morning, and the boats came back before noon with little to show for it. ";
+
+#[test]
+fn what_surrounds_the_content_is_left_out() {
+    let html = format!(
+        "<header><a href=/>Brand</a><nav>NAVIGATION</nav></header><div class=breadcrumb><a href=/>CRUMB</a></div>\
+         <main><h1>Title</h1><p>{0}</p><p>{0}</p></main><aside>SIDE</aside><footer>FOOT</footer>\
+         <div id=cookie-banner>COOKIE</div><div class='ad slot'>ADVERT</div>",
+        PROSE.repeat(4)
+    );
+    let markdown = main_markdown(&html);
+    assert!(markdown.starts_with("# Title\n\nThe harbour"), "{markdown}");
+    for word in ["NAVIGATION", "CRUMB", "SIDE", "FOOT", "COOKIE", "ADVERT", "Brand"] {
+        assert!(!markdown.contains(word), "{word} in {markdown}");
+    }
+}
+
+#[test]
+fn a_class_name_alone_does_not_condemn_the_content() {
+    let html = format!("<div class='sidebar widget'><h1>Title</h1><p>{}</p></div><footer>FOOT</footer>", PROSE.repeat(5));
+    let markdown = main_markdown(&html);
+    assert!(markdown.contains("# Title") && markdown.contains("harbour") && !markdown.contains("FOOT"));
+}
+
+#[test]
+fn header_and_footer_of_an_article_belong_to_it() {
+    let html = format!("<article><header><h1>Title</h1><p>By Jo</p></header><p>{}</p><footer>Source note</footer></article>", PROSE.repeat(5));
+    let markdown = main_markdown(&html);
+    assert!(markdown.contains("By Jo") && markdown.contains("Source note"), "{markdown}");
+}
+
+#[test]
+fn cards_with_an_unlucky_class_stay() {
+    let cards: String = (0..12).map(|n| format!("<div class='promo related-item'><h2><a href=/p{n}>Post {n}</a></h2><p>Teaser number {n} here.</p></div>")).collect();
+    let markdown = main_markdown(&format!("<h1>All posts</h1>{cards}"));
+    assert!(markdown.contains("[Post 11](https://x.test/p11)") && markdown.contains("Teaser number 3"), "{markdown}");
+}
+
+#[test]
+fn a_page_of_nothing_but_navigation_is_given_whole() {
+    let markdown = main_markdown("<nav><a href=/a>One</a> <a href=/b>Two</a></nav>");
+    assert!(markdown.contains("[One](https://x.test/a)"), "{markdown}");
+}
+
+#[test]
+fn ads_and_banners_go_from_the_whole_page_too_if_asked() {
+    let html = "<h1>T</h1><p>kept text</p><div id=onetrust-banner-sdk class=cookie-consent>BANNER</div><div class=adsbygoogle>ADVERT</div>";
+    let options = ExtractOptions { only_main_content: false, ..main_content() };
+    let markdown = page(html, &options).markdown.expect("asked for");
+    assert!(markdown.contains("kept text") && !markdown.contains("BANNER") && !markdown.contains("ADVERT"), "{markdown}");
+    let markdown = page(html, &ExtractOptions { block_ads: false, ..options }).markdown.expect("asked for");
+    assert!(markdown.contains("BANNER") && markdown.contains("ADVERT"));
+}
+
+#[test]
+fn selectors_choose_and_exclude() {
+    let html = "<nav><p class=x>in nav</p></nav><main><p>main</p><p class=x>chosen <b>bold</b> <i class=y>not</i></p></main>";
+    let options = ExtractOptions {
+        include_tags: vec![".x".to_owned(), "b".to_owned()],
+        exclude_tags: vec![".y".to_owned()],
+        html: true,
+        ..main_content()
+    };
+    let out = page(html, &options);
+    assert_eq!(out.markdown.as_deref(), Some("in nav\n\nchosen **bold**\n"));
+    assert!(out.html.expect("asked for").contains("<p class=\"x\">in nav</p><p class=\"x\">chosen <b>bold</b> </p>"));
+}
+
+#[test]
+fn content_in_data_is_used_when_the_page_shows_none() {
+    let body = PROSE.repeat(3);
+    let html = format!(r#"<body><h1>T</h1><script type="application/ld+json">{{"@type":"Article","articleBody":"{body}"}}</script>"#);
+    assert!(main_markdown(&html).contains("harbour"));
+}
+
+#[test]
+fn only_what_is_asked_for_is_made() {
+    let out = page("<p>x</p>", &ExtractOptions { links: true, ..ExtractOptions::default() });
+    assert!(out.markdown.is_none() && out.html.is_none() && out.images.is_none() && out.links.is_some());
+}
+
+#[test]
+fn signals_describe_the_page() {
+    let html = "<link rel=canonical href=/c><meta http-equiv=refresh content='0; url=/next'><div id=root></div><script>start(document.body)</script>";
+    let signals = page(html, &main_content()).signals;
+    assert!(signals.looks_script_rendered);
+    assert_eq!(signals.script_bytes, 20);
+    assert_eq!(signals.text_chars, 0);
+    assert_eq!(signals.canonical.map(String::from).as_deref(), Some("https://x.test/c"));
+    assert_eq!(signals.meta_refresh.map(|(s, u)| (s, String::from(u))), Some((0, "https://x.test/next".to_owned())));
+}
+
+#[test]
+fn a_cut_page_says_so_and_keeps_its_beginning() {
+    let html = format!("<h1>Begin</h1>{}", "<i></i>x".repeat(700_000));
+    let out = page(&html, &main_content());
+    assert!(out.warning.is_some());
+    assert!(out.markdown.expect("asked for").starts_with("# Begin"));
+}
+
+#[test]
+fn no_input_makes_it_panic() {
+    let all = ExtractOptions { html: true, links: true, images: true, ..main_content() };
+    for html in [
+        "", "\0", "<", "</", "<!", "<!--", "<!doctype", "<table><tr><td colspan=-1 rowspan=x>", "<ul><ol><li value=99999999999999999999>x",
+        "<a href='http://[::1'>x</a>", "<base href='::::'><a href=x>y</a>", "<svg><foreignObject><p>x", "<math><annotation encoding=tex>x",
+        "<pre>", "<pre>```</pre>", "<img src>", "<img srcset=', ,'>", "<select><option>x<table>", "<template><div>", "<frameset><frame>",
+        "<p>\u{fffd}\u{200f}\u{1f469}\u{200d}\u{1f469}", "<td>x<li>y<dt>z<summary>q", "<h1><h2><h3>", "<sup></sup><sub>x", "<q><b><a href=x><div>y",
+    ] {
+        let _ = page(html, &all);
+        let _ = page(html, &ExtractOptions { only_main_content: false, remove_base64_images: false, ..all.clone() });
+    }
+}

@@ -1,0 +1,191 @@
+//! What the `class` and `id` of an element hint at. Hints only: the filter asks for position and content besides.
+
+use std::collections::HashMap;
+
+/// A set of hints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints(u32);
+
+macro_rules! hints {
+    ($($(#[$doc:meta])* $name:ident = $bit:expr;)*) => {
+        impl Hints {
+            $($(#[$doc])* pub const $name: Hints = Hints(1 << $bit);)*
+        }
+    };
+}
+
+hints! {
+    /// Cookie and consent banners.
+    CONSENT = 0;
+    /// Advertising.
+    AD = 1;
+    /// Sharing and follow buttons.
+    SHARE = 2;
+    /// Newsletter sign-up.
+    NEWSLETTER = 3;
+    /// Pop-ups and drawers.
+    MODAL = 4;
+    /// Navigation and menus.
+    NAV = 5;
+    /// Page foot.
+    FOOTER = 6;
+    /// Page head.
+    HEADER = 7;
+    /// Side columns.
+    SIDEBAR = 8;
+    /// Links to other pages: related, popular, recommended.
+    RELATED = 9;
+    /// Readers' comments.
+    COMMENTS = 10;
+    /// Breadcrumbs.
+    BREADCRUMB = 11;
+    /// Paging.
+    PAGINATION = 12;
+    /// Skip links and text for screen readers.
+    READER_ONLY = 13;
+    /// Tables of contents.
+    TOC = 14;
+    /// Search and log-in boxes.
+    SEARCH = 15;
+    /// Tags and categories of an article.
+    TAGS = 16;
+    /// The content itself.
+    CONTENT = 17;
+    /// A layout word beside another hint: `has-sidebar`, `nav-wrapper`.
+    LAYOUT = 18;
+    /// Author boxes.
+    AUTHOR = 19;
+    /// Print, edit and similar tools.
+    TOOLS = 20;
+}
+
+impl Hints {
+    /// Whether any of `other`'s hints is set.
+    pub fn any(self, other: Hints) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Both sets together.
+    pub const fn or(self, other: Hints) -> Hints {
+        Hints(self.0 | other.0)
+    }
+
+    /// Whether nothing is hinted.
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Hints by segment of a name: the parts between dashes, underscores and capitals.
+fn of_segment(s: &str) -> Hints {
+    match s {
+        "cookie" | "cookies" | "cookiebar" | "cookiebanner" | "cookieconsent" | "consent" | "gdpr" | "ccpa" | "onetrust" | "cookiebot" | "didomi"
+        | "usercentrics" | "truste" | "cookielaw" | "iubenda" | "cky" => Hints::CONSENT,
+        "ad" | "ads" | "advert" | "adverts" | "advertisement" | "advertising" | "adsbygoogle" | "adsense" | "adslot" | "adunit" | "adbox" | "sponsor" | "sponsored"
+        | "sponsors" | "taboola" | "outbrain" | "dfp" | "gpt" | "doubleclick" | "leaderboard" | "adwrap" | "adcontainer" | "revcontent" | "mgid" => Hints::AD,
+        "share" | "sharing" | "sharebar" | "shares" | "social" | "socials" | "addtoany" | "sharedaddy" | "addthis" | "sharethis" | "socialmedia" | "a2a" => Hints::SHARE,
+        "newsletter" | "newsletters" | "subscribe" | "subscription" | "signup" | "optin" | "mailchimp" | "mailinglist" => Hints::NEWSLETTER,
+        "modal" | "modals" | "popup" | "popups" | "lightbox" | "drawer" | "offcanvas" | "tooltip" | "toast" | "dropdown" | "popover" => Hints::MODAL,
+        "nav" | "navbar" | "navigation" | "menu" | "menus" | "submenu" | "megamenu" | "topnav" | "subnav" | "sitenav" | "mainnav" | "navmenu" | "sidenav" | "navlinks"
+        | "mainmenu" | "topmenu" => Hints::NAV,
+        "footer" | "colophon" | "sitefooter" | "pagefooter" | "siteinfo" | "footnav" | "foot" => Hints::FOOTER,
+        "header" | "masthead" | "topbar" | "siteheader" | "pageheader" | "banner" | "hdr" => Hints::HEADER,
+        "sidebar" | "sidebars" | "aside" | "rail" | "sidecol" => Hints::SIDEBAR,
+        "related" | "recommended" | "recommendations" | "recommend" | "trending" | "popular" | "upnext" | "relatedposts" | "jp-relatedposts" | "yarpp" | "recirc"
+        | "recirculation" | "morefrom" | "readmore" | "similar" => Hints::RELATED,
+        "comment" | "comments" | "commentlist" | "disqus" | "respond" => Hints::COMMENTS,
+        "breadcrumb" | "breadcrumbs" | "crumbs" | "crumb" | "bread" => Hints::BREADCRUMB,
+        "pagination" | "pager" | "paginator" | "paging" | "pagenav" => Hints::PAGINATION,
+        "skip" | "skiplink" | "sronly" | "visuallyhidden" => Hints::READER_ONLY,
+        "toc" | "tableofcontents" => Hints::TOC,
+        "search" | "searchform" | "searchbox" | "login" | "signin" => Hints::SEARCH,
+        "tags" | "taglist" | "tagcloud" => Hints::TAGS,
+        "author" | "authorbox" | "bio" => Hints::AUTHOR,
+        "print" | "toolbar" | "tools" | "editsection" | "signature" | "actions" | "controls" | "reactions" | "votes" | "voting" | "userextras" | "postprofile" | "badges" => Hints::TOOLS,
+        "content" | "main" | "article" | "entry" | "story" | "body" | "maincontent" | "post" => Hints::CONTENT,
+        "has" | "with" | "no" | "without" | "layout" | "page" | "wrapper" | "wrap" | "container" | "outer" | "grid" | "row" | "col" | "columns" | "theme" | "template"
+        | "left" | "right" | "inner" | "group" | "is" => Hints::LAYOUT,
+        _ => Hints::default(),
+    }
+}
+
+/// Hints of one class or id name.
+fn of_name(name: &str) -> Hints {
+    if name.len() > 80 {
+        return Hints::default();
+    }
+    let bytes = name.as_bytes();
+    let mut hints = Hints::default();
+    let mut start = 0;
+    let mut low = String::new();
+    for i in 0..=bytes.len() {
+        let boundary = i == bytes.len()
+            || !bytes[i].is_ascii_alphanumeric() && bytes[i] < 0x80
+            || (i > start && bytes[i].is_ascii_uppercase() && bytes[i - 1].is_ascii_lowercase());
+        if boundary {
+            if i > start {
+                low.clear();
+                low.push_str(&name[start..i]);
+                low.make_ascii_lowercase();
+                hints = hints.or(of_segment(&low));
+            }
+            start = if bytes.get(i).is_some_and(|b| b.is_ascii_alphanumeric() || *b >= 0x80) { i } else { i + 1 };
+        }
+    }
+    // `has-sidebar`, `no-ads`, `content-with-nav` speak about the page, not about this element.
+    let says_about = |w: &str| name.starts_with(w) || name.contains(&format!("-{w}"));
+    if ["has-", "with-", "no-", "without-", "is-"].iter().any(|w| says_about(w)) {
+        return Hints(hints.0 & (Hints::CONTENT.0 | Hints::LAYOUT.0));
+    }
+    if name.eq_ignore_ascii_case("secondary") {
+        hints = hints.or(Hints::SIDEBAR);
+    }
+    if hints.any(Hints::SEARCH) && name.to_ascii_lowercase().contains("result") {
+        hints = Hints(hints.0 & !Hints::SEARCH.0);
+    }
+    let reader = name.to_ascii_lowercase();
+    if matches!(reader.as_str(), "sr-only" | "visually-hidden" | "screen-reader-text" | "screen-reader-only" | "visuallyhidden" | "offscreen") {
+        hints = hints.or(Hints::READER_ONLY);
+    }
+    hints
+}
+
+/// Remembers hints by attribute value: pages repeat the same few.
+#[derive(Debug, Default)]
+pub struct Cache<'a>(HashMap<&'a str, Hints>);
+
+impl<'a> Cache<'a> {
+    /// Hints of a `class` or `id` value.
+    pub fn of(&mut self, value: &'a str) -> Hints {
+        if let Some(found) = self.0.get(value) {
+            return *found;
+        }
+        let hints = value.split_ascii_whitespace().take(24).fold(Hints::default(), |h, name| h.or(of_name(name)));
+        self.0.insert(value, hints);
+        hints
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hints(value: &str) -> Hints {
+        Cache::default().of(value)
+    }
+
+    #[test]
+    fn names_are_split_into_words() {
+        assert!(hints("site-footer").any(Hints::FOOTER));
+        assert!(hints("CookieBanner").any(Hints::CONSENT));
+        assert!(hints("ad_slot").any(Hints::AD));
+        assert!(hints("postNavigation").any(Hints::NAV));
+    }
+
+    #[test]
+    fn parts_of_words_and_remarks_about_the_page_hint_nothing() {
+        assert!(hints("shadow header2 gradient adaptive").is_none());
+        assert!(!hints("has-sidebar").any(Hints::SIDEBAR));
+        assert!(!hints("no-ads").any(Hints::AD));
+    }
+}

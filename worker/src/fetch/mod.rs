@@ -1,0 +1,23 @@
+//! Everything this worker asks of the outside world over HTTP: pages fetched without a browser
+//! ([`HttpFetcher`]) and the proxy that browsers are forced through ([`EgressProxy`]).
+//!
+//! Both reach only what [`weir_shared::guard::AddressGuard`] allows, and connect to the very
+//! addresses it judged. No other module of the worker may open a connection to a target itself.
+
+mod cookies;
+mod decode;
+mod error;
+mod headers;
+mod http;
+mod post;
+mod proxy;
+mod resolver;
+mod upstream;
+
+pub use self::cookies::SetCookie;
+pub use self::error::FetchError;
+pub use self::http::{FetchConfig, FetchRequest, Fetched, HttpFetcher};
+pub use self::post::{PostError, PostRequest, Poster};
+pub use self::proxy::{EgressMetrics, EgressOptions, EgressProxy, HostFilter};
+pub use self::resolver::GuardedResolver;
+pub use self::upstream::ProxyUrl;

@@ -1,0 +1,132 @@
+//! Commits the ends of pages in groups: one transaction for as many as are ready, at once for pages somebody waits
+//! for, after a short pause otherwise.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use weir_shared::domain::job::JobKind;
+use weir_shared::store::finish::{Body, Finished, Outcome, finish_many};
+use weir_shared::store::{Db, StoreError};
+use weir_shared::time::Timestamp;
+use weir_shared::wake::Wake;
+
+use crate::metrics::Metrics;
+
+/// Pages in one transaction at most.
+const GROUP: usize = 64;
+/// How long a background page waits for company.
+const LINGER: Duration = Duration::from_millis(8);
+/// Ends waiting to be written; beyond it pages wait for the database.
+const BACKLOG: usize = 256;
+
+/// Where pages hand in their ends. The committing task ends when every handle is dropped.
+#[derive(Debug, Clone)]
+pub struct Finisher {
+    sender: mpsc::Sender<Finished>,
+}
+
+impl Finisher {
+    /// Starts the committing task. `fenced`: this worker counts as dead, so nothing may be written any more.
+    pub fn start(
+        db: Db,
+        blobs: weir_shared::blobs::Blobs,
+        wake: Wake,
+        metrics: Metrics,
+        fenced: CancellationToken,
+    ) -> (Self, tokio::task::JoinHandle<()>) {
+        let (sender, receiver) = mpsc::channel(BACKLOG);
+        let task = tokio::spawn(run(db, blobs, wake, metrics, fenced, receiver));
+        (Self { sender }, task)
+    }
+
+    /// Hands in the end of an attempt. It is written unless this worker is fenced first.
+    pub async fn submit(&self, end: Finished) {
+        if self.sender.send(end).await.is_err() {
+            tracing::warn!("a page ended after its worker was fenced; another attempt follows");
+        }
+    }
+}
+
+async fn run(
+    db: Db,
+    blobs: weir_shared::blobs::Blobs,
+    wake: Wake,
+    metrics: Metrics,
+    fenced: CancellationToken,
+    mut receiver: mpsc::Receiver<Finished>,
+) {
+    while let Some(first) = receiver.recv().await {
+        let mut urgent = is_urgent(&first);
+        let mut group = vec![first];
+        let deadline = tokio::time::Instant::now() + LINGER;
+        while group.len() < GROUP {
+            let next = if urgent {
+                receiver.try_recv().ok()
+            } else {
+                tokio::time::timeout_at(deadline, receiver.recv()).await.ok().flatten()
+            };
+            let Some(next) = next else { break };
+            urgent |= is_urgent(&next);
+            group.push(next);
+        }
+        let started = Instant::now();
+        let size = group.len();
+        tokio::select! {
+            () = commit(&db, &blobs, group) => {}
+            () = fenced.cancelled() => return,
+        }
+        metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
+        metrics.commit_pages.observe(size as f64);
+        wake.poke();
+    }
+}
+
+fn is_urgent(end: &Finished) -> bool {
+    end.kind == Some(JobKind::Scrape)
+}
+
+/// Writes a group, again and again while the database is away. A group that can never be written is split, so that
+/// one bad page does not hold up the others.
+async fn commit(db: &Db, blobs: &weir_shared::blobs::Blobs, group: Vec<Finished>) {
+    let mut pause = Duration::from_millis(50);
+    let mut waiting = vec![group];
+    while let Some(group) = waiting.pop() {
+        match write(db, &group).await {
+            Ok(written) => drop_overtaken(blobs, &group, &written),
+            Err(StoreError::Unavailable(error)) => {
+                tracing::warn!(%error, pages = group.len(), "results cannot be written; they are kept and tried again");
+                waiting.push(group);
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+            Err(error) if group.len() > 1 => {
+                tracing::warn!(%error, pages = group.len(), "a group of results is refused; it is written page by page");
+                waiting.extend(group.into_iter().map(|end| vec![end]));
+            }
+            Err(error) => {
+                let page = &group[0].page;
+                tracing::error!(%error, page.id = %page.id, job.id = %page.job_id, "a result is refused by the database");
+            }
+        }
+    }
+}
+
+async fn write(db: &Db, group: &[Finished]) -> Result<Vec<weir_shared::ids::PageId>, StoreError> {
+    let mut tx = db.begin().await?;
+    let report = finish_many(&mut tx, group, Timestamp::now()).await?;
+    tx.commit().await?;
+    Ok(report.written)
+}
+
+/// Blobs of attempts that another has overtaken belong to nobody.
+fn drop_overtaken(blobs: &weir_shared::blobs::Blobs, group: &[Finished], written: &[weir_shared::ids::PageId]) {
+    for end in group.iter().filter(|end| !written.contains(&end.page.id)) {
+        tracing::info!(page.id = %end.page.id, page.epoch = end.page.epoch, "an overtaken attempt is dropped");
+        if let Outcome::Done { document, .. } = &end.outcome
+            && let Body::Blob(key) = &document.body
+        {
+            blobs.remove(key);
+        }
+    }
+}

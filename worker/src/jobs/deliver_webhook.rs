@@ -1,0 +1,165 @@
+//! Webhook deliveries of one job: each due one is tried once, recorded, and either done, due again later, or dead.
+//!
+//! Redirects are not followed, the receiver has 10 s, the address rules hold as for pages. The body is built from the
+//! rows at each try, so it is the same every time and stored once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use weir_shared::domain::job::WebhookEvent;
+use weir_shared::domain::webhook::{WebhookSpec, signature};
+use weir_shared::ids::JobId;
+use weir_shared::store::webhooks::{self, Attempt, ClaimedDelivery};
+use weir_shared::store::{StoreError, StoreResult, documents, jobs, pages, teams};
+use weir_shared::time::Timestamp;
+use weir_shared::{domain::job::JobKind, queue};
+
+use crate::context::WorkerContext;
+use crate::fetch::PostRequest;
+
+/// Deliveries of one job under way at once.
+const AT_ONCE: i64 = 16;
+/// What a receiver may take (CONTRACT 7).
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A try that is not recorded by then has died with its worker.
+const LEASE_MS: i64 = 20_000;
+/// A pause up to this long is slept here instead of going through the queue, whose times are whole seconds.
+const SHORT_PAUSE_MS: i64 = 1_500;
+
+/// Delivers what is due, then sends a ticket for what is due later.
+pub async fn run(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
+    let db = &context.process.db;
+    let Some(row) = jobs::load(db, job).await? else { return Ok(()) };
+    let Some(spec) = row.webhook.clone() else { return Ok(()) };
+    let own = teams::webhook_secret(db, row.team_id).await?;
+    let secret = own.or_else(|| context.process.settings.webhooks.secret.clone());
+    loop {
+        if context.draining.is_cancelled() {
+            return Err(StoreError::Conflict("the worker is stopping; the ticket goes back".to_owned()));
+        }
+        let now = Timestamp::now();
+        let mut tx = db.begin_relaxed().await?;
+        let due = webhooks::claim(&mut tx, job, now, now.plus_ms(LEASE_MS), AT_ONCE).await?;
+        let next = if due.is_empty() { webhooks::next_due(&mut tx, job).await? } else { None };
+        if let Some(at) = next.filter(|at| at.ms_since(now) > SHORT_PAUSE_MS) {
+            queue::webhook_ticket(&mut tx, job, Duration::from_millis(at.ms_since(now) as u64)).await?;
+        }
+        tx.commit().await?;
+        if due.is_empty() {
+            match next {
+                Some(at) if at.ms_since(now) <= SHORT_PAUSE_MS => {
+                    let pause = Duration::from_millis(at.ms_since(now).max(5) as u64);
+                    tokio::time::sleep(pause).await;
+                    continue;
+                }
+                _ => return Ok(()),
+            }
+        }
+        let tries = due.iter().map(|delivery| attempt(context, row.kind, &spec, secret.as_deref(), delivery));
+        let results = join_all(tries).await;
+        let mut tx = db.begin().await?;
+        for (delivery, result) in due.iter().zip(results) {
+            webhooks::record(&mut tx, delivery, &result?, Timestamp::now()).await?;
+        }
+        tx.commit().await?;
+    }
+}
+
+async fn attempt(
+    context: &Arc<WorkerContext>,
+    kind: JobKind,
+    spec: &WebhookSpec,
+    secret: Option<&str>,
+    delivery: &ClaimedDelivery,
+) -> StoreResult<Attempt> {
+    let body = body(context, kind, spec, delivery).await?;
+    let mut headers: Vec<(String, String)> =
+        spec.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
+    if let Some(secret) = secret {
+        let signature = signature(secret, &body);
+        headers.push(("X-Service-Signature".to_owned(), signature.clone()));
+        headers.push(("X-Firecrawl-Signature".to_owned(), signature));
+    }
+    let at = Timestamp::now();
+    let sent = context.process.poster.post(PostRequest { url: &spec.url, headers, body, patience: PATIENCE }).await;
+    let (status, error) = match sent {
+        Ok(status) if (200..300).contains(&status) => (Some(i64::from(status)), None),
+        Ok(status) => (Some(i64::from(status)), Some(format!("the receiver answered {status}"))),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let pauses = &context.process.settings.webhooks.retries;
+    let pause = usize::try_from(delivery.retry - 1).ok().and_then(|done| pauses.get(done));
+    let next_at = pause.map(|pause| Timestamp::now().plus_ms(pause.as_millis() as i64));
+    let outcome = match (&error, next_at) {
+        (None, _) => "delivered",
+        (Some(_), Some(_)) => "retry",
+        (Some(_), None) => "dead",
+    };
+    context.process.metrics.webhooks.with_label_values(&[outcome]).inc();
+    if let Some(error) = &error {
+        tracing::info!(delivery.id = %delivery.id, job.id = %delivery.job_id, attempt = delivery.attempt, outcome, error, "a webhook delivery failed");
+    }
+    Ok(Attempt { at, duration_ms: Timestamp::now().ms_since(at), status, error, next_at })
+}
+
+/// The body of CONTRACT 7; `data` is spliced in as stored.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    success: bool,
+    #[serde(rename = "type")]
+    kind: String,
+    id: JobId,
+    webhook_id: weir_shared::ids::DeliveryId,
+    data: Vec<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    metadata: &'a Map<String, Value>,
+}
+
+async fn body(
+    context: &Arc<WorkerContext>,
+    kind: JobKind,
+    spec: &WebhookSpec,
+    delivery: &ClaimedDelivery,
+) -> StoreResult<Vec<u8>> {
+    let prefix = match kind {
+        JobKind::Scrape => "scrape",
+        JobKind::Batch => "batch_scrape",
+    };
+    let mut data = Vec::new();
+    let mut error = None;
+    match (delivery.event, delivery.page_id) {
+        (WebhookEvent::Page, Some(page)) => {
+            match documents::by_page(&context.process.db, &context.process.blobs, page).await? {
+                Some(document) => data.push(document.json),
+                None => {
+                    let row = pages::load(&context.process.db, page).await?;
+                    let url = row.as_ref().map(|r| r.url.clone()).unwrap_or_default();
+                    let text = row.and_then(|r| r.error).unwrap_or_else(|| "The page failed.".to_owned());
+                    let metadata = json!({"metadata": {"sourceURL": url, "scrapeId": page, "error": text}});
+                    data.push(serde_json::value::to_raw_value(&metadata)?);
+                    error = Some(text);
+                }
+            }
+        }
+        (WebhookEvent::Cancelled, _) => error = Some("The job was cancelled.".to_owned()),
+        (WebhookEvent::Failed, _) => error = Some("The job failed.".to_owned()),
+        _ => {}
+    }
+    let body = Body {
+        success: error.is_none(),
+        kind: format!("{prefix}.{}", delivery.event.as_str()),
+        id: delivery.job_id,
+        webhook_id: delivery.id,
+        data,
+        error,
+        metadata: &spec.metadata,
+    };
+    Ok(serde_json::to_vec(&body)?)
+}

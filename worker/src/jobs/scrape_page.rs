@@ -1,0 +1,563 @@
+//! One page from claim to end: which engine, what to make of the answer, retry or not.
+//!
+//! HTTP first. The browser when the options need one, when the answer looks script-rendered, or when the host's pages
+//! lately did. A page that needs a browser and gets none fails with a code; it is never answered as an empty shell.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use futures_util::FutureExt as _;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use url::Url;
+use weir_shared::domain::document::Document;
+use weir_shared::domain::job::{MAX_CLAIMS, MAX_TRIES, retry_pause_ms};
+use weir_shared::domain::scrape::{Format, ProxyMode, ScrapeOptions};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::store::documents;
+use weir_shared::store::finish::{Encoded, Finished, Outcome};
+use weir_shared::store::jobs::JobSpec;
+use weir_shared::store::pages::Claimed;
+use weir_shared::time::Timestamp;
+
+use crate::browser::{RenderError, RenderRequest, Rendered, ScreenshotRequest};
+use crate::context::WorkerContext;
+use crate::extract::{self, ExtractOptions, PageInput};
+use crate::fetch::{FetchError, FetchRequest, Fetched, ProxyUrl};
+use crate::gate::Slot;
+
+/// Meta refreshes followed, each with a pause of at most this many seconds.
+const REFRESHES: u32 = 5;
+const REFRESH_SECONDS: u32 = 5;
+/// Time kept back for extraction and the commit.
+const RESERVE: Duration = Duration::from_millis(50);
+
+/// Why a page has no document.
+#[derive(Debug)]
+struct PageError {
+    code: ErrorCode,
+    message: String,
+    retry: bool,
+}
+
+impl PageError {
+    fn last(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), retry: false }
+    }
+}
+
+impl From<FetchError> for PageError {
+    fn from(error: FetchError) -> Self {
+        Self { code: error.code(), message: error.message(), retry: error.is_retryable() }
+    }
+}
+
+impl From<RenderError> for PageError {
+    fn from(error: RenderError) -> Self {
+        Self { code: error.code(), message: error.message(), retry: error.is_retryable() }
+    }
+}
+
+/// Which engine made the document, for the metrics.
+#[derive(Debug, Clone, Copy)]
+enum Engine {
+    Http,
+    Browser,
+}
+
+impl Engine {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Browser => "browser",
+        }
+    }
+}
+
+/// Works on a claimed page and hands in its end. The slot is given back before the end is committed.
+pub async fn run(context: &Arc<WorkerContext>, page: Claimed, slot: Slot) {
+    let spec = match context.spec(page.job_id).await {
+        Ok(Some(spec)) => spec,
+        // The job is gone with its pages, or the sweeper takes the page back.
+        Ok(None) => return,
+        Err(error) => {
+            tracing::warn!(%error, page.id = %page.id, "a job's options cannot be read; the page goes back");
+            let end = Finished { page, kind: None, key: None, outcome: Outcome::GivenBack };
+            return context.finisher.submit(end).await;
+        }
+    };
+    let started = Instant::now();
+    let outcome = if page.claims > MAX_CLAIMS {
+        Outcome::Failed { code: ErrorCode::RetryLimit, error: "The page was given up.".to_owned(), credits: 0 }
+    } else {
+        let deadline = deadline(&page, &spec, started);
+        let work = std::panic::AssertUnwindSafe(scrape(context, &page, &spec, deadline)).catch_unwind();
+        let result = tokio::select! {
+            biased;
+            () = context.fenced.cancelled() => return,
+            result = tokio::time::timeout_at(deadline + RESERVE, work) => result,
+        };
+        let result = match result {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(PageError { code: ErrorCode::Unknown, message: "Internal error.".to_owned(), retry: true }),
+            Err(_) => Err(timed_out(&spec.options)),
+        };
+        judge(context, &page, &spec, result)
+    };
+    drop(slot);
+    context.process.metrics.page_seconds.observe(started.elapsed().as_secs_f64());
+    context.finisher.submit(Finished { page, kind: Some(spec.kind), key: spec.key, outcome }).await;
+}
+
+/// A caller on the line counts from the call, so the time in the queue is part of it; background pages from the claim.
+fn deadline(page: &Claimed, spec: &JobSpec, started: Instant) -> Instant {
+    let timeout = Duration::from_millis(u64::from(spec.options.timeout));
+    if page.limited || spec.kind != weir_shared::domain::job::JobKind::Scrape {
+        return started + timeout;
+    }
+    let waited = Duration::from_millis(page.started_at.ms_since(page.queued_at).unsigned_abs());
+    started + timeout.saturating_sub(waited).max(timeout / 3)
+}
+
+fn timed_out(options: &ScrapeOptions) -> PageError {
+    let text = format!("The page timed out: it was not done within {} ms.", options.timeout);
+    PageError::last(ErrorCode::Timeout, text)
+}
+
+/// Turns a result into the end of the attempt: done, failed for good, or another try after a pause.
+fn judge(
+    context: &WorkerContext,
+    page: &Claimed,
+    spec: &JobSpec,
+    result: Result<(Encoded, Engine), PageError>,
+) -> Outcome {
+    let pages = &context.process.metrics.pages;
+    match result {
+        Ok((document, engine)) => {
+            pages.with_label_values(&[engine.as_str(), "done"]).inc();
+            Outcome::Done { document, credits: 1 }
+        }
+        Err(error) => {
+            let again = error.retry && page.tries + 1 < MAX_TRIES;
+            let outcome = if again { "retry" } else { "failed" };
+            pages.with_label_values(&["none", outcome]).inc();
+            tracing::info!(
+                page.id = %page.id, job.id = %page.job_id, job.attempt = page.claims,
+                code = error.code.code().unwrap_or(""), outcome, "a page failed"
+            );
+            if again {
+                // A caller on the line gets its retries at once.
+                let background = spec.kind != weir_shared::domain::job::JobKind::Scrape;
+                let pause = if background { retry_pause_ms(page.tries + 1) } else { 100 };
+                let jitter = rand::random_range(0..=pause / 4);
+                let run_at = Timestamp::now().plus_ms(pause + jitter);
+                return Outcome::Retry { code: error.code, error: error.message, run_at };
+            }
+            let credits = i64::from(error.code == ErrorCode::DnsResolution);
+            Outcome::Failed { code: error.code, error: error.message, credits }
+        }
+    }
+}
+
+/// Where a page is asked for, and what the caller should know about that.
+struct Plan {
+    url: Url,
+    proxy: Option<ProxyUrl>,
+    proxy_used: &'static str,
+    warnings: Vec<String>,
+}
+
+async fn scrape(
+    context: &Arc<WorkerContext>,
+    page: &Claimed,
+    spec: &Arc<JobSpec>,
+    deadline: Instant,
+) -> Result<(Encoded, Engine), PageError> {
+    let options = &spec.options;
+    let mut plan = plan(context, page, options)?;
+    let host = format!("{}:{}", plan.url.host_str().unwrap_or_default(), plan.url.port_or_known_default().unwrap_or(0));
+    if !options.needs_browser() && !context.process.scripted_hosts.is_scripted(&host) {
+        for _ in 0..=REFRESHES {
+            let fetched = fetch(context, &plan, options, deadline).await?;
+            match from_fetched(context, page, spec, &plan, fetched).await? {
+                Made::Document(document) => {
+                    context.process.scripted_hosts.record(&host, false);
+                    return Ok((document, Engine::Http));
+                }
+                Made::Refresh(target) => plan.url = target,
+                Made::NeedsBrowser => {
+                    context.process.scripted_hosts.record(&host, true);
+                    break;
+                }
+            }
+        }
+    }
+    match render(context, &plan, options, deadline).await {
+        Ok(rendered) => from_rendered(context, page, spec, &plan, rendered).await.map(|d| (d, Engine::Browser)),
+        // What a browser would only download may be text or data that needs none.
+        Err(RenderError::NotHtml { .. }) if options.screenshot().is_none() => {
+            let fetched = fetch(context, &plan, options, deadline).await?;
+            match from_fetched(context, page, spec, &plan, fetched).await? {
+                Made::Document(document) => Ok((document, Engine::Http)),
+                Made::Refresh(_) | Made::NeedsBrowser => Err(unsupported("")),
+            }
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn plan(context: &WorkerContext, page: &Claimed, options: &ScrapeOptions) -> Result<Plan, PageError> {
+    let text = if page.url.contains("://") { page.url.clone() } else { format!("http://{}", page.url) };
+    let url = Url::parse(text.trim()).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
+    let net = &context.process.settings.net;
+    let country = options.location.as_ref().map(|l| l.country.as_str());
+    let mut warnings = Vec::new();
+    let mut choose = |pool: &[weir_shared::config::CountryProxy]| -> Option<ProxyUrl> {
+        let near: Vec<_> = pool.iter().filter(|p| p.country.as_deref() == country && country.is_some()).collect();
+        let any: Vec<_> = pool.iter().filter(|p| p.country.is_none()).collect();
+        if near.is_empty() && country.is_some() && !pool.is_empty() {
+            warnings.push("No proxy in the asked country is configured; another was used.".to_owned());
+        }
+        let from = if near.is_empty() { any } else { near };
+        let chosen = from.get(rand::random_range(0..from.len().max(1)))?;
+        chosen.url.as_str().parse().ok()
+    };
+    let (proxy, proxy_used) = match options.proxy {
+        ProxyMode::Enhanced if !net.proxy_enhanced.is_empty() => (choose(&net.proxy_enhanced), "stealth"),
+        _ => (choose(&net.proxy_basic), "basic"),
+    };
+    if options.proxy == ProxyMode::Enhanced && net.proxy_enhanced.is_empty() {
+        warnings.push("No enhanced proxy is configured (WEIR_PROXY_ENHANCED); the page was asked for without one.".to_owned());
+    }
+    Ok(Plan { url, proxy, proxy_used, warnings })
+}
+
+async fn fetch(
+    context: &WorkerContext,
+    plan: &Plan,
+    options: &ScrapeOptions,
+    deadline: Instant,
+) -> Result<Fetched, PageError> {
+    let request = FetchRequest {
+        url: &plan.url,
+        headers: &options.headers,
+        accept_language: accept_language(options),
+        mobile: options.mobile,
+        skip_tls_verification: options.skip_tls_verification,
+        deadline,
+        proxy: plan.proxy.as_ref(),
+    };
+    Ok(context.process.fetcher.fetch(request).await?)
+}
+
+/// `de-DE,de;q=0.9`: the languages in falling weight.
+fn accept_language(options: &ScrapeOptions) -> Option<String> {
+    let languages = &options.location.as_ref()?.languages;
+    if languages.is_empty() {
+        return None;
+    }
+    let weigh = |(i, tag): (usize, &String)| {
+        if i == 0 { tag.clone() } else { format!("{tag};q=0.{}", 9_usize.saturating_sub(i - 1).max(1)) }
+    };
+    Some(languages.iter().take(10).enumerate().map(weigh).collect::<Vec<_>>().join(","))
+}
+
+async fn render(
+    context: &WorkerContext,
+    plan: &Plan,
+    options: &ScrapeOptions,
+    deadline: Instant,
+) -> Result<Rendered, RenderError> {
+    let Some(browsers) = &context.process.browsers else {
+        return Err(RenderError::Unavailable("this worker has no browsers (WEIR_PAGE_BROWSERS=0)".to_owned()));
+    };
+    let screenshot = options.screenshot().map(|shot| ScreenshotRequest {
+        full_page: shot.full_page,
+        quality: shot.quality,
+        viewport: shot.viewport.map(|v| (v.width, v.height)),
+    });
+    let request = RenderRequest {
+        url: plan.url.clone(),
+        headers: options.headers.clone(),
+        cookies: Vec::new(),
+        wait_for: Duration::from_millis(u64::from(options.wait_for)),
+        mobile: options.mobile,
+        skip_tls_verification: options.skip_tls_verification,
+        block_ads: options.block_ads,
+        location: options.location.as_ref().map(|l| (l.country.clone(), l.languages.clone())),
+        screenshot,
+        want_raw: options.wants(&Format::RawHtml),
+        deadline,
+        proxy_server: None,
+    };
+    browsers.render(request).await
+}
+
+/// What came of a fetched answer.
+enum Made {
+    Document(Encoded),
+    NeedsBrowser,
+    Refresh(Url),
+}
+
+/// Everything of an answer that goes into the document besides the extracted parts.
+struct Answer {
+    url: Url,
+    status: u16,
+    content_type: Option<String>,
+    timezone: Option<String>,
+    screenshot: Option<String>,
+    warnings: Vec<String>,
+}
+
+async fn from_fetched(
+    context: &Arc<WorkerContext>,
+    page: &Claimed,
+    spec: &Arc<JobSpec>,
+    plan: &Plan,
+    fetched: Fetched,
+) -> Result<Made, PageError> {
+    let media = fetched.media_type().unwrap_or_default();
+    let kind = sniff(&media, &fetched.body);
+    if kind == Kind::Other {
+        return Err(unsupported(&media));
+    }
+    let mut answer = Answer {
+        url: fetched.url.clone(),
+        status: fetched.status,
+        content_type: fetched.content_type.clone(),
+        timezone: None,
+        screenshot: None,
+        warnings: plan.warnings.clone(),
+    };
+    if fetched.incomplete {
+        answer.warnings.push("The page's compressed body was cut off; this is the readable part.".to_owned());
+    }
+    let may_refresh = plan.url.clone();
+    let work = Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec), proxy_used: plan.proxy_used };
+    blocking(move || {
+        let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
+        if kind != Kind::Html {
+            return work.plain(answer, &text, kind).map(Made::Document);
+        }
+        let parsed = extract::parse(&PageInput { url: &answer.url, html: &text, rendered: false });
+        let signals = parsed.signals();
+        if let Some((seconds, target)) = signals.meta_refresh.clone()
+            && seconds <= REFRESH_SECONDS
+            && target != answer.url
+            && target != may_refresh
+            && matches!(target.scheme(), "http" | "https")
+        {
+            return Ok(Made::Refresh(target));
+        }
+        if signals.looks_script_rendered {
+            return Ok(Made::NeedsBrowser);
+        }
+        let extracted = parsed.extract(&extract_options(&work.spec.options));
+        work.document(answer, extracted, &text).map(Made::Document)
+    })
+    .await
+}
+
+async fn from_rendered(
+    context: &Arc<WorkerContext>,
+    page: &Claimed,
+    spec: &Arc<JobSpec>,
+    plan: &Plan,
+    rendered: Rendered,
+) -> Result<Encoded, PageError> {
+    let screenshot = rendered.screenshot.as_ref().map(|shot| {
+        let bytes = base64::engine::general_purpose::STANDARD.encode(&shot.bytes);
+        format!("data:{};base64,{bytes}", shot.mime)
+    });
+    let answer = Answer {
+        url: rendered.url,
+        status: rendered.status,
+        content_type: rendered.content_type,
+        timezone: rendered.timezone,
+        screenshot,
+        warnings: plan.warnings.clone(),
+    };
+    let (html, raw) = (rendered.html, rendered.raw_html);
+    let work = Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec), proxy_used: plan.proxy_used };
+    blocking(move || {
+        let input = PageInput { url: &answer.url, html: &html, rendered: true };
+        let extracted = extract::parse(&input).extract(&extract_options(&work.spec.options));
+        work.document(answer, extracted, raw.as_deref().unwrap_or(&html))
+    })
+    .await
+}
+
+/// CPU work off the async threads.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, PageError> + Send + 'static,
+) -> Result<T, PageError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "extraction panicked");
+        Err(PageError::last(ErrorCode::Unknown, "Internal error while reading the page."))
+    })
+}
+
+fn extract_options(options: &ScrapeOptions) -> ExtractOptions {
+    ExtractOptions {
+        markdown: options.wants(&Format::Markdown),
+        html: options.wants(&Format::Html),
+        links: options.wants(&Format::Links),
+        images: options.wants(&Format::Images),
+        only_main_content: options.only_main_content,
+        include_tags: options.include_tags.clone(),
+        exclude_tags: options.exclude_tags.clone(),
+        remove_base64_images: options.remove_base64_images,
+        block_ads: options.block_ads,
+    }
+}
+
+/// What a body is, by its type and its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Html,
+    Text,
+    Json,
+    Other,
+}
+
+fn sniff(media: &str, body: &[u8]) -> Kind {
+    let start = &body[..body.len().min(512)];
+    let text_start = String::from_utf8_lossy(start).trim_start().to_ascii_lowercase();
+    if start.starts_with(b"%PDF-") {
+        return Kind::Other;
+    }
+    match media {
+        "text/html" | "application/xhtml+xml" => Kind::Html,
+        "application/json" | "text/json" => Kind::Json,
+        m if m.ends_with("+json") => Kind::Json,
+        m if m.starts_with("text/") || m.ends_with("+xml") && m != "image/svg+xml" => Kind::Text,
+        "application/xml" | "application/javascript" | "application/yaml" | "application/x-ndjson" => Kind::Text,
+        "" | "application/octet-stream" => {
+            if text_start.starts_with("<!doctype html") || text_start.starts_with("<html") {
+                Kind::Html
+            } else if media.is_empty() && !start.contains(&0) && std::str::from_utf8(start).is_ok() {
+                if text_start.starts_with('<') { Kind::Html } else { Kind::Text }
+            } else {
+                Kind::Other
+            }
+        }
+        _ => Kind::Other,
+    }
+}
+
+fn unsupported(media: &str) -> PageError {
+    let what = if media.is_empty() { "this kind of file".to_owned() } else { format!("files of type {media}") };
+    PageError::last(ErrorCode::UnsupportedFile, format!("Weir cannot turn {what} into a document yet."))
+}
+
+/// What the making of a document needs on its thread.
+struct Work {
+    context: Arc<WorkerContext>,
+    page: Claimed,
+    spec: Arc<JobSpec>,
+    proxy_used: &'static str,
+}
+
+impl Work {
+    fn document(self, mut answer: Answer, extracted: extract::Extracted, raw: &str) -> Result<Encoded, PageError> {
+        answer.warnings.extend(extracted.warning);
+        let wants_raw = self.spec.options.wants(&Format::RawHtml);
+        let document = Document {
+            markdown: extracted.markdown,
+            html: extracted.html,
+            raw_html: wants_raw.then(|| raw.to_owned()),
+            links: extracted.links,
+            images: extracted.images,
+            metadata: extracted.metadata,
+            ..Document::default()
+        };
+        self.encode(answer, document)
+    }
+
+    /// Text and data as they are; JSON in a fence.
+    fn plain(self, answer: Answer, text: &str, kind: Kind) -> Result<Encoded, PageError> {
+        let options = &self.spec.options;
+        let markdown = match kind {
+            Kind::Json => format!("```json\n{}\n```\n", text.trim_end()),
+            _ => text.to_owned(),
+        };
+        let document = Document {
+            markdown: options.wants(&Format::Markdown).then_some(markdown),
+            html: options.wants(&Format::Html).then(|| text.to_owned()),
+            raw_html: options.wants(&Format::RawHtml).then(|| text.to_owned()),
+            links: options.wants(&Format::Links).then(Vec::new),
+            images: options.wants(&Format::Images).then(Vec::new),
+            ..Document::default()
+        };
+        self.encode(answer, document)
+    }
+
+    fn encode(self, answer: Answer, mut document: Document) -> Result<Encoded, PageError> {
+        let page = &self.page;
+        let meta = &mut document.metadata;
+        let mut put = |key: &str, value: Value| meta.insert(key.to_owned(), value);
+        put("sourceURL", json!(page.url));
+        put("url", json!(answer.url.as_str()));
+        put("statusCode", json!(answer.status));
+        put("scrapeId", json!(page.id));
+        if let Some(content_type) = answer.content_type {
+            put("contentType", json!(content_type));
+        }
+        if let Some(timezone) = answer.timezone {
+            put("timezone", json!(timezone));
+        }
+        if answer.status >= 400 {
+            put("error", json!(format!("The page answered with status {}.", answer.status)));
+        }
+        put("proxyUsed", json!(self.proxy_used));
+        put("creditsUsed", json!(1));
+        put("concurrencyLimited", json!(page.limited));
+        if page.limited {
+            put("concurrencyQueueDurationMs", json!(page.started_at.ms_since(page.queued_at)));
+        }
+        document.screenshot = answer.screenshot;
+        if !answer.warnings.is_empty() {
+            document.warning = Some(answer.warnings.join(" "));
+        }
+        let blobs = &self.context.process.blobs;
+        documents::encode(blobs, page.job_id, page.id, page.epoch, &document).map_err(|error| {
+            tracing::error!(%error, page.id = %page.id, "a document cannot be stored");
+            PageError { code: ErrorCode::Unknown, message: "The document could not be stored.".to_owned(), retry: true }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_told_by_type_then_by_its_first_bytes() {
+        for (media, body, kind) in [
+            ("text/html", "x", Kind::Html),
+            ("application/json", "{}", Kind::Json),
+            ("application/ld+json", "{}", Kind::Json),
+            ("application/rss+xml", "<rss>", Kind::Text),
+            ("image/svg+xml", "<svg>", Kind::Other),
+            ("text/html", "%PDF-1.4", Kind::Other),
+            ("", "<!DOCTYPE html>", Kind::Html),
+            ("", "plain", Kind::Text),
+            ("application/octet-stream", "\0\0", Kind::Other),
+            ("application/pdf", "%PDF-", Kind::Other),
+        ] {
+            assert_eq!(sniff(media, body.as_bytes()), kind, "{media} {body}");
+        }
+    }
+
+    #[test]
+    fn languages_fall_in_weight() {
+        let location = weir_shared::domain::scrape::Location {
+            country: "DE".to_owned(),
+            languages: vec!["de-DE".to_owned(), "de".to_owned(), "en".to_owned()],
+        };
+        let options = ScrapeOptions { location: Some(location), ..ScrapeOptions::default() };
+        assert_eq!(accept_language(&options).as_deref(), Some("de-DE,de;q=0.9,en;q=0.8"));
+    }
+}

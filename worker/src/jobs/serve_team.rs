@@ -1,0 +1,116 @@
+//! Tickets about pages: claim for a team, or the one page somebody waits for, and set the pages going.
+//!
+//! A worker has at most one lane a team. A lane waits for a slot, claims as many pages as there are slots, starts them
+//! and goes on for a short turn; with more to claim it sends the next ticket to the back of the queue, where the
+//! teams' tickets take turns.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use weir_shared::ids::{PageId, TeamId};
+use weir_shared::queue;
+use weir_shared::store::pages::{self, Claimed};
+use weir_shared::store::{StoreError, StoreResult};
+use weir_shared::time::Timestamp;
+
+use crate::context::WorkerContext;
+use crate::gate::{Slot, Urgency};
+
+use super::scrape_page;
+
+/// Turn of a lane.
+const TURN: Duration = Duration::from_millis(500);
+/// Pages in one claim at most.
+const CLAIM: usize = 16;
+/// With every slot busy a lane waits this long for more than one to come free: fewer, larger claims.
+const GATHER: Duration = Duration::from_millis(4);
+/// Tickets for what is left after a turn: one for this worker, one for another to join.
+const NEXT: usize = 2;
+
+/// Serves a team until nothing can be claimed or the turn is over.
+pub async fn lane(context: &Arc<WorkerContext>, team: TeamId) -> StoreResult<()> {
+    if !context.lanes.open(team) {
+        return Ok(());
+    }
+    let end = Instant::now() + TURN;
+    loop {
+        match turn(context, team, end).await {
+            Ok(true) => {
+                context.lanes.abandon(team);
+                let mut tx = context.process.db.begin().await?;
+                queue::page_tickets(&mut tx, team, NEXT).await?;
+                tx.commit().await?;
+                context.process.wake.poke();
+                return Ok(());
+            }
+            Ok(false) if context.lanes.close(team) => return Ok(()),
+            Ok(false) => {}
+            Err(error) => {
+                context.lanes.abandon(team);
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// Claims and starts pages. `true`: the turn is over and there is more.
+async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> StoreResult<bool> {
+    let gate = &context.process.gate;
+    loop {
+        let Some(first) = slot(context, Urgency::Background).await else { return Ok(true) };
+        let mut slots = vec![first];
+        slots.extend(gate.take_free(CLAIM - 1));
+        if slots.len() == 1 {
+            tokio::time::sleep(GATHER).await;
+            slots.extend(gate.take_free(CLAIM - 1));
+        }
+        let started = Instant::now();
+        let mut tx = context.process.db.begin_relaxed().await?;
+        let limit = context.process.settings.limits.team_concurrency;
+        let claim = pages::claim(&mut tx, team, context.id, slots.len(), limit, Timestamp::now()).await?;
+        tx.commit().await?;
+        context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
+        for (page, slot) in claim.pages.into_iter().zip(slots) {
+            start(context, page, slot);
+        }
+        if !claim.more {
+            return Ok(false);
+        }
+        if Instant::now() >= end {
+            return Ok(true);
+        }
+    }
+}
+
+/// The page somebody waits for. At its team's limit it stays queued; the next page of the team that ends sends for it.
+pub async fn direct(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> StoreResult<()> {
+    let Some(slot) = slot(context, Urgency::Direct).await else {
+        return Err(StoreError::Conflict("the worker is stopping; the ticket goes back".to_owned()));
+    };
+    let mut tx = context.process.db.begin_relaxed().await?;
+    let limit = context.process.settings.limits.team_concurrency;
+    let claimed = pages::claim_one(&mut tx, team, page, context.id, limit, Timestamp::now()).await?;
+    tx.commit().await?;
+    if let Some(page) = claimed {
+        start(context, page, slot);
+    }
+    Ok(())
+}
+
+/// A slot, unless the worker drains first.
+async fn slot(context: &WorkerContext, urgency: Urgency) -> Option<Slot> {
+    tokio::select! {
+        biased;
+        () = context.draining.cancelled() => None,
+        slot = context.process.gate.acquire(urgency) => Some(slot),
+    }
+}
+
+fn start(context: &Arc<WorkerContext>, page: Claimed, slot: Slot) {
+    let worker = Arc::clone(context);
+    context.tasks.spawn(async move {
+        worker.process.metrics.slots_busy.inc();
+        scrape_page::run(&worker, page, slot).await;
+        worker.process.metrics.slots_busy.dec();
+    });
+}

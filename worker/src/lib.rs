@@ -1,0 +1,14 @@
+//! Jobs in, pages and results out: the worker process of the service.
+
+pub mod browser;
+pub mod context;
+pub mod extract;
+pub mod fetch;
+pub mod finisher;
+pub mod gate;
+pub mod jobs;
+pub mod listener;
+pub mod metrics;
+pub mod node;
+pub mod runner;
+pub mod sweeper;

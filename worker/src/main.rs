@@ -1,0 +1,57 @@
+//! `weir-worker`: runs until SIGTERM or SIGINT, then drains.
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use weir_shared::config::Settings;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> std::process::ExitCode {
+    if let Some(argument) = std::env::args().nth(1) {
+        return match argument.as_str() {
+            "--version" | "-V" => {
+                println!("weir-worker {}", env!("CARGO_PKG_VERSION"));
+                std::process::ExitCode::SUCCESS
+            }
+            "--help" | "-h" => {
+                println!(
+                    "weir-worker: takes jobs from the queue until SIGTERM, then finishes what it has.\n\n\
+                     It takes no arguments; settings come from the environment or .env (see README)."
+                );
+                std::process::ExitCode::SUCCESS
+            }
+            other => {
+                eprintln!("weir-worker: unknown argument {other}; it takes none (try --help)");
+                std::process::ExitCode::from(2)
+            }
+        };
+    }
+    match run() {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("weir-worker: {error:#}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    let settings = Settings::from_env()?;
+    weir_shared::telemetry::init()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let stop = CancellationToken::new();
+        let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let stopper = stop.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = int.recv() => {}
+            }
+            tracing::info!("stopping");
+            stopper.cancel();
+        });
+        weir_worker::node::run(settings, stop).await
+    })
+}

@@ -1,0 +1,287 @@
+//! The life of a worker: it announces itself, beats, works, and either drains or is fenced and starts again.
+//!
+//! The heartbeat has its own thread, runtime and connection, so that neither a full pool nor long CPU work silences it.
+//! Without a heartbeat for [`nodes::FENCE_MS`] the worker abandons everything before the others may declare it dead.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use tokio_util::sync::CancellationToken;
+use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::ids::WorkerId;
+use weir_shared::store::{self, Db, PoolUse, nodes};
+use weir_shared::time::Timestamp;
+use weir_shared::wake::Wake;
+
+use crate::browser::{BrowserConfig, BrowserPool, SandboxMode};
+use crate::context::{HostMemory, Process, WorkerContext};
+use crate::fetch::{EgressProxy, FetchConfig, HttpFetcher, Poster};
+use crate::finisher::Finisher;
+use crate::gate::Gate;
+use crate::metrics::Metrics;
+use crate::{listener, runner, sweeper};
+
+/// How long a drain may take; what is not done by then goes back to the queue.
+const DRAIN: Duration = Duration::from_secs(12);
+/// Bound on writing the last results.
+const LAST_WRITES: Duration = Duration::from_secs(5);
+
+/// Runs a worker until `stop` is cancelled and its work is drained.
+pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
+    let db = Db::connect(&settings.database_url, 8, PoolUse::Rows).await?;
+    let tickets = Db::connect(&settings.database_url, 6, PoolUse::Tickets).await?;
+    wait_for_tables(&db).await?;
+    let process = Arc::new(prepare(settings, db.clone()).await?);
+    let socket = std::net::TcpListener::bind(process.settings.worker.bind)
+        .with_context(|| format!("WEIR_WORKER_BIND={}: cannot listen there", process.settings.worker.bind))?;
+    let (address, server) = listener::start(socket, Arc::clone(&process))?;
+    let server_handle = server.handle();
+    tokio::spawn(server);
+    tracing::info!(%address, slots = process.settings.worker.concurrency, "the worker is ready");
+    while !stop.is_cancelled() {
+        if life(&process, &tickets, &address.to_string(), &stop).await? == End::Drained {
+            break;
+        }
+        tracing::warn!("this worker counted as dead; it starts again under a new id");
+    }
+    if let Some(browsers) = &process.browsers {
+        browsers.shutdown().await;
+    }
+    server_handle.stop(false).await;
+    tickets.close().await;
+    db.close().await;
+    Ok(())
+}
+
+/// The tables come with `weir migrate` or the first `weir serve`; a worker started first waits for them.
+async fn wait_for_tables(db: &Db) -> anyhow::Result<()> {
+    let end = Instant::now() + Duration::from_secs(30);
+    let mut told = false;
+    loop {
+        match nodes::list(db).await {
+            Ok(_) => return Ok(()),
+            Err(error) if Instant::now() > end => {
+                return Err(error).context("the database has no tables yet: run `weir migrate` first");
+            }
+            Err(_) => {
+                if !told {
+                    tracing::info!("waiting for the database's tables (`weir migrate`)");
+                    told = true;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn prepare(settings: Settings, db: Db) -> anyhow::Result<Process> {
+    let guard = settings.net.guard();
+    let blobs = weir_shared::blobs::Blobs::open(&settings.blobs)?;
+    let egress = EgressProxy::start(guard.clone(), None).await?;
+    let browsers = if settings.browser.page_browsers == 0 {
+        None
+    } else {
+        let config = BrowserConfig {
+            chromium: settings.browser.chromium.clone(),
+            run_dir: settings.worker.run_dir.clone(),
+            browsers: settings.browser.page_browsers,
+            pages_per_browser: settings.browser.pages_per_browser,
+            sandbox: if settings.browser.sandbox { SandboxMode::Strict } else { SandboxMode::Off },
+            egress_proxy: egress.addr(),
+            ..BrowserConfig::default()
+        };
+        Some(BrowserPool::start(config).await?)
+    };
+    Ok(Process {
+        wake: Wake::start_for_tickets(&settings.database_url, &db).await?,
+        fetcher: HttpFetcher::new(guard.clone(), FetchConfig::default())?,
+        poster: Poster::new(guard.clone())?,
+        egress,
+        gate: Gate::new(settings.worker.concurrency),
+        metrics: Metrics::new()?,
+        scripted_hosts: HostMemory::default(),
+        browsers,
+        blobs,
+        guard,
+        db,
+        settings,
+    })
+}
+
+/// How a life ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    Drained,
+    Fenced,
+}
+
+async fn life(process: &Arc<Process>, tickets: &Db, address: &str, stop: &CancellationToken) -> anyhow::Result<End> {
+    let id = WorkerId::new();
+    announce(process, id, address).await?;
+    let draining = stop.child_token();
+    let fenced = CancellationToken::new();
+    let beat_over = CancellationToken::new();
+    let heartbeat = start_heartbeat(process, id, draining.clone(), fenced.clone(), beat_over.clone())?;
+    let (finisher, writer) = Finisher::start(
+        process.db.clone(),
+        process.blobs.clone(),
+        process.wake.clone(),
+        process.metrics.clone(),
+        fenced.clone(),
+    );
+    let context =
+        Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
+    let consumers = runner::start(&context, tickets);
+    let sweeping = tokio::spawn(sweeper::run(Arc::clone(&context)));
+
+    tokio::select! {
+        () = draining.cancelled() => {}
+        () = fenced.cancelled() => {}
+    }
+    let end = if fenced.is_cancelled() { End::Fenced } else { End::Drained };
+    context.tasks.close();
+    if end == End::Drained {
+        tracing::info!(pages = context.tasks.len(), "draining");
+        if tokio::time::timeout(DRAIN, context.tasks.wait()).await.is_err() {
+            tracing::warn!(pages = context.tasks.len(), "the drain took too long; what is left goes back to the queue");
+        }
+    }
+    for consumer in consumers {
+        let _ = tokio::time::timeout(Duration::from_secs(2), consumer).await;
+    }
+    sweeping.abort();
+    drop(context);
+    let _ = tokio::time::timeout(LAST_WRITES, writer).await;
+    beat_over.cancel();
+    retire(process, id).await;
+    let _ = tokio::task::spawn_blocking(move || heartbeat.join()).await;
+    Ok(end)
+}
+
+/// Declares the worker dead and gives back at once what it still held.
+async fn retire(process: &Process, id: WorkerId) {
+    let work = async {
+        let mut tx = process.db.begin().await?;
+        nodes::set_state(&mut tx, id, "dead").await?;
+        store::pages::give_back(&mut tx, id, Timestamp::now()).await?;
+        tx.commit().await
+    };
+    match tokio::time::timeout(LAST_WRITES, work).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "the worker could not sign off; the others will notice"),
+        Err(_) => tracing::warn!("the worker could not sign off in time; the others will notice"),
+    }
+}
+
+async fn announce(process: &Process, id: WorkerId, address: &str) -> anyhow::Result<()> {
+    let now = Timestamp::now();
+    let pid = std::process::id();
+    let host_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "worker".to_owned());
+    let node = nodes::NodeRow {
+        id,
+        name: format!("{}-{pid}", host_name.trim()),
+        host: host_identity(),
+        pid: i64::from(pid),
+        address: address.to_owned(),
+        state: "live".to_owned(),
+        slots: process.settings.worker.concurrency as i64,
+        started_at: now,
+        heartbeat_at: now,
+    };
+    let mut tx = process.db.begin().await?;
+    bury_neighbours(&mut tx, &node).await?;
+    nodes::insert(&mut tx, &node).await?;
+    tx.commit().await?;
+    process.wake.poke();
+    Ok(())
+}
+
+/// Tells machines and their boots apart.
+fn host_identity() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    format!("{} {}", boot.trim(), namespace.display())
+}
+
+/// Workers of this machine whose process is gone are dead now, not after their heartbeat's time.
+async fn bury_neighbours(tx: &mut store::Tx, me: &nodes::NodeRow) -> anyhow::Result<()> {
+    for other in nodes::neighbours(tx, &me.host).await? {
+        if other.pid == me.pid || !std::path::Path::new(&format!("/proc/{}", other.pid)).exists() {
+            tracing::info!(worker = other.name, "a worker of this machine died; its pages go back to the queue");
+            nodes::set_state(tx, other.id, "dead").await?;
+        }
+    }
+    Ok(())
+}
+
+/// The heartbeat on a thread of its own.
+fn start_heartbeat(
+    process: &Arc<Process>,
+    id: WorkerId,
+    draining: CancellationToken,
+    fenced: CancellationToken,
+    over: CancellationToken,
+) -> anyhow::Result<std::thread::JoinHandle<()>> {
+    let url = process.settings.database_url.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("heartbeat runtime")?;
+    std::thread::Builder::new()
+        .name("heartbeat".to_owned())
+        .spawn(move || runtime.block_on(beat(url, id, draining, fenced, over)))
+        .context("heartbeat thread")
+}
+
+async fn beat(
+    url: DatabaseUrl,
+    id: WorkerId,
+    draining: CancellationToken,
+    fenced: CancellationToken,
+    over: CancellationToken,
+) {
+    let every = Duration::from_millis(nodes::HEARTBEAT_MS.unsigned_abs());
+    let patience = Duration::from_millis(nodes::FENCE_MS.unsigned_abs());
+    let mut last_good = Instant::now();
+    let mut db: Option<Db> = None;
+    while !over.is_cancelled() {
+        let sign = async {
+            if db.is_none() {
+                db = Some(Db::connect(&url, 1, PoolUse::Tickets).await.map_err(|e| e.to_string())?);
+            }
+            let Some(db) = &db else { return Err("no connection".to_owned()) };
+            sign(db, id).await.map_err(|e| e.to_string())
+        };
+        match tokio::time::timeout(every, sign).await.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
+            Ok(Some(state)) => {
+                last_good = Instant::now();
+                if state == "draining" {
+                    draining.cancel();
+                }
+            }
+            Ok(None) => {
+                tracing::warn!("the others declared this worker dead");
+                return fenced.cancel();
+            }
+            Err(error) => {
+                tracing::warn!(error, "a heartbeat failed");
+                db = None;
+                if last_good.elapsed() > patience {
+                    return fenced.cancel();
+                }
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            () = over.cancelled() => {}
+        }
+    }
+    if let Some(db) = db {
+        db.close().await;
+    }
+}
+
+async fn sign(db: &Db, id: WorkerId) -> store::StoreResult<Option<String>> {
+    let mut tx = db.begin_relaxed().await?;
+    let state = nodes::heartbeat(&mut tx, id, Timestamp::now()).await?;
+    tx.commit().await?;
+    Ok(state)
+}

@@ -1,0 +1,223 @@
+//! The consuming side of the queue: one library worker a queue, fenced against the library's known defects.
+//!
+//! | defect of the library | fence |
+//! |---|---|
+//! | a poll timer that is never polled again loses wake-ups | [`WakeUps`] polls its sources until each has our waker |
+//! | fetched tickets wait in memory without heartbeat | one ticket a fetch; [`crate::node`] beats for every worker |
+//! | no heartbeat while draining | the same independent heartbeat, until the drain ends |
+//! | a delayed retry strands or storms | handlers never ask for one; retries are our own tickets |
+//! | a plain error is retried at once | handlers answer an error only when a claim could not reach the database, after a pause |
+//! | a panic leaves a ticket running for ever | a handler runs in its own task; its panic is an ordinary end |
+//! | a payload that cannot be read kills the worker | payloads are bytes to the library; ours are parsed in the handler |
+//! | rescued tickets have no ceiling | pages count their own claims |
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use apalis::prelude::*;
+use apalis_core::backend::codec::Codec;
+use apalis_core::backend::ext::BackendExt;
+use apalis_core::backend::ext::poll_strategy::{PollSnapshot, PollStrategy};
+use futures_util::Stream;
+use weir_shared::queue::{LANE_QUEUE, SCRAPE_QUEUE, Ticket, WEBHOOK_QUEUE};
+use weir_shared::store::{Db, StoreResult};
+
+use crate::context::WorkerContext;
+use crate::jobs::{deliver_webhook, serve_team};
+
+/// Tickets of each queue in work at once.
+const QUEUES: [(&str, usize); 3] = [(SCRAPE_QUEUE, 64), (LANE_QUEUE, 16), (WEBHOOK_QUEUE, 8)];
+/// Backstop of the wake-up.
+const TICK: Duration = Duration::from_secs(1);
+/// Pause before an error is handed to the library, which tries again at once.
+const ERROR_PAUSE: Duration = Duration::from_millis(500);
+
+/// One library worker.
+#[derive(Debug, Clone)]
+pub struct Consumer {
+    pub queue: &'static str,
+    /// Tickets in work at once, 1 upwards.
+    pub concurrency: usize,
+    /// Unique for each start. The part before the first `/` is the worker's id, for the heartbeat.
+    pub name: String,
+    /// The library's own heartbeat: also how often it looks for orphans.
+    pub heartbeat: Duration,
+    /// Heartbeats missed before a ticket counts as an orphan.
+    pub missed: usize,
+}
+
+/// Consumes every queue until the worker drains; each library worker is started again when it ends early.
+pub fn start(context: &Arc<WorkerContext>, tickets: &Db) -> Vec<tokio::task::JoinHandle<()>> {
+    QUEUES
+        .iter()
+        .map(|(queue, concurrency)| tokio::spawn(supervise(Arc::clone(context), tickets.clone(), queue, *concurrency)))
+        .collect()
+}
+
+async fn supervise(context: Arc<WorkerContext>, tickets: Db, queue: &'static str, concurrency: usize) {
+    let mut life = 0_u32;
+    while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
+        let name = format!("{}/{queue}/{life}", context.id);
+        let consumer = Consumer { queue, concurrency, name, heartbeat: Duration::from_secs(4), missed: 3 };
+        life += 1;
+        let stop = {
+            let (draining, fenced) = (context.draining.clone(), context.fenced.clone());
+            async move {
+                tokio::select! {
+                    () = draining.cancelled() => {}
+                    () = fenced.cancelled() => {}
+                }
+            }
+        };
+        let worker = Arc::clone(&context);
+        let handler = move |payload: Vec<u8>| dispatch(Arc::clone(&worker), payload);
+        if let Err(error) = consume(&tickets, consumer, context.process.wake.subscribe(), stop, handler).await {
+            tracing::warn!(queue, %error, "a queue worker ended; it is started again");
+            tokio::time::sleep(ERROR_PAUSE).await;
+        }
+    }
+}
+
+/// Runs one library worker until `stop`, then waits for the tickets under way. `signals` wake it.
+pub async fn consume<Handler, Work>(
+    tickets: &Db,
+    consumer: Consumer,
+    signals: tokio::sync::watch::Receiver<u64>,
+    stop: impl Future<Output = ()> + Send + 'static,
+    handler: Handler,
+) -> Result<(), WorkerError>
+where
+    Handler: Fn(Vec<u8>) -> Work + Clone + Send + Sync + 'static,
+    Work: Future<Output = StoreResult<()>> + Send + 'static,
+{
+    let stop = async move {
+        stop.await;
+        Ok::<(), WorkerError>(())
+    };
+    let handler = move |payload: Vec<u8>| isolated(handler(payload));
+    let wake_ups = WakeUps::new(signals);
+    // The two libraries share no type, so the assembly is written twice.
+    match tickets {
+        Db::Sqlite(pool) => {
+            let config = apalis_sqlite::Config::default()
+                .queue(consumer.queue)
+                .batch_size(1)
+                .lock_tasks(false)
+                .persist_results(false)
+                .heartbeat_interval(consumer.heartbeat)
+                .missed_heartbeats(consumer.missed);
+            let backend = apalis_sqlite::SqliteStorage::<Vec<u8>>::new(pool)
+                .with_config(config)
+                .with_codec(Bytes)
+                .poll_with_strategy(wake_ups);
+            let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
+            worker.build(handler).run_until(stop).await
+        }
+        Db::Postgres(pool) => {
+            let config = apalis_postgres::Config::default()
+                .queue(consumer.queue)
+                .batch_size(1)
+                .lock_tasks(false)
+                .persist_results(false)
+                .heartbeat_interval(consumer.heartbeat)
+                .missed_heartbeats(consumer.missed);
+            let backend = apalis_postgres::PostgresStorage::<Vec<u8>>::new(pool)
+                .with_config(config)
+                .with_codec(Bytes)
+                .poll_with_strategy(wake_ups);
+            let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
+            worker.build(handler).run_until(stop).await
+        }
+    }
+}
+
+/// One ticket, in a task of its own: a panic in it is logged and the ticket acknowledged (our sweeper sends another
+/// for work that was left), and the library's worker may end without taking the work down.
+async fn isolated(work: impl Future<Output = StoreResult<()>> + Send + 'static) -> Result<(), BoxDynError> {
+    match tokio::spawn(work).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "a ticket could not be served; it is delivered again");
+            tokio::time::sleep(ERROR_PAUSE).await;
+            Err(error.into())
+        }
+        Err(panic) => {
+            tracing::error!(%panic, "a ticket's handler panicked; the ticket is dropped");
+            Ok(())
+        }
+    }
+}
+
+async fn dispatch(context: Arc<WorkerContext>, payload: Vec<u8>) -> StoreResult<()> {
+    let ticket = serde_json::from_slice(&payload).ok().and_then(|value| Ticket::parse(&value));
+    match ticket {
+        Some(Ticket::Scrape { team, page, .. }) => serve_team::direct(&context, team, page).await,
+        Some(Ticket::Lane { team, .. }) => serve_team::lane(&context, team).await,
+        Some(Ticket::Webhook { job, .. }) => deliver_webhook::run(&context, job).await,
+        None => {
+            tracing::warn!(bytes = payload.len(), "a ticket that this version cannot read is dropped");
+            Ok(())
+        }
+    }
+}
+
+/// Payloads pass through the library as they are: it never parses them.
+#[derive(Debug, Clone, Copy)]
+pub struct Bytes;
+
+impl Codec<Vec<u8>> for Bytes {
+    type Error = Infallible;
+    type Compact = Vec<u8>;
+
+    fn encode(&self, val: &Vec<u8>) -> Result<Vec<u8>, Infallible> {
+        Ok(val.clone())
+    }
+
+    fn decode(&self, val: &Vec<u8>) -> Result<Vec<u8>, Infallible> {
+        Ok(val.clone())
+    }
+}
+
+/// Wakes a library worker at every signal of [`weir_shared::wake`] and once a second besides.
+pub struct WakeUps {
+    signals: Pin<Box<dyn Stream<Item = ()> + Send + Sync>>,
+    tick: Pin<Box<tokio::time::Sleep>>,
+}
+
+impl std::fmt::Debug for WakeUps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WakeUps")
+    }
+}
+
+impl WakeUps {
+    /// Signals from this receiver.
+    pub fn new(receiver: tokio::sync::watch::Receiver<u64>) -> Self {
+        let signals = futures_util::stream::unfold(receiver, |mut receiver| async move {
+            receiver.changed().await.ok().map(|()| ((), receiver))
+        });
+        Self { signals: Box::pin(signals), tick: Box::pin(tokio::time::sleep(TICK)) }
+    }
+}
+
+impl PollStrategy for WakeUps {
+    fn poll_drive(&mut self, cx: &mut Context<'_>, _: &PollSnapshot) -> Poll<Option<()>> {
+        let mut fired = false;
+        // Both loops end only when the source has taken our waker: no wake-up is lost.
+        while let Poll::Ready(Some(())) = self.signals.as_mut().poll_next(cx) {
+            fired = true;
+        }
+        while self.tick.as_mut().poll(cx).is_ready() {
+            fired = true;
+            self.tick.as_mut().reset(tokio::time::Instant::now() + TICK);
+        }
+        if fired { Poll::Ready(Some(())) } else { Poll::Pending }
+    }
+}
+
+#[cfg(test)]
+#[path = "runner_tests.rs"]
+mod tests;

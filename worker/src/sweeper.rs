@@ -1,0 +1,77 @@
+//! One worker at a time, by lease: buries dead workers, takes back their pages, reminds of lost tickets, removes what
+//! has expired.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use weir_shared::store::{StoreResult, leases, nodes, pages, sweep, webhooks};
+use weir_shared::time::Timestamp;
+
+use crate::context::WorkerContext;
+
+/// Pause between sweeps.
+const EVERY: Duration = Duration::from_secs(2);
+/// The lease outlives a few sweeps, so that one worker keeps the task.
+const LEASE_MS: i64 = 7_000;
+/// Work that was due for this long without being taken gets a new ticket.
+const FORGOTTEN_MS: i64 = 5_000;
+/// Removal of expired things and finished tickets: every so many sweeps.
+const TIDY_EVERY: u32 = 5;
+/// Orphans taken back in one transaction.
+const ORPHANS: i64 = 200;
+
+/// Sweeps until the worker stops.
+pub async fn run(context: Arc<WorkerContext>) {
+    let mut last_good: Option<Instant> = None;
+    let mut round = 0_u32;
+    while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
+        // After an outage every heartbeat is old, also those of the living: let them speak first.
+        let may_bury = last_good.is_some_and(|at| at.elapsed() < EVERY * 3);
+        match one(&context, may_bury, round).await {
+            Ok(()) => last_good = Some(Instant::now()),
+            Err(error) => tracing::warn!(%error, "a sweep failed; the next one follows"),
+        }
+        round = round.wrapping_add(1);
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = context.draining.cancelled() => {}
+        }
+    }
+}
+
+async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult<()> {
+    let db = &context.process.db;
+    let now = Timestamp::now();
+    let mut tx = db.begin_relaxed().await?;
+    let mine = leases::take(&mut tx, "sweep", context.id, now, now.plus_ms(LEASE_MS)).await?;
+    tx.commit().await?;
+    if !mine {
+        return Ok(());
+    }
+    let mut tx = db.begin().await?;
+    if may_bury {
+        let buried = nodes::bury(&mut tx, now).await?;
+        if buried > 0 {
+            tracing::warn!(buried, "workers without a heartbeat are declared dead");
+        }
+    }
+    let orphans = pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
+    let forgotten = now.plus_ms(-FORGOTTEN_MS);
+    let reminded = pages::remind_teams(&mut tx, forgotten).await? + webhooks::remind(&mut tx, forgotten).await?;
+    tx.commit().await?;
+    if orphans > 0 {
+        context.process.metrics.orphans.add(orphans as i64);
+        tracing::info!(orphans, "pages of dead workers are back in the queue");
+    }
+    if orphans > 0 || reminded > 0 {
+        context.process.wake.poke();
+    }
+    if round.is_multiple_of(TIDY_EVERY) {
+        while sweep::expire(db, &context.process.blobs, now).await? {}
+        let mut tx = db.begin().await?;
+        sweep::prune(&mut tx, now).await?;
+        tx.commit().await?;
+        sweep::shrink(db).await?;
+    }
+    Ok(())
+}
