@@ -13,6 +13,7 @@ use weir_shared::store::Db;
 use weir_shared::wake::Wake;
 
 use crate::auth::{Caller, CallerCache};
+use crate::endpoints::batch_scrape::ended::EndedJobs;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::{Bucket, Limiter};
 use crate::metrics::Metrics;
@@ -25,6 +26,7 @@ pub struct App {
     pub wake: Wake,
     pub guard: AddressGuard,
     pub callers: CallerCache,
+    pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
     pub metrics: Metrics,
     /// Cancelled when the process has been told to stop: whoever waits cuts it short.

@@ -21,6 +21,7 @@ use weir_shared::wake::Wake;
 use crate::access_log;
 use crate::app::{App, State};
 use crate::auth::CallerCache;
+use crate::endpoints::batch_scrape::ended::EndedJobs;
 use crate::first_key::{self, FirstKey};
 use crate::limits::Limiter;
 use crate::metrics::Metrics;
@@ -99,6 +100,7 @@ pub async fn build(settings: Settings, db: Db) -> anyhow::Result<State> {
         db,
         guard: settings.net.guard(),
         callers: CallerCache::default(),
+        ended_jobs: EndedJobs::default(),
         limiter: Limiter::default(),
         metrics: Metrics::new()?,
         stopping: CancellationToken::new(),

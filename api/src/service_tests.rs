@@ -5,10 +5,10 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use actix_web::App;
 use actix_web::http::Method;
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
-use actix_web::App;
 use serde_json::{Value, json};
 use weir_shared::config::Settings;
 use weir_shared::domain::document::Document;
@@ -52,7 +52,8 @@ impl Api {
     }
 
     async fn send(&self, request: TestRequest) -> (u16, Value) {
-        let app = App::new().app_data(self.state.clone()).wrap(from_fn(access_log::observe)).configure(routes::configure);
+        let app =
+            App::new().app_data(self.state.clone()).wrap(from_fn(access_log::observe)).configure(routes::configure);
         let app = init_service(app).await;
         let response = call_service(&app, request.to_request()).await;
         assert!(response.headers().contains_key("x-request-id"));
@@ -226,7 +227,10 @@ async fn a_batch_is_read_page_by_page_until_its_end() {
 
     let (_, errors) = api.get(&format!("{path}/errors")).await;
     assert_eq!((&errors["errors"][0]["url"], &errors["robotsBlocked"]), (&json!("http://a.test/fail"), &json!([])));
-    assert_eq!((&errors["errors"][0]["code"], &errors["errors"][0]["error"]), (&json!("SCRAPE_SITE_ERROR"), &json!("it broke")));
+    assert_eq!(
+        (&errors["errors"][0]["code"], &errors["errors"][0]["error"]),
+        (&json!("SCRAPE_SITE_ERROR"), &json!("it broke"))
+    );
     assert_eq!(api.delete(&path).await.0, 409);
     assert_eq!(api.get(&format!("{path}?limit=0")).await.0, 400);
 }

@@ -256,9 +256,7 @@ impl Reader<'_> {
         let text = self.text(name, default);
         let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
         parts
-            .map(|p| {
-                parse_duration(p).with_context(|| format!("{name}: {p}: allowed are durations such as 1m,5m,15m"))
-            })
+            .map(|p| parse_duration(p).with_context(|| format!("{name}: {p}: allowed are durations such as 1m,5m,15m")))
             .collect()
     }
 

@@ -5,10 +5,11 @@ use tracing_subscriber::EnvFilter;
 /// Starts logging to standard error. A wrong filter is an error that names the setting.
 pub fn init() -> anyhow::Result<()> {
     let filter = std::env::var("WEIR_LOG").unwrap_or_else(|_| "info".to_owned());
-    let quiet = "apalis=warn,apalis_core=warn,sqlx=warn,headless_chrome=error,tungstenite=warn,html5ever=error,\
+    let quiet = "apalis=warn,apalis_core=warn,sqlx=warn,headless_chrome=off,actix_server=warn,tungstenite=warn,html5ever=error,\
                  selectors=error";
-    let filter = EnvFilter::try_new(format!("{quiet},{filter}"))
-        .map_err(|e| anyhow::anyhow!("WEIR_LOG={filter}: allowed is a tracing filter such as info or weir=debug ({e})"))?;
+    let filter = EnvFilter::try_new(format!("{quiet},{filter}")).map_err(|e| {
+        anyhow::anyhow!("WEIR_LOG={filter}: allowed is a tracing filter such as info or weir=debug ({e})")
+    })?;
     let output = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match std::env::var("WEIR_LOG_FORMAT").unwrap_or_default().as_str() {
         "" | "text" => output.with_target(false).init(),

@@ -2,7 +2,7 @@
 //!
 //! Postgres: `LISTEN`; a notification names the page or job that ended, or a new ticket. SQLite: the kernel reports writes to the
 //! write-ahead log (inotify), whichever process made them. That report can come a moment before the commit is visible,
-//! so each burst is followed by two late signals; a slow tick is the backstop for both databases.
+//! so each burst is followed by a late signal; a slow tick is the backstop for both databases.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use crate::domain::job::JobStatus;
 use crate::ids::{JobId, PageId};
 use crate::store::{Db, StoreResult, jobs, pages};
 
-/// Signals after a burst, for commits that were not visible yet at its first report.
-const LATE: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(15)];
+/// Signal after a burst, for commits that were not visible yet at its first report.
+const LATE: Duration = Duration::from_millis(4);
 /// Backstop: waiters look again this often even without a signal.
-const TICK: Duration = Duration::from_millis(1_000);
+const TICK: Duration = Duration::from_millis(1_500);
 /// The least pause between two looks at one watched job.
 const JOB_PAUSE: Duration = Duration::from_millis(40);
 
@@ -53,11 +53,8 @@ impl Wake {
     }
 
     async fn start_with(url: &DatabaseUrl, db: &Db, channels: &[&str]) -> anyhow::Result<Self> {
-        let shared = Arc::new(Shared {
-            db: db.clone(),
-            signal: watch::Sender::new(0),
-            waiting: Mutex::new(HashMap::new()),
-        });
+        let shared =
+            Arc::new(Shared { db: db.clone(), signal: watch::Sender::new(0), waiting: Mutex::new(HashMap::new()) });
         let wake = Self { shared };
         match (url, db) {
             (DatabaseUrl::Sqlite(path), _) => {
@@ -142,23 +139,21 @@ impl Wake {
     }
 
     async fn follow_log(self, mut events: inotify::EventStream<[u8; 4096]>, name: std::ffi::OsString) {
-        let mut late: Vec<Instant> = Vec::new();
+        let mut late: Option<Instant> = None;
         loop {
-            let next = late.iter().min().copied();
-            let idle = next.is_none();
             tokio::select! {
                 event = events.next() => match event {
                     Some(Ok(event)) if event.name.as_deref() == Some(&name) => {
                         self.poke();
-                        late = LATE.iter().map(|pause| Instant::now() + *pause).collect();
+                        late = Some(Instant::now() + LATE);
                     }
                     Some(Ok(_)) => {}
                     // The kernel's queue overflowed or the watch broke: the tick goes on alone.
-                    Some(Err(_)) => tokio::time::sleep(LATE[0]).await,
+                    Some(Err(_)) => tokio::time::sleep(LATE).await,
                     None => return,
                 },
-                () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if !idle => {
-                    late.retain(|at| Some(*at) != next);
+                () = tokio::time::sleep_until(late.unwrap_or_else(Instant::now)), if late.is_some() => {
+                    late = None;
                     self.poke();
                 }
             }
@@ -172,6 +167,7 @@ impl Wake {
                     Some(page) => self.release(page),
                     None => self.poke(),
                 },
+                Err(sqlx::Error::PoolClosed) => return,
                 Err(error) => {
                     tracing::warn!(%error, "listening to Postgres failed; it is tried again");
                     tokio::time::sleep(Duration::from_millis(500)).await;

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::config::Settings;
 use weir_worker::browser::cdp::{Cdp, EventFilter};
-use weir_worker::browser::supervisor::{Launcher, SandboxMode};
 use weir_worker::browser::find_chromium;
+use weir_worker::browser::supervisor::{Launcher, SandboxMode};
 use weir_worker::extract::{self, ExtractOptions, PageInput};
 use weir_worker::fetch::{EgressProxy, FetchConfig, FetchRequest, HttpFetcher};
 
@@ -104,7 +104,8 @@ async fn browser(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow:
 async fn load(cdp: &Cdp, url: &Url) -> anyhow::Result<String> {
     let by = Instant::now() + Duration::from_secs(60);
     let text = |value: &Value, key: &str| value[key].as_str().map(str::to_owned).with_context(|| format!("no {key}"));
-    let context = cdp.send_as::<Value>("Target.createBrowserContext", None, json!({"disposeOnDetach": true})).by(by).await?;
+    let context =
+        cdp.send_as::<Value>("Target.createBrowserContext", None, json!({"disposeOnDetach": true})).by(by).await?;
     let context = text(&context, "browserContextId")?;
     let target = json!({"url": "about:blank", "browserContextId": context});
     let target = text(&cdp.send_as::<Value>("Target.createTarget", None, target).by(by).await?, "targetId")?;

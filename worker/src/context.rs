@@ -30,6 +30,8 @@ pub struct Process {
     pub poster: Poster,
     /// What the browsers are forced through.
     pub egress: EgressProxy,
+    /// The same without the hosts of ads and trackers.
+    pub ad_free: EgressProxy,
     pub browsers: Option<Arc<BrowserPool>>,
     pub wake: Wake,
     pub metrics: Metrics,

@@ -36,7 +36,10 @@ async fn metrics(process: web::Data<Process>) -> HttpResponse {
         process.metrics.browser_pages.set(stats.pages as i64);
         process.metrics.browser_crashes.set(stats.crashes as i64);
     }
-    let denied = process.egress.metrics().denied_address.load(std::sync::atomic::Ordering::Relaxed);
+    let denied: u64 = [&process.egress, &process.ad_free]
+        .iter()
+        .map(|proxy| proxy.metrics().denied_address.load(std::sync::atomic::Ordering::Relaxed))
+        .sum();
     process.metrics.egress_denied.set(denied as i64);
     HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(process.metrics.render())
 }

@@ -37,9 +37,8 @@ impl Metrics {
     /// Registers every figure. Fails only when a name is used twice.
     pub fn new() -> anyhow::Result<Self> {
         let registry = Registry::new();
-        let seconds = |name: &str, help: &str| {
-            Histogram::with_opts(HistogramOpts::new(name, help).buckets(SECONDS.to_vec()))
-        };
+        let seconds =
+            |name: &str, help: &str| Histogram::with_opts(HistogramOpts::new(name, help).buckets(SECONDS.to_vec()));
         let metrics = Self {
             pages: IntCounterVec::new(
                 Opts::new("weir_pages_total", "Pages ended, by engine and outcome"),
@@ -53,7 +52,10 @@ impl Metrics {
             commit_seconds: seconds("weir_commit_seconds", "Seconds of one commit of results")?,
             claim_seconds: seconds("weir_claim_seconds", "Seconds of one claim of pages")?,
             slots_busy: IntGauge::new("weir_slots_busy", "Page slots in use")?,
-            webhooks: IntCounterVec::new(Opts::new("weir_webhook_tries_total", "Webhook tries, by outcome"), &["outcome"])?,
+            webhooks: IntCounterVec::new(
+                Opts::new("weir_webhook_tries_total", "Webhook tries, by outcome"),
+                &["outcome"],
+            )?,
             orphans: IntGauge::new("weir_orphans_rescued", "Pages taken back from dead workers by this one")?,
             browsers: IntGauge::new("weir_browsers", "Chromium processes alive")?,
             browser_pages: IntGauge::new("weir_browser_pages", "Pages open in the scraping pool")?,

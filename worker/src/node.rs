@@ -14,9 +14,9 @@ use weir_shared::store::{self, Db, PoolUse, nodes};
 use weir_shared::time::Timestamp;
 use weir_shared::wake::Wake;
 
-use crate::browser::{BrowserConfig, BrowserPool, SandboxMode};
+use crate::browser::{BrowserConfig, BrowserPool, SandboxMode, is_ad_host};
 use crate::context::{HostMemory, Process, WorkerContext};
-use crate::fetch::{EgressProxy, FetchConfig, HttpFetcher, Poster};
+use crate::fetch::{EgressOptions, EgressProxy, FetchConfig, HostFilter, HttpFetcher, Poster};
 use crate::finisher::Finisher;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
@@ -79,6 +79,8 @@ async fn prepare(settings: Settings, db: Db) -> anyhow::Result<Process> {
     let guard = settings.net.guard();
     let blobs = weir_shared::blobs::Blobs::open(&settings.blobs)?;
     let egress = EgressProxy::start(guard.clone(), None).await?;
+    let ad_free = EgressOptions { filter: Some(Arc::new(AdHosts)), ..EgressOptions::default() };
+    let ad_free = EgressProxy::start_with(guard.clone(), ad_free).await?;
     let browsers = if settings.browser.page_browsers == 0 {
         None
     } else {
@@ -89,6 +91,7 @@ async fn prepare(settings: Settings, db: Db) -> anyhow::Result<Process> {
             pages_per_browser: settings.browser.pages_per_browser,
             sandbox: if settings.browser.sandbox { SandboxMode::Strict } else { SandboxMode::Off },
             egress_proxy: egress.addr(),
+            ad_free_proxy: Some(ad_free.addr()),
             ..BrowserConfig::default()
         };
         Some(BrowserPool::start(config).await?)
@@ -98,6 +101,7 @@ async fn prepare(settings: Settings, db: Db) -> anyhow::Result<Process> {
         fetcher: HttpFetcher::new(guard.clone(), FetchConfig::default())?,
         poster: Poster::new(guard.clone())?,
         egress,
+        ad_free,
         gate: Gate::new(settings.worker.concurrency),
         metrics: Metrics::new()?,
         scripted_hosts: HostMemory::default(),
@@ -107,6 +111,15 @@ async fn prepare(settings: Settings, db: Db) -> anyhow::Result<Process> {
         db,
         settings,
     })
+}
+
+/// The hosts that `blockAds` keeps out, for the browsers' second proxy.
+struct AdHosts;
+
+impl HostFilter for AdHosts {
+    fn blocks(&self, host: &str) -> bool {
+        is_ad_host(host)
+    }
 }
 
 /// How a life ended.
@@ -130,8 +143,7 @@ async fn life(process: &Arc<Process>, tickets: &Db, address: &str, stop: &Cancel
         process.metrics.clone(),
         fenced.clone(),
     );
-    let context =
-        Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
+    let context = Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
     let consumers = runner::start(&context, tickets);
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&context)));
 

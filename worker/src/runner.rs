@@ -21,7 +21,8 @@ use apalis::prelude::*;
 use apalis_core::backend::codec::Codec;
 use apalis_core::backend::ext::BackendExt;
 use apalis_core::backend::ext::poll_strategy::{PollSnapshot, PollStrategy};
-use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, Stream};
 use weir_shared::queue::{LANE_QUEUE, SCRAPE_QUEUE, Ticket, WEBHOOK_QUEUE};
 use weir_shared::store::{Db, StoreResult};
 
@@ -31,7 +32,7 @@ use crate::jobs::{deliver_webhook, serve_team};
 /// Tickets of each queue in work at once.
 const QUEUES: [(&str, usize); 3] = [(SCRAPE_QUEUE, 64), (LANE_QUEUE, 16), (WEBHOOK_QUEUE, 8)];
 /// Backstop of the wake-up.
-const TICK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(2);
 /// Pause before an error is handed to the library, which tries again at once.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
 
@@ -61,7 +62,7 @@ async fn supervise(context: Arc<WorkerContext>, tickets: Db, queue: &'static str
     let mut life = 0_u32;
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
         let name = format!("{}/{queue}/{life}", context.id);
-        let consumer = Consumer { queue, concurrency, name, heartbeat: Duration::from_secs(4), missed: 3 };
+        let consumer = Consumer { queue, concurrency, name, heartbeat: Duration::from_secs(10), missed: 2 };
         life += 1;
         let stop = {
             let (draining, fenced) = (context.draining.clone(), context.fenced.clone());
@@ -74,7 +75,7 @@ async fn supervise(context: Arc<WorkerContext>, tickets: Db, queue: &'static str
         };
         let worker = Arc::clone(&context);
         let handler = move |payload: Vec<u8>| dispatch(Arc::clone(&worker), payload);
-        if let Err(error) = consume(&tickets, consumer, context.process.wake.subscribe(), stop, handler).await {
+        if let Err(error) = consume(tickets.clone(), consumer, context.process.wake.subscribe(), stop, handler).await {
             tracing::warn!(queue, %error, "a queue worker ended; it is started again");
             tokio::time::sleep(ERROR_PAUSE).await;
         }
@@ -82,13 +83,13 @@ async fn supervise(context: Arc<WorkerContext>, tickets: Db, queue: &'static str
 }
 
 /// Runs one library worker until `stop`, then waits for the tickets under way. `signals` wake it.
-pub async fn consume<Handler, Work>(
-    tickets: &Db,
+pub fn consume<Handler, Work>(
+    tickets: Db,
     consumer: Consumer,
     signals: tokio::sync::watch::Receiver<u64>,
     stop: impl Future<Output = ()> + Send + 'static,
     handler: Handler,
-) -> Result<(), WorkerError>
+) -> BoxFuture<'static, Result<(), WorkerError>>
 where
     Handler: Fn(Vec<u8>) -> Work + Clone + Send + Sync + 'static,
     Work: Future<Output = StoreResult<()>> + Send + 'static,
@@ -100,13 +101,12 @@ where
     let handler = move |payload: Vec<u8>| isolated(handler(payload));
     let wake_ups = WakeUps::new(signals);
     // The two libraries share no type, so the assembly is written twice.
-    match tickets {
+    match &tickets {
         Db::Sqlite(pool) => {
             let config = apalis_sqlite::Config::default()
                 .queue(consumer.queue)
                 .batch_size(1)
                 .lock_tasks(false)
-                .persist_results(false)
                 .heartbeat_interval(consumer.heartbeat)
                 .missed_heartbeats(consumer.missed);
             let backend = apalis_sqlite::SqliteStorage::<Vec<u8>>::new(pool)
@@ -114,14 +114,13 @@ where
                 .with_codec(Bytes)
                 .poll_with_strategy(wake_ups);
             let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
-            worker.build(handler).run_until(stop).await
+            worker.build(handler).run_until(stop).boxed()
         }
         Db::Postgres(pool) => {
             let config = apalis_postgres::Config::default()
                 .queue(consumer.queue)
                 .batch_size(1)
                 .lock_tasks(false)
-                .persist_results(false)
                 .heartbeat_interval(consumer.heartbeat)
                 .missed_heartbeats(consumer.missed);
             let backend = apalis_postgres::PostgresStorage::<Vec<u8>>::new(pool)
@@ -129,7 +128,7 @@ where
                 .with_codec(Bytes)
                 .poll_with_strategy(wake_ups);
             let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
-            worker.build(handler).run_until(stop).await
+            worker.build(handler).run_until(stop).boxed()
         }
     }
 }
@@ -181,7 +180,7 @@ impl Codec<Vec<u8>> for Bytes {
     }
 }
 
-/// Wakes a library worker at every signal of [`weir_shared::wake`] and once a second besides.
+/// Wakes a library worker at every signal of [`weir_shared::wake`] and every two seconds besides.
 pub struct WakeUps {
     signals: Pin<Box<dyn Stream<Item = ()> + Send + Sync>>,
     tick: Pin<Box<tokio::time::Sleep>>,

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::{Consumer, consume};
 use apalis_core::task::builder::TaskBuilder;
 use tokio_util::sync::CancellationToken;
 use weir_shared::config::DatabaseUrl;
@@ -15,7 +16,6 @@ use weir_shared::queue;
 use weir_shared::store::{self, Db, PoolUse, StoreError, StoreResult, nodes};
 use weir_shared::time::Timestamp;
 use weir_shared::wake::Wake;
-use super::{Consumer, consume};
 
 const QUEUE: &str = "lane";
 
@@ -68,7 +68,11 @@ impl Bench {
     /// Starts a consumer whose handler notes the payload and then does `work`.
     fn consume<F>(&self, concurrency: usize, heartbeat: Duration, work: F) -> (WorkerId, tokio::task::JoinHandle<()>)
     where
-        F: Fn(String) -> std::pin::Pin<Box<dyn Future<Output = StoreResult<()>> + Send>> + Clone + Send + Sync + 'static,
+        F: Fn(String) -> std::pin::Pin<Box<dyn Future<Output = StoreResult<()>> + Send>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
     {
         let id = WorkerId::new();
         let consumer = Consumer { queue: QUEUE, concurrency, name: format!("{id}/{QUEUE}/0"), heartbeat, missed: 2 };
@@ -80,7 +84,7 @@ impl Bench {
                 seen.lock().unwrap().push((Instant::now(), text.clone()));
                 work(text)
             };
-            consume(&tickets, consumer, signals, async move { stop.cancelled().await }, handler).await.unwrap();
+            consume(tickets, consumer, signals, async move { stop.cancelled().await }, handler).await.unwrap();
         });
         (id, task)
     }
@@ -181,7 +185,13 @@ async fn a_draining_consumer_keeps_its_tickets_while_the_heartbeat_goes_on() {
         let (id, draining) = bench.consume(2, Duration::from_secs(1), long);
         assert_eq!(bench.wait_for(1, Duration::from_secs(5)).await, 1);
         bench.stop.cancel();
-        let other = Bench { stop: CancellationToken::new(), wake: bench.wake.clone(), seen: Arc::clone(&bench.seen), db: bench.db.clone(), tickets: bench.tickets.clone() };
+        let other = Bench {
+            stop: CancellationToken::new(),
+            wake: bench.wake.clone(),
+            seen: Arc::clone(&bench.seen),
+            db: bench.db.clone(),
+            tickets: bench.tickets.clone(),
+        };
         let (_, idle) = other.consume(2, Duration::from_secs(1), long);
         let beating = tokio::spawn({
             let db = bench.db.clone();

@@ -10,13 +10,13 @@ use weir_shared::time::Timestamp;
 use crate::context::WorkerContext;
 
 /// Pause between sweeps.
-const EVERY: Duration = Duration::from_secs(2);
+const EVERY: Duration = Duration::from_millis(2_500);
 /// The lease outlives a few sweeps, so that one worker keeps the task.
-const LEASE_MS: i64 = 7_000;
+const LEASE_MS: i64 = 8_000;
 /// Work that was due for this long without being taken gets a new ticket.
 const FORGOTTEN_MS: i64 = 5_000;
 /// Removal of expired things and finished tickets: every so many sweeps.
-const TIDY_EVERY: u32 = 5;
+const TIDY_EVERY: u32 = 8;
 /// Orphans taken back in one transaction.
 const ORPHANS: i64 = 200;
 

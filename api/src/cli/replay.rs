@@ -69,7 +69,7 @@ pub async fn run(args: ReplayArgs, db: &Db, output: Output) -> anyhow::Result<()
         }
         tx.commit().await?;
     }
-    output.show(&json!({"found": found.len(), "replayed": replayed}), || format!("{replayed} pages are replayed"));
+    output.show(&json!({"found": found.len(), "replayed": replayed}), || format!("pages replayed: {replayed}"));
     Ok(())
 }
 
@@ -81,6 +81,6 @@ fn show(output: Output, found: &[PageRow]) {
             vec![page.id.to_string(), or_dash(page.error_code.as_deref()), failed_at, shorten(&page.url, 60)]
         };
         let rows: Vec<Vec<String>> = found.iter().map(cells).collect();
-        format!("{}{} pages would be replayed", table(&["PAGE", "CODE", "FAILED", "URL"], &rows), found.len())
+        format!("{}pages that would be replayed: {}", table(&["PAGE", "CODE", "FAILED", "URL"], &rows), found.len())
     });
 }

@@ -121,7 +121,7 @@ async fn replay(args: ReplayArgs, db: &Db, output: Output) -> anyhow::Result<()>
                 let json = json!({"found": found.len(), "replayed": 0,
                     "deliveries": found.iter().map(delivery_json).collect::<Vec<_>>()});
                 let rows: Vec<Vec<String>> = found.iter().map(cells).collect();
-                let text = || format!("{}{} deliveries would be replayed", table(&HEADINGS, &rows), rows.len());
+                let text = || format!("{}deliveries that would be replayed: {}", table(&HEADINGS, &rows), rows.len());
                 output.show(&json, text);
                 return Ok(());
             }
@@ -144,6 +144,6 @@ async fn replay(args: ReplayArgs, db: &Db, output: Output) -> anyhow::Result<()>
     if args.id.is_some() && replayed == 0 {
         bail!("there is no such delivery, or it is not dead");
     }
-    output.show(&json!({"found": ids.len(), "replayed": replayed}), || format!("{replayed} deliveries are replayed"));
+    output.show(&json!({"found": ids.len(), "replayed": replayed}), || format!("deliveries replayed: {replayed}"));
     Ok(())
 }

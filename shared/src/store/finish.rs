@@ -96,7 +96,7 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
     let mut deltas: BTreeMap<JobId, Delta> = BTreeMap::new();
     for end in &live {
         let delta = deltas.entry(end.page.job_id).or_default();
-                match &end.outcome {
+        match &end.outcome {
             Outcome::Done { credits, .. } => {
                 delta.completed += 1;
                 delta.credits += credits;
@@ -161,8 +161,9 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
 /// The fenced step: only attempts that are still the page's current ones move it. Returns those.
 async fn move_pages(tx: &mut Tx, group: &[Finished], now: Timestamp) -> StoreResult<Vec<PageId>> {
     let rows: Vec<(PageId,)> = on_db!(tx, |conn| {
-        let mut update =
-            sqlx::QueryBuilder::new("WITH ended (id, epoch, state, run_at, finished_at, tried, claimed, code, error) AS (VALUES ");
+        let mut update = sqlx::QueryBuilder::new(
+            "WITH ended (id, epoch, state, run_at, finished_at, tried, claimed, code, error) AS (VALUES ",
+        );
         for (i, end) in group.iter().enumerate() {
             let (state, run_at, tried, unclaimed, code, error) = match &end.outcome {
                 Outcome::Done { .. } => ("done", None, 0, 0, None, None),
@@ -201,9 +202,7 @@ async fn write_attempts(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> Stor
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (page_id, epoch) DO NOTHING";
     for end in ends {
         let (code, error) = match &end.outcome {
-            Outcome::Failed { code, error, .. } | Outcome::Retry { code, error, .. } => {
-                (code.code(), error.as_str())
-            }
+            Outcome::Failed { code, error, .. } | Outcome::Retry { code, error, .. } => (code.code(), error.as_str()),
             Outcome::Lost { reason } => (None, *reason),
             Outcome::Done { .. } | Outcome::GivenBack => continue,
         };
@@ -347,7 +346,13 @@ async fn insert_documents(tx: &mut Tx, ends: &[&Finished], first_seq: &mut BTree
                 Body::Inline(bytes) => (Some(bytes.as_slice()), None),
                 Body::Blob(key) => (None, Some(key.as_str())),
             };
-            values.push_bind(job).push_bind(seq).push_bind(page).push_bind(document.size).push_bind(body).push_bind(blob);
+            values
+                .push_bind(job)
+                .push_bind(seq)
+                .push_bind(page)
+                .push_bind(document.size)
+                .push_bind(body)
+                .push_bind(blob);
         });
         insert.build().execute(conn).await?.rows_affected()
     });

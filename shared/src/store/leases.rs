@@ -7,13 +7,7 @@ use crate::time::Timestamp;
 use super::{StoreResult, Tx};
 
 /// Takes or renews the lease until `until`. `false`: another holder's is still running.
-pub async fn take(
-    tx: &mut Tx,
-    name: &str,
-    holder: WorkerId,
-    now: Timestamp,
-    until: Timestamp,
-) -> StoreResult<bool> {
+pub async fn take(tx: &mut Tx, name: &str, holder: WorkerId, now: Timestamp, until: Timestamp) -> StoreResult<bool> {
     const SQL: &str = "INSERT INTO lease (name, holder, until) VALUES ($1, $2, $3) \
         ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until \
         WHERE lease.holder = excluded.holder OR lease.until < $4";

@@ -29,11 +29,11 @@ pub mod pages;
 pub mod settings;
 pub mod sweep;
 pub mod team_lock;
+pub mod teams;
 #[cfg(test)]
 pub mod testing;
 #[cfg(test)]
 mod tests;
-pub mod teams;
 pub mod webhooks;
 
 /// What can go wrong between us and the database. "Not found" is `Option`, not an error.
@@ -65,6 +65,9 @@ impl From<serde_json::Error> for StoreError {
         Self::Corrupt(error.to_string())
     }
 }
+
+/// How long closing waits for connections that are in use.
+const CLOSE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Result of a store function.
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -154,9 +157,7 @@ impl Db {
     pub async fn begin_relaxed(&self) -> StoreResult<Tx> {
         Ok(match self {
             Self::Sqlite(pool) => Tx::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
-            Self::Postgres(pool) => {
-                Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?)
-            }
+            Self::Postgres(pool) => Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?),
         })
     }
 
@@ -166,9 +167,13 @@ impl Db {
         Ok(())
     }
 
-    /// Closes every connection; on SQLite the last one folds the log into the file.
+    /// Closes every connection; on SQLite the last one folds the log into the file. A connection that is lent for
+    /// good (a listener's) is not waited for.
     pub async fn close(&self) {
-        on_pool!(self, |pool| pool.close().await);
+        let close = async { on_pool!(self, |pool| pool.close().await) };
+        if tokio::time::timeout(CLOSE_PATIENCE, close).await.is_err() {
+            tracing::debug!("a lent connection was left open");
+        }
     }
 }
 

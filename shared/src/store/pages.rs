@@ -129,9 +129,7 @@ pub async fn claim(
             continue;
         }
         let count = pages.len() as i64;
-        on_db!(tx, |conn| {
-            sqlx::query(TAKEN).bind(job).bind(count).bind(now).execute(conn).await?.rows_affected()
-        });
+        on_db!(tx, |conn| sqlx::query(TAKEN).bind(job).bind(count).bind(now).execute(conn).await?.rows_affected());
         room -= count;
         for page in &mut pages {
             page.limited = limited_at.is_some_and(|at| at >= page.queued_at);
@@ -173,9 +171,8 @@ pub async fn claim_one(
         }
         return Ok(None);
     }
-    let taken: Option<Claimed> = on_db!(tx, |conn| {
-        sqlx::query_as(TAKE).bind(worker).bind(now).bind(page).fetch_optional(conn).await?
-    });
+    let taken: Option<Claimed> =
+        on_db!(tx, |conn| sqlx::query_as(TAKE).bind(worker).bind(now).bind(page).fetch_optional(conn).await?);
     if let Some(page) = &taken {
         on_db!(tx, |conn| sqlx::query(TAKEN).bind(page.job_id).bind(now).execute(conn).await?.rows_affected());
     }
@@ -316,7 +313,8 @@ pub async fn ended_among(db: &Db, ids: &[PageId]) -> StoreResult<Vec<PageId>> {
         return Ok(Vec::new());
     }
     let rows: Vec<(PageId,)> = on_pool!(db, |pool| {
-        let mut select = sqlx::QueryBuilder::new("SELECT id FROM page WHERE state NOT IN ('queued', 'running') AND id IN (");
+        let mut select =
+            sqlx::QueryBuilder::new("SELECT id FROM page WHERE state NOT IN ('queued', 'running') AND id IN (");
         let mut list = select.separated(", ");
         for id in ids {
             list.push_bind(*id);
@@ -330,15 +328,13 @@ pub async fn ended_among(db: &Db, ids: &[PageId]) -> StoreResult<Vec<PageId>> {
 /// Failed pages of a job, in the order of their failure (CONTRACT 5.4).
 pub async fn failed_of(db: &Db, job: JobId, limit: i64) -> StoreResult<Vec<PageRow>> {
     const SQL: &str = select_page!("WHERE job_id = $1 AND state = 'failed' ORDER BY finished_at, idx LIMIT $2");
-    let rows: Vec<Columns> =
-        on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).bind(limit).fetch_all(pool).await?);
+    let rows: Vec<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).bind(limit).fetch_all(pool).await?);
     rows.into_iter().map(row).collect()
 }
 
 /// Pages of a job in the order of the request.
 pub async fn list(db: &Db, job: JobId, state: Option<PageState>, limit: i64) -> StoreResult<Vec<PageRow>> {
-    const SQL: &str =
-        select_page!("WHERE job_id = $1 AND ($2 IS NULL OR state = $2) ORDER BY idx LIMIT $3");
+    const SQL: &str = select_page!("WHERE job_id = $1 AND ($2 IS NULL OR state = $2) ORDER BY idx LIMIT $3");
     let rows: Vec<Columns> = on_pool!(db, |pool| {
         sqlx::query_as(SQL).bind(job).bind(state.map(PageState::as_str)).bind(limit).fetch_all(pool).await?
     });

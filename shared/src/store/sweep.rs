@@ -44,8 +44,7 @@ async fn remove_part(tx: &mut Tx, job: JobId) -> StoreResult<u64> {
         "DELETE FROM page WHERE id IN (SELECT id FROM page WHERE job_id = $1 LIMIT $2)",
     ];
     for part in PARTS {
-        let removed =
-            on_db!(tx, |conn| sqlx::query(part).bind(job).bind(STEP).execute(conn).await?.rows_affected());
+        let removed = on_db!(tx, |conn| sqlx::query(part).bind(job).bind(STEP).execute(conn).await?.rows_affected());
         if removed > 0 {
             return Ok(removed);
         }

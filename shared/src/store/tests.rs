@@ -215,7 +215,8 @@ async fn a_replayed_page_runs_again_and_is_billed_once() {
         let page = claim(&db, team, WorkerId::new(), 1, 50).await.pages.remove(0);
         let failed = Outcome::Failed { code: ErrorCode::DnsResolution, error: "no such host".into(), credits: 1 };
         finish(&db, vec![ended(page, failed)]).await;
-        let filter = pages::ReplayFilter { code: Some("SCRAPE_DNS_RESOLUTION_ERROR".into()), limit: 10, ..Default::default() };
+        let filter =
+            pages::ReplayFilter { code: Some("SCRAPE_DNS_RESOLUTION_ERROR".into()), limit: 10, ..Default::default() };
         assert_eq!(pages::replayable(&db, &filter).await.unwrap().len(), 1);
         let mut tx = db.begin().await.unwrap();
         assert!(pages::replay(&mut tx, ids[0], Timestamp::now()).await.unwrap());

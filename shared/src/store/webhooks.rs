@@ -66,9 +66,8 @@ pub async fn claim(
         SELECT MIN(stage) FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting') ORDER BY next_at, id LIMIT $4) \
         AND state = 'waiting' AND next_at <= $2 RETURNING id, team_id, job_id, page_id, event, attempt, retry_from";
     type Row = (DeliveryId, TeamId, JobId, Option<PageId>, String, i64, i64);
-    let rows: Vec<Row> = on_db!(tx, |conn| {
-        sqlx::query_as(SQL).bind(job).bind(now).bind(lease).bind(limit).fetch_all(conn).await?
-    });
+    let rows: Vec<Row> =
+        on_db!(tx, |conn| sqlx::query_as(SQL).bind(job).bind(now).bind(lease).bind(limit).fetch_all(conn).await?);
     rows.into_iter()
         .map(|r| {
             Ok(ClaimedDelivery {
@@ -144,7 +143,8 @@ pub async fn next_due(tx: &mut Tx, job: JobId) -> StoreResult<Option<Timestamp>>
 
 /// Jobs with deliveries that were due before `before`: each gets a ticket, in case one was lost.
 pub async fn remind(tx: &mut Tx, before: Timestamp) -> StoreResult<usize> {
-    const SQL: &str = "SELECT DISTINCT job_id FROM webhook_delivery WHERE state = 'waiting' AND next_at <= $1 LIMIT 200";
+    const SQL: &str =
+        "SELECT DISTINCT job_id FROM webhook_delivery WHERE state = 'waiting' AND next_at <= $1 LIMIT 200";
     let jobs: Vec<(JobId,)> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(before).fetch_all(conn).await?);
     for (job,) in &jobs {
         tickets::webhook_ticket(tx, *job, Duration::ZERO).await?;
@@ -197,8 +197,7 @@ pub async fn deliveries(db: &Db, filter: &DeliveryFilter) -> StoreResult<Vec<Del
 pub async fn replay(tx: &mut Tx, id: DeliveryId, now: Timestamp) -> StoreResult<bool> {
     const SQL: &str = "UPDATE webhook_delivery SET state = 'waiting', next_at = $2, finished_at = NULL, \
         retry_from = attempt WHERE id = $1 AND state = 'dead' RETURNING job_id";
-    let job: Option<(JobId,)> =
-        on_db!(tx, |conn| sqlx::query_as(SQL).bind(id).bind(now).fetch_optional(conn).await?);
+    let job: Option<(JobId,)> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(id).bind(now).fetch_optional(conn).await?);
     let Some((job,)) = job else { return Ok(false) };
     tickets::webhook_ticket(tx, job, Duration::ZERO).await?;
     Ok(true)

@@ -23,8 +23,11 @@ impl Agent {
             return json!({ "userAgent": own, "acceptLanguage": accept_language });
         }
         let Self { major, full } = self;
-        let (system, mobile, platform) =
-            if is_mobile { ("Linux; Android 10; K", "Mobile ", "Linux armv81") } else { ("X11; Linux x86_64", "", "Linux x86_64") };
+        let (system, mobile, platform) = if is_mobile {
+            ("Linux; Android 10; K", "Mobile ", "Linux armv81")
+        } else {
+            ("X11; Linux x86_64", "", "Linux x86_64")
+        };
         json!({
             "userAgent": format!("Mozilla/5.0 ({system}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 {mobile}Safari/537.36"),
             "acceptLanguage": accept_language,
@@ -61,7 +64,11 @@ mod tests {
         let params = agent.user_agent(false, None, "en-US,en");
         assert!(params["userAgent"].as_str().is_some_and(|ua| ua.contains("Chrome/156.0.0.0 Safari")));
         assert!(!params.to_string().contains("Headless"));
-        assert!(agent.user_agent(true, None, "en")["userAgent"].as_str().is_some_and(|ua| ua.contains("Android") && ua.contains("Mobile")));
+        assert!(
+            agent.user_agent(true, None, "en")["userAgent"]
+                .as_str()
+                .is_some_and(|ua| ua.contains("Android") && ua.contains("Mobile"))
+        );
         assert_eq!(agent.user_agent(false, Some("Mine"), "de")["userAgent"], "Mine");
     }
 }

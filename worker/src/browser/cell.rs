@@ -18,7 +18,7 @@ use super::supervisor::Browser;
 use super::wait::WaitScript;
 
 /// How long a browser may take to say its version, which is also the health check.
-const PING: Duration = Duration::from_secs(5);
+const PING: Duration = Duration::from_secs(10);
 
 /// A browser and what is known of it. Shared by the pages that run in it.
 pub(super) struct Cell {
@@ -47,7 +47,12 @@ pub(super) struct Cell {
 
 impl Cell {
     /// Connects to a browser that has just started.
-    pub async fn connect(browser: &Browser, egress_proxy: SocketAddr, refuses_ads: bool, has_pictures: bool) -> anyhow::Result<Arc<Self>> {
+    pub async fn connect(
+        browser: &Browser,
+        egress_proxy: SocketAddr,
+        refuses_ads: bool,
+        has_pictures: bool,
+    ) -> anyhow::Result<Arc<Self>> {
         let cdp = Cdp::connect(&browser.ws_url).await?;
         let version = cdp.call::<BrowserDomain::GetVersion>(None, json!({}), Instant::now() + PING).await?;
         let cell = Arc::new(Self {
@@ -92,7 +97,10 @@ impl Cell {
     /// Opens a spare page in the background unless there is one. Called when a page was closed, so that
     /// the work does not compete with the page that is being loaded.
     pub fn refill_spare(self: &Arc<Self>) {
-        if self.is_retired.load(Ordering::Acquire) || self.lock_spare().is_some() || self.is_refilling.swap(true, Ordering::AcqRel) {
+        if self.is_retired.load(Ordering::Acquire)
+            || self.lock_spare().is_some()
+            || self.is_refilling.swap(true, Ordering::AcqRel)
+        {
             return;
         }
         let cell = Arc::clone(self);
@@ -100,7 +108,8 @@ impl Cell {
             let page = BlankPage::open(&cell, None, Instant::now() + PING).await;
             cell.is_refilling.store(false, Ordering::Release);
             if let Ok(page) = page {
-                let surplus = if cell.is_retired.load(Ordering::Acquire) { Some(page) } else { cell.lock_spare().replace(page) };
+                let surplus =
+                    if cell.is_retired.load(Ordering::Acquire) { Some(page) } else { cell.lock_spare().replace(page) };
                 drop(surplus);
             }
         });

@@ -76,10 +76,8 @@ fn is_program(path: &Path) -> bool {
 /// All traffic goes through `proxy`; `<-loopback>` takes away Chromium's habit of going to
 /// loopback addresses directly. Each flag's reason stands beside it.
 pub(super) fn flags(kind: ChromiumKind, proxy: SocketAddr, small_shm: bool, extra: &[String]) -> Vec<String> {
-    let mut flags: Vec<String> = vec![
-        format!("--proxy-server=http://{proxy}"),
-        "--proxy-bypass-list=<-loopback>".into(),
-    ];
+    let mut flags: Vec<String> =
+        vec![format!("--proxy-server=http://{proxy}"), "--proxy-bypass-list=<-loopback>".into()];
     flags.extend(FIXED_FLAGS.iter().map(|f| (*f).to_owned()));
     if kind == ChromiumKind::Full {
         flags.push("--headless=new".into());
@@ -157,7 +155,12 @@ mod tests {
     fn every_browser_is_bound_to_the_egress_proxy_and_keeps_loopback_behind_it() {
         let proxy = SocketAddr::from(([127, 0, 0, 1], 4000));
         let flags = flags(ChromiumKind::Full, proxy, true, &[]);
-        for wanted in ["--proxy-server=http://127.0.0.1:4000", "--proxy-bypass-list=<-loopback>", "--headless=new", "--disable-dev-shm-usage"] {
+        for wanted in [
+            "--proxy-server=http://127.0.0.1:4000",
+            "--proxy-bypass-list=<-loopback>",
+            "--headless=new",
+            "--disable-dev-shm-usage",
+        ] {
             assert!(flags.iter().any(|f| f == wanted), "{wanted}");
         }
         assert!(!flags.iter().any(|f| f.contains("no-sandbox") || f.contains("single-process")));

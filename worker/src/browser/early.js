@@ -19,7 +19,10 @@
   let lastActivity = 0, lastChange = 0, isAsync = false, leavingAt = -1e9;
   // Whether text may still come by a way that is not counted: a long timer, a socket, a worker.
   let mayGrow = false;
-  const touch = () => { lastActivity = clock(); };
+  let wake = null;
+  const touch = () => { lastActivity = clock(); if (wake) wake(); };
+  // Until something that was waited for has come, at most 100 ms.
+  const news = () => new Promise(done => { wake = done; apply(nativeSet, window, [done, 100]); });
 
   // Short timers, three deep: a page that polls by re-arming a timer is not waited for.
   const timers = new Map();
@@ -120,7 +123,7 @@
     if (text.length >= 600) return true;
     // Only scripts in the page, which have all run, and nothing that could bring more.
     if (text.length > 0 && !isAsync && !mayGrow && !observed.length && !document.querySelector('script[src],script[type=module]')) return true;
-    return text.length >= 80 && !/(^|\s)(loading|please wait|chargement|cargando|wird geladen)\b|…$|\.\.\.$/i.test(text);
+    return text.length >= 300 || text.length >= 80 && !/(^|\s)(loading|please wait|chargement|cargando|wird geladen)\b|…$|\.\.\.$/i.test(text);
   };
   const isBusy = now => {
     if (now - leavingAt < 5000) return true;
@@ -133,16 +136,16 @@
     if (refresh && /^\s*[012](\D|$)/.test(refresh.content) && /url/i.test(refresh.content)) return now - parsedAt < 3000;
     return false;
   };
-  const rest = async until => {
+  const rest = async (until, mayScroll) => {
     const began = clock();
     for (;;) {
       const now = clock(), since = now - began;
       if (now > until) return;
       const busy = isBusy(now);
-      if (!busy && now - lastActivity >= (isAsync ? 40 : 12) && (since > 1500 || hasContent())) return;
+      if (!busy && now - lastActivity >= (isAsync ? 40 : 12) && (since > 1500 || hasContent() || mayScroll && hasLazyParts())) return;
       // A page that never stops changing has had its time once it shows something.
-      if (since > 3000 && leavingAt < 0 && hasContent() && now - began > 3000 && requests.size === 0) return;
-      await sleep(busy || since > 100 ? 20 : 6);
+      if (since > 3000 && leavingAt < 0 && requests.size === 0 && hasContent()) return;
+      await (busy ? news() : sleep(since > 100 ? 20 : 6));
     }
   };
   // Whether something below the window waits to be scrolled to: empty boxes, not images.
@@ -192,10 +195,10 @@
       if (document.readyState !== 'loading' && now > until) break;
     }
     await sleep(0);
-    await rest(Math.min(until, clock() + 8000));
+    await rest(Math.min(until, clock() + 8000), true);
     if (observed.length && clock() < until - 1000 && hasLazyParts()) {
       await scrollThrough();
-      await rest(Math.min(until, clock() + 3000));
+      await rest(Math.min(until, clock() + 3000), false);
     }
     if (extra > 0) await sleep(extra);
     const html = serialize();

@@ -56,7 +56,9 @@ impl RenderError {
             Self::Timeout => ErrorCode::Timeout,
             Self::PageTooLarge => ErrorCode::PageTooLarge,
             Self::NotHtml { .. } => ErrorCode::UnsupportedFile,
-            Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_) => ErrorCode::AllEnginesFailed,
+            Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_) => {
+                ErrorCode::AllEnginesFailed
+            }
         }
     }
 
@@ -68,13 +70,19 @@ impl RenderError {
     /// A sentence for the user of the API; holds no address and no page content.
     pub fn message(&self) -> String {
         match self {
-            Self::Dns => "The host name of the URL could not be resolved. Check the spelling, and that the domain exists.".into(),
+            Self::Dns => {
+                "The host name of the URL could not be resolved. Check the spelling, and that the domain exists.".into()
+            }
             Self::AddressBlocked => "The URL leads to an address that is not public, which is not allowed.".into(),
-            Self::Ssl(net) => format!("The TLS connection to the site failed ({net}). Set skipTlsVerification to accept untrusted certificates."),
+            Self::Ssl(net) => format!(
+                "The TLS connection to the site failed ({net}). Set skipTlsVerification to accept untrusted certificates."
+            ),
             Self::Site(net) => format!("The site refused or broke the connection ({net})."),
             Self::Timeout => "The page did not finish loading within the timeout.".into(),
             Self::PageTooLarge => "The page is larger than 50 MiB.".into(),
-            Self::NotHtml { content_type: Some(kind) } => format!("The URL gives a file of type {kind}, which is not a page."),
+            Self::NotHtml { content_type: Some(kind) } => {
+                format!("The URL gives a file of type {kind}, which is not a page.")
+            }
             Self::NotHtml { content_type: None } => "The URL gives a download, not a page.".into(),
             Self::PageCrashed => "The page crashed the browser's page process.".into(),
             Self::BrowserLost => "The browser stopped while it loaded the page.".into(),

@@ -16,8 +16,18 @@ use super::{BrowserCookie, RenderRequest, blocklist};
 
 /// Headers that a browser writes itself; a caller's are left out.
 const BROWSER_HEADERS: &[&str] = &[
-    "host", "connection", "content-length", "transfer-encoding", "upgrade", "keep-alive", "te", "trailer", "proxy-authorization",
-    "proxy-connection", "accept-encoding", "expect",
+    "host",
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "upgrade",
+    "keep-alive",
+    "te",
+    "trailer",
+    "proxy-authorization",
+    "proxy-connection",
+    "accept-encoding",
+    "expect",
 ];
 
 /// The caller's headers, sorted by how a browser sends them.
@@ -64,7 +74,8 @@ impl OwnHeaders {
 }
 
 fn cookie_param(cookie: &BrowserCookie, url: &str) -> Value {
-    let mut param = json!({ "name": cookie.name, "value": cookie.value, "secure": cookie.secure, "httpOnly": cookie.http_only });
+    let mut param =
+        json!({ "name": cookie.name, "value": cookie.value, "secure": cookie.secure, "httpOnly": cookie.http_only });
     match &cookie.domain {
         Some(domain) => {
             param["domain"] = domain.as_str().into();
@@ -123,7 +134,10 @@ impl Interception {
         let id = paused.request_id;
         match self.verdict(&paused) {
             Verdict::Refuse => {
-                cdp.post::<Fetch::FailRequest>(Some(session), json!({ "requestId": id, "errorReason": "BlockedByClient" }));
+                cdp.post::<Fetch::FailRequest>(
+                    Some(session),
+                    json!({ "requestId": id, "errorReason": "BlockedByClient" }),
+                );
             }
             Verdict::Pass => cdp.post::<Fetch::ContinueRequest>(Some(session), json!({ "requestId": id })),
             Verdict::PassWith(headers) => {
@@ -140,10 +154,16 @@ impl Interception {
         }
         match &self.own {
             Some((origin, extra)) if *origin == url.origin() => {
-                let mut headers: BTreeMap<String, String> =
-                    paused.request.headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone())).collect();
+                let mut headers: BTreeMap<String, String> = paused
+                    .request
+                    .headers
+                    .iter()
+                    .map(|(name, value)| (name.to_ascii_lowercase(), value.clone()))
+                    .collect();
                 headers.extend(extra.iter().map(|(name, value)| (name.clone(), value.clone())));
-                Verdict::PassWith(headers.into_iter().map(|(name, value)| json!({ "name": name, "value": value })).collect())
+                Verdict::PassWith(
+                    headers.into_iter().map(|(name, value)| json!({ "name": name, "value": value })).collect(),
+                )
             }
             _ => Verdict::Pass,
         }
@@ -191,8 +211,13 @@ mod tests {
         let own = OwnHeaders::split(&request);
         assert_eq!(own.user_agent.as_deref(), Some("Mine"));
         let rules = Interception::new(&request, &own, false);
-        let Verdict::PassWith(headers) = rules.verdict(&paused("https://shop.test/api")) else { panic!("headers expected") };
-        assert_eq!(headers, [json!({"name": "accept", "value": "*/*"}), json!({"name": "authorization", "value": "Bearer x"})]);
+        let Verdict::PassWith(headers) = rules.verdict(&paused("https://shop.test/api")) else {
+            panic!("headers expected")
+        };
+        assert_eq!(
+            headers,
+            [json!({"name": "accept", "value": "*/*"}), json!({"name": "authorization", "value": "Bearer x"})]
+        );
         assert_eq!(rules.verdict(&paused("https://other.test/api")), Verdict::Pass);
         assert_eq!(rules.verdict(&paused("http://shop.test/api")), Verdict::Pass);
     }

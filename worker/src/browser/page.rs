@@ -17,7 +17,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use headless_chrome::protocol::cdp::types::Method;
-use headless_chrome::protocol::cdp::{Browser, Emulation, Fetch, Inspector, Network, Page, Runtime, Security, Storage, Target};
+use headless_chrome::protocol::cdp::{
+    Browser, Emulation, Fetch, Inspector, Network, Page, Runtime, Security, Storage, Target,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -56,6 +58,8 @@ const DESKTOP: (u32, u32) = (1280, 800);
 struct Tab {
     cell: Arc<Cell>,
     context: String,
+    /// Also the id of its main frame.
+    target: String,
     session: String,
 }
 
@@ -77,7 +81,7 @@ impl Drop for Tab {
         let cell = Arc::clone(&self.cell);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            match disposed.by(Instant::now() + STEP / 2).await {
+            match disposed.by(Instant::now() + STEP).await {
                 Err(CdpError::Timeout { .. }) => cell.give_up("a page could not be closed"),
                 Err(CdpError::Closed) => {}
                 _ => cell.refill_spare(),
@@ -106,11 +110,12 @@ impl BlankPage {
         }
         let context = cdp.call::<Target::CreateBrowserContext>(None, params, deadline).await?.browser_context_id;
         // From here on, a failure disposes the context.
-        let mut tab = Tab { cell: Arc::clone(cell), context, session: String::new() };
+        let mut tab = Tab { cell: Arc::clone(cell), context, target: String::new(), session: String::new() };
         cdp.post::<Browser::SetDownloadBehavior>(None, json!({ "behavior": "deny", "browserContextId": tab.context }));
-        let blank = json!({ "url": "about:blank", "browserContextId": tab.context, "width": DESKTOP.0, "height": DESKTOP.1 });
-        let target = cdp.call::<Target::CreateTarget>(None, blank, deadline).await?.target_id;
-        let attach = json!({ "targetId": target, "flatten": true });
+        let blank =
+            json!({ "url": "about:blank", "browserContextId": tab.context, "width": DESKTOP.0, "height": DESKTOP.1 });
+        tab.target = cdp.call::<Target::CreateTarget>(None, blank, deadline).await?.target_id;
+        let attach = json!({ "targetId": tab.target, "flatten": true });
         tab.session = cdp.call::<Target::AttachToTarget>(None, attach, deadline).await?.session_id;
         let events = cdp.events(&tab.session, is_wanted);
         let prepared = vec![
@@ -153,13 +158,50 @@ fn proxy_of(cell: &Cell, request: &RenderRequest) -> Option<String> {
 }
 
 fn is_wanted(method: &str) -> bool {
-    matches!(method, "Fetch.requestPaused" | "Page.javascriptDialogOpening" | "Inspector.targetCrashed")
+    matches!(
+        method,
+        "Fetch.requestPaused"
+            | "Page.javascriptDialogOpening"
+            | "Page.frameStartedLoading"
+            | "Page.loadEventFired"
+            | "Page.frameStoppedLoading"
+            | "Inspector.targetCrashed"
+    )
 }
+
+/// How far the main document is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loading {
+    NotYet,
+    Begun,
+    Done,
+    /// It stopped without its load event: the connection was cut in the middle.
+    Stopped(Instant),
+}
+
+/// Time for a document that has stopped to begin again (a redirect by script), before it counts as cut.
+const CUT_AFTER: Duration = Duration::from_secs(1);
 
 /// Answers what a page would otherwise wait for. Returns only when the page is lost.
 async fn serve_events(tab: &Tab, events: &mut Events, interception: &Interception) -> RenderError {
-    while let Some(event) = events.next().await {
+    let mut loading = Loading::NotYet;
+    loop {
+        let next = match loading {
+            Loading::Stopped(at) => match tokio::time::timeout_at(at + CUT_AFTER, events.next()).await {
+                Ok(next) => next,
+                Err(_) => return RenderError::Site("ERR_CONTENT_LENGTH_MISMATCH".into()),
+            },
+            _ => events.next().await,
+        };
+        let Some(event) = next else { return RenderError::BrowserLost };
+        let is_main = || event.params::<OfFrame<'_>>().is_some_and(|p| p.frame_id == tab.target);
         match event.method.as_str() {
+            "Page.frameStartedLoading" if is_main() => loading = Loading::Begun,
+            "Page.loadEventFired" => loading = Loading::Done,
+            "Page.frameStoppedLoading" if loading == Loading::Begun && is_main() => {
+                loading = Loading::Stopped(Instant::now())
+            }
+            "Page.frameStartedLoading" | "Page.frameStoppedLoading" => {}
             "Fetch.requestPaused" => interception.answer(&event, &tab.cell.cdp, &tab.session),
             "Page.javascriptDialogOpening" => {
                 tab.cell.cdp.post::<Page::HandleJavaScriptDialog>(Some(&tab.session), json!({ "accept": true }));
@@ -171,7 +213,12 @@ async fn serve_events(tab: &Tab, events: &mut Events, interception: &Interceptio
             return RenderError::Internal("the page sent more events than could be read".into());
         }
     }
-    RenderError::BrowserLost
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OfFrame<'a> {
+    frame_id: &'a str,
 }
 
 struct Render<'a> {
@@ -184,14 +231,20 @@ struct Render<'a> {
 }
 
 impl Render<'_> {
-    async fn run(&self, mut prepared: Vec<Pending<Value>>, interception: &Interception) -> Result<Rendered, RenderError> {
+    async fn run(
+        &self,
+        mut prepared: Vec<Pending<Value>>,
+        interception: &Interception,
+    ) -> Result<Rendered, RenderError> {
         let place = self.request.location.as_ref().map(|(country, languages)| Place::new(country, languages));
         self.send_setup(&mut prepared, interception, place.as_ref());
         for call in prepared {
             // A setting that is refused (an unknown time zone, say) is no reason to give no page.
             match call.by(self.deadline).await {
                 Ok(_) => {}
-                Err(CdpError::Refused { method, message, .. }) => tracing::warn!(method, message, "page setting refused"),
+                Err(CdpError::Refused { method, message, .. }) => {
+                    tracing::warn!(method, message, "page setting refused")
+                }
                 Err(e) => return Err(e.into()),
             }
         }
@@ -239,7 +292,8 @@ impl Render<'_> {
                 "width": width, "height": height, "deviceScaleFactor": PHONE_SCALE, "mobile": true,
                 "screenWidth": width, "screenHeight": height,
             })));
-            calls.push(tab.send::<Emulation::SetTouchEmulationEnabled>(json!({ "enabled": true, "maxTouchPoints": 5 })));
+            calls
+                .push(tab.send::<Emulation::SetTouchEmulationEnabled>(json!({ "enabled": true, "maxTouchPoints": 5 })));
         } else if let Some((width, height)) = window {
             calls.push(tab.send::<Emulation::SetDeviceMetricsOverride>(json!({
                 "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false,
@@ -249,7 +303,11 @@ impl Render<'_> {
             calls.push(tab.send::<Security::SetIgnoreCertificateErrors>(json!({ "ignore": true })));
         }
         if request.want_raw {
-            calls.push(tab.send::<Network::Enable>(json!({ "maxResourceBufferSize": 64 << 20, "maxTotalBufferSize": 96 << 20 })));
+            calls.push(
+                tab.send::<Network::Enable>(
+                    json!({ "maxResourceBufferSize": 64 << 20, "maxTotalBufferSize": 96 << 20 }),
+                ),
+            );
         }
         if let Some(params) = interception.enable_params() {
             calls.push(tab.send::<Fetch::Enable>(params));
@@ -286,16 +344,22 @@ impl Render<'_> {
     async fn settle(&self) -> Result<Settled, RenderError> {
         let reserve = if self.request.screenshot.is_some() { SHOT_RESERVE } else { RESERVE };
         for _ in 0..MAX_DOCUMENTS {
-            let budget = self.deadline.saturating_duration_since(Instant::now()).saturating_sub(reserve + self.request.wait_for);
+            let budget =
+                self.deadline.saturating_duration_since(Instant::now()).saturating_sub(reserve + self.request.wait_for);
             let params = json!({
                 "expression": self.tab.cell.wait.expression(budget, self.request.wait_for),
                 "awaitPromise": true, "returnByValue": true,
             });
-            let pending = self.tab.cell.cdp.send_as::<Evaluated>(Runtime::Evaluate::NAME, Some(&self.tab.session), params);
+            let pending =
+                self.tab.cell.cdp.send_as::<Evaluated>(Runtime::Evaluate::NAME, Some(&self.tab.session), params);
             match pending.by(self.deadline).await {
-                Ok(Evaluated { result: RemoteValue { value: Some(settled) }, .. }) if settled.url != "about:blank" => return Ok(settled),
+                Ok(Evaluated { result: RemoteValue { value: Some(settled) }, .. }) if settled.url != "about:blank" => {
+                    return Ok(settled);
+                }
                 // The blank page still stands: the document has not been swapped in yet.
-                Ok(Evaluated { result: RemoteValue { value: Some(_) }, .. }) => tokio::time::sleep(Duration::from_millis(5)).await,
+                Ok(Evaluated { result: RemoteValue { value: Some(_) }, .. }) => {
+                    tokio::time::sleep(Duration::from_millis(5)).await
+                }
                 Ok(Evaluated { exception_details, .. }) => {
                     return Err(RenderError::Internal(format!("the wait script failed: {exception_details:?}")));
                 }
@@ -315,10 +379,11 @@ impl Render<'_> {
         }
         let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());
         // Over plain HTTP a refusal of the proxy is a document; the site may answer with these statuses too.
-        if url.scheme() == "http" && matches!(settled.status, 400 | 403 | 502) {
-            if let Some(refusal) = self.refusal(&url).await {
-                return Err(refusal);
-            }
+        if url.scheme() == "http"
+            && matches!(settled.status, 400 | 403 | 502)
+            && let Some(refusal) = self.refusal(&url).await
+        {
+            return Err(refusal);
         }
         match settled.content_type.as_str() {
             "text/html" | "application/xhtml+xml" => Ok(()),
@@ -328,9 +393,11 @@ impl Render<'_> {
 
     /// The main document as it was served; `None` when the browser has let go of it.
     async fn raw(&self) -> Option<String> {
-        let frame = self.tab.cell.cdp.send_as::<FrameTree>(Page::GetFrameTree::NAME, Some(&self.tab.session), json!({}));
+        let frame =
+            self.tab.cell.cdp.send_as::<FrameTree>(Page::GetFrameTree::NAME, Some(&self.tab.session), json!({}));
         let loader = frame.by(self.deadline).await.ok()?.frame_tree.frame.loader_id;
-        let body = self.tab.call::<Network::GetResponseBody>(json!({ "requestId": loader }), self.deadline).await.ok()?;
+        let body =
+            self.tab.call::<Network::GetResponseBody>(json!({ "requestId": loader }), self.deadline).await.ok()?;
         if body.base_64_encoded {
             let bytes = base64::engine::general_purpose::STANDARD.decode(body.body).ok()?;
             return Some(String::from_utf8_lossy(&bytes).into_owned());
@@ -341,7 +408,9 @@ impl Render<'_> {
     async fn screenshot(&self, shot: &ScreenshotRequest, settled: &Settled) -> Result<ShotBytes, RenderError> {
         if self.request.block_ads {
             let style = serde_json::to_string(blocklist::CONSENT_STYLE).unwrap_or_default();
-            let expression = format!("{{const s=document.createElement('style');s.textContent={style};document.documentElement.append(s)}}");
+            let expression = format!(
+                "{{const s=document.createElement('style');s.textContent={style};document.documentElement.append(s)}}"
+            );
             self.tab.cell.cdp.post::<Runtime::Evaluate>(Some(&self.tab.session), json!({ "expression": expression }));
         }
         let (format, mime) = if shot.quality.is_some() { ("jpeg", "image/jpeg") } else { ("png", "image/png") };

@@ -14,8 +14,8 @@
 //! A page that is lent always comes back or dies with its browser; a render in a browser that dies fails
 //! with a retryable error at once.
 
-use std::path::PathBuf;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -255,7 +255,9 @@ impl BrowserPool {
     pub fn ready(&self) -> bool {
         let state = self.inner.lock();
         let would_start = !self.inner.config.eager || self.inner.config.idle_stop.is_some();
-        !self.inner.stop.is_cancelled() && state.broken.is_none() && (would_start || state.accepting.iter().any(|c| !c.has_pictures))
+        !self.inner.stop.is_cancelled()
+            && state.broken.is_none()
+            && (would_start || state.accepting.iter().any(|c| !c.has_pictures))
     }
 
     /// Why no browser can be started, while that is so.
@@ -326,7 +328,11 @@ impl Inner {
                 let best = state
                     .accepting
                     .iter()
-                    .filter(|c| c.has_pictures == (kind == Kind::Pictures) && !c.cdp.closed().is_cancelled() && c.open.load(Ordering::Acquire) < self.config.pages_per_browser.max(1))
+                    .filter(|c| {
+                        c.has_pictures == (kind == Kind::Pictures)
+                            && !c.cdp.closed().is_cancelled()
+                            && c.open.load(Ordering::Acquire) < self.config.pages_per_browser.max(1)
+                    })
                     .min_by_key(|c| c.open.load(Ordering::Acquire));
                 if let Some(cell) = best {
                     // Under the lock, so the limit holds.

@@ -84,7 +84,11 @@ impl Launcher {
         proxy: SocketAddr,
         extra_flags: &[String],
     ) -> anyhow::Result<Self> {
-        fs::DirBuilder::new().recursive(true).mode(0o711).create(run_dir).with_context(|| format!("creating {}", run_dir.display()))?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o711)
+            .create(run_dir)
+            .with_context(|| format!("creating {}", run_dir.display()))?;
         let run_dir = run_dir.canonicalize()?;
         remove_leftovers(&run_dir);
 
@@ -101,7 +105,9 @@ impl Launcher {
             check_reach(&worker_dir, uid, gid)?;
         }
         if sandbox == SandboxMode::Off {
-            tracing::warn!("Chromium's sandbox is OFF by configuration: a page that breaks the browser has the rights of its user");
+            tracing::warn!(
+                "Chromium's sandbox is OFF by configuration: a page that breaks the browser has the rights of its user"
+            );
         }
         let script = worker_dir.join("launch.sh");
         fs::write(&script, launch_script(&found.path, user)?)?;
@@ -120,7 +126,11 @@ impl Launcher {
             let began = Instant::now();
             match self.launch_once(idle, has_pictures).await {
                 Ok(browser) => {
-                    tracing::info!(browser.pid = browser.pid, duration_ms = began.elapsed().as_millis() as u64, "browser started");
+                    tracing::info!(
+                        browser.pid = browser.pid,
+                        duration_ms = began.elapsed().as_millis() as u64,
+                        "browser started"
+                    );
                     return Ok(browser);
                 }
                 Err(e) if e.is::<EarlyExit>() => return Err(self.diagnose().await),
@@ -134,7 +144,11 @@ impl Launcher {
     }
 
     async fn launch_once(&self, idle: Duration, has_pictures: bool) -> anyhow::Result<Browser> {
-        let dir = self.worker_dir.join(format!("b{}-{}", self.counter.fetch_add(1, Ordering::Relaxed), rand::random::<u16>()));
+        let dir = self.worker_dir.join(format!(
+            "b{}-{}",
+            self.counter.fetch_add(1, Ordering::Relaxed),
+            rand::random::<u16>()
+        ));
         fs::DirBuilder::new().mode(0o711).create(&dir)?;
         let home = dir.join("home");
         fs::DirBuilder::new().mode(0o700).create(&home)?;
@@ -176,7 +190,9 @@ impl Launcher {
             let pid = process::read_pid(&pid_file);
             let over = Instant::now() > deadline;
             if over {
-                pid.map(process::kill_session);
+                if let Some(pid) = pid {
+                    process::kill_session(pid);
+                }
                 bail!("the browser did not start within {LAUNCH_LIMIT:?}");
             }
             if let Some(pid) = pid.filter(|pid| !process::is_alive(*pid)) {
@@ -238,7 +254,8 @@ impl Launcher {
             (Err(e), _) | (_, Ok(Err(e))) => e.to_string(),
             (_, Err(e)) => e.to_string(),
         };
-        if ["No usable sandbox", "credentials.cc", "namespace", "setuid sandbox"].iter().any(|hint| text.contains(hint)) {
+        if ["No usable sandbox", "credentials.cc", "namespace", "setuid sandbox"].iter().any(|hint| text.contains(hint))
+        {
             return anyhow::anyhow!(
                 "Chromium's sandbox cannot start on this host (user namespaces are forbidden, often by a container's seccomp profile or \
                  kernel.apparmor_restrict_unprivileged_userns). Allow them, or switch the browser sandbox off in the configuration, knowing the risk"
@@ -408,7 +425,10 @@ fn check_reach(dir: &Path, uid: u32, gid: u32) -> anyhow::Result<()> {
         .stderr(Stdio::null())
         .status()?;
     if !status.success() {
-        bail!("the browser's user {uid} cannot enter {}: choose a run directory whose parents are open to it (mode 711)", dir.display());
+        bail!(
+            "the browser's user {uid} cannot enter {}: choose a run directory whose parents are open to it (mode 711)",
+            dir.display()
+        );
     }
     Ok(())
 }

@@ -39,8 +39,8 @@ pub fn decode<'a>(bytes: &'a [u8], http_charset: Option<&str>) -> Cow<'a, str> {
     let encoding = [declared, declared_inside(bytes)]
         .into_iter()
         .flatten()
-        .find(|&e| e != UTF_8 || mostly_utf8(bytes))
-        .unwrap_or_else(|| if mostly_utf8(bytes) { UTF_8 } else { guess(bytes) });
+        .find(|&e| e != UTF_8 || holds_utf8(bytes, 4))
+        .unwrap_or_else(|| if holds_utf8(bytes, 1) { UTF_8 } else { guess(bytes) });
     encoding.decode_without_bom_handling(bytes).0
 }
 
@@ -67,14 +67,14 @@ fn utf16_without_bom(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Whether well-formed multi-byte sequences outnumber the errors.
-fn mostly_utf8(bytes: &[u8]) -> bool {
+/// Whether there is fewer than `tolerance` errors for each well-formed multi-byte sequence.
+fn holds_utf8(bytes: &[u8], tolerance: usize) -> bool {
     let (mut good, mut bad) = (0usize, 0usize);
     for chunk in bytes[..bytes.len().min(1 << 20)].utf8_chunks() {
         good += chunk.valid().bytes().filter(|b| *b >= 0xc0).count();
         bad += usize::from(!chunk.invalid().is_empty());
     }
-    good > bad
+    good * tolerance > bad
 }
 
 fn guess(bytes: &[u8]) -> &'static Encoding {
@@ -101,8 +101,8 @@ fn declared_inside(bytes: &[u8]) -> Option<&'static Encoding> {
     while let Some(step) = memchr::memmem::find(&head[from..], b"<meta") {
         let at = from + step + 5;
         let end = memchr::memchr(b'>', &head[at..]).map_or(head.len(), |n| at + n);
-        if let Some(found) = memchr::memmem::find(&head[at..end], b"charset")
-            .and_then(|c| label_after(&head[at + c + 7..end]))
+        if let Some(found) =
+            memchr::memmem::find(&head[at..end], b"charset").and_then(|c| label_after(&head[at + c + 7..end]))
         {
             return Some(found);
         }
@@ -115,10 +115,8 @@ fn declared_inside(bytes: &[u8]) -> Option<&'static Encoding> {
 fn label_after(rest: &[u8]) -> Option<&'static Encoding> {
     let rest = rest.trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
     let rest = rest.strip_prefix(b"\"").or_else(|| rest.strip_prefix(b"'")).unwrap_or(rest);
-    let end = rest
-        .iter()
-        .position(|b| matches!(b, b'"' | b'\'' | b' ' | b';' | b'/' | b'>' | b'?'))
-        .unwrap_or(rest.len());
+    let end =
+        rest.iter().position(|b| matches!(b, b'"' | b'\'' | b' ' | b';' | b'/' | b'>' | b'?')).unwrap_or(rest.len());
     for_label(std::str::from_utf8(&rest[..end]).ok()?)
 }
 

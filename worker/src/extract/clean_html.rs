@@ -13,8 +13,19 @@ const MAX_OUTPUT: usize = 32 << 20;
 fn is_void(tag: Tag, name: &LocalName) -> bool {
     matches!(
         tag,
-        Tag::Area | Tag::Base | Tag::Br | Tag::Col | Tag::Embed | Tag::Hr | Tag::Img | Tag::Input | Tag::Link | Tag::Meta | Tag::Source
-            | Tag::Track | Tag::Wbr
+        Tag::Area
+            | Tag::Base
+            | Tag::Br
+            | Tag::Col
+            | Tag::Embed
+            | Tag::Hr
+            | Tag::Img
+            | Tag::Input
+            | Tag::Link
+            | Tag::Meta
+            | Tag::Source
+            | Tag::Track
+            | Tag::Wbr
     ) || matches!(&**name, "param")
 }
 
@@ -121,10 +132,15 @@ fn attributes(out: &mut String, dom: &Dom, addresses: &Addresses, i: usize, tag:
         match a.name.local {
             local_name!("src") | local_name!("srcset") if tag == Tag::Img => {}
             local_name!("srcset") => {
-                let set: Vec<String> = images::candidates(&a.value).iter().filter_map(|(u, _)| addresses.resolve(u)).collect();
+                let set: Vec<String> =
+                    images::candidates(&a.value).iter().filter_map(|(u, _)| addresses.resolve(u)).collect();
                 push("srcset", &set.join(", "));
             }
-            local_name!("href") | local_name!("src") | local_name!("action") | local_name!("poster") | local_name!("cite") => {
+            local_name!("href")
+            | local_name!("src")
+            | local_name!("action")
+            | local_name!("poster")
+            | local_name!("cite") => {
                 if a.value.trim_start().get(..11).is_some_and(|s| s.eq_ignore_ascii_case("javascript:")) {
                     continue;
                 }
@@ -135,7 +151,9 @@ fn attributes(out: &mut String, dom: &Dom, addresses: &Addresses, i: usize, tag:
             }
             ref name if name.starts_with("on") && name.len() > 2 => {}
             local_name!("style") | local_name!("srcdoc") => {}
-            ref name if name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b':' | b'.')) => push(name, &a.value),
+            ref name if name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b':' | b'.')) => {
+                push(name, &a.value)
+            }
             _ => {}
         }
     }

@@ -52,7 +52,9 @@ fn from_linked_data(value: &Value, out: &mut String) {
         match value {
             Value::Array(list) => open.extend(list.iter().rev()),
             Value::Object(map) => {
-                for key in ["headline", "name", "description", "articleBody", "text", "reviewBody", "price", "priceCurrency"] {
+                for key in
+                    ["headline", "name", "description", "articleBody", "text", "reviewBody", "price", "priceCurrency"]
+                {
                     match map.get(key) {
                         Some(Value::String(text)) if matches!(key, "headline") => {
                             paragraph(out, &format!("# {}", text.replace('\n', " ")));
@@ -80,7 +82,11 @@ fn from_state(value: &Value, out: &mut String) {
         match value {
             Value::Array(list) => open.extend(list.iter().rev()),
             Value::Object(map) => open.extend(map.values().rev()),
-            Value::String(text) if text.len() >= MIN_PROSE && text.split_whitespace().count() >= 10 && !text.trim_start().starts_with(['{', '[']) => {
+            Value::String(text)
+                if text.len() >= MIN_PROSE
+                    && text.split_whitespace().count() >= 10
+                    && !text.trim_start().starts_with(['{', '[']) =>
+            {
                 paragraph(out, text);
             }
             _ => {}
@@ -113,7 +119,8 @@ mod tests {
 
     #[test]
     fn linked_data_and_state_are_read() {
-        let page = r#"<script type="application/ld+json">{"@graph":[{"headline":"H","articleBody":"Body of it."}]}</script>"#;
+        let page =
+            r#"<script type="application/ld+json">{"@graph":[{"headline":"H","articleBody":"Body of it."}]}</script>"#;
         assert_eq!(content(&guard::parse(page).dom).as_deref(), Some("# H\n\nBody of it.\n"));
         let long = "several words of prose that a script would have shown on this page, if only it had been run at all";
         let page = format!(r#"<script type="application/json">{{"a":[{{"html":"<p>{long}</p>","id":"x"}}]}}</script>"#);
@@ -122,6 +129,9 @@ mod tests {
 
     #[test]
     fn scripts_that_are_not_data_give_nothing() {
-        assert_eq!(content(&guard::parse("<script>var a = {}</script><script type=application/json>{bad</script>").dom), None);
+        assert_eq!(
+            content(&guard::parse("<script>var a = {}</script><script type=application/json>{bad</script>").dom),
+            None
+        );
     }
 }

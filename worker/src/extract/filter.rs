@@ -105,7 +105,10 @@ struct Protected {
 impl Protected {
     fn of(dom: &Dom, m: &Measures) -> Self {
         let mut heading = vec![false; dom.len()];
-        let title = (0..dom.len()).find(|&i| dom.tag(i) == Tag::Title).map(|i| dom.text_of(i).to_lowercase()).unwrap_or_default();
+        let title = (0..dom.len())
+            .find(|&i| dom.tag(i) == Tag::Title)
+            .map(|i| dom.text_of(i).to_lowercase())
+            .unwrap_or_default();
         let mut best: Option<(u32, usize)> = None;
         for i in m.body..dom.end(m.body) {
             if dom.tag(i) == Tag::H1 && m.text[i] > 0 {
@@ -137,7 +140,19 @@ impl Protected {
 }
 
 #[expect(clippy::too_many_arguments, reason = "the facts about one element, gathered once by the only caller")]
-fn boilerplate(dom: &Dom, m: &Measures, kept: &Protected, rules: Rules, i: usize, tag: Tag, role: &str, hints: Hints, is_listed: bool, article: bool, place: Place) -> bool {
+fn boilerplate(
+    dom: &Dom,
+    m: &Measures,
+    kept: &Protected,
+    rules: Rules,
+    i: usize,
+    tag: Tag,
+    role: &str,
+    hints: Hints,
+    is_listed: bool,
+    article: bool,
+    place: Place,
+) -> bool {
     let text = m.text[i];
     let share = text as f32 / kept.total as f32;
     let density = m.link_density(i);
@@ -147,10 +162,16 @@ fn boilerplate(dom: &Dom, m: &Measures, kept: &Protected, rules: Rules, i: usize
     }
     if rules.ads && !holds {
         // Small pages first: there a share says nothing.
-        if hints.any(Hints::CONSENT) && (share < 0.4 || text < 400 && share < 0.7) && (!hints.any(Hints::CONTENT) || share < 0.1) {
+        if hints.any(Hints::CONSENT)
+            && (share < 0.4 || text < 400 && share < 0.7)
+            && (!hints.any(Hints::CONTENT) || share < 0.1)
+        {
             return true;
         }
-        if hints.any(Hints::AD) && !hints.any(Hints::CONTENT.or(Hints::LAYOUT)) && (share < 0.25 || text < 200 && share < 0.5) {
+        if hints.any(Hints::AD)
+            && !hints.any(Hints::CONTENT.or(Hints::LAYOUT))
+            && (share < 0.25 || text < 200 && share < 0.5)
+        {
             return true;
         }
         if hints.any(Hints::AD) && share < 0.05 {
@@ -161,7 +182,9 @@ fn boilerplate(dom: &Dom, m: &Measures, kept: &Protected, rules: Rules, i: usize
         return false;
     }
     match role {
-        "navigation" | "menu" | "menubar" | "search" | "tooltip" if share < 0.1 || (share < 0.4 && density > 0.35) => return true,
+        "navigation" | "menu" | "menubar" | "search" | "tooltip" if share < 0.1 || (share < 0.4 && density > 0.35) => {
+            return true;
+        }
         "banner" | "contentinfo" if !place.in_article && share < 0.3 => return true,
         "complementary" if share < 0.25 => return true,
         "dialog" | "alertdialog" if share < 0.3 && is_aside_popup(dom, i, share, density) => return true,
@@ -173,7 +196,9 @@ fn boilerplate(dom: &Dom, m: &Measures, kept: &Protected, rules: Rules, i: usize
         Tag::Aside if share < 0.3 => {
             let callout = density < 0.4 && {
                 let class = dom.class(i).to_ascii_lowercase();
-                ["note", "callout", "tip", "warning", "admonition", "hint", "alert", "important", "quote"].iter().any(|w| class.contains(w))
+                ["note", "callout", "tip", "warning", "admonition", "hint", "alert", "important", "quote"]
+                    .iter()
+                    .any(|w| class.contains(w))
             };
             let prose = density < 0.15 && share > 0.05 && hints.is_none();
             if !callout && !prose {
@@ -190,12 +215,20 @@ fn boilerplate(dom: &Dom, m: &Measures, kept: &Protected, rules: Rules, i: usize
     if hints.is_none() || is_listed {
         return false;
     }
-    if matches!(tag, Tag::Span | Tag::Em | Tag::Strong | Tag::B | Tag::I | Tag::H1 | Tag::H2 | Tag::H3 | Tag::H4 | Tag::H5 | Tag::H6)
-        && !hints.any(Hints::READER_ONLY.or(Hints::SHARE).or(Hints::BREADCRUMB))
+    if matches!(
+        tag,
+        Tag::Span | Tag::Em | Tag::Strong | Tag::B | Tag::I | Tag::H1 | Tag::H2 | Tag::H3 | Tag::H4 | Tag::H5 | Tag::H6
+    ) && !hints.any(Hints::READER_ONLY.or(Hints::SHARE).or(Hints::BREADCRUMB))
     {
         return false;
     }
-    if article && hints.any(Hints::COMMENTS) && share < 0.5 && kept.total - text > 1500 && text > 40 && matches!(tag, Tag::Div | Tag::Section | Tag::Ol | Tag::Ul | Tag::Aside) {
+    if article
+        && hints.any(Hints::COMMENTS)
+        && share < 0.5
+        && kept.total - text > 1500
+        && text > 40
+        && matches!(tag, Tag::Div | Tag::Section | Tag::Ol | Tag::Ul | Tag::Aside)
+    {
         return true;
     }
     let content = hints.any(Hints::CONTENT);
@@ -256,7 +289,9 @@ struct Group {
 fn groups<'a>(dom: &'a Dom, m: &Measures) -> HashMap<&'a str, Group> {
     let mut groups: HashMap<&str, Group> = HashMap::new();
     for i in m.body..dom.end(m.body) {
-        if m.text[i] > 0 && matches!(dom.tag(i), Tag::Div | Tag::Li | Tag::Article | Tag::Section | Tag::A | Tag::Tr | Tag::Ul) {
+        if m.text[i] > 0
+            && matches!(dom.tag(i), Tag::Div | Tag::Li | Tag::Article | Tag::Section | Tag::A | Tag::Tr | Tag::Ul)
+        {
             let class = dom.class(i);
             if !class.is_empty() {
                 let group = groups.entry(class).or_default();
@@ -286,17 +321,81 @@ fn asks_for_account(dom: &Dom, i: usize) -> bool {
 }
 
 fn in_heading(dom: &Dom, i: usize) -> bool {
-    dom.ancestors(i).take(3).any(|a| dom.tag(a).heading_level().is_some() || matches!(dom.tag(a), Tag::Dt | Tag::Summary))
+    dom.ancestors(i)
+        .take(3)
+        .any(|a| dom.tag(a).heading_level().is_some() || matches!(dom.tag(a), Tag::Dt | Tag::Summary))
 }
 
 /// What headings say that stand over links to elsewhere or over forms, not over content. Lower case.
 const ASIDE_HEADINGS: &[&str] = &[
-    "related", "recommended", "you may also", "you might also", "more from", "more in ", "more on ", "more stories", "more like this", "popular", "most popular", "most read",
-    "trending", "latest news", "latest posts", "latest articles", "recent posts", "recent articles", "recent comments", "read next", "up next", "read more", "keep reading",
-    "similar ", "customers also", "people also", "recently viewed", "frequently bought", "share this", "share on", "subscribe", "sign up", "newsletter", "join our", "follow us",
-    "stay connected", "stay up to date", "leave a comment", "leave a reply", "post navigation", "explore more", "explore related", "see also:", "explore the latest", "other people also", "quick links", "shop by",
-    "about the author", "categories", "tags", "archives", "what to read next", "featured articles", "top stories", "get in touch", "search", "sponsored",
-    "das könnte", "ähnliche", "weitere artikel", "mehr zum thema", "newsletter", "articles liés", "à lire aussi", "vous aimerez", "artículos relacionados", "te puede interesar", "articoli correlati",
+    "related",
+    "recommended",
+    "you may also",
+    "you might also",
+    "more from",
+    "more in ",
+    "more on ",
+    "more stories",
+    "more like this",
+    "popular",
+    "most popular",
+    "most read",
+    "trending",
+    "latest news",
+    "latest posts",
+    "latest articles",
+    "recent posts",
+    "recent articles",
+    "recent comments",
+    "read next",
+    "up next",
+    "read more",
+    "keep reading",
+    "similar ",
+    "customers also",
+    "people also",
+    "recently viewed",
+    "frequently bought",
+    "share this",
+    "share on",
+    "subscribe",
+    "sign up",
+    "newsletter",
+    "join our",
+    "follow us",
+    "stay connected",
+    "stay up to date",
+    "leave a comment",
+    "leave a reply",
+    "post navigation",
+    "explore more",
+    "explore related",
+    "see also:",
+    "explore the latest",
+    "other people also",
+    "quick links",
+    "shop by",
+    "about the author",
+    "categories",
+    "tags",
+    "archives",
+    "what to read next",
+    "featured articles",
+    "top stories",
+    "get in touch",
+    "search",
+    "sponsored",
+    "das könnte",
+    "ähnliche",
+    "weitere artikel",
+    "mehr zum thema",
+    "newsletter",
+    "articles liés",
+    "à lire aussi",
+    "vous aimerez",
+    "artículos relacionados",
+    "te puede interesar",
+    "articoli correlati",
 ];
 
 /// Drops sections that open with a heading such as "Related posts" and hold links or a form.
@@ -304,7 +403,11 @@ fn headed_sections(dom: &Dom, m: &Measures, kept: &Protected, dropped: &mut [boo
     let total = kept.total as f32;
     for h in m.body..dom.end(m.body) {
         let tag = dom.tag(h);
-        if !matches!(tag, Tag::H2 | Tag::H3 | Tag::H4 | Tag::H5 | Tag::H6) || dropped[h] || m.text[h] == 0 || m.text[h] > 60 {
+        if !matches!(tag, Tag::H2 | Tag::H3 | Tag::H4 | Tag::H5 | Tag::H6)
+            || dropped[h]
+            || m.text[h] == 0
+            || m.text[h] > 60
+        {
             continue;
         }
         let heading = dom.text_of(h).trim().to_lowercase();
@@ -354,12 +457,28 @@ fn headed_sections(dom: &Dom, m: &Measures, kept: &Protected, dropped: &mut [boo
 /// Whether address or linked data say that the page is a discussion.
 pub fn is_discussion(dom: &Dom, url: &str) -> bool {
     let low = url.to_ascii_lowercase();
-    let words = ["forum", "thread", "/topic", "discuss", "community", "/questions/", "viewtopic", "board", "/comments/", "/t/", "/talk/", "/item?id=", "/r/", "groups."];
+    let words = [
+        "forum",
+        "thread",
+        "/topic",
+        "discuss",
+        "community",
+        "/questions/",
+        "viewtopic",
+        "board",
+        "/comments/",
+        "/t/",
+        "/talk/",
+        "/item?id=",
+        "/r/",
+        "groups.",
+    ];
     words.iter().any(|w| low.contains(w))
         || (0..dom.len()).any(|i| {
             dom.tag(i) == Tag::Script
                 && dom.attr(i, &local_name!("type")).is_some_and(|t| t.contains("ld+json"))
-                && (i..dom.end(i)).any(|j| dom.text(j).contains("DiscussionForumPosting") || dom.text(j).contains("\"QAPage\""))
+                && (i..dom.end(i))
+                    .any(|j| dom.text(j).contains("DiscussionForumPosting") || dom.text(j).contains("\"QAPage\""))
         })
 }
 
@@ -370,7 +489,8 @@ fn is_article(dom: &Dom, m: &Measures) -> bool {
     for i in 0..dom.len() {
         match dom.tag(i) {
             Tag::Meta => {
-                declared |= dom.attr_named(i, "property") == Some("og:type") && dom.attr_named(i, "content") == Some("article");
+                declared |=
+                    dom.attr_named(i, "property") == Some("og:type") && dom.attr_named(i, "content") == Some("article");
             }
             Tag::P if m.text[i] > 80 => paragraphs += m.text[i] - m.links[i],
             _ => {}

@@ -28,7 +28,7 @@ const MAX_FORMATTING: u32 = 48;
 /// Kinds of formatting elements.
 const FORMATTING: usize = 13;
 /// Nodes past which the rest of the page is left out.
-const MAX_NODES: usize = 1_200_000;
+const MAX_NODES: usize = 1_000_000;
 /// Bytes of HTML looked at; the rest is left out.
 const MAX_BYTES: usize = 48 << 20;
 /// Bytes of `data:` URLs kept per page; later ones are cut to a stub.
@@ -55,8 +55,13 @@ pub struct Parsed {
     pub cut: bool,
 }
 
-/// Parses a whole document within the budgets.
+/// Parses a whole document within the budgets, as a browser without scripts would.
 pub fn parse(html: &str) -> Parsed {
+    parse_as(html, false)
+}
+
+/// The same; with `scripting`, what is inside `noscript` stays unparsed.
+pub fn parse_as(html: &str, scripting: bool) -> Parsed {
     let mut cut = false;
     let html = if html.len() > MAX_BYTES {
         cut = true;
@@ -66,7 +71,7 @@ pub fn parse(html: &str) -> Parsed {
     };
     let Reduced { text, script_bytes } = reduce(html);
     let sink = Sink::with_capacity(text.len() / 48 + 16);
-    let builder = TreeBuilder::new(sink, TreeBuilderOpts { scripting_enabled: false, ..Default::default() });
+    let builder = TreeBuilder::new(sink, TreeBuilderOpts { scripting_enabled: scripting, ..Default::default() });
     let gate = Gate {
         builder,
         dropped: RefCell::new(HashMap::new()),
@@ -186,6 +191,7 @@ impl Gate {
                 *n -= 1;
                 return false;
             }
+            self.builder.sink.leave();
             if let Some(kind) = formatting {
                 // Without one open the tree builder would only walk all open elements to find that out.
                 let open = self.formatting[kind].get();
@@ -296,7 +302,10 @@ fn reduce(html: &str) -> Reduced {
                             Raw::Text => continue,
                         }
                     }
-                    None if bytes[open + 1..].len() > 4 && bytes[open + 1..open + 4].eq_ignore_ascii_case(b"svg") && !bytes[open + 4].is_ascii_alphanumeric() => {
+                    None if bytes[open + 1..].len() > 4
+                        && bytes[open + 1..open + 4].eq_ignore_ascii_case(b"svg")
+                        && !bytes[open + 4].is_ascii_alphanumeric() =>
+                    {
                         match drawing_end(bytes, span.end) {
                             Some(end) => {
                                 at = end;
@@ -344,7 +353,15 @@ fn drawing_end(bytes: &[u8], from: usize) -> Option<usize> {
         if is(b"/svg") {
             return Some(lt);
         }
-        if is(b"svg") || is(b"foreignobject") || is(b"!") || is(b"script") || is(b"style") || is(b"div") || is(b"p>") || lt - from > MAX_DRAWING {
+        if is(b"svg")
+            || is(b"foreignobject")
+            || is(b"!")
+            || is(b"script")
+            || is(b"style")
+            || is(b"div")
+            || is(b"p>")
+            || lt - from > MAX_DRAWING
+        {
             return None;
         }
         at = lt + 1;
@@ -373,7 +390,9 @@ fn raw_text(bytes: &[u8], name: usize, after: usize) -> Option<(Raw, usize)> {
     ];
     let ends_name = |at: usize| matches!(bytes.get(at), Some(b'>' | b'/' | b' ' | b'\t' | b'\n' | b'\r' | 0x0c));
     let (raw, kind) = RAW.iter().find(|(raw, _)| {
-        bytes.len() > name + raw.len() && bytes[name..name + raw.len()].eq_ignore_ascii_case(raw) && ends_name(name + raw.len())
+        bytes.len() > name + raw.len()
+            && bytes[name..name + raw.len()].eq_ignore_ascii_case(raw)
+            && ends_name(name + raw.len())
     })?;
     let mut at = after;
     while let Some(step) = memchr(b'<', &bytes[at..]) {
@@ -482,7 +501,9 @@ mod tests {
     #[test]
     fn what_nobody_reads_is_left_out() {
         assert_eq!(
-            reduced("a<script>if (a<b && '<c \"') { x() }</script>b<!-- <z ' -->c<style>q{}</STYLE>d<svg w=1><path d=M0/></svg>e"),
+            reduced(
+                "a<script>if (a<b && '<c \"') { x() }</script>b<!-- <z ' -->c<style>q{}</STYLE>d<svg w=1><path d=M0/></svg>e"
+            ),
             "a<script>if (a<b &&</script>bc<style></STYLE>d<svg w=1></svg>e"
         );
         let data = "<script type='application/ld+json'>{\"name\": \"long enough\"}</script>";

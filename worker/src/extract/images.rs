@@ -14,7 +14,14 @@ const MAX_BYTES: usize = 32 << 20;
 
 /// Attributes lazy loaders keep the real source in, best first.
 const LAZY: [&str; 9] = [
-    "data-src", "data-original", "data-lazy-src", "data-lazy", "data-original-src", "data-hi-res-src", "data-full-src", "data-img-src",
+    "data-src",
+    "data-original",
+    "data-lazy-src",
+    "data-lazy",
+    "data-original-src",
+    "data-hi-res-src",
+    "data-full-src",
+    "data-img-src",
     "data-url",
 ];
 const LAZY_SETS: [&str; 2] = ["data-srcset", "data-lazy-srcset"];
@@ -29,9 +36,19 @@ fn is_placeholder(url: &str) -> bool {
     is_data(url)
         || low == "about:blank"
         || low == "#"
-        || ["/blank.gif", "/spacer.gif", "/1x1.", "/pixel.gif", "/transparent.", "/placeholder.", "/lazy.", "/grey.gif", "/loading.gif"]
-            .iter()
-            .any(|p| low.contains(p))
+        || [
+            "/blank.gif",
+            "/spacer.gif",
+            "/1x1.",
+            "/pixel.gif",
+            "/transparent.",
+            "/placeholder.",
+            "/lazy.",
+            "/grey.gif",
+            "/loading.gif",
+        ]
+        .iter()
+        .any(|p| low.contains(p))
 }
 
 /// Whether a string could be an address at all (lazy loaders also keep JSON and class names in such attributes).
@@ -58,7 +75,9 @@ pub fn candidates(srcset: &str) -> Vec<(&str, f32)> {
         } else {
             let comma = after.find(',').unwrap_or(after.len());
             let descriptor = after[..comma].trim();
-            if let Some(number) = descriptor.split_ascii_whitespace().next().and_then(|d| d.get(..d.len().saturating_sub(1))) {
+            if let Some(number) =
+                descriptor.split_ascii_whitespace().next().and_then(|d| d.get(..d.len().saturating_sub(1)))
+            {
                 size = number.parse().unwrap_or(1.0);
             }
             rest = &after[comma..];
@@ -91,10 +110,10 @@ pub fn best_source(dom: &Dom, img: usize) -> Option<&str> {
     {
         return Some(src);
     }
-    let lazy = LAZY_SETS
-        .iter()
-        .find_map(|name| largest(dom.attr_named(img, name)?))
-        .or_else(|| LAZY.iter().find_map(|name| dom.attr_named(img, name).map(str::trim).filter(|v| is_address(v) && !is_placeholder(v))));
+    let lazy = LAZY_SETS.iter().find_map(|name| largest(dom.attr_named(img, name)?)).or_else(|| {
+        LAZY.iter()
+            .find_map(|name| dom.attr_named(img, name).map(str::trim).filter(|v| is_address(v) && !is_placeholder(v)))
+    });
     if lazy.is_some() {
         return lazy;
     }
@@ -124,7 +143,9 @@ pub fn list(dom: &Dom, addresses: &Addresses) -> Vec<String> {
                     found.add(src);
                 }
                 if tag == Tag::Img || dom.tag(dom.parent(i)) == Tag::Picture {
-                    for set in [dom.attr(i, &local_name!("srcset")), dom.attr_named(i, "data-srcset")].into_iter().flatten() {
+                    for set in
+                        [dom.attr(i, &local_name!("srcset")), dom.attr_named(i, "data-srcset")].into_iter().flatten()
+                    {
                         for (url, _) in candidates(set) {
                             found.add(url);
                         }
@@ -148,8 +169,10 @@ pub fn list(dom: &Dom, addresses: &Addresses) -> Vec<String> {
             }
             Tag::Meta => {
                 let key = dom.attr_named(i, "property").or_else(|| dom.attr_named(i, "name")).unwrap_or("");
-                if matches!(key, "og:image" | "og:image:url" | "og:image:secure_url" | "twitter:image" | "twitter:image:src")
-                    && let Some(src) = dom.attr_named(i, "content")
+                if matches!(
+                    key,
+                    "og:image" | "og:image:url" | "og:image:secure_url" | "twitter:image" | "twitter:image:src"
+                ) && let Some(src) = dom.attr_named(i, "content")
                 {
                     found.add(src);
                 }
@@ -226,7 +249,8 @@ mod tests {
             <div style=\"background: url('/e.png')\"></div>";
         let dom = guard::parse(page).dom;
         let addresses = Addresses::of_page(&dom, &Url::parse("https://x.test/p/").expect("a URL"));
-        let names: Vec<String> = list(&dom, &addresses).iter().map(|u| u["https://x.test/".len()..].to_owned()).collect();
+        let names: Vec<String> =
+            list(&dom, &addresses).iter().map(|u| u["https://x.test/".len()..].to_owned()).collect();
         assert_eq!(names, ["og.png", "a.png", "b.png", "c.webp", "d.png", "e.png"]);
     }
 

@@ -48,8 +48,10 @@ fn is_hidden(dom: &Dom, i: usize) -> bool {
             local_name!("hidden") if !a.value.eq_ignore_ascii_case("until-found") => return true,
             local_name!("style") if style_hides(&a.value) => return true,
             local_name!("class") => {
-                katex = matches!(&*a.value, "katex-html" | "MathJax_Preview" | "MathJax" | "MathJax_Display" | "MathJax_SVG")
-                    || a.value.starts_with("katex-html ")
+                katex = matches!(
+                    &*a.value,
+                    "katex-html" | "MathJax_Preview" | "MathJax" | "MathJax_Display" | "MathJax_SVG"
+                ) || a.value.starts_with("katex-html ")
             }
             _ => {}
         }
@@ -62,8 +64,7 @@ impl Measures {
     pub fn of(dom: &Dom, rendered: bool) -> Self {
         let n = dom.len();
         let mut m = Measures { invisible: vec![false; n], text: vec![0; n], links: vec![0; n], body: 0 };
-        let mut hidden = Vec::new();
-        let mut notices = Vec::new();
+        let mut unsure = Vec::new();
         let mut i = 0;
         let mut link_end = 0;
         while i < n {
@@ -75,8 +76,24 @@ impl Measures {
                         m.links[i] = c;
                     }
                 }
-                Tag::Script | Tag::Style | Tag::Template | Tag::Head | Tag::Title | Tag::Svg | Tag::Iframe | Tag::Canvas | Tag::Audio | Tag::Video
-                | Tag::Select | Tag::Textarea | Tag::Noframes => {
+                // MathJax keeps formulas there.
+                Tag::Script => {
+                    m.invisible[i] = !dom.attr(i, &local_name!("type")).is_some_and(|t| t.starts_with("math/tex"));
+                    i = dom.end(i);
+                    continue;
+                }
+                Tag::Style
+                | Tag::Template
+                | Tag::Head
+                | Tag::Title
+                | Tag::Svg
+                | Tag::Iframe
+                | Tag::Canvas
+                | Tag::Audio
+                | Tag::Video
+                | Tag::Select
+                | Tag::Textarea
+                | Tag::Noframes => {
                     m.invisible[i] = true;
                     i = dom.end(i);
                     continue;
@@ -87,7 +104,7 @@ impl Measures {
                         i = dom.end(i);
                         continue;
                     }
-                    notices.push(i);
+                    unsure.push(i);
                 }
                 Tag::Body if m.body == 0 => {
                     m.body = i;
@@ -98,7 +115,7 @@ impl Measures {
                 }
                 Tag::A => link_end = link_end.max(dom.end(i)),
                 Tag::Html => {}
-                tag if tag.is_element() && is_hidden(dom, i) => hidden.push(i),
+                tag if tag.is_element() && is_hidden(dom, i) => unsure.push(i),
                 _ => {}
             }
             i += 1;
@@ -108,18 +125,22 @@ impl Measures {
             m.text[p] += m.text[i];
             m.links[p] += m.links[i];
         }
-        for i in notices {
-            let low = if m.text[i] >= NOSCRIPT_CONTENT { String::new() } else { dom.text_of(i).to_ascii_lowercase() };
-            let notice = m.text[i] < NOSCRIPT_CONTENT && (m.text[i] < 40 || low.contains("script") || low.contains("browser") || low.contains("cookie"));
-            if notice {
-                m.hide(dom, i);
-            }
-        }
         let before = m.text[m.body];
-        for i in hidden {
-            // Pages that show themselves by script hide their very content.
-            if m.text[i] * 2 < before || m.text[i] == 0 {
+        let mut covered = 0;
+        for i in unsure {
+            // What is inside a hidden element is gone with it.
+            if i < covered {
+                continue;
+            }
+            let gone = if dom.tag(i) == Tag::Noscript {
+                m.text[i] < NOSCRIPT_CONTENT && is_notice(&dom.text_of(i))
+            } else {
+                // Pages that show themselves by script hide their very content.
+                m.text[i] * 2 < before || m.text[i] == 0
+            };
+            if gone {
                 m.hide(dom, i);
+                covered = dom.end(i);
             }
         }
         m
@@ -147,6 +168,12 @@ impl Measures {
     }
 }
 
+/// Whether the text of a `noscript` only asks for scripts.
+fn is_notice(text: &str) -> bool {
+    let low = text.to_ascii_lowercase();
+    count(text) < 40 || ["script", "browser", "cookie"].iter().any(|w| low.contains(w))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::guard;
@@ -158,15 +185,27 @@ mod tests {
 
     #[test]
     fn hidden_text_does_not_count_unless_it_is_the_page() {
-        assert_eq!(total("<p>seen enough</p><p hidden>x</p><p style='Display : none !important'>y</p><script>z</script>", false), 10);
+        assert_eq!(
+            total(
+                "<p>seen enough</p><p hidden>x</p><p style='Display : none !important'>y</p><script>z</script>",
+                false
+            ),
+            10
+        );
         assert_eq!(total("<div style='visibility:hidden'>all of it</div>", false), 7);
     }
 
     #[test]
+    fn nested_hidden_text_is_taken_off_once() {
+        let page = format!("<p>{}</p><div hidden>ab<p hidden>cd</p></div>", "x".repeat(100));
+        assert_eq!(total(&page, false), 100);
+    }
+
+    #[test]
     fn noscript_counts_when_it_is_content_and_no_browser_ran() {
-        let long = format!("<noscript><p>{}</p></noscript>", "word ".repeat(100));
+        let long = format!("<body><noscript><p>{}</p></noscript>", "word ".repeat(100));
         assert_eq!(total(&long, false), 400);
         assert_eq!(total(&long, true), 0);
-        assert_eq!(total("<noscript>Enable JavaScript</noscript>", false), 0);
+        assert_eq!(total("<body><noscript>Enable JavaScript</noscript>", false), 0);
     }
 }

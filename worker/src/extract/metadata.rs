@@ -8,8 +8,21 @@ use super::tree::{Dom, Tag};
 
 /// Keys the service itself writes; a page must not be able to set them.
 const RESERVED: &[&str] = &[
-    "sourceURL", "url", "statusCode", "error", "scrapeId", "contentType", "proxyUsed", "cacheState", "cachedAt", "creditsUsed",
-    "concurrencyLimited", "concurrencyQueueDurationMs", "numPages", "totalPages", "timezone",
+    "sourceURL",
+    "url",
+    "statusCode",
+    "error",
+    "scrapeId",
+    "contentType",
+    "proxyUsed",
+    "cacheState",
+    "cachedAt",
+    "creditsUsed",
+    "concurrencyLimited",
+    "concurrencyQueueDurationMs",
+    "numPages",
+    "totalPages",
+    "timezone",
 ];
 /// Most keys taken from a page.
 const MAX_KEYS: usize = 300;
@@ -89,7 +102,9 @@ impl Keys {
                 self.map.insert(key.to_owned(), Value::String(value));
             }
             None => {}
-            Some(Value::Array(list)) if list.len() < MAX_REPEATS && !list.iter().any(|v| v.as_str() == Some(&value)) => {
+            Some(Value::Array(list))
+                if list.len() < MAX_REPEATS && !list.iter().any(|v| v.as_str() == Some(&value)) =>
+            {
                 list.push(Value::String(value));
             }
             Some(Value::Array(_)) => {}
@@ -114,7 +129,8 @@ pub fn of_page(dom: &Dom, addresses: &Addresses) -> Map<String, Value> {
                 }
             }
             Tag::Html if language.is_none() => {
-                language = dom.attr(i, &local_name!("lang")).or_else(|| dom.attr_named(i, "xml:lang")).map(str::to_owned);
+                language =
+                    dom.attr(i, &local_name!("lang")).or_else(|| dom.attr_named(i, "xml:lang")).map(str::to_owned);
             }
             Tag::Link => {
                 let rel = dom.attr_named(i, "rel").unwrap_or("").to_ascii_lowercase();
@@ -125,7 +141,10 @@ pub fn of_page(dom: &Dom, addresses: &Addresses) -> Map<String, Value> {
                     _ => 0,
                 };
                 if rank > icon.as_ref().map_or(0, |i| i.0)
-                    && let Some(url) = dom.attr(i, &local_name!("href")).and_then(|h| addresses.resolve(h)).filter(|u| !u.starts_with("data:"))
+                    && let Some(url) = dom
+                        .attr(i, &local_name!("href"))
+                        .and_then(|h| addresses.resolve(h))
+                        .filter(|u| !u.starts_with("data:"))
                 {
                     icon = Some((rank, url));
                 }
@@ -137,7 +156,9 @@ pub fn of_page(dom: &Dom, addresses: &Addresses) -> Map<String, Value> {
                 {
                     language = Some(content.to_owned());
                 }
-                let Some(name) = ["name", "property", "itemprop"].iter().find_map(|n| dom.attr_named(i, n)).map(str::trim) else {
+                let Some(name) =
+                    ["name", "property", "itemprop"].iter().find_map(|n| dom.attr_named(i, n)).map(str::trim)
+                else {
                     continue;
                 };
                 let low = name.to_ascii_lowercase();
@@ -218,7 +239,10 @@ pub fn refresh(dom: &Dom, addresses: &Addresses) -> Option<(u32, url::Url)> {
     if target.is_empty() {
         return None;
     }
-    url::Url::parse(&addresses.resolve(target)?).ok().filter(|u| matches!(u.scheme(), "http" | "https")).map(|u| (seconds, u))
+    url::Url::parse(&addresses.resolve(target)?)
+        .ok()
+        .filter(|u| matches!(u.scheme(), "http" | "https"))
+        .map(|u| (seconds, u))
 }
 
 #[cfg(test)]
@@ -254,7 +278,8 @@ mod tests {
 
     #[test]
     fn a_page_cannot_set_the_services_own_keys() {
-        let (dom, addresses) = page("<meta name=statusCode content=200><meta name=creditsUsed content=0><meta name=ok content=1>");
+        let (dom, addresses) =
+            page("<meta name=statusCode content=200><meta name=creditsUsed content=0><meta name=ok content=1>");
         let m = of_page(&dom, &addresses);
         assert!(!m.contains_key("statusCode") && !m.contains_key("creditsUsed") && m.contains_key("ok"));
     }
@@ -262,7 +287,10 @@ mod tests {
     #[test]
     fn refreshes_and_canonical_addresses_are_read() {
         let (dom, addresses) = page("<meta http-equiv=Refresh content=\"5; URL='/next'\"><link rel=canonical href=/c>");
-        assert_eq!(refresh(&dom, &addresses).map(|(s, u)| (s, u.to_string())), Some((5, "https://x.test/next".to_owned())));
+        assert_eq!(
+            refresh(&dom, &addresses).map(|(s, u)| (s, u.to_string())),
+            Some((5, "https://x.test/next".to_owned()))
+        );
         assert_eq!(canonical(&dom, &addresses).map(String::from).as_deref(), Some("https://x.test/c"));
         let (dom, addresses) = page("<meta http-equiv=refresh content=300>");
         assert_eq!(refresh(&dom, &addresses), None);

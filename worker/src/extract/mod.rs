@@ -111,11 +111,19 @@ pub struct Page {
 
 /// Reads a page.
 pub fn parse(input: &PageInput<'_>) -> Page {
-    let parsed = guard::parse(input.html);
+    let parsed = guard::parse_as(input.html, input.rendered);
     let addresses = Addresses::of_page(&parsed.dom, input.url);
     let measures = Measures::of(&parsed.dom, input.rendered);
     let discussion = filter::is_discussion(&parsed.dom, input.url.as_str());
-    Page { dom: parsed.dom, measures, addresses, rendered: input.rendered, discussion, script_bytes: parsed.script_bytes, cut: parsed.cut }
+    Page {
+        dom: parsed.dom,
+        measures,
+        addresses,
+        rendered: input.rendered,
+        discussion,
+        script_bytes: parsed.script_bytes,
+        cut: parsed.cut,
+    }
 }
 
 /// Reads a page and makes what is asked for.
@@ -142,7 +150,8 @@ impl Page {
 
     /// Makes what is asked for.
     pub fn extract(&self, options: &ExtractOptions) -> Extracted {
-        let mut warning = self.cut.then(|| "The page is too large or too deeply nested; only a part of it was read.".to_owned());
+        let mut warning =
+            self.cut.then(|| "The page is too large or too deeply nested; only a part of it was read.".to_owned());
         let (mut markdown, mut html) = (None, None);
         if options.markdown || options.html {
             let mut part = self.part(options, options.only_main_content);
@@ -184,7 +193,11 @@ impl Page {
             dropped[i] = true;
         }
         let chosen = !options.include_tags.is_empty();
-        let rules = filter::Rules { main_only: main_only && !chosen, ads: options.block_ads && !chosen, discussion: self.discussion };
+        let rules = filter::Rules {
+            main_only: main_only && !chosen,
+            ads: options.block_ads && !chosen,
+            discussion: self.discussion,
+        };
         filter::apply(dom, m, rules, &mut dropped);
         let roots = if chosen {
             outermost(dom, &included)

@@ -46,7 +46,13 @@ struct Kept {
 impl Kept {
     fn of(dom: &Dom, m: &Measures, dropped: &[bool]) -> Self {
         let n = dom.len();
-        let mut kept = Kept { text: vec![0; n], prose: vec![0; n], has_h1: vec![false; n], mains: Vec::new(), articles: Vec::new() };
+        let mut kept = Kept {
+            text: vec![0; n],
+            prose: vec![0; n],
+            has_h1: vec![false; n],
+            mains: Vec::new(),
+            articles: Vec::new(),
+        };
         let mut i = m.body;
         let mut link_end = 0;
         while i < dom.end(m.body) {
@@ -82,7 +88,10 @@ impl Kept {
     fn root(&self, dom: &Dom, body: usize, dropped: &[bool]) -> usize {
         let total = self.prose[body] as f32;
         let largest = |list: &[usize]| {
-            list.iter().copied().max_by_key(|&i| self.prose[i]).filter(|&i| self.prose[i] as f32 >= SEMANTIC_SHARE * total)
+            list.iter()
+                .copied()
+                .max_by_key(|&i| self.prose[i])
+                .filter(|&i| self.prose[i] as f32 >= SEMANTIC_SHARE * total)
         };
         let mut root = largest(&self.mains).unwrap_or(body);
         if let Some(i) = largest(&self.articles)
@@ -92,7 +101,8 @@ impl Kept {
             root = i;
         }
         loop {
-            let next = dom.children(root).filter(|&c| !dropped[c] && dom.tag(c).is_element()).max_by_key(|&c| self.prose[c]);
+            let next =
+                dom.children(root).filter(|&c| !dropped[c] && dom.tag(c).is_element()).max_by_key(|&c| self.prose[c]);
             match next {
                 Some(c) if self.prose[c] as f32 >= PLAIN_SHARE * total && can_hold_content(dom.tag(c)) => root = c,
                 _ => return root,
@@ -103,7 +113,10 @@ impl Kept {
 
 /// Elements that may be gone into; parts of tables and lists stay with their siblings.
 fn can_hold_content(tag: Tag) -> bool {
-    matches!(tag, Tag::Div | Tag::Main | Tag::Section | Tag::Article | Tag::Form | Tag::Center | Tag::Other | Tag::Noscript)
+    matches!(
+        tag,
+        Tag::Div | Tag::Main | Tag::Section | Tag::Article | Tag::Form | Tag::Center | Tag::Other | Tag::Noscript
+    )
 }
 
 /// Adds to `dropped` what stands beside the content.
@@ -161,7 +174,9 @@ mod tests {
     #[test]
     fn small_text_beside_the_content_goes_and_the_heading_stays() {
         let prose = "Long words about the matter at hand. ".repeat(30);
-        let page = format!("<div>strip</div><div><h1>Head</h1></div><div><div>ad</div><main><p>{prose}</p><p>end</p></main></div>");
+        let page = format!(
+            "<div>strip</div><div><h1>Head</h1></div><div><div>ad</div><main><p>{prose}</p><p>end</p></main></div>"
+        );
         let out = kept(&page);
         assert!(out.contains("Head") && out.contains("end") && !out.contains("strip") && !out.contains("ad<"), "{out}");
     }

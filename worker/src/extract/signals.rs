@@ -8,22 +8,38 @@ use super::tree::{Dom, Tag};
 /// Text outside navigation below which a page may be a shell, characters.
 const LITTLE_TEXT: u32 = 200;
 /// The same for a page with an empty element that frameworks mount at.
-const LITTLE_TEXT_MOUNT: u32 = 600;
+const LITTLE_TEXT_MOUNT: u32 = 400;
 
 /// Ids that frameworks mount at.
-const MOUNTS: [&str; 12] =
-    ["root", "app", "__next", "__nuxt", "app-root", "react-root", "main-app", "__layout", "svelte", "gatsby-___gatsby", "___gatsby", "q-app"];
+const MOUNTS: [&str; 12] = [
+    "root",
+    "app",
+    "__next",
+    "__nuxt",
+    "app-root",
+    "react-root",
+    "main-app",
+    "__layout",
+    "svelte",
+    "gatsby-___gatsby",
+    "___gatsby",
+    "q-app",
+];
 
 /// Text of a place that is still to be filled.
 fn is_placeholder(text: &str) -> bool {
     let text = text.trim().trim_end_matches(['.', '…', ' ']).to_ascii_lowercase();
-    text.is_empty() || matches!(text.as_str(), "loading" | "please wait" | "loading app" | "loading page" | "wait" | "initializing" | "lädt")
+    text.is_empty()
+        || matches!(
+            text.as_str(),
+            "loading" | "please wait" | "loading app" | "loading page" | "wait" | "initializing" | "lädt"
+        )
 }
 
 /// Whether the markup alone lacks the content that scripts would make.
 pub fn looks_script_rendered(dom: &Dom, m: &Measures) -> bool {
     let total = m.total();
-    if total > 4 * LITTLE_TEXT_MOUNT {
+    if total > 3 * LITTLE_TEXT_MOUNT {
         return false;
     }
     let mut scripts = false;
@@ -42,7 +58,9 @@ pub fn looks_script_rendered(dom: &Dom, m: &Measures) -> bool {
             }
             Tag::Noscript => {
                 let low = dom.text_of(i).to_ascii_lowercase();
-                asks_for_script |= low.contains("script") && low.len() < 600 && (low.contains("enable") || low.contains("need") || low.contains("require"));
+                asks_for_script |= low.contains("script")
+                    && low.len() < 600
+                    && (low.contains("enable") || low.contains("need") || low.contains("require"));
                 i = dom.end(i);
                 continue;
             }
@@ -51,7 +69,9 @@ pub fn looks_script_rendered(dom: &Dom, m: &Measures) -> bool {
                 i = dom.end(i);
                 continue;
             }
-            Tag::P | Tag::Li | Tag::Td | Tag::H1 | Tag::H2 | Tag::Pre | Tag::Form => worded |= m.text[i] > 0 || dom.tag(i) == Tag::Form,
+            Tag::P | Tag::Li | Tag::Td | Tag::H1 | Tag::H2 | Tag::Pre | Tag::Form => {
+                worded |= m.text[i] > 0 || dom.tag(i) == Tag::Form
+            }
             _ => {}
         }
         let container = matches!(
@@ -61,9 +81,13 @@ pub fn looks_script_rendered(dom: &Dom, m: &Measures) -> bool {
         if container && !(m.invisible[i] && dom.tag(i) != Tag::Main) && m.text[i] < 24 {
             let id = dom.attr(i, &local_name!("id")).unwrap_or("");
             let custom = dom.tag(i) == Tag::Other;
-            if (!id.is_empty() || custom || dom.tag(i) == Tag::Main) && !has_media(dom, i) && is_placeholder(&visible_text(dom, i)) {
+            if (!id.is_empty() || custom || dom.tag(i) == Tag::Main)
+                && !has_media(dom, i)
+                && is_placeholder(&visible_text(dom, i))
+            {
                 empty_place = true;
-                empty_mount |= MOUNTS.contains(&id) || custom && id.is_empty() && dom.element(i).is_some_and(|e| e.name.local.ends_with("-root"));
+                empty_mount |= MOUNTS.contains(&id)
+                    || custom && id.is_empty() && dom.element(i).is_some_and(|e| e.name.local.ends_with("-root"));
             }
         }
         i += 1;
@@ -91,14 +115,21 @@ fn visible_text(dom: &Dom, i: usize) -> String {
 
 /// Whether something is shown there without text.
 fn has_media(dom: &Dom, i: usize) -> bool {
-    (i..dom.end(i)).any(|j| matches!(dom.tag(j), Tag::Img | Tag::Video | Tag::Iframe | Tag::Object | Tag::Embed | Tag::Input | Tag::Canvas))
+    (i..dom.end(i)).any(|j| {
+        matches!(dom.tag(j), Tag::Img | Tag::Video | Tag::Iframe | Tag::Object | Tag::Embed | Tag::Input | Tag::Canvas)
+    })
 }
 
 /// Whether a script element is one that runs.
 fn runs(dom: &Dom, i: usize) -> bool {
     let kind = dom.attr(i, &local_name!("type")).unwrap_or("").to_ascii_lowercase();
-    let code = kind.is_empty() || kind == "module" || kind.contains("javascript") || kind.contains("ecmascript") || kind == "text/babel";
-    code && (dom.attr(i, &local_name!("src")).is_some() || (i..dom.end(i)).map(|j| dom.text(j).len()).sum::<usize>() > 8)
+    let code = kind.is_empty()
+        || kind == "module"
+        || kind.contains("javascript")
+        || kind.contains("ecmascript")
+        || kind == "text/babel";
+    code && (dom.attr(i, &local_name!("src")).is_some()
+        || (i..dom.end(i)).map(|j| dom.text(j).len()).sum::<usize>() > 8)
 }
 
 #[cfg(test)]
@@ -119,7 +150,7 @@ mod tests {
             "<main>Loading…</main><script type=module src=x.js></script>",
             "<h1>List</h1><ul id=items></ul><script>fetch('/api/items').then(show)</script>",
             "<my-app></my-app><script src=m.js></script>",
-            "<noscript>You need to enable JavaScript to run this app.</noscript><script src=m.js></script>",
+            "<body><noscript>You need to enable JavaScript to run this app.</noscript><script src=m.js></script>",
         ] {
             assert!(looks(page), "{page}");
         }

@@ -8,14 +8,21 @@ fn page(html: &str, options: &ExtractOptions) -> Extracted {
 }
 
 fn main_content() -> ExtractOptions {
-    ExtractOptions { markdown: true, only_main_content: true, remove_base64_images: true, block_ads: true, ..ExtractOptions::default() }
+    ExtractOptions {
+        markdown: true,
+        only_main_content: true,
+        remove_base64_images: true,
+        block_ads: true,
+        ..ExtractOptions::default()
+    }
 }
 
 fn main_markdown(html: &str) -> String {
     page(html, &main_content()).markdown.expect("markdown was asked for")
 }
 
-const PROSE: &str = "The harbour was quiet in the morning, and the boats came back before noon with little to show for it. ";
+const PROSE: &str =
+    "The harbour was quiet in the morning, and the boats came back before noon with little to show for it. ";
 
 #[test]
 fn what_surrounds_the_content_is_left_out() {
@@ -34,14 +41,18 @@ fn what_surrounds_the_content_is_left_out() {
 
 #[test]
 fn a_class_name_alone_does_not_condemn_the_content() {
-    let html = format!("<div class='sidebar widget'><h1>Title</h1><p>{}</p></div><footer>FOOT</footer>", PROSE.repeat(5));
+    let html =
+        format!("<div class='sidebar widget'><h1>Title</h1><p>{}</p></div><footer>FOOT</footer>", PROSE.repeat(5));
     let markdown = main_markdown(&html);
     assert!(markdown.contains("# Title") && markdown.contains("harbour") && !markdown.contains("FOOT"));
 }
 
 #[test]
 fn header_and_footer_of_an_article_belong_to_it() {
-    let html = format!("<article><header><h1>Title</h1><p>By Jo</p></header><p>{}</p><footer>Source note</footer></article>", PROSE.repeat(5));
+    let html = format!(
+        "<article><header><h1>Title</h1><p>By Jo</p></header><p>{}</p><footer>Source note</footer></article>",
+        PROSE.repeat(5)
+    );
     let markdown = main_markdown(&html);
     assert!(markdown.contains("By Jo") && markdown.contains("Source note"), "{markdown}");
 }
@@ -64,14 +75,18 @@ fn ads_and_banners_go_from_the_whole_page_too_if_asked() {
     let html = "<h1>T</h1><p>kept text</p><div id=onetrust-banner-sdk class=cookie-consent>BANNER</div><div class=adsbygoogle>ADVERT</div>";
     let options = ExtractOptions { only_main_content: false, ..main_content() };
     let markdown = page(html, &options).markdown.expect("asked for");
-    assert!(markdown.contains("kept text") && !markdown.contains("BANNER") && !markdown.contains("ADVERT"), "{markdown}");
+    assert!(
+        markdown.contains("kept text") && !markdown.contains("BANNER") && !markdown.contains("ADVERT"),
+        "{markdown}"
+    );
     let markdown = page(html, &ExtractOptions { block_ads: false, ..options }).markdown.expect("asked for");
     assert!(markdown.contains("BANNER") && markdown.contains("ADVERT"));
 }
 
 #[test]
 fn selectors_choose_and_exclude() {
-    let html = "<nav><p class=x>in nav</p></nav><main><p>main</p><p class=x>chosen <b>bold</b> <i class=y>not</i></p></main>";
+    let html =
+        "<nav><p class=x>in nav</p></nav><main><p>main</p><p class=x>chosen <b>bold</b> <i class=y>not</i></p></main>";
     let options = ExtractOptions {
         include_tags: vec![".x".to_owned(), "b".to_owned()],
         exclude_tags: vec![".y".to_owned()],
@@ -86,7 +101,9 @@ fn selectors_choose_and_exclude() {
 #[test]
 fn content_in_data_is_used_when_the_page_shows_none() {
     let body = PROSE.repeat(3);
-    let html = format!(r#"<body><h1>T</h1><script type="application/ld+json">{{"@type":"Article","articleBody":"{body}"}}</script>"#);
+    let html = format!(
+        r#"<body><h1>T</h1><script type="application/ld+json">{{"@type":"Article","articleBody":"{body}"}}</script>"#
+    );
     assert!(main_markdown(&html).contains("harbour"));
 }
 
@@ -119,10 +136,31 @@ fn a_cut_page_says_so_and_keeps_its_beginning() {
 fn no_input_makes_it_panic() {
     let all = ExtractOptions { html: true, links: true, images: true, ..main_content() };
     for html in [
-        "", "\0", "<", "</", "<!", "<!--", "<!doctype", "<table><tr><td colspan=-1 rowspan=x>", "<ul><ol><li value=99999999999999999999>x",
-        "<a href='http://[::1'>x</a>", "<base href='::::'><a href=x>y</a>", "<svg><foreignObject><p>x", "<math><annotation encoding=tex>x",
-        "<pre>", "<pre>```</pre>", "<img src>", "<img srcset=', ,'>", "<select><option>x<table>", "<template><div>", "<frameset><frame>",
-        "<p>\u{fffd}\u{200f}\u{1f469}\u{200d}\u{1f469}", "<td>x<li>y<dt>z<summary>q", "<h1><h2><h3>", "<sup></sup><sub>x", "<q><b><a href=x><div>y",
+        "",
+        "\0",
+        "<",
+        "</",
+        "<!",
+        "<!--",
+        "<!doctype",
+        "<table><tr><td colspan=-1 rowspan=x>",
+        "<ul><ol><li value=99999999999999999999>x",
+        "<a href='http://[::1'>x</a>",
+        "<base href='::::'><a href=x>y</a>",
+        "<svg><foreignObject><p>x",
+        "<math><annotation encoding=tex>x",
+        "<pre>",
+        "<pre>```</pre>",
+        "<img src>",
+        "<img srcset=', ,'>",
+        "<select><option>x<table>",
+        "<template><div>",
+        "<frameset><frame>",
+        "<p>\u{fffd}\u{200f}\u{1f469}\u{200d}\u{1f469}",
+        "<td>x<li>y<dt>z<summary>q",
+        "<h1><h2><h3>",
+        "<sup></sup><sub>x",
+        "<q><b><a href=x><div>y",
     ] {
         let _ = page(html, &all);
         let _ = page(html, &ExtractOptions { only_main_content: false, remove_base64_images: false, ..all.clone() });

@@ -79,20 +79,27 @@ impl Hints {
 /// Hints by segment of a name: the parts between dashes, underscores and capitals.
 fn of_segment(s: &str) -> Hints {
     match s {
-        "cookie" | "cookies" | "cookiebar" | "cookiebanner" | "cookieconsent" | "consent" | "gdpr" | "ccpa" | "onetrust" | "cookiebot" | "didomi"
-        | "usercentrics" | "truste" | "cookielaw" | "iubenda" | "cky" => Hints::CONSENT,
-        "ad" | "ads" | "advert" | "adverts" | "advertisement" | "advertising" | "adsbygoogle" | "adsense" | "adslot" | "adunit" | "adbox" | "sponsor" | "sponsored"
-        | "sponsors" | "taboola" | "outbrain" | "dfp" | "gpt" | "doubleclick" | "leaderboard" | "adwrap" | "adcontainer" | "revcontent" | "mgid" => Hints::AD,
-        "share" | "sharing" | "sharebar" | "shares" | "social" | "socials" | "addtoany" | "sharedaddy" | "addthis" | "sharethis" | "socialmedia" | "a2a" => Hints::SHARE,
-        "newsletter" | "newsletters" | "subscribe" | "subscription" | "signup" | "optin" | "mailchimp" | "mailinglist" => Hints::NEWSLETTER,
-        "modal" | "modals" | "popup" | "popups" | "lightbox" | "drawer" | "offcanvas" | "tooltip" | "toast" | "dropdown" | "popover" => Hints::MODAL,
-        "nav" | "navbar" | "navigation" | "menu" | "menus" | "submenu" | "megamenu" | "topnav" | "subnav" | "sitenav" | "mainnav" | "navmenu" | "sidenav" | "navlinks"
-        | "mainmenu" | "topmenu" => Hints::NAV,
+        "cookie" | "cookies" | "cookiebar" | "cookiebanner" | "cookieconsent" | "consent" | "gdpr" | "ccpa"
+        | "onetrust" | "cookiebot" | "didomi" | "usercentrics" | "truste" | "cookielaw" | "iubenda" | "cky" => {
+            Hints::CONSENT
+        }
+        "ad" | "ads" | "advert" | "adverts" | "advertisement" | "advertising" | "adsbygoogle" | "adsense"
+        | "adslot" | "adunit" | "adbox" | "sponsor" | "sponsored" | "sponsors" | "taboola" | "outbrain" | "dfp"
+        | "gpt" | "doubleclick" | "leaderboard" | "adwrap" | "adcontainer" | "revcontent" | "mgid" => Hints::AD,
+        "share" | "sharing" | "sharebar" | "shares" | "social" | "socials" | "addtoany" | "sharedaddy" | "addthis"
+        | "sharethis" | "socialmedia" | "a2a" => Hints::SHARE,
+        "newsletter" | "newsletters" | "subscribe" | "subscription" | "signup" | "optin" | "mailchimp"
+        | "mailinglist" => Hints::NEWSLETTER,
+        "modal" | "modals" | "popup" | "popups" | "lightbox" | "drawer" | "offcanvas" | "tooltip" | "toast"
+        | "dropdown" | "popover" => Hints::MODAL,
+        "nav" | "navbar" | "navigation" | "menu" | "menus" | "submenu" | "megamenu" | "topnav" | "subnav"
+        | "sitenav" | "mainnav" | "navmenu" | "sidenav" | "navlinks" | "mainmenu" | "topmenu" => Hints::NAV,
         "footer" | "colophon" | "sitefooter" | "pagefooter" | "siteinfo" | "footnav" | "foot" => Hints::FOOTER,
         "header" | "masthead" | "topbar" | "siteheader" | "pageheader" | "banner" | "hdr" => Hints::HEADER,
         "sidebar" | "sidebars" | "aside" | "rail" | "sidecol" => Hints::SIDEBAR,
-        "related" | "recommended" | "recommendations" | "recommend" | "trending" | "popular" | "upnext" | "relatedposts" | "jp-relatedposts" | "yarpp" | "recirc"
-        | "recirculation" | "morefrom" | "readmore" | "similar" => Hints::RELATED,
+        "related" | "recommended" | "recommendations" | "recommend" | "trending" | "popular" | "upnext"
+        | "relatedposts" | "jp-relatedposts" | "yarpp" | "recirc" | "recirculation" | "morefrom" | "readmore"
+        | "similar" => Hints::RELATED,
         "comment" | "comments" | "commentlist" | "disqus" | "respond" => Hints::COMMENTS,
         "breadcrumb" | "breadcrumbs" | "crumbs" | "crumb" | "bread" => Hints::BREADCRUMB,
         "pagination" | "pager" | "paginator" | "paging" | "pagenav" => Hints::PAGINATION,
@@ -101,10 +108,13 @@ fn of_segment(s: &str) -> Hints {
         "search" | "searchform" | "searchbox" | "login" | "signin" => Hints::SEARCH,
         "tags" | "taglist" | "tagcloud" => Hints::TAGS,
         "author" | "authorbox" | "bio" => Hints::AUTHOR,
-        "print" | "toolbar" | "tools" | "editsection" | "signature" | "actions" | "controls" | "reactions" | "votes" | "voting" | "userextras" | "postprofile" | "badges" => Hints::TOOLS,
+        "print" | "toolbar" | "tools" | "editsection" | "signature" | "actions" | "controls" | "reactions"
+        | "votes" | "voting" | "userextras" | "postprofile" | "badges" => Hints::TOOLS,
         "content" | "main" | "article" | "entry" | "story" | "body" | "maincontent" | "post" => Hints::CONTENT,
-        "has" | "with" | "no" | "without" | "layout" | "page" | "wrapper" | "wrap" | "container" | "outer" | "grid" | "row" | "col" | "columns" | "theme" | "template"
-        | "left" | "right" | "inner" | "group" | "is" => Hints::LAYOUT,
+        "has" | "with" | "no" | "without" | "layout" | "page" | "wrapper" | "wrap" | "container" | "outer" | "grid"
+        | "row" | "col" | "columns" | "theme" | "template" | "left" | "right" | "inner" | "group" | "is" => {
+            Hints::LAYOUT
+        }
         _ => Hints::default(),
     }
 }
@@ -133,18 +143,19 @@ fn of_name(name: &str) -> Hints {
         }
     }
     // `has-sidebar`, `no-ads`, `content-with-nav` speak about the page, not about this element.
-    let says_about = |w: &str| name.starts_with(w) || name.contains(&format!("-{w}"));
-    if ["has-", "with-", "no-", "without-", "is-"].iter().any(|w| says_about(w)) {
+    const REMARKS: [&str; 5] = ["-has-", "-with-", "-no-", "-without-", "-is-"];
+    if !hints.is_none() && REMARKS.iter().any(|w| name.starts_with(&w[1..]) || name.contains(w)) {
         return Hints(hints.0 & (Hints::CONTENT.0 | Hints::LAYOUT.0));
     }
     if name.eq_ignore_ascii_case("secondary") {
         hints = hints.or(Hints::SIDEBAR);
     }
+    const READER_ONLY: [&str; 6] =
+        ["sr-only", "visually-hidden", "screen-reader-text", "screen-reader-only", "visuallyhidden", "offscreen"];
     if hints.any(Hints::SEARCH) && name.to_ascii_lowercase().contains("result") {
         hints = Hints(hints.0 & !Hints::SEARCH.0);
     }
-    let reader = name.to_ascii_lowercase();
-    if matches!(reader.as_str(), "sr-only" | "visually-hidden" | "screen-reader-text" | "screen-reader-only" | "visuallyhidden" | "offscreen") {
+    if READER_ONLY.iter().any(|r| name.eq_ignore_ascii_case(r)) {
         hints = hints.or(Hints::READER_ONLY);
     }
     hints

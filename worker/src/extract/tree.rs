@@ -84,10 +84,57 @@ impl Tag {
         use Tag::*;
         matches!(
             self,
-            Address | Article | Aside | Blockquote | Body | Caption | Center | Dd | Details | Dialog | Div | Dl | Dt
-                | Fieldset | Figcaption | Figure | Footer | Form | H1 | H2 | H3 | H4 | H5 | H6 | Header | Hgroup | Hr
-                | Html | Legend | Li | Main | Menu | Nav | Ol | Optgroup | Option | P | Pre | Search | Section
-                | Summary | Table | Tbody | Td | Tfoot | Th | Thead | Tr | Ul | Noscript | Document
+            Address
+                | Article
+                | Aside
+                | Blockquote
+                | Body
+                | Caption
+                | Center
+                | Dd
+                | Details
+                | Dialog
+                | Div
+                | Dl
+                | Dt
+                | Fieldset
+                | Figcaption
+                | Figure
+                | Footer
+                | Form
+                | H1
+                | H2
+                | H3
+                | H4
+                | H5
+                | H6
+                | Header
+                | Hgroup
+                | Hr
+                | Html
+                | Legend
+                | Li
+                | Main
+                | Menu
+                | Nav
+                | Ol
+                | Optgroup
+                | Option
+                | P
+                | Pre
+                | Search
+                | Section
+                | Summary
+                | Table
+                | Tbody
+                | Td
+                | Tfoot
+                | Th
+                | Thead
+                | Tr
+                | Ul
+                | Noscript
+                | Document
         )
     }
 
@@ -165,10 +212,24 @@ impl Sink {
         self.depth.get()
     }
 
+    /// Notes that an element was ended. A guess, put right by the next node that is appended.
+    pub fn leave(&self) {
+        self.depth.set(self.depth.get().saturating_sub(1));
+    }
+
     fn push(&self, data: Data) -> u32 {
         let mut nodes = self.nodes.borrow_mut();
         let id = nodes.len() as u32;
-        nodes.push(Raw { parent: NONE, first: NONE, last: NONE, prev: NONE, next: NONE, depth: 0, contents: NONE, data });
+        nodes.push(Raw {
+            parent: NONE,
+            first: NONE,
+            last: NONE,
+            prev: NONE,
+            next: NONE,
+            depth: 0,
+            contents: NONE,
+            data,
+        });
         id
     }
 
@@ -293,6 +354,7 @@ impl TreeSink for Sink {
                 {
                     let mut nodes = self.nodes.borrow_mut();
                     let last = nodes[*parent as usize].last;
+                    self.depth.set(nodes[*parent as usize].depth);
                     if Self::join_text(&mut nodes, last, &text) {
                         return;
                     }
@@ -313,10 +375,6 @@ impl TreeSink for Sink {
     }
 
     fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
-
-    fn pop(&self, node: &u32) {
-        self.depth.set(self.nodes.borrow()[*node as usize].depth.saturating_sub(1));
-    }
 
     fn get_template_contents(&self, target: &u32) -> u32 {
         self.nodes.borrow()[*target as usize].contents
@@ -584,7 +642,8 @@ mod tests {
 
     #[test]
     fn a_declarative_shadow_root_is_part_of_the_page_and_a_template_is_not() {
-        let dom = guard::parse("<x-a><template shadowrootmode=open><p>in</p></template></x-a><template>out</template>").dom;
+        let dom =
+            guard::parse("<x-a><template shadowrootmode=open><p>in</p></template></x-a><template>out</template>").dom;
         assert_eq!(dom.text_of(0), "in");
     }
 }

@@ -100,7 +100,9 @@ pub async fn run(context: &Arc<WorkerContext>, page: Claimed, slot: Slot) {
         };
         let result = match result {
             Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(PageError { code: ErrorCode::Unknown, message: "Internal error.".to_owned(), retry: true }),
+            Ok(Err(_)) => {
+                Err(PageError { code: ErrorCode::Unknown, message: "Internal error.".to_owned(), retry: true })
+            }
             Err(_) => Err(timed_out(&spec.options)),
         };
         judge(context, &page, &spec, result)
@@ -228,7 +230,9 @@ fn plan(context: &WorkerContext, page: &Claimed, options: &ScrapeOptions) -> Res
         _ => (choose(&net.proxy_basic), "basic"),
     };
     if options.proxy == ProxyMode::Enhanced && net.proxy_enhanced.is_empty() {
-        warnings.push("No enhanced proxy is configured (WEIR_PROXY_ENHANCED); the page was asked for without one.".to_owned());
+        warnings.push(
+            "No enhanced proxy is configured (WEIR_PROXY_ENHANCED); the page was asked for without one.".to_owned(),
+        );
     }
     Ok(Plan { url, proxy, proxy_used, warnings })
 }
@@ -334,8 +338,9 @@ async fn from_fetched(
     if fetched.incomplete {
         answer.warnings.push("The page's compressed body was cut off; this is the readable part.".to_owned());
     }
-    let may_refresh = plan.url.clone();
-    let work = Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec), proxy_used: plan.proxy_used };
+    let (may_refresh, incomplete) = (plan.url.clone(), fetched.incomplete);
+    let work =
+        Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec), proxy_used: plan.proxy_used };
     blocking(move || {
         let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
         if kind != Kind::Html {
@@ -350,6 +355,9 @@ async fn from_fetched(
             && matches!(target.scheme(), "http" | "https")
         {
             return Ok(Made::Refresh(target));
+        }
+        if incomplete && signals.text_chars == 0 {
+            return Err(PageError::last(ErrorCode::Site, "The page's compressed body was cut off before its text."));
         }
         if signals.looks_script_rendered {
             return Ok(Made::NeedsBrowser);
@@ -380,7 +388,8 @@ async fn from_rendered(
         warnings: plan.warnings.clone(),
     };
     let (html, raw) = (rendered.html, rendered.raw_html);
-    let work = Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec), proxy_used: plan.proxy_used };
+    let work =
+        Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec), proxy_used: plan.proxy_used };
     blocking(move || {
         let input = PageInput { url: &answer.url, html: &html, rendered: true };
         let extracted = extract::parse(&input).extract(&extract_options(&work.spec.options));

@@ -41,6 +41,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     let mut batch = app.parse(|context| parse_batch(&body, context))?;
     refuse_blocked_urls(&app, &mut batch)?;
     let key = idempotency_key(&request)?;
+    refuse_other_options(&app, &caller, &batch).await?;
 
     let now = Timestamp::now();
     let mut tx = app.db.begin().await?;
@@ -53,7 +54,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
         return Err(ApiError::new(ErrorCode::Conflict, "Idempotency key already used"));
     }
     let id = match batch.append_to_id {
-        Some(id) => append(&app, &mut tx, &caller, id, &batch, now).await?,
+        Some(id) => append(&mut tx, &caller, id, &batch, now).await?,
         None => insert(&app, &mut tx, &caller, &batch, now).await?,
     };
     queue::page_tickets(&mut tx, caller.team_id(), batch.urls.len()).await?;
@@ -121,18 +122,8 @@ async fn insert(app: &App, tx: &mut Tx, caller: &Caller, batch: &BatchRequest, n
 }
 
 /// Adds pages to a batch of the caller that still runs (`appendToId`).
-async fn append(
-    app: &App,
-    tx: &mut Tx,
-    caller: &Caller,
-    id: JobId,
-    batch: &BatchRequest,
-    now: Timestamp,
-) -> ApiResult<JobId> {
+async fn append(tx: &mut Tx, caller: &Caller, id: JobId, batch: &BatchRequest, now: Timestamp) -> ApiResult<JobId> {
     let finished = || ApiError::new(ErrorCode::Conflict, "The batch has already ended. Please start a new batch.");
-    if batch.has_options {
-        refuse_other_options(app, caller, id, batch).await?;
-    }
     team_lock::lock(tx, caller.team_id()).await?;
     let job = jobs::lock(tx, id).await?;
     let own = job.filter(|job| job.kind == JobKind::Batch && job.team_id == caller.team_id());
@@ -147,8 +138,10 @@ async fn append(
     Ok(id)
 }
 
-/// A batch has one set of options: others in an append would be silently ignored, so they are refused.
-async fn refuse_other_options(app: &App, caller: &Caller, id: JobId, batch: &BatchRequest) -> ApiResult<()> {
+/// A batch has one set of options, and they never change: others in an append would be silently ignored, so they are
+/// refused.
+async fn refuse_other_options(app: &App, caller: &Caller, batch: &BatchRequest) -> ApiResult<()> {
+    let Some(id) = batch.append_to_id.filter(|_| batch.has_options) else { return Ok(()) };
     let own = jobs::load(&app.db, id).await?.is_some_and(|job| job.team_id == caller.team_id());
     let spec = jobs::spec(&app.db, id).await?.filter(|_| own);
     match spec {

@@ -15,7 +15,7 @@ use weir_shared::ids::JobId;
 use weir_shared::store::documents::{self, StoredDocument};
 use weir_shared::store::jobs::JobRow;
 
-use super::{load_own, path};
+use super::{load_own, path, read_own};
 use crate::app::{App, State};
 use crate::auth::Caller;
 use crate::error::ApiResult;
@@ -68,7 +68,7 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiRe
     let caller = app.authorize(&request, Bucket::Status).await?;
     let id: JobId = extract::path_id(&id)?;
     let paging = extract::paging(request.query_string())?;
-    let mut job = load_own(&app, &caller, id).await?;
+    let mut job = read_own(&app, &caller, id).await?;
     if let Some(skip) = paging.skip {
         job = wait_for_documents(&app, &caller, job, skip).await?;
     }

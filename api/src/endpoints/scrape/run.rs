@@ -103,7 +103,10 @@ async fn wait(app: &App, accepted: &Accepted, timeout_ms: u32) -> ApiResult<()> 
     app.metrics.waiting.inc();
     let outcome = tokio::select! {
         outcome = wait_for_page(app, accepted, Duration::from_millis(u64::from(timeout_ms))) => outcome,
-        () = stopped(app) => Err(ApiError::new(ErrorCode::Unavailable, "The server is stopping. Please try again.")),
+        () = stopped(app) => {
+            give_up(app, accepted.job).await;
+            Err(ApiError::new(ErrorCode::Unavailable, "The server is stopping. Please try again."))
+        }
     };
     app.metrics.waiting.dec();
     outcome

@@ -6,14 +6,109 @@ use super::super::tree::{Dom, Tag};
 
 /// Class names that are languages by themselves, as highlighters write them.
 const LANGUAGES: &[&str] = &[
-    "asm", "awk", "bash", "basic", "bat", "c", "c++", "clojure", "cmake", "console", "cpp", "cs", "csharp", "css", "csv", "cuda",
-    "dart", "diff", "docker", "dockerfile", "elixir", "elm", "erlang", "fortran", "fsharp", "go", "golang", "gradle",
-    "graphql", "groovy", "haskell", "hcl", "html", "http", "ini", "java", "javascript", "js", "json", "json5", "jsx", "julia",
-    "kotlin", "latex", "less", "lisp", "lua", "makefile", "markdown", "matlab", "md", "mysql", "nginx", "nim", "nix",
-    "objectivec", "ocaml", "pascal", "perl", "php", "plaintext", "postgresql", "powershell", "proto", "protobuf", "ps1",
-    "puppet", "py", "python", "python3", "r", "rb", "rs", "ruby", "rust", "sass", "scala", "scheme", "scss", "sh", "shell",
-    "solidity", "sql", "svelte", "swift", "terraform", "tex", "toml", "ts", "tsx", "typescript", "vb", "vbnet", "verilog",
-    "vhdl", "vim", "vue", "wasm", "xml", "yaml", "yml", "zig", "zsh",
+    "asm",
+    "awk",
+    "bash",
+    "basic",
+    "bat",
+    "c",
+    "c++",
+    "clojure",
+    "cmake",
+    "console",
+    "cpp",
+    "cs",
+    "csharp",
+    "css",
+    "csv",
+    "cuda",
+    "dart",
+    "diff",
+    "docker",
+    "dockerfile",
+    "elixir",
+    "elm",
+    "erlang",
+    "fortran",
+    "fsharp",
+    "go",
+    "golang",
+    "gradle",
+    "graphql",
+    "groovy",
+    "haskell",
+    "hcl",
+    "html",
+    "http",
+    "ini",
+    "java",
+    "javascript",
+    "js",
+    "json",
+    "json5",
+    "jsx",
+    "julia",
+    "kotlin",
+    "latex",
+    "less",
+    "lisp",
+    "lua",
+    "makefile",
+    "markdown",
+    "matlab",
+    "md",
+    "mysql",
+    "nginx",
+    "nim",
+    "nix",
+    "objectivec",
+    "ocaml",
+    "pascal",
+    "perl",
+    "php",
+    "plaintext",
+    "postgresql",
+    "powershell",
+    "proto",
+    "protobuf",
+    "ps1",
+    "puppet",
+    "py",
+    "python",
+    "python3",
+    "r",
+    "rb",
+    "rs",
+    "ruby",
+    "rust",
+    "sass",
+    "scala",
+    "scheme",
+    "scss",
+    "sh",
+    "shell",
+    "solidity",
+    "sql",
+    "svelte",
+    "swift",
+    "terraform",
+    "tex",
+    "toml",
+    "ts",
+    "tsx",
+    "typescript",
+    "vb",
+    "vbnet",
+    "verilog",
+    "vhdl",
+    "vim",
+    "vue",
+    "wasm",
+    "xml",
+    "yaml",
+    "yml",
+    "zig",
+    "zsh",
 ];
 
 /// A language word as it may stand after a fence, or `None` if it names none.
@@ -22,7 +117,10 @@ fn clean(word: &str) -> Option<String> {
     let fits = !word.is_empty()
         && word.len() <= 24
         && word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'#' | b'-' | b'_' | b'.'));
-    let empty = matches!(word.as_str(), "none" | "default" | "auto" | "nohighlight" | "text" | "source" | "notranslate" | "plain" | "plaintext");
+    let empty = matches!(
+        word.as_str(),
+        "none" | "default" | "auto" | "nohighlight" | "text" | "source" | "notranslate" | "plain" | "plaintext"
+    );
     (fits && !empty).then_some(word)
 }
 
@@ -31,9 +129,10 @@ fn of_class(class: &str, bare: bool) -> Option<String> {
     let mut words = class.split_ascii_whitespace().peekable();
     let mut plain = None;
     while let Some(word) = words.next() {
-        let named = ["language-", "lang-", "highlight-source-", "sourceCode-", "brush:", "syntax-", "code-", "highlight-"]
-            .iter()
-            .find_map(|prefix| Some((*prefix, word.strip_prefix(prefix)?)));
+        let named =
+            ["language-", "lang-", "highlight-source-", "sourceCode-", "brush:", "syntax-", "code-", "highlight-"]
+                .iter()
+                .find_map(|prefix| Some((*prefix, word.strip_prefix(prefix)?)));
         match named {
             Some(("brush:", "")) => return clean(words.peek()?),
             Some(("code-" | "syntax-" | "highlight-", rest)) if LANGUAGES.contains(&rest) => return clean(rest),
@@ -73,14 +172,18 @@ pub fn language(dom: &Dom, pre: usize) -> Option<String> {
     let mut below = pre;
     for up in dom.ancestors(pre).take(5) {
         // A wrapper that holds more than this block says nothing about it.
-        if !matches!(dom.tag(up), Tag::Div | Tag::Figure | Tag::Td | Tag::Tr | Tag::Tbody | Tag::Table | Tag::Span | Tag::Other | Tag::Code)
-            || dom.end(up) - dom.end(below) > 40
+        if !matches!(
+            dom.tag(up),
+            Tag::Div | Tag::Figure | Tag::Td | Tag::Tr | Tag::Tbody | Tag::Table | Tag::Span | Tag::Other | Tag::Code
+        ) || dom.end(up) - dom.end(below) > 40
         {
             break;
         }
         if let Some(found) = of_element(dom, up, false).or_else(|| {
             let class = dom.class(up);
-            let wrapper = class.split_ascii_whitespace().any(|w| matches!(w, "highlight" | "sourceCode" | "highlighter-rouge" | "codehilite"));
+            let wrapper = class
+                .split_ascii_whitespace()
+                .any(|w| matches!(w, "highlight" | "sourceCode" | "highlighter-rouge" | "codehilite"));
             if wrapper { of_class(class, true) } else { None }
         }) {
             return Some(found);
@@ -99,8 +202,23 @@ pub fn is_gutter(dom: &Dom, i: usize) -> bool {
     let named = class.split_ascii_whitespace().any(|w| {
         matches!(
             w,
-            "linenos" | "lineno" | "linenodiv" | "linenumber" | "line-number" | "line-numbers" | "line-numbers-rows" | "gutter"
-                | "blob-num" | "hljs-ln-numbers" | "rouge-gutter" | "gl" | "ln" | "lnt" | "lntd" | "linenumbers" | "react-syntax-highlighter-line-number"
+            "linenos"
+                | "lineno"
+                | "linenodiv"
+                | "linenumber"
+                | "line-number"
+                | "line-numbers"
+                | "line-numbers-rows"
+                | "gutter"
+                | "blob-num"
+                | "hljs-ln-numbers"
+                | "rouge-gutter"
+                | "gl"
+                | "ln"
+                | "lnt"
+                | "lntd"
+                | "linenumbers"
+                | "react-syntax-highlighter-line-number"
         )
     });
     named
@@ -156,7 +274,9 @@ pub fn text(dom: &Dom, pre: usize, dropped: &dyn Fn(usize) -> bool) -> String {
     let body = out.trim_end();
     let start = body.len() - body.trim_start_matches(['\n', '\r']).len();
     // Leading lines of blanks only go too, the first line's indentation stays.
-    let lead = body[start..].find(|c: char| !c.is_whitespace()).map_or(0, |n| body[start..start + n].rfind('\n').map_or(0, |p| p + 1));
+    let lead = body[start..]
+        .find(|c: char| !c.is_whitespace())
+        .map_or(0, |n| body[start..start + n].rfind('\n').map_or(0, |p| p + 1));
     body[start + lead..].to_owned()
 }
 

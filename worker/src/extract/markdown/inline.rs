@@ -253,14 +253,26 @@ mod tests {
 
     #[test]
     fn only_what_markdown_would_read_is_escaped() {
-        assert_eq!(text("2 * 3 *x* a_b _c_ `d` e\\f \\* AT&T &amp; a<b <i> [x](y) 5:1"),
-            "2 * 3 \\*x\\* a_b \\_c\\_ \\`d\\` e\\f \\\\\\* AT&T \\&amp; a\\<b \\<i> [x]\\(y) 5:1");
+        assert_eq!(
+            text("2 * 3 *x* a_b _c_ `d` e\\f \\* AT&T &amp; a<b <i> [x](y) 5:1"),
+            "2 * 3 \\*x\\* a_b \\_c\\_ \\`d\\` e\\f \\\\\\* AT&T \\&amp; a\\<b \\<i> [x]\\(y) 5:1"
+        );
     }
 
     #[test]
     fn block_starts_are_found() {
-        for (line, at) in [("# a", Some(0)), ("#a", None), ("1. a", Some(1)), ("1.5 a", None), ("- a", Some(0)), ("-a", None),
-            ("> a", Some(0)), ("**a**", None), ("---", Some(0)), ("2024) x", Some(4))] {
+        for (line, at) in [
+            ("# a", Some(0)),
+            ("#a", None),
+            ("1. a", Some(1)),
+            ("1.5 a", None),
+            ("- a", Some(0)),
+            ("-a", None),
+            ("> a", Some(0)),
+            ("**a**", None),
+            ("---", Some(0)),
+            ("2024) x", Some(4)),
+        ] {
             assert_eq!(line_start_escape(line), at, "{line}");
         }
     }

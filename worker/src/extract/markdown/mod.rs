@@ -5,12 +5,12 @@
 
 mod code;
 mod inline;
+mod spans;
 mod table;
 
-use html5ever::{LocalName, local_name};
+use html5ever::local_name;
 
 use super::address::Addresses;
-use super::images;
 use super::tree::{Dom, Tag};
 
 /// Most markdown made of a page, bytes; the rest is left out.
@@ -92,9 +92,15 @@ struct List {
 enum End {
     Block,
     Heading,
-    Item { prefixed: bool },
-    List { bare: bool },
-    Quote { prefixed: bool },
+    Item {
+        prefixed: bool,
+    },
+    List {
+        bare: bool,
+    },
+    Quote {
+        prefixed: bool,
+    },
     Span,
     /// A `dt`.
     Term,
@@ -214,9 +220,28 @@ impl<'a> Writer<'a> {
                 }
                 Step::Over
             }
-            Tag::Style | Tag::Template | Tag::Head | Tag::Svg | Tag::Iframe | Tag::Canvas | Tag::Audio | Tag::Video | Tag::Embed
-            | Tag::Select | Tag::Textarea | Tag::Title | Tag::Meta | Tag::Link | Tag::Base | Tag::Source | Tag::Track | Tag::Col
-            | Tag::Colgroup | Tag::Area | Tag::Frame | Tag::Foreign => Step::Over,
+            Tag::Style
+            | Tag::Template
+            | Tag::Head
+            | Tag::Svg
+            | Tag::Iframe
+            | Tag::Canvas
+            | Tag::Audio
+            | Tag::Video
+            | Tag::Embed
+            | Tag::Select
+            | Tag::Textarea
+            | Tag::Title
+            | Tag::Meta
+            | Tag::Link
+            | Tag::Base
+            | Tag::Source
+            | Tag::Track
+            | Tag::Col
+            | Tag::Colgroup
+            | Tag::Area
+            | Tag::Frame
+            | Tag::Foreign => Step::Over,
             Tag::Button if self.dom.class(i).to_ascii_lowercase().contains("copy") => Step::Over,
             Tag::Math => {
                 self.math_element(i);
@@ -323,7 +348,12 @@ impl<'a> Writer<'a> {
     /// Whether an unknown element stands apart: it is a custom element among blocks rather than within text.
     fn is_blockish(&self, i: usize) -> bool {
         let custom = self.dom.element(i).is_some_and(|e| e.name.local.contains('-'));
-        custom && self.dom.children(self.dom.parent(i)).take(64).all(|c| self.dom.tag(c) != Tag::Text || self.dom.text(c).trim().is_empty())
+        custom
+            && self
+                .dom
+                .children(self.dom.parent(i))
+                .take(64)
+                .all(|c| self.dom.tag(c) != Tag::Text || self.dom.text(c).trim().is_empty())
     }
 
     fn close(&mut self, what: End) {
@@ -387,239 +417,6 @@ impl<'a> Writer<'a> {
                         self.end_block(2);
                     }
                 }
-            }
-        }
-    }
-
-    // ---------------------------------------------------------------- spans
-
-    fn span(&mut self, kind: SpanKind) -> Step {
-        self.spans.push(Span { kind, start: self.line.len() });
-        Step::Closing(End::Span)
-    }
-
-    fn close_span(&mut self) {
-        let Some(span) = self.spans.pop() else { return };
-        self.full |= self.line.len() > MAX_OUTPUT;
-        match span.kind {
-            SpanKind::Strong => self.strong -= 1,
-            SpanKind::Em => self.em -= 1,
-            SpanKind::Code => self.code -= 1,
-            _ => {}
-        }
-        let mut span = span;
-        self.wrap(&mut span, true);
-    }
-
-    /// Puts a span's marks around what it holds in the current line.
-    fn wrap(&mut self, span: &mut Span, last: bool) {
-        let start = span.start.min(self.line.len());
-        let lead = start + (self.line.len() - start - self.line[start..].trim_start().len());
-        let tail = lead + self.line[lead..].trim_end().len();
-        if lead >= tail {
-            return;
-        }
-        match &mut span.kind {
-            SpanKind::Strong => self.mark("**", lead, tail),
-            SpanKind::Em => self.mark("*", lead, tail),
-            SpanKind::Del => self.mark("~~", lead, tail),
-            SpanKind::Code => {
-                let rest = self.line.split_off(tail);
-                let code = self.line.split_off(lead);
-                inline::push_code_span(&mut self.line, &code);
-                self.line.push_str(&rest);
-            }
-            SpanKind::Small("q") => {
-                if last {
-                    self.line.truncate(tail);
-                    self.line.push('"');
-                }
-            }
-            SpanKind::Small(name) => {
-                let text = &self.line[lead..tail];
-                let short = text.len() <= 8 && !text.contains(['[', '<', '*', '\n']);
-                let after_word = self.line[..lead].chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, ')' | ']'));
-                if short && after_word && lead == start {
-                    let close = format!("</{name}>");
-                    self.line.insert_str(tail, &close);
-                    self.line.insert_str(lead, &format!("<{name}>"));
-                }
-            }
-            SpanKind::Link { url, used, worded, anchor } => {
-                let text = &self.line[lead..tail];
-                if *anchor && text.chars().count() <= 2 {
-                    self.line.truncate(start);
-                    return;
-                }
-                let Some(url) = url.as_deref() else { return };
-                if *used || (*worded && !last && is_image_only(text)) {
-                    return;
-                }
-                let mut text = if text.contains('\n') {
-                    text.split('\n').map(|l| l.trim_end_matches(['\\', ' '])).collect::<Vec<_>>().join(" ")
-                } else {
-                    text.to_owned()
-                };
-                if let Some(balanced) = inline::balance_brackets(&text) {
-                    text = balanced;
-                }
-                let rest = self.line.split_off(tail);
-                self.line.truncate(lead);
-                if self.line.ends_with('!') {
-                    self.line.pop();
-                    self.line.push_str("\\!");
-                }
-                self.line.push('[');
-                self.line.push_str(&text);
-                self.line.push(']');
-                inline::push_destination(&mut self.line, url);
-                self.line.push_str(&rest);
-                *used = true;
-            }
-            SpanKind::None => {}
-        }
-    }
-
-    fn mark(&mut self, mark: &'static str, lead: usize, tail: usize) {
-        if self.code > 0 {
-            return;
-        }
-        if self.last_mark == Some((lead, mark)) && lead >= mark.len() {
-            // `**a****b**` would not parse: one stretch instead.
-            self.line.insert_str(tail, mark);
-            self.line.replace_range(lead - mark.len()..lead, "");
-            self.last_mark = Some((tail, mark));
-            return;
-        }
-        self.line.insert_str(tail, mark);
-        self.line.insert_str(lead, mark);
-        self.last_mark = Some((tail + 2 * mark.len(), mark));
-    }
-
-    fn link(&mut self, i: usize) -> Step {
-        let dom = self.dom;
-        let href = dom.attr(i, &local_name!("href"));
-        let fragment = href.is_some_and(|h| h.starts_with('#'));
-        if fragment {
-            let text = dom.text_of(i);
-            let low = text.trim().to_ascii_lowercase();
-            if low.starts_with("skip to ") || low.starts_with("jump to content") || low.starts_with("zum inhalt") {
-                return Step::Over;
-            }
-            let class = dom.class(i);
-            let permalink = ["headerlink", "anchor", "permalink", "hash-link", "heading-link"].iter().any(|c| class.contains(c));
-            if permalink && (self.heading > 0 || dom.tag(i).is_block()) && low.chars().count() <= 24 && dom.text_of(dom.parent(i)).trim().len() > text.trim().len() {
-                return Step::Over;
-            }
-        }
-        let url = if self.code > 0 { None } else { href.and_then(|h| self.job.addresses.resolve_link(h)) };
-        let worded = url.is_some() && (i..dom.end(i)).any(|j| !dom.text(j).trim().is_empty());
-        let anchor = fragment && self.heading > 0;
-        self.span(SpanKind::Link { url, used: false, worded, anchor })
-    }
-
-    fn image(&mut self, i: usize) {
-        let dom = self.dom;
-        let pixel = |name: &LocalName| dom.attr(i, name).is_some_and(|v| matches!(v.trim(), "0" | "1" | "1px" | "0px"));
-        if pixel(&local_name!("width")) || pixel(&local_name!("height")) {
-            return;
-        }
-        let Some(source) = images::best_source(dom, i) else { return };
-        let mut alt = String::new();
-        inline::push_raw(&mut alt, dom.attr(i, &local_name!("alt")).unwrap_or("").trim());
-        let mut alt = alt.trim().to_owned();
-        if let Some(balanced) = inline::balance_brackets(&alt) {
-            alt = balanced;
-        }
-        let inline_data = source.trim_start().get(..5).is_some_and(|s| s.eq_ignore_ascii_case("data:"));
-        if inline_data && !self.job.remove_base64_images {
-            self.push_image(&alt, source.trim());
-        } else if inline_data {
-            // A picture that is only a placeholder for a script to fill in says nothing.
-            if !alt.is_empty() || source.len() > 400 {
-                self.line_image(&alt);
-            }
-        } else if let Some(url) = self.job.addresses.resolve(source) {
-            self.push_image(&alt, &url);
-        }
-    }
-
-    fn push_image(&mut self, alt: &str, url: &str) {
-        if self.code > 0 {
-            return;
-        }
-        self.line.push_str("![");
-        self.line.push_str(alt);
-        self.line.push(']');
-        inline::push_destination(&mut self.line, url);
-    }
-
-    fn line_image(&mut self, alt: &str) {
-        self.line.push_str("![");
-        self.line.push_str(alt);
-        self.line.push_str("](<Base64-Image-Removed>)");
-    }
-
-    fn checkbox(&mut self, i: usize) {
-        if self.dom.attr(i, &local_name!("type")) != Some("checkbox") || !self.line.trim().is_empty() {
-            return;
-        }
-        if matches!(self.prefixes.last(), Some(Prefix::Item { used: false, .. })) {
-            let checked = self.dom.attr(i, &local_name!("checked")).is_some();
-            self.line.clear();
-            self.line.push_str(if checked { "[x] " } else { "[ ] " });
-        }
-    }
-
-    fn math_element(&mut self, i: usize) {
-        let dom = self.dom;
-        let tex = (i..dom.end(i)).find(|&j| {
-            dom.element(j).is_some_and(|e| &*e.name.local == "annotation")
-                && dom.attr_named(j, "encoding").is_some_and(|e| e.contains("tex"))
-        });
-        let display = dom.attr_named(i, "display") == Some("block");
-        match tex {
-            Some(j) => self.math(&dom.text_of(j), display),
-            None => match dom.attr_named(i, "alttext") {
-                Some(alt) => self.math(alt, display),
-                None => {
-                    let text = dom.text_of(i);
-                    self.text(&text);
-                }
-            },
-        }
-    }
-
-    fn math(&mut self, tex: &str, display: bool) {
-        let tex = tex.trim();
-        if tex.is_empty() || self.code > 0 {
-            return;
-        }
-        let mark = if display && !self.in_cell { "$$" } else { "$" };
-        self.line.push_str(mark);
-        inline::push_raw(&mut self.line, tex);
-        self.line.push_str(mark);
-    }
-
-    fn line_break(&mut self) {
-        let kept = self.line.trim_end().len();
-        if self.in_cell {
-            if kept > 0 && !self.line.ends_with("<br>") {
-                self.line.truncate(kept);
-                self.line.push_str("<br>");
-            }
-        } else if self.heading > 0 || self.code > 0 {
-            inline::push_space(&mut self.line);
-        } else if kept == 0 {
-        } else if self.line.ends_with('\n') {
-            if self.spans.is_empty() {
-                self.flush();
-            }
-        } else {
-            self.line.truncate(kept);
-            self.line.push_str("  \n");
-            for span in &mut self.spans {
-                span.start = span.start.min(self.line.len());
             }
         }
     }
@@ -840,7 +637,8 @@ impl<'a> Writer<'a> {
             }
             list.items += 1;
             if list.ordered {
-                if let Some(value) = self.dom.attr(i, &local_name!("value")).and_then(|v| v.trim().parse::<i64>().ok()) {
+                if let Some(value) = self.dom.attr(i, &local_name!("value")).and_then(|v| v.trim().parse::<i64>().ok())
+                {
                     list.next = value.clamp(0, 999_999_999);
                 }
                 marker = format!("{}. ", list.next);
@@ -870,14 +668,17 @@ impl<'a> Writer<'a> {
 
     fn table_cell(&mut self, i: usize) -> Step {
         if self.in_cell {
-            inline::push_space(&mut self.line);
+            if !self.line.ends_with("<br>") {
+                inline::push_space(&mut self.line);
+            }
             return Step::Into;
         }
         if code::is_gutter(self.dom, i) {
             return Step::Over;
         }
         if self.grids.is_empty() {
-            let blocks = (i + 1..self.dom.end(i)).take(200).any(|j| self.dom.tag(j).is_block() || self.dom.tag(j) == Tag::Br);
+            let blocks =
+                (i + 1..self.dom.end(i)).take(200).any(|j| self.dom.tag(j).is_block() || self.dom.tag(j) == Tag::Br);
             if blocks {
                 self.flush();
                 return Step::Closing(End::Block);
@@ -889,11 +690,6 @@ impl<'a> Writer<'a> {
         self.in_cell = true;
         Step::Closing(End::Cell(i))
     }
-}
-
-/// Whether inline markdown is one image and nothing else.
-fn is_image_only(text: &str) -> bool {
-    text.starts_with("![") && text.ends_with(')') && text.matches("](").count() == 1
 }
 
 #[cfg(test)]

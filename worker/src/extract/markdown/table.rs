@@ -154,7 +154,9 @@ impl Grid {
             .attr(i, &local_name!("align"))
             .or_else(|| {
                 let style = dom.attr(i, &local_name!("style"))?;
-                style.split(';').find_map(|d| d.split_once(':').filter(|(k, _)| k.trim() == "text-align").map(|(_, v)| v))
+                style
+                    .split(';')
+                    .find_map(|d| d.split_once(':').filter(|(k, _)| k.trim() == "text-align").map(|(_, v)| v))
             })
             .map_or(Align::None, |a| match a.trim() {
                 "right" | "end" => Align::Right,

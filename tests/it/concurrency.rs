@@ -1,0 +1,107 @@
+//! How many pages run at once, for a team, a batch and all workers together, and whose turn it is (CONTRACT 5.9).
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use weir_tests::{FixtureSite, ServiceOptions, TestService, both_databases, documents_of, finished, wait_until};
+
+const BOUND: Duration = Duration::from_secs(90);
+
+both_databases! {
+    async fn a_batch_never_runs_more_pages_at_once_than_it_was_allowed(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start_with(ServiceOptions::new(database).workers(2)).await;
+        let body = json!({ "urls": site.urls("/slow?ms=200&n=", 45), "maxConcurrency": 3 });
+        let id = service.post("/v2/batch/scrape", &body).await.id();
+        assert_eq!(finished(service.caller(), &id, BOUND).await["completed"], 45);
+        assert_eq!(site.most_open().await, 3, "the limit holds over both workers, and is used");
+    }
+
+    async fn a_team_never_runs_more_pages_at_once_than_its_limit(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start_with(ServiceOptions::new(database).workers(2)).await;
+        let small = service.new_team("small");
+        service.cli(&["team", "set", "small", "--concurrency", "4"]);
+        let mut ids = Vec::new();
+        for batch in 0..3 {
+            let urls = site.urls(&format!("/slow?ms=200&batch={batch}&n="), 16);
+            ids.push(small.post("/v2/batch/scrape", &json!({ "urls": urls, "maxConcurrency": 50 })).await.id());
+        }
+        for id in &ids {
+            assert_eq!(finished(&small, id, BOUND).await["completed"], 16);
+        }
+        assert_eq!(site.most_open().await, 4, "over three batches and two workers");
+
+        let documents = documents_of(&small, &ids[2]).await;
+        let limited = documents.iter().filter(|document| document["metadata"]["concurrencyLimited"] == true);
+        let waited = limited.filter(|document| document["metadata"]["concurrencyQueueDurationMs"].as_f64().unwrap() > 0.0);
+        assert!(waited.count() > 8, "pages that waited say so");
+    }
+
+    async fn a_large_batch_of_one_team_does_not_delay_another_team(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let other = service.new_team("others");
+        let body = json!({ "urls": site.urls("/slow?ms=300&n=", 2000) });
+        let id = service.post("/v2/batch/scrape", &body).await.id();
+        wait_until("the large batch runs", || async { (site.hit_count("/slow").await > 20).then_some(()) }).await;
+
+        let mut slowest = Duration::ZERO;
+        for n in 0..8 {
+            let began = Instant::now();
+            other.post("/v2/scrape", &json!({ "url": site.url(&format!("/small/{n}")) })).await.ok();
+            slowest = slowest.max(began.elapsed());
+        }
+        assert!(slowest < Duration::from_millis(1300), "one page's time is 300 ms; the slowest scrape took {slowest:?}");
+
+        let began = Instant::now();
+        let urls = site.urls("/small/", 20);
+        let theirs = other.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
+        finished(&other, &theirs, BOUND).await;
+        assert!(began.elapsed() < Duration::from_secs(5), "their batch of 20 small pages took {:?}", began.elapsed());
+        let running = service.get(&format!("/v2/batch/scrape/{id}?limit=1")).await.ok();
+        assert_eq!(running["status"], "scraping", "all that while the large batch was there");
+        service.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn a_scrape_that_waits_too_long_for_its_turn_says_so() {
+    let site = FixtureSite::start().await;
+    let service = TestService::start(weir_tests::Database::Sqlite).await;
+    let small = service.new_team("small");
+    service.cli(&["team", "set", "small", "--concurrency", "1"]);
+    let urls = site.urls("/slow?ms=8000&n=", 2);
+    let id = small.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
+    wait_until("the team's only place is taken", || async { (site.hit_count("/slow").await > 0).then_some(()) }).await;
+    let answer = small.post("/v2/scrape", &json!({ "url": site.url("/small/1"), "timeout": 3000 })).await;
+    assert_eq!(answer.status, 408, "{}", answer.text);
+    assert!(["CONCURRENCY_QUEUE_TIMEOUT", "SCRAPE_TIMEOUT"].contains(&answer.code()), "{}", answer.text);
+    small.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
+}
+
+#[tokio::test]
+async fn request_rates_are_limited_per_team_and_bucket() {
+    let site = FixtureSite::start().await;
+    let options = ServiceOptions::new(weir_tests::Database::Sqlite).env("WEIR_RATE_LIMITS", "scrape=3");
+    let service = TestService::start_with(options).await;
+    let page = json!({ "url": site.url("/small/1") });
+    // The window is a fixed minute: twice the limit and one more exceed it wherever the minute turns.
+    let mut refused = None;
+    for _ in 0..7 {
+        let answer = service.post("/v2/scrape", &page).await;
+        if answer.status != 200 {
+            refused = Some(answer);
+            break;
+        }
+    }
+    let refused = refused.expect("seven requests exceed three a minute");
+    assert_eq!(refused.status, 429);
+    assert!(refused.is_base_error());
+    let seconds: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=60).contains(&seconds));
+    assert!(refused.error().contains("retry after ") && refused.error().contains('s'), "{}", refused.text);
+    let other = service.new_team("others");
+    other.post("/v2/scrape", &page).await.ok();
+    service.post("/v2/batch/scrape", &json!({ "urls": [site.url("/small/2")] })).await.ok();
+}

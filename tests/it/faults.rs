@@ -1,0 +1,335 @@
+//! Processes are killed while pages are in work, and nothing may be lost, doubled or left behind.
+//! Bounded versions for every test run; `long` has the same at full length.
+
+mod long;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use weir_tests::{
+    FixtureSite, PostgresCluster, ServiceOptions, TestService, both_databases, documents_of, errors_of, finished,
+    wait_until, wait_until_within,
+};
+
+/// What one kill test does.
+struct Plan {
+    pages: usize,
+    every: Duration,
+    worker_kills: usize,
+    browser_kills: usize,
+    /// How long each slow page takes, so that the batch outlives the kills.
+    slow_ms: usize,
+    bound: Duration,
+}
+
+/// A third of the pages is slow, a tenth needs the browser, the rest is plain.
+fn mixed_urls(site: &FixtureSite, plan: &Plan) -> Vec<String> {
+    let path = |n: usize| match n % 10 {
+        0 => format!("/js/render/{n}"),
+        3 | 6 | 9 => format!("/slow?ms={}&n={n}", plan.slow_ms),
+        _ => format!("/mix/{n}"),
+    };
+    (0..plan.pages).map(|n| site.url(&path(n))).collect()
+}
+
+/// A small generator with a fixed start: the same run picks the same victims.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+}
+
+/// Runs a batch through the kills of `plan` and checks everything that must hold afterwards.
+async fn survive(site: &FixtureSite, mut service: TestService, plan: Plan) {
+    site.reset().await;
+    let urls = mixed_urls(site, &plan);
+    let webhook = json!({ "url": site.webhook_url("kills"), "events": ["page", "completed"] });
+    let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "webhook": webhook })).await.id();
+
+    let mut dice = Dice(7);
+    let (mut worker_kills, mut browser_kills) = (0, 0);
+    let began = Instant::now();
+    let mut next = began + plan.every;
+    loop {
+        let status = service.get(&format!("/v2/batch/scrape/{id}?limit=1")).await.ok();
+        if status["status"] != "scraping" || (worker_kills >= plan.worker_kills && browser_kills >= plan.browser_kills)
+        {
+            break;
+        }
+        assert!(began.elapsed() < plan.bound, "{status:.300}");
+        if browser_kills < plan.browser_kills
+            && let Some(browser) = service.browsers().first()
+        {
+            browser.kill();
+            browser_kills += 1;
+        }
+        if worker_kills < plan.worker_kills {
+            let victim = dice.below(service.worker_count());
+            service.restart_worker(victim);
+            worker_kills += 1;
+        }
+        // The next kill has its time; the loop does not wait for an event of the service here.
+        tokio::time::sleep_until(next.into()).await;
+        next += plan.every;
+    }
+    assert!(worker_kills >= plan.worker_kills, "the batch ended after {worker_kills} of {} kills", plan.worker_kills);
+    assert!(browser_kills * 2 >= plan.browser_kills, "{browser_kills} browser kills of {}", plan.browser_kills);
+
+    let status = finished(service.caller(), &id, plan.bound).await;
+    println!(
+        "{} pages through {worker_kills} worker kills and {browser_kills} browser kills in {:.1} s",
+        plan.pages,
+        began.elapsed().as_secs_f64()
+    );
+    intact(site, &service, &id, &urls, &status).await;
+    webhooks_arrived(site, service.caller(), &id, plan.pages).await;
+    nothing_left(&mut service).await;
+}
+
+/// Every address has exactly one right document, and the counts say the same.
+async fn intact(site: &FixtureSite, service: &TestService, id: &str, urls: &[String], status: &Value) {
+    let errors = errors_of(service.caller(), id).await;
+    assert!(errors.is_empty(), "{} failed pages, the first: {:?}", errors.len(), errors.first());
+    assert_eq!(status["status"], "completed");
+    for field in ["completed", "total", "creditsUsed"] {
+        assert_eq!(status[field], urls.len(), "{field}");
+    }
+    let documents = documents_of(service.caller(), id).await;
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    for document in &documents {
+        let url = document["metadata"]["sourceURL"].as_str().unwrap();
+        *count.entry(url).or_default() += 1;
+        let path = url.strip_prefix(&site.url("")).unwrap();
+        if path.starts_with("/mix/") || path.starts_with("/js/") {
+            assert_eq!(site.truth(path).await.fault_in(weir_tests::markdown_of(document)), None, "{path}");
+        }
+    }
+    assert_eq!(documents.len(), urls.len());
+    assert!(urls.iter().all(|url| count.get(url.as_str()) == Some(&1)), "one document for each address");
+}
+
+/// Each page has one webhook id, and it arrived.
+async fn webhooks_arrived(site: &FixtureSite, caller: &weir_tests::Caller, id: &str, pages: usize) {
+    let wanted: BTreeSet<String> = documents_of(caller, id)
+        .await
+        .iter()
+        .map(|document| document["metadata"]["scrapeId"].as_str().unwrap().to_owned())
+        .collect();
+    let ids_of = wait_until_within(Duration::from_secs(60), "a webhook for each page, and completed", || async {
+        let mut ids: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut completed = false;
+        for event in site.events("kills").await {
+            completed |= event["type"] == "batch_scrape.completed";
+            if event["type"] == "batch_scrape.page" {
+                let scrape = event["data"][0]["metadata"]["scrapeId"].as_str().unwrap().to_owned();
+                ids.entry(scrape).or_default().insert(event["webhookId"].as_str().unwrap().to_owned());
+            }
+        }
+        (completed && ids.len() >= pages).then_some(ids)
+    })
+    .await;
+    assert_eq!(ids_of.keys().cloned().collect::<BTreeSet<_>>(), wanted);
+    assert!(ids_of.values().all(|ids| ids.len() == 1), "one webhook id for each page");
+}
+
+/// No Chromium, zombie or temporary file of a dead worker is left; after the stop, nothing is.
+async fn nothing_left(service: &mut TestService) {
+    wait_until("no more browsers than workers", || async {
+        (service.browsers().len() <= service.worker_count() * 2).then_some(())
+    })
+    .await;
+    let zombies: Vec<_> = service.processes().into_iter().filter(|process| process.state == 'Z').collect();
+    assert!(zombies.is_empty(), "{zombies:?}");
+    service.stop();
+    wait_until("every process is gone", || async { service.processes().is_empty().then_some(()) }).await;
+    let left = files_below(&service.folder().join("tmp"));
+    assert!(left.is_empty(), "temporary files left: {left:?}");
+}
+
+/// Everything below a folder but folders that are empty.
+fn files_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap());
+    entries
+        .flat_map(
+            |entry| if entry.file_type().unwrap().is_dir() { files_below(&entry.path()) } else { vec![entry.path()] },
+        )
+        .collect()
+}
+
+both_databases! {
+    async fn a_batch_survives_killed_workers_and_browsers(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start_with(ServiceOptions::new(database).workers(2)).await;
+        let plan = Plan {
+            pages: 200,
+            every: Duration::from_millis(1500),
+            worker_kills: 4,
+            browser_kills: 2,
+            slow_ms: 2500,
+            bound: Duration::from_secs(120),
+        };
+        survive(&site, service, plan).await;
+    }
+
+    async fn a_page_whose_worker_died_is_tried_again_within_15_seconds(database) {
+        let site = FixtureSite::start().await;
+        let mut service = TestService::start_with(ServiceOptions::new(database).workers(2)).await;
+        let urls = site.urls("/slow?ms=4000&n=", 4);
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
+        wait_until("all pages are in work", || async { (site.hit_count("/slow").await == 4).then_some(()) }).await;
+        service.kill_worker(0);
+        service.kill_worker(1);
+        let died = Instant::now();
+        service.start_worker(1);
+        wait_until_within(Duration::from_secs(20), "all pages are in work again", || async {
+            (site.hit_count("/slow").await >= 8).then_some(())
+        })
+        .await;
+        assert!(died.elapsed() < Duration::from_secs(15), "{:?}", died.elapsed());
+        let status = finished(service.caller(), &id, Duration::from_secs(30)).await;
+        assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(4), &json!(4)));
+    }
+
+    async fn a_scrape_that_loses_its_worker_is_still_answered(database) {
+        let site = FixtureSite::start().await;
+        let mut service = TestService::start_with(ServiceOptions::new(database).workers(1)).await;
+        let caller = service.caller().clone();
+        let url = site.url("/slow?ms=2000");
+        let scrape = tokio::spawn(async move { caller.post("/v2/scrape", &json!({ "url": url, "timeout": 40_000 })).await });
+        wait_until("the page is in work", || async { (site.hit_count("/slow").await == 1).then_some(()) }).await;
+        service.restart_worker(0);
+        let answer = scrape.await.unwrap().ok();
+        assert_eq!(answer["data"]["metadata"]["statusCode"], 200);
+    }
+
+    async fn a_page_that_takes_its_worker_down_each_time_is_given_up(database) {
+        let site = FixtureSite::start().await;
+        let mut service = TestService::start_with(ServiceOptions::new(database).workers(1)).await;
+        let body = json!({ "urls": [site.url("/slow?ms=60000")], "timeout": 120_000 });
+        let id = service.post("/v2/batch/scrape", &body).await.id();
+        let began = Instant::now();
+        let mut tries = 0;
+        let status = loop {
+            let status = service.get(&format!("/v2/batch/scrape/{id}")).await.ok();
+            if status["status"] != "scraping" {
+                break status;
+            }
+            assert!(began.elapsed() < Duration::from_secs(150), "after {tries} tries the page is not given up");
+            if site.hit_count("/slow").await > tries {
+                tries += 1;
+                service.restart_worker(0);
+            }
+        };
+        assert!((2..=10).contains(&tries), "{tries} tries");
+        assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(0), &json!(0)));
+        assert_eq!(errors_of(service.caller(), &id).await[0]["code"], "SCRAPE_RETRY_LIMIT");
+    }
+
+    async fn every_id_that_was_answered_exists_though_the_api_is_killed(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        answered_ids_exist(&site, service, 80, 4).await;
+    }
+}
+
+/// Four clients post `count` batches while the API is killed `kills` times; each answered id must finish.
+async fn answered_ids_exist(site: &FixtureSite, mut service: TestService, count: usize, kills: usize) {
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    let clients: Vec<_> = (0..4)
+        .map(|client| {
+            let (caller, sender) = (service.caller().clone(), sender.clone());
+            let urls = site.urls(&format!("/small/{client}"), count / 4);
+            tokio::spawn(async move {
+                for url in urls {
+                    // The client tries again until it has an answer, as the SDKs do.
+                    let id = wait_until_within(Duration::from_secs(60), "an answer", || async {
+                        let request =
+                            caller.request(reqwest::Method::POST, "/v2/batch/scrape").json(&json!({ "urls": [url] }));
+                        let answer = caller.try_send(request).await.ok()?;
+                        (answer.status == 200).then(|| answer.id())
+                    })
+                    .await;
+                    sender.send(id).unwrap();
+                }
+            })
+        })
+        .collect();
+    drop(sender);
+
+    let mut ids = Vec::new();
+    while let Some(id) = receiver.recv().await {
+        ids.push(id);
+        if ids.len() % (count / (kills + 1)) == 0 && ids.len() < count {
+            service.kill_api();
+            service.start_api();
+        }
+    }
+    for client in clients {
+        client.await.unwrap();
+    }
+    service.ready().await;
+    assert_eq!(ids.len(), count / 4 * 4);
+    for id in &ids {
+        let status = finished(service.caller(), id, Duration::from_secs(60)).await;
+        assert_eq!((&status["status"], &status["completed"]), (&json!("completed"), &json!(1)), "{id}");
+    }
+}
+
+/// A batch goes on through restarts of its Postgres server.
+async fn survives_postgres_restarts(pages: usize, restarts: usize) {
+    let cluster = PostgresCluster::start();
+    let site = FixtureSite::start().await;
+    let options = ServiceOptions::new(weir_tests::Database::Postgres(cluster.url.clone())).workers(2);
+    let service = TestService::start_with(options).await;
+    let mut urls = site.urls("/mix/", pages / 2);
+    urls.extend(site.urls("/slow?ms=500&n=", pages / 2));
+    let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "maxConcurrency": 8 })).await.id();
+    for restart in 1..=restarts {
+        let share = (urls.len() * restart / (restarts + 1)) as u64;
+        wait_until_within(Duration::from_secs(120), "the next part of the batch is done", || async {
+            let request = service.caller().request(reqwest::Method::GET, &format!("/v2/batch/scrape/{id}?limit=1"));
+            let answer = service.caller().try_send(request).await.ok()?;
+            (answer.status == 200 && answer.body["completed"].as_u64()? >= share).then_some(())
+        })
+        .await;
+        cluster.restart();
+    }
+    service.ready().await;
+    let status = wait_until_within(Duration::from_secs(120), "the end of the batch", || async {
+        let answer = service.get(&format!("/v2/batch/scrape/{id}?limit=1")).await;
+        (answer.status == 200 && answer.body["status"] != "scraping").then_some(answer.body)
+    })
+    .await;
+    intact(&site, &service, &id, &urls, &status).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_survives_a_restart_of_postgres() {
+    if weir_tests::Database::postgres().is_none() {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    }
+    survives_postgres_restarts(160, 1).await;
+}
+
+#[tokio::test]
+async fn a_crash_of_chromium_is_not_the_callers_problem() {
+    let site = FixtureSite::start().await;
+    let service = TestService::start(weir_tests::Database::Sqlite).await;
+    let body = json!({ "url": site.url("/js/render/1") });
+    service.post("/v2/scrape", &body).await.ok();
+    let caller = service.caller().clone();
+    let slow = json!({ "url": site.url("/js/timer/2?delay=900"), "timeout": 30_000 });
+    let scrape = tokio::spawn(async move { caller.post("/v2/scrape", &slow).await });
+    wait_until("the browser has the page", || async { (site.hit_count("/js/timer").await > 0).then_some(()) }).await;
+    for browser in service.browsers() {
+        browser.kill();
+    }
+    let document = scrape.await.unwrap().ok();
+    assert_eq!(site.truth("/js/timer/2").await.fault_in(weir_tests::markdown_of(&document["data"])), None);
+    service.post("/v2/scrape", &body).await.ok();
+}

@@ -1,0 +1,163 @@
+//! The fault tests at full length. They run with `WEIR_TEST_LONG=1` (`scripts/test --long`).
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+use sqlx::Connection;
+use weir_tests::{
+    Database, FixtureSite, ServiceOptions, TestService, both_databases, finished, wait_until, wait_until_within,
+};
+
+use super::{Plan, answered_ids_exist, intact, survive, survives_postgres_restarts};
+
+fn wanted() -> bool {
+    if !weir_tests::long_tests() {
+        eprintln!("skipped: a long test, WEIR_TEST_LONG=1 runs it");
+    }
+    weir_tests::long_tests()
+}
+
+both_databases! {
+    async fn three_thousand_pages_survive_twenty_kills_of_workers_and_twenty_of_chromium(database) {
+        if !wanted() {
+            return;
+        }
+        let workers = if matches!(database, Database::Sqlite) { 2 } else { 3 };
+        let site = FixtureSite::start().await;
+        let options = ServiceOptions::new(database).workers(workers).env("WEIR_WORKER_CONCURRENCY", "12");
+        let service = TestService::start_with(options).await;
+        let plan = Plan {
+            pages: 3000,
+            every: Duration::from_secs(3),
+            worker_kills: 20,
+            browser_kills: 20,
+            slow_ms: 2500,
+            bound: Duration::from_secs(600),
+        };
+        survive(&site, service, plan).await;
+    }
+
+    async fn a_thousand_answered_ids_all_exist_though_the_api_is_killed(database) {
+        if !wanted() {
+            return;
+        }
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        answered_ids_exist(&site, service, 1000, 25).await;
+    }
+
+    async fn a_worker_that_froze_and_woke_up_does_no_harm(database) {
+        if !wanted() {
+            return;
+        }
+        let site = FixtureSite::start().await;
+        let service = TestService::start_with(ServiceOptions::new(database).workers(2)).await;
+        let mut urls = site.urls("/slow?ms=1500&n=", 120);
+        urls.extend(site.urls("/mix/", 200));
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
+        wait_until("pages are in work", || async { (site.hit_count("/slow").await > 20).then_some(()) }).await;
+        let worker = service.processes().into_iter().find(|process| process.command.contains("weir-worker")).unwrap();
+        let signal = |name: &str| Command::new("kill").args([name, &worker.id.to_string()]).status().unwrap();
+        signal("-STOP");
+        let status = finished(service.caller(), &id, Duration::from_secs(120)).await;
+        signal("-CONT");
+        intact(&site, &service, &id, &urls, &status).await;
+        // What the woken worker still had in hand must not change the numbers.
+        service.post("/v2/scrape", &json!({ "url": site.url("/small/1") })).await.ok();
+        let again = service.get(&format!("/v2/batch/scrape/{id}?limit=1")).await.ok();
+        assert_eq!((&again["completed"], &again["creditsUsed"]), (&status["completed"], &status["creditsUsed"]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_survives_five_restarts_of_postgres() {
+    if wanted() && Database::postgres().is_some() {
+        survives_postgres_restarts(800, 5).await;
+    }
+}
+
+/// A small file system of its own; unmounted when dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// `None` where this user may not mount.
+    fn mount(size: &str) -> Option<Self> {
+        let folder = std::env::temp_dir().join(format!("weir-test-disk-{}", uuid::Uuid::new_v4().simple()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let options = format!("size={size},mode=0755");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&folder).status();
+        if mounted.is_ok_and(|status| status.success()) {
+            return Some(Self(folder));
+        }
+        let _ = std::fs::remove_dir(&folder);
+        None
+    }
+
+    /// Writes a file until nothing more fits.
+    fn fill(&self) -> PathBuf {
+        let path = self.0.join("ballast");
+        let mut file = File::create(&path).unwrap();
+        for size in [1 << 20, 1 << 12, 1] {
+            let block = vec![1u8; size];
+            while file.write_all(&block).is_ok() {}
+        }
+        path
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_is_told_and_the_work_goes_on_when_space_returns() {
+    if !wanted() {
+        return;
+    }
+    let Some(disk) = SmallDisk::mount("96m") else {
+        eprintln!("skipped: this user may not mount a small file system");
+        return;
+    };
+    let site = FixtureSite::start().await;
+    let file = disk.0.join("weir.db");
+    let options = ServiceOptions::new(Database::Sqlite)
+        .env("DATABASE_URL", format!("sqlite://{}", file.display()))
+        .env("WEIR_BLOBS", format!("file://{}", disk.0.join("blobs").display()));
+    let service = TestService::start_with(options).await;
+
+    let mut urls = site.urls("/mix/", 400);
+    urls.extend(site.urls("/slow?ms=400&n=", 100));
+    let body = json!({ "urls": urls, "maxConcurrency": 8, "formats": ["markdown", "rawHtml"] });
+    let id = service.post("/v2/batch/scrape", &body).await.id();
+    let path = format!("/v2/batch/scrape/{id}?limit=1");
+    wait_until("the batch runs", || async {
+        (service.get(&path).await.ok()["completed"].as_u64()? > 20).then_some(())
+    })
+    .await;
+
+    let ballast = disk.fill();
+    let refused = wait_until_within(Duration::from_secs(60), "a request is refused for want of space", || async {
+        let answer = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 2000) })).await;
+        (answer.status != 200).then_some(answer)
+    })
+    .await;
+    assert!(matches!(refused.status, 500 | 503) && refused.is_base_error(), "{}", refused.text);
+    assert_eq!(service.anonymous().get("/healthz").await.status, 200);
+
+    std::fs::remove_file(ballast).unwrap();
+    let status = finished(service.caller(), &id, Duration::from_secs(120)).await;
+    assert_eq!(status["completed"], urls.len(), "{status:.300}");
+    service.post("/v2/scrape", &json!({ "url": site.url("/small/1") })).await.ok();
+
+    let mut connection = sqlx::SqliteConnection::connect(&format!("sqlite://{}", file.display())).await.unwrap();
+    let verdict: String = sqlx::query_scalar("PRAGMA integrity_check").fetch_one(&mut connection).await.unwrap();
+    assert_eq!(verdict, "ok");
+    drop(service);
+}

@@ -1,0 +1,102 @@
+//! What an operator's monitoring sees: health, readiness, metrics, logs, a graceful end.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use weir_tests::{Database, FixtureSite, ServiceOptions, TestService, both_databases, errors_of, finished, wait_until};
+
+both_databases! {
+    async fn readiness_follows_the_workers(database) {
+        let mut service = TestService::start(database).await;
+        let anyone = service.anonymous();
+        assert_eq!(anyone.get("/healthz").await.status, 200);
+        assert_eq!(anyone.get("/readyz").await.status, 200);
+        service.kill_worker(0);
+        let answer = weir_tests::wait_until_within(Duration::from_secs(40), "a dead worker shows", || async {
+            let answer = anyone.get("/readyz").await;
+            (answer.status == 503).then_some(answer)
+        })
+        .await;
+        assert!(answer.text.contains("worker"), "the reason is told: {}", answer.text);
+        assert_eq!(anyone.get("/healthz").await.status, 200, "the API itself lives");
+        service.start_worker(0);
+        service.ready().await;
+    }
+
+    async fn a_stop_lets_running_pages_finish_and_leaves_no_process(database) {
+        let site = FixtureSite::start().await;
+        let mut service = TestService::start(database).await;
+        service.post("/v2/scrape", &json!({ "url": site.url("/js/render/1") })).await.ok();
+        let body = json!({ "urls": site.urls("/slow?ms=800&n=", 60), "maxConcurrency": 6 });
+        let id = service.post("/v2/batch/scrape", &body).await.id();
+        wait_until("the batch runs", || async { (site.hit_count("/slow").await >= 6).then_some(()) }).await;
+        service.stop();
+        assert!(service.processes().is_empty(), "left behind: {:?}", service.processes());
+
+        service.start_api();
+        service.start_worker(0);
+        service.ready().await;
+        let began = Instant::now();
+        let status = finished(service.caller(), &id, Duration::from_secs(60)).await;
+        assert_eq!((&status["completed"], &status["total"]), (&json!(60), &json!(60)), "what was left is done after the restart");
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+        assert!(errors_of(service.caller(), &id).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn metrics_count_pages_and_the_queue() {
+    let site = FixtureSite::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    for n in 0..3 {
+        service.post("/v2/scrape", &json!({ "url": site.url(&format!("/small/{n}")) })).await.ok();
+    }
+    let answer = service.anonymous().get("/metrics").await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.headers["content-type"].to_str().unwrap().starts_with("text/plain"));
+    assert!(answer.text.contains("# TYPE weir_"), "{:.600}", answer.text);
+    for word in ["queue", "http"] {
+        assert!(answer.text.contains(word), "no {word} in\n{}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn logs_hold_ids_and_no_secrets() {
+    let site = FixtureSite::start().await;
+    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_LOG_FORMAT", "json").env("WEIR_LOG", "debug");
+    let service = TestService::start_with(options).await;
+    let secret = "a-cookie-that-nobody-may-read";
+    let body = json!({ "url": site.url("/article/1"), "headers": { "Cookie": format!("session={secret}") } });
+    let document = service.post("/v2/scrape", &body).await.ok();
+    let marker = site.truth("/article/1").await.main[0].clone();
+    assert!(document.to_string().contains(&marker));
+    for name in ["api.log", "worker-0.log"] {
+        let log = std::fs::read_to_string(service.folder().join(name)).unwrap();
+        for forbidden in [service.key(), secret, marker.as_str(), weir_tests::WEBHOOK_SECRET] {
+            assert!(!log.contains(forbidden), "{name} holds {forbidden}");
+        }
+        let last = log.lines().rfind(|line| line.starts_with('{')).expect("lines of JSON");
+        serde_json::from_str::<serde_json::Value>(last).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_setting_stops_the_start_with_one_line() {
+    let service = TestService::start(Database::Sqlite).await;
+    for (name, value) in [
+        ("WEIR_BIND", "nowhere"),
+        ("WEIR_ALLOW_NETS", "127.0.0.0/99"),
+        ("WEIR_RESULT_TTL", "soon"),
+        ("WEIR_WORKER_CONCURRENCY", "0"),
+        ("WEIR_WEBHOOK_RETRIES", "1m,later"),
+        ("WEIR_AUTH", "maybe"),
+        ("DATABASE_URL", "mysql://127.0.0.1/x"),
+    ] {
+        let mut command = service.command("weir-worker");
+        let output = command.env(name, value).output().unwrap();
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(!output.status.success(), "{name}={value}");
+        assert!(text.contains(name), "the line names {name}: {text}");
+        assert!(text.trim().lines().count() <= 2, "{text}");
+    }
+}

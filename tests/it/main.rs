@@ -1,0 +1,18 @@
+//! The service tests, one binary. Each module names what it proves; each test's name is its claim.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
+#![allow(clippy::disallowed_methods, reason = "tests read the clock and the environment themselves")]
+
+mod auth;
+mod batch;
+mod cli;
+mod concurrency;
+mod errors;
+mod faults;
+mod guard;
+mod health;
+mod idempotency_paging;
+mod scrape;
+mod sdk;
+mod site_walk;
+mod webhooks;
+mod websocket;

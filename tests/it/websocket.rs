@@ -1,0 +1,120 @@
+//! The status stream on the batch's own path (CONTRACT 6).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::handshake::client::{Request, Response};
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use weir_tests::{Database, FixtureSite, TestService, both_databases, finished};
+
+type Stream = WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>;
+
+fn handshake(service: &TestService, id: &str) -> Request {
+    let address = format!("{}/v2/batch/scrape/{id}", service.base().replace("http", "ws"));
+    address.into_client_request().unwrap()
+}
+
+/// Connects as the Python SDK does: the key in the Authorization header.
+async fn by_header(service: &TestService, id: &str, key: &str) -> Result<(Stream, Response), Box<Error>> {
+    let mut request = handshake(service, id);
+    request.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
+    connect_async(request).await.map_err(Box::new)
+}
+
+/// Connects as the JavaScript SDK does: the key is the subprotocol.
+async fn by_subprotocol(service: &TestService, id: &str, key: &str) -> Result<(Stream, Response), Box<Error>> {
+    let mut request = handshake(service, id);
+    request.headers_mut().insert("sec-websocket-protocol", key.parse().unwrap());
+    connect_async(request).await.map_err(Box::new)
+}
+
+/// All frames until the close frame, and the close code.
+async fn frames(mut stream: Stream) -> (Vec<Value>, u16) {
+    let read = async {
+        let mut frames = Vec::new();
+        while let Some(message) = stream.next().await {
+            match message.unwrap() {
+                Message::Text(text) => frames.push(serde_json::from_str(text.as_str()).unwrap()),
+                Message::Close(frame) => return (frames, frame.map_or(1005, |frame| frame.code.into())),
+                _ => {}
+            }
+        }
+        (frames, 1006)
+    };
+    tokio::time::timeout(Duration::from_secs(40), read).await.expect("the stream ends")
+}
+
+both_databases! {
+    async fn every_document_arrives_once_and_the_stream_ends(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let mut urls = site.urls("/article/", 10);
+        urls.extend(site.urls("/slow?ms=500&n=", 10));
+        let body = json!({ "urls": urls, "maxConcurrency": 4 });
+        let id = service.post("/v2/batch/scrape", &body).await.id();
+        let (stream, _) = by_header(&service, &id, service.key()).await.unwrap();
+        let (frames, code) = frames(stream).await;
+
+        assert_eq!(code, 1000);
+        assert_eq!(frames[0]["type"], "catchup");
+        let mut scrapes = BTreeSet::new();
+        let mut add = |document: &Value| {
+            let id = document["metadata"]["scrapeId"].as_str().unwrap().to_owned();
+            assert!(scrapes.insert(id), "twice: {document}");
+        };
+        frames[0]["data"]["data"].as_array().unwrap().iter().for_each(&mut add);
+        for frame in &frames[1..] {
+            match frame["type"].as_str().unwrap() {
+                "document" => add(&frame["data"]),
+                "done" => {}
+                other => panic!("{other}: {frame}"),
+            }
+        }
+        assert_eq!(scrapes.len(), 20);
+        assert_eq!(service.get(&format!("/v2/batch/scrape/{id}")).await.ok()["status"], "completed");
+    }
+
+    async fn the_key_may_be_the_subprotocol_and_is_echoed(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/article/", 3) })).await.id();
+        finished(service.caller(), &id, Duration::from_secs(30)).await;
+        let (stream, answer) = by_subprotocol(&service, &id, service.key()).await.unwrap();
+        assert_eq!(answer.headers()["sec-websocket-protocol"], service.key());
+        let (frames, code) = frames(stream).await;
+        assert_eq!(code, 1000);
+        assert_eq!(frames[0]["data"]["status"], "completed");
+        let in_catchup = frames[0]["data"]["data"].as_array().unwrap().len();
+        let after = frames.iter().filter(|frame| frame["type"] == "document").count();
+        assert_eq!(in_catchup + after, 3);
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_is_turned_away() {
+    let site = FixtureSite::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/article/", 1) })).await.id();
+    let other = service.new_team("others").key.unwrap();
+    let unknown = uuid::Uuid::new_v4().to_string();
+    for (job, key, close, status) in
+        [(&id, "nobodys-key", 3000, 401), (&id, other.as_str(), 3003, 404), (&unknown, service.key(), 1008, 404)]
+    {
+        // Either the handshake is refused, or the stream is closed at once with the reference's code.
+        match by_header(&service, job, key).await {
+            Ok((stream, _)) => {
+                let (seen, code) = frames(stream).await;
+                assert_eq!(code, close, "{seen:?}");
+                assert!(seen.iter().all(|frame| frame["type"] == "error"), "{seen:?}");
+            }
+            Err(refused) => match *refused {
+                Error::Http(answer) => assert_eq!(answer.status(), status),
+                other => panic!("{other}"),
+            },
+        }
+    }
+}

@@ -1,0 +1,245 @@
+// The official JavaScript SDK, unmodified, against a running service.
+//
+// Reads WEIR_URL, WEIR_KEY, WEBHOOK_SECRET and SITE_URL (the test site) from the environment; NODE_PATH
+// leads to the SDK. Closes with the line "N passed, N failed".
+"use strict";
+const assert = require("node:assert/strict");
+const { randomUUID } = require("node:crypto");
+const { run } = require("node:test");
+const { test } = require("node:test");
+
+const { WEIR_URL, WEIR_KEY, SITE_URL, WEBHOOK_SECRET } = process.env;
+
+// Started without the word `tests`, this file runs itself under node's test runner and counts.
+if (process.argv[2] !== "tests" && !process.env.WEIR_SDK_CHILD) {
+  process.env.WEIR_SDK_CHILD = "1";
+  let passed = 0;
+  let failed = 0;
+  const stream = run({ files: [__filename], concurrency: 1, timeout: 240_000 });
+  const name = (event) => event.name.replaceAll(/\s+/g, " ");
+  // The file itself is reported as a test too; only what it holds counts.
+  const counts = (event) => event.details?.type !== "suite" && !event.name.endsWith("suite.cjs");
+  stream.on("test:pass", (event) => counts(event) && (passed++, console.log(`ok   ${name(event)}`)));
+  stream.on("test:fail", (event) => {
+    if (!counts(event)) return;
+    failed++;
+    console.log(`FAIL ${name(event)}\n${event.details.error?.cause?.stack ?? event.details.error}`);
+  });
+  stream.on("test:stderr", (event) => process.stderr.write(event.message));
+  stream.once("end", () => {
+    console.log(`${passed} passed, ${failed} failed`);
+    process.exitCode = failed ? 1 : 0;
+  });
+  stream.resume();
+} else {
+  tests();
+}
+
+function tests() {
+  const { Firecrawl, SdkError } = require("@mendable/firecrawl-js");
+  const client = new Firecrawl({ apiKey: WEIR_KEY, apiUrl: WEIR_URL });
+
+  const site = (path) => SITE_URL + path;
+  const urls = (prefix, count) => Array.from({ length: count }, (_, n) => site(prefix + n));
+  const control = async (path, init) => (await fetch(site(`/_ctl/${path}`), init)).json();
+  const truth = (path) => control(`truth?${new URLSearchParams({ path })}`);
+
+  async function assertExtracted(path, text) {
+    const { main, boilerplate } = await truth(path);
+    assert.deepEqual(main.filter((marker) => !text.includes(marker)), [], `lost in ${path}`);
+    assert.deepEqual(boilerplate.filter((marker) => text.includes(marker)), [], `leaked in ${path}`);
+  }
+
+  // The only waiting place of the suite.
+  async function waitFor(what, condition, seconds = 40) {
+    const deadline = Date.now() + seconds * 1000;
+    while (Date.now() < deadline) {
+      const value = await condition();
+      if (value) return value;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    assert.fail(`waited ${seconds} s in vain: ${what}`);
+  }
+
+  const ended = (id) =>
+    waitFor(`the end of ${id}`, async () => {
+      const job = await client.getBatchScrapeStatus(id);
+      return job.status === "scraping" ? null : job;
+    });
+
+  const rejectsWith = (status, promise) =>
+    assert.rejects(promise, (error) => {
+      assert.ok(error instanceof SdkError, String(error));
+      assert.equal(error.status, status, error.message);
+      return true;
+    });
+
+  test("a bare scrape gives markdown", async () => {
+    const document = await client.scrape(site("/article/1"));
+    await assertExtracted("/article/1", document.markdown);
+    assert.equal(document.metadata.statusCode, 200);
+    assert.equal(document.metadata.sourceURL, site("/article/1"));
+    assert.match(document.metadata.scrapeId, /^[0-9a-f-]{36}$/);
+  });
+
+  test("every text format has its field, and only what was asked for is there", async () => {
+    const document = await client.scrape(site("/docs/2"), { formats: ["markdown", "html", "rawHtml", "links", "images"] });
+    await assertExtracted("/docs/2", document.markdown);
+    await assertExtracted("/docs/2", document.html);
+    assert.ok(document.rawHtml.includes("window.__state"));
+    assert.ok(document.links.length > 0 && document.links.every((link) => link.startsWith("http")));
+    assert.ok(Array.isArray(document.images));
+    const links = await client.scrape(site("/docs/2"), { formats: ["links"] });
+    assert.deepEqual(Object.keys(links).filter((key) => key !== "warning").sort(), ["links", "metadata"]);
+  });
+
+  test("screenshots come with their options", async () => {
+    const plain = await client.scrape(site("/article/1"), { formats: ["screenshot"] });
+    const answer = await fetch(plain.screenshot);
+    assert.match(answer.headers.get("content-type"), /^image\//);
+    const format = { type: "screenshot", fullPage: true, quality: 70, viewport: { width: 800, height: 600 } };
+    assert.ok((await client.scrape(site("/article/1"), { formats: [format] })).screenshot);
+  });
+
+  test("the options of a scrape pass", async () => {
+    const document = await client.scrape(site("/article/3"), {
+      formats: ["markdown"], onlyMainContent: true, includeTags: ["main"], excludeTags: ["figure"], headers: { "X-Test": "1" },
+      waitFor: 50, mobile: true, timeout: 30_000, blockAds: true, removeBase64Images: true, skipTlsVerification: true,
+      location: { country: "DE", languages: ["de"] }, proxy: "basic", maxAge: 0, storeInCache: false, parsers: ["pdf"],
+    });
+    assert.ok(document.markdown.includes((await truth("/article/3")).main[0]));
+  });
+
+  test("a page made by scripts is complete", async () => {
+    await assertExtracted("/js/fetch/5", (await client.scrape(site("/js/fetch/5"))).markdown);
+  });
+
+  test("errors become the SDK's errors with status, code and details", async () => {
+    await assert.rejects(client.scrape("ftp://files.example/x"), (error) => {
+      assert.equal(error.status, 400);
+      assert.equal(error.code, "BAD_REQUEST");
+      assert.ok(Array.isArray(error.details) && error.details[0].path.includes("url"));
+      return true;
+    });
+    await assert.rejects(client.scrape(site("/hang"), { timeout: 2000 }), (error) => {
+      assert.equal(error.status, 408);
+      assert.equal(error.code, "SCRAPE_TIMEOUT");
+      return true;
+    });
+    await rejectsWith(401, new Firecrawl({ apiKey: "nobodys-key", apiUrl: WEIR_URL }).scrape(site("/small/1")));
+    await assert.rejects(client.scrape("http://no-such-host.invalid/"), (error) => {
+      assert.equal(error.code, "SCRAPE_DNS_RESOLUTION_ERROR");
+      return true;
+    });
+    await rejectsWith(500, client.scrape(site("/cut/reset")));
+  });
+
+  test("the waiter returns every document of a batch", async () => {
+    const job = await client.batchScrape(urls("/mix/", 30), { options: { formats: ["markdown", "links"] }, pollInterval: 1, timeout: 60 });
+    assert.equal(job.status, "completed");
+    assert.deepEqual([job.completed, job.total, job.creditsUsed, job.data.length], [30, 30, 30, 30]);
+    assert.equal(new Set(job.data.map((document) => document.metadata.sourceURL)).size, 30);
+    for (const document of job.data) await assertExtracted(document.metadata.sourceURL.slice(SITE_URL.length), document.markdown);
+  });
+
+  test("pages of results are followed through next", async () => {
+    const { id } = await client.startBatchScrape(urls("/small/", 230));
+    assert.equal((await ended(id)).data.length, 230);
+    const first = await client.getBatchScrapeStatus(id, { autoPaginate: false });
+    assert.equal(first.data.length, 100);
+    assert.ok(first.next.startsWith(WEIR_URL));
+    assert.equal((await client.getBatchScrapeStatus(id, { maxResults: 120 })).data.length, 120);
+  });
+
+  test("the waiter does not spin while a batch runs", async () => {
+    const started = await client.startBatchScrape(urls("/slow?ms=3000&n=", 2));
+    let requests = 0;
+    const original = client.http.get.bind(client.http);
+    client.http.get = (...parts) => (requests++, original(...parts));
+    try {
+      await ended(started.id);
+    } finally {
+      client.http.get = original;
+    }
+    assert.ok(requests < 20, `${requests} requests in three seconds`);
+  });
+
+  test("a running batch can be cancelled and a finished one cannot", async () => {
+    const { id } = await client.startBatchScrape(urls("/slow?ms=1000&n=", 60), { maxConcurrency: 2 });
+    assert.equal(await client.cancelBatchScrape(id), true);
+    assert.equal((await client.getBatchScrapeStatus(id)).status, "cancelled");
+    const finished = await client.startBatchScrape(urls("/small/", 1));
+    await ended(finished.id);
+    await rejectsWith(409, client.cancelBatchScrape(finished.id));
+  });
+
+  test("failed pages are in the errors", async () => {
+    const { id } = await client.startBatchScrape([site("/article/1"), site("/cut/reset")]);
+    const job = await ended(id);
+    assert.deepEqual([job.status, job.completed, job.total], ["completed", 1, 1]);
+    const { errors, robotsBlocked } = await client.getBatchScrapeErrors(id);
+    assert.deepEqual(errors.map((error) => error.url), [site("/cut/reset")]);
+    assert.deepEqual(robotsBlocked, []);
+  });
+
+  test("pages can be appended while a batch runs", async () => {
+    const { id } = await client.startBatchScrape(urls("/slow?ms=2000&n=", 1));
+    assert.equal((await client.startBatchScrape(urls("/small/", 2), { appendToId: id })).id, id);
+    assert.equal((await ended(id)).total, 3);
+    await rejectsWith(409, client.startBatchScrape(urls("/small/", 1), { appendToId: id }));
+  });
+
+  test("an idempotency key works once", async () => {
+    const idempotencyKey = randomUUID();
+    await client.startBatchScrape(urls("/small/", 1), { idempotencyKey });
+    await rejectsWith(409, client.startBatchScrape(urls("/small/", 1), { idempotencyKey }));
+  });
+
+  test("invalid addresses are told or refused", async () => {
+    const started = await client.startBatchScrape([site("/small/1"), "http://nodot/"], { ignoreInvalidURLs: true });
+    assert.deepEqual(started.invalidURLs, ["http://nodot/"]);
+    await rejectsWith(400, client.startBatchScrape([site("/small/1"), "http://nodot/"], { ignoreInvalidURLs: false }));
+  });
+
+  test("an unknown batch is not found", async () => {
+    await rejectsWith(404, client.getBatchScrapeStatus(randomUUID()));
+  });
+
+  test("webhooks arrive signed and in order", async () => {
+    const name = `javascript-${randomUUID()}`;
+    await control(`webhook/${name}`, { method: "PUT", body: JSON.stringify({ secret: WEBHOOK_SECRET }) });
+    const webhook = { url: site(`/webhook/${name}`), headers: { "X-Mine": "1" }, metadata: { k: "v" }, events: ["started", "page", "completed"] };
+    const { id } = await client.startBatchScrape(urls("/article/", 4), { webhook });
+    const deliveries = await waitFor("all six events", async () => {
+      const received = (await control(`webhook/${name}`)).deliveries;
+      return received.length >= 6 ? received : null;
+    });
+    const events = deliveries.map((delivery) => JSON.parse(delivery.body));
+    const types = ["started", "page", "page", "page", "page", "completed"].map((type) => `batch_scrape.${type}`);
+    assert.deepEqual(events.map((event) => event.type), types);
+    assert.ok(deliveries.every((delivery) => delivery.signature_ok && delivery.headers["x-mine"] === "1"));
+    assert.ok(events.every((event) => event.id === id && event.metadata.k === "v"));
+  });
+
+  test("the watcher sees every document over the WebSocket", async () => {
+    const { id } = await client.startBatchScrape(urls("/slow?ms=700&n=", 8), { maxConcurrency: 4 });
+    let polls = 0;
+    const original = client.http.get.bind(client.http);
+    client.http.get = (...parts) => (polls++, original(...parts));
+    try {
+      const documents = [];
+      const watcher = client.watcher(id, { kind: "batch", pollInterval: 1, timeout: 60 });
+      watcher.on("document", (document) => documents.push(document.metadata.scrapeId));
+      const done = new Promise((resolve, reject) => {
+        watcher.on("done", resolve);
+        watcher.on("error", (event) => reject(new Error(event.error)));
+      });
+      await watcher.start();
+      assert.equal((await done).status, "completed");
+      assert.deepEqual([documents.length, new Set(documents).size], [8, 8]);
+      assert.ok(polls <= 2, `${polls} polls: the documents came over the socket`);
+    } finally {
+      client.http.get = original;
+    }
+  });
+}

@@ -1,0 +1,262 @@
+"""The official Python SDK, unmodified, against a running service.
+
+Reads WEIR_URL, WEIR_KEY, WEBHOOK_SECRET and SITE_URL (the test site) from the environment.
+Closes with the line "N passed, N failed".
+"""
+import asyncio
+import json
+import os
+import sys
+import time
+import unittest
+import urllib.parse
+import urllib.request
+import uuid
+
+from firecrawl import AsyncFirecrawl, Firecrawl
+from firecrawl.v2.types import Location, PaginationConfig, ScreenshotFormat, WebhookConfig
+from firecrawl.v2.utils import error_handler as errors
+
+URL, KEY, SITE = os.environ["WEIR_URL"], os.environ["WEIR_KEY"], os.environ["SITE_URL"]
+
+
+def site(path):
+    return SITE + path
+
+
+def control(path, method="GET", body=None):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(site("/_ctl/" + path), method=method, data=data)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
+def truth(path):
+    return control("truth?" + urllib.parse.urlencode({"path": path}))
+
+
+def wait_for(what, condition, seconds=40):
+    """The only waiting place of the suite."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"waited {seconds} s in vain: {what}")
+
+
+class Sdk(unittest.TestCase):
+    def setUp(self):
+        self.client = Firecrawl(api_key=KEY, api_url=URL)
+
+    def assert_extracted(self, path, text):
+        expected = truth(path)
+        self.assertEqual([m for m in expected["main"] if m not in text], [], f"lost in {path}")
+        self.assertEqual([m for m in expected["boilerplate"] if m in text], [], f"leaked in {path}")
+
+
+class Scrape(Sdk):
+    def test_a_bare_scrape_gives_markdown(self):
+        document = self.client.scrape(site("/article/1"))
+        self.assert_extracted("/article/1", document.markdown)
+        self.assertEqual(document.metadata.status_code, 200)
+        self.assertEqual(document.metadata.source_url, site("/article/1"))
+        self.assertEqual(document.metadata.proxy_used, "basic")
+        self.assertEqual(document.metadata.credits_used, 1)
+        uuid.UUID(document.metadata.scrape_id)
+
+    def test_every_text_format_has_its_field(self):
+        document = self.client.scrape(site("/docs/2"), formats=["markdown", "html", "rawHtml", "links", "images"])
+        self.assert_extracted("/docs/2", document.markdown)
+        self.assert_extracted("/docs/2", document.html)
+        self.assertIn("window.__state", document.raw_html)
+        self.assertTrue(all(link.startswith("http") for link in document.links) and document.links)
+        self.assertIsInstance(document.images, list)
+
+    def test_a_format_that_was_not_asked_for_is_absent(self):
+        document = self.client.scrape(site("/article/1"), formats=["links"])
+        self.assertIsNone(document.markdown)
+        self.assertIsNone(document.screenshot)
+
+    def test_a_screenshot_is_an_address_of_an_image(self):
+        document = self.client.scrape(site("/article/1"), formats=["screenshot"])
+        with urllib.request.urlopen(document.screenshot, timeout=10) as answer:
+            self.assertTrue(answer.headers["content-type"].startswith("image/"))
+
+    def test_screenshot_options_are_understood(self):
+        options = ScreenshotFormat(full_page=True, quality=70, viewport={"width": 800, "height": 600})
+        self.assertTrue(self.client.scrape(site("/article/1"), formats=[options]).screenshot)
+
+    def test_the_options_of_a_scrape_pass(self):
+        document = self.client.scrape(
+            site("/article/3"), formats=["markdown"], only_main_content=True, include_tags=["main"], exclude_tags=["figure"],
+            headers={"X-Test": "1"}, wait_for=50, mobile=True, timeout=30000, block_ads=True, remove_base64_images=True,
+            location=Location(country="DE", languages=["de"]), skip_tls_verification=True, proxy="basic", max_age=0,
+            store_in_cache=False, parsers=["pdf"], integration="_tests")
+        self.assertIn(truth("/article/3")["main"][0], document.markdown)
+
+    def test_a_page_made_by_scripts_is_complete(self):
+        self.assert_extracted("/js/fetch/5", self.client.scrape(site("/js/fetch/5")).markdown)
+
+    def test_errors_become_the_sdks_exceptions(self):
+        with self.assertRaises(errors.BadRequestError) as caught:
+            self.client.scrape("ftp://files.example/x")
+        self.assertIn("protocol", str(caught.exception))
+        with self.assertRaises(errors.RequestTimeoutError):
+            self.client.scrape(site("/hang"), timeout=2000)
+        with self.assertRaises(errors.UnauthorizedError):
+            Firecrawl(api_key="nobodys-key", api_url=URL).scrape(site("/article/1"))
+        with self.assertRaises(errors.DNSResolutionError):
+            self.client.scrape("http://no-such-host.invalid/")
+        with self.assertRaises(errors.InternalServerError):
+            self.client.scrape(site("/cut/reset"))
+
+    def test_an_error_page_is_a_document(self):
+        document = self.client.scrape(site("/status/404"))
+        self.assertEqual(document.metadata.status_code, 404)
+        self.assertTrue(document.metadata.error)
+
+
+class Batch(Sdk):
+    def urls(self, prefix, count):
+        return [site(f"{prefix}{n}") for n in range(count)]
+
+    def start(self, urls, **options):
+        return self.client.start_batch_scrape(urls, **options)
+
+    def ended(self, job):
+        return wait_for(f"the end of {job}", lambda: next(
+            (s for s in [self.client.get_batch_scrape_status(job)] if s.status != "scraping"), None))
+
+    def test_the_waiter_returns_every_document(self):
+        job = self.client.batch_scrape(self.urls("/mix/", 30), formats=["markdown", "links"], poll_interval=1, wait_timeout=60)
+        self.assertEqual((job.status, job.completed, job.total, job.credits_used), ("completed", 30, 30, 30))
+        self.assertEqual(len({d.metadata.source_url for d in job.data}), 30)
+        for document in job.data:
+            self.assert_extracted(document.metadata.source_url[len(SITE):], document.markdown)
+        self.assertIsNotNone(job.expires_at)
+
+    def test_start_answers_before_the_pages_are_there(self):
+        began = time.monotonic()
+        started = self.start(self.urls("/slow?ms=3000&n=", 2))
+        self.assertLess(time.monotonic() - began, 1.5)
+        self.assertEqual(started.url, f"{URL}/v2/batch/scrape/{started.id}")
+        self.assertEqual(self.client.get_batch_scrape_status(started.id, PaginationConfig(auto_paginate=False)).status, "scraping")
+        self.assertEqual(self.ended(started.id).completed, 2)
+
+    def test_pages_of_results_are_followed(self):
+        started = self.start(self.urls("/small/", 230))
+        job = self.ended(started.id)
+        self.assertEqual(len(job.data), 230)
+        first = self.client.get_batch_scrape_status(started.id, PaginationConfig(auto_paginate=False))
+        self.assertEqual(len(first.data), 100)
+        second = self.client.get_batch_scrape_status_page(first.next)
+        third = self.client.get_batch_scrape_status_page(second.next)
+        self.assertEqual((len(second.data), len(third.data), third.next), (100, 30, None))
+        limited = self.client.get_batch_scrape_status(started.id, PaginationConfig(max_results=120))
+        self.assertEqual(len(limited.data), 120)
+
+    def test_reading_a_running_batch_does_not_spin(self):
+        started = self.start(self.urls("/slow?ms=4000&n=", 3))
+        before = time.monotonic()
+        self.client.get_batch_scrape_status(started.id)
+        self.assertLess(time.monotonic() - before, 10)
+        self.ended(started.id)
+
+    def test_a_cancelled_batch_is_cancelled(self):
+        started = self.start(self.urls("/slow?ms=1000&n=", 60), max_concurrency=2)
+        self.assertTrue(self.client.cancel_batch_scrape(started.id))
+        self.assertEqual(self.client.get_batch_scrape_status(started.id).status, "cancelled")
+
+    def test_cancelling_a_finished_batch_raises(self):
+        started = self.start(self.urls("/small/", 1))
+        self.ended(started.id)
+        with self.assertRaises(errors.FirecrawlError) as caught:
+            self.client.cancel_batch_scrape(started.id)
+        self.assertEqual(caught.exception.status_code, 409)
+
+    def test_failed_pages_are_in_the_errors(self):
+        started = self.start([site("/article/1"), site("/cut/reset")])
+        job = self.ended(started.id)
+        self.assertEqual((job.status, job.completed, job.total), ("completed", 1, 1))
+        listed = self.client.get_batch_scrape_errors(started.id)
+        self.assertEqual([e.url for e in listed.errors], [site("/cut/reset")])
+        self.assertTrue(listed.errors[0].code and listed.errors[0].error)
+        self.assertEqual(listed.robots_blocked, [])
+
+    def test_pages_can_be_appended(self):
+        started = self.start(self.urls("/slow?ms=2000&n=", 1))
+        again = self.start(self.urls("/small/", 2), append_to_id=started.id)
+        self.assertEqual(again.id, started.id)
+        self.assertEqual(self.ended(started.id).total, 3)
+        with self.assertRaises(errors.FirecrawlError):
+            self.start(self.urls("/small/", 1), append_to_id=started.id)
+
+    def test_an_idempotency_key_works_once(self):
+        key = str(uuid.uuid4())
+        self.start(self.urls("/small/", 1), idempotency_key=key)
+        with self.assertRaises(errors.FirecrawlError) as caught:
+            self.start(self.urls("/small/", 1), idempotency_key=key)
+        self.assertEqual(caught.exception.status_code, 409)
+
+    def test_invalid_addresses_are_told(self):
+        started = self.start([site("/small/1"), "http://nodot/"], ignore_invalid_urls=True)
+        self.assertEqual(started.invalid_urls, ["http://nodot/"])
+        with self.assertRaises(errors.BadRequestError):
+            self.start([site("/small/1"), "http://nodot/"], ignore_invalid_urls=False)
+
+    def test_an_unknown_batch_is_not_found(self):
+        with self.assertRaises(errors.FirecrawlError) as caught:
+            self.client.get_batch_scrape_status(str(uuid.uuid4()))
+        self.assertEqual(caught.exception.status_code, 404)
+
+    def test_webhooks_arrive_signed_and_in_order(self):
+        name = f"python-{uuid.uuid4().hex}"
+        control(f"webhook/{name}", "PUT", {"secret": os.environ["WEBHOOK_SECRET"]})
+        hook = WebhookConfig(url=site(f"/webhook/{name}"), headers={"X-Mine": "1"}, metadata={"k": "v"},
+                             events=["started", "page", "completed"])
+        started = self.start(self.urls("/article/", 4), webhook=hook)
+        deliveries = wait_for("all six events", lambda: (lambda d: d if len(d) >= 6 else None)(control(f"webhook/{name}")["deliveries"]))
+        events = [json.loads(d["body"]) for d in deliveries]
+        self.assertEqual([e["type"] for e in events],
+                         ["batch_scrape.started"] + ["batch_scrape.page"] * 4 + ["batch_scrape.completed"])
+        self.assertTrue(all(d["signature_ok"] and d["headers"]["x-mine"] == "1" for d in deliveries))
+        self.assertTrue(all(e["id"] == started.id and e["metadata"] == {"k": "v"} for e in events))
+
+    def test_the_watcher_sees_every_document_over_the_websocket(self):
+        started = self.start(self.urls("/slow?ms=700&n=", 8), max_concurrency=4)
+        seen, done, statuses = [], [], []
+        polls = []
+        original = self.client.get_batch_scrape_status
+        self.client.get_batch_scrape_status = lambda *a, **k: (polls.append(1), original(*a, **k))[1]
+        watcher = self.client.watcher(started.id, kind="batch", poll_interval=20, timeout=60)
+        watcher.add_event_listener("document", lambda d: seen.append(d["data"]["metadata"]["scrapeId"]))
+        watcher.add_event_listener("done", done.append)
+        watcher.add_listener(lambda job: statuses.append(job.status))
+        watcher.start()
+        wait_for("the watcher is done", lambda: done)
+        watcher.stop()
+        self.assertEqual((len(seen), len(set(seen))), (8, 8))
+        self.assertEqual(done[0]["status"], "completed")
+        self.assertLessEqual(len(polls), 1, "the documents came over the socket, not by polling")
+
+
+class Asynchronous(unittest.TestCase):
+    def test_the_asynchronous_client_scrapes_and_batches(self):
+        async def run():
+            client = AsyncFirecrawl(api_key=KEY, api_url=URL)
+            documents = await asyncio.gather(*(client.scrape(site(f"/article/{n}")) for n in range(5)))
+            job = await client.batch_scrape([site(f"/small/{n}") for n in range(5)], poll_interval=1)
+            return documents, job
+        documents, job = asyncio.run(run())
+        self.assertEqual(len([d for d in documents if d.markdown]), 5)
+        self.assertEqual((job.status, len(job.data)), ("completed", 5))
+
+
+if __name__ == "__main__":
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed", flush=True)
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,143 @@
+//! The official Rust SDK, unmodified, against a running service.
+//!
+//! Reads WEIR_URL, WEIR_KEY and SITE_URL (the test site) from the environment. Closes with "N passed, N failed".
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::process::ExitCode;
+
+use firecrawl::{BatchScrapeOptions, Client, Format, JobStatus, ScrapeOptions};
+
+type Outcome = Result<(), String>;
+
+struct World {
+    client: Client,
+    base: String,
+    site: String,
+}
+
+impl World {
+    fn urls(&self, prefix: &str, count: usize) -> Vec<String> {
+        (0..count).map(|n| format!("{}{prefix}{n}", self.site)).collect()
+    }
+
+    fn formats(formats: Vec<Format>) -> ScrapeOptions {
+        ScrapeOptions { formats: Some(formats), ..Default::default() }
+    }
+}
+
+fn ensure(holds: bool, what: impl Into<String>) -> Outcome {
+    if holds { Ok(()) } else { Err(what.into()) }
+}
+
+fn told<T, E: std::fmt::Display>(result: Result<T, E>) -> Result<T, String> {
+    result.map_err(|error| error.to_string())
+}
+
+async fn a_scrape_gives_each_format_in_its_field(world: &World) -> Outcome {
+    let formats =
+        vec![Format::Markdown, Format::Html, Format::RawHtml, Format::Links, Format::Images, Format::Screenshot];
+    let document = told(world.client.scrape(format!("{}/article/1", world.site), World::formats(formats)).await)?;
+    ensure(document.markdown.is_some_and(|text| text.contains("MAIN")), "markdown")?;
+    ensure(document.html.is_some_and(|text| text.contains("MAIN")), "html")?;
+    ensure(document.raw_html.is_some_and(|text| text.contains("window.__state")), "rawHtml")?;
+    ensure(document.links.is_some_and(|links| !links.is_empty()), "links")?;
+    ensure(document.images.is_some(), "images")?;
+    ensure(document.screenshot.is_some(), "screenshot")?;
+    let metadata = document.metadata.ok_or("metadata")?;
+    ensure(metadata.status_code == Some(200), format!("{:?}", metadata.status_code))
+}
+
+async fn errors_have_the_services_text(world: &World) -> Outcome {
+    let refused = world.client.scrape("ftp://files.example/x", None).await.err().ok_or("refused")?.to_string();
+    ensure(refused.contains("unsupported protocol"), refused)?;
+    let stranger = told(Client::new_selfhosted(&world.base, Some("nobodys-key")))?;
+    let refused = stranger.scrape(format!("{}/small/1", world.site), None).await.err().ok_or("refused")?.to_string();
+    ensure(refused.contains("Unauthorized"), refused)
+}
+
+async fn the_waiter_returns_every_document(world: &World) -> Outcome {
+    let options = BatchScrapeOptions {
+        options: Some(World::formats(vec![Format::Markdown])),
+        poll_interval: Some(500),
+        ..Default::default()
+    };
+    let job = told(world.client.batch_scrape(world.urls("/mix/", 30), options).await)?;
+    ensure(job.status == JobStatus::Completed, format!("{:?}", job.status))?;
+    ensure((job.completed, job.total, job.credits_used) == (30, 30, Some(30)), "counts")?;
+    let seen: BTreeSet<_> = job.data.iter().filter_map(|d| d.metadata.as_ref()?.source_url.clone()).collect();
+    ensure(seen.len() == 30, format!("{} addresses", seen.len()))
+}
+
+async fn pages_of_results_are_followed(world: &World) -> Outcome {
+    let options = BatchScrapeOptions { poll_interval: Some(500), ..Default::default() };
+    let job = told(world.client.batch_scrape(world.urls("/small/", 230), options).await)?;
+    ensure(job.data.len() == 230, format!("{} documents", job.data.len()))
+}
+
+async fn failed_pages_are_in_the_errors(world: &World) -> Outcome {
+    let urls = vec![format!("{}/small/1", world.site), format!("{}/cut/reset", world.site)];
+    let started = told(world.client.start_batch_scrape(urls, None).await)?;
+    loop {
+        let status = told(world.client.get_batch_scrape_status(&started.id).await)?;
+        if status.status != JobStatus::Scraping {
+            ensure((status.completed, status.total) == (1, 1), format!("{} of {}", status.completed, status.total))?;
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let errors = told(world.client.get_batch_scrape_errors(&started.id).await)?.errors;
+    ensure(errors.len() == 1, format!("{} errors", errors.len()))
+}
+
+async fn append_invalid_addresses_and_idempotency_work(world: &World) -> Outcome {
+    let mut urls = world.urls("/slow?ms=2000&n=", 1);
+    urls.push("http://nodot/".to_owned());
+    let key = format!("0190c0de-0000-7000-8000-{:012x}", std::process::id());
+    let options = BatchScrapeOptions { idempotency_key: Some(key), ..Default::default() };
+    let started = told(world.client.start_batch_scrape(urls.clone(), options.clone()).await)?;
+    ensure(started.invalid_urls == Some(vec!["http://nodot/".to_owned()]), format!("{:?}", started.invalid_urls))?;
+    let append = BatchScrapeOptions { append_to_id: Some(started.id.clone()), ..Default::default() };
+    let again = told(world.client.start_batch_scrape(world.urls("/small/", 2), append).await)?;
+    ensure(again.id == started.id, "the same id")?;
+    let refused = world.client.start_batch_scrape(urls, options).await.err().ok_or("refused")?.to_string();
+    ensure(refused.contains("Idempotency key already used"), refused)
+}
+
+async fn run(name: &str, test: impl Future<Output = Outcome>, failed: &mut usize) {
+    match tokio::time::timeout(std::time::Duration::from_secs(90), test).await {
+        Ok(Ok(())) => println!("ok   {name}"),
+        outcome => {
+            *failed += 1;
+            println!("FAIL {name}: {outcome:?}");
+        }
+    }
+}
+
+macro_rules! run_all {
+    ($world:expr, $($name:ident),+ $(,)?) => {{
+        let mut failed = 0;
+        let names = [$(stringify!($name)),+];
+        $(run(stringify!($name), $name($world), &mut failed).await;)+
+        (names.len() - failed, failed)
+    }};
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let setting = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
+    let (base, key) = (setting("WEIR_URL"), setting("WEIR_KEY"));
+    let client = Client::new_selfhosted(&base, Some(key)).expect("the client is made");
+    let world = World { client, base, site: setting("SITE_URL") };
+    let (passed, failed) = run_all!(
+        &world,
+        a_scrape_gives_each_format_in_its_field,
+        errors_have_the_services_text,
+        the_waiter_returns_every_document,
+        pages_of_results_are_followed,
+        failed_pages_are_in_the_errors,
+        append_invalid_addresses_and_idempotency_work,
+    );
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

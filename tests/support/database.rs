@@ -1,0 +1,100 @@
+//! A fresh database for each service: an SQLite file in its folder, or a Postgres database of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+/// Which database a service under test uses.
+#[derive(Clone, Debug)]
+pub enum Database {
+    Sqlite,
+    /// Holds the address of a cluster where databases may be created.
+    Postgres(String),
+}
+
+impl Database {
+    /// The cluster of `WEIR_TEST_POSTGRES_URL`, if that is set.
+    pub fn postgres() -> Option<Self> {
+        match std::env::var("WEIR_TEST_POSTGRES_URL") {
+            Ok(url) if !url.is_empty() => Some(Self::Postgres(url)),
+            _ => {
+                assert!(!crate::require_all(), "WEIR_TEST_POSTGRES_URL is not set");
+                None
+            }
+        }
+    }
+
+    /// Makes the database of one service and returns its address.
+    pub async fn create(&self, folder: &Path) -> FreshDatabase {
+        match self {
+            Self::Sqlite => {
+                let url = format!("sqlite://{}", folder.join("weir.db").display());
+                FreshDatabase { url, drop_in: None }
+            }
+            Self::Postgres(cluster) => {
+                let name = format!("weir_{}", uuid::Uuid::new_v4().simple());
+                let mut connection = PgConnection::connect(cluster).await.expect("the test cluster answers");
+                let sql = format!("CREATE DATABASE {name}");
+                sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+                let (base, _) = cluster.rsplit_once('/').expect("the address names a database");
+                FreshDatabase { url: format!("{base}/{name}"), drop_in: Some((cluster.clone(), name)) }
+            }
+        }
+    }
+}
+
+/// The database of one service, removed when it is dropped.
+pub struct FreshDatabase {
+    pub url: String,
+    drop_in: Option<(String, String)>,
+}
+
+impl Drop for FreshDatabase {
+    fn drop(&mut self) {
+        let Some((cluster, name)) = self.drop_in.take() else { return };
+        // Drop is not async: a thread with a small runtime does it, and a cluster that is gone is fine.
+        let remove = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                if let Ok(mut connection) = PgConnection::connect(&cluster).await {
+                    let sql = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+                    let _ = sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await;
+                }
+            });
+        };
+        let _ = std::thread::spawn(remove).join();
+    }
+}
+
+/// A Postgres cluster of one test's own, which it may crash and start again.
+pub struct PostgresCluster {
+    folder: PathBuf,
+    pub url: String,
+}
+
+impl PostgresCluster {
+    pub fn start() -> Self {
+        let folder = std::env::temp_dir().join(format!("weir-test-pg-{}", uuid::Uuid::new_v4().simple()));
+        let url = Self::script("start", &folder);
+        Self { folder, url }
+    }
+
+    /// Crashes the server and starts it again on the same port.
+    pub fn restart(&self) {
+        Self::script("restart", &self.folder);
+    }
+
+    fn script(action: &str, folder: &Path) -> String {
+        let program = crate::checkout().join("tests/support/postgres.sh");
+        let output = Command::new(program).arg(action).arg(folder).output().unwrap();
+        assert!(output.status.success(), "{action}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+}
+
+impl Drop for PostgresCluster {
+    fn drop(&mut self) {
+        Self::script("stop", &self.folder);
+    }
+}

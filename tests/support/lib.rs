@@ -1,0 +1,66 @@
+//! Harness of the service tests: the real binaries, a real site, real databases, nothing mocked.
+//!
+//! A test starts a [`FixtureSite`] and a [`TestService`], talks HTTP to the service and reads what the
+//! site saw. Both end with everything they started when they are dropped, also when the test failed.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
+#![allow(clippy::disallowed_methods, reason = "tests read the clock and the environment themselves")]
+
+mod caller;
+mod database;
+mod page;
+mod process;
+mod service;
+mod site;
+mod wait;
+
+pub use caller::{Answer, Caller};
+pub use database::{Database, PostgresCluster};
+pub use page::{Truth, documents_of, errors_of, finished, markdown_of};
+pub use process::{ProcessInfo, free_port, processes_mentioning};
+pub use service::{ServiceOptions, TestService, WEBHOOK_SECRET, binary_folder};
+pub use site::{FixtureSite, SiteOptions};
+pub use wait::{wait_until, wait_until_within};
+
+use std::path::PathBuf;
+
+/// The checkout, for files beside the crate such as the site's program.
+pub fn checkout() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// True when `scripts/test` runs: what is missing then is a failure, not a skipped test.
+pub fn require_all() -> bool {
+    std::env::var("WEIR_TEST_REQUIRE_ALL").is_ok_and(|value| value == "1")
+}
+
+/// True when the long fault tests are asked for (`scripts/test --long`).
+pub fn long_tests() -> bool {
+    std::env::var("WEIR_TEST_LONG").is_ok_and(|value| value == "1")
+}
+
+/// Runs one test body on SQLite and on Postgres:
+/// `both_databases! { async fn a_sentence(database) { … } }`.
+#[macro_export]
+macro_rules! both_databases {
+    ($($(#[$meta:meta])* async fn $name:ident($database:ident) $body:block)+) => {$(
+        $(#[$meta])*
+        mod $name {
+            use super::*;
+
+            async fn body($database: $crate::Database) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_sqlite() {
+                body($crate::Database::Sqlite).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn on_postgres() {
+                match $crate::Database::postgres() {
+                    Some(database) => body(database).await,
+                    None => eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set"),
+                }
+            }
+        }
+    )+};
+}

@@ -1,0 +1,326 @@
+//! The service as it is deployed: the binaries `weir` and `weir-worker` with a fresh database and folder.
+
+use std::collections::HashMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::database::FreshDatabase;
+use crate::process::{Process, ProcessInfo, free_port, processes_mentioning};
+use crate::{Answer, Caller, Database, wait_until_within};
+
+/// The secret that signs webhooks of every service under test.
+pub const WEBHOOK_SECRET: &str = "a secret of the tests";
+
+/// What differs between one test's service and the next one's.
+pub struct ServiceOptions {
+    pub database: Database,
+    pub workers: usize,
+    /// Settings on top of the tests' own; an empty value removes the setting.
+    pub env: Vec<(&'static str, String)>,
+}
+
+impl ServiceOptions {
+    pub fn new(database: Database) -> Self {
+        Self { database, workers: 1, env: Vec::new() }
+    }
+
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    pub fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.env.push((name, value.into()));
+        self
+    }
+}
+
+/// One API process and some workers, with a team and its key. All of it ends when this is dropped.
+pub struct TestService {
+    api: Option<Process>,
+    workers: Vec<Option<Process>>,
+    caller: Caller,
+    port: u16,
+    folder: PathBuf,
+    database: FreshDatabase,
+    env: HashMap<&'static str, String>,
+}
+
+impl TestService {
+    /// A service with one worker.
+    pub async fn start(database: Database) -> Self {
+        Self::start_with(ServiceOptions::new(database)).await
+    }
+
+    pub async fn start_with(options: ServiceOptions) -> Self {
+        let folder = std::env::temp_dir().join(format!("weir-test-{}", uuid::Uuid::new_v4().simple()));
+        Self::start_in(folder, options).await
+    }
+
+    /// Starts in a folder that the test has prepared, such as one on a small file system.
+    pub async fn start_in(folder: PathBuf, options: ServiceOptions) -> Self {
+        // Chromium may run as another user, who must be able to pass through.
+        for (path, mode) in [(folder.clone(), 0o755), (folder.join("tmp"), 0o1777)] {
+            std::fs::create_dir_all(&path).unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        }
+        let database = options.database.create(&folder).await;
+        let port = free_port();
+        let mut env = HashMap::from([
+            ("DATABASE_URL", database.url.clone()),
+            ("TMPDIR", folder.join("tmp").display().to_string()),
+            ("WEIR_BIND", format!("127.0.0.1:{port}")),
+            ("WEIR_BLOBS", format!("file://{}", folder.join("blobs").display())),
+            ("WEIR_ALLOW_NETS", "127.0.0.0/8".to_owned()),
+            ("WEIR_WEBHOOK_RETRIES", "200ms,400ms,800ms".to_owned()),
+            ("WEIR_WEBHOOK_SECRET", WEBHOOK_SECRET.to_owned()),
+            ("WEIR_RATE_LIMITS", "off".to_owned()),
+            ("WEIR_LOG", "info".to_owned()),
+        ]);
+        env.extend(options.env);
+        env.retain(|_, value| !value.is_empty());
+
+        let caller = Caller::new(&format!("http://127.0.0.1:{port}"), None);
+        let mut service = Self {
+            api: None,
+            workers: (0..options.workers).map(|_| None).collect(),
+            caller,
+            port,
+            folder,
+            database,
+            env,
+        };
+        service.cli(&["migrate"]);
+        service.start_api();
+        for n in 0..options.workers {
+            service.start_worker(n);
+        }
+        service.ready().await;
+        service.caller = service.new_team("tests");
+        service
+    }
+
+    // --- Talking to it --------------------------------------------------------------------------
+
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    pub fn base(&self) -> &str {
+        &self.caller.base
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn key(&self) -> &str {
+        self.caller.key.as_deref().expect("the tests' team has a key")
+    }
+
+    pub fn database_url(&self) -> &str {
+        &self.database.url
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.caller.get(path).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.caller.post(path, body).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.caller.delete(path).await
+    }
+
+    /// The same service without a key.
+    pub fn anonymous(&self) -> Caller {
+        Caller::new(&self.caller.base, None)
+    }
+
+    /// Adds a team and returns a caller with its first key.
+    pub fn new_team(&self, name: &str) -> Caller {
+        self.cli(&["team", "add", name, "--json"]);
+        self.new_key(name)
+    }
+
+    /// A further key of a team.
+    pub fn new_key(&self, team: &str) -> Caller {
+        let key = self.cli_json(&["key", "create", "--team", team, "--json"]);
+        let key = key["key"].as_str().unwrap_or_else(|| panic!("no key in {key}"));
+        Caller::new(&self.caller.base, Some(key))
+    }
+
+    /// Waits until `/readyz` answers 200.
+    pub async fn ready(&self) {
+        let caller = self.anonymous();
+        wait_until_within(Duration::from_secs(30), "the service is ready", || {
+            if let Some(api) = &self.api {
+                let api = std::fs::read_to_string(format!("/proc/{}/stat", api.id())).unwrap_or_default();
+                assert!(!api.is_empty() && !api.contains(") Z"), "the API ended\n{}", self.logs());
+            }
+            let caller = &caller;
+            async move {
+                let answer = caller.try_send(caller.request(reqwest::Method::GET, "/readyz")).await.ok()?;
+                (answer.status == 200).then_some(())
+            }
+        })
+        .await;
+    }
+
+    // --- The operator's commands ----------------------------------------------------------------
+
+    /// Runs `weir …`; panics when it fails.
+    pub fn cli(&self, arguments: &[&str]) -> String {
+        let output = self.try_cli(arguments);
+        assert!(
+            output.status.success(),
+            "weir {}: {}\n{}{}",
+            arguments.join(" "),
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs `weir … --json` and parses what it prints.
+    pub fn cli_json(&self, arguments: &[&str]) -> Value {
+        let text = self.cli(arguments);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("weir {}: {error} in {text:?}", arguments.join(" ")))
+    }
+
+    /// Runs `weir …` and returns whatever came of it.
+    pub fn try_cli(&self, arguments: &[&str]) -> Output {
+        self.command("weir").args(arguments).output().unwrap()
+    }
+
+    /// A command with this service's settings and none of the caller's.
+    pub fn command(&self, binary: &str) -> Command {
+        let mut command = Command::new(binary_path(binary));
+        for (name, _) in std::env::vars() {
+            if name.starts_with("WEIR_") || name == "DATABASE_URL" {
+                command.env_remove(name);
+            }
+        }
+        command.envs(&self.env).current_dir(&self.folder);
+        command
+    }
+
+    // --- Its processes --------------------------------------------------------------------------
+
+    pub fn start_api(&mut self) {
+        let mut command = self.command("weir");
+        command.arg("serve");
+        self.api = Some(Process::start("api", command, &self.folder.join("api.log")));
+    }
+
+    /// SIGKILL to the API.
+    pub fn kill_api(&mut self) {
+        if let Some(mut api) = self.api.take() {
+            api.kill();
+        }
+    }
+
+    pub fn start_worker(&mut self, n: usize) {
+        let log = self.folder.join(format!("worker-{n}.log"));
+        self.workers[n] = Some(Process::start(&format!("worker {n}"), self.command("weir-worker"), &log));
+    }
+
+    /// SIGKILL to one worker alone; whatever it had started must end without its help.
+    pub fn kill_worker(&mut self, n: usize) {
+        if let Some(mut worker) = self.workers[n].take() {
+            worker.kill();
+        }
+    }
+
+    pub fn restart_worker(&mut self, n: usize) {
+        self.kill_worker(n);
+        self.start_worker(n);
+    }
+
+    pub fn worker_count(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Every process that this service has started and that still lives, browsers included.
+    pub fn processes(&self) -> Vec<ProcessInfo> {
+        processes_mentioning(&self.folder.display().to_string())
+    }
+
+    /// The main process of each Chromium of this service.
+    pub fn browsers(&self) -> Vec<ProcessInfo> {
+        self.processes().into_iter().filter(ProcessInfo::is_browser_main).collect()
+    }
+
+    /// SIGTERM to all; panics when one does not end in 40 s or not with success.
+    pub fn stop(&mut self) {
+        let names = self.workers.iter_mut().chain([&mut self.api]);
+        for process in names.filter_map(Option::take) {
+            let mut process = process;
+            let status = process.terminate(Duration::from_secs(40));
+            assert!(status.success(), "{} ended with {status}\n{}", process.name, process.tail(40));
+        }
+    }
+
+    /// The end of every process's log, for a test that fails.
+    pub fn logs(&self) -> String {
+        let mut text = String::new();
+        for name in
+            std::iter::once("api.log".to_owned()).chain((0..self.workers.len()).map(|n| format!("worker-{n}.log")))
+        {
+            let log = std::fs::read(self.folder.join(&name)).unwrap_or_default();
+            let log = String::from_utf8_lossy(&log);
+            let lines: Vec<_> = log.lines().collect();
+            text += &format!(
+                "--- {name} ({} lines)\n{}\n",
+                lines.len(),
+                lines[lines.len().saturating_sub(60)..].join("\n")
+            );
+        }
+        text
+    }
+}
+
+impl Drop for TestService {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.logs());
+        }
+        self.api = None;
+        self.workers.clear();
+        // Until none is left: a process that dies may still have started another one.
+        for _ in 0..50 {
+            let left = self.processes();
+            left.iter().for_each(ProcessInfo::kill);
+            if left.is_empty() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Where the binaries are: `WEIR_TEST_BIN_DIR`, or the build folder that the test itself came from.
+pub fn binary_folder() -> PathBuf {
+    match std::env::var("WEIR_TEST_BIN_DIR") {
+        Ok(folder) => PathBuf::from(folder),
+        Err(_) => std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned(),
+    }
+}
+
+fn binary_path(name: &str) -> PathBuf {
+    let path = binary_folder().join(name);
+    assert!(path.exists(), "{} is missing: build it with `cargo build -p weir-api -p weir-worker`", path.display());
+    path
+}
