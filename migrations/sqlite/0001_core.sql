@@ -154,7 +154,7 @@ CREATE TABLE credit_entry (
     kind TEXT NOT NULL,
     amount BIGINT NOT NULL,
     created_at BIGINT NOT NULL
-);
+) WITHOUT ROWID;
 CREATE INDEX credit_entry_team ON credit_entry (team_id, created_at);
 
 CREATE TABLE webhook_delivery (

@@ -1,8 +1,7 @@
 //! Wake-up without polling: tells waiters at once that something was committed, and costs nothing while nothing is.
 //!
-//! Postgres: `LISTEN`; a notification names the page or job that ended, or a new ticket. SQLite: the kernel reports writes to the
-//! write-ahead log (inotify), whichever process made them. That report can come a moment before the commit is visible,
-//! so each burst is followed by a late signal; a slow tick is the backstop for both databases.
+//! Postgres: `LISTEN`; a notification names the page or job that ended, or a new ticket. SQLite: the kernel reports
+//! writes to the write-ahead log (inotify), whichever process made them. A slow tick is the backstop for both.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context;
-use futures_util::StreamExt;
 use inotify::{Inotify, WatchMask};
 use sqlx::postgres::PgListener;
 use tokio::sync::{oneshot, watch};
@@ -21,8 +19,10 @@ use crate::domain::job::JobStatus;
 use crate::ids::{JobId, PageId};
 use crate::store::{Db, StoreResult, jobs, pages};
 
-/// Signal after a burst, for commits that were not visible yet at its first report.
-const LATE: Duration = Duration::from_millis(4);
+/// From the first write of a commit to its being visible, with room.
+const SETTLE: Duration = Duration::from_micros(100);
+/// Least time between two signals of a busy log.
+const BURST: Duration = Duration::from_micros(250);
 /// Backstop: waiters look again this often even without a signal.
 const TICK: Duration = Duration::from_millis(1_500);
 /// The least pause between two looks at one watched job.
@@ -58,8 +58,13 @@ impl Wake {
         let wake = Self { shared };
         match (url, db) {
             (DatabaseUrl::Sqlite(path), _) => {
-                let events = watch_log(path)?;
-                tokio::spawn(wake.clone().follow_log(events, log_name(path)));
+                let (log, name, wake) = (watch_log(path)?, log_name(path), wake.clone());
+                let follow = move || {
+                    if let Err(error) = wake.follow_log(log, &name) {
+                        tracing::error!(%error, "the log cannot be watched any more; the slow tick goes on alone");
+                    }
+                };
+                std::thread::Builder::new().name("wake".to_owned()).spawn(follow).context("wake thread")?;
             }
             (DatabaseUrl::Postgres(_), Db::Postgres(pool)) => {
                 let mut listener = PgListener::connect_with(pool).await.context("LISTEN")?;
@@ -138,23 +143,25 @@ impl Wake {
         }
     }
 
-    async fn follow_log(self, mut events: inotify::EventStream<[u8; 4096]>, name: std::ffi::OsString) {
-        let mut late: Option<Instant> = None;
+    /// Runs on a thread of its own, because its pauses are shorter than the runtime's timer.
+    fn follow_log(&self, mut log: Inotify, name: &std::ffi::OsStr) -> std::io::Result<()> {
+        let mut buffer = [0; 4096];
         loop {
-            tokio::select! {
-                event = events.next() => match event {
-                    Some(Ok(event)) if event.name.as_deref() == Some(&name) => {
-                        self.poke();
-                        late = Some(Instant::now() + LATE);
-                    }
-                    Some(Ok(_)) => {}
-                    // The kernel's queue overflowed or the watch broke: the tick goes on alone.
-                    Some(Err(_)) => tokio::time::sleep(LATE).await,
-                    None => return,
-                },
-                () = tokio::time::sleep_until(late.unwrap_or_else(Instant::now)), if late.is_some() => {
-                    late = None;
-                    self.poke();
+            if !log.read_events_blocking(&mut buffer)?.any(|event| event.name == Some(name)) {
+                continue;
+            }
+            loop {
+                // One commit is many writes, and visible a moment after the last: take them as one.
+                std::thread::sleep(SETTLE);
+                self.poke();
+                std::thread::sleep(BURST);
+                let more = match log.read_events(&mut buffer) {
+                    Ok(mut events) => events.any(|event| event.name == Some(name)),
+                    Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => false,
+                    Err(error) => return Err(error),
+                };
+                if !more {
+                    break;
                 }
             }
         }
@@ -184,15 +191,14 @@ fn log_name(path: &Path) -> std::ffi::OsString {
     name
 }
 
-fn watch_log(path: &Path) -> anyhow::Result<inotify::EventStream<[u8; 4096]>> {
+fn watch_log(path: &Path) -> anyhow::Result<Inotify> {
     let folder: PathBuf = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),
     };
-    let watcher = Inotify::init().context("inotify is not available")?;
-    watcher
-        .watches()
+    let log = Inotify::init().context("inotify is not available")?;
+    log.watches()
         .add(&folder, WatchMask::MODIFY | WatchMask::CREATE)
         .with_context(|| format!("cannot watch {}", folder.display()))?;
-    watcher.into_event_stream([0; 4096]).context("inotify")
+    Ok(log)
 }

@@ -30,7 +30,11 @@ const LAST_WRITES: Duration = Duration::from_secs(5);
 /// Runs a worker until `stop` is cancelled and its work is drained.
 pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
     let db = Db::connect(&settings.database_url, 8, PoolUse::Rows).await?;
-    let tickets = Db::connect(&settings.database_url, 6, PoolUse::Tickets).await?;
+    // On SQLite the queue library stands in line with our own writers.
+    let tickets = match &db {
+        Db::Sqlite(_) => db.clone(),
+        Db::Postgres(_) => Db::connect(&settings.database_url, 6, PoolUse::Tickets).await?,
+    };
     wait_for_tables(&db).await?;
     let process = Arc::new(prepare(settings, db.clone()).await?);
     let socket = std::net::TcpListener::bind(process.settings.worker.bind)

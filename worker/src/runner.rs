@@ -29,8 +29,12 @@ use weir_shared::store::{Db, StoreResult};
 use crate::context::WorkerContext;
 use crate::jobs::{deliver_webhook, serve_team};
 
-/// Tickets of each queue in work at once.
-const QUEUES: [(&str, usize); 3] = [(SCRAPE_QUEUE, 64), (LANE_QUEUE, 16), (WEBHOOK_QUEUE, 8)];
+/// Tickets of each queue in work at once, and the least time between two looks.
+const QUEUES: [(&str, usize, Duration); 3] = [
+    (SCRAPE_QUEUE, 64, Duration::from_millis(1)),
+    (LANE_QUEUE, 16, Duration::from_millis(12)),
+    (WEBHOOK_QUEUE, 8, Duration::from_millis(25)),
+];
 /// Backstop of the wake-up.
 const TICK: Duration = Duration::from_secs(2);
 /// Pause before an error is handed to the library, which tries again at once.
@@ -44,6 +48,8 @@ pub struct Consumer {
     pub concurrency: usize,
     /// Unique for each start. The part before the first `/` is the worker's id, for the heartbeat.
     pub name: String,
+    /// Least time between two looks for tickets.
+    pub pace: Duration,
     /// The library's own heartbeat: also how often it looks for orphans.
     pub heartbeat: Duration,
     /// Heartbeats missed before a ticket counts as an orphan.
@@ -52,17 +58,18 @@ pub struct Consumer {
 
 /// Consumes every queue until the worker drains; each library worker is started again when it ends early.
 pub fn start(context: &Arc<WorkerContext>, tickets: &Db) -> Vec<tokio::task::JoinHandle<()>> {
-    QUEUES
-        .iter()
-        .map(|(queue, concurrency)| tokio::spawn(supervise(Arc::clone(context), tickets.clone(), queue, *concurrency)))
-        .collect()
+    QUEUES.iter().map(|spec| tokio::spawn(supervise(Arc::clone(context), tickets.clone(), *spec))).collect()
 }
 
-async fn supervise(context: Arc<WorkerContext>, tickets: Db, queue: &'static str, concurrency: usize) {
+async fn supervise(
+    context: Arc<WorkerContext>,
+    tickets: Db,
+    (queue, concurrency, pace): (&'static str, usize, Duration),
+) {
     let mut life = 0_u32;
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
         let name = format!("{}/{queue}/{life}", context.id);
-        let consumer = Consumer { queue, concurrency, name, heartbeat: Duration::from_secs(10), missed: 2 };
+        let consumer = Consumer { queue, concurrency, pace, name, heartbeat: Duration::from_secs(10), missed: 2 };
         life += 1;
         let stop = {
             let (draining, fenced) = (context.draining.clone(), context.fenced.clone());
@@ -99,17 +106,17 @@ where
         Ok::<(), WorkerError>(())
     };
     let handler = move |payload: Vec<u8>| isolated(handler(payload));
-    let wake_ups = WakeUps::new(signals);
+    let wake_ups = WakeUps::new(signals, consumer.pace);
     // The two libraries share no type, so the assembly is written twice.
     match &tickets {
-        Db::Sqlite(pool) => {
+        Db::Sqlite(db) => {
             let config = apalis_sqlite::Config::default()
                 .queue(consumer.queue)
                 .batch_size(1)
                 .lock_tasks(false)
                 .heartbeat_interval(consumer.heartbeat)
                 .missed_heartbeats(consumer.missed);
-            let backend = apalis_sqlite::SqliteStorage::<Vec<u8>>::new(pool)
+            let backend = apalis_sqlite::SqliteStorage::<Vec<u8>>::new(&db.writes)
                 .with_config(config)
                 .with_codec(Bytes)
                 .poll_with_strategy(wake_ups);
@@ -180,11 +187,18 @@ impl Codec<Vec<u8>> for Bytes {
     }
 }
 
-/// Wakes a library worker at every signal of [`weir_shared::wake`] and every two seconds besides.
+/// Wakes a library worker at a signal of [`weir_shared::wake`], again shortly after (a fetch that was under way may
+/// have looked too early), and every two seconds besides. Within its pace it takes further signals as one.
 pub struct WakeUps {
     signals: Pin<Box<dyn Stream<Item = ()> + Send + Sync>>,
-    tick: Pin<Box<tokio::time::Sleep>>,
+    timer: Pin<Box<tokio::time::Sleep>>,
+    pace: Duration,
+    /// Signals are not listened to before.
+    deaf_until: tokio::time::Instant,
 }
+
+/// Pause between a signal and the late look.
+const LATE: Duration = Duration::from_millis(15);
 
 impl std::fmt::Debug for WakeUps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -193,25 +207,34 @@ impl std::fmt::Debug for WakeUps {
 }
 
 impl WakeUps {
-    /// Signals from this receiver.
-    pub fn new(receiver: tokio::sync::watch::Receiver<u64>) -> Self {
+    /// Signals from this receiver, at most one in `pace`.
+    pub fn new(receiver: tokio::sync::watch::Receiver<u64>, pace: Duration) -> Self {
         let signals = futures_util::stream::unfold(receiver, |mut receiver| async move {
             receiver.changed().await.ok().map(|()| ((), receiver))
         });
-        Self { signals: Box::pin(signals), tick: Box::pin(tokio::time::sleep(TICK)) }
+        let timer = Box::pin(tokio::time::sleep(TICK));
+        Self { signals: Box::pin(signals), timer, pace, deaf_until: tokio::time::Instant::now() }
     }
 }
 
 impl PollStrategy for WakeUps {
     fn poll_drive(&mut self, cx: &mut Context<'_>, _: &PollSnapshot) -> Poll<Option<()>> {
         let mut fired = false;
-        // Both loops end only when the source has taken our waker: no wake-up is lost.
-        while let Poll::Ready(Some(())) = self.signals.as_mut().poll_next(cx) {
+        let now = tokio::time::Instant::now();
+        // Both loops end only when the source has taken our waker, or the timer stands in for a deaf source: no
+        // wake-up is lost.
+        while now >= self.deaf_until
+            && let Poll::Ready(Some(())) = self.signals.as_mut().poll_next(cx)
+        {
             fired = true;
         }
-        while self.tick.as_mut().poll(cx).is_ready() {
+        if fired {
+            self.deaf_until = now + self.pace;
+            self.timer.as_mut().reset(now + self.pace.max(LATE));
+        }
+        while self.timer.as_mut().poll(cx).is_ready() {
             fired = true;
-            self.tick.as_mut().reset(tokio::time::Instant::now() + TICK);
+            self.timer.as_mut().reset(tokio::time::Instant::now() + TICK);
         }
         if fired { Poll::Ready(Some(())) } else { Poll::Pending }
     }

@@ -75,7 +75,14 @@ impl Bench {
             + 'static,
     {
         let id = WorkerId::new();
-        let consumer = Consumer { queue: QUEUE, concurrency, name: format!("{id}/{QUEUE}/0"), heartbeat, missed: 2 };
+        let consumer = Consumer {
+            queue: QUEUE,
+            concurrency,
+            name: format!("{id}/{QUEUE}/0"),
+            pace: Duration::from_millis(10),
+            heartbeat,
+            missed: 2,
+        };
         let (tickets, signals) = (self.tickets.clone(), self.wake.subscribe());
         let (seen, stop) = (Arc::clone(&self.seen), self.stop.clone());
         let task = tokio::spawn(async move {
@@ -110,7 +117,7 @@ impl Bench {
 
     async fn undone(&self) -> i64 {
         match &self.db {
-            Db::Sqlite(pool) => {
+            Db::Sqlite(store::SqliteDb { reads: pool, .. }) => {
                 sqlx::query_scalar("SELECT COUNT(*) FROM Jobs WHERE status <> 'Done'").fetch_one(pool).await.unwrap()
             }
             Db::Postgres(pool) => sqlx::query_scalar("SELECT COUNT(*) FROM apalis.jobs WHERE status <> 'Done'")

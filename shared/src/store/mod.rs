@@ -14,7 +14,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{Postgres, Sqlite, Transaction};
+use sqlx::{Connection as _, Postgres, Sqlite, Transaction};
 
 use crate::config::DatabaseUrl;
 
@@ -75,8 +75,17 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// The database: one of the two pools.
 #[derive(Debug, Clone)]
 pub enum Db {
-    Sqlite(SqlitePool),
+    Sqlite(SqliteDb),
     Postgres(PgPool),
+}
+
+/// SQLite has one writer at a time. Inside a process writers wait in line for one connection, which costs nothing;
+/// the file's own lock, where waiting means sleeping, is left for the other processes.
+#[derive(Debug, Clone)]
+pub struct SqliteDb {
+    pub reads: SqlitePool,
+    /// One connection.
+    pub writes: SqlitePool,
 }
 
 /// An open transaction on one of the two. Dropped without [`Tx::commit`] it rolls back.
@@ -108,7 +117,10 @@ macro_rules! on_db {
 macro_rules! on_pool {
     ($db:expr, |$pool:ident| $body:expr) => {
         match $db {
-            $crate::store::Db::Sqlite($pool) => $body,
+            $crate::store::Db::Sqlite(db) => {
+                let $pool = &db.reads;
+                $body
+            }
             $crate::store::Db::Postgres($pool) => $body,
         }
     };
@@ -127,7 +139,10 @@ impl Db {
     /// Opens the pool. `connections` is the most there may be, 1 upwards.
     pub async fn connect(url: &DatabaseUrl, connections: u32, usage: PoolUse) -> anyhow::Result<Self> {
         match url {
-            DatabaseUrl::Sqlite(path) => Ok(Self::Sqlite(connect_sqlite(path, connections).await?)),
+            DatabaseUrl::Sqlite(path) => Ok(Self::Sqlite(SqliteDb {
+                writes: connect_sqlite(path, 1).await?,
+                reads: connect_sqlite(path, connections).await?,
+            })),
             DatabaseUrl::Postgres(text) => {
                 let mut options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
                 if usage == PoolUse::Tickets {
@@ -137,6 +152,16 @@ impl Db {
                     .max_connections(connections)
                     .min_connections(1)
                     .acquire_timeout(Duration::from_secs(10))
+                    // Only a connection that has rested may have died unseen, as in a restart of the server.
+                    .test_before_acquire(false)
+                    .before_acquire(|connection, about| {
+                        Box::pin(async move {
+                            if about.idle_for > Duration::from_millis(500) {
+                                connection.ping().await?;
+                            }
+                            Ok(true)
+                        })
+                    })
                     .connect_with(options.application_name("weir"))
                     .await
                     .context("cannot reach Postgres")?;
@@ -148,7 +173,7 @@ impl Db {
     /// Starts a transaction that may write.
     pub async fn begin(&self) -> StoreResult<Tx> {
         Ok(match self {
-            Self::Sqlite(pool) => Tx::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Sqlite(db) => Tx::Sqlite(db.writes.begin_with("BEGIN IMMEDIATE").await?),
             Self::Postgres(pool) => Tx::Postgres(pool.begin().await?),
         })
     }
@@ -156,7 +181,7 @@ impl Db {
     /// Starts a transaction whose loss in a crash of the database is harmless: claims, heartbeats.
     pub async fn begin_relaxed(&self) -> StoreResult<Tx> {
         Ok(match self {
-            Self::Sqlite(pool) => Tx::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Sqlite(db) => Tx::Sqlite(db.writes.begin_with("BEGIN IMMEDIATE").await?),
             Self::Postgres(pool) => Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?),
         })
     }
@@ -170,7 +195,12 @@ impl Db {
     /// Closes every connection; on SQLite the last one folds the log into the file. A connection that is lent for
     /// good (a listener's) is not waited for.
     pub async fn close(&self) {
-        let close = async { on_pool!(self, |pool| pool.close().await) };
+        let close = async {
+            if let Self::Sqlite(db) = self {
+                db.writes.close().await;
+            }
+            on_pool!(self, |pool| pool.close().await);
+        };
         if tokio::time::timeout(CLOSE_PATIENCE, close).await.is_err() {
             tracing::debug!("a lent connection was left open");
         }
@@ -204,6 +234,8 @@ async fn connect_sqlite(path: &Path, connections: u32) -> anyhow::Result<SqliteP
         .pragma("cache_size", "-4000")
         .pragma("mmap_size", "0")
         .pragma("journal_size_limit", "33554432")
+        // Pages that change with every group are folded into the file less often.
+        .pragma("wal_autocheckpoint", "4000")
         .statement_cache_capacity(200);
     if is_new {
         // Only a new file can take it; on an old one the pragma would wait for the writer for nothing.
@@ -225,7 +257,8 @@ async fn connect_sqlite(path: &Path, connections: u32) -> anyhow::Result<SqliteP
 /// process at a time (`weir migrate`, and the start of `weir serve`).
 pub async fn migrate(db: &Db) -> anyhow::Result<()> {
     match db {
-        Db::Sqlite(pool) => {
+        Db::Sqlite(db) => {
+            let pool = &db.writes;
             // Not the library's `setup()`: that turns `synchronous` off.
             let mut theirs = apalis_sqlite::SqliteStorage::migrations();
             theirs.set_ignore_missing(true).run(pool).await.context("queue tables")?;

@@ -117,14 +117,11 @@ pub async fn claim(
         let free = max.map_or(i64::MAX, |m| m - running.get(&job).copied().unwrap_or(0));
         let take = room.min(free);
         if take <= 0 {
-            if free <= 0 || claim.pages.len() < want {
-                limited.push(job);
-            }
+            limited.push(job);
             continue;
         }
-        let mut pages: Vec<Claimed> = on_db!(tx, |conn| {
-            sqlx::query_as(TAKE).bind(worker).bind(now).bind(job).bind(take).fetch_all(conn).await?
-        });
+        let mut pages: Vec<Claimed> =
+            on_db!(tx, |conn| sqlx::query_as(TAKE).bind(worker).bind(now).bind(job).bind(take).fetch_all(conn).await?);
         if pages.is_empty() {
             continue;
         }
@@ -135,12 +132,13 @@ pub async fn claim(
             page.limited = limited_at.is_some_and(|at| at >= page.queued_at);
         }
         claim.pages.append(&mut pages);
-        if count == take && take == free {
+        if count == take {
+            // It may have more, which a limit or only the size of this claim keeps waiting.
             limited.push(job);
         }
     }
     claim.more = claim.pages.len() == want;
-    if !limited.is_empty() && !claim.more {
+    if !claim.more && !limited.is_empty() {
         mark_limited(tx, team, state.starved, &limited, now).await?;
     }
     Ok(claim)

@@ -153,8 +153,9 @@ pub async fn webhook_secret(db: &Db, id: TeamId) -> StoreResult<Option<String>> 
 pub async fn database_time(db: &Db) -> StoreResult<Timestamp> {
     // Each database has its own words for it.
     let now: (i64,) = match db {
-        Db::Sqlite(pool) => {
-            sqlx::query_as("SELECT CAST((julianday('now') - 2440587.5) * 86400000.0 AS BIGINT)").fetch_one(pool).await?
+        Db::Sqlite(db) => {
+            let now = "SELECT CAST((julianday('now') - 2440587.5) * 86400000.0 AS BIGINT)";
+            sqlx::query_as(now).fetch_one(&db.reads).await?
         }
         Db::Postgres(pool) => {
             sqlx::query_as("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)")

@@ -89,7 +89,6 @@ async fn a_claim_keeps_the_limits_of_team_and_job_and_leaves_a_mark() {
         assert_eq!(first.pages.len(), 5, "the team's limit");
         assert_eq!(first.pages.iter().filter(|p| p.job_id == slow).count(), 2, "the job's limit");
         assert!(!first.more);
-        assert!(claim(&db, team, worker, 4, 5).await.pages.is_empty());
         let mut tx = db.begin().await.unwrap();
         assert!(team_lock::lock(&mut tx, team).await.unwrap().unwrap().starved);
         tx.commit().await.unwrap();
@@ -333,7 +332,7 @@ async fn both_databases_have_the_same_tables_and_columns() {
     let mut shapes = Vec::new();
     for db in databases().await {
         let shape: Vec<(String, String)> = match &db {
-            Db::Sqlite(pool) => sqlx::query_as(
+            Db::Sqlite(SqliteDb { reads: pool, .. }) => sqlx::query_as(
                 "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' \
                  AND m.name NOT LIKE 'sqlite_%' AND m.name NOT IN ('Jobs', 'Workers', '_sqlx_migrations', \
                  '_service_migrations') ORDER BY 1, 2",

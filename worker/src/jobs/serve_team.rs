@@ -23,7 +23,7 @@ const TURN: Duration = Duration::from_millis(500);
 /// Pages in one claim at most.
 const CLAIM: usize = 16;
 /// With every slot busy a lane waits this long for more than one to come free: fewer, larger claims.
-const GATHER: Duration = Duration::from_millis(4);
+const GATHER: Duration = Duration::from_millis(5);
 /// Tickets for what is left after a turn: one for this worker, one for another to join.
 const NEXT: usize = 2;
 
