@@ -23,17 +23,18 @@ use apalis_core::backend::ext::BackendExt;
 use apalis_core::backend::ext::poll_strategy::{PollSnapshot, PollStrategy};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, Stream};
+use tokio::sync::watch;
 use weir_shared::queue::{LANE_QUEUE, SCRAPE_QUEUE, Ticket, WEBHOOK_QUEUE};
 use weir_shared::store::{Db, StoreResult};
 
 use crate::context::WorkerContext;
 use crate::jobs::{deliver_webhook, serve_team};
 
-/// Tickets of each queue in work at once, and the least time between two looks.
+/// Tickets of each queue in work at once, and how long a look for them lets a page somebody waits for go first.
 const QUEUES: [(&str, usize, Duration); 3] = [
-    (SCRAPE_QUEUE, 64, Duration::from_millis(1)),
-    (LANE_QUEUE, 16, Duration::from_millis(12)),
-    (WEBHOOK_QUEUE, 8, Duration::from_millis(25)),
+    (SCRAPE_QUEUE, 64, Duration::ZERO),
+    (LANE_QUEUE, 16, Duration::from_millis(7)),
+    (WEBHOOK_QUEUE, 8, Duration::from_millis(20)),
 ];
 /// Backstop of the wake-up.
 const TICK: Duration = Duration::from_secs(2);
@@ -48,8 +49,6 @@ pub struct Consumer {
     pub concurrency: usize,
     /// Unique for each start. The part before the first `/` is the worker's id, for the heartbeat.
     pub name: String,
-    /// Least time between two looks for tickets.
-    pub pace: Duration,
     /// The library's own heartbeat: also how often it looks for orphans.
     pub heartbeat: Duration,
     /// Heartbeats missed before a ticket counts as an orphan.
@@ -64,12 +63,12 @@ pub fn start(context: &Arc<WorkerContext>, tickets: &Db) -> Vec<tokio::task::Joi
 async fn supervise(
     context: Arc<WorkerContext>,
     tickets: Db,
-    (queue, concurrency, pace): (&'static str, usize, Duration),
+    (queue, concurrency, pause): (&'static str, usize, Duration),
 ) {
     let mut life = 0_u32;
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
         let name = format!("{}/{queue}/{life}", context.id);
-        let consumer = Consumer { queue, concurrency, pace, name, heartbeat: Duration::from_secs(10), missed: 2 };
+        let consumer = Consumer { queue, concurrency, name, heartbeat: Duration::from_secs(10), missed: 2 };
         life += 1;
         let stop = {
             let (draining, fenced) = (context.draining.clone(), context.fenced.clone());
@@ -81,8 +80,9 @@ async fn supervise(
             }
         };
         let worker = Arc::clone(&context);
+        let signals = calm(context.process.wake.subscribe(), pause);
         let handler = move |payload: Vec<u8>| dispatch(Arc::clone(&worker), payload);
-        if let Err(error) = consume(tickets.clone(), consumer, context.process.wake.subscribe(), stop, handler).await {
+        if let Err(error) = consume(tickets.clone(), consumer, signals, stop, handler).await {
             tracing::warn!(queue, %error, "a queue worker ended; it is started again");
             tokio::time::sleep(ERROR_PAUSE).await;
         }
@@ -93,7 +93,7 @@ async fn supervise(
 pub fn consume<Handler, Work>(
     tickets: Db,
     consumer: Consumer,
-    signals: tokio::sync::watch::Receiver<u64>,
+    signals: watch::Receiver<u64>,
     stop: impl Future<Output = ()> + Send + 'static,
     handler: Handler,
 ) -> BoxFuture<'static, Result<(), WorkerError>>
@@ -106,7 +106,7 @@ where
         Ok::<(), WorkerError>(())
     };
     let handler = move |payload: Vec<u8>| isolated(handler(payload));
-    let wake_ups = WakeUps::new(signals, consumer.pace);
+    let wake_ups = WakeUps::new(signals);
     // The two libraries share no type, so the assembly is written twice.
     match &tickets {
         Db::Sqlite(db) => {
@@ -187,14 +187,26 @@ impl Codec<Vec<u8>> for Bytes {
     }
 }
 
+/// Passes signals on, each burst as one, `pause` after its first. Zero: as they come.
+fn calm(mut signals: watch::Receiver<u64>, pause: Duration) -> watch::Receiver<u64> {
+    if pause.is_zero() {
+        return signals;
+    }
+    let (calmed, receiver) = watch::channel(0);
+    tokio::spawn(async move {
+        while signals.changed().await.is_ok() && !calmed.is_closed() {
+            tokio::time::sleep(pause).await;
+            calmed.send_replace(*signals.borrow_and_update());
+        }
+    });
+    receiver
+}
+
 /// Wakes a library worker at a signal of [`weir_shared::wake`], again shortly after (a fetch that was under way may
-/// have looked too early), and every two seconds besides. Within its pace it takes further signals as one.
+/// have looked too early), and every two seconds besides.
 pub struct WakeUps {
     signals: Pin<Box<dyn Stream<Item = ()> + Send + Sync>>,
     timer: Pin<Box<tokio::time::Sleep>>,
-    pace: Duration,
-    /// Signals are not listened to before.
-    deaf_until: tokio::time::Instant,
 }
 
 /// Pause between a signal and the late look.
@@ -207,30 +219,22 @@ impl std::fmt::Debug for WakeUps {
 }
 
 impl WakeUps {
-    /// Signals from this receiver, at most one in `pace`.
-    pub fn new(receiver: tokio::sync::watch::Receiver<u64>, pace: Duration) -> Self {
+    /// Signals from this receiver.
+    pub fn new(receiver: watch::Receiver<u64>) -> Self {
         let signals = futures_util::stream::unfold(receiver, |mut receiver| async move {
             receiver.changed().await.ok().map(|()| ((), receiver))
         });
-        let timer = Box::pin(tokio::time::sleep(TICK));
-        Self { signals: Box::pin(signals), timer, pace, deaf_until: tokio::time::Instant::now() }
+        Self { signals: Box::pin(signals), timer: Box::pin(tokio::time::sleep(TICK)) }
     }
 }
 
 impl PollStrategy for WakeUps {
     fn poll_drive(&mut self, cx: &mut Context<'_>, _: &PollSnapshot) -> Poll<Option<()>> {
         let mut fired = false;
-        let now = tokio::time::Instant::now();
-        // Both loops end only when the source has taken our waker, or the timer stands in for a deaf source: no
-        // wake-up is lost.
-        while now >= self.deaf_until
-            && let Poll::Ready(Some(())) = self.signals.as_mut().poll_next(cx)
-        {
+        // Both loops end only when the source has taken our waker: no wake-up is lost.
+        while let Poll::Ready(Some(())) = self.signals.as_mut().poll_next(cx) {
             fired = true;
-        }
-        if fired {
-            self.deaf_until = now + self.pace;
-            self.timer.as_mut().reset(now + self.pace.max(LATE));
+            self.timer.as_mut().reset(tokio::time::Instant::now() + LATE);
         }
         while self.timer.as_mut().poll(cx).is_ready() {
             fired = true;
