@@ -75,14 +75,7 @@ impl Bench {
             + 'static,
     {
         let id = WorkerId::new();
-        let consumer = Consumer {
-            queue: QUEUE,
-            concurrency,
-            name: format!("{id}/{QUEUE}/0"),
-            pace: Duration::from_millis(10),
-            heartbeat,
-            missed: 2,
-        };
+        let consumer = Consumer { queue: QUEUE, concurrency, name: format!("{id}/{QUEUE}/0"), heartbeat, missed: 2 };
         let (tickets, signals) = (self.tickets.clone(), self.wake.subscribe());
         let (seen, stop) = (Arc::clone(&self.seen), self.stop.clone());
         let task = tokio::spawn(async move {
