@@ -247,6 +247,9 @@ async fn connect_sqlite(path: &Path, connections: u32) -> anyhow::Result<SqliteP
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
+        // A full disk makes SQLite roll back by itself, and the driver still counts the transaction as open: such a
+        // connection would refuse every further one.
+        .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
         .acquire_timeout(Duration::from_secs(10))
         .connect_with(options)
         .await
