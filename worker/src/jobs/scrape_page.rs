@@ -195,6 +195,11 @@ async fn scrape(
             }
         }
     }
+    if plan.proxy.take().is_some() {
+        plan.proxy_used = "basic";
+        plan.warnings
+            .push("The page was rendered in a browser, which does not use the configured proxies yet.".to_owned());
+    }
     match render(context, &plan, options, deadline).await {
         Ok(rendered) => from_rendered(context, page, spec, &plan, rendered).await.map(|d| (d, Engine::Browser)),
         // What a browser would only download may be text or data that needs none.
