@@ -8,7 +8,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::Settings;
-use weir_shared::guard::AddressGuard;
 use weir_shared::ids::{JobId, TeamId, WorkerId};
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::{Db, StoreResult, jobs};
@@ -25,7 +24,6 @@ pub struct Process {
     pub settings: Settings,
     pub db: Db,
     pub blobs: Blobs,
-    pub guard: AddressGuard,
     pub fetcher: HttpFetcher,
     pub poster: Poster,
     /// What the browsers are forced through.

@@ -103,7 +103,7 @@ async fn prepare(settings: Settings, db: Db) -> anyhow::Result<Process> {
     Ok(Process {
         wake: Wake::start_for_tickets(&settings.database_url, &db).await?,
         fetcher: HttpFetcher::new(guard.clone(), FetchConfig::default())?,
-        poster: Poster::new(guard.clone())?,
+        poster: Poster::new(guard)?,
         egress,
         ad_free,
         gate: Gate::new(settings.worker.concurrency),
@@ -111,7 +111,6 @@ async fn prepare(settings: Settings, db: Db) -> anyhow::Result<Process> {
         scripted_hosts: HostMemory::default(),
         browsers,
         blobs,
-        guard,
         db,
         settings,
     })

@@ -14,6 +14,7 @@ use url::Url;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::{MAX_CLAIMS, MAX_TRIES, retry_pause_ms};
 use weir_shared::domain::scrape::{Format, ProxyMode, ScrapeOptions};
+use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::documents;
 use weir_shared::store::finish::{Encoded, Finished, Outcome};
@@ -215,8 +216,7 @@ async fn scrape(
 }
 
 fn plan(context: &WorkerContext, page: &Claimed, options: &ScrapeOptions) -> Result<Plan, PageError> {
-    let text = if page.url.contains("://") { page.url.clone() } else { format!("http://{}", page.url) };
-    let url = Url::parse(text.trim()).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
+    let url = fetch_url(&page.url).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
     let net = &context.process.settings.net;
     let country = options.location.as_ref().map(|l| l.country.as_str());
     let mut warnings = Vec::new();
