@@ -17,7 +17,7 @@ use apalis_core::task::builder::TaskBuilder;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobId, PageId, TeamId};
-use crate::store::{StoreError, StoreResult, Tx};
+use crate::store::{Db, StoreError, StoreResult, Tx};
 
 /// Queue of [`Ticket::Scrape`]. Names are fixed: renaming one would strand its tickets.
 pub const SCRAPE_QUEUE: &str = "scrape";
@@ -80,6 +80,20 @@ pub async fn lane_ticket(tx: &mut Tx, team: TeamId, pause: Duration) -> StoreRes
 /// For a job with deliveries to make, after `pause` (whole seconds, rounded up).
 pub async fn webhook_ticket(tx: &mut Tx, job: JobId, pause: Duration) -> StoreResult<()> {
     push(tx, Ticket::Webhook { v: 1, job }, 1, pause).await
+}
+
+/// The queues that hold a ticket which is due.
+pub async fn due(db: &Db) -> StoreResult<Vec<String>> {
+    // The two libraries keep time and state differently.
+    const SQLITE: &str = "SELECT DISTINCT job_type FROM Jobs WHERE status IN ('Pending', 'Failed') \
+        AND attempts < max_attempts AND run_at <= unixepoch()";
+    const POSTGRES: &str = "SELECT DISTINCT job_type FROM apalis.jobs WHERE status IN ('Pending', 'Failed') \
+        AND attempts < max_attempts AND run_at < NOW()";
+    let rows: Vec<(String,)> = match db {
+        Db::Sqlite(db) => sqlx::query_as(SQLITE).fetch_all(&db.reads).await?,
+        Db::Postgres(pool) => sqlx::query_as(POSTGRES).fetch_all(pool).await?,
+    };
+    Ok(rows.into_iter().map(|r| r.0).collect())
 }
 
 async fn push(tx: &mut Tx, ticket: Ticket, count: usize, pause: Duration) -> StoreResult<()> {

@@ -11,6 +11,7 @@
 //! | a payload that cannot be read kills the worker | payloads are bytes to the library; ours are parsed in the handler |
 //! | rescued tickets have no ceiling | pages count their own claims |
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,20 +25,18 @@ use apalis_core::backend::ext::poll_strategy::{PollSnapshot, PollStrategy};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, Stream};
 use tokio::sync::watch;
-use weir_shared::queue::{LANE_QUEUE, SCRAPE_QUEUE, Ticket, WEBHOOK_QUEUE};
+use weir_shared::queue::{self, LANE_QUEUE, SCRAPE_QUEUE, Ticket, WEBHOOK_QUEUE};
 use weir_shared::store::{Db, StoreResult};
 
 use crate::context::WorkerContext;
 use crate::jobs::{deliver_webhook, serve_team};
 
-/// Tickets of each queue in work at once, and how long a look for them lets a page somebody waits for go first.
-const QUEUES: [(&str, usize, Duration); 3] = [
-    (SCRAPE_QUEUE, 64, Duration::ZERO),
-    (LANE_QUEUE, 16, Duration::from_millis(7)),
-    (WEBHOOK_QUEUE, 8, Duration::from_millis(20)),
-];
+/// Tickets of each queue in work at once.
+const QUEUES: [(&str, usize); 3] = [(SCRAPE_QUEUE, 64), (LANE_QUEUE, 16), (WEBHOOK_QUEUE, 8)];
 /// Backstop of the wake-up.
 const TICK: Duration = Duration::from_secs(2);
+/// Least time from one look for tickets to the next.
+const PACE: Duration = Duration::from_micros(500);
 /// Pause before an error is handed to the library, which tries again at once.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
 
@@ -57,13 +56,54 @@ pub struct Consumer {
 
 /// Consumes every queue until the worker drains; each library worker is started again when it ends early.
 pub fn start(context: &Arc<WorkerContext>, tickets: &Db) -> Vec<tokio::task::JoinHandle<()>> {
-    QUEUES.iter().map(|spec| tokio::spawn(supervise(Arc::clone(context), tickets.clone(), *spec))).collect()
+    let mut calls = HashMap::new();
+    let mut tasks = Vec::new();
+    for (queue, concurrency) in QUEUES {
+        let call = watch::Sender::new(0);
+        tasks.push(tokio::spawn(supervise(
+            Arc::clone(context),
+            tickets.clone(),
+            queue,
+            concurrency,
+            call.subscribe(),
+        )));
+        calls.insert(queue, call);
+    }
+    tokio::spawn(look_out(tickets.clone(), context.process.wake.subscribe(), calls));
+    tasks
+}
+
+/// Calls a queue's worker when the queue holds a ticket that is due, so that only then it fetches: a fetch writes, and
+/// on SQLite stands in line with every other write, while this look is one read whatever the number of queues.
+async fn look_out(tickets: Db, mut signals: watch::Receiver<u64>, calls: HashMap<&'static str, watch::Sender<u64>>) {
+    let mut pause = TICK;
+    while calls.values().any(|call| !call.is_closed()) {
+        let _ = tokio::time::timeout(pause, signals.changed()).await;
+        signals.borrow_and_update();
+        match queue::due(&tickets).await {
+            Ok(due) => {
+                // A fetch under way may have looked too early for what is there now.
+                pause = if due.is_empty() { TICK } else { LATE };
+                for call in due.iter().filter_map(|queue| calls.get(queue.as_str())) {
+                    call.send_modify(|n| *n = n.wrapping_add(1));
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for tickets; it is tried again");
+                pause = ERROR_PAUSE;
+                tokio::time::sleep(ERROR_PAUSE).await;
+            }
+        }
+        tokio::time::sleep(PACE).await;
+    }
 }
 
 async fn supervise(
     context: Arc<WorkerContext>,
     tickets: Db,
-    (queue, concurrency, pause): (&'static str, usize, Duration),
+    queue: &'static str,
+    concurrency: usize,
+    calls: watch::Receiver<u64>,
 ) {
     let mut life = 0_u32;
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
@@ -80,9 +120,8 @@ async fn supervise(
             }
         };
         let worker = Arc::clone(&context);
-        let signals = calm(context.process.wake.subscribe(), pause);
         let handler = move |payload: Vec<u8>| dispatch(Arc::clone(&worker), payload);
-        if let Err(error) = consume(tickets.clone(), consumer, signals, stop, handler).await {
+        if let Err(error) = consume(tickets.clone(), consumer, calls.clone(), stop, handler).await {
             tracing::warn!(queue, %error, "a queue worker ended; it is started again");
             tokio::time::sleep(ERROR_PAUSE).await;
         }
@@ -187,29 +226,13 @@ impl Codec<Vec<u8>> for Bytes {
     }
 }
 
-/// Passes signals on, each burst as one, `pause` after its first. Zero: as they come.
-fn calm(mut signals: watch::Receiver<u64>, pause: Duration) -> watch::Receiver<u64> {
-    if pause.is_zero() {
-        return signals;
-    }
-    let (calmed, receiver) = watch::channel(0);
-    tokio::spawn(async move {
-        while signals.changed().await.is_ok() && !calmed.is_closed() {
-            tokio::time::sleep(pause).await;
-            calmed.send_replace(*signals.borrow_and_update());
-        }
-    });
-    receiver
-}
-
-/// Wakes a library worker at a signal of [`weir_shared::wake`], again shortly after (a fetch that was under way may
-/// have looked too early), and every two seconds besides.
+/// Wakes a library worker at each call, and every two seconds besides.
 pub struct WakeUps {
     signals: Pin<Box<dyn Stream<Item = ()> + Send + Sync>>,
     timer: Pin<Box<tokio::time::Sleep>>,
 }
 
-/// Pause between a signal and the late look.
+/// From a look that found tickets to the next.
 const LATE: Duration = Duration::from_millis(15);
 
 impl std::fmt::Debug for WakeUps {
@@ -234,7 +257,6 @@ impl PollStrategy for WakeUps {
         // Both loops end only when the source has taken our waker: no wake-up is lost.
         while let Poll::Ready(Some(())) = self.signals.as_mut().poll_next(cx) {
             fired = true;
-            self.timer.as_mut().reset(tokio::time::Instant::now() + LATE);
         }
         while self.timer.as_mut().poll(cx).is_ready() {
             fired = true;
