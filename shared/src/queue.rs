@@ -82,18 +82,19 @@ pub async fn webhook_ticket(tx: &mut Tx, job: JobId, pause: Duration) -> StoreRe
     push(tx, Ticket::Webhook { v: 1, job }, 1, pause).await
 }
 
-/// The queues that hold a ticket which is due.
-pub async fn due(db: &Db) -> StoreResult<Vec<String>> {
+/// The queues that hold tickets which are due, with how many.
+pub async fn due(db: &Db) -> StoreResult<Vec<(String, i64)>> {
     // The two libraries keep time and state differently.
-    const SQLITE: &str = "SELECT DISTINCT job_type FROM Jobs WHERE status IN ('Pending', 'Failed') \
-        AND attempts < max_attempts AND run_at <= unixepoch()";
-    const POSTGRES: &str = "SELECT DISTINCT job_type FROM apalis.jobs WHERE status IN ('Pending', 'Failed') \
-        AND attempts < max_attempts AND run_at < NOW()";
-    let rows: Vec<(String,)> = match db {
+    const SQLITE: &str = "SELECT job_type, COUNT(*) FROM Jobs WHERE status IN ('Pending', 'Failed') \
+        AND attempts < max_attempts AND run_at <= unixepoch() \
+        GROUP BY job_type";
+    const POSTGRES: &str = "SELECT job_type, COUNT(*) FROM apalis.jobs WHERE status IN ('Pending', 'Failed') \
+        AND attempts < max_attempts AND run_at < NOW() \
+        GROUP BY job_type";
+    Ok(match db {
         Db::Sqlite(db) => sqlx::query_as(SQLITE).fetch_all(&db.reads).await?,
         Db::Postgres(pool) => sqlx::query_as(POSTGRES).fetch_all(pool).await?,
-    };
-    Ok(rows.into_iter().map(|r| r.0).collect())
+    })
 }
 
 async fn push(tx: &mut Tx, ticket: Ticket, count: usize, pause: Duration) -> StoreResult<()> {

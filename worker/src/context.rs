@@ -76,12 +76,17 @@ impl WorkerContext {
         }
         let Some(spec) = jobs::spec(&self.process.db, job).await? else { return Ok(None) };
         let spec = Arc::new(spec);
+        self.keep_spec(job, Arc::clone(&spec));
+        Ok(Some(spec))
+    }
+
+    /// Keeps a spec that came with a claim.
+    pub fn keep_spec(&self, job: JobId, spec: Arc<JobSpec>) {
         let mut specs = self.lock_specs();
         if specs.len() >= SPECS {
             specs.clear();
         }
-        specs.insert(job, Arc::clone(&spec));
-        Ok(Some(spec))
+        specs.insert(job, spec);
     }
 
     fn lock_specs(&self) -> std::sync::MutexGuard<'_, HashMap<JobId, Arc<JobSpec>>> {

@@ -10,5 +10,6 @@ pub mod jobs;
 pub mod listener;
 pub mod metrics;
 pub mod node;
+mod on_call;
 pub mod runner;
 pub mod sweeper;

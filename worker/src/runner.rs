@@ -2,7 +2,7 @@
 //!
 //! | defect of the library | fence |
 //! |---|---|
-//! | a poll timer that is never polled again loses wake-ups | [`WakeUps`] polls its sources until each has our waker |
+//! | a poll timer that is never polled again loses wake-ups | [`crate::on_call`] polls its source until it has our waker |
 //! | fetched tickets wait in memory without heartbeat | one ticket a fetch; [`crate::node`] beats for every worker |
 //! | no heartbeat while draining | the same independent heartbeat, until the drain ends |
 //! | a delayed retry strands or storms | handlers never ask for one; retries are our own tickets |
@@ -13,30 +13,28 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use apalis::prelude::*;
 use apalis_core::backend::codec::Codec;
 use apalis_core::backend::ext::BackendExt;
-use apalis_core::backend::ext::poll_strategy::{PollSnapshot, PollStrategy};
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt as _, Stream};
 use tokio::sync::watch;
 use weir_shared::queue::{self, LANE_QUEUE, SCRAPE_QUEUE, Ticket, WEBHOOK_QUEUE};
 use weir_shared::store::{Db, StoreResult};
 
 use crate::context::WorkerContext;
 use crate::jobs::{deliver_webhook, serve_team};
+use crate::on_call::OnCall;
 
 /// Tickets of each queue in work at once.
 const QUEUES: [(&str, usize); 3] = [(SCRAPE_QUEUE, 64), (LANE_QUEUE, 16), (WEBHOOK_QUEUE, 8)];
 /// Backstop of the wake-up.
 const TICK: Duration = Duration::from_secs(2);
-/// Least time from one look for tickets to the next.
-const PACE: Duration = Duration::from_micros(500);
+/// From a look that found tickets to the next.
+const LATE: Duration = Duration::from_millis(15);
 /// Pause before an error is handed to the library, which tries again at once.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
 
@@ -60,13 +58,7 @@ pub fn start(context: &Arc<WorkerContext>, tickets: &Db) -> Vec<tokio::task::Joi
     let mut tasks = Vec::new();
     for (queue, concurrency) in QUEUES {
         let call = watch::Sender::new(0);
-        tasks.push(tokio::spawn(supervise(
-            Arc::clone(context),
-            tickets.clone(),
-            queue,
-            concurrency,
-            call.subscribe(),
-        )));
+        tasks.push(tokio::spawn(supervise(Arc::clone(context), tickets.clone(), queue, concurrency, call.subscribe())));
         calls.insert(queue, call);
     }
     tokio::spawn(look_out(tickets.clone(), context.process.wake.subscribe(), calls));
@@ -84,8 +76,10 @@ async fn look_out(tickets: Db, mut signals: watch::Receiver<u64>, calls: HashMap
             Ok(due) => {
                 // A fetch under way may have looked too early for what is there now.
                 pause = if due.is_empty() { TICK } else { LATE };
-                for call in due.iter().filter_map(|queue| calls.get(queue.as_str())) {
-                    call.send_modify(|n| *n = n.wrapping_add(1));
+                for (queue, count) in due {
+                    if let Some(call) = calls.get(queue.as_str()) {
+                        call.send_replace(count.unsigned_abs());
+                    }
                 }
             }
             Err(error) => {
@@ -94,7 +88,6 @@ async fn look_out(tickets: Db, mut signals: watch::Receiver<u64>, calls: HashMap
                 tokio::time::sleep(ERROR_PAUSE).await;
             }
         }
-        tokio::time::sleep(PACE).await;
     }
 }
 
@@ -128,11 +121,11 @@ async fn supervise(
     }
 }
 
-/// Runs one library worker until `stop`, then waits for the tickets under way. `signals` wake it.
+/// Runs one library worker until `stop`, then waits for the tickets under way. `calls` say how many tickets are due.
 pub fn consume<Handler, Work>(
     tickets: Db,
     consumer: Consumer,
-    signals: watch::Receiver<u64>,
+    calls: watch::Receiver<u64>,
     stop: impl Future<Output = ()> + Send + 'static,
     handler: Handler,
 ) -> BoxFuture<'static, Result<(), WorkerError>>
@@ -145,7 +138,6 @@ where
         Ok::<(), WorkerError>(())
     };
     let handler = move |payload: Vec<u8>| isolated(handler(payload));
-    let wake_ups = WakeUps::new(signals);
     // The two libraries share no type, so the assembly is written twice.
     match &tickets {
         Db::Sqlite(db) => {
@@ -155,10 +147,9 @@ where
                 .lock_tasks(false)
                 .heartbeat_interval(consumer.heartbeat)
                 .missed_heartbeats(consumer.missed);
-            let backend = apalis_sqlite::SqliteStorage::<Vec<u8>>::new(&db.writes)
-                .with_config(config)
-                .with_codec(Bytes)
-                .poll_with_strategy(wake_ups);
+            let backend =
+                apalis_sqlite::SqliteStorage::<Vec<u8>>::new(&db.writes).with_config(config).with_codec(Bytes);
+            let backend = OnCall::new(backend, calls);
             let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
             worker.build(handler).run_until(stop).boxed()
         }
@@ -169,10 +160,8 @@ where
                 .lock_tasks(false)
                 .heartbeat_interval(consumer.heartbeat)
                 .missed_heartbeats(consumer.missed);
-            let backend = apalis_postgres::PostgresStorage::<Vec<u8>>::new(pool)
-                .with_config(config)
-                .with_codec(Bytes)
-                .poll_with_strategy(wake_ups);
+            let backend = apalis_postgres::PostgresStorage::<Vec<u8>>::new(pool).with_config(config).with_codec(Bytes);
+            let backend = OnCall::new(backend, calls);
             let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
             worker.build(handler).run_until(stop).boxed()
         }
@@ -223,46 +212,6 @@ impl Codec<Vec<u8>> for Bytes {
 
     fn decode(&self, val: &Vec<u8>) -> Result<Vec<u8>, Infallible> {
         Ok(val.clone())
-    }
-}
-
-/// Wakes a library worker at each call, and every two seconds besides.
-pub struct WakeUps {
-    signals: Pin<Box<dyn Stream<Item = ()> + Send + Sync>>,
-    timer: Pin<Box<tokio::time::Sleep>>,
-}
-
-/// From a look that found tickets to the next.
-const LATE: Duration = Duration::from_millis(15);
-
-impl std::fmt::Debug for WakeUps {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("WakeUps")
-    }
-}
-
-impl WakeUps {
-    /// Signals from this receiver.
-    pub fn new(receiver: watch::Receiver<u64>) -> Self {
-        let signals = futures_util::stream::unfold(receiver, |mut receiver| async move {
-            receiver.changed().await.ok().map(|()| ((), receiver))
-        });
-        Self { signals: Box::pin(signals), timer: Box::pin(tokio::time::sleep(TICK)) }
-    }
-}
-
-impl PollStrategy for WakeUps {
-    fn poll_drive(&mut self, cx: &mut Context<'_>, _: &PollSnapshot) -> Poll<Option<()>> {
-        let mut fired = false;
-        // Both loops end only when the source has taken our waker: no wake-up is lost.
-        while let Poll::Ready(Some(())) = self.signals.as_mut().poll_next(cx) {
-            fired = true;
-        }
-        while self.timer.as_mut().poll(cx).is_ready() {
-            fired = true;
-            self.timer.as_mut().reset(tokio::time::Instant::now() + TICK);
-        }
-        if fired { Poll::Ready(Some(())) } else { Poll::Pending }
     }
 }
 

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{Consumer, consume};
+use super::{Consumer, consume, look_out};
 use apalis_core::task::builder::TaskBuilder;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use weir_shared::config::DatabaseUrl;
 use weir_shared::ids::{TeamId, WorkerId};
@@ -93,7 +94,10 @@ impl Bench {
     {
         let id = WorkerId::new();
         let consumer = Consumer { queue: QUEUE, concurrency, name: format!("{id}/{QUEUE}/0"), heartbeat, missed };
-        let (tickets, signals) = (self.tickets.clone(), self.wake.subscribe());
+        let call = watch::Sender::new(0);
+        let calls = call.subscribe();
+        tokio::spawn(look_out(self.tickets.clone(), self.wake.subscribe(), HashMap::from([(QUEUE, call)])));
+        let tickets = self.tickets.clone();
         let (seen, stop) = (Arc::clone(&self.seen), self.stop.clone());
         let task = tokio::spawn(async move {
             let handler = move |payload: Vec<u8>| {
@@ -101,7 +105,7 @@ impl Bench {
                 seen.lock().unwrap().push((Instant::now(), text.clone()));
                 work(text)
             };
-            consume(tickets, consumer, signals, async move { stop.cancelled().await }, handler).await.unwrap();
+            consume(tickets, consumer, calls, async move { stop.cancelled().await }, handler).await.unwrap();
         });
         (id, task)
     }

@@ -122,15 +122,15 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
     let mut first_seq: BTreeMap<JobId, i64> = BTreeMap::new();
     let mut waited: Vec<PageId> = Vec::new();
     for (job, delta) in &deltas {
-        let after = add_counts(tx, *job, delta).await?;
+        let after = add_counts(tx, *job, delta, now).await?;
         first_seq.insert(*job, after.completed - delta.completed + 1);
         if after.kind == JobKind::Scrape {
             waited.extend(delta.pages.iter().map(|p| p.0));
         }
         let webhook: Option<WebhookSpec> = after.webhook.as_deref().map(serde_json::from_str).transpose()?;
-        let ended = after.completed + after.failed == after.total && after.status == JobStatus::Scraping;
+        // Nothing of an ended job is left to end, so it ended with these pages.
+        let ended = matches!(after.status, JobStatus::Completed | JobStatus::Failed);
         if ended {
-            end_job(tx, *job, &after, now).await?;
             report.ended.push(*job);
         }
         if let Some(spec) = webhook {
@@ -231,16 +231,21 @@ struct After {
     status: JobStatus,
     total: i64,
     completed: i64,
-    failed: i64,
     webhook: Option<String>,
 }
 
-async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta) -> StoreResult<After> {
+/// A job ends with its last page. A batch completes even when every page failed: the failures are in its errors. A
+/// scrape is its one page.
+async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta, now: Timestamp) -> StoreResult<After> {
     // A page that comes back to an ended (cancelled) job is not waiting any more; see `drop_late`.
     const SQL: &str = "UPDATE job SET completed = completed + $2, failed = failed + $3, queued = queued + $4, \
-        credits_used = credits_used + $5 WHERE id = $1 \
-        RETURNING team_id, kind, status, total, completed, failed, webhook";
-    type Row = (TeamId, String, String, i64, i64, i64, Option<String>);
+        credits_used = credits_used + $5, \
+        status = CASE WHEN status <> 'scraping' OR completed + failed + $2 + $3 < total THEN status \
+            WHEN kind = 'scrape' AND failed + $3 > 0 THEN 'failed' ELSE 'completed' END, \
+        finished_at = CASE WHEN status <> 'scraping' OR completed + failed + $2 + $3 < total THEN finished_at \
+            ELSE $6 END \
+        WHERE id = $1 RETURNING team_id, kind, status, total, completed, webhook";
+    type Row = (TeamId, String, String, i64, i64, Option<String>);
     let row: Row = on_db!(tx, |conn| {
         sqlx::query_as(SQL)
             .bind(job)
@@ -248,6 +253,7 @@ async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta) -> StoreResult<After
             .bind(delta.failed)
             .bind(delta.queued)
             .bind(delta.credits)
+            .bind(now)
             .fetch_one(conn)
             .await?
     });
@@ -257,8 +263,7 @@ async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta) -> StoreResult<After
         status: row.2.parse().map_err(StoreError::Corrupt)?,
         total: row.3,
         completed: row.4,
-        failed: row.5,
-        webhook: row.6,
+        webhook: row.5,
     };
     if delta.queued > 0 && after.status != JobStatus::Scraping {
         after.total -= drop_late(tx, job).await?;
@@ -274,17 +279,6 @@ async fn drop_late(tx: &mut Tx, job: JobId) -> StoreResult<i64> {
     let dropped = on_db!(tx, |conn| sqlx::query(PAGES).bind(job).execute(conn).await?.rows_affected()) as i64;
     on_db!(tx, |conn| sqlx::query(JOB).bind(job).bind(dropped).execute(conn).await?.rows_affected());
     Ok(dropped)
-}
-
-/// A batch completes even when every page failed: the failures are in its errors. A scrape is its one page.
-async fn end_job(tx: &mut Tx, job: JobId, after: &After, now: Timestamp) -> StoreResult<()> {
-    const SQL: &str = "UPDATE job SET status = $2, finished_at = $3 WHERE id = $1 AND status = 'scraping'";
-    let status = match after.kind {
-        JobKind::Scrape if after.failed > 0 => JobStatus::Failed,
-        JobKind::Scrape | JobKind::Batch => JobStatus::Completed,
-    };
-    on_db!(tx, |conn| sqlx::query(SQL).bind(job).bind(status.as_str()).bind(now).execute(conn).await?.rows_affected());
-    Ok(())
 }
 
 async fn queue_events(

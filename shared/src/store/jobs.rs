@@ -165,15 +165,20 @@ pub struct JobSpec {
 /// The unchanging part of a job, for workers.
 pub async fn spec(db: &Db, id: JobId) -> StoreResult<Option<JobSpec>> {
     const SQL: &str = "SELECT kind, api_key_id, options, webhook FROM job WHERE id = $1";
-    let found: Option<(String, Option<KeyId>, String, Option<String>)> =
-        on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?);
-    let Some((kind, key, options, webhook)) = found else { return Ok(None) };
-    Ok(Some(JobSpec {
+    let found: Option<SpecColumns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?);
+    found.map(read_spec).transpose()
+}
+
+/// `kind, api_key_id, options, webhook`.
+pub(super) type SpecColumns = (String, Option<KeyId>, String, Option<String>);
+
+pub(super) fn read_spec((kind, key, options, webhook): SpecColumns) -> StoreResult<JobSpec> {
+    Ok(JobSpec {
         kind: kind.parse().map_err(StoreError::Corrupt)?,
         key,
         options: serde_json::from_str(&options)?,
         webhook: webhook.as_deref().map(serde_json::from_str).transpose()?,
-    }))
+    })
 }
 
 /// Adds pages to a running batch (`appendToId`). `false` when it has ended.

@@ -11,6 +11,7 @@ use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool, queue};
 
+use super::jobs::{self, JobSpec, SpecColumns};
 use super::{Db, StoreError, StoreResult, Tx, team_lock};
 
 /// Rows in one INSERT: SQLite takes 32,766 values a statement.
@@ -144,7 +145,8 @@ pub async fn claim(
     Ok(claim)
 }
 
-/// Takes one page somebody waits for. `None`: it is taken, ended, or its team is at its limit (then a mark is left).
+/// Takes one page somebody waits for, with its job's spec. `None`: it is taken, ended, or its team is at its limit
+/// (then a mark is left).
 pub async fn claim_one(
     tx: &mut Tx,
     team: TeamId,
@@ -152,29 +154,31 @@ pub async fn claim_one(
     worker: WorkerId,
     default_limit: i64,
     now: Timestamp,
-) -> StoreResult<Option<Claimed>> {
+) -> StoreResult<Option<(Claimed, JobSpec)>> {
     const TAKE: &str = "UPDATE page SET state = 'running', owner = $1, started_at = $2, epoch = epoch + 1, \
         claims = claims + 1 WHERE id = $3 AND state = 'queued' AND run_at <= $2 \
+        AND (SELECT COUNT(*) FROM page WHERE team_id = $4 AND state = 'running') < $5 \
         RETURNING id, job_id, team_id, idx, url, epoch, claims, tries, queued_at, started_at, owner";
-    const TAKEN: &str = "UPDATE job SET queued = queued - 1, last_served = $2 WHERE id = $1";
-    const JOB: &str = "SELECT job_id FROM page WHERE id = $1 AND state = 'queued'";
-    const RUNNING: &str = "SELECT COUNT(*) FROM page WHERE team_id = $1 AND state = 'running'";
+    const TAKEN: &str = "UPDATE job SET queued = queued - 1, last_served = $2 WHERE id = $1 \
+        RETURNING kind, api_key_id, options, webhook";
+    const JOB: &str = "SELECT job_id FROM page WHERE id = $1 AND state = 'queued' AND run_at <= $2";
 
     let Some(state) = team_lock::lock(tx, team).await? else { return Ok(None) };
-    let busy: (i64,) = on_db!(tx, |conn| sqlx::query_as(RUNNING).bind(team).fetch_one(conn).await?);
-    if busy.0 >= state.concurrency.unwrap_or(default_limit) {
-        let job: Option<(JobId,)> = on_db!(tx, |conn| sqlx::query_as(JOB).bind(page).fetch_optional(conn).await?);
+    let limit = state.concurrency.unwrap_or(default_limit);
+    let taken: Option<Claimed> = on_db!(tx, |conn| {
+        sqlx::query_as(TAKE).bind(worker).bind(now).bind(page).bind(team).bind(limit).fetch_optional(conn).await?
+    });
+    let Some(taken) = taken else {
+        let job: Option<(JobId,)> =
+            on_db!(tx, |conn| sqlx::query_as(JOB).bind(page).bind(now).fetch_optional(conn).await?);
         if let Some((job,)) = job {
             mark_limited(tx, team, state.starved, &[job], now).await?;
         }
         return Ok(None);
-    }
-    let taken: Option<Claimed> =
-        on_db!(tx, |conn| sqlx::query_as(TAKE).bind(worker).bind(now).bind(page).fetch_optional(conn).await?);
-    if let Some(page) = &taken {
-        on_db!(tx, |conn| sqlx::query(TAKEN).bind(page.job_id).bind(now).execute(conn).await?.rows_affected());
-    }
-    Ok(taken)
+    };
+    let spec: SpecColumns =
+        on_db!(tx, |conn| sqlx::query_as(TAKEN).bind(taken.job_id).bind(now).fetch_one(conn).await?);
+    Ok(Some((taken, jobs::read_spec(spec)?)))
 }
 
 async fn mark_limited(tx: &mut Tx, team: TeamId, starved: bool, jobs: &[JobId], now: Timestamp) -> StoreResult<()> {

@@ -91,7 +91,8 @@ pub async fn direct(context: &Arc<WorkerContext>, team: TeamId, page: PageId) ->
     let limit = context.process.settings.limits.team_concurrency;
     let claimed = pages::claim_one(&mut tx, team, page, context.id, limit, Timestamp::now()).await?;
     tx.commit().await?;
-    if let Some(page) = claimed {
+    if let Some((page, spec)) = claimed {
+        context.keep_spec(page.job_id, Arc::new(spec));
         start(context, page, slot);
     }
     Ok(())
