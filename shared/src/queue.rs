@@ -97,6 +97,15 @@ pub async fn due(db: &Db) -> StoreResult<Vec<(String, i64)>> {
     })
 }
 
+/// The queue that a notification of the library about a new ticket names.
+pub(crate) fn named_in(notification: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Notification {
+        job_type: String,
+    }
+    serde_json::from_str::<Notification>(notification).ok().map(|n| n.job_type)
+}
+
 async fn push(tx: &mut Tx, ticket: Ticket, count: usize, pause: Duration) -> StoreResult<()> {
     let payload = serde_json::to_vec(&ticket)?;
     let tasks: Vec<Task<Vec<u8>>> = (0..count)

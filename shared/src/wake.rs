@@ -25,6 +25,8 @@ const SETTLE: Duration = Duration::from_micros(100);
 const BURST: Duration = Duration::from_micros(250);
 /// Backstop: waiters look again this often even without a signal.
 const TICK: Duration = Duration::from_millis(1_500);
+/// The queue library's own channel on Postgres.
+const NEW_TICKET: &str = "apalis::job::insert";
 /// The least pause between two looks at one watched job.
 const JOB_PAUSE: Duration = Duration::from_millis(40);
 
@@ -39,6 +41,8 @@ struct Shared {
     /// Counts signals; receivers see that something was committed.
     signal: watch::Sender<u64>,
     waiting: Mutex<HashMap<PageId, Vec<oneshot::Sender<()>>>>,
+    /// New tickets by queue that Postgres told of, until somebody takes them.
+    told: Mutex<HashMap<String, u64>>,
 }
 
 impl Wake {
@@ -49,12 +53,16 @@ impl Wake {
 
     /// The same for a worker, which new tickets wake too.
     pub async fn start_for_tickets(url: &DatabaseUrl, db: &Db) -> anyhow::Result<Self> {
-        Self::start_with(url, db, &["apalis::job::insert"]).await
+        Self::start_with(url, db, &[NEW_TICKET]).await
     }
 
     async fn start_with(url: &DatabaseUrl, db: &Db, channels: &[&str]) -> anyhow::Result<Self> {
-        let shared =
-            Arc::new(Shared { db: db.clone(), signal: watch::Sender::new(0), waiting: Mutex::new(HashMap::new()) });
+        let shared = Arc::new(Shared {
+            db: db.clone(),
+            signal: watch::Sender::new(0),
+            waiting: Mutex::default(),
+            told: Mutex::default(),
+        });
         let wake = Self { shared };
         match (url, db) {
             (DatabaseUrl::Sqlite(path), _) => {
@@ -85,6 +93,11 @@ impl Wake {
     /// Signals by hand: this process has just committed something.
     pub fn poke(&self) {
         self.shared.signal.send_modify(|n| *n = n.wrapping_add(1));
+    }
+
+    /// The new tickets by queue that the database told of since the last call; SQLite tells of none.
+    pub fn take_told(&self) -> HashMap<String, u64> {
+        std::mem::take(&mut *self.shared.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
     /// Waits until the page has ended. `false`: not before `until`.
@@ -170,10 +183,19 @@ impl Wake {
     async fn follow_notifications(self, mut listener: PgListener) {
         loop {
             match listener.recv().await {
-                Ok(note) => match note.payload().strip_prefix("p:").and_then(|id| id.parse().ok()) {
-                    Some(page) => self.release(page),
-                    None => self.poke(),
-                },
+                Ok(note) => {
+                    if let Some(page) = note.payload().strip_prefix("p:").and_then(|id| id.parse().ok()) {
+                        self.release(page);
+                        continue;
+                    }
+                    if note.channel() == NEW_TICKET
+                        && let Some(queue) = crate::queue::named_in(note.payload())
+                    {
+                        let mut told = self.shared.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                        *told.entry(queue).or_default() += 1;
+                    }
+                    self.poke();
+                }
                 Err(sqlx::Error::PoolClosed) => return,
                 Err(error) => {
                     tracing::warn!(%error, "listening to Postgres failed; it is tried again");

@@ -24,6 +24,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use weir_shared::queue::{self, LANE_QUEUE, SCRAPE_QUEUE, Ticket, WEBHOOK_QUEUE};
 use weir_shared::store::{Db, StoreResult};
+use weir_shared::wake::Wake;
 
 use crate::context::WorkerContext;
 use crate::jobs::{deliver_webhook, serve_team};
@@ -61,25 +62,38 @@ pub fn start(context: &Arc<WorkerContext>, tickets: &Db) -> Vec<tokio::task::Joi
         tasks.push(tokio::spawn(supervise(Arc::clone(context), tickets.clone(), queue, concurrency, call.subscribe())));
         calls.insert(queue, call);
     }
-    tokio::spawn(look_out(tickets.clone(), context.process.wake.subscribe(), calls));
+    tokio::spawn(look_out(tickets.clone(), context.process.wake.clone(), calls));
     tasks
 }
 
 /// Calls a queue's worker when the queue holds a ticket that is due, so that only then it fetches: a fetch writes, and
 /// on SQLite stands in line with every other write, while this look is one read whatever the number of queues.
-async fn look_out(tickets: Db, mut signals: watch::Receiver<u64>, calls: HashMap<&'static str, watch::Sender<u64>>) {
+async fn look_out(tickets: Db, wake: Wake, calls: HashMap<&'static str, watch::Sender<u64>>) {
+    let call = |queue: &str, due: u64| {
+        if let Some(call) = calls.get(queue) {
+            call.send_replace(due);
+        }
+    };
+    let mut signals = wake.subscribe();
     let mut pause = TICK;
     while calls.values().any(|call| !call.is_closed()) {
         let _ = tokio::time::timeout(pause, signals.changed()).await;
         signals.borrow_and_update();
+        // Told of tickets, there is nothing to ask; the next look asks.
+        let told = wake.take_told();
+        if !told.is_empty() {
+            pause = LATE;
+            for (queue, count) in told {
+                call(&queue, count);
+            }
+            continue;
+        }
         match queue::due(&tickets).await {
             Ok(due) => {
                 // A fetch under way may have looked too early for what is there now.
                 pause = if due.is_empty() { TICK } else { LATE };
                 for (queue, count) in due {
-                    if let Some(call) = calls.get(queue.as_str()) {
-                        call.send_replace(count.unsigned_abs());
-                    }
+                    call(&queue, count.unsigned_abs());
                 }
             }
             Err(error) => {

@@ -96,7 +96,7 @@ impl Bench {
         let consumer = Consumer { queue: QUEUE, concurrency, name: format!("{id}/{QUEUE}/0"), heartbeat, missed };
         let call = watch::Sender::new(0);
         let calls = call.subscribe();
-        tokio::spawn(look_out(self.tickets.clone(), self.wake.subscribe(), HashMap::from([(QUEUE, call)])));
+        tokio::spawn(look_out(self.tickets.clone(), self.wake.clone(), HashMap::from([(QUEUE, call)])));
         let tickets = self.tickets.clone();
         let (seen, stop) = (Arc::clone(&self.seen), self.stop.clone());
         let task = tokio::spawn(async move {
