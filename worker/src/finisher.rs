@@ -16,7 +16,7 @@ use crate::metrics::Metrics;
 /// Pages in one transaction at most.
 const GROUP: usize = 64;
 /// How long a background page waits for company.
-const LINGER: Duration = Duration::from_millis(8);
+const LINGER: Duration = Duration::from_millis(15);
 /// Ends waiting to be written; beyond it pages wait for the database.
 const BACKLOG: usize = 256;
 

@@ -1,5 +1,7 @@
 //! Stored documents: compressed JSON, large ones as blobs, read back in the order of completion without parsing.
 
+use std::sync::{Mutex, PoisonError};
+
 use serde_json::value::RawValue;
 
 use crate::blobs::Blobs;
@@ -31,7 +33,7 @@ pub struct StoredDocument {
 /// Makes a document ready to be stored; a large one is written as a blob first. Blocks and computes.
 pub fn encode(blobs: &Blobs, job: JobId, page: PageId, epoch: i64, document: &Document) -> std::io::Result<Encoded> {
     let json = serde_json::to_vec(document).map_err(std::io::Error::other)?;
-    let packed = zstd::bulk::compress(&json, LEVEL)?;
+    let packed = compress(&json)?;
     let body = if packed.len() > INLINE_LIMIT {
         let key = Blobs::key(job, page, epoch);
         blobs.put(&key, &packed)?;
@@ -41,6 +43,29 @@ pub fn encode(blobs: &Blobs, job: JobId, page: PageId, epoch: i64, document: &Do
     };
     Ok(Encoded { size: json.len() as i64, body })
 }
+
+/// Compressors at rest: making one costs more than compressing a small document with it.
+static COMPRESSORS: Mutex<Vec<zstd::bulk::Compressor<'static>>> = Mutex::new(Vec::new());
+const COMPRESSORS_KEPT: usize = 4;
+
+fn compress(json: &[u8]) -> std::io::Result<Vec<u8>> {
+    let idle = || COMPRESSORS.lock().unwrap_or_else(PoisonError::into_inner);
+    let resting = idle().pop();
+    let mut compressor = match resting {
+        Some(compressor) => compressor,
+        None => zstd::bulk::Compressor::new(LEVEL)?,
+    };
+    let packed = compressor.compress(json)?;
+    let mut idle = idle();
+    // One that has grown with a large document is let go.
+    if idle.len() < COMPRESSORS_KEPT && json.len() <= LARGE {
+        idle.push(compressor);
+    }
+    Ok(packed)
+}
+
+/// A document from here on is large to its compressor, bytes.
+const LARGE: usize = 256 << 10;
 
 type Columns = (i64, PageId, i64, Option<Vec<u8>>, Option<String>);
 

@@ -178,7 +178,8 @@ impl Db {
         })
     }
 
-    /// Starts a transaction whose loss in a crash of the database is harmless: claims, heartbeats.
+    /// Starts a transaction whose loss in a crash of the database is harmless: claims, heartbeats, a scrape whose
+    /// caller still waits.
     pub async fn begin_relaxed(&self) -> StoreResult<Tx> {
         Ok(match self {
             Self::Sqlite(db) => Tx::Sqlite(db.writes.begin_with("BEGIN IMMEDIATE").await?),

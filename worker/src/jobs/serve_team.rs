@@ -22,8 +22,8 @@ use super::scrape_page;
 const TURN: Duration = Duration::from_millis(500);
 /// Pages in one claim at most.
 const CLAIM: usize = 16;
-/// With every slot busy a lane waits this long for more than one to come free: fewer, larger claims.
-const GATHER: Duration = Duration::from_millis(5);
+/// With few slots free a lane waits this long for more: fewer, larger claims.
+const GATHER: Duration = Duration::from_millis(8);
 /// Tickets for what is left after a turn: one for this worker, one for another to join.
 const NEXT: usize = 2;
 
@@ -60,7 +60,7 @@ async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> Store
         let Some(first) = slot(context, Urgency::Background).await else { return Ok(true) };
         let mut slots = vec![first];
         slots.extend(gate.take_free(CLAIM - 1));
-        if slots.len() == 1 {
+        if slots.len() < CLAIM / 2 {
             tokio::time::sleep(GATHER).await;
             slots.extend(gate.take_free(CLAIM - 1));
         }

@@ -61,7 +61,8 @@ struct Accepted {
 async fn accept(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult<Accepted> {
     let (at, now) = (Instant::now(), Timestamp::now());
     let job = JobId::new();
-    let mut tx = app.db.begin().await?;
+    // Nothing is promised yet: the commit that ends the page makes this one durable with it.
+    let mut tx = app.db.begin_relaxed().await?;
     let funds = credits::check_funds(&mut tx, caller.team_id(), 1, app.settings.limits.metered).await?;
     refuse_short_funds(funds, 1)?;
     let row = NewJob {
