@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use weir_shared::ids::{PageId, TeamId};
 use weir_shared::queue;
+use weir_shared::store::finish::{Finished, Outcome};
 use weir_shared::store::pages::{self, Claimed};
 use weir_shared::store::{StoreError, StoreResult};
 use weir_shared::time::Timestamp;
@@ -22,8 +23,9 @@ use super::scrape_page;
 const TURN: Duration = Duration::from_millis(500);
 /// Pages in one claim at most.
 const CLAIM: usize = 16;
-/// With few slots free a lane waits this long for more: fewer, larger claims.
-const GATHER: Duration = Duration::from_millis(8);
+/// A lane whose last claim found its slots within this time claims pages ahead of the slots: they will not wait longer
+/// than that here, and the claims are fewer and larger.
+const AHEAD: Duration = Duration::from_millis(25);
 /// Tickets for what is left after a turn: one for this worker, one for another to join.
 const NEXT: usize = 2;
 
@@ -55,24 +57,34 @@ pub async fn lane(context: &Arc<WorkerContext>, team: TeamId) -> StoreResult<()>
 
 /// Claims and starts pages. `true`: the turn is over and there is more.
 async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> StoreResult<bool> {
-    let gate = &context.process.gate;
+    let mut is_quick = false;
     loop {
         let Some(first) = slot(context, Urgency::Background).await else { return Ok(true) };
         let mut slots = vec![first];
-        slots.extend(gate.take_free(CLAIM - 1));
-        if slots.len() < CLAIM / 2 {
-            tokio::time::sleep(GATHER).await;
-            slots.extend(gate.take_free(CLAIM - 1));
-        }
+        slots.extend(context.process.gate.take_free(CLAIM - 1));
+        let want = if is_quick { CLAIM } else { slots.len() };
         let started = Instant::now();
         let mut tx = context.process.db.begin_relaxed().await?;
         let limit = context.process.settings.limits.team_concurrency;
-        let claim = pages::claim(&mut tx, team, context.id, slots.len(), limit, Timestamp::now()).await?;
+        let claim = pages::claim(&mut tx, team, context.id, want, limit, Timestamp::now()).await?;
         tx.commit().await?;
         context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
-        for (page, slot) in claim.pages.into_iter().zip(slots) {
-            start(context, page, slot);
+        let claimed = Instant::now();
+        let mut slots = slots.into_iter();
+        for page in claim.pages {
+            let free = match slots.next() {
+                Some(slot) => Some(slot),
+                None => slot(context, Urgency::Background).await,
+            };
+            match free {
+                Some(slot) => start(context, page, slot),
+                None => {
+                    let end = Finished { page, kind: None, key: None, outcome: Outcome::GivenBack };
+                    context.finisher.submit(end).await;
+                }
+            }
         }
+        is_quick = claimed.elapsed() < AHEAD;
         if !claim.more {
             return Ok(false);
         }
