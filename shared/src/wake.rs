@@ -100,17 +100,12 @@ impl Wake {
         std::mem::take(&mut *self.shared.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
-    /// Waits until the page has ended. `false`: not before `until`.
-    pub async fn page_finished(&self, page: PageId, until: Instant) -> StoreResult<bool> {
-        let (sender, receiver) = oneshot::channel();
+    /// Begins to wait for a page's end. Call before the transaction commits that lets a worker see the page: then no
+    /// end can pass unseen.
+    pub fn expect(&self, page: PageId) -> ExpectedPage {
+        let (sender, ended) = oneshot::channel();
         self.lock_waiting().entry(page).or_default().push(sender);
-        self.poke();
-        let ended = tokio::time::timeout_at(until, receiver).await.is_ok();
-        if !ended {
-            self.lock_waiting().remove(&page);
-            return Ok(!pages::ended_among(&self.shared.db, &[page]).await?.is_empty());
-        }
-        Ok(true)
+        ExpectedPage { wake: self.clone(), page, ended }
     }
 
     /// Waits until the job's counts or status differ from what was seen, or until `until`.
@@ -137,12 +132,18 @@ impl Wake {
         }
     }
 
-    /// Asks once per signal which of the awaited pages have ended, whatever their number.
+    /// Asks which of the awaited pages have ended, whatever their number: once per signal on SQLite; Postgres names
+    /// them, so there it is the backstop only.
     async fn resolve_pages(self) {
         let mut signal = self.subscribe();
+        let is_named = matches!(self.shared.db, Db::Postgres(_));
         loop {
-            let _ = tokio::time::timeout(TICK, signal.changed()).await;
-            signal.borrow_and_update();
+            if is_named {
+                tokio::time::sleep(TICK).await;
+            } else {
+                let _ = tokio::time::timeout(TICK, signal.changed()).await;
+                signal.borrow_and_update();
+            }
             let awaited: Vec<PageId> = self.lock_waiting().keys().copied().collect();
             for part in awaited.chunks(500) {
                 match pages::ended_among(&self.shared.db, part).await {
@@ -202,6 +203,36 @@ impl Wake {
                     tokio::time::sleep(Duration::from_millis(500)).await;
                     self.poke();
                 }
+            }
+        }
+    }
+}
+
+/// A page whose end somebody waits for.
+pub struct ExpectedPage {
+    wake: Wake,
+    page: PageId,
+    ended: oneshot::Receiver<()>,
+}
+
+impl ExpectedPage {
+    /// Waits until the page has ended. `false`: not before `until`; the wait may go on.
+    pub async fn ended(&mut self, until: Instant) -> StoreResult<bool> {
+        if tokio::time::timeout_at(until, &mut self.ended).await.is_ok() {
+            return Ok(true);
+        }
+        Ok(!pages::ended_among(&self.wake.shared.db, &[self.page]).await?.is_empty())
+    }
+}
+
+impl Drop for ExpectedPage {
+    fn drop(&mut self) {
+        self.ended.close();
+        let mut waiting = self.wake.lock_waiting();
+        if let Some(senders) = waiting.get_mut(&self.page) {
+            senders.retain(|sender| !sender.is_closed());
+            if senders.is_empty() {
+                waiting.remove(&self.page);
             }
         }
     }

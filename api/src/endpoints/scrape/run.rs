@@ -23,6 +23,7 @@ use weir_shared::store::credits::{self, Funds};
 use weir_shared::store::jobs::{self, NewJob};
 use weir_shared::store::{documents, nodes, pages};
 use weir_shared::time::Timestamp;
+use weir_shared::wake::ExpectedPage;
 
 use super::{document_answer, page_error};
 use crate::app::{App, State};
@@ -45,8 +46,8 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     let body = extract::json(&request, payload).await?;
     let scrape = app.parse(|context| parse_scrape(&body, context))?;
     app.check_target(&scrape.url)?;
-    let accepted = accept(&app, &caller, &scrape).await?;
-    wait(&app, &accepted, scrape.options.timeout).await?;
+    let mut accepted = accept(&app, &caller, &scrape).await?;
+    wait(&app, &mut accepted, scrape.options.timeout).await?;
     answer(&app, &accepted, &scrape).await
 }
 
@@ -54,6 +55,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
 struct Accepted {
     job: JobId,
     page: PageId,
+    end: ExpectedPage,
     at: Instant,
 }
 
@@ -84,8 +86,9 @@ async fn accept(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult
     let ids = pages::insert_many(&mut tx, job, caller.team_id(), 0, urls, now).await?;
     let page = *ids.first().ok_or_else(|| ApiError::internal(&"no page was inserted"))?;
     queue::scrape_ticket(&mut tx, caller.team_id(), page).await?;
+    let end = app.wake.expect(page);
     tx.commit().await?;
-    Ok(Accepted { job, page, at })
+    Ok(Accepted { job, page, end, at })
 }
 
 /// 402 when a team cannot pay (CONTRACT 2.1).
@@ -100,7 +103,7 @@ pub(in crate::endpoints) fn refuse_short_funds(funds: Funds, need: i64) -> ApiRe
 }
 
 /// Waits until the page has ended, or says why it will not.
-async fn wait(app: &App, accepted: &Accepted, timeout_ms: u32) -> ApiResult<()> {
+async fn wait(app: &App, accepted: &mut Accepted, timeout_ms: u32) -> ApiResult<()> {
     app.metrics.waiting.inc();
     let outcome = tokio::select! {
         outcome = wait_for_page(app, accepted, Duration::from_millis(u64::from(timeout_ms))) => outcome,
@@ -119,9 +122,9 @@ async fn stopped(app: &App) {
     tokio::time::sleep(STOP_GRACE).await;
 }
 
-async fn wait_for_page(app: &App, accepted: &Accepted, timeout: Duration) -> ApiResult<()> {
+async fn wait_for_page(app: &App, accepted: &mut Accepted, timeout: Duration) -> ApiResult<()> {
     let queue_end = accepted.at + timeout * 2 / 3;
-    if app.wake.page_finished(accepted.page, queue_end).await? {
+    if accepted.end.ended(queue_end).await? {
         return Ok(());
     }
     let page = pages::load(&app.db, accepted.page).await?.ok_or_else(ApiError::job_not_found)?;
@@ -132,7 +135,7 @@ async fn wait_for_page(app: &App, accepted: &Accepted, timeout: Duration) -> Api
     // A try may have begun as late as the end of the queue time, and has the whole timeout from there.
     let begun = page.started_at.map_or(0, |at| at.ms_since(page.queued_at)).unsigned_abs();
     let work_end = accepted.at + Duration::from_millis(begun) + timeout + MARGIN;
-    if app.wake.page_finished(accepted.page, work_end).await? {
+    if accepted.end.ended(work_end).await? {
         return Ok(());
     }
     give_up(app, accepted.job).await;
