@@ -11,6 +11,7 @@ import time
 
 import figures
 import history
+import sessions
 from world import Postgres, Site
 
 NAMES = {
@@ -21,6 +22,7 @@ NAMES = {
     "status": history.status,
     "memory": figures.memory,
     "history": history.history,
+    "sessions": sessions.sessions,
 }
 
 

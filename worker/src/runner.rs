@@ -75,7 +75,8 @@ async fn look_out(tickets: Db, wake: Wake, calls: HashMap<&'static str, watch::S
         }
     };
     let mut signals = wake.subscribe();
-    let mut pause = TICK;
+    // What came before we listened.
+    let mut pause = Duration::ZERO;
     while calls.values().any(|call| !call.is_closed()) {
         let _ = tokio::time::timeout(pause, signals.changed()).await;
         signals.borrow_and_update();

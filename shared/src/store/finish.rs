@@ -158,6 +158,12 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
     Ok(report)
 }
 
+/// Whether a statement with so many rows is worth keeping prepared. Each number of rows is a statement of its own, kept
+/// once a connection; large ones would be most of the process's memory.
+fn is_kept(rows: usize) -> bool {
+    rows <= 4
+}
+
 /// The fenced step: only attempts that are still the page's current ones move it. Returns those.
 async fn move_pages(tx: &mut Tx, group: &[Finished], now: Timestamp) -> StoreResult<Vec<PageId>> {
     let rows: Vec<(PageId,)> = on_db!(tx, |conn| {
@@ -191,7 +197,7 @@ async fn move_pages(tx: &mut Tx, group: &[Finished], now: Timestamp) -> StoreRes
              claims = page.claims - ended.claimed, error_code = ended.code, error = ended.error FROM ended \
              WHERE page.id = ended.id AND page.epoch = ended.epoch AND page.state = 'running' RETURNING page.id",
         );
-        update.build_query_as().fetch_all(conn).await?
+        update.build_query_as().persistent(is_kept(group.len())).fetch_all(conn).await?
     });
     Ok(rows.into_iter().map(|r| r.0).collect())
 }
@@ -300,6 +306,7 @@ async fn queue_events(
     if events.is_empty() {
         return Ok(());
     }
+    let count = events.len();
     on_db!(tx, |conn| {
         let mut insert = sqlx::QueryBuilder::new(
             "INSERT INTO webhook_delivery (id, team_id, job_id, page_id, event, stage, state, next_at, created_at) ",
@@ -316,7 +323,7 @@ async fn queue_events(
                 .push_bind(now)
                 .push_bind(now);
         });
-        insert.build().execute(conn).await?.rows_affected()
+        insert.build().persistent(is_kept(count)).execute(conn).await?.rows_affected()
     });
     queue::webhook_ticket(tx, job, Duration::ZERO).await
 }
@@ -333,6 +340,7 @@ async fn insert_documents(tx: &mut Tx, ends: &[&Finished], first_seq: &mut BTree
     if rows.is_empty() {
         return Ok(());
     }
+    let count = rows.len();
     on_db!(tx, |conn| {
         let mut insert = sqlx::QueryBuilder::new("INSERT INTO document (job_id, seq, page_id, size, body, blob) ");
         insert.push_values(rows, |mut values, (job, seq, page, document)| {
@@ -348,7 +356,7 @@ async fn insert_documents(tx: &mut Tx, ends: &[&Finished], first_seq: &mut BTree
                 .push_bind(body)
                 .push_bind(blob);
         });
-        insert.build().execute(conn).await?.rows_affected()
+        insert.build().persistent(is_kept(count)).execute(conn).await?.rows_affected()
     });
     Ok(())
 }
@@ -378,7 +386,7 @@ async fn charge(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> StoreResult<
                 .push_bind(now);
         });
         insert.push(" ON CONFLICT (key) DO NOTHING RETURNING team_id, amount");
-        insert.build_query_as().fetch_all(conn).await?
+        insert.build_query_as().persistent(is_kept(billed.len())).fetch_all(conn).await?
     });
     let mut sums: BTreeMap<TeamId, i64> = BTreeMap::new();
     for (team, amount) in entered {

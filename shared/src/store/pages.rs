@@ -43,7 +43,7 @@ pub async fn insert_many(
                     .push_bind(now)
                     .push_bind(now);
             });
-            insert.build().execute(conn).await?.rows_affected()
+            insert.build().persistent(part.len() == 1).execute(conn).await?.rows_affected()
         });
     }
     Ok(ids)

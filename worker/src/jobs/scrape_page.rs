@@ -3,12 +3,13 @@
 //! HTTP first. The browser when the options need one, when the answer looks script-rendered, or when the host's pages
 //! lately did. A page that needs a browser and gets none fails with a code; it is never answered as an empty shell.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use base64::Engine as _;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::document::Document;
@@ -403,10 +404,16 @@ async fn from_rendered(
     .await
 }
 
+/// Pieces of CPU work at once: more threads would not be faster, and each keeps memory of its own.
+static CORES: LazyLock<Semaphore> =
+    LazyLock::new(|| Semaphore::new(2 * std::thread::available_parallelism().map_or(2, std::num::NonZero::get)));
+
 /// CPU work off the async threads.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, PageError> + Send + 'static,
 ) -> Result<T, PageError> {
+    // The semaphore is never closed.
+    let _turn = CORES.acquire().await;
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
         tracing::error!(%error, "extraction panicked");
         Err(PageError::last(ErrorCode::Unknown, "Internal error while reading the page."))
