@@ -520,6 +520,15 @@ pub async fn of_dead_workers(db: &Db, limit: i64) -> StoreResult<Vec<(SessionId,
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(limit).fetch_all(pool).await?))
 }
 
+/// Whether a live session's worker is dead, declared so or not. Cheap while there are none.
+pub async fn orphans_exist(db: &Db, now: Timestamp) -> StoreResult<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM browser_session s LEFT JOIN worker_node n ON n.id = s.worker_id \
+        WHERE s.state <> 'destroyed' AND (n.id IS NULL OR n.state = 'dead' OR n.heartbeat_at < $1)";
+    let before = now.plus_ms(-nodes::DEAD_MS);
+    let found: (i64,) = on_pool!(db, |pool| sqlx::query_as(SQL).bind(before).fetch_one(pool).await?);
+    Ok(found.0 > 0)
+}
+
 /// Destroys the sessions of workers that were declared dead, billed to the last sign of life. Returns how many.
 ///
 /// Each in a transaction of its own: they belong to different teams. Call it after the burial is committed.
@@ -581,6 +590,12 @@ pub struct SessionCounts {
     pub closing: i64,
     /// What live workers offer.
     pub slots: i64,
+}
+
+/// How many live sessions each worker has that has any.
+pub async fn by_worker(db: &Db) -> StoreResult<Vec<(WorkerId, i64)>> {
+    const SQL: &str = "SELECT worker_id, COUNT(*) FROM browser_session WHERE state <> 'destroyed' GROUP BY worker_id";
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).fetch_all(pool).await?))
 }
 
 /// How many live sessions there are, and how many there could be.

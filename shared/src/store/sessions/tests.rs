@@ -132,6 +132,7 @@ async fn a_session_is_placed_opened_used_closed_and_billed_once() {
         tx.commit().await.unwrap();
         assert_eq!(load(&db, id).await.unwrap().unwrap().last_activity, opened.plus_ms(5_000), "the latest");
         assert_eq!(of_worker(&db, worker).await.unwrap().len(), 1);
+        assert_eq!(by_worker(&db).await.unwrap(), vec![(worker, 1)]);
 
         assert!(close(&db, id, EndReason::Deleted, opened.plus_ms(61_000)).await);
         assert!(!close(&db, id, EndReason::Ttl, opened.plus_ms(62_000)).await);
@@ -355,6 +356,7 @@ async fn sessions_of_a_dead_worker_end_with_its_last_sign_of_life() {
         nodes::heartbeat(&mut tx, dies, heard).await.unwrap();
         nodes::heartbeat(&mut tx, lives, later).await.unwrap();
         tx.commit().await.unwrap();
+        assert!(!orphans_exist(&db, heard).await.unwrap() && orphans_exist(&db, later).await.unwrap());
         assert!(load(&db, active).await.unwrap().unwrap().is_orphan(later), "seen before it is buried");
         assert!(!load(&db, other).await.unwrap().unwrap().is_orphan(later));
         let mut tx = db.begin().await.unwrap();
@@ -363,6 +365,7 @@ async fn sessions_of_a_dead_worker_end_with_its_last_sign_of_life() {
         let row = load(&db, active).await.unwrap().unwrap();
         assert!(row.worker.is_none() && row.is_orphan(later));
         assert_eq!(end_orphans(&db).await.unwrap(), 2);
+        assert!(!orphans_exist(&db, later).await.unwrap());
         assert_eq!(end_orphans(&db).await.unwrap(), 0);
 
         let row = load(&db, active).await.unwrap().unwrap();
