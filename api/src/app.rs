@@ -17,6 +17,7 @@ use crate::endpoints::batch_scrape::ended::EndedJobs;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::{Bucket, Limiter};
 use crate::metrics::Metrics;
+use crate::worker_client::WorkerClient;
 
 /// The process's state.
 pub struct App {
@@ -29,6 +30,9 @@ pub struct App {
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
     pub metrics: Metrics,
+    /// What the addresses of sessions are made from; the same in every process of the installation.
+    pub internal_secret: String,
+    pub workers: WorkerClient,
     /// Cancelled when the process has been told to stop: whoever waits cuts it short.
     pub stopping: CancellationToken,
 }

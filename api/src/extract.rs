@@ -18,7 +18,24 @@ const MAX_BODY: usize = 10 * 1024 * 1024;
 ///
 /// # Errors
 /// 413 over 10 MB, 400 when it is not JSON.
-pub async fn json(request: &HttpRequest, mut payload: Payload) -> ApiResult<Value> {
+pub async fn json(request: &HttpRequest, payload: Payload) -> ApiResult<Value> {
+    let body = bytes(request, payload).await?;
+    serde_json::from_slice(&body).map_err(|e| malformed(&e))
+}
+
+/// The same where every field is optional: no body at all is an empty object.
+///
+/// # Errors
+/// As [`json`].
+pub async fn optional_json(request: &HttpRequest, payload: Payload) -> ApiResult<Value> {
+    let body = bytes(request, payload).await?;
+    if body.is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    serde_json::from_slice(&body).map_err(|e| malformed(&e))
+}
+
+async fn bytes(request: &HttpRequest, mut payload: Payload) -> ApiResult<BytesMut> {
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|n| n > MAX_BODY) {
         return Err(too_large());
@@ -31,7 +48,7 @@ pub async fn json(request: &HttpRequest, mut payload: Payload) -> ApiResult<Valu
         }
         body.extend_from_slice(&chunk);
     }
-    serde_json::from_slice(&body).map_err(|e| malformed(&e))
+    Ok(body)
 }
 
 fn too_large() -> ApiError {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
-use weir_shared::store::{jobs, nodes, webhooks};
+use weir_shared::store::{jobs, nodes, sessions, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::app::State;
@@ -19,10 +19,16 @@ pub async fn alive() -> HttpResponse {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Readiness {
     status: &'static str,
     /// Live workers.
     workers: usize,
+    /// Browser sessions that they can hold.
+    session_slots: i64,
+    /// Why workers take none although they should; pages are scraped all the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sessions_refused: Vec<String>,
     /// What is missing; empty when ready.
     reasons: Vec<String>,
 }
@@ -30,11 +36,15 @@ struct Readiness {
 /// `GET /readyz`: 200 when database, blobs and at least one live worker are there; else 503 with the reasons.
 pub async fn ready(app: State) -> HttpResponse {
     let mut reasons = Vec::new();
+    let (mut session_slots, mut sessions_refused) = (0, Vec::new());
     let workers = match tokio::time::timeout(CHECK_TIMEOUT, nodes::live(&app.db, Timestamp::now())).await {
         Ok(Ok(live)) => {
             if live.is_empty() {
                 reasons.push("workers: no live worker".to_owned());
             }
+            session_slots = live.iter().map(|node| node.session_slots).sum();
+            let refused = |node: &nodes::NodeRow| Some(format!("{}: {}", node.name, node.sessions_refused.as_ref()?));
+            sessions_refused = live.iter().filter_map(refused).collect();
             live.len()
         }
         Ok(Err(error)) => {
@@ -55,10 +65,10 @@ pub async fn ready(app: State) -> HttpResponse {
     if app.stopping.is_cancelled() {
         reasons.push("process: stopping".to_owned());
     }
-    if reasons.is_empty() {
-        return HttpResponse::Ok().json(Readiness { status: "ready", workers, reasons });
-    }
-    HttpResponse::ServiceUnavailable().json(Readiness { status: "unavailable", workers, reasons })
+    let is_ready = reasons.is_empty();
+    let status = if is_ready { "ready" } else { "unavailable" };
+    let mut answer = if is_ready { HttpResponse::Ok() } else { HttpResponse::ServiceUnavailable() };
+    answer.json(Readiness { status, workers, session_slots, sessions_refused, reasons })
 }
 
 /// `GET /metrics`: Prometheus text. Figures of the queue keep their last value while the database is away.
@@ -69,7 +79,9 @@ pub async fn metrics(app: State) -> ApiResult<HttpResponse> {
     let read = async {
         let queue = jobs::queue_stats(&app.db).await?;
         let webhooks = webhooks::counts(&app.db).await?;
-        app.metrics.set_store(&queue, webhooks, Timestamp::now());
+        let now = Timestamp::now();
+        app.metrics.set_store(&queue, webhooks, now);
+        app.metrics.set_sessions(&sessions::counts(&app.db, now).await?);
         Ok::<(), weir_shared::store::StoreError>(())
     };
     match tokio::time::timeout(CHECK_TIMEOUT, read).await {

@@ -16,6 +16,9 @@ pub mod metrics;
 pub mod routes;
 pub mod server;
 pub mod welcome;
+pub mod worker_client;
 
+#[cfg(test)]
+mod browser_tests;
 #[cfg(test)]
 mod service_tests;

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
 use weir_shared::store::jobs::QueueStats;
+use weir_shared::store::sessions::SessionCounts;
 use weir_shared::time::Timestamp;
 
 /// Counters of the HTTP side, and gauges read from the database when somebody asks.
@@ -15,6 +18,11 @@ pub struct Metrics {
     pub sockets: IntGauge,
     /// Direct scrapes waiting for their page.
     pub waiting: IntGauge,
+    session_opens: IntCounterVec,
+    session_open_seconds: Histogram,
+    executions: IntCounterVec,
+    sessions: IntGaugeVec,
+    session_slots: IntGauge,
     queued: IntGauge,
     running: IntGauge,
     jobs: IntGauge,
@@ -42,11 +50,27 @@ impl Metrics {
         let buckets =
             vec![0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0];
         let latency = HistogramVec::new(
-            HistogramOpts::new("weir_http_request_seconds", "Time to answer, by route").buckets(buckets),
+            HistogramOpts::new("weir_http_request_seconds", "Time to answer, by route").buckets(buckets.clone()),
             &["route"],
         )?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(latency.clone()))?;
+        let session_opens = IntCounterVec::new(
+            Opts::new("weir_session_opens_total", "Browser sessions asked for, by outcome"),
+            &["outcome"],
+        )?;
+        let session_open_seconds = Histogram::with_opts(
+            HistogramOpts::new("weir_session_open_seconds", "Time until a browser session is open").buckets(buckets),
+        )?;
+        let executions = IntCounterVec::new(
+            Opts::new("weir_executions_total", "Code run in browser sessions, by language and outcome"),
+            &["language", "outcome"],
+        )?;
+        let sessions = IntGaugeVec::new(Opts::new("weir_sessions", "Live browser sessions, by state"), &["state"])?;
+        registry.register(Box::new(session_opens.clone()))?;
+        registry.register(Box::new(session_open_seconds.clone()))?;
+        registry.register(Box::new(executions.clone()))?;
+        registry.register(Box::new(sessions.clone()))?;
         Ok(Self {
             sockets: gauge("weir_websockets_open", "WebSockets open now")?,
             waiting: gauge("weir_scrapes_waiting", "Direct scrapes waiting for their page")?,
@@ -56,9 +80,14 @@ impl Metrics {
             oldest: gauge("weir_queue_oldest_milliseconds", "Age of the oldest job with waiting pages")?,
             webhooks_waiting: gauge("weir_webhooks_waiting", "Webhook deliveries still to be made")?,
             webhooks_dead: gauge("weir_webhooks_dead", "Webhook deliveries given up")?,
+            session_slots: gauge("weir_session_slots", "Browser sessions that live workers can hold")?,
             registry,
             requests,
             latency,
+            session_opens,
+            session_open_seconds,
+            executions,
+            sessions,
         })
     }
 
@@ -68,6 +97,30 @@ impl Metrics {
         let status = status_text(status, &mut digits);
         self.requests.with_label_values(&[route, method, status]).inc();
         self.latency.with_label_values(&[route]).observe(took.as_secs_f64());
+    }
+
+    /// Counts a browser session that was opened.
+    pub fn session_opened(&self, took: Duration) {
+        self.session_opens.with_label_values(&["opened"]).inc();
+        self.session_open_seconds.observe(took.as_secs_f64());
+    }
+
+    /// Counts one that was not: `refused` before a worker was asked, or `failed`.
+    pub fn session_not_opened(&self, outcome: &str) {
+        self.session_opens.with_label_values(&[outcome]).inc();
+    }
+
+    /// Counts code that was run: `ok`, `failed`, `killed`, or `error` when it got no answer.
+    pub fn executed(&self, language: &str, outcome: &str) {
+        self.executions.with_label_values(&[language, outcome]).inc();
+    }
+
+    /// Takes over what the database says of browser sessions.
+    pub fn set_sessions(&self, counts: &SessionCounts) {
+        for (state, count) in [("opening", counts.opening), ("active", counts.active), ("closing", counts.closing)] {
+            self.sessions.with_label_values(&[state]).set(count);
+        }
+        self.session_slots.set(counts.slots);
     }
 
     /// Takes over what the database says of the queue and of webhooks.

@@ -4,7 +4,7 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, Resource, guard};
 use weir_shared::error_code::ErrorCode;
 
-use crate::endpoints::{batch_scrape, not_built, scrape};
+use crate::endpoints::{batch_scrape, browser, not_built, scrape};
 use crate::error::ApiError;
 use crate::{health, welcome};
 
@@ -12,12 +12,20 @@ use crate::{health, welcome};
 #[rustfmt::skip]
 pub fn configure(config: &mut ServiceConfig) {
     let websocket = || guard::fn_guard(batch_scrape::watch::is_upgrade);
+    // Browser sessions (SPEC 4.1 to 4.4, CONTRACT 8): the same under both names.
+    for root in ["/v2/browser", "/v2/interact"] {
+        config
+            .service(at(root).0
+                .route(web::post().to(browser::create::handle))
+                .route(web::get().to(browser::list::handle))
+                .route(web::delete().to(browser::delete::by_body)))
+            .service(at(&format!("{root}/profiles/{{name}}")).delete(browser::profiles::remove))
+            .service(at(&format!("{root}/{{id}}")).0
+                .route(web::get().to(browser::show::handle))
+                .route(web::delete().to(browser::delete::by_path)))
+            .service(at(&format!("{root}/{{id}}/execute")).post(browser::execute::handle));
+    }
     config
-        // Browser sessions (SPEC 4.1 to 4.4), also under /v2/interact.
-        .service(at("/v2/browser").post(not_built::handle))
-        .service(at("/v2/browser/{id}/execute").post(not_built::handle))
-        .service(at("/v2/interact").post(not_built::handle))
-        .service(at("/v2/interact/{id}/execute").post(not_built::handle))
         // Scrape (CONTRACT 3) and interact (SPEC 4.5, 4.6).
         .service(at("/v2/scrape").post(scrape::run::handle))
         .service(at("/v2/scrape/{id}").get(scrape::status::handle))
@@ -61,6 +69,15 @@ impl At {
         F::Output: actix_web::Responder + 'static,
     {
         self.0.route(web::get().to(handler))
+    }
+
+    fn delete<F, Args>(self, handler: F) -> Resource
+    where
+        F: actix_web::Handler<Args>,
+        Args: actix_web::FromRequest + 'static,
+        F::Output: actix_web::Responder + 'static,
+    {
+        self.0.route(web::delete().to(handler))
     }
 
     fn post<F, Args>(self, handler: F) -> Resource

@@ -26,6 +26,7 @@ use crate::first_key::{self, FirstKey};
 use crate::limits::Limiter;
 use crate::metrics::Metrics;
 use crate::routes;
+use crate::worker_client::WorkerClient;
 
 /// Seconds from the stop signal to the end, whoever is still connected.
 const STOP_SECONDS: u64 = 15;
@@ -92,9 +93,12 @@ pub async fn start(settings: Settings) -> anyhow::Result<Running> {
 /// The process's state over a database that is up to date.
 ///
 /// # Errors
-/// When the blobs or the database's signals cannot be used.
+/// When the blobs, the database or its signals cannot be used.
 pub async fn build(settings: Settings, db: Db) -> anyhow::Result<State> {
+    let internal_secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
     Ok(web::Data::new(App {
+        workers: WorkerClient::new(&internal_secret)?,
+        internal_secret,
         blobs: Blobs::open(&settings.blobs)?,
         wake: Wake::start(&settings.database_url, &db).await?,
         db,

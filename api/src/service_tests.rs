@@ -22,10 +22,10 @@ use weir_shared::time::Timestamp;
 use crate::app::State;
 use crate::{access_log, first_key, routes, server};
 
-struct Api {
-    state: State,
-    key: String,
-    team: TeamId,
+pub(crate) struct Api {
+    pub state: State,
+    pub key: String,
+    pub team: TeamId,
     folder: PathBuf,
 }
 
@@ -36,7 +36,7 @@ impl Drop for Api {
 }
 
 impl Api {
-    async fn start(extra: &[(&str, &str)]) -> Self {
+    pub async fn start(extra: &[(&str, &str)]) -> Self {
         let folder = std::env::temp_dir().join(format!("weir-api-{}", JobId::new()));
         let mut values: HashMap<String, String> = extra.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
         values.insert("DATABASE_URL".into(), format!("sqlite://{}/weir.db", folder.display()));
@@ -51,17 +51,24 @@ impl Api {
         Self { state: server::build(settings, db).await.unwrap(), key, team, folder }
     }
 
-    async fn send(&self, request: TestRequest) -> (u16, Value) {
+    pub async fn send(&self, request: TestRequest) -> (u16, Value) {
+        let (status, _, body) = self.send_whole(request).await;
+        (status, body)
+    }
+
+    /// Status, `Retry-After` and body.
+    pub async fn send_whole(&self, request: TestRequest) -> (u16, Option<u64>, Value) {
         let app =
             App::new().app_data(self.state.clone()).wrap(from_fn(access_log::observe)).configure(routes::configure);
         let app = init_service(app).await;
         let response = call_service(&app, request.to_request()).await;
         assert!(response.headers().contains_key("x-request-id"));
         let status = response.status().as_u16();
-        (status, serde_json::from_slice(&read_body(response).await).unwrap_or(Value::Null))
+        let retry_after = response.headers().get("retry-after").map(|v| v.to_str().unwrap().parse().unwrap());
+        (status, retry_after, serde_json::from_slice(&read_body(response).await).unwrap_or(Value::Null))
     }
 
-    fn request(&self, method: Method, path: &str) -> TestRequest {
+    pub fn request(&self, method: Method, path: &str) -> TestRequest {
         TestRequest::with_uri(path)
             .method(method)
             .insert_header(("authorization", format!("Bearer {}", self.key)))
@@ -69,15 +76,15 @@ impl Api {
             .insert_header(("x-forwarded-proto", "https"))
     }
 
-    async fn get(&self, path: &str) -> (u16, Value) {
+    pub async fn get(&self, path: &str) -> (u16, Value) {
         self.send(self.request(Method::GET, path)).await
     }
 
-    async fn delete(&self, path: &str) -> (u16, Value) {
+    pub async fn delete(&self, path: &str) -> (u16, Value) {
         self.send(self.request(Method::DELETE, path)).await
     }
 
-    async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+    pub async fn post(&self, path: &str, body: Value) -> (u16, Value) {
         self.send(self.request(Method::POST, path).set_payload(body.to_string())).await
     }
 
@@ -110,7 +117,13 @@ impl Api {
         Finished { page, kind: Some(JobKind::Batch), key: None, outcome }
     }
 
-    async fn other_team(&self) -> Self {
+    /// The same database behind another process, as after a restart.
+    pub async fn restarted(&self) -> Self {
+        let state = server::build(self.state.settings.clone(), self.state.db.clone()).await.unwrap();
+        Self { state, key: self.key.clone(), team: self.team, folder: PathBuf::from("/nonexistent/weir") }
+    }
+
+    pub async fn other_team(&self) -> Self {
         let mut tx = self.state.db.begin().await.unwrap();
         let team = teams::insert(&mut tx, "other", Timestamp::now()).await.unwrap();
         let key = keys::create(&mut tx, team, Timestamp::now()).await.unwrap().key;

@@ -26,8 +26,10 @@ pub struct Settings {
     pub limits: LimitSettings,
     pub webhooks: WebhookSettings,
     pub net: NetSettings,
-    /// How long job results stay.
+    /// How long results of jobs and ended sessions stay.
     pub result_ttl: Duration,
+    /// What API and workers know each other by, when given from outside; else it is kept in the database.
+    pub internal_secret: Option<String>,
 }
 
 /// `DATABASE_URL`, told apart by its scheme.
@@ -59,6 +61,8 @@ pub struct WorkerSettings {
     pub bind: SocketAddr,
     /// Pages in work at once in one worker, 1 to 1,000.
     pub concurrency: usize,
+    /// Browser sessions at once in one worker, 0 to 1,000.
+    pub sessions: usize,
     /// Folder for Chromium profiles and the like; emptied of dead owners' things at start.
     pub run_dir: PathBuf,
 }
@@ -163,6 +167,7 @@ impl Settings {
             worker: WorkerSettings {
                 bind: reader.parse("WEIR_WORKER_BIND", "127.0.0.1:0", "ADDRESS:PORT")?,
                 concurrency: reader.number("WEIR_WORKER_CONCURRENCY", 16, 1, 1_000)?,
+                sessions: reader.number("WEIR_SESSIONS_PER_WORKER", 12, 0, 1_000)?,
                 run_dir: std::env::temp_dir().join("weir-run"),
             },
             browser: BrowserSettings {
@@ -188,6 +193,7 @@ impl Settings {
                 proxy_enhanced: reader.proxies("WEIR_PROXY_ENHANCED")?,
             },
             result_ttl: reader.duration("WEIR_RESULT_TTL", "24h")?,
+            internal_secret: reader.internal_secret()?,
         })
     }
 }
@@ -267,6 +273,15 @@ impl Reader<'_> {
             _ if text.starts_with("s3://") => bail!("WEIR_BLOBS={text}: s3:// is not available yet; use file://PATH"),
             _ => bail!("WEIR_BLOBS={text}: allowed is file://PATH"),
         }
+    }
+
+    /// It travels in a header, and everything a session's addresses carry is made from it.
+    fn internal_secret(&self) -> Result<Option<String>> {
+        let secret = (self.get)("WEIR_INTERNAL_SECRET");
+        if secret.as_ref().is_some_and(|s| s.len() < 16 || !s.bytes().all(|b| b.is_ascii_graphic())) {
+            bail!("WEIR_INTERNAL_SECRET: allowed are 16 or more ASCII characters without spaces");
+        }
+        Ok(secret)
     }
 
     fn rates(&self) -> Result<Option<BTreeMap<String, u32>>> {
@@ -383,6 +398,8 @@ mod tests {
             ("DATABASE_URL", "mysql://x", "postgres://"),
             ("WEIR_BLOBS", "s3://b/p", "not available yet"),
             ("WEIR_WEBHOOK_RETRIES", "1m,x", "1m,5m,15m"),
+            ("WEIR_INTERNAL_SECRET", "short", "16 or more"),
+            ("WEIR_SESSIONS_PER_WORKER", "1001", "from 0 to 1000"),
         ] {
             let error = read(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains(allowed), "{name}: {error}");

@@ -180,10 +180,11 @@ async fn retire(process: &Process, id: WorkerId) {
         let mut tx = process.db.begin().await?;
         nodes::set_state(&mut tx, id, "dead").await?;
         store::pages::give_back(&mut tx, id, Timestamp::now()).await?;
-        tx.commit().await
+        tx.commit().await?;
+        store::sessions::end_orphans(&process.db).await
     };
     match tokio::time::timeout(LAST_WRITES, work).await {
-        Ok(Ok(())) => {}
+        Ok(Ok(_)) => {}
         Ok(Err(error)) => tracing::warn!(%error, "the worker could not sign off; the others will notice"),
         Err(_) => tracing::warn!("the worker could not sign off in time; the others will notice"),
     }
@@ -201,6 +202,8 @@ async fn announce(process: &Process, id: WorkerId, address: &str) -> anyhow::Res
         address: address.to_owned(),
         state: "live".to_owned(),
         slots: process.settings.worker.concurrency as i64,
+        session_slots: process.settings.worker.sessions as i64,
+        sessions_refused: None,
         started_at: now,
         heartbeat_at: now,
     };
@@ -208,6 +211,7 @@ async fn announce(process: &Process, id: WorkerId, address: &str) -> anyhow::Res
     bury_neighbours(&mut tx, &node).await?;
     nodes::insert(&mut tx, &node).await?;
     tx.commit().await?;
+    store::sessions::end_orphans(&process.db).await?;
     process.wake.poke();
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! One worker at a time, by lease: buries dead workers, takes back their pages, reminds of lost tickets, removes what
-//! has expired.
+//! One worker at a time, by lease: buries dead workers, takes back their pages, ends their sessions, reminds of lost
+//! tickets, removes what has expired.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weir_shared::store::{StoreResult, leases, nodes, pages, sweep, webhooks};
+use weir_shared::store::{StoreResult, leases, nodes, pages, sessions, sweep, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
@@ -48,13 +48,20 @@ async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult
     if !mine {
         return Ok(());
     }
-    let mut tx = db.begin().await?;
     if may_bury {
+        // Committed before anything that belongs to teams is touched: theirs is the first lock.
+        let mut tx = db.begin().await?;
         let buried = nodes::bury(&mut tx, now).await?;
+        tx.commit().await?;
         if buried > 0 {
             tracing::warn!(buried, "workers without a heartbeat are declared dead");
         }
     }
+    let ended = sessions::end_orphans(db).await? + sessions::end_overdue(db, now).await?;
+    if ended > 0 {
+        tracing::warn!(ended, "browser sessions that nobody ended are destroyed");
+    }
+    let mut tx = db.begin().await?;
     let orphans = pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
     let forgotten = now.plus_ms(-FORGOTTEN_MS);
     let reminded = pages::remind_teams(&mut tx, forgotten).await? + webhooks::remind(&mut tx, forgotten).await?;
@@ -69,6 +76,7 @@ async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult
     if round.is_multiple_of(TIDY_EVERY) {
         while sweep::expire(db, &context.process.blobs, now).await? {}
         let mut tx = db.begin().await?;
+        sessions::remove_old(&mut tx, now.plus_ms(-(context.process.settings.result_ttl.as_millis() as i64))).await?;
         sweep::prune(&mut tx, now).await?;
         tx.commit().await?;
         sweep::shrink(db).await?;

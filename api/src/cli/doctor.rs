@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, bail};
 use serde_json::json;
 use weir_shared::config::{DatabaseUrl, Settings};
-use weir_shared::store::{Db, teams};
+use weir_shared::store::{self, Db, nodes, teams};
 use weir_shared::time::Timestamp;
 
 use super::output::Output;
@@ -33,6 +33,13 @@ pub async fn run(settings: &Settings, output: Output) -> anyhow::Result<ExitCode
         ("database", database.as_ref().map(|_| database_name(settings)).map_err(|e| anyhow::anyhow!("{e:#}"))),
         ("chromium", chromium(settings.browser.chromium.as_deref())),
         ("sandbox", sandbox(settings.browser.sandbox)),
+        (
+            "sessions",
+            match &database {
+                Ok(db) => sessions(db).await,
+                Err(_) => Err(anyhow::anyhow!("cannot be told without the database")),
+            },
+        ),
         ("disk", disk(settings)),
         (
             "clock",
@@ -124,6 +131,22 @@ fn sandbox(wanted: bool) -> anyhow::Result<String> {
         Ok(_) => bail!("unprivileged user namespaces are forbidden here; allow them, or set WEIR_SANDBOX=off"),
         Err(error) => Err(error).context("cannot run unshare (package util-linux)"),
     }
+}
+
+/// What the live workers offer for browser sessions; one that refuses them on its machine fails the check.
+async fn sessions(db: &Db) -> anyhow::Result<String> {
+    let now = Timestamp::now();
+    // An installation that was not started yet has no tables.
+    let Ok(live) = nodes::live(db, now).await else { return Ok("no worker was started yet".to_owned()) };
+    if let Some((node, why)) = live.iter().find_map(|node| Some((node, node.sessions_refused.as_ref()?))) {
+        bail!("worker {} refuses them: {why}", node.name);
+    }
+    if live.is_empty() {
+        return Ok("no worker is running".to_owned());
+    }
+    let counts = store::sessions::counts(db, now).await?;
+    let taken = counts.opening + counts.active + counts.closing;
+    Ok(format!("{taken} of {} slots taken, workers: {}", counts.slots, live.len()))
 }
 
 fn disk(settings: &Settings) -> anyhow::Result<String> {

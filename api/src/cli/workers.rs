@@ -1,10 +1,13 @@
 //! `weir workers …`.
 
+use std::collections::HashMap;
+
 use anyhow::bail;
 use clap::Subcommand;
 use serde_json::json;
-use weir_shared::store::Db;
+use weir_shared::ids::WorkerId;
 use weir_shared::store::nodes::{self, DEAD_MS};
+use weir_shared::store::{Db, sessions};
 use weir_shared::time::Timestamp;
 
 use super::output::Output;
@@ -35,7 +38,9 @@ pub async fn run(command: WorkersCommand, db: &Db, output: Output) -> anyhow::Re
 
 async fn list(db: &Db, output: Output) -> anyhow::Result<()> {
     let now = Timestamp::now();
+    let taken: HashMap<WorkerId, i64> = sessions::by_worker(db).await?.into_iter().collect();
     let rows = nodes::list(db).await?.into_iter().map(|node| {
+        let taken = taken.get(&node.id).copied().unwrap_or(0);
         let silent_ms = now.ms_since(node.heartbeat_at);
         // The sweeper writes it down later.
         let state = if silent_ms > DEAD_MS { "dead".to_owned() } else { node.state };
@@ -45,13 +50,23 @@ async fn list(db: &Db, output: Output) -> anyhow::Result<()> {
             "address": node.address,
             "state": state,
             "slots": node.slots,
+            "sessionSlots": node.session_slots,
+            "sessionsTaken": taken,
+            "sessionsRefused": node.sessions_refused,
             "startedAt": node.started_at.to_iso(),
             "heartbeatAt": node.heartbeat_at.to_iso(),
         });
         let heard = format!("{:.1}s ago", silent_ms as f64 / 1_000.0);
         let slots = node.slots.to_string();
-        (json, vec![node.name, state, slots, node.address, node.started_at.to_iso(), heard, node.id.to_string()])
+        let sessions = match node.sessions_refused {
+            Some(_) => "refused".to_owned(),
+            None => format!("{taken}/{}", node.session_slots),
+        };
+        (
+            json,
+            vec![node.name, state, slots, sessions, node.address, node.started_at.to_iso(), heard, node.id.to_string()],
+        )
     });
-    output.list(&["NAME", "STATE", "SLOTS", "ADDRESS", "STARTED", "HEARD", "ID"], rows.collect());
+    output.list(&["NAME", "STATE", "SLOTS", "SESSIONS", "ADDRESS", "STARTED", "HEARD", "ID"], rows.collect());
     Ok(())
 }

@@ -1,7 +1,5 @@
 //! Jobs and their pages: kinds, states and the rules of their life (SPEC 2.4, 3).
 
-use std::str::FromStr;
-
 /// Declares an enum that is stored and shown as a lower-case word.
 macro_rules! words {
     ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ })+) => {$(
@@ -14,7 +12,7 @@ macro_rules! words {
             pub const fn as_str(self) -> &'static str { match self { $(Self::$variant => $word,)+ } }
         }
 
-        impl FromStr for $name {
+        impl std::str::FromStr for $name {
             type Err = String;
             fn from_str(word: &str) -> Result<Self, String> {
                 match word {
@@ -25,6 +23,7 @@ macro_rules! words {
         }
     )+};
 }
+pub(super) use words;
 
 words! {
     /// What a job is.

@@ -19,6 +19,7 @@ pub use batch::{BatchRequest, parse_batch};
 pub use target::{UrlProblem, fetch_url};
 
 use super::scrape::{Location, ProxyMode, ScrapeOptions};
+use super::session;
 use super::validation::{Fields, Issues, Path, ValidationError, refusal};
 use crate::error_code::ErrorCode;
 
@@ -156,7 +157,7 @@ fn read_later_options(fields: &mut Fields<'_, '_>, wait_for: i64, unavailable: &
             unavailable.push(later(fields, name));
         }
     }
-    if read_profile(fields) {
+    if session::read_profile(fields).is_some() {
         unavailable.push(later(fields, "profile"));
     }
     if read_redaction(fields) {
@@ -221,7 +222,7 @@ pub(super) fn read_headers(value: &Value, path: Path, issues: &mut Issues) -> BT
     headers
 }
 
-fn read_location(fields: &mut Fields<'_, '_>) -> Option<Location> {
+pub(super) fn read_location(fields: &mut Fields<'_, '_>) -> Option<Location> {
     let mut location = fields.object("location")?.nulls_are_absent();
     let mut country = "US".to_owned();
     if let Some(text) = location.string("country") {
@@ -275,17 +276,6 @@ fn read_parsers(fields: &mut Fields<'_, '_>) -> bool {
         }
     }
     list.is_empty()
-}
-
-/// Whether a profile is given (SPEC 2.1).
-fn read_profile(fields: &mut Fields<'_, '_>) -> bool {
-    let Some(mut profile) = fields.object("profile") else { return false };
-    if profile.required("name").is_some() {
-        profile.text("name", 1..=128);
-    }
-    profile.bool("saveChanges");
-    profile.finish();
-    true
 }
 
 /// Whether redaction is wanted: `true` or an object.

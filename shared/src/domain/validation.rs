@@ -349,9 +349,14 @@ impl<'v, 'i> Fields<'v, 'i> {
         Fields::open(value, path, self.issues)
     }
 
+    /// The keys that nobody asked for: what ends an object that is not strict (CONTRACT 2.2).
+    pub fn unknown(&self) -> Vec<String> {
+        self.map.keys().filter(|k| !self.known.contains(&k.as_str())).cloned().collect()
+    }
+
     /// Ends a strict object: keys that nobody asked for are an issue.
     pub fn finish(self) {
-        let unknown: Vec<String> = self.map.keys().filter(|k| !self.known.contains(&k.as_str())).cloned().collect();
+        let unknown = self.unknown();
         if !unknown.is_empty() {
             self.issues.unknown_keys(self.path, unknown);
         }

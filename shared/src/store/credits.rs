@@ -6,9 +6,10 @@ use crate::{on_db, on_pool};
 
 use super::{Db, StoreError, StoreResult, Tx, team_lock};
 
-/// Pages of running jobs that are not billed yet.
-const RESERVED: &str = "SELECT CAST(COALESCE(SUM(total - completed - failed), 0) AS BIGINT) FROM job \
-    WHERE team_id = $1 AND status = 'scraping'";
+/// Pages of running jobs that are not billed yet, and the whole ttl of live sessions.
+const RESERVED: &str = "SELECT CAST((SELECT COALESCE(SUM(total - completed - failed), 0) FROM job \
+    WHERE team_id = $1 AND status = 'scraping') + (SELECT COALESCE(SUM(credits), 0) FROM browser_session \
+    WHERE team_id = $1 AND state <> 'destroyed') AS BIGINT)";
 
 const ACCOUNT: &str = "SELECT credits_granted, credits_used FROM team WHERE id = $1";
 
@@ -17,7 +18,7 @@ const ACCOUNT: &str = "SELECT credits_granted, credits_used FROM team WHERE id =
 pub struct Balance {
     pub granted: i64,
     pub used: i64,
-    /// Held back for pages that running jobs still have to do.
+    /// Held back for pages that running jobs still have to do, and for live sessions.
     pub reserved: i64,
 }
 

@@ -26,6 +26,8 @@ pub mod keys;
 pub mod leases;
 pub mod nodes;
 pub mod pages;
+pub mod profiles;
+pub mod sessions;
 pub mod settings;
 pub mod sweep;
 pub mod team_lock;

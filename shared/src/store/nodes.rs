@@ -27,14 +27,29 @@ pub struct NodeRow {
     /// `live`, `draining` or `dead`.
     pub state: String,
     pub slots: i64,
+    /// Browser sessions at once; 0: it takes none.
+    pub session_slots: i64,
+    /// Why it takes none although it should.
+    pub sessions_refused: Option<String>,
     pub started_at: Timestamp,
     pub heartbeat_at: Timestamp,
 }
 
+/// The statement of [`NodeRow`], in a macro so that each statement stays one literal.
+macro_rules! select_node {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, name, host, pid, address, state, slots, session_slots, sessions_refused, started_at, \
+             heartbeat_at FROM worker_node ",
+            $rest
+        )
+    };
+}
+
 /// Announces a worker that starts.
 pub async fn insert(tx: &mut Tx, node: &NodeRow) -> StoreResult<()> {
-    const SQL: &str = "INSERT INTO worker_node (id, name, host, pid, address, state, slots, started_at, heartbeat_at) \
-        VALUES ($1, $2, $3, $4, $5, 'live', $6, $7, $7)";
+    const SQL: &str = "INSERT INTO worker_node (id, name, host, pid, address, state, slots, session_slots, \
+        sessions_refused, started_at, heartbeat_at) VALUES ($1, $2, $3, $4, $5, 'live', $6, $7, $8, $9, $9)";
     on_db!(tx, |conn| {
         sqlx::query(SQL)
             .bind(node.id)
@@ -43,6 +58,8 @@ pub async fn insert(tx: &mut Tx, node: &NodeRow) -> StoreResult<()> {
             .bind(node.pid)
             .bind(&node.address)
             .bind(node.slots)
+            .bind(node.session_slots)
+            .bind(node.sessions_refused.as_deref())
             .bind(node.started_at)
             .execute(conn)
             .await?
@@ -99,21 +116,18 @@ pub async fn bury(tx: &mut Tx, now: Timestamp) -> StoreResult<u64> {
 
 /// Workers that may take work now.
 pub async fn live(db: &Db, now: Timestamp) -> StoreResult<Vec<NodeRow>> {
-    const SQL: &str = "SELECT id, name, host, pid, address, state, slots, started_at, heartbeat_at FROM worker_node \
-        WHERE state = 'live' AND heartbeat_at >= $1 ORDER BY started_at";
+    const SQL: &str = select_node!("WHERE state = 'live' AND heartbeat_at >= $1 ORDER BY started_at");
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(now.plus_ms(-DEAD_MS)).fetch_all(pool).await?))
 }
 
 /// Every worker known, newest first.
 pub async fn list(db: &Db) -> StoreResult<Vec<NodeRow>> {
-    const SQL: &str = "SELECT id, name, host, pid, address, state, slots, started_at, heartbeat_at FROM worker_node \
-        ORDER BY started_at DESC LIMIT 1000";
+    const SQL: &str = select_node!("ORDER BY started_at DESC LIMIT 1000");
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).fetch_all(pool).await?))
 }
 
 /// Workers of one machine that are not declared dead.
 pub async fn neighbours(tx: &mut Tx, host: &str) -> StoreResult<Vec<NodeRow>> {
-    const SQL: &str = "SELECT id, name, host, pid, address, state, slots, started_at, heartbeat_at FROM worker_node \
-        WHERE state <> 'dead' AND host = $1";
+    const SQL: &str = select_node!("WHERE state <> 'dead' AND host = $1");
     Ok(on_db!(tx, |conn| sqlx::query_as(SQL).bind(host).fetch_all(conn).await?))
 }

@@ -57,7 +57,8 @@ async fn remove_part(tx: &mut Tx, job: JobId) -> StoreResult<u64> {
 /// Removes finished tickets, the library's records of workers long gone, our dead workers and old idempotency keys.
 pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
     const NODES: &str = "DELETE FROM worker_node WHERE state = 'dead' AND heartbeat_at < $1 AND NOT EXISTS \
-        (SELECT 1 FROM page WHERE page.state = 'running' AND page.owner = worker_node.id)";
+        (SELECT 1 FROM page WHERE page.state = 'running' AND page.owner = worker_node.id) AND NOT EXISTS \
+        (SELECT 1 FROM browser_session s WHERE s.worker_id = worker_node.id AND s.state <> 'destroyed')";
     const KEYS: &str = "DELETE FROM idempotency_key WHERE created_at < $1";
     let hour = now.plus_ms(-3_600_000);
     let day = now.plus_ms(-86_400_000);

@@ -309,6 +309,8 @@ async fn workers_are_listed_while_they_beat_and_buried_after() {
             address: "127.0.0.1:1".into(),
             state: "live".into(),
             slots: 16,
+            session_slots: 12,
+            sessions_refused: None,
             started_at: now,
             heartbeat_at: now,
         };

@@ -1,0 +1,101 @@
+//! `DELETE /v2/browser/{id}` and `DELETE /v2/browser` (SPEC 4.3): ends a session. Told again, it answers the same.
+
+use actix_web::web::{Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use weir_shared::domain::session::{EndReason, SessionState, parse_delete};
+use weir_shared::ids::SessionId;
+use weir_shared::store::sessions;
+use weir_shared::time::Timestamp;
+
+use super::{destroy_row, load_own, not_found, session_id};
+use crate::app::{App, State};
+use crate::auth::Caller;
+use crate::error::ApiResult;
+use crate::extract;
+use crate::limits::Bucket;
+use crate::worker_client::Closing;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    success: bool,
+    status: &'static str,
+    session_duration_ms: i64,
+    credits_billed: i64,
+    /// The browser is still shutting down and its profile being saved; the numbers are final.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cleanup_queued: bool,
+}
+
+/// Handles the form with the id in the path.
+///
+/// # Errors
+/// 404 for an unknown or forgotten session, 403 for another team's.
+pub async fn by_path(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Status).await?;
+    end(&app, &caller, session_id(&id)?).await
+}
+
+/// Handles the form with the id in the body.
+///
+/// # Errors
+/// 400 without an id, and as [`by_path`].
+pub async fn by_body(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Status).await?;
+    let body = extract::json(&request, payload).await?;
+    end(&app, &caller, session_id(&parse_delete(&body)?)?).await
+}
+
+async fn end(app: &App, caller: &Caller, id: SessionId) -> ApiResult<HttpResponse> {
+    let asked_at = Timestamp::now();
+    let mut row = load_own(app, caller, id).await?;
+    if row.state != SessionState::Destroyed {
+        let address = row.worker.as_ref().map(|owner| owner.address.as_str());
+        let told = tell_worker(app, address, id).await;
+        row = sessions::load(&app.db, id).await?.ok_or_else(not_found)?;
+        // A worker that still saves the profile is left to it; the time it takes is not billed. One that does not have
+        // the session, cannot be reached or forgot about it is done without.
+        let is_busy = row.state == SessionState::Closing && told != Told::Unknown;
+        if row.is_live() && !is_busy {
+            destroy_row(app, id, EndReason::Deleted, asked_at).await?;
+            row = sessions::load(&app.db, id).await?.ok_or_else(not_found)?;
+        }
+    }
+    let bill = row.bill(asked_at);
+    Ok(HttpResponse::Ok().json(Body {
+        success: true,
+        status: SessionState::Destroyed.as_str(),
+        session_duration_ms: bill.duration_ms,
+        credits_billed: bill.credits,
+        cleanup_queued: row.is_live(),
+    }))
+}
+
+/// What the worker made of it.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    /// It has, or had, the session.
+    Heard,
+    /// It does not have it, or there is no such worker.
+    Unknown,
+    /// It does not answer.
+    Silent,
+}
+
+/// Asks the worker to close the session, a second time when the first one was lost.
+async fn tell_worker(app: &App, address: Option<&str>, id: SessionId) -> Told {
+    let Some(address) = address else { return Told::Unknown };
+    for attempt in 1..=2 {
+        match app.workers.close(address, id).await {
+            Ok(Closing::Closed) => return Told::Heard,
+            Ok(Closing::Unknown) => return Told::Unknown,
+            Ok(Closing::Failed(why)) => {
+                tracing::warn!(session.id = %id, why, "the worker could not close a browser session");
+                return Told::Heard;
+            }
+            Err(error) => tracing::warn!(session.id = %id, attempt, %error, "cannot close a browser session"),
+        }
+    }
+    Told::Silent
+}

@@ -1,0 +1,152 @@
+//! `POST /v2/browser/{id}/execute` (SPEC 4.4, CONTRACT 8.2): code that drives the session's browser.
+//!
+//! Code that failed or ran into its timeout is a normal answer. A 502 is sent only when the code was not run: the
+//! official clients send the same request again (CONTRACT 1.6).
+
+use actix_web::web::{Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use weir_shared::domain::session::{EndReason, ExecuteRequest, SessionState, parse_execute};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::store::sessions::SessionRow;
+
+use super::{destroy_row, gone, load_own, session_id};
+use crate::app::{App, State};
+use crate::auth::Caller;
+use crate::error::{ApiError, ApiResult};
+use crate::extract;
+use crate::limits::Bucket;
+use crate::worker_client::{CallError, Execution, Output};
+
+/// What `error` says when code failed without a word.
+const FAILED: &str = "Execution failed";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    /// The code was run, whatever came of it.
+    success: bool,
+    stdout: Option<String>,
+    result: Option<String>,
+    stderr: Option<String>,
+    exit_code: Option<i64>,
+    killed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+impl Body {
+    fn new(output: Output, warning: Option<String>) -> Self {
+        let failed = output.killed || output.exit_code != Some(0);
+        let said = output.stderr.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(FAILED);
+        let error = output.error.clone().or_else(|| failed.then(|| said.to_owned()));
+        Self {
+            success: true,
+            // The last expression's value if there is one, else the output (CONTRACT 14).
+            result: output.result.or_else(|| output.stdout.clone()),
+            stdout: output.stdout,
+            stderr: output.stderr,
+            exit_code: output.exit_code,
+            killed: output.killed,
+            error,
+            truncated: output.truncated,
+            warning,
+        }
+    }
+}
+
+/// Handles the request.
+///
+/// # Errors
+/// 400 for the body, 404 for an unknown or forgotten session, 403 for another team's, 410 for one that has ended, 502
+/// when the code was not run, 503 when it may have been and its outcome is lost.
+pub async fn handle(app: State, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Execute).await?;
+    let id = session_id(&id)?;
+    let body = extract::json(&request, payload).await?;
+    let mut wanted = parse_execute(&body)?;
+    let warning = wanted.warning.take();
+    let row = load_own(&app, &caller, id).await?;
+    let output = run(&app, &caller, &row, &wanted).await;
+    app.metrics.executed(wanted.language.as_str(), outcome(&output));
+    Ok(HttpResponse::Ok().json(Body::new(output?, warning)))
+}
+
+async fn run(app: &App, caller: &Caller, row: &SessionRow, wanted: &ExecuteRequest) -> ApiResult<Output> {
+    if row.state != SessionState::Active {
+        return Err(gone());
+    }
+    let not_run = || ApiError::new(ErrorCode::BrowserFailed, "Failed to execute code in browser session.");
+    let owner = row.worker.as_ref().ok_or_else(gone)?;
+    match app.workers.execute(&owner.address, row.id, wanted).await {
+        Ok(Execution::Ran(output)) => Ok(output),
+        Ok(Execution::Ended) => Err(gone()),
+        Ok(Execution::Unknown) => {
+            // Its worker started anew, or another one has its address now. Nobody pays for what nobody had.
+            destroy_row(app, row.id, EndReason::Crashed, row.last_activity).await?;
+            Err(gone())
+        }
+        Ok(Execution::Failed(why)) => {
+            tracing::warn!(session.id = %row.id, why, "code was not run");
+            Err(not_run())
+        }
+        Err(error) => {
+            tracing::warn!(session.id = %row.id, %error, "an execution got no answer");
+            let row = load_own(app, caller, row.id).await?;
+            match error {
+                _ if row.state != SessionState::Active => Err(gone()),
+                CallError::Unreachable(_) => Err(not_run()),
+                CallError::Lost(_) => {
+                    let text = "The connection to the browser session was lost while the code ran; it may have run.";
+                    Err(ApiError::new(ErrorCode::Unavailable, text))
+                }
+            }
+        }
+    }
+}
+
+/// The word for the figures.
+fn outcome(output: &ApiResult<Output>) -> &'static str {
+    match output {
+        Ok(output) if output.killed => "killed",
+        Ok(output) if output.exit_code == Some(0) => "ok",
+        Ok(_) => "failed",
+        Err(_) => "error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn body(output: Value) -> Value {
+        serde_json::to_value(Body::new(serde_json::from_value(output).unwrap(), None)).unwrap()
+    }
+
+    #[test]
+    fn a_result_is_the_last_value_or_else_the_output() {
+        let ran = json!({"stdout": "a\n", "result": "1", "stderr": "", "exitCode": 0, "killed": false, "error": null});
+        let mut expected = json!({"success": true, "stdout": "a\n", "result": "1", "stderr": "", "exitCode": 0});
+        expected["killed"] = json!(false);
+        assert_eq!(body(ran), expected);
+        let silent = body(json!({"stdout": "a\n", "result": null, "stderr": "", "exitCode": 0}));
+        assert_eq!(silent["result"], "a\n");
+    }
+
+    #[test]
+    fn code_that_failed_says_so_in_words() {
+        let failed = body(json!({"stdout": "", "stderr": " no such page\n", "exitCode": 1}));
+        assert_eq!((&failed["success"], &failed["error"]), (&json!(true), &json!("no such page")));
+        let mute = body(json!({"stdout": "", "stderr": "", "exitCode": 137, "killed": true, "truncated": true}));
+        assert_eq!((&mute["error"], &mute["truncated"]), (&json!(FAILED), &json!(true)));
+        let told = body(json!({"stderr": "x", "exitCode": 124, "killed": true, "error": "Timed out after 3 s"}));
+        assert_eq!(told["error"], "Timed out after 3 s");
+    }
+}

@@ -1,0 +1,43 @@
+//! `GET /v2/browser` (SPEC 4.2): the team's sessions, newest first; destroyed ones for the result time.
+
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use weir_shared::domain::session::{SessionState, parse_status};
+use weir_shared::store::sessions;
+use weir_shared::time::Timestamp;
+
+use super::{Entry, end_orphans, forgotten_before};
+use crate::app::State;
+use crate::error::ApiResult;
+use crate::limits::Bucket;
+
+#[derive(Serialize)]
+struct Body {
+    success: bool,
+    sessions: Vec<Entry>,
+}
+
+/// Handles the request.
+///
+/// # Errors
+/// 400 for a status that is neither `active` nor `destroyed`.
+pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Status).await?;
+    let status = status_of(request.query_string())?;
+    let now = Timestamp::now();
+    let since = forgotten_before(&app, now);
+    let mut rows = sessions::list(&app.db, caller.team_id(), status, since).await?;
+    if rows.iter().any(|row| row.is_orphan(now)) && end_orphans(&app).await? {
+        rows = sessions::list(&app.db, caller.team_id(), status, since).await?;
+    }
+    let base = app.base_url(&request);
+    let sessions = rows.iter().filter_map(|row| Entry::new(row, &base, &app.internal_secret)).collect();
+    Ok(HttpResponse::Ok().json(Body { success: true, sessions }))
+}
+
+/// Reads `status`; other parameters are ignored.
+fn status_of(query: &str) -> ApiResult<Option<SessionState>> {
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    let word = pairs.find(|(name, _)| name == "status").map(|(_, word)| word);
+    Ok(parse_status(word.as_deref())?)
+}

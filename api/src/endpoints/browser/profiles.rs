@@ -1,0 +1,47 @@
+//! `DELETE /v2/browser/profiles/{name}` (CONTRACT 8.1): forgets what was saved under a name.
+
+use actix_web::web::{self, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use serde_json::json;
+use weir_shared::domain::session::check_profile_name;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::store::profiles::{self, Removal};
+
+use super::end_orphans;
+use crate::app::{App, State};
+use crate::auth::Caller;
+use crate::error::{ApiError, ApiResult};
+use crate::limits::Bucket;
+
+/// Handles the request.
+///
+/// # Errors
+/// 400 for a name that none can have, 404 when nothing is saved under it, 409 while a session will save it.
+pub async fn remove(app: State, request: HttpRequest, name: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Status).await?;
+    check_profile_name(&name)?;
+    let mut removal = try_remove(&app, &caller, &name).await?;
+    if removal == Removal::Busy && end_orphans(&app).await? {
+        removal = try_remove(&app, &caller, &name).await?;
+    }
+    match removal {
+        Removal::Removed { blob } => {
+            let blobs = app.blobs.clone();
+            // A reader that is loading it has read it, or reads that there is none.
+            web::block(move || blobs.remove(&blob)).await.map_err(|e| ApiError::internal(&e))?;
+            Ok(HttpResponse::Ok().json(json!({"success": true})))
+        }
+        Removal::Missing => Err(ApiError::new(ErrorCode::NotFound, "Profile not found.")),
+        Removal::Busy => Err(ApiError::new(
+            ErrorCode::Conflict,
+            "Another session is currently writing to this profile. Destroy it first.",
+        )),
+    }
+}
+
+async fn try_remove(app: &App, caller: &Caller, name: &str) -> ApiResult<Removal> {
+    let mut tx = app.db.begin().await?;
+    let removal = profiles::remove(&mut tx, caller.team_id(), name).await?;
+    tx.commit().await?;
+    Ok(removal)
+}

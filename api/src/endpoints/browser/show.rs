@@ -1,0 +1,41 @@
+//! `GET /v2/browser/{id}` (CONTRACT 8.1): one session, with its bill once it takes no more calls.
+
+use actix_web::web::Path;
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use weir_shared::domain::session::SessionState;
+use weir_shared::time::Timestamp;
+
+use super::{Entry, load_own, not_found, session_id};
+use crate::app::State;
+use crate::error::ApiResult;
+use crate::limits::Bucket;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    success: bool,
+    #[serde(flatten)]
+    session: Entry,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_duration_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credits_billed: Option<i64>,
+}
+
+/// Handles the request.
+///
+/// # Errors
+/// 404 for an unknown or forgotten session, 403 for another team's.
+pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Status).await?;
+    let row = load_own(&app, &caller, session_id(&id)?).await?;
+    let session = Entry::new(&row, &app.base_url(&request), &app.internal_secret).ok_or_else(not_found)?;
+    let bill = (row.state != SessionState::Active).then(|| row.bill(Timestamp::now()));
+    Ok(HttpResponse::Ok().json(Body {
+        success: true,
+        session,
+        session_duration_ms: bill.map(|b| b.duration_ms),
+        credits_billed: bill.map(|b| b.credits),
+    }))
+}

@@ -1,0 +1,225 @@
+//! The API's side of the workers' private listeners: open, close and use a browser session on the worker that owns it.
+//!
+//! One connection a request: they are rare beside what they start, and it tells a worker that never saw a request
+//! from one that may have carried it out. Nothing here repeats a request; callers do where that is harmless.
+
+use std::fmt;
+use std::time::Duration;
+
+use actix_web::web::Bytes;
+use anyhow::Context;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_util::task::AbortOnDropHandle;
+use weir_shared::domain::session::ExecuteRequest;
+use weir_shared::ids::SessionId;
+
+/// Header that every route of a worker asks for.
+pub const INTERNAL_HEADER: &str = "x-weir-internal";
+/// A worker that does not take a connection within this is away.
+const CONNECT: Duration = Duration::from_secs(2);
+/// Bound on starting a browser, also a busy machine's; below `store::sessions::OPENING_MS`.
+const OPEN: Duration = Duration::from_secs(30);
+/// Bound on shutting a browser down and saving its profile.
+const CLOSE: Duration = Duration::from_secs(30);
+/// What an execution may take past its own timeout: its client waits 5 s longer (CONTRACT 1.10).
+const EXECUTE_MARGIN: Duration = Duration::from_secs(4);
+/// Largest answer read, bytes: the output of an execution is capped far below by the worker.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
+
+/// Speaks to workers with the installation's secret.
+pub struct WorkerClient {
+    secret: HeaderValue,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum CallError {
+    /// No connection: the worker never saw the request.
+    Unreachable(String),
+    /// The connection broke or the bound passed: the worker may have done what it was asked.
+    Lost(String),
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(cause) => write!(f, "the worker cannot be reached: {cause}"),
+            Self::Lost(cause) => write!(f, "the worker did not answer: {cause}"),
+        }
+    }
+}
+
+/// What became of a session that was to be opened.
+#[derive(Debug)]
+pub enum Opening {
+    /// Its row is active.
+    Opened,
+    /// The worker says why not.
+    Failed(String),
+}
+
+/// What became of a session that was to be closed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// Its row is destroyed.
+    Closed,
+    /// The worker does not have it.
+    Unknown,
+    Failed(String),
+}
+
+/// What became of code that was to be run.
+#[derive(Debug)]
+pub enum Execution {
+    Ran(Output),
+    /// The worker does not have the session.
+    Unknown,
+    /// The session takes no more calls.
+    Ended,
+    /// The code was not run.
+    Failed(String),
+}
+
+/// What code left (SPEC 2.2).
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Output {
+    pub stdout: Option<String>,
+    /// The value of the last expression, or the output.
+    pub result: Option<String>,
+    pub stderr: Option<String>,
+    pub exit_code: Option<i64>,
+    /// It ran into its timeout.
+    #[serde(default)]
+    pub killed: bool,
+    pub error: Option<String>,
+    /// Output was cut.
+    #[serde(default)]
+    pub truncated: bool,
+}
+
+impl WorkerClient {
+    /// A client with the installation's secret.
+    ///
+    /// # Errors
+    /// When the secret does not fit into a header.
+    pub fn new(secret: &str) -> anyhow::Result<Self> {
+        let mut secret = HeaderValue::from_str(secret).context("the internal secret does not fit into a header")?;
+        secret.set_sensitive(true);
+        Ok(Self { secret })
+    }
+
+    /// Makes the worker start the browser of a session that is placed there.
+    ///
+    /// # Errors
+    /// When no answer comes within 30 s.
+    pub async fn open(&self, address: &str, id: SessionId) -> Result<Opening, CallError> {
+        let (status, body) = self.call(Method::POST, address, "/sessions", Some(json!({"id": id})), OPEN).await?;
+        Ok(if status == StatusCode::OK { Opening::Opened } else { Opening::Failed(failure(status, &body)) })
+    }
+
+    /// Makes the worker close a session; it answers when the row is destroyed. Harmless when repeated.
+    ///
+    /// # Errors
+    /// When no answer comes within 30 s.
+    pub async fn close(&self, address: &str, id: SessionId) -> Result<Closing, CallError> {
+        let (status, body) = self.call(Method::DELETE, address, &format!("/sessions/{id}"), None, CLOSE).await?;
+        Ok(match status {
+            StatusCode::OK => Closing::Closed,
+            StatusCode::NOT_FOUND => Closing::Unknown,
+            _ => Closing::Failed(failure(status, &body)),
+        })
+    }
+
+    /// Runs code in a session. Not to be repeated after [`CallError::Lost`]: it may have run.
+    ///
+    /// # Errors
+    /// When no answer comes within the code's timeout and a margin.
+    pub async fn execute(
+        &self,
+        address: &str,
+        id: SessionId,
+        request: &ExecuteRequest,
+    ) -> Result<Execution, CallError> {
+        let timeout = Duration::from_secs(request.timeout.unsigned_abs());
+        let body = json!({
+            "code": request.code,
+            "language": request.language.as_str(),
+            "timeout_ms": timeout.as_millis() as u64,
+        });
+        let path = format!("/sessions/{id}/execute");
+        let (status, body) = self.call(Method::POST, address, &path, Some(body), timeout + EXECUTE_MARGIN).await?;
+        Ok(match status {
+            StatusCode::OK => match serde_json::from_slice(&body) {
+                Ok(output) => Execution::Ran(output),
+                Err(error) => return Err(CallError::Lost(format!("its answer cannot be read: {error}"))),
+            },
+            StatusCode::NOT_FOUND => Execution::Unknown,
+            StatusCode::GONE => Execution::Ended,
+            _ => Execution::Failed(failure(status, &body)),
+        })
+    }
+
+    /// One request on a connection of its own, within `bound`.
+    async fn call(
+        &self,
+        method: Method,
+        address: &str,
+        path: &str,
+        body: Option<Value>,
+        bound: Duration,
+    ) -> Result<(StatusCode, Bytes), CallError> {
+        let work = async {
+            let stream = match tokio::time::timeout(CONNECT, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(error)) => return Err(CallError::Unreachable(error.to_string())),
+                Err(_) => return Err(CallError::Unreachable("it does not take the connection".to_owned())),
+            };
+            // A small request must not wait for the answer to an earlier segment.
+            let _ = stream.set_nodelay(true);
+            let lost = |error: &dyn fmt::Display| CallError::Lost(error.to_string());
+            let request = self.request(method, address, path, body).map_err(|e| lost(&e))?;
+            let (mut sender, connection) =
+                hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| lost(&e))?;
+            let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
+            let answer = sender.send_request(request).await.map_err(|e| lost(&e))?;
+            let status = answer.status();
+            let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await.map_err(|e| lost(&e))?;
+            Ok((status, body.to_bytes()))
+        };
+        match tokio::time::timeout(bound, work).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(CallError::Lost(format!("not within {} s", bound.as_secs()))),
+        }
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        address: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
+        let body = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, address)
+            .header(INTERNAL_HEADER, self.secret.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(body))
+    }
+}
+
+/// The worker's own words, for the log.
+fn failure(status: StatusCode, body: &[u8]) -> String {
+    let said = serde_json::from_slice::<Value>(body).ok();
+    let said = said.as_ref().and_then(|body| body["error"].as_str()).unwrap_or("no reason given");
+    format!("{}: {}", status.as_u16(), said.chars().take(500).collect::<String>())
+}

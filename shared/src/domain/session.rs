@@ -1,0 +1,499 @@
+//! Browser sessions (SPEC 2.1, 2.2, 3, 4.1 to 4.4): their life, what they cost, and the bodies that create and use
+//! them.
+//!
+//! ```text
+//! opening ──> active ──> closing ──> destroyed
+//!    └───────────┴──────────┴───────────^
+//! ```
+//!
+//! `opening` and `closing` are ours: clients know `active` and `destroyed`. A session that closes takes no more calls
+//! and still holds its slot and its profile's lease, because its state may be on its way to the profile.
+
+use serde_json::Value;
+
+use super::job::words;
+use super::scrape_request;
+use super::validation::{Fields, Issues, Path, ValidationError, refusal};
+use crate::error_code::ErrorCode;
+use crate::time::Timestamp;
+
+words! {
+    /// State of a session.
+    SessionState {
+        /// Placed on a worker, which starts its browser. No caller knows it yet.
+        Opening = "opening",
+        /// Takes calls.
+        Active = "active",
+        /// Takes no more calls; its browser shuts down and its profile is saved.
+        Closing = "closing",
+        Destroyed = "destroyed",
+    }
+    /// Why a session takes no more calls.
+    EndReason {
+        /// Its team asked for it.
+        Deleted = "deleted",
+        /// Its whole lifetime is over.
+        Ttl = "ttl",
+        /// Nothing used it for its inactivity time.
+        Idle = "idle",
+        /// Its browser ended unasked.
+        Crashed = "crashed",
+        /// Its worker drains.
+        WorkerStopped = "worker_stopped",
+        /// Its worker gave no sign of life any more.
+        WorkerDied = "worker_died",
+        /// It never became active: not billed.
+        NotOpened = "not_opened",
+    }
+    /// What a session is for.
+    SessionKind {
+        /// Made by `POST /v2/browser`.
+        Browser = "browser",
+        /// Continues a scrape (SPEC 2.3).
+        Interact = "interact",
+    }
+    /// What code is written in (SPEC 4.4).
+    Language {
+        Node = "node",
+        Python = "python",
+        Bash = "bash",
+    }
+}
+
+impl SessionState {
+    /// Whether the transition exists. The statements of `store::sessions` repeat it, because two processes may hold
+    /// the same old state.
+    pub const fn may_become(self, next: Self) -> bool {
+        matches!(
+            (self, next),
+            (Self::Opening, Self::Active | Self::Destroyed)
+                | (Self::Active, Self::Closing | Self::Destroyed)
+                | (Self::Closing, Self::Destroyed)
+        )
+    }
+
+    /// The word clients see; `None`: the session is not told of yet.
+    pub const fn shown(self) -> Option<&'static str> {
+        match self {
+            Self::Opening => None,
+            Self::Active => Some("active"),
+            Self::Closing | Self::Destroyed => Some("destroyed"),
+        }
+    }
+}
+
+/// Bounds of `ttl`, seconds (SPEC 4.1).
+const TTL: std::ops::RangeInclusive<i64> = 30..=3_600;
+/// The specification says 600 and 300; the clients and the newer service 600.
+const DEFAULT_TTL: i64 = 600;
+/// Bounds of `activityTtl`, seconds (SPEC 4.1).
+const ACTIVITY_TTL: std::ops::RangeInclusive<i64> = 10..=3_600;
+const DEFAULT_ACTIVITY_TTL: i64 = 300;
+/// Characters of a profile's name (SPEC 2.1).
+const PROFILE_NAME: std::ops::RangeInclusive<i64> = 1..=128;
+/// Length of code, bytes of UTF-8 (SPEC 4.4 says characters, the reference counts bytes).
+const CODE: std::ops::RangeInclusive<i64> = 1..=100_000;
+/// Bounds of an execution's `timeout`, seconds (SPEC 4.4).
+const EXECUTE_TIMEOUT: std::ops::RangeInclusive<i64> = 1..=300;
+const DEFAULT_EXECUTE_TIMEOUT: i64 = 30;
+/// Longest `origin` and `integration`, characters.
+const LABEL: std::ops::RangeInclusive<i64> = 0..=256;
+
+/// Credits of a minute, and the least a session costs (CONTRACT 8.5).
+const CREDITS_PER_MINUTE: i64 = 2;
+const LEAST_CREDITS: i64 = 2;
+
+/// What a session that was open for `duration_ms` costs: by the second, rounded up, at least one minute.
+pub const fn credits_for(duration_ms: i64) -> i64 {
+    let seconds = (if duration_ms < 0 { 0 } else { duration_ms } + 999) / 1_000;
+    let credits = (seconds * CREDITS_PER_MINUTE + 59) / 60;
+    if credits < LEAST_CREDITS { LEAST_CREDITS } else { credits }
+}
+
+/// What is written down when a session is destroyed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bill {
+    pub ended_at: Timestamp,
+    /// From the moment it became active.
+    pub duration_ms: i64,
+    pub credits: i64,
+}
+
+/// The bill of a session that stopped taking calls at `at`. Nobody pays for time past the ttl, for a session that never
+/// opened, or for one that was opened too late for its caller.
+pub fn bill(opened_at: Option<Timestamp>, expires_at: Timestamp, at: Timestamp, reason: EndReason) -> Bill {
+    match opened_at.filter(|_| reason != EndReason::NotOpened) {
+        None => Bill { ended_at: at, duration_ms: 0, credits: 0 },
+        Some(opened_at) => {
+            let ended_at = at.min(expires_at).max(opened_at);
+            let duration_ms = ended_at.ms_since(opened_at);
+            Bill { ended_at, duration_ms, credits: credits_for(duration_ms) }
+        }
+    }
+}
+
+/// The profile a session loads (SPEC 2.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProfileUse {
+    /// 1 to 128 characters.
+    pub name: String,
+    /// Saved back when the session closes; one session at a time may. Default true.
+    pub save_changes: bool,
+}
+
+/// `POST /v2/browser`, valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateSession {
+    /// Whole lifetime, seconds, 30 to 3,600. Default 600.
+    pub ttl: i64,
+    /// Inactivity before destruction, seconds, 10 to 3,600. Default 300.
+    pub activity_ttl: i64,
+    /// Whether the live view shows anything. Default true.
+    pub stream_web_view: bool,
+    pub profile: Option<ProfileUse>,
+    /// What was asked for and is not done, for the answer; `None`: everything is done.
+    pub warning: Option<String>,
+}
+
+impl CreateSession {
+    /// The whole lifetime in milliseconds.
+    pub const fn ttl_ms(&self) -> i64 {
+        self.ttl * 1_000
+    }
+
+    /// The pause after the last activity in milliseconds.
+    pub const fn activity_ttl_ms(&self) -> i64 {
+        self.activity_ttl * 1_000
+    }
+}
+
+/// Reads the body of `POST /v2/browser` (SPEC 4.1, CONTRACT 8.1). It is not strict (CONTRACT 2.2): what nobody here
+/// knows is named in the warning.
+///
+/// # Errors
+/// Every wrong field; or an option that is not available yet and that the caller would miss in the answer.
+pub fn parse_create(body: &Value) -> Result<CreateSession, ValidationError> {
+    let mut issues = Issues::default();
+    let mut recording = None;
+    let session = Fields::open(body, Path::new(), &mut issues).map(|mut fields| {
+        let mut warnings = Vec::new();
+        let ttl = fields.integer("ttl", TTL).unwrap_or(DEFAULT_TTL);
+        let activity_ttl = fields.integer("activityTtl", ACTIVITY_TTL).unwrap_or(DEFAULT_ACTIVITY_TTL);
+        let stream_web_view = fields.bool("streamWebView").unwrap_or(true);
+        let profile = read_profile(&mut fields);
+        if fields.bool("recordSession") == Some(true) {
+            recording = Some(fields.path_of("recordSession"));
+        }
+        if fields.bool("blockAds") == Some(true) {
+            warnings.push("blockAds is not available for browser sessions yet: nothing is blocked.".to_owned());
+        }
+        let location = scrape_request::read_location(&mut fields);
+        if location.is_some_and(|l| l.country != "US" || !l.languages.is_empty()) {
+            warnings.push("location is not available for browser sessions yet: it has no effect.".to_owned());
+        }
+        read_labels(&mut fields);
+        warnings.extend(unknown_warning(&fields));
+        let warning = (!warnings.is_empty()).then(|| warnings.join(" "));
+        CreateSession { ttl, activity_ttl, stream_web_view, profile, warning }
+    });
+    issues.into_result()?;
+    if let Some(path) = recording {
+        return Err(refusal(ErrorCode::OptionNotAvailable, path, "recordSession is not available yet"));
+    }
+    session.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
+}
+
+/// `POST /v2/browser/{id}/execute`, valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecuteRequest {
+    /// 1 to 100,000 bytes of UTF-8.
+    pub code: String,
+    /// Default [`Language::Node`].
+    pub language: Language,
+    /// Seconds, 1 to 300. Default 30.
+    pub timeout: i64,
+    /// As in [`CreateSession`].
+    pub warning: Option<String>,
+}
+
+/// Reads the body of `POST /v2/browser/{id}/execute` (SPEC 4.4). It is not strict (CONTRACT 2.2).
+///
+/// # Errors
+/// Every wrong field.
+pub fn parse_execute(body: &Value) -> Result<ExecuteRequest, ValidationError> {
+    let mut issues = Issues::default();
+    let request = Fields::open(body, Path::new(), &mut issues).map(|mut fields| {
+        let request = ExecuteRequest {
+            code: read_code(&mut fields).unwrap_or_default(),
+            language: match fields.choice("language", &["node", "python", "bash"]) {
+                Some("python") => Language::Python,
+                Some("bash") => Language::Bash,
+                _ => Language::Node,
+            },
+            timeout: fields.integer("timeout", EXECUTE_TIMEOUT).unwrap_or(DEFAULT_EXECUTE_TIMEOUT),
+            warning: None,
+        };
+        read_labels(&mut fields);
+        ExecuteRequest { warning: unknown_warning(&fields), ..request }
+    });
+    issues.into_result()?;
+    request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
+}
+
+/// Reads the body of `DELETE /v2/browser`: the text of `id`, which the caller turns into an id.
+///
+/// # Errors
+/// When it is missing or no string.
+pub fn parse_delete(body: &Value) -> Result<String, ValidationError> {
+    let mut issues = Issues::default();
+    let id = Fields::open(body, Path::new(), &mut issues).and_then(|mut fields| {
+        fields.required("id")?;
+        fields.string("id").map(str::to_owned)
+    });
+    issues.into_result()?;
+    id.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
+}
+
+/// Checks a profile's name from a path.
+///
+/// # Errors
+/// When it is empty, too long or holds control characters.
+pub fn check_profile_name(name: &str) -> Result<(), ValidationError> {
+    let mut issues = Issues::default();
+    judge_profile_name(name, vec!["name".into()], &mut issues);
+    issues.into_result()
+}
+
+/// Which sessions `GET /v2/browser` lists; `None`: all.
+///
+/// # Errors
+/// When the word is none of the two (SPEC 4.2).
+pub fn parse_status(word: Option<&str>) -> Result<Option<SessionState>, ValidationError> {
+    match word {
+        None => Ok(None),
+        Some("active") => Ok(Some(SessionState::Active)),
+        Some("destroyed") => Ok(Some(SessionState::Destroyed)),
+        Some(_) => {
+            let mut issues = Issues::default();
+            issues.wrong_choice(vec!["status".into()], &["active", "destroyed"]);
+            issues.into_result().map(|()| None)
+        }
+    }
+}
+
+/// The profile object of a session or a scrape (SPEC 2.1); strict.
+pub(super) fn read_profile(fields: &mut Fields<'_, '_>) -> Option<ProfileUse> {
+    let mut profile = fields.object("profile")?.nulls_are_absent();
+    let mut name = None;
+    if profile.required("name").is_some() {
+        name = profile.string("name");
+    }
+    if let Some(name) = name {
+        judge_profile_name(name, profile.path_of("name"), profile.issues);
+    }
+    let save_changes = profile.bool("saveChanges").unwrap_or(true);
+    profile.finish();
+    Some(ProfileUse { name: name.unwrap_or_default().to_owned(), save_changes })
+}
+
+fn judge_profile_name(name: &str, path: Path, issues: &mut Issues) {
+    let length = name.chars().count() as i64;
+    if !PROFILE_NAME.contains(&length) {
+        issues.out_of_range(path, "string", length, &PROFILE_NAME);
+    } else if name.chars().any(char::is_control) {
+        issues.rule(path, "A profile's name must not contain control characters");
+    }
+}
+
+fn read_code(fields: &mut Fields<'_, '_>) -> Option<String> {
+    fields.required("code")?;
+    let code = fields.string("code")?;
+    let length = code.len() as i64;
+    if !CODE.contains(&length) {
+        fields.issues.out_of_range(fields.path_of("code"), "string", length, &CODE);
+    }
+    Some(code.to_owned())
+}
+
+/// `origin` and `integration` come with every body (CONTRACT 1.3) and change nothing.
+fn read_labels(fields: &mut Fields<'_, '_>) {
+    fields.text("origin", LABEL);
+    fields.text("integration", LABEL);
+}
+
+fn unknown_warning(fields: &Fields<'_, '_>) -> Option<String> {
+    let unknown = fields.unknown();
+    (!unknown.is_empty()).then(|| format!("Unknown fields have no effect: {}.", unknown.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn paths(error: &ValidationError) -> Vec<Value> {
+        error.issues.iter().map(|i| json!(i.path)).collect()
+    }
+
+    #[test]
+    fn the_defaults_of_a_session() {
+        let session = parse_create(&json!({})).unwrap();
+        assert_eq!((session.ttl, session.activity_ttl, session.stream_web_view), (600, 300, true));
+        assert_eq!((session.profile, session.warning), (None, None));
+    }
+
+    #[test]
+    fn every_field_of_a_session_is_read() {
+        let body = json!({
+            "ttl": 30, "activityTtl": 3600, "streamWebView": false, "profile": {"name": "work", "saveChanges": false},
+            "recordSession": false, "blockAds": false, "location": {"country": "us"}, "origin": "x", "integration": "cli",
+        });
+        let session = parse_create(&body).unwrap();
+        let profile = ProfileUse { name: "work".into(), save_changes: false };
+        let expected = CreateSession {
+            ttl: 30,
+            activity_ttl: 3600,
+            stream_web_view: false,
+            profile: Some(profile),
+            warning: None,
+        };
+        assert_eq!(session, expected);
+        let session = parse_create(&json!({"profile": {"name": "p", "saveChanges": null}})).unwrap();
+        assert!(session.profile.unwrap().save_changes, "the default");
+    }
+
+    #[test]
+    fn a_wrong_field_of_a_session_is_named() {
+        for (body, path) in [
+            (json!({"ttl": 29}), json!(["ttl"])),
+            (json!({"ttl": 3601}), json!(["ttl"])),
+            (json!({"ttl": 60.5}), json!(["ttl"])),
+            (json!({"ttl": "60"}), json!(["ttl"])),
+            (json!({"ttl": null}), json!(["ttl"])),
+            (json!({"activityTtl": 9}), json!(["activityTtl"])),
+            (json!({"activityTtl": 3601}), json!(["activityTtl"])),
+            (json!({"streamWebView": "yes"}), json!(["streamWebView"])),
+            (json!({"profile": "work"}), json!(["profile"])),
+            (json!({"profile": {}}), json!(["profile", "name"])),
+            (json!({"profile": {"name": ""}}), json!(["profile", "name"])),
+            (json!({"profile": {"name": "x".repeat(129)}}), json!(["profile", "name"])),
+            (json!({"profile": {"name": "a\u{0}b"}}), json!(["profile", "name"])),
+            (json!({"profile": {"name": "a", "saveChanges": 1}}), json!(["profile", "saveChanges"])),
+            (json!({"profile": {"name": "a", "save": true}}), json!(["profile"])),
+            (json!({"recordSession": 1}), json!(["recordSession"])),
+            (json!({"location": {"country": "Mars"}}), json!(["location", "country"])),
+            (json!({"origin": 1}), json!(["origin"])),
+            (json!([]), json!([])),
+        ] {
+            let error = parse_create(&body).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadRequest, "{body}");
+            assert_eq!(paths(&error), vec![path], "{body}");
+        }
+        let name = "ä".repeat(128);
+        assert_eq!(parse_create(&json!({"profile": {"name": name}})).unwrap().profile.unwrap().name, name);
+    }
+
+    #[test]
+    fn nothing_that_was_asked_for_is_silently_ignored() {
+        let error = parse_create(&json!({"recordSession": true})).unwrap_err();
+        assert_eq!((error.code, paths(&error)), (ErrorCode::OptionNotAvailable, vec![json!(["recordSession"])]));
+        for (body, word) in [
+            (json!({"blockAds": true}), "blockAds"),
+            (json!({"location": {"country": "DE"}}), "location"),
+            (json!({"location": {"languages": ["de"]}}), "location"),
+            (json!({"colour": 1, "size": 2}), "colour, size"),
+        ] {
+            let warning = parse_create(&body).unwrap().warning.unwrap();
+            assert!(warning.contains(word), "{warning}");
+        }
+        assert!(
+            parse_execute(&json!({"code": "1", "langauge": "bash"})).unwrap().warning.unwrap().contains("langauge")
+        );
+    }
+
+    #[test]
+    fn code_is_read_with_its_defaults_and_bounds() {
+        let request = parse_execute(&json!({"code": "1"})).unwrap();
+        assert_eq!((request.language, request.timeout, request.warning), (Language::Node, 30, None));
+        let body = json!({"code": "ls", "language": "bash", "timeout": 300, "origin": "o"});
+        assert_eq!(parse_execute(&body).unwrap().language, Language::Bash);
+        assert_eq!(parse_execute(&json!({"code": "x".repeat(100_000)})).unwrap().code.len(), 100_000);
+        for (body, path) in [
+            (json!({}), json!(["code"])),
+            (json!({"code": ""}), json!(["code"])),
+            (json!({"code": 1}), json!(["code"])),
+            (json!({"code": "x".repeat(100_001)}), json!(["code"])),
+            (json!({"code": "ä".repeat(50_001)}), json!(["code"])),
+            (json!({"code": "1", "language": "ruby"}), json!(["language"])),
+            (json!({"code": "1", "timeout": 0}), json!(["timeout"])),
+            (json!({"code": "1", "timeout": 301}), json!(["timeout"])),
+            (json!({"code": "1", "timeout": 1.5}), json!(["timeout"])),
+        ] {
+            assert_eq!(paths(&parse_execute(&body).unwrap_err()), vec![path], "{body}");
+        }
+    }
+
+    #[test]
+    fn the_body_of_a_delete_names_a_session() {
+        assert_eq!(parse_delete(&json!({"id": "x", "origin": "o"})).unwrap(), "x");
+        for body in [json!({}), json!({"id": 1}), json!({"id": null}), json!("x")] {
+            assert_eq!(parse_delete(&body).unwrap_err().code, ErrorCode::BadRequest, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_filtered_by_what_clients_know() {
+        assert_eq!(parse_status(None).unwrap(), None);
+        assert_eq!(parse_status(Some("active")).unwrap(), Some(SessionState::Active));
+        assert_eq!(parse_status(Some("destroyed")).unwrap(), Some(SessionState::Destroyed));
+        for word in ["", "closing", "opening", "ACTIVE"] {
+            assert_eq!(paths(&parse_status(Some(word)).unwrap_err()), vec![json!(["status"])], "{word}");
+        }
+    }
+
+    #[test]
+    fn states_move_forward_only_and_clients_see_two() {
+        use SessionState::{Active, Closing, Destroyed, Opening};
+        let all = [Opening, Active, Closing, Destroyed];
+        let moves: Vec<_> = all.iter().flat_map(|a| all.iter().map(move |b| (*a, *b))).collect();
+        let allowed: Vec<_> = moves.into_iter().filter(|(a, b)| a.may_become(*b)).collect();
+        let expected =
+            [(Opening, Active), (Opening, Destroyed), (Active, Closing), (Active, Destroyed), (Closing, Destroyed)];
+        assert_eq!(allowed, expected);
+        assert_eq!(all.map(SessionState::shown), [None, Some("active"), Some("destroyed"), Some("destroyed")]);
+    }
+
+    #[test]
+    fn a_session_costs_two_credits_a_minute_by_the_second_and_at_least_one_minute() {
+        for (duration_ms, credits) in [
+            (0, 2),
+            (1, 2),
+            (60_000, 2),
+            (60_001, 3),
+            (61_000, 3),
+            (90_000, 3),
+            (90_001, 4),
+            (600_000, 20),
+            (3_600_000, 120),
+        ] {
+            assert_eq!(credits_for(duration_ms), credits, "{duration_ms} ms");
+        }
+    }
+
+    #[test]
+    fn nobody_pays_past_the_ttl_or_for_what_never_opened() {
+        let (opened, expires) = (Timestamp(10_000), Timestamp(610_000));
+        let billed = |at: i64, reason| {
+            let bill = bill(Some(opened), expires, Timestamp(at), reason);
+            (bill.ended_at.0, bill.duration_ms, bill.credits)
+        };
+        assert_eq!(billed(100_000, EndReason::Deleted), (100_000, 90_000, 3));
+        assert_eq!(billed(700_000, EndReason::Ttl), (610_000, 600_000, 20));
+        assert_eq!(billed(5_000, EndReason::WorkerDied), (10_000, 0, 2), "a heartbeat older than the session");
+        assert_eq!(billed(100_000, EndReason::NotOpened), (100_000, 0, 0));
+        let never = bill(None, expires, Timestamp(50_000), EndReason::WorkerDied);
+        assert_eq!((never.duration_ms, never.credits), (0, 0));
+    }
+}
