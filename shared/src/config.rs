@@ -65,6 +65,8 @@ pub struct WorkerSettings {
     pub sessions: usize,
     /// Folder for Chromium profiles and the like; emptied of dead owners' things at start.
     pub run_dir: PathBuf,
+    /// Where `scripts/setup` has put the packages of the code runners.
+    pub runners: PathBuf,
 }
 
 /// Chromium.
@@ -169,6 +171,7 @@ impl Settings {
                 concurrency: reader.number("WEIR_WORKER_CONCURRENCY", 16, 1, 1_000)?,
                 sessions: reader.number("WEIR_SESSIONS_PER_WORKER", 12, 0, 1_000)?,
                 run_dir: std::env::temp_dir().join("weir-run"),
+                runners: reader.runners(),
             },
             browser: BrowserSettings {
                 chromium: (reader.get)("WEIR_CHROMIUM").map(PathBuf::from),
@@ -284,6 +287,15 @@ impl Reader<'_> {
         Ok(secret)
     }
 
+    /// The same places as in `scripts/setup`. Code runs as somebody who cannot look into root's home.
+    fn runners(&self) -> PathBuf {
+        let path = |name| (self.get)(name).map(PathBuf::from);
+        path("WEIR_RUNNERS").unwrap_or_else(|| {
+            let home = || if is_root() { None } else { Some(path("HOME")?.join(".cache/weir")) };
+            path("WEIR_CACHE").or_else(home).unwrap_or_else(|| "/var/cache/weir".into()).join("runners")
+        })
+    }
+
     fn rates(&self) -> Result<Option<BTreeMap<String, u32>>> {
         let text = self.text("WEIR_RATE_LIMITS", "");
         if text.trim().eq_ignore_ascii_case("off") {
@@ -341,6 +353,12 @@ impl Reader<'_> {
     }
 }
 
+/// Whether this process is root.
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
 /// One `BUCKET=N` of the rate limits. The error says which buckets there are.
 pub fn parse_rate(part: &str) -> Result<(String, u32), String> {
     let names: Vec<&str> = RATE_BUCKETS.iter().map(|(n, _)| *n).collect();
@@ -384,6 +402,16 @@ mod tests {
         assert_eq!(settings.worker.concurrency, 16);
         assert_eq!(settings.webhooks.retries.len(), 3);
         assert!(settings.api.auth_required && settings.browser.sandbox && !settings.limits.metered);
+    }
+
+    #[test]
+    fn the_runners_are_where_they_are_said_to_be_or_in_the_cache() {
+        let runners = |pairs: &[(&str, &str)]| read(pairs).unwrap().worker.runners;
+        let cache = ("WEIR_CACHE", "/c");
+        assert_eq!(runners(&[cache, ("WEIR_RUNNERS", "/r")]), PathBuf::from("/r"));
+        assert_eq!(runners(&[cache, ("HOME", "/h")]), PathBuf::from("/c/runners"));
+        let own = if is_root() { "/var/cache/weir/runners" } else { "/h/.cache/weir/runners" };
+        assert_eq!(runners(&[("HOME", "/h")]), PathBuf::from(own));
     }
 
     #[test]

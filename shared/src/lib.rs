@@ -8,6 +8,7 @@ pub mod error_code;
 pub mod guard;
 pub mod ids;
 pub mod queue;
+pub mod runners;
 pub mod store;
 pub mod telemetry;
 pub mod time;

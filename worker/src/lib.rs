@@ -2,6 +2,7 @@
 
 pub mod browser;
 pub mod context;
+pub mod exec;
 pub mod extract;
 pub mod fetch;
 pub mod finisher;

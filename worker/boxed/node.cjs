@@ -1,0 +1,387 @@
+// The Node runner: runs the code of one session's calls, one after another, inside a code box.
+//
+// Calls come over descriptor 3, a JSON object a line: {id, code, timeout, marker}. Each is answered there with
+// {id, exit, value?, cut?}, or with {id, unreachable} when the browser could not be reached and nothing ran. Before
+// the answer the call's marker goes to stdout and stderr, so that the worker knows which output belongs to which call.
+//
+// Code is evaluated by V8's inspector as a REPL line: top-level await, `const` declared again, the value of the last
+// expression. What the inspector refuses is rewritten: a top-level `return`, `import`, a name declared by another
+// keyword than before.
+'use strict';
+
+const fs = require('node:fs');
+const inspector = require('node:inspector');
+const net = require('node:net');
+const path = require('node:path');
+const util = require('node:util');
+const { createRequire } = require('node:module');
+const { pathToFileURL } = require('node:url');
+
+/// Longest value of a last expression, characters.
+const VALUE_LIMIT = 1 << 20;
+/// How long reaching the browser may take, milliseconds.
+const CONNECT_LIMIT = 5000;
+/// The name of the code in stack traces.
+const SOURCE = 'execute.js';
+
+// Code may replace globals; the runner keeps its own.
+const { parse, stringify } = JSON;
+const turn = setImmediate;
+const userRequire = createRequire(path.join(process.cwd(), SOURCE));
+
+const session = new inspector.Session();
+session.connect();
+
+// --- Between the runner and evaluated code --------------------------------------------------------------------------
+
+/// What evaluated code and the runner hand to each other; a global name that code has no reason to touch.
+const bridge = Object.assign(Object.create(null), { taken: undefined, page: undefined, context: undefined, browser: undefined, load });
+Object.defineProperty(globalThis, '__weir', { value: bridge });
+globalThis.require = userRequire;
+globalThis.print = (...values) => console.log(...values);
+
+/// `import()` for evaluated code, which the inspector gives no loader: relative to the working directory, then as `require` finds it.
+async function load(name) {
+  const text = String(name);
+  if (/^\.{0,2}\//.test(text)) return import(pathToFileURL(path.resolve(text)));
+  if (/^[a-z]+:/.test(text)) return import(text);
+  const found = userRequire.resolve(text);
+  return import(path.isAbsolute(found) ? pathToFileURL(found) : found);
+}
+
+/// One inspector command; its answer.
+function post(method, params) {
+  return new Promise((resolve, reject) => session.post(method, params, (error, answer) => (error ? reject(error) : resolve(answer))));
+}
+
+/// The very value that the inspector describes.
+async function valueOf(remote) {
+  if (remote.objectId !== undefined) {
+    await post('Runtime.callFunctionOn', {
+      objectId: remote.objectId,
+      functionDeclaration: 'function () { "use strict"; __weir.taken = this; }',
+    });
+    const { taken } = bridge;
+    bridge.taken = undefined;
+    return taken;
+  }
+  if (remote.unserializableValue !== undefined) {
+    const text = remote.unserializableValue;
+    return text.endsWith('n') ? BigInt(text.slice(0, -1)) : Number(text);
+  }
+  return remote.value;
+}
+
+/// Evaluates one piece of code: {value} or {error, details}.
+async function evaluate(expression) {
+  try {
+    const { result, exceptionDetails } = await post('Runtime.evaluate', {
+      expression: `${expression}\n//# sourceURL=${SOURCE}`,
+      replMode: true,
+      awaitPromise: true,
+      objectGroup: 'call',
+    });
+    if (exceptionDetails) {
+      const { exception } = exceptionDetails;
+      return { error: exception ? await valueOf(exception) : new Error(exceptionDetails.text), details: exceptionDetails };
+    }
+    return { value: await valueOf(result) };
+  } finally {
+    session.post('Runtime.releaseObjectGroup', { objectGroup: 'call' });
+  }
+}
+
+// --- The code -------------------------------------------------------------------------------------------------------
+
+/// Whether the code never began, because it does not parse (as opposed to code that throws a SyntaxError).
+const isUnparsed = ({ error }) => error instanceof SyntaxError && !String(error.stack).includes(SOURCE);
+
+let acorn;
+function parsed(code) {
+  acorn ??= require('acorn');
+  const options = { ecmaVersion: 'latest', allowReturnOutsideFunction: true, allowAwaitOutsideFunction: true };
+  for (const sourceType of ['module', 'script']) {
+    try {
+      return acorn.parse(code, { ...options, sourceType });
+    } catch {
+      // The inspector will say what is wrong.
+    }
+  }
+}
+
+/// `code` with the given replacements of [start, end, text].
+function replaced(code, edits) {
+  for (const [start, end, text] of edits.sort((a, b) => b[0] - a[0])) code = code.slice(0, start) + text + code.slice(end);
+  return code;
+}
+
+/// `import … from "x"` and `import("x")` in terms of the loader above.
+function withoutImports(code) {
+  const tree = /\bimport\b/.test(code) && parsed(code);
+  if (!tree) return code;
+  const edits = [];
+  const visit = (node) => {
+    if (node.type === 'ImportExpression') edits.push([node.start, node.start + 'import'.length, '__weir.load']);
+    if (node.type === 'ImportDeclaration') edits.push([node.start, node.end, asConst(node)]);
+    for (const child of Object.values(node)) {
+      if (Array.isArray(child)) child.forEach((one) => one?.type && visit(one));
+      else if (child?.type) visit(child);
+    }
+  };
+  visit(tree);
+  return replaced(code, edits);
+}
+
+function asConst(declaration) {
+  const loaded = `await __weir.load(${declaration.source.raw});`;
+  const names = [];
+  let space = '';
+  for (const { type, local, imported } of declaration.specifiers) {
+    if (type === 'ImportNamespaceSpecifier') space = local.name;
+    else names.push(type === 'ImportDefaultSpecifier' ? `default: ${local.name}` : `${imported.raw ?? imported.name}: ${local.name}`);
+  }
+  const whole = space ? `const ${space} = ${loaded}` : '';
+  if (!names.length) return whole || loaded;
+  return `${whole} const { ${names.join(', ')} } = ${space ? `${space};` : loaded}`;
+}
+
+/// The code with the top-level declaration of `name` made by the other kind of keyword: a `var` of an earlier call
+/// can only be declared again by `var`, and what `let`, `const` or `class` declared only by `let`.
+function redeclared(code, name) {
+  const declares = (pattern) => {
+    switch (pattern?.type) {
+      case 'Identifier': return pattern.name === name;
+      case 'ObjectPattern': return pattern.properties.some((one) => declares(one.value ?? one.argument));
+      case 'ArrayPattern': return pattern.elements.some(declares);
+      case 'AssignmentPattern': return declares(pattern.left);
+      case 'RestElement': return declares(pattern.argument);
+      default: return false;
+    }
+  };
+  const edits = [];
+  for (const node of parsed(code)?.body ?? []) {
+    if (node.type === 'VariableDeclaration' && node.declarations.some((one) => declares(one.id))) {
+      edits.push([node.start, node.start + node.kind.length, node.kind === 'var' ? 'let' : 'var']);
+    } else if (node.type === 'FunctionDeclaration' && node.id.name === name) {
+      edits.push([node.start, node.start, `${name} = `]);
+    } else if (node.type === 'ClassDeclaration' && node.id.name === name) {
+      edits.push([node.start, node.start, `var ${name} = `]);
+    }
+  }
+  return edits.length ? replaced(code, edits) : undefined;
+}
+
+/// Runs the code of a call: {value} or {error, details}.
+async function run(code) {
+  // As in any REPL, braces around the whole are an object, if they can be one.
+  if (/^\s*\{[^]*\}\s*$/.test(code)) {
+    const answer = await evaluate(`(${code})`);
+    if (!isUnparsed(answer)) return answer;
+  }
+  let text = withoutImports(code);
+  let answer = await evaluate(text);
+  for (let tries = 0; tries < 16 && isUnparsed(answer); tries += 1) {
+    const { message } = answer.error;
+    const [, name] = /^Identifier '(.+)' has already been declared$/.exec(message) ?? [];
+    const again = name === undefined ? undefined : redeclared(text, name);
+    if (again !== undefined) text = again;
+    else if (message === 'Illegal return statement') text = `(async () => {${text}\n})()`;
+    else break;
+    answer = await evaluate(text);
+  }
+  // A script that ends with a promise means what the promise brings.
+  if (util.types.isPromise(answer.value)) {
+    try {
+      return { value: await answer.value };
+    } catch (error) {
+      return { error };
+    }
+  }
+  return answer;
+}
+
+// --- What the caller reads ------------------------------------------------------------------------------------------
+
+const plain = (text) => util.stripVTControlCharacters(text);
+
+/// A value as text: strings as they are, bytes as base64, data as JSON, anything else as Node shows it.
+function textOf(value) {
+  if (typeof value === 'string') return value;
+  if (typeof value !== 'object' || value === null) return util.inspect(value);
+  if (ArrayBuffer.isView(value)) return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64');
+  if (value instanceof Error) return errorText({ error: value });
+  if (typeof value._guid === 'string') {
+    // One of Playwright's objects: a handle to something in the browser, not data.
+    const url = typeof value.url === 'function' ? ` url='${value.url()}'` : '';
+    return `<${value.constructor.name}${url}>`;
+  }
+  if (value instanceof Map || value instanceof Set || value instanceof RegExp) return util.inspect(value, { maxArrayLength: null });
+  try {
+    return stringify(value) ?? util.inspect(value);
+  } catch {
+    return util.inspect(value);
+  }
+}
+
+/// An error as Node would print it, without the runner's own frames.
+function errorText({ error, details }) {
+  if (!(error instanceof Error)) return `Uncaught ${util.inspect(error)}`;
+  let text = typeof error.stack === 'string' ? error.stack : `${error.name}: ${error.message}`;
+  if (details && isUnparsed({ error })) {
+    text = `${error.name}: ${error.message}\n    at ${SOURCE}:${details.lineNumber + 1}:${details.columnNumber + 1}`;
+  }
+  const lines = text.split('\n');
+  const own = lines.findIndex((line) => /^\s+at .*(?:node:inspector|node:internal|\/node\.cjs:)/.test(line));
+  text = (own === -1 ? lines : lines.slice(0, own)).join('\n');
+  if (error.cause !== undefined) text += `\n  [cause]: ${errorText({ error: error.cause })}`;
+  return plain(text);
+}
+
+/// Writes the whole text to a pipe that others may have made non-blocking.
+function writeAll(descriptor, text) {
+  let bytes = Buffer.from(text);
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  while (bytes.length) {
+    try {
+      bytes = bytes.subarray(fs.writeSync(descriptor, bytes));
+    } catch (error) {
+      if (error.code !== 'EAGAIN') return;
+      Atomics.wait(pause, 0, 0, 1);
+    }
+  }
+}
+
+// --- The browser ----------------------------------------------------------------------------------------------------
+
+/// The connection of now: {browser, active: page -> turn of its last opening or navigation, own: pages that code here opened}.
+let link;
+let clock = 0;
+/// The caller's own default timeout, once code has set one.
+let chosenTimeout = false;
+
+async function connect() {
+  const { chromium } = require('playwright-core');
+  const artifactsDir = path.join(process.env.HOME, '.playwright');
+  const browser = await chromium.connectOverCDP(process.env.CDP_URL, { timeout: CONNECT_LIMIT, artifactsDir });
+  const [context] = browser.contexts();
+  const fresh = { browser, context, active: new Map(), own: new WeakSet() };
+  const follow = (page) => {
+    fresh.active.set(page, (clock += 1));
+    page.on('framenavigated', (frame) => frame === page.mainFrame() && fresh.active.set(page, (clock += 1)));
+    page.on('close', () => fresh.active.delete(page));
+    // Nothing can be done with a page whose renderer has died.
+    page.on('crash', () => fresh.active.delete(page));
+  };
+  context.pages().forEach(follow);
+  context.on('page', follow);
+  const { newPage, setDefaultTimeout } = context;
+  context.newPage = async function (...args) {
+    const page = await newPage.apply(this, args);
+    fresh.own.add(page);
+    return page;
+  };
+  fresh.setTimeout = (ms) => setDefaultTimeout.call(context, ms);
+  context.setDefaultTimeout = function (ms) {
+    chosenTimeout = true;
+    return setDefaultTimeout.call(this, ms);
+  };
+  fresh.open = () => newPage.call(context);
+  chosenTimeout = false;
+  link = fresh;
+}
+
+/// The page last active in the browser: a tab that code here opened into a variable of its own counts only when there is no other.
+async function livePage() {
+  const pages = [...link.active].filter(([page]) => !page.isClosed()).sort((a, b) => b[1] - a[1]).map(([page]) => page);
+  return pages.find((page) => !link.own.has(page)) ?? pages[0] ?? link.open();
+}
+
+const isLive = {
+  page: (value) => typeof value?.isClosed === 'function' && !value.isClosed() && typeof value.context === 'function' && value.context().browser()?.isConnected(),
+  context: (value) => typeof value?.pages === 'function' && typeof value.browser === 'function' && value.browser()?.isConnected(),
+  browser: (value) => typeof value?.isConnected === 'function' && value.isConnected(),
+};
+
+/// Points `page`, `context` and `browser` at what is live, except where code has put something live itself.
+async function bind() {
+  const given = { page: bridge.page, context: bridge.context, browser: bridge.browser };
+  const kept = (name, value) => value !== given[name] && isLive[name](value);
+  const now = await current();
+  if (!kept('browser', now.browser)) await assign('browser', link.browser, now.browser);
+  if (!kept('context', now.context)) await assign('context', link.context, now.context);
+  if (!kept('page', now.page)) await assign('page', await livePage(), now.page);
+}
+
+/// The three names as evaluated code sees them; a `const` of an earlier call hides the global.
+async function current() {
+  const seen = (name) => `${name}: (() => { try { return ${name}; } catch {} })()`;
+  return (await evaluate(`({ ${seen('page')}, ${seen('context')}, ${seen('browser')} })`)).value;
+}
+
+async function assign(name, value, seen) {
+  bridge[name] = value;
+  if (seen === value) return;
+  globalThis[name] = value;
+  if ((await current())[name] !== value) await evaluate(`let ${name} = __weir.${name};`);
+}
+
+/// A browser that is there, connected to again when the connection was lost.
+async function ensureBrowser(timeout) {
+  if (!link?.browser.isConnected()) await connect();
+  await bind();
+  // Playwright's own error says more than a killed run, so it gets to speak first.
+  if (!chosenTimeout) link.setTimeout(Math.min(30_000, Math.max(500, timeout * 0.9)));
+}
+
+// --- Calls ----------------------------------------------------------------------------------------------------------
+
+let failed = false;
+process.on('uncaughtException', (error) => {
+  failed = true;
+  writeAll(2, `${errorText({ error })}\n`);
+});
+
+async function call({ id, code, timeout, marker }) {
+  const answer = { id, exit: 0 };
+  failed = false;
+  try {
+    await ensureBrowser(timeout);
+  } catch (error) {
+    answer.unreachable = plain(String(error?.message ?? error));
+  }
+  if (answer.unreachable === undefined) {
+    const outcome = await run(code);
+    // A rejection that nobody handles shows itself one turn later.
+    await new Promise((resolve) => turn(resolve));
+    if ('error' in outcome) {
+      failed = true;
+      writeAll(2, `${errorText(outcome)}\n`);
+    } else if (outcome.value !== undefined) {
+      const text = textOf(outcome.value);
+      answer.value = text.slice(0, VALUE_LIMIT);
+      answer.cut = text.length > VALUE_LIMIT;
+    }
+    answer.exit = failed ? 1 : 0;
+  }
+  writeAll(1, marker);
+  writeAll(2, marker);
+  return answer;
+}
+
+const control = new net.Socket({ fd: 3, readable: true, writable: true });
+const send = (message) => control.write(`${stringify(message)}\n`);
+let line = '';
+control.setEncoding('utf8');
+control.on('data', (text) => {
+  line += text;
+  for (let end = line.indexOf('\n'); end !== -1; end = line.indexOf('\n')) {
+    const request = parse(line.slice(0, end));
+    line = line.slice(end + 1);
+    call(request).then(send);
+  }
+});
+// Without a worker there is nothing left to do.
+control.on('close', () => process.exit(0));
+
+// Connecting now saves the first call the wait; if it fails, that call says so.
+connect().catch(() => {}).finally(() => send({ ready: true }));

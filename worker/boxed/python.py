@@ -1,0 +1,304 @@
+"""The Python runner: runs the code of one session's calls, one after another, inside a code box.
+
+Calls come over descriptor 3, a JSON object a line: {id, code, timeout, marker}. Each is answered there with
+{id, exit, value?, cut?}, or with {id, unreachable} when the browser could not be reached and nothing ran. Before the
+answer the call's marker goes to stdout and stderr, so that the worker knows which output belongs to which call.
+
+Code is compiled with top-level await into one namespace that lives as long as the runner. The value of a last bare
+expression is the value of the call.
+"""
+
+import ast
+import asyncio
+import base64
+import inspect
+import json
+import linecache
+import os
+import re
+import socket
+import sys
+import time
+import traceback
+
+# Longest value of a last expression, characters.
+VALUE_LIMIT = 1 << 20
+# How long reaching the browser may take, milliseconds.
+CONNECT_LIMIT = 5000
+# Longest request, bytes: 100,000 characters of code, each escaped.
+REQUEST_LIMIT = 4 << 20
+
+VALUE = "__weir_value__"
+
+namespace = {"__name__": "__main__", "__builtins__": __builtins__}
+
+
+# --- The code ----------------------------------------------------------------------------------------------------
+
+
+class AwaitRun(ast.NodeTransformer):
+    """Turns `asyncio.run(x)` outside of functions into `await x`: the loop runs already."""
+
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        target = node.func
+        if (
+            isinstance(target, ast.Attribute)
+            and target.attr == "run"
+            and isinstance(target.value, ast.Name)
+            and target.value.id == "asyncio"
+            and len(node.args) == 1
+        ):
+            return ast.copy_location(ast.Await(node.args[0]), node)
+        return node
+
+    def skip(self, node):
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = visit_ClassDef = skip
+
+
+def compiled(code, name):
+    tree = AwaitRun().visit(compile(code, name, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT))
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        last = tree.body[-1]
+        tree.body[-1] = ast.copy_location(ast.Assign([ast.Name(VALUE, ast.Store())], last.value), last)
+    return compile(ast.fix_missing_locations(tree), name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+
+
+async def run(code, name):
+    """Runs the code of a call: (exit code, value of the last expression)."""
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    namespace.pop(VALUE, None)
+    try:
+        program = compiled(code, name)
+        running = eval(program, namespace)
+        if program.co_flags & inspect.CO_COROUTINE:
+            await running
+        value = namespace.pop(VALUE, None)
+        # A script that ends with a coroutine means what the coroutine brings.
+        return 0, (await value if inspect.iscoroutine(value) else value)
+    except SystemExit as exit:
+        if exit.code is None or isinstance(exit.code, int):
+            return (exit.code or 0) & 0xFF, None
+        print(exit.code, file=sys.stderr)
+        return 1, None
+    except BaseException as error:
+        flush()
+        write_all(2, error_text(error))
+        return 1, None
+
+
+# --- What the caller reads ---------------------------------------------------------------------------------------
+
+
+def text_of(value):
+    """A value as text: strings as they are, bytes as base64, data as JSON, anything else as Python shows it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode()
+    if isinstance(value, (dict, list, tuple)):
+        try:
+            return json.dumps(value, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError):
+            pass
+    return repr(value)
+
+
+def error_text(error):
+    """An error as Python would print it, without the runner's own frames."""
+    frames = error.__traceback__
+    while frames is not None and not frames.tb_frame.f_code.co_filename.startswith("execute-"):
+        frames = frames.tb_next
+    text = "".join(traceback.format_exception(type(error), error, frames))
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def write_all(descriptor, text):
+    """Writes the whole text to a pipe that others may have made non-blocking."""
+    rest = memoryview(text.encode(errors="backslashreplace"))
+    while rest:
+        try:
+            rest = rest[os.write(descriptor, rest) :]
+        except BlockingIOError:
+            time.sleep(0.001)
+        except OSError:
+            return
+
+
+def flush():
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        try:
+            stream.flush()
+        except Exception:
+            pass
+
+
+# --- The browser -------------------------------------------------------------------------------------------------
+
+
+class Link:
+    """A connection to the browser and what is known of its pages."""
+
+    playwright = None
+
+    def __init__(self, browser):
+        self.browser = browser
+        self.context = browser.contexts[0]
+        # Page -> turn of its last opening or navigation.
+        self.active = {}
+        # Pages that code here has opened.
+        self.own = set()
+        self.clock = 0
+        # Whether code has set a default timeout of its own.
+        self.chosen_timeout = False
+        for page in self.context.pages:
+            self.follow(page)
+        self.context.on("page", self.follow)
+        self.open, self.limit = self.context.new_page, self.context.set_default_timeout
+        self.context.new_page, self.context.set_default_timeout = self.new_page, self.set_default_timeout
+
+    @classmethod
+    async def connect(cls):
+        from playwright.async_api import Error, async_playwright
+
+        for attempt in (1, 2):
+            if cls.playwright is None:
+                cls.playwright = await async_playwright().start()
+            try:
+                return cls(
+                    await cls.playwright.chromium.connect_over_cdp(
+                        os.environ["CDP_URL"],
+                        timeout=CONNECT_LIMIT,
+                        artifacts_dir=os.path.join(os.environ["HOME"], ".playwright"),
+                    )
+                )
+            except Error:
+                raise
+            except Exception:
+                # Playwright's driver is a process of its own; a dead one is replaced once.
+                cls.playwright = None
+                if attempt == 2:
+                    raise
+
+    def follow(self, page):
+        self.touch(page)
+        page.on("framenavigated", lambda frame: frame == page.main_frame and self.touch(page))
+        page.on("close", lambda _: self.active.pop(page, None))
+        # Nothing can be done with a page whose renderer has died.
+        page.on("crash", lambda _: self.active.pop(page, None))
+
+    def touch(self, page):
+        self.clock += 1
+        self.active[page] = self.clock
+
+    async def new_page(self, **options):
+        page = await self.open(**options)
+        self.own.add(page)
+        return page
+
+    def set_default_timeout(self, timeout):
+        self.chosen_timeout = True
+        self.limit(timeout)
+
+    async def live_page(self):
+        """The page last active in the browser.
+
+        A tab that code here opened into a variable of its own counts only when there is no other.
+        """
+        pages = sorted((page for page in self.active if not page.is_closed()), key=self.active.get, reverse=True)
+        foreign = [page for page in pages if page not in self.own]
+        return (foreign or pages or [None])[0] or await self.open()
+
+
+def is_live(name, value):
+    try:
+        if name == "page":
+            return not value.is_closed() and value.context.browser.is_connected()
+        if name == "context":
+            return value.browser.is_connected()
+        return value.is_connected()
+    except Exception:
+        return False
+
+
+link = None
+# What the runner itself has put under the three names.
+given = {}
+
+
+async def bind():
+    """Points `page`, `context` and `browser` at what is live, except where code has put something live itself."""
+
+    def kept(name):
+        value = namespace.get(name)
+        return value is not given.get(name) and is_live(name, value)
+
+    if not kept("browser"):
+        namespace["browser"] = given["browser"] = link.browser
+    if not kept("context"):
+        namespace["context"] = given["context"] = link.context
+    if not kept("page"):
+        namespace["page"] = given["page"] = await link.live_page()
+
+
+async def ensure_browser(timeout):
+    """Has a browser that is there, connected to again when the connection was lost."""
+    global link
+    if link is None or not link.browser.is_connected():
+        link = await Link.connect()
+    await bind()
+    # Playwright's own error says more than a killed run, so it gets to speak first.
+    if not link.chosen_timeout:
+        link.limit(min(30_000, max(500, timeout * 0.9)))
+
+
+# --- Calls -------------------------------------------------------------------------------------------------------
+
+
+async def call(request):
+    answer = {"id": request["id"], "exit": 0}
+    try:
+        await ensure_browser(request["timeout"])
+    except Exception as error:
+        answer["unreachable"] = str(error)
+    else:
+        answer["exit"], value = await run(request["code"], f"execute-{request['id']}.py")
+        if value is not None:
+            try:
+                text = text_of(value)
+            except Exception as error:
+                text = f"<{type(value).__name__}: {error}>"
+            answer["value"], answer["cut"] = text[:VALUE_LIMIT], len(text) > VALUE_LIMIT
+    flush()
+    write_all(1, request["marker"])
+    write_all(2, request["marker"])
+    return answer
+
+
+async def main():
+    control = socket.socket(fileno=3)
+    control.set_inheritable(False)
+    reader, writer = await asyncio.open_connection(sock=control, limit=REQUEST_LIMIT)
+
+    async def send(message):
+        writer.write(json.dumps(message).encode() + b"\n")
+        await writer.drain()
+
+    # Connecting now saves the first call the wait; if it fails, that call says so.
+    try:
+        await ensure_browser(CONNECT_LIMIT)
+    except Exception:
+        pass
+    await send({"ready": True})
+    while line := await reader.readline():
+        await send(await call(json.loads(line)))
+    # Without a worker there is nothing left to do.
+    os._exit(0)
+
+
+# Output of a run that is killed is worth having, so it does not wait in a buffer.
+sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
+sys.path[0] = os.getcwd()
+asyncio.run(main())

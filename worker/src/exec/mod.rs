@@ -1,0 +1,166 @@
+//! Code of a session's callers, run in boxes: one box a language, started when it is first needed.
+//!
+//! ```text
+//! Runners ── node, python ── a box each with a persistent runner: variables live as long as it
+//!         └─ bash ────────── a box with a runner that starts a shell a call, and a box that keeps agent-browser's daemon
+//! ```
+//!
+//! A runner (`worker/boxed/`) gets calls over its control socket and answers there; what code prints comes through the
+//! box's pipes and is told apart by a random marker per call. Calls of one language stand in line, languages run side
+//! by side. A call that exceeds its time ends with its whole box; the browser, and with it the session, goes on.
+//! Nothing here runs code outside of a box: how boxes are made is [`StartBox`]'s.
+
+mod assets;
+mod boxes;
+mod capture;
+mod runner;
+mod slot;
+#[cfg(test)]
+mod tests;
+mod unblock;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use assets::Assets;
+pub use boxes::{BoxHandle, Program, StartBox, StartedBox};
+
+use slot::Slot;
+
+/// What a caller may write code in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// JavaScript with Playwright's `page`, `context` and `browser`.
+    Node,
+    /// Python with Playwright's asynchronous API.
+    Python,
+    /// A shell with `agent-browser`.
+    Bash,
+}
+
+/// How a call ended, as clients read it (CONTRACT 8.2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Execution {
+    /// What was printed, at most [`OUTPUT_LIMIT`] bytes and a note; when nothing was, the value of the last expression.
+    pub stdout: String,
+    /// The value of the last expression, otherwise `stdout`.
+    pub result: Option<String>,
+    /// What was printed there, errors included; limited like `stdout`.
+    pub stderr: String,
+    /// 0: success. 137 after a kill.
+    pub exit_code: i32,
+    /// The time was exceeded and everything that the code had started was killed.
+    pub killed: bool,
+    /// Present when `exit_code` is not 0.
+    pub error: Option<String>,
+    /// Output or value were cut.
+    pub truncated: bool,
+    /// The value of the last expression alone (CONTRACT 8.4: the result of interact).
+    pub last_value: Option<String>,
+}
+
+/// Why code was not run. It has not begun, so the call may be repeated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExecError {
+    /// No box, or no runner in it. The text is for the log.
+    #[error("the code runner did not start: {0}")]
+    Start(String),
+    /// The runner could not reach the session's browser.
+    #[error("the code runner could not reach the browser: {0}")]
+    Browser(String),
+    /// Calls before it in the same language took all the time there was.
+    #[error("another call is still running in this session")]
+    Busy,
+    /// The session ended.
+    #[error("the session has ended")]
+    Closed,
+}
+
+/// Captured bytes of each of stdout and stderr; what exceeds them is read and dropped.
+pub const OUTPUT_LIMIT: usize = 1 << 20;
+
+/// A call is answered this long after its timeout at the latest, starts and waits included: clients wait 5 s (CONTRACT 1.10).
+const ANSWER_GRACE: Duration = Duration::from_secs(4);
+
+/// Whoever stood in line gets at least this long to run, or its whole timeout if that is less.
+const RUN_AT_LEAST: Duration = Duration::from_secs(5);
+
+/// How long [`Runners::close`] waits for a language's calls to notice.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The code runners of one session.
+#[derive(Debug)]
+pub struct Runners {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    node: Slot,
+    python: Slot,
+    bash: Slot,
+    closed: CancellationToken,
+}
+
+impl Runners {
+    /// Starts nothing yet. `cdp` is the filtered socket of the session's browser, which the boxes see as
+    /// [`boxes::CDP_URL`]; here it serves to free pages that killed code has left blocked.
+    pub fn new(boxes: Arc<dyn StartBox>, cdp: PathBuf, assets: Arc<Assets>) -> Self {
+        let closed = CancellationToken::new();
+        let slot = |language| Slot::new(language, Arc::clone(&boxes), cdp.clone(), Arc::clone(&assets), closed.clone());
+        let inner = Inner {
+            node: slot(Language::Node),
+            python: slot(Language::Python),
+            bash: slot(Language::Bash),
+            closed: closed.clone(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Runs `code` for at most `timeout` and answers at most 4 s after that. Goes on when the returned future is dropped.
+    ///
+    /// # Errors
+    /// When the code has not begun to run; whatever happens to it afterwards is an [`Execution`].
+    pub async fn execute(&self, language: Language, code: &str, timeout: Duration) -> Result<Execution, ExecError> {
+        let (inner, code) = (Arc::clone(&self.inner), code.to_owned());
+        let called = Instant::now();
+        // A caller that goes away leaves no half-read answer behind.
+        let running = tokio::spawn(async move { inner.slot(language).execute(&code, timeout, called).await });
+        running.await.unwrap_or_else(|error| Err(ExecError::Start(format!("the call was lost: {error}"))))
+    }
+
+    /// Starts the runner of `language` ahead of its first call. A failure shows in that call.
+    pub async fn warm(&self, language: Language) {
+        self.inner.slot(language).warm().await;
+    }
+
+    /// Ends every box, and the calls in them with [`ExecError::Closed`]. Afterwards no call runs.
+    pub async fn close(&self) {
+        self.inner.closed.cancel();
+        let Inner { node, python, bash, .. } = &*self.inner;
+        tokio::join!(node.close(), python.close(), bash.close());
+    }
+}
+
+impl Drop for Runners {
+    fn drop(&mut self) {
+        self.inner.closed.cancel();
+    }
+}
+
+impl Inner {
+    fn slot(&self, language: Language) -> &Slot {
+        match language {
+            Language::Node => &self.node,
+            Language::Python => &self.python,
+            Language::Bash => &self.bash,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! One runner in its box: the conversation on its control socket, and how it can end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::boxes::{BoxHandle, Program, StartBox};
+use super::capture::{Capture, Output};
+
+/// Longest line that a runner sends, bytes: a value of 1 Mi characters, each escaped at worst.
+const LINE_LIMIT: usize = 16 << 20;
+/// How long the end of a call's output may take once the runner has answered.
+const OUTPUT_WAIT: Duration = Duration::from_secs(2);
+/// The same when its box has ended or is being killed.
+const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(150);
+/// How long the exit code of a box may take to show once its runner has closed the line.
+const EXIT_WAIT: Duration = Duration::from_millis(500);
+/// Kept of what a runner that does not start prints, bytes.
+const LAST_WORDS: usize = 2000;
+
+/// A box with a runner in it.
+#[derive(Debug)]
+pub(super) struct Runner {
+    lines: Lines,
+    control: OwnedWriteHalf,
+    stdout: Capture,
+    stderr: Capture,
+    handle: Arc<dyn BoxHandle>,
+    calls: u64,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// The runner has answered and waits for the next call, unless `is_broken`.
+    Answered { exit: i32, value: Option<String>, is_cut: bool, is_broken: bool },
+    /// The runner could not reach the browser; the code has not begun.
+    Unreachable(String),
+    /// The time is up. The box has to be killed.
+    TimedOut,
+    /// The runner is gone, by its code's doing.
+    Exited(i32),
+    /// The session has ended. The box has to be killed.
+    Closed,
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    id: u64,
+    code: &'a str,
+    /// Milliseconds.
+    timeout: u64,
+    marker: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    id: u64,
+    #[serde(default)]
+    exit: i32,
+    value: Option<String>,
+    #[serde(default)]
+    cut: bool,
+    unreachable: Option<String>,
+}
+
+impl Runner {
+    /// Starts `program` in a box and waits until it says that it is ready.
+    ///
+    /// # Errors
+    /// What went wrong, with the program's last words.
+    pub async fn start(boxes: &dyn StartBox, program: Program) -> Result<Self, String> {
+        let started = boxes.start(program).await.map_err(|error| format!("{error:#}"))?;
+        let (reader, control) = started.control.into_split();
+        let mut runner = Self {
+            lines: Lines { stream: reader, buffer: Vec::new() },
+            control,
+            stdout: Capture::start(started.stdout),
+            stderr: Capture::start(started.stderr),
+            handle: started.handle.into(),
+            calls: 0,
+        };
+        runner.stderr.begin(&new_marker());
+        if runner.lines.next().await.is_some() {
+            return Ok(runner);
+        }
+        runner.handle.kill().await;
+        let code = runner.handle.exited().now_or_never().flatten();
+        let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
+        let words = runner.stderr.finish(LAST_OUTPUT_WAIT).await.text;
+        let from = words.len().saturating_sub(LAST_WORDS);
+        let words: String = words.chars().skip(words[..words.ceil_char_boundary(from)].chars().count()).collect();
+        Err(format!("the runner ended{code} before it was ready: {}", words.trim()))
+    }
+
+    /// Whether its box still runs.
+    pub fn is_alive(&self) -> bool {
+        self.handle.exited().now_or_never().is_none()
+    }
+
+    /// The box, to end it.
+    pub fn handle(&self) -> Arc<dyn BoxHandle> {
+        Arc::clone(&self.handle)
+    }
+
+    /// Sends a line that asks for no answer. A runner that is gone or does not read is none the wiser.
+    pub async fn tell(&mut self, word: &str) {
+        let _ = tokio::time::timeout(OUTPUT_WAIT, self.control.write_all(format!("{word}\n").as_bytes())).await;
+    }
+
+    /// Runs code until it ends, its time is up at `until`, or `closed`.
+    ///
+    /// The outputs are complete unless the box has yet to be killed; [`last_output`](Self::last_output) brings the rest then.
+    pub async fn call(
+        &mut self,
+        code: &str,
+        until: Instant,
+        closed: &CancellationToken,
+    ) -> (Ended, Option<(Output, Output)>) {
+        self.calls += 1;
+        let marker = new_marker();
+        self.stdout.begin(&marker);
+        self.stderr.begin(&marker);
+        let timeout = u64::try_from(until.duration_since(Instant::now()).as_millis()).unwrap_or(u64::MAX);
+        let request = Request { id: self.calls, code, timeout, marker: &marker };
+        let mut line = serde_json::to_vec(&request).expect("text and numbers can be written as JSON");
+        line.push(b'\n');
+        let answered = async {
+            // A failed write shows as the end of the lines.
+            let _ = self.control.write_all(&line).await;
+            loop {
+                let reply = self.lines.next().await?;
+                // Code can write to the control socket, too, but it fools nobody but itself.
+                match serde_json::from_slice::<Reply>(&reply) {
+                    Ok(reply) if reply.id == self.calls => return Some(reply),
+                    _ => {}
+                }
+            }
+        };
+        let reply = tokio::select! {
+            reply = answered => reply,
+            code = self.handle.exited() => return (Ended::Exited(code.unwrap_or(137)), None),
+            () = tokio::time::sleep_until(until) => return (Ended::TimedOut, None),
+            () = closed.cancelled() => return (Ended::Closed, None),
+        };
+        let Some(reply) = reply else {
+            // The line is closed: the box is ending, or only its runner's descriptor is.
+            let code = tokio::time::timeout(EXIT_WAIT, self.handle.exited()).await.ok().flatten();
+            return (Ended::Exited(code.unwrap_or(137)), None);
+        };
+        let (stdout, stderr) = tokio::join!(self.stdout.finish(OUTPUT_WAIT), self.stderr.finish(OUTPUT_WAIT));
+        let is_broken = !(stdout.is_whole && stderr.is_whole);
+        let ended = match reply.unreachable {
+            Some(why) => Ended::Unreachable(why),
+            None => Ended::Answered { exit: reply.exit, value: reply.value, is_cut: reply.cut, is_broken },
+        };
+        (ended, Some((stdout, stderr)))
+    }
+
+    /// What has been printed by a call whose box has ended or is being killed.
+    pub async fn last_output(&self) -> (Output, Output) {
+        tokio::join!(self.stdout.finish(LAST_OUTPUT_WAIT), self.stderr.finish(LAST_OUTPUT_WAIT))
+    }
+}
+
+/// Text that no code prints by chance or on purpose.
+fn new_marker() -> String {
+    format!("{:032x}", rand::random::<u128>())
+}
+
+/// Lines of a stream, of bounded length.
+#[derive(Debug)]
+struct Lines {
+    stream: OwnedReadHalf,
+    buffer: Vec<u8>,
+}
+
+impl Lines {
+    /// The next line; `None` when the stream ends, fails or exceeds the limit. Loses nothing when dropped half-way.
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        let mut seen = 0;
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.buffer[seen..]) {
+                let rest = self.buffer.split_off(seen + end + 1);
+                let mut line = std::mem::replace(&mut self.buffer, rest);
+                line.pop();
+                return Some(line);
+            }
+            seen = self.buffer.len();
+            if seen > LINE_LIMIT || self.stream.read_buf(&mut self.buffer).await.ok()? == 0 {
+                return None;
+            }
+        }
+    }
+}
