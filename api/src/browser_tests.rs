@@ -150,9 +150,10 @@ async fn open(worker: Data<Worker>, request: HttpRequest, body: Json<Value>) -> 
         Mood::Breaks => return broken(),
         _ => {}
     }
+    let loaded = sessions::load(&worker.db, id).await.unwrap().unwrap().profile_version;
     let mut tx = worker.db.begin().await.unwrap();
     let opened_at = Timestamp::now().plus_ms(-worker.head_start.load(Ordering::Relaxed));
-    assert!(sessions::activate(&mut tx, id, None, opened_at).await.unwrap());
+    assert!(sessions::activate(&mut tx, id, loaded, opened_at).await.unwrap());
     tx.commit().await.unwrap();
     HttpResponse::Ok().json(json!({}))
 }
@@ -165,7 +166,8 @@ async fn close(worker: Data<Worker>, request: HttpRequest, id: Path<SessionId>) 
         Mood::Forgets => return error(404, "no such session"),
         Mood::Refuses => return error(503, "busy"),
         Mood::Breaks | Mood::BreaksOnce => return broken(),
-        _ => {}
+        Mood::Lies => return HttpResponse::Ok().json(json!({})),
+        Mood::Good | Mood::Slow => {}
     }
     let mut tx = worker.db.begin().await.unwrap();
     sessions::begin_close(&mut tx, id, EndReason::Deleted, now).await.unwrap();

@@ -17,6 +17,20 @@ async fn every_v2_route_wants_a_key() {
         ("GET", format!("/v2/batch/scrape/{id}")),
         ("DELETE", format!("/v2/batch/scrape/{id}")),
         ("GET", format!("/v2/batch/scrape/{id}/errors")),
+        ("POST", "/v2/browser".to_owned()),
+        ("GET", "/v2/browser".to_owned()),
+        ("DELETE", "/v2/browser".to_owned()),
+        ("GET", format!("/v2/browser/{id}")),
+        ("DELETE", format!("/v2/browser/{id}")),
+        ("POST", format!("/v2/browser/{id}/execute")),
+        ("DELETE", "/v2/browser/profiles/mine".to_owned()),
+        ("POST", "/v2/interact".to_owned()),
+        ("GET", "/v2/interact".to_owned()),
+        ("DELETE", "/v2/interact".to_owned()),
+        ("GET", format!("/v2/interact/{id}")),
+        ("DELETE", format!("/v2/interact/{id}")),
+        ("POST", format!("/v2/interact/{id}/execute")),
+        ("DELETE", "/v2/interact/profiles/mine".to_owned()),
     ] {
         let ask = async |header: Option<&str>| -> Answer {
             let mut request = nobody.request(method.parse().unwrap(), &path);

@@ -4,6 +4,7 @@
 
 mod auth;
 mod batch;
+mod browser;
 mod cli;
 mod concurrency;
 mod errors;

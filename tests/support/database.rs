@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 
 /// Which database a service under test uses.
 #[derive(Clone, Debug)]
@@ -41,6 +41,20 @@ impl Database {
                 FreshDatabase { url: format!("{base}/{name}"), drop_in: Some((cluster.clone(), name)) }
             }
         }
+    }
+}
+
+/// Runs one statement in a service's database, past the service.
+pub(crate) async fn execute(url: &str, sql: &str) {
+    let sql = AssertSqlSafe(sql.to_owned());
+    if url.starts_with("sqlite:") {
+        let mut connection = SqliteConnection::connect(url).await.unwrap();
+        sqlx::query(sql).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    } else {
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        sqlx::query(sql).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
     }
 }
 

@@ -11,6 +11,7 @@ mod page;
 mod process;
 mod service;
 mod site;
+mod stand_in;
 mod wait;
 
 pub use caller::{Answer, Caller};
@@ -19,6 +20,7 @@ pub use page::{Truth, documents_of, errors_of, finished, markdown_of};
 pub use process::{ProcessInfo, free_port, processes_mentioning};
 pub use service::{ServiceOptions, TestService, WEBHOOK_SECRET, binary_folder};
 pub use site::{FixtureSite, SiteOptions};
+pub use stand_in::StandIn;
 pub use wait::{wait_until, wait_until_within};
 
 use std::path::PathBuf;
