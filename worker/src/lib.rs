@@ -12,5 +12,7 @@ pub mod listener;
 pub mod metrics;
 pub mod node;
 mod on_call;
+mod process;
 pub mod runner;
+pub mod sandbox;
 pub mod sweeper;

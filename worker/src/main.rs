@@ -10,6 +10,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> std::process::ExitCode {
     if let Some(argument) = std::env::args().nth(1) {
         return match argument.as_str() {
+            // The first process of a box; not for people.
+            weir_worker::sandbox::BOX_ARGUMENT => weir_worker::sandbox::box_main(),
             "--version" | "-V" => {
                 println!("weir-worker {}", env!("CARGO_PKG_VERSION"));
                 std::process::ExitCode::SUCCESS

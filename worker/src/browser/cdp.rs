@@ -25,11 +25,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
+use anyhow::Context as _;
 use futures_util::{SinkExt, StreamExt};
 use headless_chrome::protocol::cdp::types::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -192,8 +194,21 @@ impl Cdp {
     /// # Errors
     /// When the address cannot be reached or refuses the upgrade.
     pub async fn connect(ws_url: &str) -> anyhow::Result<Self> {
+        let address = ws_url.strip_prefix("ws://").and_then(|rest| rest.split_once('/'));
+        let (host, path) = address.context("not a browser's WebSocket address")?;
+        let stream = TcpStream::connect(host).await?;
+        stream.set_nodelay(true)?;
+        Self::connect_over(stream, &format!("/{path}")).await
+    }
+
+    /// The same over a connection that there is already, for a browser in a box.
+    ///
+    /// # Errors
+    /// When the upgrade is refused.
+    pub async fn connect_over(stream: TcpStream, ws_path: &str) -> anyhow::Result<Self> {
         let config = WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE)).max_frame_size(Some(MAX_MESSAGE));
-        let (socket, _) = tokio_tungstenite::connect_async_with_config(ws_url, Some(config), true).await?;
+        let url = format!("ws://127.0.0.1{ws_path}");
+        let (socket, _) = tokio_tungstenite::client_async_with_config(url, stream, Some(config)).await?;
         let (mut sink, mut stream) = socket.split();
         let (tx, mut rx) = mpsc::unbounded_channel::<Message>();
         let cdp = Self {

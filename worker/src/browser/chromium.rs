@@ -78,7 +78,7 @@ fn is_program(path: &Path) -> bool {
 pub(super) fn flags(kind: ChromiumKind, proxy: SocketAddr, small_shm: bool, extra: &[String]) -> Vec<String> {
     let mut flags: Vec<String> =
         vec![format!("--proxy-server=http://{proxy}"), "--proxy-bypass-list=<-loopback>".into()];
-    flags.extend(FIXED_FLAGS.iter().map(|f| (*f).to_owned()));
+    flags.extend(COMMON_FLAGS.iter().chain(POOL_FLAGS).map(|f| (*f).to_owned()));
     if kind == ChromiumKind::Full {
         flags.push("--headless=new".into());
     }
@@ -90,7 +90,29 @@ pub(super) fn flags(kind: ChromiumKind, proxy: SocketAddr, small_shm: bool, extr
     flags
 }
 
-const FIXED_FLAGS: &[&str] = &[
+/// The flags of a session's browser, in a box whose loopback has the egress proxy on `proxy_port`.
+///
+/// A session is driven and looked at by its owner, so it may open pages, and pages find what they find in an
+/// ordinary browser.
+pub(crate) fn session_flags(kind: ChromiumKind, (width, height): (u32, u32), proxy_port: u16) -> Vec<String> {
+    let mut flags = vec![
+        format!("--proxy-server=http://127.0.0.1:{proxy_port}"),
+        "--proxy-bypass-list=<-loopback>".into(),
+        format!("--window-size={width},{height}"),
+    ];
+    flags.extend(COMMON_FLAGS.iter().chain(SESSION_FLAGS).map(|f| (*f).to_owned()));
+    flags.push(if kind == ChromiumKind::Full { "--headless=new".into() } else { "--headless".into() });
+    flags
+}
+
+/// Further flags of sessions.
+const SESSION_FLAGS: &[&str] = &[
+    // Services of the maker that a person at the machine might want.
+    "--disable-features=AutofillServerCommunication,OptimizationHints,Translate,MediaRouter",
+];
+
+/// Flags of every browser.
+const COMMON_FLAGS: &[&str] = &[
     // Nothing but what a page asks for may reach the network.
     "--disable-background-networking",
     "--disable-component-update",
@@ -117,19 +139,24 @@ const FIXED_FLAGS: &[&str] = &[
     "--disable-renderer-backgrounding",
     "--disable-hang-monitor",
     "--disable-ipc-flooding-protection",
-    // Pages must not open more pages.
-    "--block-new-web-contents",
     "--disable-notifications",
     "--deny-permission-prompts",
     "--mute-audio",
-    "--hide-scrollbars",
     "--force-color-profile=srgb",
-    // No graphics card, and no emulated one: WebGL is not worth its memory and CPU.
+    // No graphics card.
     "--disable-gpu",
+    "--lang=en-US",
+];
+
+/// Further flags of the scraping pool.
+const POOL_FLAGS: &[&str] = &[
+    // Pages must not open more pages.
+    "--block-new-web-contents",
+    "--hide-scrollbars",
+    // No emulated graphics card either: WebGL is not worth its memory and CPU.
     "--disable-software-rasterizer",
     "--autoplay-policy=user-gesture-required",
     "--window-size=1280,800",
-    "--lang=en-US",
 ];
 
 /// Flags of a browser whose pages nobody looks at: no pictures, no fonts of the site. Refusing them one by

@@ -23,14 +23,13 @@ mod agent;
 mod blocklist;
 pub mod cdp;
 mod cell;
-mod chromium;
+pub(crate) mod chromium;
 mod egress;
 mod error;
 mod intercept;
 mod locale;
 mod page;
 mod pool;
-mod process;
 pub mod supervisor;
 mod wait;
 

@@ -30,7 +30,8 @@ use super::cell::Cell;
 use super::chromium::find_chromium;
 use super::error::RenderError;
 use super::supervisor::{Browser, Launcher, SandboxMode};
-use super::{RenderRequest, Rendered, page, process};
+use super::{RenderRequest, Rendered, page};
+use crate::process;
 
 /// Pause after the first failed launch; doubles up to [`MAX_BACKOFF`].
 const BACKOFF: Duration = Duration::from_millis(250);

@@ -34,7 +34,7 @@ use headless_chrome::LaunchOptions;
 use tokio::sync::oneshot;
 
 use super::chromium::{BLIND_FLAGS, ChromiumKind, Found, flags};
-use super::process;
+use crate::process;
 
 /// Whether Chromium's own sandbox is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -450,8 +450,7 @@ fn remove_leftovers(run_dir: &Path) {
 }
 
 fn owner_of(name: &str) -> Option<process::Identity> {
-    let mut parts = name.strip_prefix("w-")?.split('-');
-    Some(process::Identity { pid: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? })
+    process::Identity::from_name(name.strip_prefix("w-")?)
 }
 
 /// Removes a directory against dying children that still write into it.

@@ -18,6 +18,6 @@ pub use self::cookies::SetCookie;
 pub use self::error::FetchError;
 pub use self::http::{FetchConfig, FetchRequest, Fetched, HttpFetcher};
 pub use self::post::{PostError, PostRequest, Poster};
-pub use self::proxy::{EgressMetrics, EgressOptions, EgressProxy, HostFilter};
+pub use self::proxy::{EgressDoor, EgressMetrics, EgressOptions, EgressProxy, HostFilter, Serving};
 pub use self::resolver::GuardedResolver;
 pub use self::upstream::ProxyUrl;

@@ -36,7 +36,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use weir_shared::guard::{AddressGuard, GuardError};
 
 use super::upstream::{self, BoxStream, ProxyUrl};
@@ -135,7 +135,7 @@ pub struct EgressOptions {
 pub struct EgressProxy {
     address: Option<SocketAddr>,
     metrics: Arc<EgressMetrics>,
-    stop: CancellationToken,
+    shared: Arc<Shared>,
 }
 
 impl EgressProxy {
@@ -169,6 +169,11 @@ impl EgressProxy {
         self.address.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))
     }
 
+    /// What serves further listeners by the same rules and counters.
+    pub fn door(&self) -> EgressDoor {
+        EgressDoor { shared: Arc::clone(&self.shared) }
+    }
+
     /// Its counters.
     pub fn metrics(&self) -> &Arc<EgressMetrics> {
         &self.metrics
@@ -176,24 +181,45 @@ impl EgressProxy {
 
     fn run<L: Listener>(listener: L, address: Option<SocketAddr>, guard: AddressGuard, options: EgressOptions) -> Self {
         let metrics = options.metrics.unwrap_or_default();
-        let stop = CancellationToken::new();
         let shared = Arc::new(Shared {
             guard,
             upstream: options.upstream,
             filter: options.filter,
             metrics: metrics.clone(),
             idle_timeout: options.idle_timeout.unwrap_or(IDLE_TIMEOUT),
-            stop: stop.clone(),
+            stop: CancellationToken::new(),
         });
         let limit = Arc::new(Semaphore::new(options.max_connections.unwrap_or(MAX_CONNECTIONS)));
-        tokio::spawn(accept(listener, shared, limit));
-        Self { address, metrics, stop }
+        tokio::spawn(accept(listener, Arc::clone(&shared), limit));
+        Self { address, metrics, shared }
     }
+}
+
+/// A proxy's rules, for listeners in networks of their own: those of boxes. Ends with its proxy.
+#[derive(Clone)]
+pub struct EgressDoor {
+    shared: Arc<Shared>,
+}
+
+impl EgressDoor {
+    /// Serves `listener` until the result is dropped, with at most `max_connections` open; further ones wait.
+    pub fn serve(&self, listener: TcpListener, max_connections: usize) -> Serving {
+        let shared = Arc::new(Shared { stop: self.shared.stop.child_token(), ..(*self.shared).clone() });
+        let serving = Serving { _stop: shared.stop.clone().drop_guard() };
+        tokio::spawn(accept(listener, shared, Arc::new(Semaphore::new(max_connections))));
+        serving
+    }
+}
+
+/// A listener that is being served. Dropping it stops that and closes every connection through it.
+#[derive(Debug)]
+pub struct Serving {
+    _stop: DropGuard,
 }
 
 impl Drop for EgressProxy {
     fn drop(&mut self) {
-        self.stop.cancel();
+        self.shared.stop.cancel();
         if let Some(address) = self.address {
             listening().remove(&address.port());
         }
@@ -205,6 +231,7 @@ fn listening() -> MutexGuard<'static, BTreeSet<u16>> {
 }
 
 /// What the connections of one proxy share.
+#[derive(Clone)]
 struct Shared {
     guard: AddressGuard,
     upstream: Option<ProxyUrl>,

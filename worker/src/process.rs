@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 /// A process beyond doubt: pids are used again, a pid with its start time is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     pub pid: u32,
     /// Clock ticks since boot.
     pub started: u64,
@@ -21,6 +21,12 @@ impl Identity {
         let pid = std::process::id();
         let stat = Stat::read(pid).context("reading /proc/self/stat")?;
         Ok(Self { pid, started: stat.started })
+    }
+
+    /// From `<pid>-<start time>`, with or without a further `-…`: how directories name their owner.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let mut parts = name.split('-');
+        Some(Self { pid: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? })
     }
 
     /// Whether exactly this process still runs.
@@ -57,29 +63,36 @@ impl Stat {
 
 /// Makes this process the parent of orphaned descendants. Those of a browser's session are reaped when
 /// the session is ended; others are left to whoever started them.
-pub(super) fn adopt_orphans() {
+pub(crate) fn adopt_orphans() {
     if let Err(e) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
         tracing::debug!(error = %e, "orphans are not adopted");
     }
 }
 
 /// Whether this process is root.
-pub(super) fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// Whether `pid` runs and is not a zombie.
-pub(super) fn is_alive(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     Stat::read(pid).is_some_and(|s| s.state != b'Z' && s.state != b'X')
 }
 
 /// The pid in `file`, once it is written.
-pub(super) fn read_pid(file: &Path) -> Option<u32> {
+pub(crate) fn read_pid(file: &Path) -> Option<u32> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
+/// Kills one process. One that is gone already is no error.
+pub(crate) fn kill(pid: u32) {
+    if let Some(pid) = to_pid(pid) {
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
+}
+
 /// Kills the process group and the session that `leader` leads, itself included.
-pub(super) fn kill_session(leader: u32) {
+pub(crate) fn kill_session(leader: u32) {
     let Some(pid) = to_pid(leader) else { return };
     if Stat::read(leader).is_some_and(|s| s.session == leader) {
         let _ = rustix::process::kill_process_group(pid, Signal::KILL);
@@ -91,7 +104,7 @@ pub(super) fn kill_session(leader: u32) {
 }
 
 /// Kills what is left of a session until nothing is, at most for two seconds.
-pub(super) fn kill_session_members(session: u32) {
+pub(crate) fn kill_session_members(session: u32) {
     for _ in 0..100 {
         let mut left = false;
         for number in pids().filter(|pid| *pid != session) {
@@ -115,22 +128,94 @@ pub(super) fn kill_session_members(session: u32) {
     }
 }
 
-/// Kills every process whose profile lies under `dir`, with its session. Returns how many were found.
-pub(super) fn kill_users_of(dir: &Path) -> usize {
-    let mark = format!("--user-data-dir={}/", dir.display());
-    let mut found = 0;
-    for pid in pids() {
-        let Ok(cmdline) = fs::read(format!("/proc/{pid}/cmdline")) else { continue };
-        if cmdline.split(|b| *b == 0).any(|arg| arg.starts_with(mark.as_bytes())) {
-            found += 1;
-            kill_session(pid);
+/// Kills every process that works in `dir`: its profile or home lies there, or its box shows a part of it. Returns
+/// how many were found.
+pub(crate) fn kill_users_of(dir: &Path) -> usize {
+    let own_mounts = fs::read_link("/proc/self/ns/mnt").ok();
+    let Some(name) = dir.file_name() else { return 0 };
+    // Mounts are listed by their path inside their file system, so only the last part is sure to be there.
+    let mount = format!("/{}/", name.to_string_lossy());
+    let marks = [format!("--user-data-dir={}/", dir.display()), format!("HOME={}/", dir.display())];
+    let is_user = |pid: u32| {
+        let words = |file: &str, mark: &str| {
+            let text = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            text.split(|b| *b == 0).any(|word| word.starts_with(mark.as_bytes()))
+        };
+        let is_boxed = || {
+            fs::read_link(format!("/proc/{pid}/ns/mnt")).is_ok_and(|mounts| Some(mounts) != own_mounts)
+                && fs::read_to_string(format!("/proc/{pid}/mountinfo")).is_ok_and(|text| text.contains(&mount))
+        };
+        words("cmdline", &marks[0]) || words("environ", &marks[1]) || is_boxed()
+    };
+    let mut found = std::collections::BTreeSet::new();
+    for _ in 0..100 {
+        let users: Vec<u32> = pids().filter(|pid| is_alive(*pid) && is_user(*pid)).collect();
+        if users.is_empty() {
+            break;
         }
+        for pid in users {
+            found.insert(pid);
+            kill(pid);
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
-    found
+    found.len()
+}
+
+/// The users of all processes of this machine that we can see.
+pub(crate) fn users() -> std::collections::BTreeSet<u32> {
+    use std::os::unix::fs::MetadataExt;
+    pids().filter_map(|pid| Some(fs::metadata(format!("/proc/{pid}")).ok()?.uid())).collect()
+}
+
+/// Kills what descends from `ancestor` or runs in its session, then itself, then, if given, all processes of
+/// `user`; reaps those that have become ours. For programs without a box; at most for two seconds.
+pub(crate) fn kill_tree(ancestor: u32, user: Option<u32>) {
+    use std::os::unix::fs::MetadataExt;
+    let is_users = |pid: u32| user.is_some() && fs::metadata(format!("/proc/{pid}")).ok().map(|m| m.uid()) == user;
+    for _ in 0..100 {
+        let stats: Vec<(u32, Stat)> = pids().filter_map(|pid| Some((pid, Stat::read(pid)?))).collect();
+        let mut family = std::collections::BTreeSet::from([ancestor]);
+        // Parents are not always listed before their children.
+        while let Some((pid, _)) =
+            stats.iter().find(|(pid, stat)| !family.contains(pid) && family.contains(&stat.parent))
+        {
+            family.insert(*pid);
+        }
+        let mut left = false;
+        for (pid, stat) in &stats {
+            let is_one = family.contains(pid) || stat.session == ancestor || is_users(*pid);
+            if !is_one || *pid == ancestor {
+                continue;
+            }
+            if stat.state == b'Z' {
+                if let Some(pid) = to_pid(*pid).filter(|_| stat.parent == std::process::id()) {
+                    let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+                }
+            } else {
+                left = true;
+                kill(*pid);
+            }
+        }
+        if !left {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    if ancestor != std::process::id() {
+        kill(ancestor);
+    }
+}
+
+/// Proportional memory of all processes in the process namespace of `pid`, bytes.
+pub(crate) fn namespace_memory(pid: u32) -> u64 {
+    let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let Some(wanted) = namespace(pid) else { return 0 };
+    pids().filter(|pid| namespace(*pid).as_ref() == Some(&wanted)).map(memory).sum()
 }
 
 /// Proportional memory of a session, bytes. Falls back to nothing where the kernel does not tell.
-pub(super) fn session_memory(session: u32) -> u64 {
+pub(crate) fn session_memory(session: u32) -> u64 {
     pids().filter(|pid| Stat::read(*pid).is_some_and(|s| s.session == session)).map(memory).sum()
 }
 
@@ -144,7 +229,7 @@ fn memory(pid: u32) -> u64 {
 }
 
 /// Size of `/dev/shm`, bytes; 0 when there is none.
-pub(super) fn shm_size() -> u64 {
+pub(crate) fn shm_size() -> u64 {
     rustix::fs::statvfs("/dev/shm").map_or(0, |s| s.f_blocks.saturating_mul(s.f_frsize))
 }
 

@@ -1,0 +1,177 @@
+//! Chromium in a box: the browser of one session.
+
+use std::io;
+use std::path::Path;
+
+use tokio::net::TcpStream;
+
+use super::bwrap::Layout;
+use super::cgroup::Bounds;
+use super::running::Running;
+use super::wire::{Kind, Order};
+use super::{CDP_PORT, HOME, PROXY_PORT, Sandbox, SandboxError, SessionDir};
+use crate::browser::chromium::{self, Found};
+use crate::fetch::Serving;
+
+/// Bounds of a browser's box. A page that needs more loses its renderer first.
+const BOUNDS: Bounds = Bounds { memory: 1_536 << 20, processes: 300, cpus: None };
+
+/// Open files of each process.
+const FILES: u64 = 4096;
+
+/// Largest file that a session may download or store, bytes.
+const FILE_SIZE: u64 = 1 << 30;
+
+/// Longest time from the start of Chromium to its readiness. Cold under load took up to 1.9 s.
+const START_LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
+
+/// Open connections of a browser to the egress proxy; further ones wait. Chromium itself opens at most 32 to a
+/// proxy, more by WebSockets.
+const CONNECTIONS: usize = 256;
+
+/// The profile as the box sees it.
+const PROFILE: &str = "/profile";
+
+/// A browser to start.
+#[derive(Debug, Clone)]
+pub struct BrowserSpec {
+    /// Window, CSS pixels.
+    pub window: (u32, u32),
+}
+
+impl Default for BrowserSpec {
+    fn default() -> Self {
+        Self { window: (1280, 720) }
+    }
+}
+
+/// A running Chromium in its box. Dropping it kills everything in the box.
+#[derive(Debug)]
+pub struct BrowserBox {
+    pub(super) running: Running,
+    port: u16,
+    ws_path: String,
+    _egress: Serving,
+}
+
+impl BrowserBox {
+    /// A connection to the debugging port (HTTP and WebSocket).
+    ///
+    /// # Errors
+    /// When Chromium has ended or does not answer.
+    pub async fn connect(&self) -> io::Result<TcpStream> {
+        let stream = self.running.connect(self.port).await?;
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        TcpStream::from_std(stream)
+    }
+
+    /// Path of the browser's own WebSocket, `/devtools/browser/<uuid>`.
+    pub fn ws_path(&self) -> &str {
+        &self.ws_path
+    }
+
+    /// Memory of all in the box, bytes.
+    pub async fn memory(&self) -> u64 {
+        self.running.memory().await
+    }
+
+    /// Resolves when nothing of the box is left, by whatever cause. Many may wait.
+    pub async fn exited(&self) {
+        self.running.exited().await;
+    }
+
+    /// Whether the box has ended.
+    pub fn has_exited(&self) -> bool {
+        self.running.has_exited()
+    }
+
+    /// Kills everything in the box and waits until nothing of it is left.
+    pub async fn kill(&self) {
+        self.running.kill().await;
+    }
+
+    /// The box's first process as the host sees it, for fault tests.
+    pub fn pid(&self) -> Option<u32> {
+        self.running.pid()
+    }
+}
+
+/// The program for sessions.
+pub(super) fn find(configured: Option<&Path>) -> Option<Found> {
+    chromium::find_chromium(configured)
+}
+
+pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec) -> Result<BrowserBox, SandboxError> {
+    let found = find(sandbox.config.chromium.as_deref())
+        .ok_or_else(|| SandboxError::Refused("no Chromium was found".to_owned()))?;
+    let is_boxed = sandbox.status.boxed;
+    let (profile, home) = if is_boxed {
+        (PROFILE.to_owned(), HOME.to_owned())
+    } else {
+        (dir.home.display().to_string(), dir.work.display().to_string())
+    };
+    let mut argv = vec![found.path.display().to_string()];
+    argv.extend(chromium::session_flags(found.kind, spec.window, PROXY_PORT));
+    argv.push(format!("--user-data-dir={profile}"));
+    argv.push(format!("--remote-debugging-port={}", if is_boxed { CDP_PORT } else { 0 }));
+    if !is_boxed {
+        argv.push("--no-sandbox".to_owned());
+    }
+    argv.push("about:blank".to_owned());
+    let order = Order {
+        is_boxed,
+        kind: Kind::Browser,
+        argv,
+        env: [("PATH", "/usr/bin:/bin"), ("HOME", &*home), ("LANG", "C.UTF-8"), ("TMPDIR", "/tmp")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+        cwd: home,
+        limits: sandbox.process_limits(&BOUNDS, FILES, FILE_SIZE),
+        proxy_port: PROXY_PORT,
+        cdp_port: None,
+    };
+    let mut layout = Layout {
+        read_only: Vec::new(),
+        writable: vec![(dir.home.clone(), PROFILE.to_owned())],
+        nests: true,
+        tmp: 512 << 20,
+        shm: 1 << 30,
+        cwd: HOME,
+    };
+    if let Some(folder) = found.path.parent().filter(|folder| !folder.starts_with("/usr")) {
+        layout.read_only.push((folder.to_owned(), folder.display().to_string()));
+    }
+    let (running, mut handed) = sandbox.start(dir, &layout, &BOUNDS, order).await?;
+    let proxy = handed.next().ok_or_else(|| io::Error::other("the box handed out too little"))?;
+    let egress = sandbox.config.egress.serve(super::code::listener(proxy)?, CONNECTIONS);
+    let Ok(address) = tokio::time::timeout(START_LIMIT, running.devtools()).await else {
+        running.kill().await;
+        return Err(SandboxError::Failed(format!("Chromium did not start within {START_LIMIT:?}")));
+    };
+    let place = address.as_deref().and_then(place_of);
+    let Some((port, ws_path)) = place else {
+        running.kill().await;
+        return Err(SandboxError::Failed(format!("Chromium ended at start: {}", running.last_words().await)));
+    };
+    Ok(BrowserBox { running, port, ws_path, _egress: egress })
+}
+
+/// Port and path of `ws://127.0.0.1:PORT/PATH`.
+fn place_of(address: &str) -> Option<(u16, String)> {
+    let (host, path) = address.strip_prefix("ws://")?.split_once('/')?;
+    let (_, port) = host.rsplit_once(':')?;
+    Some((port.parse().ok()?, format!("/{path}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_and_path_come_from_the_announced_address() {
+        let place = place_of("ws://127.0.0.1:9222/devtools/browser/a-b");
+        assert_eq!(place, Some((9222, "/devtools/browser/a-b".to_owned())));
+        assert!(place_of("http://127.0.0.1:9222/x").is_none());
+    }
+}

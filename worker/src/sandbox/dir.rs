@@ -1,0 +1,380 @@
+//! Directories and users of sessions, and what is left of them when a worker dies.
+//!
+//! ```text
+//! <run dir>/x-<worker pid>-<its start time>/       711, this worker's
+//!     box            the program that every box starts with
+//!     cgroups        where this worker's cgroups are, for whoever cleans up after it
+//!     <name>/        710, a session: nobody but its user gets past this
+//!         home/      700, the browser's profile
+//!         work/      700, the user's files: home of code, and the same path for the browser
+//!         io/        700, the worker's own sockets
+//!         etc/       755, the user's name and the like
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use rustix::fs::FlockOperation;
+
+use crate::process;
+
+/// Users of sessions when the worker is root. systemd and Debian leave this range to local use.
+const UIDS: std::ops::RangeInclusive<u32> = 61_000..=61_183;
+
+/// Longest path of a session's directory: a socket's whole path must fit into 107 bytes.
+const MAX_PATH: usize = 107 - "/io/".len() - 16;
+
+/// This worker's directory in the run directory.
+#[derive(Debug)]
+pub(super) struct WorkerDir {
+    pub path: PathBuf,
+}
+
+impl WorkerDir {
+    /// Cleans up after dead workers and makes the directory.
+    pub fn prepare(run_dir: &Path) -> anyhow::Result<Self> {
+        make_dir(run_dir, 0o711, true).with_context(|| format!("creating {}", run_dir.display()))?;
+        let run_dir = run_dir.canonicalize()?;
+        remove_leftovers(&run_dir);
+        let me = process::Identity::of_self()?;
+        // Several in one process happen in tests only.
+        for n in 0..1000 {
+            let tail = if n == 0 { String::new() } else { format!("-{n}") };
+            let path = run_dir.join(format!("x-{}-{}{tail}", me.pid, me.started));
+            match make_dir(&path, 0o711, false) {
+                Ok(()) => return Ok(Self { path }),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e).with_context(|| format!("creating {}", path.display())),
+            }
+        }
+        bail!("{} is full of this worker's directories", run_dir.display())
+    }
+
+    /// Puts the program that boxes start with where every user can run it, by a link or else as a copy.
+    pub fn install(&self, program: &Path) -> anyhow::Result<PathBuf> {
+        let place = self.path.join("box");
+        let is_open = fs::metadata(program).is_ok_and(|m| m.permissions().mode() & 0o005 == 0o005);
+        // `/proc/self/exe` itself cannot be linked, and a replaced program has no name any more.
+        let named = program.canonicalize().unwrap_or_else(|_| program.to_owned());
+        if !is_open || fs::hard_link(&named, &place).is_err() {
+            fs::copy(program, &place).with_context(|| format!("copying {}", program.display()))?;
+            fs::set_permissions(&place, fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(place)
+    }
+
+    /// Records where this worker's cgroups are.
+    pub fn record_cgroups<'a>(&self, dirs: impl Iterator<Item = &'a Path>) -> io::Result<()> {
+        let lines: String = dirs.map(|dir| format!("{}\n", dir.display())).collect();
+        fs::write(self.path.join("cgroups"), lines)
+    }
+}
+
+impl Drop for WorkerDir {
+    fn drop(&mut self) {
+        for file in ["box", "cgroups"] {
+            let _ = fs::remove_file(self.path.join(file));
+        }
+        // Stays as long as a session's directory is in it.
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// Ends what dead workers left and removes their directories. Errors are logged: a leftover must not keep a
+/// worker from starting.
+fn remove_leftovers(run_dir: &Path) {
+    for entry in fs::read_dir(run_dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(owner) = name.to_str().and_then(|name| process::Identity::from_name(name.strip_prefix("x-")?)) else {
+            continue;
+        };
+        if owner.is_alive() {
+            continue;
+        }
+        let dir = entry.path();
+        for group in fs::read_to_string(dir.join("cgroups")).unwrap_or_default().lines() {
+            super::cgroup::remove_tree(Path::new(group));
+        }
+        let killed = process::kill_users_of(&dir);
+        remove_dir(&dir);
+        tracing::info!(worker.pid = owner.pid, processes = killed, "removed the boxes of a dead worker");
+    }
+}
+
+/// The users that sessions get: one each, so that neither files nor processes of one are another's.
+#[derive(Debug)]
+pub(super) struct Users {
+    /// `None`: the worker is not root, so all sessions are its own user.
+    locks: Option<PathBuf>,
+    held: Mutex<BTreeMap<u32, File>>,
+}
+
+impl Users {
+    pub fn prepare() -> anyhow::Result<Self> {
+        let locks = if process::is_root() {
+            // One place for the machine: users are shared by all run directories.
+            let dir = PathBuf::from("/run/weir-users");
+            make_dir(&dir, 0o700, true).with_context(|| format!("creating {}", dir.display()))?;
+            Some(dir)
+        } else {
+            None
+        };
+        Ok(Self { locks, held: Mutex::default() })
+    }
+
+    /// A user that no other session on this machine has.
+    ///
+    /// # Errors
+    /// When all are taken.
+    fn claim(self: &Arc<Self>) -> anyhow::Result<User> {
+        let Some(locks) = &self.locks else {
+            let ids = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+            return Ok(User { uid: ids.0, gid: ids.1, users: None });
+        };
+        let mut held = self.lock();
+        let in_use = process::users();
+        for uid in UIDS.filter(|uid| !in_use.contains(uid)) {
+            if held.contains_key(&uid) {
+                continue;
+            }
+            let path = locks.join(uid.to_string());
+            let file = File::options().create(true).truncate(false).write(true).open(&path)?;
+            if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                held.insert(uid, file);
+                return Ok(User { uid, gid: uid, users: Some(Arc::clone(self)) });
+            }
+        }
+        bail!("all users of sessions ({} to {}) are taken on this machine", UIDS.start(), UIDS.end())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, File>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A claimed user; given back when dropped.
+#[derive(Debug)]
+pub(super) struct User {
+    pub uid: u32,
+    pub gid: u32,
+    users: Option<Arc<Users>>,
+}
+
+impl User {
+    /// Whether processes of this user are this session's and nobody else's.
+    pub fn is_own(&self) -> bool {
+        self.users.is_some()
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        if let Some(users) = &self.users {
+            users.lock().remove(&self.uid);
+        }
+    }
+}
+
+/// A session's directory and user.
+#[derive(Debug)]
+pub struct SessionDir {
+    /// All of it.
+    pub root: PathBuf,
+    /// The browser's profile.
+    pub home: PathBuf,
+    /// The user's files, shared by all boxes of the session: [`super::HOME`] in each of them.
+    pub work: PathBuf,
+    /// For sockets of the worker; not seen by any box.
+    pub io: PathBuf,
+    pub(super) name: String,
+    pub(super) user: Arc<User>,
+    is_removed: bool,
+}
+
+impl SessionDir {
+    pub(super) fn create(worker: &WorkerDir, users: &Arc<Users>, name: &str) -> anyhow::Result<Self> {
+        let is_plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+        if !is_plain || ["box", "cgroups"].contains(&name) {
+            bail!("{name:?} cannot name a session's directory");
+        }
+        let root = worker.path.join(name);
+        if root.as_os_str().len() > MAX_PATH {
+            bail!("{} is too long for sockets in it: choose a shorter run directory", root.display());
+        }
+        let user = Arc::new(users.claim()?);
+        make_dir(&root, 0o710, false).with_context(|| format!("creating {}", root.display()))?;
+        let dir = Self {
+            home: root.join("home"),
+            work: root.join("work"),
+            io: root.join("io"),
+            root,
+            name: name.to_owned(),
+            user,
+            is_removed: false,
+        };
+        dir.fill().with_context(|| format!("filling {}", dir.root.display()))?;
+        Ok(dir)
+    }
+
+    fn fill(&self) -> io::Result<()> {
+        let User { uid, gid, .. } = *self.user;
+        for (path, mode) in [(&self.home, 0o700), (&self.work, 0o700), (&self.io, 0o700)] {
+            make_dir(path, mode, false)?;
+        }
+        if self.user.is_own() {
+            chown(&self.root, None, Some(gid))?;
+            chown(&self.home, Some(uid), Some(gid))?;
+            chown(&self.work, Some(uid), Some(gid))?;
+        }
+        let etc = self.root.join("etc");
+        make_dir(&etc, 0o755, false)?;
+        let files = [
+            ("passwd", format!("user:x:{uid}:{gid}::{}:/bin/bash\n", super::HOME)),
+            ("group", format!("user:x:{gid}:\n")),
+            ("hosts", "127.0.0.1 localhost\n::1 localhost\n".to_owned()),
+            ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n".to_owned()),
+        ];
+        for (name, text) in files {
+            fs::write(etc.join(name), text)?;
+            fs::set_permissions(etc.join(name), fs::Permissions::from_mode(0o644))?;
+        }
+        Ok(())
+    }
+
+    /// User and group of the session's processes and files.
+    pub fn owner(&self) -> (u32, u32) {
+        (self.user.uid, self.user.gid)
+    }
+
+    /// Disk space that the session takes, bytes. Walks the directory: some milliseconds.
+    pub async fn disk_use(&self) -> u64 {
+        let root = self.root.clone();
+        tokio::task::spawn_blocking(move || disk_use(&root)).await.unwrap_or(0)
+    }
+
+    /// Removes the directory with everything in it and gives the user back. The boxes must be gone.
+    pub async fn remove(mut self) {
+        self.is_removed = true;
+        let (root, user) = (self.root.clone(), Arc::clone(&self.user));
+        let _ = tokio::task::spawn_blocking(move || {
+            remove_dir(&root);
+            drop(user);
+        })
+        .await;
+    }
+}
+
+impl Drop for SessionDir {
+    fn drop(&mut self) {
+        if !self.is_removed {
+            let (root, user) = (self.root.clone(), Arc::clone(&self.user));
+            std::thread::spawn(move || {
+                remove_dir(&root);
+                drop(user);
+            });
+        }
+    }
+}
+
+fn make_dir(path: &Path, mode: u32, recursive: bool) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(recursive).mode(mode).create(path)?;
+    // The process's mask may have taken bits away; a directory that existed keeps its own.
+    if recursive { Ok(()) } else { fs::set_permissions(path, fs::Permissions::from_mode(mode)) }
+}
+
+fn disk_use(dir: &Path) -> u64 {
+    let mut sum = 0;
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let Ok(meta) = entry.metadata() else { continue };
+        sum += meta.blocks() * 512;
+        if meta.is_dir() {
+            sum += disk_use(&entry.path());
+        }
+    }
+    sum
+}
+
+/// Removes a directory against dying processes that still write into it, and against modes that shut out their
+/// own owner. Follows no links.
+pub(super) fn remove_dir(dir: &Path) {
+    for attempt in 0..50 {
+        match fs::remove_dir_all(dir) {
+            Ok(()) => return,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return,
+            Err(e) if attempt == 49 => tracing::warn!(error = %e, "a session's directory could not be removed"),
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => open_dirs(dir),
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+fn open_dirs(dir: &Path) {
+    let _ = fs::set_permissions(dir, fs::Permissions::from_mode(0o700));
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_dirs(&entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_dir() -> PathBuf {
+        std::env::temp_dir().join(format!("weir-dir-{:08x}", rand::random::<u32>()))
+    }
+
+    #[tokio::test]
+    async fn sessions_have_their_own_user_and_leave_nothing() {
+        let run_dir = run_dir();
+        let worker = WorkerDir::prepare(&run_dir).unwrap();
+        let users = Arc::new(Users::prepare().unwrap());
+        let one = SessionDir::create(&worker, &users, "s-1").unwrap();
+        let two = SessionDir::create(&worker, &users, "s-2").unwrap();
+        if process::is_root() {
+            // Another worker of this machine.
+            let others = Arc::new(Users::prepare().unwrap());
+            let theirs = others.claim().unwrap();
+            assert!(one.owner() != two.owner() && theirs.uid != one.owner().0 && theirs.uid != two.owner().0);
+            assert!(one.owner().0 != 0);
+            assert_eq!(fs::metadata(&one.home).unwrap().uid(), one.owner().0);
+        }
+        assert!(SessionDir::create(&worker, &users, "s-1").is_err());
+        for name in ["", "../x", "a/b", "box", "a.b"] {
+            assert!(SessionDir::create(&worker, &users, name).is_err(), "{name}");
+        }
+        fs::write(one.work.join("file"), vec![1; 100_000]).unwrap();
+        assert!(one.disk_use().await >= 100_000);
+        fs::create_dir_all(one.work.join("shut/in")).unwrap();
+        fs::set_permissions(one.work.join("shut"), fs::Permissions::from_mode(0o000)).unwrap();
+        let root = one.root.clone();
+        one.remove().await;
+        two.remove().await;
+        assert!(!root.exists());
+        let path = worker.path.clone();
+        drop(worker);
+        assert!(!path.exists());
+        fs::remove_dir_all(&run_dir).unwrap();
+    }
+
+    #[test]
+    fn directories_of_dead_workers_go_and_those_of_living_ones_stay() {
+        let root = run_dir();
+        let me = process::Identity::of_self().unwrap();
+        let mine = root.join(format!("x-{}-{}", me.pid, me.started));
+        let stale = root.join(format!("x-{}-{}", me.pid, me.started + 1));
+        for dir in [&mine, &stale] {
+            fs::create_dir_all(dir.join("s-1/home")).unwrap();
+        }
+        remove_leftovers(&root);
+        assert!(mine.exists() && !stale.exists());
+        remove_dir(&root);
+    }
+}

@@ -1,0 +1,306 @@
+//! Boxes for what is not trusted: the browsers of sessions, and the code that users send.
+//!
+//! ```text
+//! Sandbox        what this machine can do, this worker's directory, the users of sessions
+//!   SessionDir (dir)         one session: its directory and its own user
+//!   BrowserBox (browser)     Chromium in a box, its own sandbox on inside
+//!   CodeBox (code)           a program in a box, with a filter of system calls
+//!     Running (running)      one box from start to end: spawn, bwrap, cgroup, wire
+//!     boxed, seccomp         its first process, inside
+//! ```
+//!
+//! A box has an unprivileged user, namespaces of its own, no network, no files but the system's programs and the
+//! session's own directories, and bounds of memory, processes and time. Its one way out is the egress proxy, which
+//! listens on its loopback at [`PROXY`]; code also finds the session's browser there, at [`CDP`].
+//!
+//! Nothing runs without a box unless [`SandboxMode::Off`] was configured. A machine that cannot make boxes says
+//! why in [`SandboxStatus::refused`] and starts nothing.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::browser::SandboxMode;
+use crate::fetch::EgressDoor;
+use crate::process;
+
+mod boxed;
+mod browser;
+mod bwrap;
+mod cgroup;
+mod code;
+mod dir;
+mod running;
+mod seccomp;
+mod spawn;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use boxed::main as box_main;
+pub use browser::{BrowserBox, BrowserSpec};
+pub use cgroup::LimitsKind;
+pub use code::{CodeBox, CodeLimits, CodeSpec};
+pub use dir::SessionDir;
+
+use cgroup::{Bounds, Cgroups};
+use dir::{Users, WorkerDir};
+use running::{Handed, Plan, Running, Wrapper};
+use wire::{Order, ProcessLimits};
+
+/// First argument of the worker's program that makes it the first process of a box.
+pub const BOX_ARGUMENT: &str = "__box";
+
+/// The session's `work` directory as its boxes see it, and the home of code.
+pub const HOME: &str = "/home/user";
+
+/// The egress proxy inside a box, `host:port`.
+pub const PROXY: &str = "127.0.0.1:3128";
+
+/// The browser's debugging port inside a box, `host:port`. In code boxes the worker answers there.
+pub const CDP: &str = "127.0.0.1:9222";
+
+const PROXY_PORT: u16 = 3128;
+const CDP_PORT: u16 = 9222;
+
+/// How long the probe at start may take.
+const PROBE_LIMIT: Duration = Duration::from_secs(20);
+
+/// How a sandbox is made.
+pub struct SandboxConfig {
+    /// Where directories of sessions are made. Its parents must let other users through (mode 711).
+    pub run_dir: PathBuf,
+    /// Whether boxes are required.
+    pub mode: SandboxMode,
+    /// The proxy that is every box's way out.
+    pub egress: EgressDoor,
+    /// Sessions that this worker may have; 0: nothing is probed, and nothing is refused for it.
+    pub sessions: usize,
+    /// The browser's program; absent: searched for.
+    pub chromium: Option<PathBuf>,
+    /// The program that understands [`BOX_ARGUMENT`]; absent: this one.
+    pub program: Option<PathBuf>,
+}
+
+/// What was found on this machine.
+#[derive(Debug, Clone)]
+pub struct SandboxStatus {
+    /// Why no session may start, in a sentence for operators.
+    pub refused: Option<String>,
+    /// What keeps boxes within their bounds.
+    pub limits: LimitsKind,
+    /// `false`: by configuration there are no boxes.
+    pub boxed: bool,
+    /// The browser's program.
+    pub chromium: Option<PathBuf>,
+}
+
+/// Why a box was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// This machine cannot; see [`SandboxStatus::refused`].
+    #[error("{0}")]
+    Refused(String),
+    /// This time it did not work.
+    #[error("{0}")]
+    Failed(String),
+    /// The system refused a descriptor, a directory or the like.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Starts boxes. One for a worker; dropping it does not end boxes.
+pub struct Sandbox {
+    config: SandboxConfig,
+    status: SandboxStatus,
+    worker_dir: WorkerDir,
+    users: Arc<Users>,
+    cgroups: Cgroups,
+    /// bubblewrap, unless boxes are off or it is missing.
+    bwrap: Option<PathBuf>,
+    /// The first program of every box.
+    program: PathBuf,
+    counter: AtomicU64,
+}
+
+impl Sandbox {
+    /// Sweeps what dead workers left, finds out what this machine can do, and tries it once. A machine that cannot
+    /// make boxes is no error: the status says so.
+    ///
+    /// # Errors
+    /// When the run directory cannot be used.
+    pub async fn prepare(config: SandboxConfig) -> anyhow::Result<Self> {
+        let began = Instant::now();
+        // What a box that loses its outer process leaves comes to us.
+        process::adopt_orphans();
+        let worker_dir = WorkerDir::prepare(&config.run_dir)?;
+        let own = PathBuf::from("/proc/self/exe");
+        let program = worker_dir.install(config.program.as_deref().unwrap_or(&own))?;
+        let cgroups = Cgroups::detect();
+        worker_dir.record_cgroups(cgroups.dirs())?;
+        let boxed = config.mode == SandboxMode::Strict;
+        let found = browser::find(config.chromium.as_deref());
+        let status = SandboxStatus {
+            refused: None,
+            limits: cgroups.kind(),
+            boxed,
+            chromium: found.as_ref().map(|found| found.path.clone()),
+        };
+        let bwrap =
+            ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"].iter().map(PathBuf::from).find(|p| p.exists());
+        let users = Arc::new(Users::prepare()?);
+        let counter = AtomicU64::new(0);
+        let mut sandbox = Self { config, status, worker_dir, users, cgroups, bwrap, program, counter };
+        if sandbox.config.sessions == 0 {
+            return Ok(sandbox);
+        }
+        if !boxed {
+            tracing::warn!(
+                "the sandbox is OFF by configuration: pages and users' code run with the rights of an ordinary user of this machine"
+            );
+        }
+        if cgroups_are_missing(&sandbox) {
+            tracing::warn!("no cgroup can be used: boxes are limited process by process only");
+        }
+        sandbox.status.refused = match sandbox.probe().await {
+            Ok(()) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        let duration_ms = began.elapsed().as_millis() as u64;
+        match &sandbox.status.refused {
+            None => tracing::info!(limits = sandbox.status.limits.name(), duration_ms, "boxes work"),
+            Some(why) => tracing::error!(why, duration_ms, "no session can start on this machine"),
+        }
+        Ok(sandbox)
+    }
+
+    /// What was found.
+    pub fn status(&self) -> &SandboxStatus {
+        &self.status
+    }
+
+    /// A directory of its own for a session, with a user of its own. `name`: letters, digits, `-` and `_`.
+    ///
+    /// # Errors
+    /// When the name is taken, the run directory's path is too long, or no user is free.
+    pub fn session_dir(&self, name: &str) -> anyhow::Result<SessionDir> {
+        SessionDir::create(&self.worker_dir, &self.users, name)
+    }
+
+    /// Starts Chromium; it answers on its debugging port when this returns.
+    ///
+    /// # Errors
+    /// When this machine cannot, or Chromium does not come up; the text says why as far as it can be found out.
+    pub async fn start_browser(&self, dir: &SessionDir, spec: BrowserSpec) -> Result<BrowserBox, SandboxError> {
+        self.check()?;
+        browser::start(self, dir, spec).await
+    }
+
+    /// Starts a program in a code box.
+    ///
+    /// # Errors
+    /// When this machine cannot, or the program cannot be started.
+    pub async fn start_code(&self, dir: &SessionDir, spec: CodeSpec) -> Result<CodeBox, SandboxError> {
+        self.check()?;
+        code::start(self, dir, spec).await
+    }
+
+    fn check(&self) -> Result<(), SandboxError> {
+        self.status.refused.as_ref().map_or(Ok(()), |why| Err(SandboxError::Refused(why.clone())))
+    }
+
+    /// Starts one box with its bounds around an order.
+    async fn start(
+        &self,
+        dir: &SessionDir,
+        layout: &bwrap::Layout<'_>,
+        bounds: &Bounds,
+        order: Order,
+    ) -> Result<(Running, Handed), SandboxError> {
+        let number = self.counter.fetch_add(1, Ordering::Relaxed);
+        let cgroup = self.cgroups.create(&format!("{}-{number}", dir.name), bounds)?;
+        let wrapper = if self.status.boxed {
+            let Some(bwrap) = self.bwrap.clone() else {
+                cgroup.remove();
+                return Err(SandboxError::Refused(NO_BWRAP.to_owned()));
+            };
+            Wrapper::Bubblewrap { bwrap, arguments: bwrap::arguments(&self.program, dir, layout) }
+        } else {
+            Wrapper::Nothing { program: self.program.clone() }
+        };
+        Running::start(Plan { wrapper, user: Arc::clone(&dir.user), order, cgroup }).await
+    }
+
+    /// Limits of each process; memory and number only where the box as a whole has no limit.
+    fn process_limits(&self, bounds: &Bounds, files: u64, file_size: u64) -> ProcessLimits {
+        let alone = self.cgroups.kind() == LimitsKind::Rlimits;
+        ProcessLimits {
+            files: Some(files),
+            file_size: Some(file_size),
+            data: alone.then_some(bounds.memory),
+            processes: alone.then_some(bounds.processes),
+        }
+    }
+
+    /// Starts one box of each kind, with what will run in it.
+    async fn probe(&self) -> Result<(), SandboxError> {
+        let refuse = |text: String| SandboxError::Refused(text);
+        if self.status.boxed && self.bwrap.is_none() {
+            return Err(refuse(NO_BWRAP.to_owned()));
+        }
+        if self.status.chromium.is_none() {
+            return Err(refuse(match &self.config.chromium {
+                Some(path) => format!("{} is not a program (WEIR_CHROMIUM)", path.display()),
+                None => "no Chromium was found: install chromium, or set WEIR_CHROMIUM".to_owned(),
+            }));
+        }
+        let dir = self.session_dir("probe").map_err(|e| refuse(format!("{e:#}")))?;
+        let code = async {
+            let spec = CodeSpec { program: vec!["true".into()], ..CodeSpec::default() };
+            let code = code::start(self, &dir, spec).await.map_err(|e| refuse(explain(&e.to_string())))?;
+            match code.exited().await {
+                Some(0) => Ok(()),
+                _ => Err(refuse("a box starts, but a program in it does not end well".to_owned())),
+            }
+        };
+        let browser = async {
+            let browser = browser::start(self, &dir, BrowserSpec::default()).await;
+            let browser = browser.map_err(|e| refuse(explain(&e.to_string())))?;
+            browser.kill().await;
+            Ok(())
+        };
+        let outcome = tokio::time::timeout(PROBE_LIMIT, async { tokio::join!(code, browser) }).await;
+        dir.remove().await;
+        match outcome {
+            Ok((code, browser)) => code.and(browser),
+            Err(_) => {
+                Err(refuse(format!("a trial box did not work within {PROBE_LIMIT:?}: the machine is overloaded")))
+            }
+        }
+    }
+}
+
+const NO_BWRAP: &str = "bubblewrap is missing: install the package bubblewrap (program bwrap)";
+
+fn cgroups_are_missing(sandbox: &Sandbox) -> bool {
+    sandbox.cgroups.kind() == LimitsKind::Rlimits
+}
+
+/// What an operator can do about the words of bubblewrap or Chromium.
+fn explain(words: &str) -> String {
+    let has = |hints: &[&str]| hints.iter().any(|hint| words.contains(hint));
+    if has(&["No usable sandbox", "credentials.cc", "setuid sandbox"]) {
+        return format!(
+            "Chromium's own sandbox cannot start inside a box: nested user namespaces are forbidden on this machine ({words})"
+        );
+    }
+    if has(&["namespace", "uid map", "Operation not permitted", "Permission denied"]) {
+        return format!(
+            "this machine forbids the user namespaces that boxes need, often by a container's seccomp profile, \
+             kernel.apparmor_restrict_unprivileged_userns or user.max_user_namespaces ({words})"
+        );
+    }
+    words.to_owned()
+}

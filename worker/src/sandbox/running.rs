@@ -1,0 +1,436 @@
+//! One running box: from the start of its processes to the moment when nothing of it is left.
+//!
+//! ```text
+//! worker ── spawns ──> bubblewrap (outside) ── clones ──> box's first process ──> program
+//!   │                       │                                    │
+//!   │<── pid of the first process (status pipe)                  │
+//!   ├── cgroup, then the order (socket, descriptor 0) ──────────>│
+//!   │<── sockets and pipes ──────────────────────────────────────┤
+//!   └── waits for bubblewrap, which waits for the first process, whose end is the end of all in the box
+//! ```
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::SandboxError;
+use super::cgroup::Cgroup;
+use super::dir::User;
+use super::spawn;
+use super::wire::{self, Order, Reply};
+use crate::process;
+
+/// Longest time from the start of a box to its first answer. 20 to 50 ms are usual.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a killed box may take to be gone before its processes are killed one by one.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// Longest time for a connection into the box.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// What of a box's diagnostics is kept, bytes.
+const TAIL: usize = 4096;
+
+/// How Chromium says where it listens.
+const DEVTOOLS: &str = "DevTools listening on ";
+
+/// What starts a box.
+pub(super) enum Wrapper {
+    /// bubblewrap with these arguments.
+    Bubblewrap { bwrap: PathBuf, arguments: Vec<String> },
+    /// Nothing: the first program itself, by configuration.
+    Nothing { program: PathBuf },
+}
+
+/// A box that is to be started.
+pub(super) struct Plan {
+    pub wrapper: Wrapper,
+    pub user: Arc<User>,
+    pub order: Order,
+    pub cgroup: Cgroup,
+}
+
+/// What the first process has handed out.
+pub(super) type Handed = std::vec::IntoIter<OwnedFd>;
+
+/// A box. Dropping it kills it.
+#[derive(Debug)]
+pub(super) struct Running {
+    shared: Arc<Shared>,
+    ended: watch::Receiver<Option<End>>,
+    said: watch::Receiver<Said>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// The first process, once it is known; without a box around it the only one that is.
+    init: Mutex<Option<Init>>,
+    /// The line to the first process, which ends without it.
+    line: tokio::sync::Mutex<Option<UnixStream>>,
+    cgroup: Cgroup,
+    user: Arc<User>,
+    is_boxed: bool,
+    kill: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Init {
+    pid: u32,
+    /// Stands for this process even when its number is used again.
+    handle: OwnedFd,
+}
+
+/// How a box ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End {
+    /// The program's exit code, 128 + n for a signal n; `None`: it was killed by us.
+    pub code: Option<i32>,
+}
+
+/// What a box has said on its diagnostics.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Said {
+    /// The address that Chromium announced.
+    pub devtools: Option<String>,
+    /// The last lines.
+    pub tail: String,
+    /// Nothing more will come.
+    pub is_over: bool,
+}
+
+impl Running {
+    /// Starts the box; the program has been started when this returns.
+    pub async fn start(plan: Plan) -> Result<(Self, Handed), SandboxError> {
+        let order = plan.order.encode()?;
+        let (line, theirs) = StdUnixStream::pair()?;
+        line.set_nonblocking(true)?;
+        let (status, status_end) = io::pipe()?;
+        let (messages, messages_end) = io::pipe()?;
+        let is_boxed = matches!(plan.wrapper, Wrapper::Bubblewrap { .. });
+        let mut command = match &plan.wrapper {
+            Wrapper::Bubblewrap { bwrap, arguments } => {
+                let mut command = Command::new(bwrap);
+                // A terminal's interrupt is meant for the worker, which ends its boxes in order.
+                command.args(arguments).process_group(0);
+                command
+            }
+            Wrapper::Nothing { program } => {
+                let mut command = Command::new(program);
+                command.arg(super::BOX_ARGUMENT);
+                command
+            }
+        };
+        command.env_clear().current_dir("/");
+        command.stdin(OwnedFd::from(theirs)).stdout(status_end).stderr(messages_end);
+        if plan.user.is_own() {
+            command.uid(plan.user.uid).gid(plan.user.gid);
+        }
+        let child = match spawn::spawn(command).await {
+            Ok(child) => child,
+            Err(error) => {
+                plan.cgroup.remove();
+                return Err(SandboxError::Failed(format!("the box cannot be started: {error}")));
+            }
+        };
+
+        let pid = child.id();
+        let shared = Arc::new(Shared {
+            init: Mutex::default(),
+            line: tokio::sync::Mutex::new(Some(UnixStream::from_std(line)?)),
+            cgroup: plan.cgroup,
+            user: plan.user,
+            is_boxed,
+            kill: CancellationToken::new(),
+        });
+        let (ended_tx, ended) = watch::channel(None);
+        let status = pipe::Receiver::from_owned_fd(status.into())?;
+        let (first_tx, first) = oneshot::channel();
+        tokio::spawn(look_after(child, status, first_tx, Arc::clone(&shared), ended_tx));
+        let messages = pipe::Receiver::from_owned_fd(messages.into())?;
+        let (said_tx, said) = watch::channel(Said::default());
+        tokio::spawn(listen(messages, said_tx));
+        let running = Self { shared, ended, said };
+
+        let first = async { if is_boxed { first.await.ok() } else { Some(pid) } };
+        let outcome = timeout(START_LIMIT, running.order(first, &order)).await;
+        let why = match outcome {
+            Ok(Ok(fds)) => return Ok((running, fds.into_iter())),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("the box did not start within {START_LIMIT:?}"),
+        };
+        running.kill().await;
+        let said = running.last_words().await;
+        Err(SandboxError::Failed(if said.is_empty() { why } else { said }))
+    }
+
+    /// Puts the first process under its bounds, tells it what to do, and takes what it hands out.
+    async fn order(&self, pid: impl Future<Output = Option<u32>>, order: &[u8]) -> io::Result<Vec<OwnedFd>> {
+        let pid = pid.await.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let handle = rustix::process::pidfd_open(to_pid(pid)?, PidfdFlags::empty())?;
+        *self.shared.init() = Some(Init { pid, handle });
+        self.shared.cgroup.add(pid)?;
+        let mut line = self.shared.line.lock().await;
+        let line = line.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        line.write_all(order).await?;
+        match wire::receive(line).await? {
+            (Reply::Ready, fds) => Ok(fds),
+            (Reply::Failed(text), _) => Err(io::Error::other(text)),
+            (Reply::Connected, _) => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// What the box said last, when it has ended.
+    pub async fn last_words(&self) -> String {
+        let mut said = self.said.clone();
+        let _ = timeout(Duration::from_millis(500), said.wait_for(|said| said.is_over)).await;
+        let tail = said.borrow().tail.trim().replace('\n', " | ");
+        tail
+    }
+
+    /// The address that Chromium announces, `ws://127.0.0.1:PORT/devtools/browser/ID`. `None`: it ended before.
+    pub async fn devtools(&self) -> Option<String> {
+        let mut said = self.said.clone();
+        let said = said.wait_for(|said| said.devtools.is_some() || said.is_over).await.ok()?;
+        said.devtools.clone()
+    }
+
+    /// A connection to a port of the box's loopback.
+    pub async fn connect(&self, port: u16) -> io::Result<std::net::TcpStream> {
+        let shared = Arc::clone(&self.shared);
+        // A caller that gives up must not leave an answer behind for the next one.
+        let connecting: JoinHandle<io::Result<_>> = tokio::spawn(async move {
+            let mut line = shared.line.lock().await;
+            let outcome = match line.as_mut() {
+                Some(line) => timeout(CONNECT_LIMIT, connect(line, port)).await,
+                None => return Err(io::ErrorKind::NotConnected.into()),
+            };
+            match outcome {
+                Ok(Ok(Ok(stream))) => Ok(stream),
+                Ok(Ok(Err(refused))) => Err(io::Error::new(io::ErrorKind::ConnectionRefused, refused)),
+                // Who is out of step stays out of step: the box ends with its line.
+                Ok(Err(error)) => {
+                    *line = None;
+                    Err(error)
+                }
+                Err(_) => {
+                    *line = None;
+                    Err(io::ErrorKind::TimedOut.into())
+                }
+            }
+        });
+        connecting.await.map_err(io::Error::other)?
+    }
+
+    /// Memory of all in the box, bytes.
+    pub async fn memory(&self) -> u64 {
+        let shared = Arc::clone(&self.shared);
+        spawn_blocking(move || {
+            let pid = shared.init().as_ref().map_or(0, |init| init.pid);
+            match (shared.cgroup.memory(), shared.is_boxed) {
+                (Some(bytes), _) => bytes,
+                (None, true) => process::namespace_memory(pid),
+                (None, false) => process::session_memory(pid),
+            }
+        })
+        .await
+        .unwrap_or(0)
+    }
+
+    /// Resolves when nothing of the box is left.
+    pub async fn exited(&self) -> End {
+        match self.ended.clone().wait_for(Option::is_some).await {
+            Ok(end) => end.unwrap_or(End { code: None }),
+            Err(_) => End { code: None },
+        }
+    }
+
+    pub fn has_exited(&self) -> bool {
+        self.ended.borrow().is_some()
+    }
+
+    /// Kills all in the box and waits until nothing of it is left.
+    pub async fn kill(&self) {
+        self.shared.kill.cancel();
+        self.exited().await;
+    }
+
+    /// The first process as the host sees it.
+    pub fn pid(&self) -> Option<u32> {
+        self.shared.init().as_ref().map(|init| init.pid)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.kill.cancel();
+    }
+}
+
+impl Shared {
+    fn init(&self) -> MutexGuard<'_, Option<Init>> {
+        self.init.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Kills the box as a whole. The processes end a moment later.
+    fn kill_all(&self, child: &mut Child) {
+        match self.init().as_ref() {
+            Some(init) if self.is_boxed => {
+                // With the first process its namespace goes, and all in it.
+                let _ = rustix::process::pidfd_send_signal(&init.handle, Signal::KILL);
+            }
+            // bubblewrap, which takes the first process with it.
+            _ if self.is_boxed => {
+                let _ = child.kill();
+            }
+            _ => process::kill_tree(child.id(), self.user.is_own().then_some(self.user.uid)),
+        }
+    }
+
+    /// Kills and reaps what may be left when bubblewrap itself has ended.
+    fn kill_rest(&self) {
+        if let Some(init) = self.init().as_ref().filter(|_| self.is_boxed) {
+            let _ = rustix::process::pidfd_send_signal(&init.handle, Signal::KILL);
+            // It is our child only when bubblewrap died first.
+            let options = WaitIdOptions::EXITED;
+            let _ = rustix::process::waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(&init.handle)), options);
+        }
+        if !self.is_boxed && self.user.is_own() {
+            process::kill_tree(0, Some(self.user.uid));
+        }
+        self.cgroup.kill();
+        self.cgroup.remove();
+    }
+}
+
+/// Waits for the end of a box, or for the word to kill it, and sees to it that nothing is left. Tells the pid of
+/// the first process when bubblewrap has told it.
+async fn look_after(
+    mut child: Child,
+    status: pipe::Receiver,
+    first: oneshot::Sender<u32>,
+    shared: Arc<Shared>,
+    ended: watch::Sender<Option<End>>,
+) {
+    let mut gone = Box::pin(read_status(status, first));
+    let is_gone = tokio::select! {
+        () = &mut gone => true,
+        () = shared.kill.cancelled() => false,
+    };
+    let killer = Arc::clone(&shared);
+    if !is_gone {
+        child = off_thread(child, move |child| killer.kill_all(child)).await;
+        if timeout(KILL_LIMIT, gone).await.is_err() {
+            tracing::warn!("a killed box does not end; its processes are killed one by one");
+            let killer = Arc::clone(&shared);
+            child = off_thread(child, move |child| {
+                killer.cgroup.kill();
+                let _ = child.kill();
+            })
+            .await;
+        }
+    }
+    let last = Arc::clone(&shared);
+    let end = spawn_blocking(move || {
+        let code = child.wait().ok().and_then(|status| status.code());
+        last.kill_rest();
+        End { code: code.filter(|_| !last.kill.is_cancelled()) }
+    })
+    .await;
+    *shared.line.lock().await = None;
+    ended.send_replace(Some(end.unwrap_or(End { code: None })));
+}
+
+async fn off_thread(mut child: Child, work: impl FnOnce(&mut Child) + Send + 'static) -> Child {
+    let work = spawn_blocking(move || {
+        work(&mut child);
+        child
+    });
+    work.await.expect("killing does not panic")
+}
+
+/// Reads bubblewrap's status: the first line names the first process. Ends with bubblewrap, which alone holds the
+/// pipe's other end. (Without a box that is the first process itself, which writes nothing.)
+async fn read_status(status: pipe::Receiver, first: oneshot::Sender<u32>) {
+    let mut status = BufReader::new(status);
+    let mut line = String::new();
+    let _ = (&mut status).take(TAIL as u64).read_line(&mut line).await;
+    let pid = serde_json::from_str::<serde_json::Value>(&line).ok();
+    let pid = pid.and_then(|status| status.get("child-pid")?.as_u64());
+    if let Some(pid) = pid.and_then(|pid| u32::try_from(pid).ok()) {
+        let _ = first.send(pid);
+    }
+    let mut rest = [0; 256];
+    while let Ok(1..) = status.read(&mut rest).await {}
+}
+
+/// Asks for a connection; the inner error is the box's refusal.
+async fn connect(line: &mut UnixStream, port: u16) -> io::Result<Result<std::net::TcpStream, String>> {
+    line.write_all(&port.to_be_bytes()).await?;
+    match wire::receive(line).await? {
+        (Reply::Connected, fds) => {
+            let fd = fds.into_iter().next().ok_or(io::ErrorKind::InvalidData)?;
+            Ok(Ok(std::net::TcpStream::from(fd)))
+        }
+        (Reply::Failed(text), _) => Ok(Err(text)),
+        (Reply::Ready, _) => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Reads a box's diagnostics to their end; keeps the last of them and the address that Chromium announces.
+async fn listen(mut messages: pipe::Receiver, said: watch::Sender<Said>) {
+    let mut part = vec![0; TAIL];
+    while let Ok(read @ 1..) = messages.read(&mut part).await {
+        let text = String::from_utf8_lossy(&part[..read]);
+        said.send_modify(|said| {
+            said.tail.push_str(&text);
+            if said.devtools.is_none() {
+                said.devtools = announced(&said.tail);
+            }
+            let mut surplus = said.tail.len().saturating_sub(TAIL);
+            while !said.tail.is_char_boundary(surplus) {
+                surplus += 1;
+            }
+            said.tail.drain(..surplus);
+        });
+    }
+    said.send_modify(|said| said.is_over = true);
+}
+
+/// The address in a whole line that announces one.
+fn announced(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once(DEVTOOLS)?;
+    let (address, _) = rest.split_once('\n')?;
+    Some(address.trim().to_owned())
+}
+
+fn to_pid(pid: u32) -> io::Result<Pid> {
+    let number = i32::try_from(pid).ok().filter(|pid| *pid > 1);
+    number.and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_from_a_whole_line_only() {
+        let whole = "noise\nDevTools listening on ws://127.0.0.1:9222/devtools/browser/ab-c\nmore";
+        assert_eq!(announced(whole).as_deref(), Some("ws://127.0.0.1:9222/devtools/browser/ab-c"));
+        assert!(announced("DevTools listening on ws://127.0.0.1:92").is_none());
+    }
+}
