@@ -26,6 +26,15 @@ pub fn configure(config: &mut ServiceConfig) {
             .service(at(&format!("{root}/{{id}}/execute")).post(browser::execute::handle));
     }
     config
+        // Its capabilities (CONTRACT 8.5): the DevTools protocol, and the pages that show it.
+        .service(at("/cdp/{id}").get(browser::cdp::handle))
+        .service(at("/cdp/{id}/").get(browser::cdp::handle))
+        .service(at("/cdp/{id}/json/version").get(browser::cdp::version))
+        .service(at("/cdp/{id}/json/version/").get(browser::cdp::version))
+        .service(at("/live/view.js").get(browser::live::script))
+        .service(at("/live/view.css").get(browser::live::style))
+        .service(at("/live/{id}").get(browser::live::page))
+        .service(at("/live/{id}/socket").get(browser::live::socket))
         // Scrape (CONTRACT 3) and interact (SPEC 4.5, 4.6).
         .service(at("/v2/scrape").post(scrape::run::handle))
         .service(at("/v2/scrape/{id}").get(scrape::status::handle))

@@ -4,6 +4,7 @@
 //! and ends within a bound.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
@@ -22,6 +23,7 @@ use crate::access_log;
 use crate::app::{App, State};
 use crate::auth::CallerCache;
 use crate::endpoints::batch_scrape::ended::EndedJobs;
+use crate::endpoints::browser::relay_target::{RowTargets, RelayTargets};
 use crate::first_key::{self, FirstKey};
 use crate::limits::Limiter;
 use crate::metrics::Metrics;
@@ -78,6 +80,8 @@ pub async fn start(settings: Settings) -> anyhow::Result<Running> {
     .workers(cores)
     .keep_alive(KEEP_ALIVE)
     .client_request_timeout(HEAD_TIMEOUT)
+    // Each message of a CDP client is somebody's round trip.
+    .tcp_nodelay(true)
     .shutdown_timeout(STOP_SECONDS)
     .disable_signals()
     .bind(bind)
@@ -95,10 +99,20 @@ pub async fn start(settings: Settings) -> anyhow::Result<Running> {
 /// # Errors
 /// When the blobs, the database or its signals cannot be used.
 pub async fn build(settings: Settings, db: Db) -> anyhow::Result<State> {
+    let relay_targets = Arc::new(RowTargets::new(db.clone()));
+    build_with(settings, db, relay_targets).await
+}
+
+/// As [`build`], with another way to find sessions.
+///
+/// # Errors
+/// As [`build`].
+pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn RelayTargets>) -> anyhow::Result<State> {
     let internal_secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
     Ok(web::Data::new(App {
         workers: WorkerClient::new(&internal_secret)?,
         internal_secret,
+        relay_targets,
         blobs: Blobs::open(&settings.blobs)?,
         wake: Wake::start(&settings.database_url, &db).await?,
         db,

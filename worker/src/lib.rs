@@ -13,6 +13,7 @@ pub mod metrics;
 pub mod node;
 mod on_call;
 mod process;
+pub mod relay;
 pub mod runner;
 pub mod sandbox;
 pub mod sweeper;

@@ -1,11 +1,15 @@
 //! Browser sessions (SPEC 4.1 to 4.4, CONTRACT 8): rows here, browsers on the worker that each row names.
 
+pub mod cdp;
 pub mod create;
 pub mod delete;
 pub mod execute;
 pub mod list;
+pub mod live;
 pub mod profiles;
+pub mod relay_target;
 pub mod show;
+mod splice;
 
 use serde::Serialize;
 use weir_shared::domain::capability::{Capability, token};

@@ -1,0 +1,71 @@
+//! Which worker a session's CDP clients and viewers are passed on to.
+
+use async_trait::async_trait;
+use weir_shared::domain::session::SessionState;
+use weir_shared::ids::SessionId;
+use weir_shared::store::{Db, sessions};
+
+use super::{gone, not_found};
+use crate::app::App;
+use crate::error::ApiResult;
+
+/// A session, as far as connections to it go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RelayTarget {
+    /// It takes connections, on the worker with this private address.
+    Active {
+        worker: String,
+        /// `streamWebView` of its creation.
+        is_streamed: bool,
+    },
+    /// It has ended, or ends now.
+    Destroyed,
+}
+
+/// Finds sessions.
+#[async_trait]
+pub trait RelayTargets: Send + Sync {
+    /// `None`: there is no such session, or none that anybody was told of.
+    ///
+    /// # Errors
+    /// When the rows cannot be read.
+    async fn find(&self, id: SessionId) -> ApiResult<Option<RelayTarget>>;
+}
+
+/// Finds them in their rows.
+pub struct RowTargets {
+    db: Db,
+}
+
+impl RowTargets {
+    /// Reads from this database.
+    pub fn new(db: Db) -> Self {
+        Self { db }
+    }
+}
+
+#[async_trait]
+impl RelayTargets for RowTargets {
+    async fn find(&self, id: SessionId) -> ApiResult<Option<RelayTarget>> {
+        let Some(row) = sessions::load(&self.db, id).await? else { return Ok(None) };
+        Ok(match (row.state.shown(), row.worker) {
+            (None, _) => None,
+            (Some(_), Some(owner)) if row.state == SessionState::Active => {
+                Some(RelayTarget::Active { worker: owner.address, is_streamed: row.stream_web_view })
+            }
+            (Some(_), _) => Some(RelayTarget::Destroyed),
+        })
+    }
+}
+
+/// Where an active session lives, and whether it is streamed.
+///
+/// # Errors
+/// 404 when it is unknown, 410 when it has ended.
+pub async fn locate(app: &App, id: SessionId) -> ApiResult<(String, bool)> {
+    match app.relay_targets.find(id).await? {
+        Some(RelayTarget::Active { worker, is_streamed }) => Ok((worker, is_streamed)),
+        Some(RelayTarget::Destroyed) => Err(gone()),
+        None => Err(not_found()),
+    }
+}
