@@ -75,6 +75,8 @@ pub struct BrowserSettings {
     pub chromium: Option<PathBuf>,
     pub page_browsers: usize,
     pub pages_per_browser: usize,
+    /// Browsers that wait started for a session, 0 to 64.
+    pub warm: usize,
     /// `false`: an explicit, loudly logged choice.
     pub sandbox: bool,
 }
@@ -177,6 +179,7 @@ impl Settings {
                 chromium: (reader.get)("WEIR_CHROMIUM").map(PathBuf::from),
                 page_browsers: reader.number("WEIR_PAGE_BROWSERS", 1, 0, 64)?,
                 pages_per_browser: reader.number("WEIR_PAGES_PER_BROWSER", 8, 1, 64)?,
+                warm: reader.number("WEIR_WARM_BROWSERS", 1, 0, 64)?,
                 sandbox: reader.choice("WEIR_SANDBOX", &["strict", "off"])? == "strict",
             },
             limits: LimitSettings {

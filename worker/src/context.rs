@@ -1,9 +1,10 @@
 //! What every job of a worker shares.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_shared::blobs::Blobs;
@@ -18,6 +19,7 @@ use crate::fetch::{EgressProxy, HttpFetcher, Poster};
 use crate::finisher::Finisher;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
+use crate::sessions::{Keeper, Sessions};
 
 /// What lives as long as the process.
 pub struct Process {
@@ -36,6 +38,24 @@ pub struct Process {
     pub gate: Gate,
     /// Hosts whose pages lately needed a browser.
     pub scripted_hosts: HostMemory,
+    /// What sessions need, or why this worker takes none; found out once, after the start.
+    pub keeper: OnceCell<Result<Arc<Keeper>, String>>,
+    /// What API and workers know each other by.
+    pub secret: String,
+    /// The sessions of the life the worker is in.
+    pub sessions: RwLock<Option<Arc<Sessions>>>,
+}
+
+impl Process {
+    /// The open sessions, while the worker takes any.
+    pub fn sessions(&self) -> Option<Arc<Sessions>> {
+        self.sessions.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes whose sessions are asked for.
+    pub fn set_sessions(&self, sessions: Option<Arc<Sessions>>) -> Option<Arc<Sessions>> {
+        std::mem::replace(&mut *self.sessions.write().unwrap_or_else(PoisonError::into_inner), sessions)
+    }
 }
 
 /// What lives as long as this worker counts as alive; a fenced one starts again under a new id.

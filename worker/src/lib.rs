@@ -16,4 +16,5 @@ mod process;
 pub mod relay;
 pub mod runner;
 pub mod sandbox;
+pub mod sessions;
 pub mod sweeper;

@@ -1,4 +1,5 @@
-//! The worker's private listener: health and figures. The API and operators reach it, the world does not.
+//! The worker's private listener: health and figures, and the sessions of this worker. The API and operators reach it,
+//! the world does not.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -7,14 +8,24 @@ use actix_web::{App, HttpResponse, HttpServer, web};
 use anyhow::Context as _;
 
 use crate::context::Process;
+use crate::relay::routes::Relays;
+use crate::sessions::routes::OfProcess;
+use crate::{relay, sessions};
 
-/// Serves `/healthz` and `/metrics` on the given socket. Returns the bound address and the running server.
+/// Longest body of a call, bytes: code with every character escaped.
+const CALL_LIMIT: usize = 1 << 20;
+
+/// Serves on the given socket. Returns the bound address and the running server.
 pub fn start(socket: TcpListener, process: Arc<Process>) -> anyhow::Result<(SocketAddr, actix_web::dev::Server)> {
     let address = socket.local_addr().context("WEIR_WORKER_BIND")?;
+    let relays = web::Data::new(Relays::new(Arc::new(OfProcess(Arc::clone(&process))), &process.secret));
     let data = web::Data::from(process);
     let server = HttpServer::new(move || {
         App::new()
             .app_data(data.clone())
+            .app_data(web::JsonConfig::default().limit(CALL_LIMIT))
+            .configure(|config| relay::routes::configure(config, relays.clone()))
+            .configure(sessions::routes::configure)
             .route("/healthz", web::get().to(async || HttpResponse::Ok().json(serde_json::json!({"status": "ok"}))))
             .route("/metrics", web::get().to(metrics))
             .default_service(web::to(async || {
@@ -41,5 +52,9 @@ async fn metrics(process: web::Data<Process>) -> HttpResponse {
         .map(|proxy| proxy.metrics().denied_address.load(std::sync::atomic::Ordering::Relaxed))
         .sum();
     process.metrics.egress_denied.set(denied as i64);
+    if let Some(sessions) = process.sessions() {
+        process.metrics.sessions.set(sessions.count() as i64);
+        process.metrics.sessions_warm.set(sessions.warm_count() as i64);
+    }
     HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(process.metrics.render())
 }

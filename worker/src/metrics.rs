@@ -1,6 +1,12 @@
 //! What a worker tells Prometheus.
 
-use prometheus::{Encoder, Histogram, HistogramOpts, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
+use std::sync::atomic::Ordering;
+
+use prometheus::{
+    Encoder, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
+
+use crate::relay::FIGURES;
 
 /// The figures of one worker process.
 #[derive(Debug, Clone)]
@@ -29,6 +35,23 @@ pub struct Metrics {
     pub browser_crashes: IntGauge,
     /// Requests that the browsers' egress proxy refused.
     pub egress_denied: IntGauge,
+    /// Browser sessions open, and browsers that wait started for one.
+    pub sessions: IntGauge,
+    pub sessions_warm: IntGauge,
+    /// Sessions opened, by how their browser came: `warm`, `cold`, `profile`.
+    opened: IntCounterVec,
+    /// Seconds until a session was open.
+    pub open_seconds: Histogram,
+    /// Sessions ended, by reason.
+    pub sessions_ended: IntCounterVec,
+    /// Runs of code in sessions, by language and outcome (`ok`, `failed`, `killed`, `error`).
+    executes: IntCounterVec,
+    /// Profiles that could not be saved.
+    pub profile_failures: IntCounter,
+    /// Bytes of the profiles saved.
+    pub profile_bytes: IntCounter,
+    /// What the relays have done; see [`crate::relay::FIGURES`].
+    relay: IntGaugeVec,
 }
 
 const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
@@ -61,6 +84,27 @@ impl Metrics {
             browser_pages: IntGauge::new("weir_browser_pages", "Pages open in the scraping pool")?,
             browser_crashes: IntGauge::new("weir_browser_crashes", "Chromium processes that died unasked")?,
             egress_denied: IntGauge::new("weir_egress_denied", "Browser requests refused by the address rules")?,
+            sessions: IntGauge::new("weir_sessions", "Browser sessions open")?,
+            sessions_warm: IntGauge::new("weir_sessions_warm", "Browsers started ahead of a session")?,
+            opened: IntCounterVec::new(
+                Opts::new("weir_sessions_opened_total", "Sessions opened, by how their browser came"),
+                &["start"],
+            )?,
+            open_seconds: seconds("weir_session_open_seconds", "Seconds until a session was open")?,
+            sessions_ended: IntCounterVec::new(
+                Opts::new("weir_sessions_ended_total", "Sessions ended, by reason"),
+                &["reason"],
+            )?,
+            executes: IntCounterVec::new(
+                Opts::new("weir_executes_total", "Runs of code in sessions, by language and outcome"),
+                &["language", "outcome"],
+            )?,
+            profile_failures: IntCounter::new("weir_profile_failures_total", "Profiles that could not be saved")?,
+            profile_bytes: IntCounter::new("weir_profile_bytes_total", "Bytes of the profiles saved")?,
+            relay: IntGaugeVec::new(
+                Opts::new("weir_relay", "What passed between clients, viewers and browsers of sessions"),
+                &["what"],
+            )?,
             registry,
         };
         let all: Vec<Box<dyn prometheus::core::Collector>> = vec![
@@ -76,6 +120,15 @@ impl Metrics {
             Box::new(metrics.browser_pages.clone()),
             Box::new(metrics.browser_crashes.clone()),
             Box::new(metrics.egress_denied.clone()),
+            Box::new(metrics.sessions.clone()),
+            Box::new(metrics.sessions_warm.clone()),
+            Box::new(metrics.opened.clone()),
+            Box::new(metrics.open_seconds.clone()),
+            Box::new(metrics.sessions_ended.clone()),
+            Box::new(metrics.executes.clone()),
+            Box::new(metrics.profile_failures.clone()),
+            Box::new(metrics.profile_bytes.clone()),
+            Box::new(metrics.relay.clone()),
         ];
         for collector in all {
             metrics.registry.register(collector)?;
@@ -83,8 +136,37 @@ impl Metrics {
         Ok(metrics)
     }
 
+    /// Counts a session that has opened.
+    pub fn session_opened(&self, is_warm: bool, has_profile: bool, seconds: f64) {
+        let start = if has_profile {
+            "profile"
+        } else if is_warm {
+            "warm"
+        } else {
+            "cold"
+        };
+        self.opened.with_label_values(&[start]).inc();
+        self.open_seconds.observe(seconds);
+    }
+
+    /// Counts a run of code.
+    pub fn executed(&self, language: &str, outcome: &str) {
+        self.executes.with_label_values(&[language, outcome]).inc();
+    }
+
     /// The text that Prometheus reads.
     pub fn render(&self) -> Vec<u8> {
+        for (what, value) in [
+            ("clients", FIGURES.clients.load(Ordering::Relaxed) as u64),
+            ("viewers", FIGURES.viewers.load(Ordering::Relaxed) as u64),
+            ("bytes_in", FIGURES.bytes_in.load(Ordering::Relaxed)),
+            ("bytes_out", FIGURES.bytes_out.load(Ordering::Relaxed)),
+            ("refused", FIGURES.refused.load(Ordering::Relaxed)),
+            ("frames", FIGURES.frames.load(Ordering::Relaxed)),
+            ("frames_sent", FIGURES.frames_sent.load(Ordering::Relaxed)),
+        ] {
+            self.relay.with_label_values(&[what]).set(i64::try_from(value).unwrap_or(i64::MAX));
+        }
         let mut text = Vec::new();
         if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut text) {
             tracing::error!(%error, "cannot render the metrics");

@@ -3,10 +3,11 @@
 //! The heartbeat has its own thread, runtime and connection, so that neither a full pool nor long CPU work silences it.
 //! Without a heartbeat for [`nodes::FENCE_MS`] the worker abandons everything before the others may declare it dead.
 
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::ids::WorkerId;
@@ -16,10 +17,13 @@ use weir_shared::wake::Wake;
 
 use crate::browser::{BrowserConfig, BrowserPool, SandboxMode, is_ad_host};
 use crate::context::{HostMemory, Process, WorkerContext};
+use crate::exec::Assets;
 use crate::fetch::{EgressOptions, EgressProxy, FetchConfig, HostFilter, HttpFetcher, Poster};
 use crate::finisher::Finisher;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
+use crate::sandbox::{Sandbox, SandboxConfig};
+use crate::sessions::{Keeper, Sessions, Vault};
 use crate::{listener, runner, sweeper};
 
 /// How long a drain may take; what is not done by then goes back to the queue.
@@ -36,7 +40,8 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
         Db::Postgres(_) => Db::connect(&settings.database_url, 6, PoolUse::Tickets).await?,
     };
     wait_for_tables(&db).await?;
-    let process = Arc::new(prepare(settings, db.clone()).await?);
+    let secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
+    let process = Arc::new(prepare(settings, db.clone(), secret).await?);
     let socket = std::net::TcpListener::bind(process.settings.worker.bind)
         .with_context(|| format!("WEIR_WORKER_BIND={}: cannot listen there", process.settings.worker.bind))?;
     let (address, server) = listener::start(socket, Arc::clone(&process))?;
@@ -79,7 +84,7 @@ async fn wait_for_tables(db: &Db) -> anyhow::Result<()> {
     }
 }
 
-async fn prepare(settings: Settings, db: Db) -> anyhow::Result<Process> {
+async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<Process> {
     let guard = settings.net.guard();
     let blobs = weir_shared::blobs::Blobs::open(&settings.blobs)?;
     let egress = EgressProxy::start(guard.clone(), None).await?;
@@ -109,6 +114,9 @@ async fn prepare(settings: Settings, db: Db) -> anyhow::Result<Process> {
         gate: Gate::new(settings.worker.concurrency),
         metrics: Metrics::new()?,
         scripted_hosts: HostMemory::default(),
+        keeper: OnceCell::new(),
+        sessions: RwLock::default(),
+        secret,
         browsers,
         blobs,
         db,
@@ -149,6 +157,7 @@ async fn life(process: &Arc<Process>, tickets: &Db, address: &str, stop: &Cancel
     let context = Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
     let consumers = runner::start(&context, tickets);
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&context)));
+    let offering = tokio::spawn(offer_sessions(Arc::clone(process), id, draining.clone(), fenced.clone()));
 
     tokio::select! {
         () = draining.cancelled() => {}
@@ -156,11 +165,26 @@ async fn life(process: &Arc<Process>, tickets: &Db, address: &str, stop: &Cancel
     }
     let end = if fenced.is_cancelled() { End::Fenced } else { End::Drained };
     context.tasks.close();
+    offering.abort();
+    let sessions = process.sessions();
     if end == End::Drained {
-        tracing::info!(pages = context.tasks.len(), "draining");
-        if tokio::time::timeout(DRAIN, context.tasks.wait()).await.is_err() {
-            tracing::warn!(pages = context.tasks.len(), "the drain took too long; what is left goes back to the queue");
-        }
+        let open = sessions.as_ref().map_or(0, |sessions| sessions.count());
+        tracing::info!(pages = context.tasks.len(), sessions = open, "draining");
+        let pages = async {
+            if tokio::time::timeout(DRAIN, context.tasks.wait()).await.is_err() {
+                let pages = context.tasks.len();
+                tracing::warn!(pages, "the drain took too long; what is left goes back to the queue");
+            }
+        };
+        let ends = async {
+            if let Some(sessions) = &sessions {
+                sessions.close_all(DRAIN).await;
+            }
+        };
+        tokio::join!(pages, ends);
+    }
+    if let Some(sessions) = process.set_sessions(None) {
+        sessions.stop().await;
     }
     for consumer in consumers {
         let _ = tokio::time::timeout(Duration::from_secs(2), consumer).await;
@@ -172,6 +196,68 @@ async fn life(process: &Arc<Process>, tickets: &Db, address: &str, stop: &Cancel
     retire(process, id).await;
     let _ = tokio::task::spawn_blocking(move || heartbeat.join()).await;
     Ok(end)
+}
+
+/// Tries the sandbox once, then takes sessions or says why not. Pages do not wait for it.
+async fn offer_sessions(process: Arc<Process>, id: WorkerId, draining: CancellationToken, fenced: CancellationToken) {
+    let wanted = process.settings.worker.sessions;
+    if wanted == 0 {
+        return;
+    }
+    let (slots, refused) = match process.keeper.get_or_init(|| prepare_sessions(&process)).await {
+        Ok(keeper) => {
+            process.set_sessions(Some(Sessions::start(Arc::clone(keeper), id, draining.clone(), fenced.clone())));
+            (wanted as i64, None)
+        }
+        Err(why) => {
+            tracing::error!(why, "this worker takes no browser sessions");
+            (0, Some(why.as_str()))
+        }
+    };
+    while !draining.is_cancelled() && !fenced.is_cancelled() {
+        let offer = async {
+            let mut tx = process.db.begin().await?;
+            nodes::offer_sessions(&mut tx, id, slots, refused).await?;
+            tx.commit().await
+        };
+        match offer.await {
+            Ok(()) => return,
+            Err(error) => {
+                tracing::warn!(%error, "sessions cannot be offered yet");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+    }
+}
+
+async fn prepare_sessions(process: &Arc<Process>) -> Result<Arc<Keeper>, String> {
+    let settings = &process.settings;
+    let config = SandboxConfig {
+        run_dir: settings.worker.run_dir.clone(),
+        mode: if settings.browser.sandbox { SandboxMode::Strict } else { SandboxMode::Off },
+        egress: process.egress.door(),
+        sessions: settings.worker.sessions,
+        chromium: settings.browser.chromium.clone(),
+        program: None,
+    };
+    let (runners, run_dir) = (settings.worker.runners.clone(), settings.worker.run_dir.clone());
+    let assets = tokio::task::spawn_blocking(move || Assets::find(&runners, &run_dir))
+        .await
+        .map_err(|e| e.to_string())?
+        .map_err(|e| format!("{e:#}"))?;
+    let sandbox = Sandbox::prepare(config).await.map_err(|e| format!("{e:#}"))?;
+    if let Some(why) = &sandbox.status().refused {
+        return Err(why.clone());
+    }
+    Ok(Arc::new(Keeper {
+        db: process.db.clone(),
+        blobs: process.blobs.clone(),
+        sandbox: Arc::new(sandbox),
+        assets: Arc::new(assets),
+        vault: Vault::new(process.secret.as_bytes()),
+        metrics: process.metrics.clone(),
+        warm: settings.browser.warm,
+    }))
 }
 
 /// Declares the worker dead and gives back at once what it still held.
@@ -202,7 +288,8 @@ async fn announce(process: &Process, id: WorkerId, address: &str) -> anyhow::Res
         address: address.to_owned(),
         state: "live".to_owned(),
         slots: process.settings.worker.concurrency as i64,
-        session_slots: process.settings.worker.sessions as i64,
+        // Offered when the sandbox has been tried.
+        session_slots: 0,
         sessions_refused: None,
         started_at: now,
         heartbeat_at: now,

@@ -100,6 +100,13 @@ pub async fn set_state(tx: &mut Tx, id: WorkerId, state: &str) -> StoreResult<()
     Ok(())
 }
 
+/// Says how many browser sessions a worker takes, or why it takes none.
+pub async fn offer_sessions(tx: &mut Tx, id: WorkerId, slots: i64, refused: Option<&str>) -> StoreResult<()> {
+    const SQL: &str = "UPDATE worker_node SET session_slots = $2, sessions_refused = $3 WHERE id = $1";
+    on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(slots).bind(refused).execute(conn).await?.rows_affected());
+    Ok(())
+}
+
 /// Asks a live worker, by name or id, to finish what it has and stop. `false`: no such worker.
 pub async fn drain(tx: &mut Tx, name: &str) -> StoreResult<bool> {
     const SQL: &str = "UPDATE worker_node SET state = 'draining' WHERE (name = $1 OR id = $1) AND state = 'live'";

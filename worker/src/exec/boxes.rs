@@ -1,7 +1,6 @@
 //! What the runners ask of a box, and what they find in one.
 //!
-//! In a box: the root is read-only; `/work`, the home, is writable and the same in all code boxes of a session, and so
-//! is `/tmp`; `127.0.0.1:9222` is the session's filtered CDP; `127.0.0.1:3128` is the egress proxy; nothing else is on
+//! In a box: the root is read-only; [`HOME`] is writable and the same in all code boxes of a session; `/tmp` is each box's own; `127.0.0.1:9222` is the session's filtered CDP; `127.0.0.1:3128` is the egress proxy; nothing else is on
 //! the network.
 
 use std::path::PathBuf;
@@ -15,7 +14,7 @@ pub const CDP_URL: &str = "ws://127.0.0.1:9222/";
 /// Where code finds the world.
 pub const PROXY_URL: &str = "http://127.0.0.1:3128";
 /// The home and working directory of code.
-pub const HOME: &str = "/work";
+pub const HOME: &str = crate::sandbox::HOME;
 /// What [`super::Assets`] binds lies here.
 pub const ASSETS: &str = "/opt/weir";
 

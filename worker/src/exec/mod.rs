@@ -29,20 +29,9 @@ use tokio_util::sync::CancellationToken;
 
 pub use assets::Assets;
 pub use boxes::{BoxHandle, Program, StartBox, StartedBox};
+pub use weir_shared::domain::session::Language;
 
 use slot::Slot;
-
-/// What a caller may write code in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Language {
-    /// JavaScript with Playwright's `page`, `context` and `browser`.
-    Node,
-    /// Python with Playwright's asynchronous API.
-    Python,
-    /// A shell with `agent-browser`.
-    Bash,
-}
 
 /// How a call ended, as clients read it (CONTRACT 8.2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -57,7 +57,7 @@ pub struct CodeSpec {
     pub limits: CodeLimits,
 }
 
-/// A running program in its box. Dropping it kills everything in the box.
+/// A running program in its box.
 #[derive(Debug)]
 pub struct CodeBox {
     /// The other end of the program's descriptor 3.
@@ -66,12 +66,27 @@ pub struct CodeBox {
     pub stdout: pipe::Receiver,
     /// Its standard error.
     pub stderr: pipe::Receiver,
+    /// Ends it, or tells that it has ended.
+    pub handle: CodeHandle,
+}
+
+impl std::ops::Deref for CodeBox {
+    type Target = CodeHandle;
+
+    fn deref(&self) -> &CodeHandle {
+        &self.handle
+    }
+}
+
+/// The box of a program without its pipes. Dropping it kills everything in the box.
+#[derive(Debug)]
+pub struct CodeHandle {
     pub(super) running: Running,
     _egress: Serving,
     _cdp: Option<DropGuard>,
 }
 
-impl CodeBox {
+impl CodeHandle {
     /// Resolves when nothing of the box is left: with the program's exit code, 128 + n when a signal n ended it, or
     /// `None` when the box was killed. Many may wait.
     pub async fn exited(&self) -> Option<i32> {
@@ -135,9 +150,7 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: CodeSpec) -
         control: UnixStream::from_std(control)?,
         stdout: pipe::Receiver::from_owned_fd(next()?)?,
         stderr: pipe::Receiver::from_owned_fd(next()?)?,
-        running,
-        _egress: egress,
-        _cdp: cdp,
+        handle: CodeHandle { running, _egress: egress, _cdp: cdp },
     })
 }
 

@@ -42,7 +42,7 @@ mod wire;
 pub use boxed::main as box_main;
 pub use browser::{BrowserBox, BrowserSpec};
 pub use cgroup::LimitsKind;
-pub use code::{CodeBox, CodeLimits, CodeSpec};
+pub use code::{CodeBox, CodeHandle, CodeLimits, CodeSpec};
 pub use dir::SessionDir;
 
 use cgroup::{Bounds, Cgroups};

@@ -13,7 +13,8 @@
 
 use std::time::Duration;
 
-use actix_web::http::header;
+use actix_http::ws::hash_key;
+use actix_web::http::header::{self, HeaderValue};
 use actix_web::web::{Bytes, BytesMut, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::StreamExt;
@@ -21,7 +22,8 @@ use weir_shared::domain::capability::{Capability, verify};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::SessionId;
 
-use super::relay_target::{locate, session_id};
+use super::relay_target::locate;
+use super::session_id;
 use super::splice::{Handshake, WorkerSocket};
 use crate::app::{App, State};
 use crate::error::{ApiError, ApiResult};
@@ -80,19 +82,15 @@ pub async fn socket(
     request: HttpRequest,
     id: Path<String>,
     payload: Payload,
-) -> Result<HttpResponse, actix_web::Error> {
+) -> ApiResult<HttpResponse> {
     let id = session_id(&id)?;
-    Handshake::of(&request)?;
-    // For the answer's headers only: the frames of this connection are the worker's business.
-    let (mut response, _, _) = actix_ws::handle(&request, Payload::from(actix_web::dev::Payload::None))?;
-    let body = futures_util::stream::once(open(app, id, payload)).flatten();
-    let mut answer = HttpResponse::SwitchingProtocols();
-    for (name, value) in response.headers_mut().drain() {
-        if let Some(name) = name {
-            answer.insert_header((name, value));
-        }
-    }
-    Ok(answer.upgrade("websocket").streaming(body))
+    let handshake = Handshake::of(&request)?;
+    // The handshake's answer alone: the frames of this connection are the worker's business.
+    let accept = HeaderValue::from_bytes(&hash_key(handshake.key())).map_err(|e| ApiError::internal(&e))?;
+    Ok(HttpResponse::SwitchingProtocols()
+        .upgrade("websocket")
+        .insert_header((header::SEC_WEBSOCKET_ACCEPT, accept))
+        .streaming(futures_util::stream::once(open(app, id, payload)).flatten()))
 }
 
 type Body = futures_util::stream::LocalBoxStream<'static, std::io::Result<Bytes>>;

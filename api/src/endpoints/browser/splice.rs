@@ -21,7 +21,7 @@ use tokio_util::io::ReaderStream;
 use tokio_util::sync::CancellationToken;
 use weir_shared::error_code::ErrorCode;
 
-use super::relay_target::gone;
+use super::gone;
 use crate::error::{ApiError, ApiResult};
 
 /// Header by which workers know the API.
@@ -54,6 +54,11 @@ impl Handshake {
             return Err(ApiError::new(ErrorCode::Invalid, "This address takes WebSocket connections only."));
         }
         Ok(Self { key: key.to_owned() })
+    }
+
+    /// The client's key, which the answer proves to have been read.
+    pub fn key(&self) -> &[u8] {
+        self.key.as_bytes()
     }
 
     /// One of our own: the key proves nothing but that the other side speaks WebSocket.

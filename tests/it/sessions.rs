@@ -1,0 +1,266 @@
+//! Browser sessions with real browsers, boxes and runners (SPEC 4.1 to 4.4, CONTRACT 8).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_tests::{Answer, Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, wait_until};
+
+/// A service whose sandbox works, without a browser that waits: the tests count processes.
+async fn service(database: Database) -> TestService {
+    start(ServiceOptions::new(database).env("WEIR_WARM_BROWSERS", "0")).await
+}
+
+async fn start(options: ServiceOptions) -> TestService {
+    let service = TestService::start_with(options).await;
+    // The sandbox is tried at the start; a session is refused until it has been.
+    wait_until("a worker that takes sessions", || async {
+        let workers = service.cli_json(&["workers", "list", "--json"]);
+        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
+    })
+    .await;
+    service
+}
+
+async fn create(caller: &Caller, body: &Value) -> Value {
+    caller.post("/v2/browser", body).await.ok()
+}
+
+fn id(session: &Value) -> &str {
+    session["id"].as_str().unwrap()
+}
+
+async fn execute(caller: &Caller, session: &Value, language: &str, code: &str) -> Value {
+    let body = json!({ "code": code, "language": language, "timeout": 60 });
+    caller.post(&format!("/v2/browser/{}/execute", id(session)), &body).await.ok()
+}
+
+/// Runs code that must end well, and returns its result.
+async fn run(caller: &Caller, session: &Value, language: &str, code: &str) -> String {
+    let done = execute(caller, session, language, code).await;
+    assert_eq!(done["exitCode"], 0, "{language}: {code}\n{done}");
+    done["result"].as_str().unwrap_or_default().trim().to_owned()
+}
+
+async fn delete(caller: &Caller, session: &Value) -> Answer {
+    caller.delete(&format!("/v2/browser/{}", id(session))).await
+}
+
+/// The session's row in the list.
+async fn row(caller: &Caller, session: &Value) -> Value {
+    let list = caller.get("/v2/browser").await.ok();
+    let rows = list["sessions"].as_array().unwrap();
+    rows.iter().find(|row| row["id"] == session["id"]).cloned().unwrap_or(Value::Null)
+}
+
+async fn until_destroyed(caller: &Caller, session: &Value) {
+    wait_until("the session's end", || async { (row(caller, session).await["status"] == "destroyed").then_some(()) })
+        .await;
+}
+
+async fn until_nothing_runs(service: &TestService) {
+    wait_until("no process of a session", || async {
+        let left: Vec<_> = service.processes().into_iter().filter(|p| p.command.contains("/x-")).collect();
+        left.is_empty().then_some(())
+    })
+    .await;
+}
+
+both_databases! {
+    async fn three_languages_drive_the_same_browser_and_keep_their_state(database) {
+        let site = FixtureSite::start().await;
+        let service = service(database).await;
+        let caller = service.caller();
+        let session = create(caller, &json!({ "ttl": 120 })).await;
+        assert!(session["cdpUrl"].as_str().unwrap().starts_with("ws://"));
+        let open = format!("const n = 1; await page.goto('{}'); await page.title()", site.url("/actions"));
+        let title = run(caller, &session, "node", &open).await;
+        assert!(!title.is_empty());
+        assert_eq!(run(caller, &session, "node", "const n = 41; n + 1").await, "42", "redeclared");
+        assert_eq!(run(caller, &session, "node", "n").await, "41", "kept");
+        let read = "t = await page.title()\nprint(t)";
+        assert_eq!(run(caller, &session, "python", read).await, title, "python goes on where node stopped");
+        assert_eq!(run(caller, &session, "python", "len(t)").await, title.chars().count().to_string());
+        assert_eq!(run(caller, &session, "bash", "agent-browser get title").await, title);
+        run(caller, &session, "bash", "echo kept > file").await;
+        assert_eq!(run(caller, &session, "bash", "cat file").await, "kept");
+
+        let failed = execute(caller, &session, "node", "throw new Error('mine')").await;
+        assert_eq!((&failed["success"], &failed["killed"]), (&json!(true), &json!(false)), "{failed}");
+        assert!(failed["exitCode"] != 0 && failed["stderr"].as_str().unwrap().contains("mine"), "{failed}");
+        assert!(failed["error"].is_string());
+
+        let ended = delete(caller, &session).await.ok();
+        assert_eq!(ended["success"], true);
+        assert!(ended["sessionDurationMs"].is_u64() && ended["creditsBilled"] == 2, "{ended}");
+        let again = delete(caller, &session).await.ok();
+        assert_eq!(again["creditsBilled"], ended["creditsBilled"]);
+        assert_eq!(again["sessionDurationMs"], ended["sessionDurationMs"]);
+        let body = json!({ "code": "1", "language": "node" });
+        assert_eq!(caller.post(&format!("/v2/browser/{}/execute", id(&session)), &body).await.status, 410);
+        let row = row(caller, &session).await;
+        assert_eq!((&row["status"], &row["cdpUrl"]), (&json!("destroyed"), &session["cdpUrl"]));
+        until_nothing_runs(&service).await;
+    }
+
+    async fn a_profile_keeps_a_login_until_the_next_session(database) {
+        let site = FixtureSite::start().await;
+        let service = service(database).await;
+        let caller = service.caller();
+        let profile = json!({ "ttl": 120, "profile": { "name": "shop" } });
+        let first = create(caller, &profile).await;
+        let login = format!(
+            "await page.goto('{login}'); await page.fill('input[name=user]', 'alice'); \
+             await page.fill('input[name=password]', 'wonderland'); \
+             await Promise.all([page.waitForNavigation(), page.click('[type=submit]')]); \
+             await page.evaluate(() => {{ localStorage.setItem('k', 'stored'); document.cookie = 'lasting=1; max-age=9999'; }}); \
+             await page.evaluate(() => new Promise((done, failed) => {{ const r = indexedDB.open('d', 1); \
+                r.onupgradeneeded = () => r.result.createObjectStore('s').put('in the database', 1); \
+                r.onsuccess = done; r.onerror = failed; }})); \
+             (await page.textContent('body')).slice(0, 200)",
+            login = site.url("/login"),
+        );
+        let shown = run(caller, &first, "node", &login).await;
+        assert!(shown.to_lowercase().contains("alice"), "logged in: {shown}");
+        let second = caller.post("/v2/browser", &profile).await;
+        assert_eq!((second.status, second.is_base_error()), (409, true), "one saver at a time: {}", second.text);
+        delete(caller, &first).await.ok();
+
+        let look = format!(
+            "await page.goto('{account}'); const value = await page.evaluate(() => new Promise(done => {{ \
+             const r = indexedDB.open('d', 1); r.onsuccess = () => {{ \
+             const g = r.result.transaction('s').objectStore('s').get(1); g.onsuccess = () => done(g.result); }}; }})); \
+             JSON.stringify([await page.evaluate(() => [localStorage.getItem('k'), document.cookie]), value, \
+             (await page.textContent('body')).slice(0, 300)])",
+            account = site.url("/account"),
+        );
+        let reader = json!({ "ttl": 120, "profile": { "name": "shop", "saveChanges": false } });
+        let next = create(caller, &reader).await;
+        let seen = run(caller, &next, "node", &look).await;
+        for kept in ["stored", "lasting=1", "in the database"] {
+            assert!(seen.contains(kept), "{kept}: {seen}");
+        }
+        assert!(seen.to_lowercase().contains("alice"), "the session cookie is back: {seen}");
+        delete(caller, &next).await.ok();
+
+        let stranger = service.new_team("stranger");
+        let theirs = create(&stranger, &reader).await;
+        let seen = run(&stranger, &theirs, "node", &look).await;
+        assert!(!seen.contains("stored") && !seen.to_lowercase().contains("alice"), "a profile is its team's: {seen}");
+        delete(&stranger, &theirs).await.ok();
+        assert_eq!(caller.delete("/v2/browser/profiles/shop").await.ok()["success"], true);
+        until_nothing_runs(&service).await;
+    }
+}
+
+#[tokio::test]
+async fn a_timeout_kills_what_the_code_started_and_nothing_else() {
+    let service = service(Database::Sqlite).await;
+    let caller = service.caller();
+    let session = create(caller, &json!({ "ttl": 120 })).await;
+    run(caller, &session, "node", "await page.setContent('<h1>here</h1>')").await;
+    let code = "trap '' TERM; (setsid sleep 300 &) ; nohup sleep 300 & while true; do :; done";
+    let body = json!({ "code": code, "language": "bash", "timeout": 2 });
+    let began = tokio::time::Instant::now();
+    let killed = caller.post(&format!("/v2/browser/{}/execute", id(&session)), &body).await.ok();
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert_eq!((&killed["killed"], &killed["success"]), (&json!(true), &json!(true)), "{killed}");
+    assert!(killed["error"].is_string());
+    wait_until("nothing sleeps", || async {
+        (!service.processes().iter().any(|p| p.command.contains("sleep 300"))).then_some(())
+    })
+    .await;
+    assert_eq!(run(caller, &session, "node", "await page.textContent('h1')").await, "here");
+    delete(caller, &session).await.ok();
+}
+
+#[tokio::test]
+async fn a_session_that_nobody_uses_ends() {
+    let service = service(Database::Sqlite).await;
+    let caller = service.caller();
+    let session = create(caller, &json!({ "ttl": 60, "activityTtl": 10 })).await;
+    let began = tokio::time::Instant::now();
+    until_destroyed(caller, &session).await;
+    assert!(began.elapsed() > Duration::from_secs(8), "{:?}", began.elapsed());
+    until_nothing_runs(&service).await;
+}
+
+#[tokio::test]
+async fn a_dead_worker_s_sessions_end_and_free_what_they_held() {
+    let mut service = start(
+        ServiceOptions::new(Database::Sqlite).env("WEIR_WARM_BROWSERS", "0").env("WEIR_TEAM_SESSIONS", "1").workers(2),
+    )
+    .await;
+    let caller = service.caller().clone();
+    let profile = json!({ "ttl": 300, "profile": { "name": "shop" } });
+    let session = create(&caller, &profile).await;
+    assert_eq!(caller.post("/v2/browser", &json!({})).await.status, 429, "the team's only place is taken");
+    for n in 0..2 {
+        service.kill_worker(n);
+    }
+    service.start_worker(0);
+    let began = tokio::time::Instant::now();
+    until_destroyed(&caller, &session).await;
+    assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
+    let bill = delete(&caller, &session).await.ok();
+    assert_eq!(bill["creditsBilled"], 2, "{bill}");
+    let next = wait_until("a free place", || async {
+        let answer = caller.post("/v2/browser", &profile).await;
+        (answer.status == 200).then_some(answer.body)
+    })
+    .await;
+    delete(&caller, &next).await.ok();
+    until_nothing_runs(&service).await;
+}
+
+#[tokio::test]
+async fn a_browser_that_dies_ends_its_session_and_no_other() {
+    let service = service(Database::Sqlite).await;
+    let caller = service.caller();
+    let (one, other) = (create(caller, &json!({ "ttl": 120 })).await, create(caller, &json!({ "ttl": 120 })).await);
+    run(caller, &other, "node", "await page.setContent('<h1>mine</h1>')").await;
+    let crash = "const s = await browser.newBrowserCDPSession(); await s.send('Browser.crash').catch(e => e.message)";
+    let refused = run(caller, &one, "node", crash).await;
+    assert!(!refused.is_empty(), "the command is refused, not carried out");
+    let browsers = service.browsers();
+    let mine: Vec<_> = browsers.iter().filter(|p| p.command.contains("/profile")).collect();
+    assert_eq!(mine.len(), 2, "{mine:?}");
+    mine[0].kill();
+    wait_until("one session's end", || async {
+        let (a, b) = (row(caller, &one).await, row(caller, &other).await);
+        let ended = [a, b].iter().filter(|row| row["status"] == "destroyed").count();
+        assert!(ended < 2, "only one");
+        (ended == 1).then_some(())
+    })
+    .await;
+    let left = if row(caller, &one).await["status"] == "destroyed" { &other } else { &one };
+    assert_eq!(run(caller, left, "node", "1 + 1").await, "2");
+    for session in [&one, &other] {
+        assert_eq!(delete(caller, session).await.ok()["creditsBilled"], 2);
+    }
+    until_nothing_runs(&service).await;
+}
+
+#[tokio::test]
+async fn a_stopping_worker_ends_its_sessions_in_good_order() {
+    let mut service = service(Database::Sqlite).await;
+    let caller = service.caller().clone();
+    let profile = json!({ "ttl": 120, "profile": { "name": "kept" } });
+    let session = create(&caller, &profile).await;
+    let site = FixtureSite::start().await;
+    let write = format!("await page.goto('{}'); await page.evaluate(() => localStorage.setItem('k', 'v'))", site.url("/small/1"));
+    run(&caller, &session, "node", &write).await;
+    service.stop();
+    assert!(service.processes().is_empty(), "{:?}", service.processes());
+    service.start_api();
+    service.start_worker(0);
+    service.ready().await;
+    let caller = service.caller().clone();
+    let next = wait_until("a session", || async {
+        let answer = caller.post("/v2/browser", &profile).await;
+        (answer.status == 200).then_some(answer.body)
+    })
+    .await;
+    let read = format!("await page.goto('{}'); await page.evaluate(() => localStorage.getItem('k'))", site.url("/small/1"));
+    assert_eq!(run(&caller, &next, "node", &read).await, "v");
+    delete(&caller, &next).await.ok();
+}

@@ -1,0 +1,335 @@
+//! Browser sessions of this worker (SPEC 2.1, 3): opened when the API asks, closed by it, by time or with the worker.
+//!
+//! ```text
+//! row `opening` ──open──> Chromium in its box, profile unpacked, runners and views ready ──> row `active`
+//!               delete, ttl, activityTtl, drain: close in good order, archive the profile ──> row `destroyed`
+//!               Chromium dies, the box cannot start: no archive                           ──> row `destroyed`
+//!               this worker is fenced or killed: the others write the row; boxes die with the process
+//! ```
+//!
+//! A session ends once, whoever asks first: everybody else waits for that end. Its row is billed in the transaction
+//! that destroys it.
+
+mod profile;
+pub mod routes;
+mod session;
+mod warm;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use weir_shared::blobs::Blobs;
+use weir_shared::domain::session::{EndReason, SessionState};
+use weir_shared::ids::{SessionId, WorkerId};
+use weir_shared::store::profiles::{self, Published};
+use weir_shared::store::sessions as rows;
+use weir_shared::store::{Db, StoreError, StoreResult};
+use weir_shared::time::Timestamp;
+
+use crate::exec::Assets;
+use crate::metrics::Metrics;
+use crate::sandbox::{Sandbox, SandboxError};
+
+pub use profile::Vault;
+pub use session::Session;
+use warm::WarmPool;
+
+/// How often the time of last activity is written down.
+const TOUCH_EVERY: Duration = Duration::from_secs(5);
+
+/// Why a session could not be opened. The row is destroyed, unbilled.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{0}")]
+    Sandbox(#[from] SandboxError),
+    #[error("the browser did not answer: {0}")]
+    Browser(String),
+    #[error("the profile could not be loaded: {0}")]
+    Profile(String),
+    #[error("the session is not this worker's to open")]
+    NotOurs,
+    #[error("this worker is stopping")]
+    Stopping,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What sessions need of their worker.
+pub struct Keeper {
+    pub db: Db,
+    pub blobs: Blobs,
+    pub sandbox: Arc<Sandbox>,
+    pub assets: Arc<Assets>,
+    pub vault: Vault,
+    pub metrics: Metrics,
+    /// Browsers that wait started.
+    pub warm: usize,
+}
+
+/// The sessions of one life of the worker.
+pub struct Sessions {
+    keeper: Arc<Keeper>,
+    worker: WorkerId,
+    warm: WarmPool,
+    open: Mutex<HashMap<SessionId, Arc<Session>>>,
+    tasks: TaskTracker,
+    draining: CancellationToken,
+    /// The others count this worker as dead: nothing may be written, everything is killed.
+    fenced: CancellationToken,
+}
+
+impl Sessions {
+    /// Starts warming browsers. Sessions end when `fenced` fires, or in good order with [`Sessions::close_all`].
+    pub fn start(
+        keeper: Arc<Keeper>,
+        worker: WorkerId,
+        draining: CancellationToken,
+        fenced: CancellationToken,
+    ) -> Arc<Self> {
+        let warm = WarmPool::start(Arc::clone(&keeper.sandbox), keeper.warm, draining.clone());
+        let sessions = Arc::new(Self {
+            keeper,
+            worker,
+            warm,
+            open: Mutex::default(),
+            tasks: TaskTracker::new(),
+            draining,
+            fenced,
+        });
+        let writer = Arc::clone(&sessions);
+        sessions.tasks.spawn(async move { writer.write_activity().await });
+        sessions
+    }
+
+    /// The open session with this id.
+    pub fn find(&self, id: SessionId) -> Option<Arc<Session>> {
+        self.lock().get(&id).cloned()
+    }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Browsers that wait started.
+    pub fn warm_count(&self) -> usize {
+        self.warm.count()
+    }
+
+    /// Opens the session whose row says `opening` and this worker. On an error the row is destroyed, unbilled.
+    pub async fn open(self: &Arc<Self>, id: SessionId) -> Result<(), OpenError> {
+        // In a task of its own: a caller who hangs up does not leave half a session behind.
+        let sessions = Arc::clone(self);
+        let opened = self.tasks.spawn(async move { sessions.open_now(id).await }).await;
+        opened.unwrap_or_else(|panic| Err(OpenError::Browser(format!("internal error: {panic}"))))
+    }
+
+    async fn open_now(self: Arc<Self>, id: SessionId) -> Result<(), OpenError> {
+        if self.draining.is_cancelled() || self.fenced.is_cancelled() {
+            self.give_up(id).await;
+            return Err(OpenError::Stopping);
+        }
+        let row = rows::load(&self.keeper.db, id).await?.ok_or(OpenError::NotOurs)?;
+        if row.worker_id != self.worker || row.state != SessionState::Opening {
+            return Err(OpenError::NotOurs);
+        }
+        let session = match Session::open(&self.keeper, &self.warm, &row).await {
+            Ok(session) => session,
+            Err(error) => {
+                tracing::warn!(session.id = %id, %error, "a session could not be opened");
+                self.give_up(id).await;
+                return Err(error);
+            }
+        };
+        self.lock().insert(id, Arc::clone(&session));
+        let activated = self.activate(id, session.profile_version).await;
+        if !matches!(activated, Ok(true)) {
+            self.lock().remove(&id);
+            session.kill().await;
+            activated?;
+            return Err(OpenError::NotOurs);
+        }
+        tracing::info!(session.id = %id, team.id = %row.team_id, "session opened");
+        let sessions = Arc::clone(&self);
+        self.tasks.spawn(async move { sessions.live(session).await });
+        Ok(())
+    }
+
+    async fn activate(&self, id: SessionId, profile: Option<i64>) -> StoreResult<bool> {
+        let mut tx = self.keeper.db.begin().await?;
+        let activated = rows::activate(&mut tx, id, profile, Timestamp::now()).await?;
+        tx.commit().await?;
+        Ok(activated)
+    }
+
+    /// A session that never came to life is destroyed, unbilled.
+    async fn give_up(&self, id: SessionId) {
+        if let Err(error) = self.destroy(id, EndReason::NotOpened).await {
+            tracing::warn!(session.id = %id, %error, "a session that did not open is left to the sweeper");
+        }
+    }
+
+    /// Waits for what ends the session, and ends it.
+    async fn live(self: Arc<Self>, session: Arc<Session>) {
+        let reason = tokio::select! {
+            biased;
+            () = self.fenced.cancelled() => {
+                self.lock().remove(&session.id);
+                session.kill().await;
+                return;
+            }
+            reason = session.until_end() => reason,
+        };
+        session.takes_no_more_calls();
+        self.write_close(session.id, reason).await;
+        let archived = tokio::select! {
+            biased;
+            () = self.fenced.cancelled() => {
+                self.lock().remove(&session.id);
+                session.kill().await;
+                return;
+            }
+            archived = session.shut(&self.keeper, reason) => archived,
+        };
+        self.lock().remove(&session.id);
+        let mut pause = Duration::from_millis(100);
+        loop {
+            match self.destroy_with(session.id, reason, archived.clone()).await {
+                Ok(()) => break,
+                Err(error) if self.fenced.is_cancelled() => {
+                    tracing::warn!(session.id = %session.id, %error, "the session's end is left to the others");
+                    break;
+                }
+                Err(error) => {
+                    tracing::warn!(session.id = %session.id, %error, "the session's end cannot be written yet");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(2));
+                }
+            }
+        }
+        session.ended();
+        self.keeper.metrics.sessions_ended.with_label_values(&[reason.as_str()]).inc();
+        tracing::info!(session.id = %session.id, reason = reason.as_str(), "session ended");
+    }
+
+    /// From here on nothing is billed, and callers hear that the session is gone. Not written, the end comes later.
+    async fn write_close(&self, id: SessionId, reason: EndReason) {
+        let write = async {
+            let mut tx = self.keeper.db.begin_relaxed().await?;
+            rows::begin_close(&mut tx, id, reason, Timestamp::now()).await?;
+            tx.commit().await
+        };
+        match tokio::time::timeout(Duration::from_secs(2), write).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(session.id = %id, %error, "the beginning of a session's end is not written"),
+            Err(_) => tracing::warn!(session.id = %id, "the beginning of a session's end is not written in time"),
+        }
+    }
+
+    async fn destroy(&self, id: SessionId, reason: EndReason) -> StoreResult<()> {
+        self.destroy_with(id, reason, None).await
+    }
+
+    /// Publishes the archive and destroys the row in one transaction; the blob it replaces goes afterwards.
+    async fn destroy_with(
+        &self,
+        id: SessionId,
+        reason: EndReason,
+        archive: Option<session::Archive>,
+    ) -> StoreResult<()> {
+        let mut tx = self.keeper.db.begin().await?;
+        let mut unused = None;
+        if let Some(archive) = &archive {
+            unused = match profiles::publish(&mut tx, id, &archive.blob, archive.size, Timestamp::now()).await? {
+                Published::Saved { replaced, .. } => replaced,
+                // Its lease is gone, so somebody else may have saved meanwhile.
+                Published::Refused => Some(archive.blob.clone()),
+            };
+        }
+        rows::destroy(&mut tx, id, reason, Timestamp::now()).await?;
+        tx.commit().await?;
+        if let Some(blob) = unused {
+            let blobs = self.keeper.blobs.clone();
+            let _ = tokio::task::spawn_blocking(move || blobs.remove(&blob)).await;
+        }
+        Ok(())
+    }
+
+    /// Ends the session in good order and waits until its row says so. `false`: it is not open here.
+    pub async fn close(&self, id: SessionId, reason: EndReason) -> bool {
+        let Some(session) = self.find(id) else { return false };
+        session.ask_to_end(reason);
+        session.until_ended().await;
+        true
+    }
+
+    /// The worker stops: every session ends in good order, within `patience`; what is left is killed and its row
+    /// destroyed.
+    pub async fn close_all(&self, patience: Duration) {
+        let open: Vec<Arc<Session>> = self.lock().values().cloned().collect();
+        for session in &open {
+            session.ask_to_end(EndReason::WorkerStopped);
+        }
+        let all = futures_util::future::join_all(open.iter().map(|session| session.until_ended()));
+        if tokio::time::timeout(patience, all).await.is_err() {
+            let left: Vec<Arc<Session>> = self.lock().values().cloned().collect();
+            tracing::warn!(sessions = left.len(), "some sessions did not end in time; they are killed");
+            for session in left {
+                session.kill().await;
+                if let Err(error) = self.destroy(session.id, EndReason::WorkerStopped).await {
+                    tracing::warn!(session.id = %session.id, %error, "a session's end is left to the sweeper");
+                }
+            }
+        }
+        self.tasks.close();
+    }
+
+    /// Kills what waits started. Call when the life is over.
+    pub async fn stop(&self) {
+        self.warm.stop().await;
+    }
+
+    async fn write_activity(&self) {
+        let mut written: HashMap<SessionId, Timestamp> = HashMap::new();
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(TOUCH_EVERY) => {}
+                () = self.draining.cancelled() => return,
+                () = self.fenced.cancelled() => return,
+            }
+            let now: Vec<(SessionId, Timestamp)> =
+                self.lock().iter().map(|(id, session)| (*id, session.activity().last_used())).collect();
+            let news: Vec<_> = now.iter().filter(|(id, at)| written.get(id) != Some(at)).copied().collect();
+            written = now.into_iter().collect();
+            if news.is_empty() {
+                continue;
+            }
+            let write = async {
+                let mut tx = self.keeper.db.begin_relaxed().await?;
+                let active = rows::touch(&mut tx, &news).await?;
+                tx.commit().await.map(|()| active)
+            };
+            match write.await {
+                // Destroyed in the rows by somebody else, such as an API that did not reach us.
+                Ok(active) => {
+                    for (id, _) in news.iter().filter(|(id, _)| !active.contains(id)) {
+                        if let Some(session) = self.find(*id) {
+                            session.ask_to_end(EndReason::Deleted);
+                        }
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "times of last activity cannot be written; the next write has them");
+                    written.clear();
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<Session>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

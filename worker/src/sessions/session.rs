@@ -1,0 +1,450 @@
+//! One open session: its browser, what is connected to it, and its end.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::net::{TcpStream, UnixListener};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use weir_shared::domain::session::{EndReason, Language, ProfileUse};
+use weir_shared::ids::{SessionId, TeamId};
+use weir_shared::store::profiles;
+use weir_shared::store::sessions::SessionRow;
+
+use super::warm::WarmPool;
+use super::{Keeper, OpenError};
+use crate::browser::cdp::Cdp;
+use crate::exec::{BoxHandle, ExecError, Execution, Program, Runners, StartBox, StartedBox};
+use crate::relay::{self, Activity, LiveView, Rules, SessionHandle};
+use crate::sandbox::{
+    self, BrowserBox, BrowserSpec, CodeBox, CodeHandle, CodeSpec, Sandbox, SandboxError, SessionDir,
+};
+
+/// Size of a session's window, CSS pixels.
+pub const WINDOW: (u32, u32) = (1280, 720);
+/// One call to the browser while a session opens or closes.
+const CALL: Duration = Duration::from_secs(3);
+/// How long a browser may take to end by itself; past it the profile is not saved.
+const CLOSE: Duration = Duration::from_secs(5);
+/// How often running code counts as use.
+const IDLE_CHECK: Duration = Duration::from_secs(1);
+
+/// A browser that runs in its box and serves nobody yet.
+pub(super) struct Started {
+    dir: Arc<SessionDir>,
+    browser: Arc<BrowserBox>,
+    cookies: Option<Vec<u8>>,
+}
+
+impl Started {
+    pub(super) fn is_alive(&self) -> bool {
+        !self.browser.has_exited()
+    }
+
+    /// Kills it. Its directory goes with the last handle to it.
+    pub(super) async fn discard(self) {
+        self.browser.kill().await;
+    }
+}
+
+/// A profile to begin with.
+pub(super) struct Saved {
+    archive: Vec<u8>,
+    vault: super::Vault,
+    owner: String,
+}
+
+/// Starts a browser, from a saved profile if there is one.
+pub(super) async fn start_cold(sandbox: &Arc<Sandbox>, saved: Option<Saved>) -> Result<Started, OpenError> {
+    let maker = Arc::clone(sandbox);
+    let prepared = tokio::task::spawn_blocking(move || -> Result<_, OpenError> {
+        let name = format!("s{:08x}", rand::random::<u32>());
+        let dir = maker.session_dir(&name).map_err(|e| SandboxError::Failed(format!("{e:#}")))?;
+        let Some(saved) = saved else { return Ok((dir, None)) };
+        match saved.vault.unpack(saved.archive, &dir.home, &saved.owner, dir.owner()) {
+            Ok(cookies) => Ok((dir, Some(cookies))),
+            Err(error) => Err(OpenError::Profile(error.to_string())),
+        }
+    });
+    let (dir, cookies) = prepared.await.map_err(|e| OpenError::Profile(e.to_string()))??;
+    let browser = sandbox.start_browser(&dir, BrowserSpec { window: WINDOW }).await?;
+    Ok(Started { dir: Arc::new(dir), browser: Arc::new(browser), cookies })
+}
+
+/// A profile's archive in the blobs, not yet published.
+#[derive(Debug, Clone)]
+pub(super) struct Archive {
+    pub blob: String,
+    pub size: i64,
+}
+
+/// How far a session is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    Ending(EndReason),
+    Ended,
+}
+
+/// An open session.
+pub struct Session {
+    pub id: SessionId,
+    pub team: TeamId,
+    /// The version of its profile that was loaded.
+    pub profile_version: Option<i64>,
+    profile: Option<ProfileUse>,
+    expires: Instant,
+    idle_limit: Duration,
+    dir: Arc<SessionDir>,
+    browser: Arc<BrowserBox>,
+    runners: Runners,
+    handle: Arc<SessionHandle>,
+    stage: watch::Sender<Stage>,
+    /// The listener of the code boxes' way to the browser.
+    socket: Mutex<Option<tokio::task::JoinHandle<()>>>,
+}
+
+/// The code boxes of one session.
+struct Boxes {
+    sandbox: Arc<Sandbox>,
+    dir: Arc<SessionDir>,
+    cdp: PathBuf,
+}
+
+impl std::fmt::Debug for Boxes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Boxes")
+    }
+}
+
+#[async_trait]
+impl StartBox for Boxes {
+    async fn start(&self, program: Program) -> anyhow::Result<StartedBox> {
+        let spec = CodeSpec {
+            program: program.argv,
+            env: program.env,
+            binds: program.binds,
+            cdp: Some(self.cdp.clone()),
+            ..CodeSpec::default()
+        };
+        let CodeBox { control, stdout, stderr, handle } = self.sandbox.start_code(&self.dir, spec).await?;
+        Ok(StartedBox { control, stdout, stderr, handle: Box::new(handle) })
+    }
+}
+
+#[async_trait]
+impl BoxHandle for CodeHandle {
+    async fn exited(&self) -> Option<i32> {
+        Self::exited(self).await
+    }
+
+    async fn kill(&self) {
+        Self::kill(self).await;
+    }
+}
+
+impl relay::Browser for BrowserBox {
+    fn connect(&self) -> BoxFuture<'_, std::io::Result<TcpStream>> {
+        Box::pin(Self::connect(self))
+    }
+
+    fn ws_path(&self) -> String {
+        Self::ws_path(self).to_owned()
+    }
+}
+
+impl Session {
+    /// Opens the session of a row in state `opening`. Nothing is left running on an error.
+    pub(super) async fn open(keeper: &Keeper, warm: &WarmPool, row: &SessionRow) -> Result<Arc<Self>, OpenError> {
+        let began = Instant::now();
+        let mut version = None;
+        let mut saved = None;
+        if let Some(profile) = &row.profile
+            && let Some(current) = profiles::current(&keeper.db, row.team_id, &profile.name).await?
+        {
+            let (blobs, key) = (keeper.blobs.clone(), current.blob.clone());
+            let archive = tokio::task::spawn_blocking(move || blobs.get(&key))
+                .await
+                .map_err(|e| OpenError::Profile(e.to_string()))?
+                .map_err(|e| OpenError::Profile(e.to_string()))?;
+            version = Some(current.version);
+            saved = Some(Saved { archive, vault: keeper.vault.clone(), owner: owner(row.team_id, &profile.name) });
+        }
+        // A browser that waits has an empty data directory of its own, which serves an empty profile as well.
+        let waiting = if saved.is_none() { warm.take() } else { None };
+        let is_warm = waiting.is_some();
+        let started = match waiting {
+            Some(started) => started,
+            None => start_cold(&keeper.sandbox, saved).await?,
+        };
+        let cookies = started.cookies.clone();
+        let (dir, browser) = (Arc::clone(&started.dir), Arc::clone(&started.browser));
+        let session = match Self::around(keeper, row, version, dir, browser) {
+            Ok(session) => session,
+            Err(error) => {
+                started.discard().await;
+                return Err(OpenError::Browser(error.to_string()));
+            }
+        };
+        if let Some(cookies) = cookies
+            && let Err(error) = session.import_cookies(&cookies).await
+        {
+            session.kill().await;
+            return Err(OpenError::Profile(error.to_string()));
+        }
+        keeper.metrics.session_opened(is_warm, version.is_some(), began.elapsed().as_secs_f64());
+        Ok(session)
+    }
+
+    fn around(
+        keeper: &Keeper,
+        row: &SessionRow,
+        profile_version: Option<i64>,
+        dir: Arc<SessionDir>,
+        browser: Arc<BrowserBox>,
+    ) -> anyhow::Result<Arc<Self>> {
+        let activity = Arc::new(Activity::default());
+        let ended = CancellationToken::new();
+        // The session's files, where its browser sees them.
+        let files = if keeper.sandbox.status().boxed { PathBuf::from(sandbox::HOME) } else { dir.work.clone() };
+        let rules = Arc::new(Rules { downloads: files.join("downloads"), uploads: vec![files] });
+        let shared: Arc<dyn relay::Browser> = Arc::clone(&browser) as _;
+        let live = row.stream_web_view.then(|| LiveView::new(Arc::clone(&shared), Arc::clone(&activity)));
+        let handle = Arc::new(SessionHandle {
+            browser: shared,
+            rules,
+            activity,
+            live,
+            ended: ended.clone(),
+        });
+        let path = dir.io.join("cdp.sock");
+        let listener = UnixListener::bind(&path)?;
+        let socket = tokio::spawn(relay::serve_cdp_socket(listener, Arc::clone(&handle)));
+        let boxes = Boxes { sandbox: Arc::clone(&keeper.sandbox), dir: Arc::clone(&dir), cdp: path.clone() };
+        let runners = Runners::new(Arc::new(boxes), path, Arc::clone(&keeper.assets));
+        Ok(Arc::new(Self {
+            id: row.id,
+            team: row.team_id,
+            profile_version,
+            profile: row.profile.clone(),
+            expires: Instant::now() + Duration::from_millis(row.ttl_ms.unsigned_abs()),
+            idle_limit: Duration::from_millis(row.activity_ttl_ms.unsigned_abs()),
+            dir,
+            browser,
+            runners,
+            handle,
+            stage: watch::Sender::new(Stage::Open),
+            socket: Mutex::new(Some(socket)),
+        }))
+    }
+
+    /// What connections need of the session; `None` once it takes no more calls.
+    pub fn handle(&self) -> Option<Arc<SessionHandle>> {
+        (!self.handle.ended.is_cancelled()).then(|| Arc::clone(&self.handle))
+    }
+
+    /// When it was last used.
+    pub fn activity(&self) -> &Activity {
+        &self.handle.activity
+    }
+
+    /// Memory of its browser, bytes.
+    pub async fn memory(&self) -> u64 {
+        self.browser.memory().await
+    }
+
+    /// Runs code in it. `None`: the session takes no more calls.
+    pub async fn execute(
+        &self,
+        language: Language,
+        code: &str,
+        timeout: Duration,
+    ) -> Option<Result<Execution, ExecError>> {
+        let handle = self.handle()?;
+        handle.activity.touch();
+        // Code that runs is use, however quiet it is.
+        let busy = async {
+            loop {
+                tokio::time::sleep(IDLE_CHECK).await;
+                handle.activity.touch();
+            }
+        };
+        let result = tokio::select! {
+            result = self.runners.execute(language, code, timeout) => result,
+            () = busy => unreachable!("it never ends"),
+            () = handle.ended.cancelled() => return None,
+        };
+        handle.activity.touch();
+        Some(result)
+    }
+
+    /// Asks the session to end; the first reason stands.
+    pub fn ask_to_end(&self, reason: EndReason) {
+        self.stage.send_if_modified(|stage| {
+            let first = *stage == Stage::Open;
+            if first {
+                *stage = Stage::Ending(reason);
+            }
+            first
+        });
+    }
+
+    /// Waits until the session has ended and its row says so.
+    pub async fn until_ended(&self) {
+        let mut stage = self.stage.subscribe();
+        let _ = stage.wait_for(|stage| *stage == Stage::Ended).await;
+    }
+
+    pub(super) fn ended(&self) {
+        self.stage.send_replace(Stage::Ended);
+    }
+
+    /// Waits for the first thing that ends the session.
+    pub(super) async fn until_end(&self) -> EndReason {
+        let mut stage = self.stage.subscribe();
+        let asked = async {
+            match stage.wait_for(|stage| *stage != Stage::Open).await.map(|stage| *stage) {
+                Ok(Stage::Ending(reason)) => reason,
+                Ok(_) | Err(_) => EndReason::Deleted,
+            }
+        };
+        let idle = async {
+            loop {
+                let left = self.idle_limit.saturating_sub(self.activity().idle());
+                if left.is_zero() {
+                    return;
+                }
+                tokio::time::sleep(left.max(Duration::from_millis(20))).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            reason = asked => reason,
+            () = self.browser.exited() => EndReason::Crashed,
+            () = tokio::time::sleep_until(self.expires) => EndReason::Ttl,
+            () = idle => EndReason::Idle,
+        }
+    }
+
+    /// Ends every connection and refuses new ones.
+    pub(super) fn takes_no_more_calls(&self) {
+        if let Some(live) = &self.handle.live {
+            live.end("The session has ended.");
+        }
+        self.handle.ended.cancel();
+        if let Some(socket) = self.socket.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            socket.abort();
+        }
+    }
+
+    /// Ends the browser: by asking it when a profile is to be saved, by force otherwise. Returns the archive that is
+    /// to be published. Every process and the directory are gone when this returns.
+    pub(super) async fn shut(&self, keeper: &Keeper, reason: EndReason) -> Option<Archive> {
+        self.runners.close().await;
+        let mut archive = None;
+        if let Some(profile) = self.profile.as_ref().filter(|profile| profile.save_changes)
+            && reason != EndReason::Crashed
+        {
+            match self.close_and_pack(keeper, profile).await {
+                Ok(packed) => archive = Some(packed),
+                Err(error) => {
+                    keeper.metrics.profile_failures.inc();
+                    tracing::warn!(
+                        session.id = %self.id, error = format!("{error:#}"),
+                        "the profile is not saved; its last version stays"
+                    );
+                }
+            }
+        }
+        self.kill().await;
+        archive
+    }
+
+    async fn close_and_pack(&self, keeper: &Keeper, profile: &ProfileUse) -> anyhow::Result<Archive> {
+        let cdp = self.cdp().await?;
+        let by = Instant::now() + CALL;
+        let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(by).await?;
+        let cookies = serde_json::to_vec(&cookies["cookies"])?;
+        // The answer may or may not come before the connection ends.
+        let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(Instant::now() + CALL).await;
+        drop(cdp);
+        tokio::time::timeout(CLOSE, self.browser.exited())
+            .await
+            .map_err(|_| anyhow::anyhow!("the browser did not end within {CLOSE:?}"))?;
+        let (blobs, vault, home) = (keeper.blobs.clone(), keeper.vault.clone(), self.dir.home.clone());
+        let owner = owner(self.team, &profile.name);
+        let key = format!("profiles/{}/{}.bin", self.team, self.id);
+        let archive = tokio::task::spawn_blocking(move || -> anyhow::Result<Archive> {
+            let packed = vault.pack(&home, &cookies, &owner)?;
+            blobs.put(&key, &packed)?;
+            Ok(Archive { blob: key, size: packed.len() as i64 })
+        })
+        .await??;
+        keeper.metrics.profile_bytes.inc_by(archive.size.unsigned_abs());
+        Ok(archive)
+    }
+
+    async fn import_cookies(&self, cookies: &[u8]) -> anyhow::Result<()> {
+        let cookies: Vec<Value> = serde_json::from_slice(cookies)?;
+        let cookies: Vec<Value> = cookies.into_iter().map(settable).collect();
+        if cookies.is_empty() {
+            return Ok(());
+        }
+        let cdp = self.cdp().await?;
+        let by = Instant::now() + CALL;
+        cdp.send_as::<Value>("Storage.setCookies", None, json!({ "cookies": cookies })).by(by).await?;
+        Ok(())
+    }
+
+    async fn cdp(&self) -> anyhow::Result<Cdp> {
+        let stream = tokio::time::timeout(CALL, self.browser.connect()).await??;
+        tokio::time::timeout(CALL, Cdp::connect_over(stream, self.browser.ws_path())).await?
+    }
+
+    /// Kills everything of the session and removes its directory; safe to repeat.
+    pub(super) async fn kill(&self) {
+        self.takes_no_more_calls();
+        self.runners.close().await;
+        self.browser.kill().await;
+    }
+}
+
+/// Whose profile an archive is: authenticated with it.
+fn owner(team: TeamId, name: &str) -> String {
+    format!("{team}/{name}")
+}
+
+/// A cookie as exported, with the fields that may be set.
+fn settable(mut cookie: Value) -> Value {
+    const FIELDS: &[&str] = &[
+        "name", "value", "domain", "path", "secure", "httpOnly", "sameSite", "expires", "priority", "sourceScheme",
+        "sourcePort", "partitionKey",
+    ];
+    if let Some(fields) = cookie.as_object_mut() {
+        fields.retain(|name, _| FIELDS.contains(&name.as_str()));
+        // A session cookie is exported with -1, which set would read as long past.
+        if fields.get("expires").and_then(Value::as_f64).is_none_or(|at| at < 0.0) {
+            fields.remove("expires");
+        }
+    }
+    cookie
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_session_cookie_is_set_without_an_end() {
+        let cookie = settable(json!({"name": "sid", "value": "1", "expires": -1, "size": 4, "session": true}));
+        assert_eq!(cookie, json!({"name": "sid", "value": "1"}));
+        let kept = settable(json!({"name": "a", "value": "1", "expires": 2_000_000_000.5}));
+        assert_eq!(kept["expires"], json!(2_000_000_000.5));
+    }
+}
