@@ -54,7 +54,7 @@ function post(method, params) {
   return new Promise((resolve, reject) => session.post(method, params, (error, answer) => (error ? reject(error) : resolve(answer))));
 }
 
-/// The very value that the inspector describes.
+/// The very value that the inspector describes, in a box of its own: a bare promise would be awaited on the way.
 async function valueOf(remote) {
   if (remote.objectId !== undefined) {
     await post('Runtime.callFunctionOn', {
@@ -63,13 +63,11 @@ async function valueOf(remote) {
     });
     const { taken } = bridge;
     bridge.taken = undefined;
-    return taken;
+    return { value: taken };
   }
-  if (remote.unserializableValue !== undefined) {
-    const text = remote.unserializableValue;
-    return text.endsWith('n') ? BigInt(text.slice(0, -1)) : Number(text);
-  }
-  return remote.value;
+  const text = remote.unserializableValue;
+  if (text === undefined) return { value: remote.value };
+  return { value: text.endsWith('n') ? BigInt(text.slice(0, -1)) : Number(text) };
 }
 
 /// Evaluates one piece of code: {value} or {error, details}.
@@ -83,9 +81,9 @@ async function evaluate(expression) {
     });
     if (exceptionDetails) {
       const { exception } = exceptionDetails;
-      return { error: exception ? await valueOf(exception) : new Error(exceptionDetails.text), details: exceptionDetails };
+      return { error: exception ? (await valueOf(exception)).value : new Error(exceptionDetails.text), details: exceptionDetails };
     }
-    return { value: await valueOf(result) };
+    return await valueOf(result);
   } finally {
     session.post('Runtime.releaseObjectGroup', { objectGroup: 'call' });
   }
@@ -93,8 +91,9 @@ async function evaluate(expression) {
 
 // --- The code -------------------------------------------------------------------------------------------------------
 
-/// Whether the code never began, because it does not parse (as opposed to code that throws a SyntaxError).
-const isUnparsed = ({ error }) => error instanceof SyntaxError && !String(error.stack).includes(SOURCE);
+/// Whether the code never began, because it does not parse or its declarations clash with those that are there (as
+/// opposed to code that throws a SyntaxError). A clash is reported at the very beginning of the code.
+const isUnparsed = ({ error }) => error instanceof SyntaxError && !/execute\.js:(?!1:1\b)/.test(String(error.stack));
 
 let acorn;
 function parsed(code) {
@@ -145,9 +144,9 @@ function asConst(declaration) {
   return `${whole} const { ${names.join(', ')} } = ${space ? `${space};` : loaded}`;
 }
 
-/// The code with the top-level declaration of `name` made by the other kind of keyword: a `var` of an earlier call
-/// can only be declared again by `var`, and what `let`, `const` or `class` declared only by `let`.
-function redeclared(code, name) {
+/// The code with the top-level declaration of `name` made by another keyword: V8 lets a name be declared again only by
+/// the keyword of before, which is the first of `kinds` that works. `undefined` when there is nothing left to try.
+function redeclared(code, name, kinds) {
   const declares = (pattern) => {
     switch (pattern?.type) {
       case 'Identifier': return pattern.name === name;
@@ -161,7 +160,8 @@ function redeclared(code, name) {
   const edits = [];
   for (const node of parsed(code)?.body ?? []) {
     if (node.type === 'VariableDeclaration' && node.declarations.some((one) => declares(one.id))) {
-      edits.push([node.start, node.start + node.kind.length, node.kind === 'var' ? 'let' : 'var']);
+      if (kinds.at(-1) === node.kind) kinds.pop();
+      if (kinds.length) edits.push([node.start, node.start + node.kind.length, kinds.pop()]);
     } else if (node.type === 'FunctionDeclaration' && node.id.name === name) {
       edits.push([node.start, node.start, `${name} = `]);
     } else if (node.type === 'ClassDeclaration' && node.id.name === name) {
@@ -180,10 +180,12 @@ async function run(code) {
   }
   let text = withoutImports(code);
   let answer = await evaluate(text);
-  for (let tries = 0; tries < 16 && isUnparsed(answer); tries += 1) {
+  const untried = new Map();
+  for (let tries = 0; tries < 32 && isUnparsed(answer); tries += 1) {
     const { message } = answer.error;
     const [, name] = /^Identifier '(.+)' has already been declared$/.exec(message) ?? [];
-    const again = name === undefined ? undefined : redeclared(text, name);
+    if (name !== undefined && !untried.has(name)) untried.set(name, ['const', 'var', 'let']);
+    const again = name === undefined ? undefined : redeclared(text, name, untried.get(name));
     if (again !== undefined) text = again;
     else if (message === 'Illegal return statement') text = `(async () => {${text}\n})()`;
     else break;
@@ -213,7 +215,7 @@ function textOf(value) {
   if (typeof value._guid === 'string') {
     // One of Playwright's objects: a handle to something in the browser, not data.
     const url = typeof value.url === 'function' ? ` url='${value.url()}'` : '';
-    return `<${value.constructor.name}${url}>`;
+    return `<${value.constructor.name.replace(/^_/, '')}${url}>`;
   }
   if (value instanceof Map || value instanceof Set || value instanceof RegExp) return util.inspect(value, { maxArrayLength: null });
   try {
@@ -322,7 +324,9 @@ async function assign(name, value, seen) {
   bridge[name] = value;
   if (seen === value) return;
   globalThis[name] = value;
-  if ((await current())[name] !== value) await evaluate(`let ${name} = __weir.${name};`);
+  for (const kind of ['let', 'const']) {
+    if ((await current())[name] !== value) await evaluate(`${kind} ${name} = __weir.${name};`);
+  }
 }
 
 /// A browser that is there, connected to again when the connection was lost.
@@ -347,7 +351,7 @@ async function call({ id, code, timeout, marker }) {
   try {
     await ensureBrowser(timeout);
   } catch (error) {
-    answer.unreachable = plain(String(error?.message ?? error));
+    answer.unreachable = plain(String(error?.message ?? error)).toWellFormed();
   }
   if (answer.unreachable === undefined) {
     const outcome = await run(code);
@@ -358,7 +362,7 @@ async function call({ id, code, timeout, marker }) {
       writeAll(2, `${errorText(outcome)}\n`);
     } else if (outcome.value !== undefined) {
       const text = textOf(outcome.value);
-      answer.value = text.slice(0, VALUE_LIMIT);
+      answer.value = text.slice(0, VALUE_LIMIT).toWellFormed();
       answer.cut = text.length > VALUE_LIMIT;
     }
     answer.exit = failed ? 1 : 0;

@@ -107,12 +107,18 @@ def text_of(value):
 
 
 def error_text(error):
-    """An error as Python would print it, without the runner's own frames."""
-    frames = error.__traceback__
-    while frames is not None and not frames.tb_frame.f_code.co_filename.startswith("execute-"):
-        frames = frames.tb_next
-    text = "".join(traceback.format_exception(type(error), error, frames))
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+    """An error as Python would print it, without the frames of the runner and of Playwright's inside."""
+
+    def clean(one):
+        while one is not None:
+            hidden = (__file__, os.sep + "playwright" + os.sep)
+            one.stack[:] = [frame for frame in one.stack if not any(part in frame.filename for part in hidden)]
+            clean(one.__context__)
+            one = one.__cause__
+
+    shown = traceback.TracebackException.from_exception(error)
+    clean(shown)
+    return re.sub(r"\x1b\[[0-9;]*m", "", "".join(shown.format()))
 
 
 def write_all(descriptor, text):
@@ -270,7 +276,9 @@ async def call(request):
                 text = text_of(value)
             except Exception as error:
                 text = f"<{type(value).__name__}: {error}>"
-            answer["value"], answer["cut"] = text[:VALUE_LIMIT], len(text) > VALUE_LIMIT
+            # Half of a surrogate pair is no JSON.
+            answer["value"] = text[:VALUE_LIMIT].encode(errors="replace").decode()
+            answer["cut"] = len(text) > VALUE_LIMIT
     flush()
     write_all(1, request["marker"])
     write_all(2, request["marker"])
