@@ -52,12 +52,16 @@ error_codes! {
     MethodNotAllowed = 405, "METHOD_NOT_ALLOWED";
     /// The thing is in a state that forbids the call: finished, key reused.
     Conflict = 409, "CONFLICT";
+    /// A browser session that has ended (SPEC 7).
+    Gone = 410, "GONE";
     /// The body is over 10 MB (CONTRACT 1.8).
     PayloadTooLarge = 413, "PAYLOAD_TOO_LARGE";
     /// Too many requests (SPEC 7.2).
     RateLimited = 429, "RATE_LIMITED";
     /// An operation that this build does not have.
     NotImplemented = 501, "NOT_IMPLEMENTED";
+    /// The browser failed before anything of the caller's was done: the official clients send the same request again.
+    BrowserFailed = 502, "BROWSER_FAILED";
     /// Database or every worker away; worth another try.
     Unavailable = 503, "UNAVAILABLE";
     /// Nothing the client can act on. Details go to the log only.

@@ -62,4 +62,6 @@ ids! {
     WorkerId;
     /// One webhook event: the `webhookId` on the wire, the same on every try.
     DeliveryId;
+    /// One browser session, from its creation on; never used again.
+    SessionId;
 }

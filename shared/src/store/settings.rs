@@ -2,7 +2,19 @@
 
 use crate::on_db;
 
-use super::{StoreResult, Tx};
+use super::{Db, StoreResult, Tx};
+
+/// What API and workers know each other by, and what the addresses of sessions are made from: `given`, or one that is
+/// made on the first start and kept.
+pub async fn internal_secret(db: &Db, given: Option<&str>) -> StoreResult<String> {
+    if let Some(given) = given {
+        return Ok(given.to_owned());
+    }
+    let mut tx = db.begin().await?;
+    let secret = get_or_set(&mut tx, "internal_secret", &hex::encode(rand::random::<[u8; 32]>())).await?;
+    tx.commit().await?;
+    Ok(secret)
+}
 
 /// The stored value, or `made` stored now. Whoever comes first wins; all get the same.
 pub async fn get_or_set(tx: &mut Tx, name: &str, made: &str) -> StoreResult<String> {
@@ -11,4 +23,20 @@ pub async fn get_or_set(tx: &mut Tx, name: &str, made: &str) -> StoreResult<Stri
     on_db!(tx, |conn| sqlx::query(INSERT).bind(name).bind(made).execute(conn).await?.rows_affected());
     let row: (String,) = on_db!(tx, |conn| sqlx::query_as(SELECT).bind(name).fetch_one(conn).await?);
     Ok(row.0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::store::testing;
+
+    #[tokio::test]
+    async fn the_internal_secret_is_made_once_unless_it_is_given() {
+        for db in testing::databases().await {
+            let made = internal_secret(&db, None).await.unwrap();
+            assert_eq!((made.len(), internal_secret(&db, None).await.unwrap()), (64, made));
+            assert_eq!(internal_secret(&db, Some("given from outside")).await.unwrap(), "given from outside");
+        }
+    }
 }
