@@ -30,8 +30,10 @@ use headless_chrome::protocol::cdp::types::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tokio_util::sync::CancellationToken;
@@ -41,6 +43,9 @@ const MAX_MESSAGE: usize = 256 << 20;
 
 /// Events a session may fall behind before they are dropped.
 const EVENT_BACKLOG: usize = 1024;
+
+/// Stands for all sessions among the subscribers; no session has this id.
+const EVERY: &str = "*";
 
 /// Why a call gave no result.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -74,9 +79,11 @@ pub enum CdpError {
     },
 }
 
-/// One event of a session, its parameters unparsed.
+/// One event, its parameters unparsed.
 #[derive(Debug)]
 pub struct Event {
+    /// The session it belongs to; empty: the browser itself.
+    pub session: String,
     /// For example `Page.javascriptDialogOpening`.
     pub method: String,
     text: Utf8Bytes,
@@ -194,6 +201,14 @@ impl Cdp {
     pub async fn connect(ws_url: &str) -> anyhow::Result<Self> {
         let config = WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE)).max_frame_size(Some(MAX_MESSAGE));
         let (socket, _) = tokio_tungstenite::connect_async_with_config(ws_url, Some(config), true).await?;
+        Ok(Self::over(socket))
+    }
+
+    /// Speaks over a WebSocket that is already open.
+    pub fn over<S>(socket: WebSocketStream<S>) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let (mut sink, mut stream) = socket.split();
         let (tx, mut rx) = mpsc::unbounded_channel::<Message>();
         let cdp = Self {
@@ -255,7 +270,7 @@ impl Cdp {
                 lock(&inner.subscribers).clear();
             }
         });
-        Ok(cdp)
+        cdp
     }
 
     /// Sends one call; the answer is awaited on the returned value.
@@ -307,6 +322,12 @@ impl Cdp {
         Events { session: session.to_owned(), rx, lagged, cdp: self.clone() }
     }
 
+    /// The events that `wants` accepts of the browser itself and of every session without a subscription of its own,
+    /// in their order. A second subscription replaces the first.
+    pub fn every_event(&self, wants: EventFilter) -> Events {
+        self.events(EVERY, wants)
+    }
+
     /// Cancelled once the connection is gone.
     pub fn closed(&self) -> &CancellationToken {
         &self.inner.closed
@@ -337,14 +358,16 @@ impl Inner {
             let _ = waiting.send(Answer { text, body });
             return;
         }
-        let (Some(method), Some(session)) = (envelope.method, envelope.session_id) else { return };
+        let Some(method) = envelope.method else { return };
+        let session = envelope.session_id.unwrap_or_default();
         let subscribers = lock(&self.subscribers);
-        let Some(subscriber) = subscribers.get(session.as_ref()) else { return };
+        let Some(subscriber) = subscribers.get(session.as_ref()).or_else(|| subscribers.get(EVERY)) else { return };
         if !(subscriber.wants)(&method) {
             return;
         }
         let params = envelope.params.map_or(0..0, |raw| span(&text, raw));
-        let event = Event { method: method.into_owned(), text: text.clone(), params };
+        let session = session.into_owned();
+        let event = Event { session, method: method.into_owned(), text: text.clone(), params };
         if subscriber.tx.try_send(event).is_err() {
             subscriber.lagged.store(true, Ordering::Relaxed);
         }
