@@ -11,5 +11,6 @@ pub mod listener;
 pub mod metrics;
 pub mod node;
 mod on_call;
+pub mod relay;
 pub mod runner;
 pub mod sweeper;

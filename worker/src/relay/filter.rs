@@ -1,0 +1,482 @@
+//! What a client may say to its Chromium.
+//!
+//! Every message is read far enough to know its method; Chromium's own reader is laxer than ours, so a message that
+//! ours does not understand, or could understand in two ways, goes no further. Most methods then pass as they are. The
+//! few that name a file, a folder, an address or a proxy are judged with their parameters and sent on as we understood
+//! them. Those that would end the browser, open a way around this filter or read the machine are refused by name.
+
+use std::borrow::Cow;
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+/// Messages inside messages (`Target.sendMessageToTarget`) are followed this deep.
+const MAX_DEPTH: usize = 3;
+/// JSON-RPC: not JSON.
+const PARSE_ERROR: i64 = -32700;
+/// What Chromium answers for a command that failed.
+const REFUSED: i64 = -32000;
+
+/// What one session's clients may touch. Paths are as its Chromium sees them.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// Where downloads go, whatever folder a client asks for.
+    pub downloads: PathBuf,
+    /// Folders whose files may be given to a page; that of the downloads always may.
+    pub uploads: Vec<PathBuf>,
+}
+
+/// What becomes of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Send it on as it is.
+    Pass,
+    /// Send this on instead.
+    Replace(String),
+    /// Chromium must not see it; this is the answer.
+    Answer(String),
+    /// The client closes its browser: this is the answer, and the end of its connection.
+    Close(String),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Call<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Cow<'a, str>,
+    #[serde(borrow)]
+    session_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+/// Judges one message of a client.
+pub fn judge(text: &str, rules: &Rules) -> Verdict {
+    judge_at(text, rules, 0)
+}
+
+fn judge_at(text: &str, rules: &Rules, depth: usize) -> Verdict {
+    // Two members of one name are an error here, so nobody downstream can pick the other one.
+    let call = serde_json::from_str::<Call<'_>>(text).ok().filter(Call::is_plain);
+    let Some(call) = call else {
+        return Verdict::Answer(
+            json!({"error": {"code": PARSE_ERROR, "message": "Message must be a valid JSON"}}).to_string(),
+        );
+    };
+    match rule_for(&call.method) {
+        Rule::Pass => Verdict::Pass,
+        Rule::Close => Verdict::Close(call.answer("result", &json!({}))),
+        Rule::Refuse => call.refuse("is not open to clients of this service"),
+        Rule::Judge(check) => {
+            let params = call.params.map_or("{}", RawValue::get);
+            let mut params: Map<String, Value> = match serde_json::from_str(params) {
+                Ok(params) => params,
+                Err(_) => return call.refuse("has parameters that cannot be read"),
+            };
+            match check(&mut params, rules, depth) {
+                Ok(None) => Verdict::Replace(call.with(&params)),
+                Ok(Some(verdict)) => call.wrap(verdict, params),
+                Err(reason) => call.refuse(&reason),
+            }
+        }
+    }
+}
+
+/// Changes the parameters to what may be sent, or says why nothing may. `Some`: the verdict on the message inside.
+type Check = fn(&mut Map<String, Value>, &Rules, usize) -> Result<Option<Verdict>, String>;
+
+enum Rule {
+    Pass,
+    Close,
+    Refuse,
+    Judge(Check),
+}
+
+fn rule_for(method: &str) -> Rule {
+    let Some((domain, command)) = method.split_once('.') else { return Rule::Pass };
+    match (domain, command) {
+        ("Browser", "close") => Rule::Close,
+
+        // They end or hang the browser.
+        ("Browser", "crash" | "crashGpuProcess") | ("Page", "crash") => Rule::Refuse,
+        // Ways around this filter: a page that speaks the protocol itself, other debuggers, listening ports.
+        ("Target", "exposeDevToolsProtocol" | "setRemoteLocations" | "openDevTools") | ("Tethering", _) => Rule::Refuse,
+        // Programs, extensions and settings of the browser as a whole.
+        ("Browser", "executeBrowserCommand" | "getBrowserCommandLine") => Rule::Refuse,
+        ("Browser", command) if command.starts_with("addPrivacySandbox") => Rule::Refuse,
+        ("Extensions" | "PWA" | "Cast", _) => Rule::Refuse,
+        // What runs beside the browser, and on what.
+        ("SystemInfo", _) => Rule::Refuse,
+
+        ("Browser" | "Page", "setDownloadBehavior") => Rule::Judge(download_folder),
+        ("Target", "createBrowserContext") => Rule::Judge(no_proxy),
+        ("DOM", "setFileInputFiles") | ("Page", "handleFileChooser") => Rule::Judge(files),
+        ("Input", "dispatchDragEvent") => Rule::Judge(dragged_files),
+        ("Page", "navigate") | ("Target", "createTarget") | ("Network", "loadNetworkResource") => Rule::Judge(address),
+        ("Fetch", "continueRequest") | ("Network", "continueInterceptedRequest") => Rule::Judge(address),
+        ("Tracing", "start") => Rule::Judge(trace),
+        ("Target", "sendMessageToTarget") => Rule::Judge(inner_message),
+        _ => Rule::Pass,
+    }
+}
+
+fn is_given(params: &Map<String, Value>, name: &str) -> bool {
+    params.get(name).is_some_and(|value| !value.is_null())
+}
+
+fn download_folder(params: &mut Map<String, Value>, rules: &Rules, _: usize) -> Result<Option<Verdict>, String> {
+    let asked = params.get("downloadPath").and_then(Value::as_str);
+    let inside = asked.is_some_and(|path| is_inside(path, &rules.downloads));
+    let saves = params.get("behavior").and_then(Value::as_str).is_some_and(|b| b.starts_with("allow"));
+    if !inside && (saves || is_given(params, "downloadPath")) {
+        params.insert("downloadPath".to_owned(), json!(rules.downloads.to_string_lossy()));
+    }
+    Ok(None)
+}
+
+fn no_proxy(params: &mut Map<String, Value>, _: &Rules, _: usize) -> Result<Option<Verdict>, String> {
+    match ["proxyServer", "proxyBypassList"].iter().find(|name| is_given(params, name)) {
+        Some(name) => Err(format!("must not set {name}: the session's way to the network is fixed")),
+        None => Ok(None),
+    }
+}
+
+fn files(params: &mut Map<String, Value>, rules: &Rules, _: usize) -> Result<Option<Verdict>, String> {
+    check_files(params.get("files"), rules).map(|()| None)
+}
+
+fn dragged_files(params: &mut Map<String, Value>, rules: &Rules, _: usize) -> Result<Option<Verdict>, String> {
+    check_files(params.get("data").and_then(|data| data.get("files")), rules).map(|()| None)
+}
+
+fn check_files(files: Option<&Value>, rules: &Rules) -> Result<(), String> {
+    for file in files.and_then(Value::as_array).into_iter().flatten() {
+        let path = file.as_str().unwrap_or_default();
+        let readable = std::iter::once(&rules.downloads).chain(&rules.uploads).any(|folder| is_inside(path, folder));
+        if !readable {
+            return Err("names a file that the browser cannot read: it runs on another machine. Send the content \
+                        instead (Playwright's setInputFiles does; in Puppeteer set the input's files in the page), \
+                        or name a file that this session has downloaded"
+                .to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Whether `path` is a plain absolute path of something below `folder`.
+fn is_inside(path: &str, folder: &Path) -> bool {
+    let path = Path::new(path);
+    path.is_absolute()
+        && path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
+        && path.starts_with(folder)
+}
+
+fn address(params: &mut Map<String, Value>, _: &Rules, _: usize) -> Result<Option<Verdict>, String> {
+    let Some(url) = params.get("url").and_then(Value::as_str) else { return Ok(None) };
+    match forbidden_scheme(url) {
+        Some(scheme) => Err(format!("cannot open {scheme}: addresses in a session")),
+        None => Ok(None),
+    }
+}
+
+/// The scheme of an address that is about the browser or its machine and not the web. Reads as Chromium does: spaces
+/// around and line breaks inside do not count, `view-source:` stands before another address.
+fn forbidden_scheme(url: &str) -> Option<&'static str> {
+    let clean: String = url.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
+    let mut rest = clean.trim_matches(|c: char| c <= ' ');
+    loop {
+        let (scheme, after) = rest.split_once(':')?;
+        match scheme.to_ascii_lowercase().as_str() {
+            "view-source" => rest = after.trim_start_matches(|c: char| c <= ' '),
+            "file" => return Some("file"),
+            "filesystem" => return Some("filesystem"),
+            "chrome" => return Some("chrome"),
+            "chrome-untrusted" => return Some("chrome-untrusted"),
+            "chrome-extension" => return Some("chrome-extension"),
+            "devtools" => return Some("devtools"),
+            // about:crash and its like are commands.
+            "about" => {
+                let page = after.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+                return (!matches!(page.as_str(), "blank" | "srcdoc")).then_some("about");
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Traces go back through the protocol; a configuration of their own could name a file.
+fn trace(params: &mut Map<String, Value>, _: &Rules, _: usize) -> Result<Option<Verdict>, String> {
+    let system = params.get("tracingBackend").and_then(Value::as_str).is_some_and(|b| b != "chrome" && b != "auto");
+    if is_given(params, "perfettoConfig") || system {
+        return Err("takes categories here, no perfettoConfig and no tracingBackend of the system".to_owned());
+    }
+    params.insert("tracingBackend".to_owned(), json!("chrome"));
+    Ok(None)
+}
+
+fn inner_message(params: &mut Map<String, Value>, rules: &Rules, depth: usize) -> Result<Option<Verdict>, String> {
+    if depth >= MAX_DEPTH {
+        return Err("carries messages inside messages too deep".to_owned());
+    }
+    let message = params.get("message").and_then(Value::as_str).ok_or("carries no message")?;
+    Ok(Some(judge_at(message, rules, depth + 1)))
+}
+
+impl Call<'_> {
+    /// Whether its session, if any, is a string: what is sent on must go where the client meant it to go.
+    fn is_plain(&self) -> bool {
+        self.session_id.is_none_or(|session| serde_json::from_str::<String>(session.get()).is_ok())
+    }
+
+    /// The call with other parameters.
+    fn with(&self, params: &Map<String, Value>) -> String {
+        let mut out = self.head();
+        out.insert("method".to_owned(), json!(self.method));
+        out.insert("params".to_owned(), json!(params));
+        Value::Object(out).to_string()
+    }
+
+    /// The call around an inner message with this verdict.
+    fn wrap(&self, verdict: Verdict, mut params: Map<String, Value>) -> Verdict {
+        match verdict {
+            Verdict::Pass => Verdict::Replace(self.with(&params)),
+            Verdict::Replace(message) => {
+                params.insert("message".to_owned(), json!(message));
+                Verdict::Replace(self.with(&params))
+            }
+            // The inner answer cannot be sent as an event that Chromium never had, so the outer call fails.
+            Verdict::Answer(_) => self.refuse("carries a command that is not open to clients of this service"),
+            Verdict::Close(_) => Verdict::Close(self.answer("result", &json!({}))),
+        }
+    }
+
+    fn refuse(&self, reason: &str) -> Verdict {
+        let method: String = self.method.chars().take(100).collect();
+        Verdict::Answer(self.answer("error", &json!({"code": REFUSED, "message": format!("{method} {reason}")})))
+    }
+
+    fn answer(&self, name: &str, value: &Value) -> String {
+        let mut out = self.head();
+        out.insert(name.to_owned(), value.clone());
+        Value::Object(out).to_string()
+    }
+
+    /// Number and session, when they are what the protocol says they are.
+    fn head(&self) -> Map<String, Value> {
+        let mut out = Map::new();
+        if let Some(id) = self.id.and_then(|id| id.get().parse::<i64>().ok()) {
+            out.insert("id".to_owned(), json!(id));
+        }
+        if let Some(session) = self.session_id.and_then(|s| serde_json::from_str::<String>(s.get()).ok()) {
+            out.insert("sessionId".to_owned(), json!(session));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules() -> Rules {
+        Rules { downloads: "/home/s/downloads".into(), uploads: vec!["/home/s/uploads".into()] }
+    }
+
+    fn verdict(message: &Value) -> Verdict {
+        judge(&message.to_string(), &rules())
+    }
+
+    fn call(method: &str, params: Value) -> Verdict {
+        verdict(&json!({"id": 7, "method": method, "params": params}))
+    }
+
+    fn is_refused(verdict: &Verdict) -> bool {
+        let Verdict::Answer(text) = verdict else { return false };
+        let answer: Value = serde_json::from_str(text).expect("an answer is JSON");
+        answer["error"]["code"] == REFUSED && answer["error"]["message"].is_string()
+    }
+
+    fn replaced(verdict: &Verdict) -> Value {
+        let Verdict::Replace(text) = verdict else { panic!("not replaced: {verdict:?}") };
+        serde_json::from_str(text).expect("a replacement is JSON")
+    }
+
+    #[test]
+    fn ordinary_commands_pass_untouched() {
+        for method in ["Runtime.evaluate", "Page.captureScreenshot", "Target.setAutoAttach", "Browser.getVersion"] {
+            assert_eq!(call(method, json!({"expression": "Browser.close"})), Verdict::Pass, "{method}");
+        }
+    }
+
+    #[test]
+    fn what_breaks_out_or_breaks_the_browser_is_refused_by_name() {
+        for method in [
+            "Browser.crash",
+            "Browser.crashGpuProcess",
+            "Page.crash",
+            "Browser.executeBrowserCommand",
+            "Browser.getBrowserCommandLine",
+            "Browser.addPrivacySandboxEnrollmentOverride",
+            "Browser.addPrivacySandboxCoordinatorKeyConfig",
+            "Target.exposeDevToolsProtocol",
+            "Target.setRemoteLocations",
+            "Target.openDevTools",
+            "Tethering.bind",
+            "SystemInfo.getInfo",
+            "SystemInfo.getProcessInfo",
+            "Extensions.loadUnpacked",
+            "PWA.launchFilesInApp",
+            "Cast.enable",
+        ] {
+            let verdict = call(method, json!({}));
+            assert!(is_refused(&verdict), "{method}: {verdict:?}");
+            let Verdict::Answer(text) = verdict else { unreachable!() };
+            assert!(text.contains(method) && text.contains("\"id\":7"), "{text}");
+        }
+    }
+
+    #[test]
+    fn closing_the_browser_ends_the_clients_connection_only() {
+        let answer = r#"{"id":7,"sessionId":"S","result":{}}"#.to_owned();
+        let text = r#"{"id":7,"method":"\u0042rowser.close","sessionId":"S"}"#;
+        assert_eq!(judge(text, &rules()), Verdict::Close(answer));
+    }
+
+    #[test]
+    fn a_message_that_can_be_read_in_two_ways_goes_nowhere() {
+        for text in [
+            r#"{"id":1,"method":"Page.enable","method":"Page.crash"}"#,
+            r#"{"id":1,"method":"Page.enable","\u006dethod":"Page.crash"}"#,
+            r#"{"id":1,/* */"method":"Page.crash"}"#,
+            r#"{"id":1,"method":"Page.crash"} {}"#,
+            r#"{"id":1,"method":"Page.crash""#,
+            r#"{"id":1,"method":"Page.\ud800crash"}"#,
+            "",
+            "x",
+        ] {
+            let verdict = judge(text, &rules());
+            assert!(matches!(&verdict, Verdict::Answer(a) if a.contains("-32700")), "{text}: {verdict:?}");
+        }
+        // The last of two equal parameters is the only one that is sent on.
+        let text = r#"{"id":1,"method":"DOM.setFileInputFiles","params":{"files":["/home/s/uploads/a"],"files":["/etc/shadow"]}}"#;
+        assert!(is_refused(&judge(text, &rules())));
+        let text = r#"{"id":1,"method":"DOM.setFileInputFiles","params":{"files":["/etc/shadow"],"files":["/home/s/uploads/a"]}}"#;
+        assert_eq!(replaced(&judge(text, &rules()))["params"]["files"], json!(["/home/s/uploads/a"]));
+    }
+
+    #[test]
+    fn endless_nesting_does_no_harm() {
+        let deep = "[".repeat(1_000_000);
+        assert!(matches!(judge(&deep, &rules()), Verdict::Answer(_)));
+        let deep =
+            format!("{{\"id\":1,\"method\":\"Page.navigate\",\"params\":{}1{}}}", "[".repeat(9_999), "]".repeat(9_999));
+        assert!(is_refused(&judge(&deep, &rules())));
+        let deep = format!("{{\"id\":1,\"method\":\"X.y\",\"params\":{}1{}}}", "[".repeat(99_999), "]".repeat(99_999));
+        assert_eq!(judge(&deep, &rules()), Verdict::Pass);
+    }
+
+    #[test]
+    fn files_come_from_the_sessions_folders_only() {
+        for (path, allowed) in [
+            ("/home/s/uploads/a.txt", true),
+            ("/home/s/downloads/x/y", true),
+            ("/home/s/uploads/../.ssh/id", false),
+            ("/home/s/uploadsx/a", false),
+            ("/etc/passwd", false),
+            ("uploads/a", false),
+            ("", false),
+        ] {
+            for (method, params) in [
+                ("DOM.setFileInputFiles", json!({"files": [path], "nodeId": 1})),
+                ("Page.handleFileChooser", json!({"action": "accept", "files": ["/home/s/uploads/ok", path]})),
+                ("Input.dispatchDragEvent", json!({"type": "drop", "x": 1, "y": 1, "data": {"files": [path]}})),
+            ] {
+                assert_eq!(!is_refused(&call(method, params)), allowed, "{method} {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn downloads_go_to_the_sessions_folder_whatever_is_asked() {
+        for (params, path) in [
+            (json!({"behavior": "allow", "downloadPath": "/etc"}), json!("/home/s/downloads")),
+            (json!({"behavior": "allowAndName"}), json!("/home/s/downloads")),
+            (json!({"behavior": "allow", "downloadPath": "/home/s/downloads/a"}), json!("/home/s/downloads/a")),
+            (json!({"behavior": "allow", "downloadPath": "/home/s/downloads/../x"}), json!("/home/s/downloads")),
+            (json!({"behavior": "deny"}), Value::Null),
+        ] {
+            for method in ["Browser.setDownloadBehavior", "Page.setDownloadBehavior"] {
+                let message = replaced(&call(method, params.clone()));
+                assert_eq!(message["params"]["downloadPath"], path, "{params}");
+                assert_eq!((&message["id"], &message["method"]), (&json!(7), &json!(method)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_context_keeps_the_sessions_way_to_the_network() {
+        assert!(is_refused(&call("Target.createBrowserContext", json!({"proxyServer": "http://10.0.0.1:3128"}))));
+        assert!(is_refused(&call("Target.createBrowserContext", json!({"proxyBypassList": "*"}))));
+        let plain = call("Target.createBrowserContext", json!({"disposeOnDetach": true, "proxyServer": null}));
+        assert!(matches!(plain, Verdict::Replace(_)));
+    }
+
+    #[test]
+    fn addresses_of_the_browser_and_its_machine_stay_closed() {
+        for (url, allowed) in [
+            ("https://example.com/file:///etc", true),
+            ("data:text/html,file:", true),
+            ("about:blank", true),
+            ("about:blank#x", true),
+            ("", true),
+            ("file:///etc/passwd", false),
+            (" \u{1}FiLe:///etc/passwd", false),
+            ("fi\nle:///etc/passwd", false),
+            ("view-source:view-source:file:///etc/passwd", false),
+            ("view-source: file:///etc/passwd", false),
+            ("chrome://inducebrowsercrashforrealz", false),
+            ("about:crash", false),
+            ("devtools://devtools/bundled/inspector.html", false),
+        ] {
+            for method in
+                ["Page.navigate", "Target.createTarget", "Network.loadNetworkResource", "Fetch.continueRequest"]
+            {
+                assert_eq!(!is_refused(&call(method, json!({"url": url}))), allowed, "{method} {url:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn traces_name_no_files() {
+        assert!(is_refused(&call("Tracing.start", json!({"perfettoConfig": "CgQI"}))));
+        assert!(is_refused(&call("Tracing.start", json!({"tracingBackend": "system"}))));
+        let plain = replaced(&call("Tracing.start", json!({"transferMode": "ReturnAsStream"})));
+        assert_eq!(plain["params"]["transferMode"], "ReturnAsStream");
+    }
+
+    #[test]
+    fn a_message_inside_a_message_is_judged_too() {
+        let wrap = |inner: Value| json!({"sessionId": "T", "message": inner.to_string()});
+        let inner = json!({"id": 1, "method": "Page.crash"});
+        assert!(is_refused(&call("Target.sendMessageToTarget", wrap(inner.clone()))));
+        let twice = json!({"id": 2, "method": "Target.sendMessageToTarget", "params": wrap(inner)});
+        assert!(is_refused(&call("Target.sendMessageToTarget", wrap(twice))));
+        let close = call("Target.sendMessageToTarget", wrap(json!({"id": 1, "method": "Browser.close"})));
+        assert!(matches!(close, Verdict::Close(_)));
+
+        let inner = json!({"id": 3, "method": "Page.setDownloadBehavior", "params": {"behavior": "allow", "downloadPath": "/"}});
+        let sent = replaced(&call("Target.sendMessageToTarget", wrap(inner)));
+        let sent: Value = serde_json::from_str(sent["params"]["message"].as_str().expect("text")).expect("JSON");
+        assert_eq!(sent["params"]["downloadPath"], "/home/s/downloads");
+
+        let mut deep = json!({"id": 1, "method": "Page.enable"});
+        for _ in 0..6 {
+            deep = json!({"id": 1, "method": "Target.sendMessageToTarget", "params": wrap(deep)});
+        }
+        assert!(is_refused(&verdict(&deep)));
+    }
+}

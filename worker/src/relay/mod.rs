@@ -1,0 +1,152 @@
+//! Between the users of a session and its Chromium.
+//!
+//! ```text
+//! CDP client ──WebSocket──> routes, upgrade ──> pipe ──filter──> Chromium (one WebSocket per client, unix socket)
+//! code box   ──cdp.sock───> socket ─────────────^
+//! viewer     ──WebSocket──> routes, upgrade ──> live: one screencast for all viewers, input of those with control
+//! ```
+//!
+//! Nobody but [`pipe`] and [`live`] speaks to a session's Chromium, and what a client says passes [`filter`] first.
+//! Nothing here queues without a bound: a side that does not read makes the other side wait, and a viewer that does
+//! not keep up misses frames.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::net::UnixStream;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use weir_shared::time::Timestamp;
+
+mod filter;
+pub mod live;
+mod pipe;
+pub mod routes;
+mod socket;
+mod upgrade;
+
+pub use filter::{Rules, Verdict, judge};
+pub use live::LiveView;
+pub use pipe::{RelayEnd, Upstream, relay_cdp};
+pub use socket::serve_cdp_socket;
+
+/// Largest message in either direction, bytes: a screenshot of a long page passes, the library's default does not.
+pub const MAX_MESSAGE: usize = 256 << 20;
+/// Pings keep proxies on the way from closing a quiet connection.
+pub const PING: Duration = Duration::from_secs(20);
+/// Who says nothing for so long, not even a pong, is gone.
+pub const SILENCE: Duration = Duration::from_secs(65);
+
+/// A session's Chromium, as far as the relay needs it.
+pub trait Browser: Send + Sync {
+    /// A new connection to its DevTools port.
+    fn connect(&self) -> BoxFuture<'_, io::Result<UnixStream>>;
+    /// Path of the browser-level WebSocket: `/devtools/browser/<uuid>`.
+    fn ws_path(&self) -> String;
+}
+
+/// When a session was last used, and by how many CDP clients it is used now. Cheap enough for every message.
+#[derive(Debug)]
+pub struct Activity {
+    born: Instant,
+    /// Milliseconds from `born` to the last use.
+    last_ms: AtomicU64,
+    clients: AtomicUsize,
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        Self { born: Instant::now(), last_ms: AtomicU64::new(0), clients: AtomicUsize::new(0) }
+    }
+}
+
+impl Activity {
+    /// Notes a use now.
+    pub fn touch(&self) {
+        self.last_ms.fetch_max(self.born.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Time since the last use, by the monotonic clock.
+    pub fn idle(&self) -> Duration {
+        self.born.elapsed().saturating_sub(Duration::from_millis(self.last_ms.load(Ordering::Relaxed)))
+    }
+
+    /// The last use by the wall clock, for rows and people.
+    pub fn last_used(&self) -> Timestamp {
+        Timestamp::now().plus_ms(-i64::try_from(self.idle().as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// CDP clients connected now, code boxes included.
+    pub fn clients(&self) -> usize {
+        self.clients.load(Ordering::Relaxed)
+    }
+}
+
+/// What a session offers to connections. Its owner keeps one, and cancels `ended` when the session takes no more calls.
+pub struct SessionHandle {
+    pub browser: Arc<dyn Browser>,
+    pub rules: Arc<Rules>,
+    pub activity: Arc<Activity>,
+    /// `None`: the session was made with `streamWebView: false`.
+    pub live: Option<Arc<LiveView>>,
+    /// Ends every connection of the session.
+    pub ended: CancellationToken,
+}
+
+/// The sessions of this worker.
+pub trait Sessions: Send + Sync {
+    /// The session, while it takes calls.
+    fn find(&self, id: uuid::Uuid) -> Option<Arc<SessionHandle>>;
+}
+
+/// What the relays of this process have done, for `/metrics`.
+#[derive(Debug)]
+pub struct Figures {
+    /// CDP clients connected now.
+    pub clients: AtomicUsize,
+    /// Viewers connected now.
+    pub viewers: AtomicUsize,
+    /// Bytes of messages from CDP clients.
+    pub bytes_in: AtomicU64,
+    /// Bytes of messages to CDP clients.
+    pub bytes_out: AtomicU64,
+    /// Commands refused by the filter.
+    pub refused: AtomicU64,
+    /// Frames of screencasts taken from browsers.
+    pub frames: AtomicU64,
+    /// Frames sent to viewers.
+    pub frames_sent: AtomicU64,
+}
+
+/// The process's figures.
+pub static FIGURES: Figures = Figures {
+    clients: AtomicUsize::new(0),
+    viewers: AtomicUsize::new(0),
+    bytes_in: AtomicU64::new(0),
+    bytes_out: AtomicU64::new(0),
+    refused: AtomicU64::new(0),
+    frames: AtomicU64::new(0),
+    frames_sent: AtomicU64::new(0),
+};
+
+/// One more in a count, until dropped.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+//! One CDP client and its own WebSocket to Chromium, so that sessions and auto-attach of clients stay apart.
+//!
+//! ```text
+//! client ──> reader: filter ──────────────────────> Chromium
+//!               │ answers to refused commands
+//!               v
+//! client <── writer: answers, pings <──────────────── Chromium
+//! ```
+//!
+//! Each direction holds one message (or a few small ones) and waits until it is taken: that is the backpressure.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Bytes, Error, Message, Utf8Bytes};
+use tokio_util::sync::CancellationToken;
+
+use super::filter::{Rules, Verdict, judge};
+use super::{Activity, Browser, Counted, FIGURES, MAX_MESSAGE, PING, SILENCE};
+
+/// Time to connect to a Chromium that lives.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Time for the goodbye.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// A client that takes nothing for so long is gone.
+const STALLED: Duration = Duration::from_secs(120);
+/// Bytes sent to a client before a flush, unless nothing more is there.
+const FLUSH_AT: usize = 128 << 10;
+
+/// How a relay ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RelayEnd {
+    /// The client left, asked to close its browser, fell silent or broke the protocol.
+    Client,
+    /// Chromium is gone.
+    Browser,
+    /// The session ended.
+    Session,
+}
+
+pub(super) fn config() -> WebSocketConfig {
+    // Small read buffers: there is one per client, and a large message gets its own.
+    WebSocketConfig::default()
+        .max_message_size(Some(MAX_MESSAGE))
+        .max_frame_size(Some(MAX_MESSAGE))
+        .read_buffer_size(32 << 10)
+        .write_buffer_size(32 << 10)
+}
+
+/// A WebSocket to Chromium that no client uses yet.
+pub struct Upstream(WebSocketStream<UnixStream>);
+
+impl Upstream {
+    /// Connects to the browser, within ten seconds.
+    ///
+    /// # Errors
+    /// When Chromium is gone or does not answer.
+    pub async fn connect(browser: &dyn Browser) -> io::Result<Self> {
+        let open = async {
+            let stream = browser.connect().await?;
+            let url = format!("ws://localhost{}", browser.ws_path());
+            let opened = tokio_tungstenite::client_async_with_config(url, stream, Some(config())).await;
+            opened.map(|(socket, _)| Self(socket)).map_err(io::Error::other)
+        };
+        tokio::time::timeout(CONNECT, open).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    pub(super) fn into_inner(self) -> WebSocketStream<UnixStream> {
+        self.0
+    }
+}
+
+/// Relays between a client, whose stream is already upgraded, and Chromium until one of them leaves or `ended` is
+/// cancelled.
+pub async fn relay_cdp<S>(
+    client: S,
+    upstream: Upstream,
+    rules: &Rules,
+    activity: &Arc<Activity>,
+    ended: &CancellationToken,
+) -> RelayEnd
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let _counted = (Counted::new(&FIGURES.clients), Counted::new(&activity.clients));
+    activity.touch();
+    let client = WebSocketStream::from_raw_socket(client, Role::Server, Some(config())).await;
+    let (client_out, client_in) = client.split();
+    let (browser_out, browser_in) = upstream.0.split();
+    let (answers_in, answers_out) = mpsc::channel(4);
+    let heard = Activity::default();
+    let mut reader = Reader { from: client_in, to: browser_out, answers: answers_in, rules, activity, heard: &heard };
+    let mut writer = Writer { from: browser_in, to: client_out, answers: answers_out, heard: &heard };
+    let end = tokio::select! {
+        end = reader.run() => end,
+        end = writer.run() => end,
+        () = ended.cancelled() => RelayEnd::Session,
+    };
+    let (code, reason) = match end {
+        RelayEnd::Client => (CloseCode::Normal, ""),
+        RelayEnd::Browser => (CloseCode::Away, "the browser is gone"),
+        RelayEnd::Session => (CloseCode::Away, "the session has ended"),
+    };
+    let farewell = async {
+        // The answer to `Browser.close` may still be waiting.
+        while let Ok(answer) = writer.answers.try_recv() {
+            writer.to.feed(answer).await?;
+        }
+        writer.to.send(Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }))).await?;
+        // The other side closes; until then what it still sends is of no interest.
+        while let Some(Ok(_)) = reader.from.next().await {}
+        Ok::<(), Error>(())
+    };
+    let _ = tokio::join!(tokio::time::timeout(FAREWELL, farewell), tokio::time::timeout(FAREWELL, reader.to.close()),);
+    end
+}
+
+struct Reader<'a, S> {
+    from: SplitStream<WebSocketStream<S>>,
+    to: SplitSink<WebSocketStream<UnixStream>, Message>,
+    answers: mpsc::Sender<Message>,
+    rules: &'a Rules,
+    activity: &'a Activity,
+    /// When the client last sent anything at all.
+    heard: &'a Activity,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
+    async fn run(&mut self) -> RelayEnd {
+        loop {
+            let Some(Ok(message)) = self.from.next().await else { return RelayEnd::Client };
+            self.heard.touch();
+            let text = match message {
+                Message::Text(text) => text,
+                Message::Close(_) => return RelayEnd::Client,
+                // The protocol is text; what Chromium makes of anything else is not for a client to find out.
+                Message::Binary(_) => {
+                    let _ = self.answers.send(refuse_binary()).await;
+                    return RelayEnd::Client;
+                }
+                Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
+            };
+            self.activity.touch();
+            FIGURES.bytes_in.fetch_add(text.len() as u64, Ordering::Relaxed);
+            let answer = match judge(&text, self.rules) {
+                Verdict::Pass => {
+                    if self.to.send(Message::Text(text)).await.is_err() {
+                        return RelayEnd::Browser;
+                    }
+                    continue;
+                }
+                Verdict::Replace(text) => {
+                    if self.to.send(Message::text(text)).await.is_err() {
+                        return RelayEnd::Browser;
+                    }
+                    continue;
+                }
+                Verdict::Close(answer) => {
+                    let _ = self.answers.send(Message::text(answer)).await;
+                    return RelayEnd::Client;
+                }
+                Verdict::Answer(answer) => answer,
+            };
+            FIGURES.refused.fetch_add(1, Ordering::Relaxed);
+            if self.answers.send(Message::text(answer)).await.is_err() {
+                return RelayEnd::Client;
+            }
+        }
+    }
+}
+
+fn refuse_binary() -> Message {
+    Message::text(r#"{"error":{"code":-32600,"message":"Messages are text here"}}"#)
+}
+
+struct Writer<'a, S> {
+    from: SplitStream<WebSocketStream<UnixStream>>,
+    to: SplitSink<WebSocketStream<S>, Message>,
+    answers: mpsc::Receiver<Message>,
+    /// When the client last sent anything at all.
+    heard: &'a Activity,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Writer<'_, S> {
+    async fn run(&mut self) -> RelayEnd {
+        let mut ping = tokio::time::interval_at(Instant::now() + PING, PING);
+        ping.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let message = tokio::select! {
+                biased;
+                Some(answer) = self.answers.recv() => answer,
+                message = self.from.next() => match message {
+                    Some(Ok(message)) => message,
+                    _ => return RelayEnd::Browser,
+                },
+                _ = ping.tick() => {
+                    if self.heard.idle() > SILENCE {
+                        return RelayEnd::Client;
+                    }
+                    Message::Ping(Bytes::new())
+                }
+            };
+            let mut waiting = match self.feed(message).await {
+                Ok(bytes) => bytes,
+                Err(end) => return end,
+            };
+            // Events come in crowds: what is there already goes out with the same flush.
+            while waiting < FLUSH_AT {
+                let Some(next) = self.from.next().now_or_never() else { break };
+                let Some(Ok(message)) = next else { return RelayEnd::Browser };
+                match self.feed(message).await {
+                    Ok(bytes) => waiting += bytes,
+                    Err(end) => return end,
+                }
+            }
+            if !matches!(tokio::time::timeout(STALLED, self.to.flush()).await, Ok(Ok(()))) {
+                return RelayEnd::Client;
+            }
+        }
+    }
+
+    /// Returns the message's size, bytes.
+    async fn feed(&mut self, message: Message) -> Result<usize, RelayEnd> {
+        let bytes = match &message {
+            Message::Text(text) => {
+                FIGURES.bytes_out.fetch_add(text.len() as u64, Ordering::Relaxed);
+                text.len()
+            }
+            Message::Ping(_) => 0,
+            Message::Close(_) => return Err(RelayEnd::Browser),
+            // Pings and pongs of Chromium's side are not for the client.
+            _ => return Ok(0),
+        };
+        match tokio::time::timeout(STALLED, self.to.feed(message)).await {
+            Ok(Ok(())) => Ok(bytes),
+            Ok(Err(_)) | Err(_) => Err(RelayEnd::Client),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The worker's side of `/cdp/{id}` and `/live/{id}`: WebSockets for the API processes, which have checked the
+//! client's capability.
+
+use std::sync::Arc;
+
+use actix_web::web::{self, ServiceConfig};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{SessionHandle, Sessions, Upstream, live, relay_cdp, socket, upgrade};
+
+/// Header of every request to a worker.
+pub const INTERNAL: &str = "x-weir-internal";
+
+/// What the routes need.
+pub struct Relays {
+    sessions: Arc<dyn Sessions>,
+    /// Digest of the secret: digests of equal length compare without telling where they differ.
+    secret: [u8; 32],
+}
+
+impl Relays {
+    /// Routes to these sessions for callers that know the installation's internal secret.
+    pub fn new(sessions: Arc<dyn Sessions>, secret: &str) -> Self {
+        Self { sessions, secret: Sha256::digest(secret).into() }
+    }
+
+    fn admits(&self, request: &HttpRequest) -> bool {
+        let given = request.headers().get(INTERNAL).map(|v| v.as_bytes()).unwrap_or_default();
+        let given: [u8; 32] = Sha256::digest(given).into();
+        given.iter().zip(&self.secret).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+    }
+
+    fn find(&self, request: &HttpRequest, id: &str) -> Result<Arc<SessionHandle>, HttpResponse> {
+        if !self.admits(request) {
+            return Err(HttpResponse::Unauthorized().json(json!({"error": "the internal secret is missing or wrong"})));
+        }
+        let session = Uuid::parse_str(id).ok().and_then(|id| self.sessions.find(id));
+        session.filter(|s| !s.ended.is_cancelled()).ok_or_else(not_here)
+    }
+}
+
+fn not_here() -> HttpResponse {
+    HttpResponse::NotFound().json(json!({"error": "no such session on this worker"}))
+}
+
+/// Registers `GET /sessions/{id}/cdp`, `/sessions/{id}/live` and `/sessions/{id}/version`.
+pub fn configure(config: &mut ServiceConfig, relays: web::Data<Relays>) {
+    config
+        .app_data(relays)
+        .route("/sessions/{id}/cdp", web::get().to(cdp))
+        .route("/sessions/{id}/live", web::get().to(watch))
+        .route("/sessions/{id}/version", web::get().to(version));
+}
+
+/// `GET /sessions/{id}/version`: what Chromium says of itself under `/json/version`, without its addresses.
+async fn version(relays: web::Data<Relays>, request: HttpRequest, id: web::Path<String>) -> HttpResponse {
+    let session = match relays.find(&request, &id) {
+        Ok(session) => session,
+        Err(refusal) => return refusal,
+    };
+    match socket::version(session.browser.as_ref()).await {
+        Ok(version) => HttpResponse::Ok().json(version),
+        Err(_) => HttpResponse::BadGateway().json(json!({"error": "the session's browser does not answer"})),
+    }
+}
+
+/// `GET /sessions/{id}/cdp`: 101, or 404 when the session is not here, 502 when its Chromium does not answer.
+async fn cdp(
+    relays: web::Data<Relays>,
+    request: HttpRequest,
+    id: web::Path<String>,
+    payload: web::Payload,
+) -> HttpResponse {
+    let session = match relays.find(&request, &id) {
+        Ok(session) => session,
+        Err(refusal) => return refusal,
+    };
+    // Chromium first: a client that gets 101 can talk at once.
+    let upstream = match Upstream::connect(session.browser.as_ref()).await {
+        Ok(upstream) => upstream,
+        Err(error) => {
+            tracing::warn!(session.id = %id, %error, "the session's browser does not answer");
+            return HttpResponse::BadGateway().json(json!({"error": "the session's browser does not answer"}));
+        }
+    };
+    let (response, client) = match upgrade::accept(&request, payload) {
+        Ok(upgraded) => upgraded,
+        Err(refusal) => return refusal,
+    };
+    actix_web::rt::spawn(async move {
+        let end = relay_cdp(client, upstream, &session.rules, &session.activity, &session.ended).await;
+        tracing::debug!(session.id = %id, ?end, "a CDP client's connection ended");
+    });
+    response
+}
+
+#[derive(Deserialize)]
+struct LiveQuery {
+    #[serde(default)]
+    control: u8,
+}
+
+/// `GET /sessions/{id}/live?control=0|1`: 101, or 404 when the session is not here or shows no live view.
+async fn watch(
+    relays: web::Data<Relays>,
+    request: HttpRequest,
+    id: web::Path<String>,
+    query: web::Query<LiveQuery>,
+    payload: web::Payload,
+) -> HttpResponse {
+    let session = match relays.find(&request, &id) {
+        Ok(session) => session,
+        Err(refusal) => return refusal,
+    };
+    let Some(view) = session.live.clone() else { return not_here() };
+    let (response, viewer) = match upgrade::accept(&request, payload) {
+        Ok(upgraded) => upgraded,
+        Err(refusal) => return refusal,
+    };
+    let control = query.control == 1;
+    actix_web::rt::spawn(async move { live::serve_viewer(&view, viewer, control).await });
+    response
+}
