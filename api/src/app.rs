@@ -1,5 +1,7 @@
 //! What every handler can reach: settings, database, wake-ups, limits. One per process, shared by its threads.
 
+use std::sync::Arc;
+
 use actix_web::HttpRequest;
 use actix_web::web;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +16,7 @@ use weir_shared::wake::Wake;
 
 use crate::auth::{Caller, CallerCache};
 use crate::endpoints::batch_scrape::ended::EndedJobs;
+use crate::endpoints::browser::relay_target::RelayTargets;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::{Bucket, Limiter};
 use crate::metrics::Metrics;
@@ -29,6 +32,10 @@ pub struct App {
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
     pub metrics: Metrics,
+    /// What the addresses of sessions are made from; the same in every process of the installation.
+    pub internal_secret: String,
+    /// Where sessions live, for their CDP clients and viewers.
+    pub relay_targets: Arc<dyn RelayTargets>,
     /// Cancelled when the process has been told to stop: whoever waits cuts it short.
     pub stopping: CancellationToken,
 }

@@ -4,7 +4,7 @@ use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, Resource, guard};
 use weir_shared::error_code::ErrorCode;
 
-use crate::endpoints::{batch_scrape, not_built, scrape};
+use crate::endpoints::{batch_scrape, browser, not_built, scrape};
 use crate::error::ApiError;
 use crate::{health, welcome};
 
@@ -18,6 +18,15 @@ pub fn configure(config: &mut ServiceConfig) {
         .service(at("/v2/browser/{id}/execute").post(not_built::handle))
         .service(at("/v2/interact").post(not_built::handle))
         .service(at("/v2/interact/{id}/execute").post(not_built::handle))
+        // Its capabilities (CONTRACT 8.5): the DevTools protocol, and the pages that show it.
+        .service(at("/cdp/{id}").get(browser::cdp::handle))
+        .service(at("/cdp/{id}/").get(browser::cdp::handle))
+        .service(at("/cdp/{id}/json/version").get(browser::cdp::version))
+        .service(at("/cdp/{id}/json/version/").get(browser::cdp::version))
+        .service(at("/live/view.js").get(browser::live::script))
+        .service(at("/live/view.css").get(browser::live::style))
+        .service(at("/live/{id}").get(browser::live::page))
+        .service(at("/live/{id}/socket").get(browser::live::socket))
         // Scrape (CONTRACT 3) and interact (SPEC 4.5, 4.6).
         .service(at("/v2/scrape").post(scrape::run::handle))
         .service(at("/v2/scrape/{id}").get(scrape::status::handle))

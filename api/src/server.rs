@@ -4,6 +4,7 @@
 //! and ends within a bound.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
@@ -22,6 +23,7 @@ use crate::access_log;
 use crate::app::{App, State};
 use crate::auth::CallerCache;
 use crate::endpoints::batch_scrape::ended::EndedJobs;
+use crate::endpoints::browser::relay_target::{NoSessions, RelayTargets};
 use crate::first_key::{self, FirstKey};
 use crate::limits::Limiter;
 use crate::metrics::Metrics;
@@ -77,6 +79,8 @@ pub async fn start(settings: Settings) -> anyhow::Result<Running> {
     .workers(cores)
     .keep_alive(KEEP_ALIVE)
     .client_request_timeout(HEAD_TIMEOUT)
+    // Each message of a CDP client is somebody's round trip.
+    .tcp_nodelay(true)
     .shutdown_timeout(STOP_SECONDS)
     .disable_signals()
     .bind(bind)
@@ -92,9 +96,19 @@ pub async fn start(settings: Settings) -> anyhow::Result<Running> {
 /// The process's state over a database that is up to date.
 ///
 /// # Errors
-/// When the blobs or the database's signals cannot be used.
+/// When the blobs, the database or its signals cannot be used.
 pub async fn build(settings: Settings, db: Db) -> anyhow::Result<State> {
+    build_with(settings, db, Arc::new(NoSessions)).await
+}
+
+/// As [`build`], with another way to find sessions.
+///
+/// # Errors
+/// As [`build`].
+pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn RelayTargets>) -> anyhow::Result<State> {
     Ok(web::Data::new(App {
+        internal_secret: store::settings::internal_secret(&db, None).await?,
+        relay_targets,
         blobs: Blobs::open(&settings.blobs)?,
         wake: Wake::start(&settings.database_url, &db).await?,
         db,

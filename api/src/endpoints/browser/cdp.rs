@@ -1,0 +1,73 @@
+//! `/cdp/{id}`: the DevTools protocol of a session (CONTRACT 8.5), for clients that connect to a WebSocket address.
+//!
+//! The token in the query is the only credential. It is checked before anything is said about the session, and the log
+//! has paths without queries.
+
+use actix_web::web::{Path, Payload, Query};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use weir_shared::domain::capability::{Capability, verify};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::SessionId;
+
+use super::relay_target::{locate, session_id};
+use super::splice::{self, Handshake, WorkerSocket};
+use crate::app::{App, State};
+use crate::error::{ApiError, ApiResult};
+
+/// The capability in the query.
+#[derive(Deserialize)]
+pub struct Token {
+    #[serde(default)]
+    token: String,
+}
+
+/// `GET /cdp/{id}?token=`: the WebSocket.
+///
+/// # Errors
+/// 401 for a token that is not this session's, 404 when the session is unknown, 410 when it has ended, 400 for anything
+/// but a WebSocket handshake, 502 and 503 when its browser or its worker does not answer.
+pub async fn handle(
+    app: State,
+    request: HttpRequest,
+    id: Path<String>,
+    token: Query<Token>,
+    payload: Payload,
+) -> ApiResult<HttpResponse> {
+    let (id, worker) = admit(&app, &id, &token).await?;
+    let handshake = Handshake::of(&request)?;
+    let path = format!("/sessions/{id}/cdp");
+    let socket = WorkerSocket::open(&worker, &path, &app.internal_secret, &handshake).await?;
+    Ok(socket.pass_on(payload, &app.stopping))
+}
+
+/// `GET /cdp/{id}/json/version?token=`: discovery, for clients that are given an http address.
+///
+/// # Errors
+/// As [`handle`].
+pub async fn version(
+    app: State,
+    request: HttpRequest,
+    id: Path<String>,
+    token: Query<Token>,
+) -> ApiResult<HttpResponse> {
+    let (id, worker) = admit(&app, &id, &token).await?;
+    let body = splice::get(&worker, &format!("/sessions/{id}/version"), &app.internal_secret).await?;
+    let mut version: Map<String, Value> = serde_json::from_slice(&body).map_err(|e| ApiError::internal(&e))?;
+    let base = app.base_url(&request);
+    // The scheme's first four letters are the same with and without TLS.
+    let base = base.strip_prefix("http").map_or_else(|| base.clone(), |rest| format!("ws{rest}"));
+    version.insert("webSocketDebuggerUrl".to_owned(), format!("{base}/cdp/{id}?token={}", token.token).into());
+    Ok(HttpResponse::Ok().insert_header(("Cache-Control", "no-store")).json(version))
+}
+
+/// The session and its worker, for whoever knows its token. The token comes first: without it, a session that is and
+/// one that is not look the same.
+async fn admit(app: &App, id: &str, token: &Token) -> ApiResult<(SessionId, String)> {
+    let id = session_id(id)?;
+    if !verify(app.internal_secret.as_bytes(), Capability::Cdp, id, &token.token) {
+        return Err(ApiError::new(ErrorCode::Unauthorized, "Unauthorized: Invalid token"));
+    }
+    Ok((id, locate(app, id).await?.0))
+}

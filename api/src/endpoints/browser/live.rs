@@ -1,0 +1,202 @@
+//! `/live/{id}`: the page that shows a session, and its WebSocket (CONTRACT 8.5).
+//!
+//! ```text
+//! page                          API                                  worker
+//!   | GET /live/{id}/socket      |                                      |
+//!   |<---------------------- 101 |                                      |
+//!   | first message: the token ->| checks it: view or control           |
+//!   |                            | GET /sessions/{id}/live?control=0|1 ->|
+//!   |<======================= bytes, unread =========================>|
+//! ```
+//!
+//! The page takes the token from the part of its address that browsers do not send, so no request line holds it.
+
+use std::time::Duration;
+
+use actix_http::ws::hash_key;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::web::{Bytes, BytesMut, Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::StreamExt;
+use weir_shared::domain::capability::{Capability, verify};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::SessionId;
+
+use super::relay_target::{locate, session_id};
+use super::splice::{Handshake, WorkerSocket};
+use crate::app::{App, State};
+use crate::error::{ApiError, ApiResult};
+
+const PAGE: &str = include_str!("live/index.html");
+const SCRIPT: &str = include_str!("live/view.js");
+const STYLE: &str = include_str!("live/view.css");
+
+/// Everything comes from here, nothing may be added, and any site may show the page in a frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
+    base-uri 'none'; form-action 'none'; frame-ancestors *";
+
+/// Time for the first message.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest first message, bytes; a token has 64.
+const FIRST: usize = 125;
+
+/// Close codes of ours; the page has a word for each. Those of the worker are 4000 to 4002.
+const ENDED: u16 = 4000;
+const REFUSED: u16 = 4003;
+const OFF: u16 = 4005;
+/// RFC 6455: the service has a problem, try again.
+const TRY_AGAIN: u16 = 1013;
+
+fn file(kind: &'static str, body: &'static str) -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type(kind)
+        .insert_header((header::CACHE_CONTROL, "no-cache"))
+        .insert_header((header::CONTENT_SECURITY_POLICY, POLICY))
+        .insert_header((header::REFERRER_POLICY, "no-referrer"))
+        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .body(body)
+}
+
+/// `GET /live/{id}`: the same page for every session; which one, and whether it may, it learns on its socket.
+pub async fn page() -> HttpResponse {
+    file("text/html; charset=utf-8", PAGE)
+}
+
+/// `GET /live/view.js`.
+pub async fn script() -> HttpResponse {
+    file("text/javascript; charset=utf-8", SCRIPT)
+}
+
+/// `GET /live/view.css`.
+pub async fn style() -> HttpResponse {
+    file("text/css; charset=utf-8", STYLE)
+}
+
+/// `GET /live/{id}/socket`: the page's WebSocket. Refusals are told by its close code, because a page sees no status.
+///
+/// # Errors
+/// 400 for anything but a WebSocket handshake, 404 for an id that is none.
+pub async fn socket(app: State, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
+    let id = session_id(&id)?;
+    let handshake = Handshake::of(&request)?;
+    // The handshake's answer alone: the frames of this connection are the worker's business.
+    let accept = HeaderValue::from_bytes(&hash_key(handshake.key())).map_err(|e| ApiError::internal(&e))?;
+    Ok(HttpResponse::SwitchingProtocols()
+        .upgrade("websocket")
+        .insert_header((header::SEC_WEBSOCKET_ACCEPT, accept))
+        .streaming(futures_util::stream::once(open(app, id, payload)).flatten()))
+}
+
+type Body = futures_util::stream::LocalBoxStream<'static, std::io::Result<Bytes>>;
+
+/// What the client is sent once it has said its token: the worker's side, or why not.
+async fn open(app: State, id: SessionId, mut payload: Payload) -> Body {
+    match admit(&app, id, &mut payload).await {
+        Ok((socket, ahead)) => socket.join(payload, ahead, &app.stopping).boxed_local(),
+        Err(refusal) => futures_util::stream::iter([Ok(close_frame(&refusal))]).boxed_local(),
+    }
+}
+
+/// Why a viewer is not let in: the close code and, for the page, a word.
+struct Refusal(u16, &'static str);
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        match error.code() {
+            ErrorCode::Unauthorized | ErrorCode::NotFound => Self(REFUSED, "no such view"),
+            ErrorCode::Gone => Self(ENDED, "ended"),
+            _ => Self(TRY_AGAIN, "try again"),
+        }
+    }
+}
+
+/// Reads the token and opens the worker's side. Returns what the client sent after the token, too.
+async fn admit(app: &App, id: SessionId, payload: &mut Payload) -> Result<(WorkerSocket, Bytes), Refusal> {
+    let refused = || Refusal(REFUSED, "no such view");
+    let first = tokio::time::timeout(PATIENCE, first_message(payload)).await;
+    let (token, ahead) = first.ok().flatten().ok_or_else(refused)?;
+    let has = |kind| verify(app.internal_secret.as_bytes(), kind, id, &token);
+    let control = match (has(Capability::View), has(Capability::Control)) {
+        (_, true) => 1,
+        (true, false) => 0,
+        (false, false) => return Err(refused()),
+    };
+    let (worker, is_streamed) = locate(app, id).await?;
+    if !is_streamed {
+        return Err(Refusal(OFF, "no live view"));
+    }
+    let path = format!("/sessions/{id}/live?control={control}");
+    Ok((WorkerSocket::open(&worker, &path, &app.internal_secret, &Handshake::own()).await?, ahead))
+}
+
+/// The text of the first frame, and the bytes after it. `None`: the client left, or sent something else.
+async fn first_message(payload: &mut Payload) -> Option<(String, Bytes)> {
+    let mut bytes = BytesMut::new();
+    loop {
+        if let Some(frame) = parse_first(&mut bytes) {
+            return Some((frame?, bytes.freeze()));
+        }
+        bytes.extend_from_slice(&payload.next().await?.ok()?);
+    }
+}
+
+/// Takes one short text frame of a client (RFC 6455, 5.2) off the front: two bytes of head, a mask, the text.
+/// `None`: more is needed; `Some(None)`: it is something else.
+fn parse_first(bytes: &mut BytesMut) -> Option<Option<String>> {
+    const FINAL_TEXT: u8 = 0x81;
+    const MASKED: u8 = 0x80;
+    let (&first, &second) = (bytes.first()?, bytes.get(1)?);
+    let length = usize::from(second & !MASKED);
+    if first != FINAL_TEXT || second & MASKED == 0 || length > FIRST {
+        return Some(None);
+    }
+    if bytes.len() < 6 + length {
+        return None;
+    }
+    let frame = bytes.split_to(6 + length);
+    let text = frame[6..].iter().zip(frame[2..6].iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
+    Some(String::from_utf8(text).ok())
+}
+
+/// A close frame of a server.
+fn close_frame(Refusal(code, reason): &Refusal) -> Bytes {
+    let mut frame = vec![0x88, 2 + reason.len() as u8];
+    frame.extend_from_slice(&code.to_be_bytes());
+    frame.extend_from_slice(reason.as_bytes());
+    frame.into()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn frame(first: u8, text: &[u8]) -> Vec<u8> {
+        let mask = [1, 2, 3, 4];
+        let mut frame = vec![first, 0x80 | text.len() as u8];
+        frame.extend_from_slice(&mask);
+        frame.extend(text.iter().zip(mask.iter().cycle()).map(|(b, m)| b ^ m));
+        frame
+    }
+
+    #[test]
+    fn the_first_frame_is_read_and_what_follows_is_kept() {
+        let mut all = frame(0x81, b"token");
+        all.extend_from_slice(b"rest");
+        for cut in 0..all.len() - 4 {
+            let mut bytes = BytesMut::from(&all[..cut]);
+            assert_eq!(parse_first(&mut bytes), None, "{cut}");
+        }
+        let mut bytes = BytesMut::from(all.as_slice());
+        assert_eq!(parse_first(&mut bytes), Some(Some("token".to_owned())));
+        assert_eq!(bytes, b"rest".as_slice());
+    }
+
+    #[test]
+    fn anything_but_a_short_masked_text_is_refused() {
+        for wrong in [frame(0x82, b"x"), frame(0x01, b"x"), frame(0x89, b""), vec![0x81, 5], vec![0x81, 0xfe, 0, 200]] {
+            assert_eq!(parse_first(&mut BytesMut::from(wrong.as_slice())), Some(None), "{wrong:?}");
+        }
+        assert_eq!(parse_first(&mut BytesMut::from(frame(0x81, &[0xff]).as_slice())), Some(None));
+    }
+}
