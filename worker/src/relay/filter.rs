@@ -372,7 +372,8 @@ mod tests {
     fn endless_nesting_does_no_harm() {
         let deep = "[".repeat(1_000_000);
         assert!(matches!(judge(&deep, &rules()), Verdict::Answer(_)));
-        let deep = format!("{{\"id\":1,\"method\":\"Page.navigate\",\"params\":{}1{}}}", "[".repeat(9_999), "]".repeat(9_999));
+        let deep =
+            format!("{{\"id\":1,\"method\":\"Page.navigate\",\"params\":{}1{}}}", "[".repeat(9_999), "]".repeat(9_999));
         assert!(is_refused(&judge(&deep, &rules())));
         let deep = format!("{{\"id\":1,\"method\":\"X.y\",\"params\":{}1{}}}", "[".repeat(99_999), "]".repeat(99_999));
         assert_eq!(judge(&deep, &rules()), Verdict::Pass);
@@ -441,7 +442,9 @@ mod tests {
             ("about:crash", false),
             ("devtools://devtools/bundled/inspector.html", false),
         ] {
-            for method in ["Page.navigate", "Target.createTarget", "Network.loadNetworkResource", "Fetch.continueRequest"] {
+            for method in
+                ["Page.navigate", "Target.createTarget", "Network.loadNetworkResource", "Fetch.continueRequest"]
+            {
                 assert_eq!(!is_refused(&call(method, json!({"url": url}))), allowed, "{method} {url:?}");
             }
         }

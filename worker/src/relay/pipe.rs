@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
@@ -59,7 +59,7 @@ pub(super) fn config() -> WebSocketConfig {
 }
 
 /// A WebSocket to Chromium that no client uses yet.
-pub struct Upstream(WebSocketStream<TcpStream>);
+pub struct Upstream(WebSocketStream<UnixStream>);
 
 impl Upstream {
     /// Connects to the browser, within ten seconds.
@@ -76,7 +76,7 @@ impl Upstream {
         tokio::time::timeout(CONNECT, open).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    pub(super) fn into_inner(self) -> WebSocketStream<TcpStream> {
+    pub(super) fn into_inner(self) -> WebSocketStream<UnixStream> {
         self.0
     }
 }
@@ -122,16 +122,13 @@ where
         while let Some(Ok(_)) = reader.from.next().await {}
         Ok::<(), Error>(())
     };
-    let _ = tokio::join!(
-        tokio::time::timeout(FAREWELL, farewell),
-        tokio::time::timeout(FAREWELL, reader.to.close()),
-    );
+    let _ = tokio::join!(tokio::time::timeout(FAREWELL, farewell), tokio::time::timeout(FAREWELL, reader.to.close()),);
     end
 }
 
 struct Reader<'a, S> {
     from: SplitStream<WebSocketStream<S>>,
-    to: SplitSink<WebSocketStream<TcpStream>, Message>,
+    to: SplitSink<WebSocketStream<UnixStream>, Message>,
     answers: mpsc::Sender<Message>,
     rules: &'a Rules,
     activity: &'a Activity,
@@ -188,7 +185,7 @@ fn refuse_binary() -> Message {
 }
 
 struct Writer<'a, S> {
-    from: SplitStream<WebSocketStream<TcpStream>>,
+    from: SplitStream<WebSocketStream<UnixStream>>,
     to: SplitSink<WebSocketStream<S>, Message>,
     answers: mpsc::Receiver<Message>,
     /// When the client last sent anything at all.

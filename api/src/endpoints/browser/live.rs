@@ -22,8 +22,7 @@ use weir_shared::domain::capability::{Capability, verify};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::SessionId;
 
-use super::relay_target::locate;
-use super::session_id;
+use super::relay_target::{locate, session_id};
 use super::splice::{Handshake, WorkerSocket};
 use crate::app::{App, State};
 use crate::error::{ApiError, ApiResult};
@@ -77,12 +76,7 @@ pub async fn style() -> HttpResponse {
 ///
 /// # Errors
 /// 400 for anything but a WebSocket handshake, 404 for an id that is none.
-pub async fn socket(
-    app: State,
-    request: HttpRequest,
-    id: Path<String>,
-    payload: Payload,
-) -> ApiResult<HttpResponse> {
+pub async fn socket(app: State, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let id = session_id(&id)?;
     let handshake = Handshake::of(&request)?;
     // The handshake's answer alone: the frames of this connection are the worker's business.

@@ -21,7 +21,7 @@ use tokio_util::io::ReaderStream;
 use tokio_util::sync::CancellationToken;
 use weir_shared::error_code::ErrorCode;
 
-use super::gone;
+use super::relay_target::gone;
 use crate::error::{ApiError, ApiResult};
 
 /// Header by which workers know the API.

@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::input::{self, File, Order};
-use super::tabs::Tabs;
+use super::tabs::{Tab, Tabs};
 use super::{FIGURES, LiveView};
 use crate::browser::cdp::{Cdp, CdpError, Event, Events};
 use crate::relay::Upstream;
@@ -42,6 +42,8 @@ const PAGE_ANSWER: Duration = Duration::from_secs(20);
 const GLANCE: Duration = Duration::from_millis(500);
 /// Tabs asked for that.
 const GLANCES: usize = 8;
+/// How often titles are asked for: Chromium tells of a new address, not of a new title.
+const TITLES: Duration = Duration::from_millis(1_000);
 /// Shortest time between two descriptions of the state.
 const STATE_PACE: Duration = Duration::from_millis(50);
 /// Inputs that Chromium has not answered: beyond the first number moves are dropped, beyond the second everything.
@@ -98,6 +100,12 @@ struct TargetInfo {
 #[serde(rename_all = "camelCase")]
 struct TargetEvent {
     target_info: TargetInfo,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TargetList {
+    target_infos: Vec<TargetInfo>,
 }
 
 #[derive(Deserialize)]
@@ -207,6 +215,8 @@ enum Done {
     Found(Option<String>),
     /// Whether the tab of this session can go back and forward.
     History(String, bool, bool),
+    /// All targets as they are now.
+    Targets(Vec<TargetInfo>),
     /// Something to tell a viewer.
     Tell(u64, Value),
     Nothing,
@@ -273,6 +283,8 @@ impl Hub {
     async fn run(mut self, mut orders: mpsc::Receiver<(u64, Order)>) {
         let view = Arc::clone(&self.view);
         let mut empty_since = None;
+        let mut titles = tokio::time::interval(TITLES);
+        titles.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         self.mind_the_viewers();
         loop {
             self.follow().await;
@@ -290,6 +302,7 @@ impl Hub {
                 Some(done) = self.work.next(), if !self.work.is_empty() => self.take_result(done),
                 () = tokio::time::sleep_until(self.next_ack), if ack_due => self.acknowledge(),
                 () = tokio::time::sleep_until(self.next_state), if state_due => {}
+                _ = titles.tick() => self.ask_titles(),
                 () = view.seats.notified() => self.mind_the_viewers(),
                 () = sleep_until_some(empty_since), if empty_since.is_some() => {
                     // Under the lock nobody sits down and takes a hub for running that is about to stop.
@@ -340,8 +353,11 @@ impl Hub {
             self.state_is_old = true;
             let Some(target) = self.tabs.active().map(str::to_owned) else { return };
             let attach = json!({"targetId": target, "flatten": true});
-            let attached =
-                self.cdp.send_as::<SessionEvent>("Target.attachToTarget", None, attach).by(Instant::now() + ANSWER).await;
+            let attached = self
+                .cdp
+                .send_as::<SessionEvent>("Target.attachToTarget", None, attach)
+                .by(Instant::now() + ANSWER)
+                .await;
             match attached {
                 Ok(SessionEvent { session_id }) => self.set_stage(target, session_id),
                 Err(CdpError::Closed) => return,
@@ -404,22 +420,32 @@ impl Hub {
         });
     }
 
+    fn ask_titles(&self) {
+        let filter = json!([{"type": "page"}]);
+        let pending = self.cdp.send_as::<TargetList>("Target.getTargets", None, json!({"filter": filter}));
+        let deadline = Instant::now() + ANSWER;
+        let work =
+            async move { pending.by(deadline).await.map_or(Done::Nothing, |list| Done::Targets(list.target_infos)) };
+        self.work.push(work.boxed());
+    }
+
     /// The tab that the browser shows in front, or where something was loaded last: asks the newest few.
     fn find_visible(&self) -> impl Future<Output = Done> + Send + use<> {
         let cdp = self.cdp.clone();
-        let targets: Vec<String> = self.tabs.newest_first().take(GLANCES).map(str::to_owned).collect();
+        let tabs: Vec<Tab> = self.tabs.newest_first().take(GLANCES).cloned().collect();
         async move {
-            let glances = targets.iter().map(|target| glance(&cdp, target));
+            let glances = tabs.iter().map(|tab| glance(&cdp, &tab.id));
             let seen = futures_util::future::join_all(glances).await;
-            // Without any answer the newest will do.
-            let mut best: Option<(bool, f64, &String)> = None;
-            for (target, glance) in targets.iter().zip(seen) {
+            // Without any answer the newest will do; an empty tab comes last.
+            let mut best: Option<((bool, bool, f64), &Tab)> = None;
+            for (tab, glance) in tabs.iter().zip(seen) {
                 let (visible, born) = glance.unwrap_or((false, 0.0));
-                if best.is_none_or(|(v, b, _)| (visible, born) > (v, b)) {
-                    best = Some((visible, born, target));
+                let rank = (visible, tab.url != "about:blank", born);
+                if best.is_none_or(|(other, _)| rank > other) {
+                    best = Some((rank, tab));
                 }
             }
-            Done::Found(best.map(|(_, _, target)| target.clone()))
+            Done::Found(best.map(|(_, tab)| tab.id.clone()))
         }
     }
 
@@ -557,8 +583,9 @@ impl Hub {
                     stage.loading = method == "Page.frameStartedLoading";
                     stage.crashed = false;
                     self.state_is_old = true;
-                    if !self.stage.as_ref().is_some_and(|stage| stage.loading) {
+                    if method == "Page.frameStoppedLoading" {
                         self.ask_history();
+                        self.ask_titles();
                     }
                 }
             }
@@ -632,6 +659,11 @@ impl Hub {
                     (stage.back, stage.forward) = (back, forward);
                 }
             }
+            Done::Targets(targets) => {
+                for target in targets {
+                    self.state_is_old |= self.tabs.changed(&target.target_id, &target.title, &target.url);
+                }
+            }
             Done::Tell(viewer, message) => self.view.tell(viewer, &message),
             Done::Found(None) | Done::Nothing => {}
         }
@@ -675,9 +707,10 @@ impl Hub {
                     let failure = answer.ok().and_then(|a| a["errorText"].as_str().map(str::to_owned));
                     match failure {
                         // A download or another navigation took its place.
-                        Some(text) if text != "net::ERR_ABORTED" => {
-                            Done::Tell(viewer, json!({"type": "notice", "text": format!("The page did not load: {text}")}))
-                        }
+                        Some(text) if text != "net::ERR_ABORTED" => Done::Tell(
+                            viewer,
+                            json!({"type": "notice", "text": format!("The page did not load: {text}")}),
+                        ),
                         _ => Done::Nothing,
                     }
                 }),
@@ -752,7 +785,8 @@ impl Hub {
         let cdp = self.cdp.clone();
         let deadline = Instant::now() + ANSWER;
         let work = async move {
-            let history = cdp.send_as::<Value>("Page.getNavigationHistory", Some(&session), json!({})).by(deadline).await;
+            let history =
+                cdp.send_as::<Value>("Page.getNavigationHistory", Some(&session), json!({})).by(deadline).await;
             let Ok(history) = history else { return Done::Nothing };
             let index = history["currentIndex"].as_i64().unwrap_or(0) + by;
             let entry = usize::try_from(index).ok().and_then(|index| history["entries"][index]["id"].as_i64());
@@ -847,8 +881,7 @@ async fn glance(cdp: &Cdp, target: &str) -> Option<(bool, f64)> {
     let deadline = Instant::now() + GLANCE;
     let attach = json!({"targetId": target, "flatten": true});
     let attached = cdp.send_as::<SessionEvent>("Target.attachToTarget", None, attach).by(deadline).await.ok()?;
-    let expression = "[document.visibilityState === 'visible', \
-        location.href === 'about:blank' ? 0 : performance.timeOrigin]";
+    let expression = "[document.visibilityState === 'visible', performance.timeOrigin]";
     let params = json!({"expression": expression, "returnByValue": true, "timeout": GLANCE.as_millis() as u64});
     let answer = cdp.send_as::<Value>("Runtime.evaluate", Some(&attached.session_id), params).by(deadline).await;
     drop(cdp.send_as::<Value>("Target.detachFromTarget", None, json!({"sessionId": attached.session_id})));

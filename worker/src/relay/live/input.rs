@@ -65,23 +65,33 @@ pub enum Order {
         repeat: bool,
     },
     /// Text from the clipboard, an input method or a phone's keyboard.
-    Text { text: String },
+    Text {
+        text: String,
+    },
     /// Text that an input method has not finished yet.
-    Compose { text: String },
+    Compose {
+        text: String,
+    },
     Touch {
         event: Contact,
         points: Vec<Finger>,
         #[serde(default)]
         modifiers: u8,
     },
-    Navigate { url: String },
+    Navigate {
+        url: String,
+    },
     Back,
     Forward,
     Reload,
     Stop,
-    Tab { id: String },
+    Tab {
+        id: String,
+    },
     NewTab,
-    CloseTab { id: String },
+    CloseTab {
+        id: String,
+    },
     Dialog {
         accept: bool,
         #[serde(default)]
@@ -339,7 +349,10 @@ mod tests {
     fn inputs_become_commands_of_the_protocol() {
         let command = |text: &str| Order::parse(text).and_then(|order| order.command(10.0)).expect(text);
         let (method, params) = command(r#"{"type":"mouse","event":"down","x":5,"y":30,"button":2,"clicks":1}"#);
-        assert_eq!((method, &params["button"], &params["y"]), ("Input.dispatchMouseEvent", &json!("right"), &json!(20.0)));
+        assert_eq!(
+            (method, &params["button"], &params["y"]),
+            ("Input.dispatchMouseEvent", &json!("right"), &json!(20.0))
+        );
         let (_, params) = command(r#"{"type":"mouse","event":"move","x":5,"y":30}"#);
         assert_eq!(params["button"], "none");
         let (_, params) = command(r#"{"type":"key","event":"down","key":"a","code":"KeyA","keyCode":65,"text":"a"}"#);

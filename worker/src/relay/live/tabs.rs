@@ -100,9 +100,9 @@ impl Tabs {
         self.tabs.len()
     }
 
-    /// Ids, newest first.
-    pub fn newest_first(&self) -> impl Iterator<Item = &str> {
-        self.tabs.iter().rev().map(|tab| tab.id.as_str())
+    /// Newest first.
+    pub fn newest_first(&self) -> impl Iterator<Item = &Tab> {
+        self.tabs.iter().rev()
     }
 
     /// What viewers are told: the first tabs and always the active one.
