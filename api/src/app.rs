@@ -35,6 +35,7 @@ pub struct App {
     pub metrics: Metrics,
     /// What the addresses of sessions are made from; the same in every process of the installation.
     pub internal_secret: String,
+    pub workers: WorkerClient,
     /// Where sessions live, for their CDP clients and viewers.
     pub relay_targets: Arc<dyn RelayTargets>,
     /// Cancelled when the process has been told to stop: whoever waits cuts it short.

@@ -26,11 +26,6 @@ pub fn configure(config: &mut ServiceConfig) {
             .service(at(&format!("{root}/{{id}}/execute")).post(browser::execute::handle));
     }
     config
-        // Browser sessions (SPEC 4.1 to 4.4), also under /v2/interact.
-        .service(at("/v2/browser").post(not_built::handle))
-        .service(at("/v2/browser/{id}/execute").post(not_built::handle))
-        .service(at("/v2/interact").post(not_built::handle))
-        .service(at("/v2/interact/{id}/execute").post(not_built::handle))
         // Its capabilities (CONTRACT 8.5): the DevTools protocol, and the pages that show it.
         .service(at("/cdp/{id}").get(browser::cdp::handle))
         .service(at("/cdp/{id}/").get(browser::cdp::handle))

@@ -23,7 +23,7 @@ use crate::access_log;
 use crate::app::{App, State};
 use crate::auth::CallerCache;
 use crate::endpoints::batch_scrape::ended::EndedJobs;
-use crate::endpoints::browser::relay_target::{NoSessions, RelayTargets};
+use crate::endpoints::browser::relay_target::{RelayTargets, RowTargets};
 use crate::first_key::{self, FirstKey};
 use crate::limits::Limiter;
 use crate::metrics::Metrics;
@@ -99,7 +99,8 @@ pub async fn start(settings: Settings) -> anyhow::Result<Running> {
 /// # Errors
 /// When the blobs, the database or its signals cannot be used.
 pub async fn build(settings: Settings, db: Db) -> anyhow::Result<State> {
-    build_with(settings, db, Arc::new(NoSessions)).await
+    let relay_targets = Arc::new(RowTargets::new(db.clone()));
+    build_with(settings, db, relay_targets).await
 }
 
 /// As [`build`], with another way to find sessions.
@@ -107,8 +108,10 @@ pub async fn build(settings: Settings, db: Db) -> anyhow::Result<State> {
 /// # Errors
 /// As [`build`].
 pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn RelayTargets>) -> anyhow::Result<State> {
+    let internal_secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
     Ok(web::Data::new(App {
-        internal_secret: store::settings::internal_secret(&db, None).await?,
+        workers: WorkerClient::new(&internal_secret)?,
+        internal_secret,
         relay_targets,
         blobs: Blobs::open(&settings.blobs)?,
         wake: Wake::start(&settings.database_url, &db).await?,

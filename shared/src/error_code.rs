@@ -64,6 +64,8 @@ error_codes! {
     NotImplemented = 501, "NOT_IMPLEMENTED";
     /// The browser failed before anything of the caller's was done: the official clients send the same request again.
     BrowserFailed = 502, "BROWSER_FAILED";
+    /// No worker here takes browser sessions.
+    BrowserNotConfigured = 503, "BROWSER_NOT_CONFIGURED";
     /// Database or every worker away; worth another try.
     Unavailable = 503, "UNAVAILABLE";
     /// Nothing the client can act on. Details go to the log only.

@@ -14,6 +14,7 @@ mod health;
 mod idempotency_paging;
 mod scrape;
 mod sdk;
+mod sessions;
 mod site_walk;
 mod webhooks;
 mod websocket;

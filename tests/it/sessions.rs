@@ -247,7 +247,10 @@ async fn a_stopping_worker_ends_its_sessions_in_good_order() {
     let profile = json!({ "ttl": 120, "profile": { "name": "kept" } });
     let session = create(&caller, &profile).await;
     let site = FixtureSite::start().await;
-    let write = format!("await page.goto('{}'); await page.evaluate(() => localStorage.setItem('k', 'v'))", site.url("/small/1"));
+    let write = format!(
+        "await page.goto('{}'); await page.evaluate(() => localStorage.setItem('k', 'v'))",
+        site.url("/small/1")
+    );
     run(&caller, &session, "node", &write).await;
     service.stop();
     assert!(service.processes().is_empty(), "{:?}", service.processes());
@@ -260,7 +263,8 @@ async fn a_stopping_worker_ends_its_sessions_in_good_order() {
         (answer.status == 200).then_some(answer.body)
     })
     .await;
-    let read = format!("await page.goto('{}'); await page.evaluate(() => localStorage.getItem('k'))", site.url("/small/1"));
+    let read =
+        format!("await page.goto('{}'); await page.evaluate(() => localStorage.getItem('k'))", site.url("/small/1"));
     assert_eq!(run(&caller, &next, "node", &read).await, "v");
     delete(&caller, &next).await.ok();
 }

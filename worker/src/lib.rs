@@ -12,6 +12,7 @@ pub mod listener;
 pub mod metrics;
 pub mod node;
 mod on_call;
+mod process;
 pub mod relay;
 pub mod runner;
 pub mod sandbox;

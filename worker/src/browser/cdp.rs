@@ -32,6 +32,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
@@ -213,7 +214,8 @@ impl Cdp {
     /// When the upgrade is refused.
     pub async fn connect_over(stream: TcpStream, ws_path: &str) -> anyhow::Result<Self> {
         let config = WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE)).max_frame_size(Some(MAX_MESSAGE));
-        let (socket, _) = tokio_tungstenite::connect_async_with_config(ws_url, Some(config), true).await?;
+        let url = format!("ws://127.0.0.1{ws_path}");
+        let (socket, _) = tokio_tungstenite::client_async_with_config(url, stream, Some(config)).await?;
         Ok(Self::over(socket))
     }
 

@@ -16,9 +16,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::net::UnixStream;
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use weir_shared::ids::SessionId;
 use weir_shared::time::Timestamp;
 
 mod filter;
@@ -43,7 +44,7 @@ pub const SILENCE: Duration = Duration::from_secs(65);
 /// A session's Chromium, as far as the relay needs it.
 pub trait Browser: Send + Sync {
     /// A new connection to its DevTools port.
-    fn connect(&self) -> BoxFuture<'_, io::Result<UnixStream>>;
+    fn connect(&self) -> BoxFuture<'_, io::Result<TcpStream>>;
     /// Path of the browser-level WebSocket: `/devtools/browser/<uuid>`.
     fn ws_path(&self) -> String;
 }
@@ -99,7 +100,7 @@ pub struct SessionHandle {
 /// The sessions of this worker.
 pub trait Sessions: Send + Sync {
     /// The session, while it takes calls.
-    fn find(&self, id: uuid::Uuid) -> Option<Arc<SessionHandle>>;
+    fn find(&self, id: SessionId) -> Option<Arc<SessionHandle>>;
 }
 
 /// What the relays of this process have done, for `/metrics`.

@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::UnixStream;
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
@@ -59,7 +59,7 @@ pub(super) fn config() -> WebSocketConfig {
 }
 
 /// A WebSocket to Chromium that no client uses yet.
-pub struct Upstream(WebSocketStream<UnixStream>);
+pub struct Upstream(WebSocketStream<TcpStream>);
 
 impl Upstream {
     /// Connects to the browser, within ten seconds.
@@ -76,7 +76,7 @@ impl Upstream {
         tokio::time::timeout(CONNECT, open).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    pub(super) fn into_inner(self) -> WebSocketStream<UnixStream> {
+    pub(super) fn into_inner(self) -> WebSocketStream<TcpStream> {
         self.0
     }
 }
@@ -128,7 +128,7 @@ where
 
 struct Reader<'a, S> {
     from: SplitStream<WebSocketStream<S>>,
-    to: SplitSink<WebSocketStream<UnixStream>, Message>,
+    to: SplitSink<WebSocketStream<TcpStream>, Message>,
     answers: mpsc::Sender<Message>,
     rules: &'a Rules,
     activity: &'a Activity,
@@ -185,7 +185,7 @@ fn refuse_binary() -> Message {
 }
 
 struct Writer<'a, S> {
-    from: SplitStream<WebSocketStream<UnixStream>>,
+    from: SplitStream<WebSocketStream<TcpStream>>,
     to: SplitSink<WebSocketStream<S>, Message>,
     answers: mpsc::Receiver<Message>,
     /// When the client last sent anything at all.

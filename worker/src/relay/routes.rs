@@ -8,7 +8,6 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
 
 use super::{SessionHandle, Sessions, Upstream, live, relay_cdp, socket, upgrade};
 
@@ -28,7 +27,7 @@ impl Relays {
         Self { sessions, secret: Sha256::digest(secret).into() }
     }
 
-    fn admits(&self, request: &HttpRequest) -> bool {
+    pub fn admits(&self, request: &HttpRequest) -> bool {
         let given = request.headers().get(INTERNAL).map(|v| v.as_bytes()).unwrap_or_default();
         let given: [u8; 32] = Sha256::digest(given).into();
         given.iter().zip(&self.secret).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
@@ -38,7 +37,7 @@ impl Relays {
         if !self.admits(request) {
             return Err(HttpResponse::Unauthorized().json(json!({"error": "the internal secret is missing or wrong"})));
         }
-        let session = Uuid::parse_str(id).ok().and_then(|id| self.sessions.find(id));
+        let session = id.parse().ok().and_then(|id| self.sessions.find(id));
         session.filter(|s| !s.ended.is_cancelled()).ok_or_else(not_here)
     }
 }

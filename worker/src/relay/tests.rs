@@ -83,13 +83,11 @@ impl Drop for Chromium {
 }
 
 impl Browser for Chromium {
-    fn connect(&self) -> BoxFuture<'_, io::Result<UnixStream>> {
+    fn connect(&self) -> BoxFuture<'_, io::Result<TcpStream>> {
         async move {
-            let mut tcp = TcpStream::connect(self.address).await?;
-            tcp.set_nodelay(true)?;
-            let (ours, mut theirs) = UnixStream::pair()?;
-            tokio::spawn(async move { tokio::io::copy_bidirectional(&mut tcp, &mut theirs).await });
-            Ok(ours)
+            let stream = TcpStream::connect(self.address).await?;
+            stream.set_nodelay(true)?;
+            Ok(stream)
         }
         .boxed()
     }

@@ -11,7 +11,8 @@ use weir_shared::domain::capability::{Capability, verify};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::SessionId;
 
-use super::relay_target::{locate, session_id};
+use super::relay_target::locate;
+use super::session_id;
 use super::splice::{self, Handshake, WorkerSocket};
 use crate::app::{App, State};
 use crate::error::{ApiError, ApiResult};

@@ -1,11 +1,13 @@
 //! Which worker a session's CDP clients and viewers are passed on to.
 
 use async_trait::async_trait;
-use weir_shared::error_code::ErrorCode;
+use weir_shared::domain::session::SessionState;
 use weir_shared::ids::SessionId;
+use weir_shared::store::{Db, sessions};
 
+use super::{gone, not_found};
 use crate::app::App;
-use crate::error::{ApiError, ApiResult};
+use crate::error::ApiResult;
 
 /// A session, as far as connections to it go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,13 +32,29 @@ pub trait RelayTargets: Send + Sync {
     async fn find(&self, id: SessionId) -> ApiResult<Option<RelayTarget>>;
 }
 
-/// An installation without sessions.
-pub struct NoSessions;
+/// Finds them in their rows.
+pub struct RowTargets {
+    db: Db,
+}
+
+impl RowTargets {
+    /// Reads from this database.
+    pub fn new(db: Db) -> Self {
+        Self { db }
+    }
+}
 
 #[async_trait]
-impl RelayTargets for NoSessions {
-    async fn find(&self, _: SessionId) -> ApiResult<Option<RelayTarget>> {
-        Ok(None)
+impl RelayTargets for RowTargets {
+    async fn find(&self, id: SessionId) -> ApiResult<Option<RelayTarget>> {
+        let Some(row) = sessions::load(&self.db, id).await? else { return Ok(None) };
+        Ok(match (row.state.shown(), row.worker) {
+            (None, _) => None,
+            (Some(_), Some(owner)) if row.state == SessionState::Active => {
+                Some(RelayTarget::Active { worker: owner.address, is_streamed: row.stream_web_view })
+            }
+            (Some(_), _) => Some(RelayTarget::Destroyed),
+        })
     }
 }
 
@@ -50,20 +68,4 @@ pub async fn locate(app: &App, id: SessionId) -> ApiResult<(String, bool)> {
         Some(RelayTarget::Destroyed) => Err(gone()),
         None => Err(not_found()),
     }
-}
-
-/// An id from a path. A malformed one names no session.
-///
-/// # Errors
-/// 404.
-pub fn session_id(text: &str) -> ApiResult<SessionId> {
-    text.parse().map_err(|_| not_found())
-}
-
-pub(super) fn not_found() -> ApiError {
-    ApiError::new(ErrorCode::NotFound, "Browser session not found.")
-}
-
-pub(super) fn gone() -> ApiError {
-    ApiError::new(ErrorCode::Gone, "Browser session has been destroyed.")
 }

@@ -21,7 +21,7 @@ use tokio_util::io::ReaderStream;
 use tokio_util::sync::CancellationToken;
 use weir_shared::error_code::ErrorCode;
 
-use super::relay_target::gone;
+use super::gone;
 use crate::error::{ApiError, ApiResult};
 
 /// Header by which workers know the API.
