@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Answer, Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, wait_until};
+use weir_tests::{Answer, Caller, Database, FixtureSite, ProcessInfo, ServiceOptions, TestService, both_databases, wait_until};
 
 /// A service whose sandbox works, without a browser that waits: the tests count processes.
 async fn service(database: Database) -> TestService {
@@ -59,7 +59,7 @@ async fn until_destroyed(caller: &Caller, session: &Value) {
 
 async fn until_nothing_runs(service: &TestService) {
     wait_until("no process of a session", || async {
-        let left: Vec<_> = service.processes().into_iter().filter(|p| p.command.contains("/x-")).collect();
+        let left: Vec<_> = service.processes().into_iter().filter(ProcessInfo::is_boxed).collect();
         left.is_empty().then_some(())
     })
     .await;
@@ -128,6 +128,7 @@ both_databases! {
         let look = format!(
             "await page.goto('{account}'); const value = await page.evaluate(() => new Promise(done => {{ \
              const r = indexedDB.open('d', 1); r.onsuccess = () => {{ \
+             if (!r.result.objectStoreNames.contains('s')) return done('nothing'); \
              const g = r.result.transaction('s').objectStore('s').get(1); g.onsuccess = () => done(g.result); }}; }})); \
              JSON.stringify([await page.evaluate(() => [localStorage.getItem('k'), document.cookie]), value, \
              (await page.textContent('body')).slice(0, 300)])",
@@ -222,7 +223,7 @@ async fn a_browser_that_dies_ends_its_session_and_no_other() {
     let refused = run(caller, &one, "node", crash).await;
     assert!(!refused.is_empty(), "the command is refused, not carried out");
     let browsers = service.browsers();
-    let mine: Vec<_> = browsers.iter().filter(|p| p.command.contains("/profile")).collect();
+    let mine: Vec<_> = browsers.iter().filter(|p| p.is_boxed()).collect();
     assert_eq!(mine.len(), 2, "{mine:?}");
     mine[0].kill();
     wait_until("one session's end", || async {

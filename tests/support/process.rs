@@ -124,6 +124,11 @@ impl ProcessInfo {
         self.is_browser() && !self.command.contains("--type=") && !self.command.contains("crashpad")
     }
 
+    /// True for what belongs to the boxes of browser sessions.
+    pub fn is_boxed(&self) -> bool {
+        fs::read_to_string(format!("/proc/{}/mountinfo", self.id)).is_ok_and(|mounts| mounts.contains("/x-"))
+    }
+
     pub fn kill(&self) {
         signal("KILL", &self.id.to_string());
     }
@@ -140,6 +145,8 @@ pub fn processes_mentioning(word: &str) -> Vec<ProcessInfo> {
         info.command.contains(word)
             || fs::read(format!("/proc/{}/environ", info.id))
                 .is_ok_and(|environment| String::from_utf8_lossy(&environment).contains(word))
+            // What runs in a box names nothing of the host, but has its directories mounted.
+            || fs::read_to_string(format!("/proc/{}/mountinfo", info.id)).is_ok_and(|mounts| mounts.contains(word))
     };
     let mut found: Vec<u32> = all.iter().filter(|info| mentions(info)).map(|info| info.id).collect();
     loop {
