@@ -42,8 +42,10 @@ pub struct WorkerClient {
 pub enum CallError {
     /// No connection: the worker never saw the request.
     Unreachable(String),
-    /// The connection broke or the bound passed: the worker may have done what it was asked.
+    /// The connection broke: the worker may have done what it was asked.
     Lost(String),
+    /// The bound passed: the worker may still be at it.
+    Late(Duration),
 }
 
 impl fmt::Display for CallError {
@@ -51,6 +53,7 @@ impl fmt::Display for CallError {
         match self {
             Self::Unreachable(cause) => write!(f, "the worker cannot be reached: {cause}"),
             Self::Lost(cause) => write!(f, "the worker did not answer: {cause}"),
+            Self::Late(bound) => write!(f, "the worker did not answer within {} s", bound.as_secs()),
         }
     }
 }
@@ -137,7 +140,7 @@ impl WorkerClient {
         })
     }
 
-    /// Runs code in a session. Not to be repeated after [`CallError::Lost`]: it may have run.
+    /// Runs code in a session. Not to be repeated unless it was [`CallError::Unreachable`]: it may have run.
     ///
     /// # Errors
     /// When no answer comes within the code's timeout and a margin.
@@ -195,7 +198,7 @@ impl WorkerClient {
         };
         match tokio::time::timeout(bound, work).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(CallError::Lost(format!("not within {} s", bound.as_secs()))),
+            Err(_) => Err(CallError::Late(bound)),
         }
     }
 

@@ -198,7 +198,7 @@ async fn open(app: &State, placed: &Placed) -> Result<SessionRow, NotOpened> {
             tracing::warn!(session.id = %id, worker.id = %placed.worker, %error, "a browser session was not opened");
             NotOpened::Unreachable
         }
-        Err(error @ CallError::Lost(_)) => {
+        Err(error @ (CallError::Lost(_) | CallError::Late(_))) => {
             tracing::warn!(session.id = %id, worker.id = %placed.worker, %error, "a browser session was not opened");
             NotOpened::Failed
         }

@@ -14,7 +14,7 @@ use crate::auth::Caller;
 use crate::error::ApiResult;
 use crate::extract;
 use crate::limits::Bucket;
-use crate::worker_client::Closing;
+use crate::worker_client::{CallError, Closing};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -83,7 +83,7 @@ enum Told {
     Silent,
 }
 
-/// Asks the worker to close the session, a second time when the first one was lost.
+/// Asks the worker to close the session, a second time when the connection failed.
 async fn tell_worker(app: &App, address: Option<&str>, id: SessionId) -> Told {
     let Some(address) = address else { return Told::Unknown };
     for attempt in 1..=2 {
@@ -94,7 +94,12 @@ async fn tell_worker(app: &App, address: Option<&str>, id: SessionId) -> Told {
                 tracing::warn!(session.id = %id, why, "the worker could not close a browser session");
                 return Told::Heard;
             }
-            Err(error) => tracing::warn!(session.id = %id, attempt, %error, "cannot close a browser session"),
+            Err(error) => {
+                tracing::warn!(session.id = %id, attempt, %error, "cannot close a browser session");
+                if matches!(error, CallError::Late(_)) {
+                    break;
+                }
+            }
         }
     }
     Told::Silent

@@ -100,7 +100,7 @@ async fn run(app: &App, caller: &Caller, row: &SessionRow, wanted: &ExecuteReque
             match error {
                 _ if row.state != SessionState::Active => Err(gone()),
                 CallError::Unreachable(_) => Err(not_run()),
-                CallError::Lost(_) => {
+                CallError::Lost(_) | CallError::Late(_) => {
                     let text = "The connection to the browser session was lost while the code ran; it may have run.";
                     Err(ApiError::new(ErrorCode::Unavailable, text))
                 }
