@@ -65,6 +65,20 @@ both_databases! {
         suite("javascript", command, database).await;
     }
 
+    async fn the_official_python_sdk_uses_sessions(database) {
+        let Some(python) = installed("venv/bin/python") else { return };
+        let mut command = tokio::process::Command::new(python);
+        command.arg(checkout().join("tests/sdk/python/browser.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+        suite("python-sessions", command, database).await;
+    }
+
+    async fn the_official_javascript_sdk_uses_sessions(database) {
+        let Some(modules) = installed("js/node_modules") else { return };
+        let mut command = tokio::process::Command::new("node");
+        command.arg(checkout().join("tests/sdk/js/browser.cjs")).env("NODE_PATH", modules);
+        suite("javascript-sessions", command, database).await;
+    }
+
     async fn the_official_rust_sdk_works(database) {
         // A program with a lock file of its own; scripts/test builds it.
         let program = weir_tests::binary_folder().join("sdk/debug/weir-sdk-suite");
