@@ -79,6 +79,13 @@ both_databases! {
         suite("javascript-sessions", command, database).await;
     }
 
+    async fn the_official_command_line_uses_sessions(database) {
+        let Some(modules) = installed("js/node_modules") else { return };
+        let mut command = tokio::process::Command::new("node");
+        command.arg(checkout().join("tests/sdk/js/cli.cjs")).env("NODE_PATH", modules);
+        suite("command-line", command, database).await;
+    }
+
     async fn the_official_rust_sdk_works(database) {
         // A program with a lock file of its own; scripts/test builds it.
         let program = weir_tests::binary_folder().join("sdk/debug/weir-sdk-suite");
