@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Answer, Caller, Database, FixtureSite, ProcessInfo, ServiceOptions, TestService, both_databases, wait_until};
+use weir_tests::{
+    Answer, Caller, Database, FixtureSite, ProcessInfo, ServiceOptions, TestService, both_databases, wait_until,
+};
 
 /// A service whose sandbox works, without a browser that waits: the tests count processes.
 async fn service(database: Database) -> TestService {

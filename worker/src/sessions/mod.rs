@@ -194,7 +194,6 @@ impl Sessions {
             }
             archived = session.shut(&self.keeper, reason) => archived,
         };
-        self.lock().remove(&session.id);
         let mut pause = Duration::from_millis(100);
         loop {
             match self.destroy_with(session.id, reason, archived.clone()).await {
@@ -210,6 +209,8 @@ impl Sessions {
                 }
             }
         }
+        // After its row: while it is known here, nobody takes it for lost.
+        self.lock().remove(&session.id);
         session.ended();
         self.keeper.metrics.sessions_ended.with_label_values(&[reason.as_str()]).inc();
         tracing::info!(session.id = %session.id, reason = reason.as_str(), "session ended");

@@ -165,14 +165,9 @@ impl Session {
         let mut version = None;
         let mut saved = None;
         if let Some(profile) = &row.profile
-            && let Some(current) = profiles::current(&keeper.db, row.team_id, &profile.name).await?
+            && let Some((number, archive)) = load(keeper, row.team_id, &profile.name).await?
         {
-            let (blobs, key) = (keeper.blobs.clone(), current.blob.clone());
-            let archive = tokio::task::spawn_blocking(move || blobs.get(&key))
-                .await
-                .map_err(|e| OpenError::Profile(e.to_string()))?
-                .map_err(|e| OpenError::Profile(e.to_string()))?;
-            version = Some(current.version);
+            version = Some(number);
             saved = Some(Saved { archive, vault: keeper.vault.clone(), owner: owner(row.team_id, &profile.name) });
         }
         // A browser that waits has an empty data directory of its own, which serves an empty profile as well.
@@ -412,6 +407,22 @@ impl Session {
         self.runners.close().await;
         self.browser.kill().await;
     }
+}
+
+/// The last complete version of a profile, if there is one.
+async fn load(keeper: &Keeper, team: TeamId, name: &str) -> Result<Option<(i64, Vec<u8>)>, OpenError> {
+    let mut problem = String::new();
+    // A version may be replaced, and its archive removed, between the row and the blob.
+    for _ in 0..3 {
+        let Some(current) = profiles::current(&keeper.db, team, name).await? else { return Ok(None) };
+        let (blobs, key) = (keeper.blobs.clone(), current.blob);
+        match tokio::task::spawn_blocking(move || blobs.get(&key)).await {
+            Ok(Ok(archive)) => return Ok(Some((current.version, archive))),
+            Ok(Err(error)) => problem = error.to_string(),
+            Err(error) => problem = error.to_string(),
+        }
+    }
+    Err(OpenError::Profile(problem))
 }
 
 /// Whose profile an archive is: authenticated with it.
