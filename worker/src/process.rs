@@ -164,17 +164,25 @@ pub(crate) fn kill_users_of(dir: &Path) -> usize {
 
 /// The users of all processes of this machine that we can see.
 pub(crate) fn users() -> std::collections::BTreeSet<u32> {
-    use std::os::unix::fs::MetadataExt;
-    pids().filter_map(|pid| Some(fs::metadata(format!("/proc/{pid}")).ok()?.uid())).collect()
+    pids().filter_map(user_of).collect()
 }
 
-/// Kills what descends from `ancestor` or runs in its session, then itself, then, if given, all processes of
-/// `user`; reaps those that have become ours. For programs without a box; at most for two seconds.
-pub(crate) fn kill_tree(ancestor: u32, user: Option<u32>) {
-    use std::os::unix::fs::MetadataExt;
-    let is_users = |pid: u32| user.is_some() && fs::metadata(format!("/proc/{pid}")).ok().map(|m| m.uid()) == user;
-    for _ in 0..100 {
-        let stats: Vec<(u32, Stat)> = pids().filter_map(|pid| Some((pid, Stat::read(pid)?))).collect();
+/// The real user of a process. (The owner of its `/proc` directory is root when it hides its memory.)
+pub(crate) fn user_of(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().next()?.parse().ok()
+}
+
+/// Kills what descends from `ancestor` or runs in its session, until nothing of that is left, at most for two seconds;
+/// `ancestor` itself stays. Reaps what has become ours. For programs without a box around them.
+///
+/// `ancestor` is this process or a child of it; nothing is done for any other.
+pub(crate) fn kill_descendants(ancestor: u32) {
+    let me = std::process::id();
+    if ancestor != me && Stat::read(ancestor).is_none_or(|stat| stat.parent != me) {
+        return;
+    }
+    kill_all(|stats| {
         let mut family = std::collections::BTreeSet::from([ancestor]);
         // Parents are not always listed before their children.
         while let Some((pid, _)) =
@@ -182,28 +190,43 @@ pub(crate) fn kill_tree(ancestor: u32, user: Option<u32>) {
         {
             family.insert(*pid);
         }
+        // A session that it leads is its own.
+        family.extend(stats.iter().filter(|(_, stat)| stat.session == ancestor).map(|(pid, _)| *pid));
+        family.remove(&ancestor);
+        family
+    });
+}
+
+/// Kills all processes of a user that is neither root nor our own, until none is left, at most for two seconds.
+pub(crate) fn kill_user(uid: u32) {
+    if uid == 0 || uid == rustix::process::geteuid().as_raw() {
+        return;
+    }
+    kill_all(|stats| stats.iter().map(|(pid, _)| *pid).filter(|pid| user_of(*pid) == Some(uid)).collect());
+}
+
+/// Kills what `choose` chooses, again and again until that is nothing. This process is never among it.
+fn kill_all(choose: impl Fn(&[(u32, Stat)]) -> std::collections::BTreeSet<u32>) {
+    let me = std::process::id();
+    for _ in 0..100 {
+        let stats: Vec<(u32, Stat)> = pids().filter_map(|pid| Some((pid, Stat::read(pid)?))).collect();
+        let chosen = choose(&stats);
         let mut left = false;
-        for (pid, stat) in &stats {
-            let is_one = family.contains(pid) || stat.session == ancestor || is_users(*pid);
-            if !is_one || *pid == ancestor {
-                continue;
-            }
-            if stat.state == b'Z' {
-                if let Some(pid) = to_pid(*pid).filter(|_| stat.parent == std::process::id()) {
-                    let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
-                }
-            } else {
+        for (pid, stat) in stats.iter().filter(|(pid, _)| *pid != me && chosen.contains(pid)) {
+            // A dead one is ours to reap once its parent is gone, which may take until the next look.
+            if stat.state != b'Z' {
                 left = true;
                 kill(*pid);
+            } else if stat.parent != me {
+                left = true;
+            } else if let Some(pid) = to_pid(*pid) {
+                let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
             }
         }
         if !left {
-            break;
+            return;
         }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    if ancestor != std::process::id() {
-        kill(ancestor);
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -92,10 +92,7 @@ fn run(worker: &mut UnixStream, (control, inherited): (UnixStream, UnixStream)) 
             }
         }
     };
-    reply(worker, &Reply::Ready, &handed.fds())?;
-    let child = command.spawn().with_context(|| format!("starting {name}"))?;
-    drop((command, handed));
-
+    // Before the program can use up what the box may have.
     let is_boxed = order.is_boxed;
     let requests = worker.try_clone()?;
     std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
@@ -103,6 +100,10 @@ fn run(worker: &mut UnixStream, (control, inherited): (UnixStream, UnixStream)) 
         // The worker has closed the line, or is gone.
         end(is_boxed, 137);
     })?;
+    let child = command.spawn().with_context(|| format!("starting {name}"))?;
+    reply(worker, &Reply::Ready, &handed.fds())?;
+    drop((command, handed));
+
     let code = reap_until_end_of(child.id())?;
     end(is_boxed, code);
 }
@@ -110,7 +111,7 @@ fn run(worker: &mut UnixStream, (control, inherited): (UnixStream, UnixStream)) 
 /// Ends the box: as process 1 by going, otherwise by killing what has come of the program.
 fn end(is_boxed: bool, code: u8) -> ! {
     if !is_boxed {
-        process::kill_tree(std::process::id(), None);
+        process::kill_descendants(std::process::id());
     }
     std::process::exit(i32::from(code))
 }

@@ -192,7 +192,7 @@ fn write_bounds(controller: Controller, dir: &Path, bounds: &Bounds) -> io::Resu
     Ok(())
 }
 
-/// The cgroup of one box. Not removed by itself.
+/// The cgroup of one box. Dropping it removes it only when nothing is in it.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     parts: Vec<Root>,
@@ -231,7 +231,16 @@ impl Cgroup {
 
     /// Whether it is gone in all hierarchies.
     pub fn remove(&self) -> bool {
-        self.parts.iter().map(|part| remove_group(&part.dir)).fold(true, |all, gone| all && gone)
+        let left = self.parts.iter().filter(|part| !remove_group(&part.dir)).count();
+        left == 0
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        for part in &self.parts {
+            let _ = fs::remove_dir(&part.dir);
+        }
     }
 }
 

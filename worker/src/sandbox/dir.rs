@@ -258,26 +258,28 @@ impl SessionDir {
         tokio::task::spawn_blocking(move || disk_use(&root)).await.unwrap_or(0)
     }
 
-    /// Removes the directory with everything in it and gives the user back. The boxes must be gone.
+    /// Removes the directory with everything in it and gives the user back. The boxes must be gone; whatever else
+    /// runs as the session's own user is killed.
     pub async fn remove(mut self) {
         self.is_removed = true;
         let (root, user) = (self.root.clone(), Arc::clone(&self.user));
-        let _ = tokio::task::spawn_blocking(move || {
-            remove_dir(&root);
-            drop(user);
-        })
-        .await;
+        let _ = tokio::task::spawn_blocking(move || end_session(&root, &user)).await;
     }
+}
+
+fn end_session(root: &Path, user: &User) {
+    if user.is_own() {
+        // Programs without a box may have left some.
+        process::kill_user(user.uid);
+    }
+    remove_dir(root);
 }
 
 impl Drop for SessionDir {
     fn drop(&mut self) {
         if !self.is_removed {
             let (root, user) = (self.root.clone(), Arc::clone(&self.user));
-            std::thread::spawn(move || {
-                remove_dir(&root);
-                drop(user);
-            });
+            std::thread::spawn(move || end_session(&root, &user));
         }
     }
 }

@@ -46,6 +46,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// What of a box's diagnostics is kept, bytes.
 const TAIL: usize = 4096;
 
+/// Environment of the first process alone: its allocator is not to reserve memory for more than it needs.
+pub(super) const FIRST_ENV: [(&str, &str); 1] = [("MIMALLOC_ARENA_RESERVE", "0")];
+
 /// How Chromium says where it listens.
 const DEVTOOLS: &str = "DevTools listening on ";
 
@@ -82,8 +85,9 @@ struct Shared {
     init: Mutex<Option<Init>>,
     /// The line to the first process, which ends without it.
     line: tokio::sync::Mutex<Option<UnixStream>>,
+    /// The same line, to end it whoever is talking.
+    hang_up: StdUnixStream,
     cgroup: Cgroup,
-    user: Arc<User>,
     is_boxed: bool,
     kill: CancellationToken,
 }
@@ -135,34 +139,30 @@ impl Running {
                 command
             }
         };
-        command.env_clear().current_dir("/");
+        command.env_clear().envs(FIRST_ENV).current_dir("/");
         command.stdin(OwnedFd::from(theirs)).stdout(status_end).stderr(messages_end);
         if plan.user.is_own() {
             command.uid(plan.user.uid).gid(plan.user.gid);
         }
-        let child = match spawn::spawn(command).await {
-            Ok(child) => child,
-            Err(error) => {
-                plan.cgroup.remove();
-                return Err(SandboxError::Failed(format!("the box cannot be started: {error}")));
-            }
-        };
-
+        // What can fail is done before there is a process.
+        let hang_up = line.try_clone()?;
+        let line = UnixStream::from_std(line)?;
+        let status = pipe::Receiver::from_owned_fd(status.into())?;
+        let messages = pipe::Receiver::from_owned_fd(messages.into())?;
+        let child = spawn::spawn(command).await;
+        let child = child.map_err(|error| SandboxError::Failed(format!("the box cannot be started: {error}")))?;
         let pid = child.id();
         let shared = Arc::new(Shared {
             init: Mutex::default(),
-            line: tokio::sync::Mutex::new(Some(UnixStream::from_std(line)?)),
+            line: tokio::sync::Mutex::new(Some(line)),
+            hang_up,
             cgroup: plan.cgroup,
-            user: plan.user,
             is_boxed,
             kill: CancellationToken::new(),
         });
-        let (ended_tx, ended) = watch::channel(None);
-        let status = pipe::Receiver::from_owned_fd(status.into())?;
-        let (first_tx, first) = oneshot::channel();
+        let ((ended_tx, ended), (said_tx, said), (first_tx, first)) =
+            (watch::channel(None), watch::channel(Said::default()), oneshot::channel());
         tokio::spawn(look_after(child, status, first_tx, Arc::clone(&shared), ended_tx));
-        let messages = pipe::Receiver::from_owned_fd(messages.into())?;
-        let (said_tx, said) = watch::channel(Said::default());
         tokio::spawn(listen(messages, said_tx));
         let running = Self { shared, ended, said };
 
@@ -198,8 +198,7 @@ impl Running {
     pub async fn last_words(&self) -> String {
         let mut said = self.said.clone();
         let _ = timeout(Duration::from_millis(500), said.wait_for(|said| said.is_over)).await;
-        let tail = said.borrow().tail.trim().replace('\n', " | ");
-        tail
+        said.borrow().tail.trim().replace('\n', " | ")
     }
 
     /// The address that Chromium announces, `ws://127.0.0.1:PORT/devtools/browser/ID`. `None`: it ended before.
@@ -297,7 +296,10 @@ impl Shared {
             _ if self.is_boxed => {
                 let _ = child.kill();
             }
-            _ => process::kill_tree(child.id(), self.user.is_own().then_some(self.user.uid)),
+            // Without a box the first process kills and reaps what came of it when its line ends.
+            _ => {
+                let _ = self.hang_up.shutdown(std::net::Shutdown::Both);
+            }
         }
     }
 
@@ -308,9 +310,6 @@ impl Shared {
             // It is our child only when bubblewrap died first.
             let options = WaitIdOptions::EXITED;
             let _ = rustix::process::waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(&init.handle)), options);
-        }
-        if !self.is_boxed && self.user.is_own() {
-            process::kill_tree(0, Some(self.user.uid));
         }
         self.cgroup.kill();
         self.cgroup.remove();
@@ -333,15 +332,18 @@ async fn look_after(
     };
     let killer = Arc::clone(&shared);
     if !is_gone {
-        child = off_thread(child, move |child| killer.kill_all(child)).await;
+        let Some(back) = off_thread(child, move |child| killer.kill_all(child)).await else { return };
+        child = back;
         if timeout(KILL_LIMIT, gone).await.is_err() {
             tracing::warn!("a killed box does not end; its processes are killed one by one");
             let killer = Arc::clone(&shared);
-            child = off_thread(child, move |child| {
+            let back = off_thread(child, move |child| {
                 killer.cgroup.kill();
+                process::kill_descendants(child.id());
                 let _ = child.kill();
-            })
-            .await;
+            });
+            let Some(back) = back.await else { return };
+            child = back;
         }
     }
     let last = Arc::clone(&shared);
@@ -355,12 +357,13 @@ async fn look_after(
     ended.send_replace(Some(end.unwrap_or(End { code: None })));
 }
 
-async fn off_thread(mut child: Child, work: impl FnOnce(&mut Child) + Send + 'static) -> Child {
+/// `None`: the runtime is ending. Then the line to the box ends too, and with it the box.
+async fn off_thread(mut child: Child, work: impl FnOnce(&mut Child) + Send + 'static) -> Option<Child> {
     let work = spawn_blocking(move || {
         work(&mut child);
         child
     });
-    work.await.expect("killing does not panic")
+    work.await.ok()
 }
 
 /// Reads bubblewrap's status: the first line names the first process. Ends with bubblewrap, which alone holds the
