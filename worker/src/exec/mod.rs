@@ -17,7 +17,7 @@ mod runner;
 mod slot;
 #[cfg(test)]
 mod tests;
-mod unblock;
+mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,6 +31,7 @@ pub use assets::Assets;
 pub use boxes::{BoxHandle, Program, StartBox, StartedBox};
 
 use slot::Slot;
+use watch::Watch;
 
 /// What a caller may write code in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -114,7 +115,9 @@ impl Runners {
     /// [`boxes::CDP_URL`]; here it serves to free pages that killed code has left blocked.
     pub fn new(boxes: Arc<dyn StartBox>, cdp: PathBuf, assets: Arc<Assets>) -> Self {
         let closed = CancellationToken::new();
-        let slot = |language| Slot::new(language, Arc::clone(&boxes), cdp.clone(), Arc::clone(&assets), closed.clone());
+        let watch = Arc::new(Watch::new(cdp, closed.clone()));
+        let slot =
+            |language| Slot::new(language, Arc::clone(&boxes), Arc::clone(&watch), Arc::clone(&assets), closed.clone());
         let inner = Inner {
             node: slot(Language::Node),
             python: slot(Language::Python),
