@@ -3,7 +3,7 @@
 agent-browser is a command that talks to a daemon over a unix socket; element references and the current tab live in
 the daemon. The daemon must therefore survive a call, and a call that is killed, but end when it no longer answers.
 Daemons are asked for through a FIFO beside their sockets, a line each: `start NAME` or `restart NAME`. On descriptor 3
-the worker sends a line after a killed call; daemons that no longer answer then are ended.
+the worker sends a line after a killed call; daemons that no longer answer then are ended before it is answered.
 """
 
 import ctypes
@@ -121,6 +121,7 @@ def main():
             for name in names():
                 if not answers(name):
                     stop(name)
+            control.sendall(b"{}\n")
         if fifo in ready:
             for line in os.read(fifo, 4096).decode(errors="replace").splitlines():
                 obey(line)

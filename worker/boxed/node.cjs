@@ -15,6 +15,7 @@ const net = require('node:net');
 const path = require('node:path');
 const util = require('node:util');
 const { createRequire } = require('node:module');
+const { Writable } = require('node:stream');
 const { pathToFileURL } = require('node:url');
 
 /// Longest value of a last expression, characters.
@@ -27,6 +28,7 @@ const SOURCE = 'execute.js';
 // Code may replace globals; the runner keeps its own.
 const { parse, stringify } = JSON;
 const turn = setImmediate;
+const { stdout, stderr } = process;
 const userRequire = createRequire(path.join(process.cwd(), SOURCE));
 
 const session = new inspector.Session();
@@ -239,18 +241,12 @@ function errorText({ error, details }) {
   return plain(text);
 }
 
-/// Writes the whole text to a pipe that others may have made non-blocking.
-function writeAll(descriptor, text) {
-  let bytes = Buffer.from(text);
-  const pause = new Int32Array(new SharedArrayBuffer(4));
-  while (bytes.length) {
-    try {
-      bytes = bytes.subarray(fs.writeSync(descriptor, bytes));
-    } catch (error) {
-      if (error.code !== 'EAGAIN') return;
-      Atomics.wait(pause, 0, 0, 1);
-    }
-  }
+/// Writes behind everything that code has printed so far; resolves when the pipe has it.
+function write(stream, text) {
+  return new Promise((resolve) => {
+    if (stream.writable) Writable.prototype.write.call(stream, text, () => resolve());
+    else resolve(fs.write(stream.fd, text, () => {}));
+  });
 }
 
 // --- The browser ----------------------------------------------------------------------------------------------------
@@ -308,24 +304,19 @@ const isLive = {
 async function bind() {
   const given = { page: bridge.page, context: bridge.context, browser: bridge.browser };
   const kept = (name, value) => value !== given[name] && isLive[name](value);
-  const now = await current();
+  const now = bridge.seen();
   if (!kept('browser', now.browser)) await assign('browser', link.browser, now.browser);
   if (!kept('context', now.context)) await assign('context', link.context, now.context);
   if (!kept('page', now.page)) await assign('page', await livePage(), now.page);
 }
 
-/// The three names as evaluated code sees them; a `const` of an earlier call hides the global.
-async function current() {
-  const seen = (name) => `${name}: (() => { try { return ${name}; } catch {} })()`;
-  return (await evaluate(`({ ${seen('page')}, ${seen('context')}, ${seen('browser')} })`)).value;
-}
 
 async function assign(name, value, seen) {
   bridge[name] = value;
   if (seen === value) return;
   globalThis[name] = value;
   for (const kind of ['let', 'const']) {
-    if ((await current())[name] !== value) await evaluate(`${kind} ${name} = __weir.${name};`);
+    if (bridge.seen()[name] !== value) await evaluate(`${kind} ${name} = __weir.${name};`);
   }
 }
 
@@ -342,7 +333,7 @@ async function ensureBrowser(timeout) {
 let failed = false;
 process.on('uncaughtException', (error) => {
   failed = true;
-  writeAll(2, `${errorText({ error })}\n`);
+  write(stderr, `${errorText({ error })}\n`);
 });
 
 async function call({ id, code, timeout, marker }) {
@@ -359,7 +350,7 @@ async function call({ id, code, timeout, marker }) {
     await new Promise((resolve) => turn(resolve));
     if ('error' in outcome) {
       failed = true;
-      writeAll(2, `${errorText(outcome)}\n`);
+      write(stderr, `${errorText(outcome)}\n`);
     } else if (outcome.value !== undefined) {
       const text = textOf(outcome.value);
       answer.value = text.slice(0, VALUE_LIMIT).toWellFormed();
@@ -367,8 +358,7 @@ async function call({ id, code, timeout, marker }) {
     }
     answer.exit = failed ? 1 : 0;
   }
-  writeAll(1, marker);
-  writeAll(2, marker);
+  await Promise.all([write(stdout, marker), write(stderr, marker)]);
   return answer;
 }
 
@@ -384,8 +374,13 @@ control.on('data', (text) => {
     call(request).then(send);
   }
 });
-// Without a worker there is nothing left to do.
-control.on('close', () => process.exit(0));
+// Without a line to the worker there is nothing left to do.
+control.on('close', () => process.exit(1));
 
-// Connecting now saves the first call the wait; if it fails, that call says so.
-connect().catch(() => {}).finally(() => send({ ready: true }));
+// The three names as evaluated code sees them, also when a `const` of its own hides the global.
+const seen = ['page', 'context', 'browser'].map((name) => `${name}: (() => { try { return ${name}; } catch {} })()`);
+evaluate(`__weir.seen = () => ({ ${seen} });`)
+  // Connecting now saves the first call the wait; if it fails, that call says so.
+  .then(connect)
+  .catch(() => {})
+  .finally(() => send({ ready: true }));

@@ -16,7 +16,7 @@ import time
 
 # Longer scripts go through a file, bytes: the kernel takes at most 128 KiB as one argument.
 ARGUMENT_LIMIT = 100_000
-SCRIPT = "/tmp/.script"
+SCRIPT = os.path.join(os.environ.get("TMPDIR", "/tmp"), ".script")
 PR_SET_CHILD_SUBREAPER = 36
 
 

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use weir_shared::runners::InstalledRunners;
 
 use super::Language;
-use super::boxes::{ASSETS, CDP_URL, HOME, PROXY_URL, Program};
+use super::boxes::{ASSETS, CDP_URL, HOME, PROXY_URL, Program, TMP};
 
 /// The programs, by name and mode.
 const PROGRAMS: &[(&str, u32, &str)] = &[
@@ -53,7 +53,12 @@ impl Assets {
         let programs = write_programs(run_dir)
             .with_context(|| format!("writing the code runners' programs into {}", run_dir.display()))?;
         let real = |path: &Path| path.canonicalize().with_context(|| path.display().to_string());
-        Ok(Self { programs, packages: installed.folder, node: real(&installed.node)?, python: real(&installed.python)? })
+        Ok(Self {
+            programs,
+            packages: installed.folder,
+            node: real(&installed.node)?,
+            python: real(&installed.python)?,
+        })
     }
 
     /// The runner of `language`.
@@ -90,6 +95,7 @@ impl Assets {
             ("PATH", format!("{ASSETS}/bin:/usr/local/bin:/usr/bin:/bin")),
             ("HOME", HOME.into()),
             ("LANG", "C.UTF-8".into()),
+            ("TMPDIR", TMP.into()),
             ("TERM", "dumb".into()),
             ("NO_COLOR", "1".into()),
             ("CDP_URL", CDP_URL.into()),
@@ -130,7 +136,8 @@ fn digest<'a>(texts: impl Iterator<Item = &'a str>) -> String {
 /// stays for boxes that run from it.
 fn write_programs(run_dir: &Path) -> std::io::Result<PathBuf> {
     fs::DirBuilder::new().recursive(true).mode(0o711).create(run_dir)?;
-    let folder = run_dir.join(format!("programs-{}", digest(PROGRAMS.iter().flat_map(|(name, _, text)| [*name, *text]))));
+    let folder =
+        run_dir.join(format!("programs-{}", digest(PROGRAMS.iter().flat_map(|(name, _, text)| [*name, *text]))));
     if is_whole(&folder) {
         return Ok(folder);
     }
@@ -155,5 +162,7 @@ fn write_programs(run_dir: &Path) -> std::io::Result<PathBuf> {
 fn is_whole(folder: &Path) -> bool {
     let own = fs::metadata("/proc/self").map(|m| m.uid()).ok();
     fs::symlink_metadata(folder).is_ok_and(|m| m.is_dir() && Some(m.uid()) == own)
-        && PROGRAMS.iter().all(|(name, _, text)| fs::read(folder.join(name)).is_ok_and(|bytes| bytes == text.as_bytes()))
+        && PROGRAMS
+            .iter()
+            .all(|(name, _, text)| fs::read(folder.join(name)).is_ok_and(|bytes| bytes == text.as_bytes()))
 }

@@ -15,6 +15,9 @@ pub const CDP_URL: &str = "ws://127.0.0.1:9222/";
 pub const PROXY_URL: &str = "http://127.0.0.1:3128";
 /// The home and working directory of code.
 pub const HOME: &str = crate::sandbox::HOME;
+/// Temporary files. agent-browser's daemon writes screenshots here from another box than the one that reads them, so all
+/// boxes of a session must see the same. Outside it must lie where code cannot replace it by a link.
+pub const TMP: &str = "/tmp";
 /// What [`super::Assets`] binds lies here.
 pub const ASSETS: &str = "/opt/weir";
 

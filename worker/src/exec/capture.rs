@@ -196,8 +196,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(5);
 
     fn collected(chunks: &[&[u8]]) -> Output {
-        let mut call =
-            Collected { marker: MARKER.into(), kept: vec![], pending: vec![], total: 0, done: false };
+        let mut call = Collected { marker: MARKER.into(), kept: vec![], pending: vec![], total: 0, done: false };
         chunks.iter().for_each(|chunk| call.feed(chunk));
         call.into_output()
     }

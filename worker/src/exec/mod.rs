@@ -17,7 +17,7 @@ mod runner;
 mod slot;
 #[cfg(test)]
 mod tests;
-mod unblock;
+mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +32,7 @@ pub use boxes::{BoxHandle, Program, StartBox, StartedBox};
 pub use weir_shared::domain::session::Language;
 
 use slot::Slot;
+use watch::Watch;
 
 /// How a call ended, as clients read it (CONTRACT 8.2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,7 +104,9 @@ impl Runners {
     /// [`boxes::CDP_URL`]; here it serves to free pages that killed code has left blocked.
     pub fn new(boxes: Arc<dyn StartBox>, cdp: PathBuf, assets: Arc<Assets>) -> Self {
         let closed = CancellationToken::new();
-        let slot = |language| Slot::new(language, Arc::clone(&boxes), cdp.clone(), Arc::clone(&assets), closed.clone());
+        let watch = Arc::new(Watch::new(cdp, closed.clone()));
+        let slot =
+            |language| Slot::new(language, Arc::clone(&boxes), Arc::clone(&watch), Arc::clone(&assets), closed.clone());
         let inner = Inner {
             node: slot(Language::Node),
             python: slot(Language::Python),

@@ -21,6 +21,8 @@ const OUTPUT_WAIT: Duration = Duration::from_secs(2);
 const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(150);
 /// How long the exit code of a box may take to show once its runner has closed the line.
 const EXIT_WAIT: Duration = Duration::from_millis(500);
+/// How long a companion may take to do what it is prompted to.
+const PROMPT_LIMIT: Duration = Duration::from_secs(5);
 /// Kept of what a runner that does not start prints, bytes.
 const LAST_WORDS: usize = 2000;
 
@@ -109,9 +111,13 @@ impl Runner {
         Arc::clone(&self.handle)
     }
 
-    /// Sends a line that asks for no answer. A runner that is gone or does not read is none the wiser.
-    pub async fn tell(&mut self, word: &str) {
-        let _ = tokio::time::timeout(OUTPUT_WAIT, self.control.write_all(format!("{word}\n").as_bytes())).await;
+    /// Has a companion do what it does when it gets a line, and waits until it says that it is done.
+    pub async fn prompt(&mut self) {
+        let done = async {
+            self.control.write_all(b"\n").await.ok()?;
+            self.lines.next().await
+        };
+        let _ = tokio::time::timeout(PROMPT_LIMIT, done).await;
     }
 
     /// Runs code until it ends, its time is up at `until`, or `closed`.

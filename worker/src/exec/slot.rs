@@ -1,6 +1,5 @@
 //! The runner of one language in one session: started when needed, one call at a time, replaced when it is gone.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,8 @@ use super::assets::Assets;
 use super::boxes::{BoxHandle, StartBox};
 use super::capture::Output;
 use super::runner::{Ended, Runner};
-use super::{ANSWER_GRACE, CLOSE_LIMIT, ExecError, Execution, Language, RUN_AT_LEAST, unblock};
+use super::watch::Watch;
+use super::{ANSWER_GRACE, CLOSE_LIMIT, ExecError, Execution, Language, RUN_AT_LEAST};
 
 /// Bound on a start, whoever waits for it. A runner starts in 1 to 2 s on an idle machine.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -22,7 +22,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Slot {
     start: Start,
-    cdp: PathBuf,
+    watch: Arc<Watch>,
     closed: CancellationToken,
     /// Whoever holds it calls; the rest stand in line.
     state: Mutex<State>,
@@ -53,13 +53,13 @@ impl Slot {
     pub fn new(
         language: Language,
         boxes: Arc<dyn StartBox>,
-        cdp: PathBuf,
+        watch: Arc<Watch>,
         assets: Arc<Assets>,
         closed: CancellationToken,
     ) -> Self {
         let keeper = (language == Language::Bash).then(Arc::default);
         let start = Start { language, boxes, assets, keeper };
-        Self { start, cdp, closed, state: Mutex::default() }
+        Self { start, watch, closed, state: Mutex::default() }
     }
 
     /// One call; see [`super::Runners::execute`]. `called` is when the caller asked for it.
@@ -70,6 +70,7 @@ impl Slot {
             state = in_line => state.map_err(|_| ExecError::Busy)?,
             () = self.closed.cancelled() => return Err(ExecError::Closed),
         };
+        self.watch.begin();
         let mut runner = self.ready(&mut state, answer_by).await?;
         let until = answer_by.min(Instant::now() + limit);
         let (ended, outputs) = runner.call(code, until, &self.closed).await;
@@ -151,17 +152,17 @@ impl Slot {
 
     /// Kills a box, and frees what code that was cut short may have left blocked.
     fn end(&self, handle: Arc<dyn BoxHandle>, is_cut_short: bool) -> JoinHandle<()> {
-        let (cdp, keeper, closed) = (self.cdp.clone(), self.start.keeper.clone(), self.closed.clone());
+        let (watch, keeper, closed) = (Arc::clone(&self.watch), self.start.keeper.clone(), self.closed.clone());
         tokio::spawn(async move {
             handle.kill().await;
             if !is_cut_short || closed.is_cancelled() {
                 return;
             }
-            unblock::pages(&cdp).await;
+            watch.free().await;
             if let Some(keeper) = keeper
                 && let Some(keeper) = &mut *keeper.lock().await
             {
-                keeper.tell("check").await;
+                keeper.prompt().await;
             }
         })
     }
