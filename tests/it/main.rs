@@ -11,6 +11,7 @@ mod faults;
 mod guard;
 mod health;
 mod idempotency_paging;
+mod relay;
 mod scrape;
 mod sdk;
 mod site_walk;
