@@ -12,6 +12,7 @@ mod faults;
 mod guard;
 mod health;
 mod idempotency_paging;
+mod relay;
 mod scrape;
 mod sdk;
 mod sessions;

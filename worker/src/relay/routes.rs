@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use actix_web::http::StatusCode;
 use actix_web::web::{self, ServiceConfig};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -33,17 +34,36 @@ impl Relays {
         given.iter().zip(&self.secret).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
     }
 
-    fn find(&self, request: &HttpRequest, id: &str) -> Result<Arc<SessionHandle>, HttpResponse> {
+    fn find(&self, request: &HttpRequest, id: &str) -> Result<Arc<SessionHandle>, Refusal> {
         if !self.admits(request) {
-            return Err(HttpResponse::Unauthorized().json(json!({"error": "the internal secret is missing or wrong"})));
+            return Err(Refusal(StatusCode::UNAUTHORIZED, "the internal secret is missing or wrong"));
         }
-        let session = id.parse().ok().and_then(|id| self.sessions.find(id));
-        session.filter(|s| !s.ended.is_cancelled()).ok_or_else(not_here)
+        let session = Uuid::parse_str(id).ok().and_then(|id| self.sessions.find(id));
+        session.filter(|s| !s.ended.is_cancelled()).ok_or(NOT_HERE)
     }
 }
 
-fn not_here() -> HttpResponse {
-    HttpResponse::NotFound().json(json!({"error": "no such session on this worker"}))
+/// Why a request gets nothing, for the API process that sent it.
+#[derive(Debug)]
+pub struct Refusal(pub(super) StatusCode, pub(super) &'static str);
+
+const NOT_HERE: Refusal = Refusal(StatusCode::NOT_FOUND, "no such session on this worker");
+const SILENT: Refusal = Refusal(StatusCode::BAD_GATEWAY, "the session's browser does not answer");
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.1)
+    }
+}
+
+impl ResponseError for Refusal {
+    fn status_code(&self) -> StatusCode {
+        self.0
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        HttpResponse::build(self.0).json(json!({"error": self.1}))
+    }
 }
 
 /// Registers `GET /sessions/{id}/cdp`, `/sessions/{id}/live` and `/sessions/{id}/version`.
@@ -56,14 +76,15 @@ pub fn configure(config: &mut ServiceConfig, relays: web::Data<Relays>) {
 }
 
 /// `GET /sessions/{id}/version`: what Chromium says of itself under `/json/version`, without its addresses.
-async fn version(relays: web::Data<Relays>, request: HttpRequest, id: web::Path<String>) -> HttpResponse {
-    let session = match relays.find(&request, &id) {
-        Ok(session) => session,
-        Err(refusal) => return refusal,
-    };
+async fn version(
+    relays: web::Data<Relays>,
+    request: HttpRequest,
+    id: web::Path<String>,
+) -> Result<HttpResponse, Refusal> {
+    let session = relays.find(&request, &id)?;
     match socket::version(session.browser.as_ref()).await {
-        Ok(version) => HttpResponse::Ok().json(version),
-        Err(_) => HttpResponse::BadGateway().json(json!({"error": "the session's browser does not answer"})),
+        Ok(version) => Ok(HttpResponse::Ok().json(version)),
+        Err(_) => Err(SILENT),
     }
 }
 
@@ -73,28 +94,22 @@ async fn cdp(
     request: HttpRequest,
     id: web::Path<String>,
     payload: web::Payload,
-) -> HttpResponse {
-    let session = match relays.find(&request, &id) {
-        Ok(session) => session,
-        Err(refusal) => return refusal,
-    };
+) -> Result<HttpResponse, Refusal> {
+    let session = relays.find(&request, &id)?;
     // Chromium first: a client that gets 101 can talk at once.
     let upstream = match Upstream::connect(session.browser.as_ref()).await {
         Ok(upstream) => upstream,
         Err(error) => {
             tracing::warn!(session.id = %id, %error, "the session's browser does not answer");
-            return HttpResponse::BadGateway().json(json!({"error": "the session's browser does not answer"}));
+            return Err(SILENT);
         }
     };
-    let (response, client) = match upgrade::accept(&request, payload) {
-        Ok(upgraded) => upgraded,
-        Err(refusal) => return refusal,
-    };
+    let (response, client) = upgrade::accept(&request, payload)?;
     actix_web::rt::spawn(async move {
         let end = relay_cdp(client, upstream, &session.rules, &session.activity, &session.ended).await;
         tracing::debug!(session.id = %id, ?end, "a CDP client's connection ended");
     });
-    response
+    Ok(response)
 }
 
 #[derive(Deserialize)]
@@ -110,17 +125,11 @@ async fn watch(
     id: web::Path<String>,
     query: web::Query<LiveQuery>,
     payload: web::Payload,
-) -> HttpResponse {
-    let session = match relays.find(&request, &id) {
-        Ok(session) => session,
-        Err(refusal) => return refusal,
-    };
-    let Some(view) = session.live.clone() else { return not_here() };
-    let (response, viewer) = match upgrade::accept(&request, payload) {
-        Ok(upgraded) => upgraded,
-        Err(refusal) => return refusal,
-    };
+) -> Result<HttpResponse, Refusal> {
+    let session = relays.find(&request, &id)?;
+    let view = session.live.clone().ok_or(NOT_HERE)?;
+    let (response, viewer) = upgrade::accept(&request, payload)?;
     let control = query.control == 1;
     actix_web::rt::spawn(async move { live::serve_viewer(&view, viewer, control).await });
-    response
+    Ok(response)
 }

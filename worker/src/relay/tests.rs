@@ -437,11 +437,8 @@ async fn three_viewers_see_one_screencast_and_a_slow_one_holds_up_nobody() {
     let session = chromium.session();
     let mut client = Client::connect(&session).await;
     client.page(ANIMATED).await;
-    let mut viewers = vec![
-        Viewer::open(&session, false).await,
-        Viewer::open(&session, false).await,
-        Viewer::open(&session, true).await,
-    ];
+    let mut viewers =
+        [Viewer::open(&session, false).await, Viewer::open(&session, false).await, Viewer::open(&session, true).await];
     let mut slow = Viewer::open(&session, false).await;
     slow.prompt = false;
     for viewer in viewers.iter_mut().chain([&mut slow]) {

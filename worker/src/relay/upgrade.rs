@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use actix_web::error::PayloadError;
+use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
@@ -14,6 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_util::sync::PollSender;
+
+use super::routes::Refusal;
 
 /// Largest piece handed to the server at once, bytes; a few of them may wait.
 const PIECE: usize = 128 << 10;
@@ -31,12 +34,12 @@ pub struct Upgraded {
 ///
 /// # Errors
 /// 400 with what the request lacks.
-pub fn accept(request: &HttpRequest, payload: web::Payload) -> Result<(HttpResponse, Upgraded), HttpResponse> {
+pub fn accept(request: &HttpRequest, payload: web::Payload) -> Result<(HttpResponse, Upgraded), Refusal> {
     let text = |name: header::HeaderName| request.headers().get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let asked = text(header::UPGRADE).eq_ignore_ascii_case("websocket") && text(header::SEC_WEBSOCKET_VERSION) == "13";
     let key = text(header::SEC_WEBSOCKET_KEY);
     if !asked || key.is_empty() {
-        return Err(HttpResponse::BadRequest().json(serde_json::json!({"error": "This path speaks WebSocket only"})));
+        return Err(Refusal(StatusCode::BAD_REQUEST, "this path speaks WebSocket only"));
     }
     let accepted = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).expect("base64 is a header value");
     let (to, pieces) = mpsc::channel(PIECES);

@@ -121,22 +121,28 @@ impl WorkerSocket {
         ahead: Bytes,
         stopping: &CancellationToken,
     ) -> impl Stream<Item = io::Result<Bytes>> + use<> {
+        // Whoever drops the answer ends the other direction too, also while it waits for the worker.
+        let over = CancellationToken::new();
+        let guard = over.clone().drop_guard();
         actix_web::rt::spawn(async move {
-            let mut piece = ahead;
-            loop {
-                if self.to.write_all(&piece).await.is_err() {
-                    return;
+            let forward = async {
+                let mut piece = ahead;
+                while self.to.write_all(&piece).await.is_ok() {
+                    piece = match payload.next().await {
+                        Some(Ok(bytes)) => bytes,
+                        // The client left; the worker learns of it by the end of the stream.
+                        Some(Err(_)) | None => break,
+                    };
                 }
-                piece = match payload.next().await {
-                    Some(Ok(bytes)) => bytes,
-                    // The client left; the worker learns of it by the end of the stream.
-                    Some(Err(_)) | None => break,
-                };
-            }
+            };
+            over.run_until_cancelled(forward).await;
             let _ = self.to.shutdown().await;
         });
         let first = stream::iter((!self.first.is_empty()).then_some(Ok(self.first)));
-        first.chain(ReaderStream::with_capacity(self.from, BUFFER)).take_until(stopping.clone().cancelled_owned())
+        let all = first.chain(ReaderStream::with_capacity(self.from, BUFFER));
+        all.take_until(stopping.clone().cancelled_owned()).inspect(move |_| {
+            let _held = &guard;
+        })
     }
 }
 

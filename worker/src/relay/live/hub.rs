@@ -42,6 +42,8 @@ const PAGE_ANSWER: Duration = Duration::from_secs(20);
 const GLANCE: Duration = Duration::from_millis(500);
 /// Tabs asked for that.
 const GLANCES: usize = 8;
+/// How long a tab stays on show before the view follows the work elsewhere by itself.
+const HOLD: Duration = Duration::from_millis(700);
 /// How often titles are asked for: Chromium tells of a new address, not of a new title.
 const TITLES: Duration = Duration::from_millis(1_000);
 /// Shortest time between two descriptions of the state.
@@ -193,6 +195,7 @@ struct Chooser {
 struct Stage {
     target: String,
     session: String,
+    since: Instant,
     /// Sessions of frames in processes of their own, for their file choosers.
     frames: HashSet<String>,
     loading: bool,
@@ -232,6 +235,8 @@ struct Hub {
     inputs: usize,
     /// When the next picture is acknowledged at the earliest.
     next_ack: Instant,
+    /// When the view may follow the work to another tab.
+    follow_at: Option<Instant>,
     state_is_old: bool,
     next_state: Instant,
     /// File choosers are taken over.
@@ -253,6 +258,7 @@ impl Hub {
             work: FuturesUnordered::new(),
             inputs: 0,
             next_ack: now,
+            follow_at: None,
             state_is_old: true,
             next_state: now,
             intercepts: false,
@@ -302,6 +308,7 @@ impl Hub {
                 Some(done) = self.work.next(), if !self.work.is_empty() => self.take_result(done),
                 () = tokio::time::sleep_until(self.next_ack), if ack_due => self.acknowledge(),
                 () = tokio::time::sleep_until(self.next_state), if state_due => {}
+                () = sleep_until_some(self.follow_at), if self.follow_at.is_some() => {}
                 _ = titles.tick() => self.ask_titles(),
                 () = view.seats.notified() => self.mind_the_viewers(),
                 () = sleep_until_some(empty_since), if empty_since.is_some() => {
@@ -344,6 +351,14 @@ impl Hub {
 
     /// Puts the active tab on show.
     async fn follow(&mut self) {
+        self.follow_at = self.stage.as_ref().and_then(|stage| {
+            let stays = self.tabs.contains(&stage.target) && self.tabs.can_wait();
+            let until = stage.since + HOLD;
+            (stays && self.tabs.active() != Some(&stage.target) && Instant::now() < until).then_some(until)
+        });
+        if self.follow_at.is_some() {
+            return;
+        }
         // A tab may be gone by the time its turn comes; then the next one has it.
         while self.tabs.active() != self.stage.as_ref().map(|stage| stage.target.as_str()) {
             if let Some(old) = self.stage.take() {
@@ -373,6 +388,7 @@ impl Hub {
         self.stage = Some(Stage {
             target,
             session,
+            since: Instant::now(),
             frames: HashSet::new(),
             loading: false,
             back: false,
@@ -571,22 +587,20 @@ impl Hub {
                     self.take_frame(&frame);
                 }
             }
-            "Page.screencastVisibilityChanged" => {
-                if event.params::<Visibility>().is_some_and(|v| !v.visible) {
-                    // Another tab was brought to the front.
-                    self.work.push(self.find_visible().boxed());
-                }
+            // Another tab was brought to the front.
+            "Page.screencastVisibilityChanged" if event.params::<Visibility>().is_some_and(|v| !v.visible) => {
+                self.work.push(self.find_visible().boxed());
             }
-            "Page.frameStartedLoading" | "Page.frameStoppedLoading" => {
-                // The main frame has the id of its target.
-                if event.params::<LoadingEvent>().is_some_and(|e| e.frame_id == stage.target) {
-                    stage.loading = method == "Page.frameStartedLoading";
-                    stage.crashed = false;
-                    self.state_is_old = true;
-                    if method == "Page.frameStoppedLoading" {
-                        self.ask_history();
-                        self.ask_titles();
-                    }
+            // The main frame has the id of its target.
+            "Page.frameStartedLoading" | "Page.frameStoppedLoading"
+                if event.params::<LoadingEvent>().is_some_and(|e| e.frame_id == stage.target) =>
+            {
+                stage.loading = method == "Page.frameStartedLoading";
+                stage.crashed = false;
+                self.state_is_old = true;
+                if method == "Page.frameStoppedLoading" {
+                    self.ask_history();
+                    self.ask_titles();
                 }
             }
             "Page.frameNavigated" => {
@@ -684,8 +698,8 @@ impl Hub {
         let chooser = stage.and_then(|s| s.chooser.as_ref());
         let state = json!({
             "type": "state",
-            "tabs": self.tabs.told(),
-            "active": self.tabs.active(),
+            "tabs": self.tabs.told(stage.map(|s| s.target.as_str())),
+            "active": stage.map(|s| &s.target),
             "loading": stage.is_some_and(|s| s.loading),
             "back": stage.is_some_and(|s| s.back),
             "forward": stage.is_some_and(|s| s.forward),

@@ -341,7 +341,7 @@ mod tests {
         }
         let long = format!(r#"{{"type":"text","text":"{}"}}"#, "x".repeat(TEXT + 1));
         assert_eq!(Order::parse(&long), None);
-        let points = vec![r#"{"id":1,"x":1,"y":1}"#; 11].join(",");
+        let points = [r#"{"id":1,"x":1,"y":1}"#; 11].join(",");
         assert_eq!(Order::parse(&format!(r#"{{"type":"touch","event":"start","points":[{points}]}}"#)), None);
     }
 

@@ -26,6 +26,8 @@ pub struct Tabs {
     /// Those that were shown, the current one last.
     shown: Vec<String>,
     is_picked: bool,
+    /// The last change of what is shown can wait: nobody opened, closed or picked a tab.
+    can_wait: bool,
 }
 
 impl Tabs {
@@ -50,6 +52,7 @@ impl Tabs {
         (tab.title, tab.url) = (title, url);
         if moved && !self.is_picked && self.active() != Some(id) {
             self.show(id);
+            self.can_wait = true;
         }
         differs
     }
@@ -84,6 +87,7 @@ impl Tabs {
         if self.contains(id) {
             self.shown.retain(|shown| shown != id);
             self.shown.push(id.to_owned());
+            self.can_wait = false;
         }
     }
 
@@ -96,6 +100,11 @@ impl Tabs {
         self.shown.last().map(String::as_str)
     }
 
+    /// Whether the view may stay a moment longer where it is, because it only follows the work.
+    pub fn can_wait(&self) -> bool {
+        self.can_wait
+    }
+
     pub fn len(&self) -> usize {
         self.tabs.len()
     }
@@ -105,9 +114,8 @@ impl Tabs {
         self.tabs.iter().rev()
     }
 
-    /// What viewers are told: the first tabs and always the active one.
-    pub fn told(&self) -> Vec<&Tab> {
-        let active = self.active();
+    /// What viewers are told: the first tabs and always the one on show.
+    pub fn told(&self, active: Option<&str>) -> Vec<&Tab> {
         let mut told: Vec<&Tab> = self.tabs.iter().take(SHOWN).collect();
         if let Some(tab) = self.tabs.iter().skip(SHOWN).find(|tab| Some(tab.id.as_str()) == active) {
             told.push(tab);
@@ -148,13 +156,13 @@ mod tests {
     fn the_view_follows_the_work_unless_a_viewer_picked_a_tab() {
         let mut tabs = three();
         assert!(tabs.changed("a", "A", "http://a/2"));
-        assert_eq!(tabs.active(), Some("a"));
+        assert!(tabs.active() == Some("a") && tabs.can_wait());
         assert!(tabs.changed("b", "other title", "http://b/") && tabs.active() == Some("a"));
         assert!(tabs.pick("b") && !tabs.pick("nothing"));
         tabs.changed("c", "C", "http://c/2");
         assert_eq!(tabs.active(), Some("b"));
         tabs.created("d", "D", "about:blank", true);
-        assert_eq!(tabs.active(), Some("d"));
+        assert!(tabs.active() == Some("d") && !tabs.can_wait());
     }
 
     #[test]
@@ -163,7 +171,7 @@ mod tests {
         for number in 0..200 {
             tabs.created(&number.to_string(), &"t".repeat(10_000), &format!("data:,{}", "x".repeat(10_000)), true);
         }
-        let told = tabs.told();
+        let told = tabs.told(tabs.active());
         assert_eq!(told.len(), SHOWN + 1);
         assert!(told.iter().any(|tab| tab.id == "199"));
         assert!(told.iter().all(|tab| tab.title.len() <= TITLE && tab.url.len() <= ADDRESS));

@@ -33,10 +33,10 @@ function connect() {
   own.onclose = ({ code, reason }) => {
     if (socket !== own) return;
     socket = null;
-    if (code === ENDED) over('The session has ended', reasonText(reason));
-    else if (code === REFUSED) over('This link is not valid', 'It may be incomplete, or meant for another session.');
-    else if (code === OFF) over('No live view', 'This session was started without a live view.');
-    else if (code === FULL) over('Too many viewers', 'As many people watch this session as may.', true);
+    if (code === ENDED) over('Ended', 'The session has ended', reasonText(reason));
+    else if (code === REFUSED) over('Refused', 'This link is not valid', 'It may be incomplete, or meant for another session.');
+    else if (code === OFF) over('Off', 'No live view', 'This session was started without a live view.');
+    else if (code === FULL) over('Full', 'Too many viewers', 'As many people watch this session as may.', true);
     else reconnect();
   };
 }
@@ -58,7 +58,7 @@ addEventListener('online', retryNow);
 document.addEventListener('visibilitychange', () => { if (!document.hidden) retryNow(); });
 addEventListener('hashchange', () => location.reload());
 
-function over(title, text, mayRetry = false) {
+function over(mode, title, text, mayRetry = false) {
   isOver = true;
   state = null;
   document.body.classList.remove('live', 'control-on', 'loading');
@@ -67,7 +67,7 @@ function over(title, text, mayRetry = false) {
   address.readOnly = true;
   ask.hidden = true;
   $('progress').hidden = true;
-  setMode('Ended');
+  setMode(mode);
   curtain(title, text, mayRetry);
 }
 
@@ -110,7 +110,12 @@ function take(message) {
       setMode(hasControl ? 'You are in control' : 'View only');
       if (isFitted) sendFit();
       break;
-    case 'state': state = message; render(); break;
+    case 'state':
+      // Until its first picture comes, the other tab's is only a shadow.
+      if (state && state.active !== message.active) document.body.classList.add('switching');
+      state = message;
+      render();
+      break;
     case 'notice': notice(message.text); break;
     case 'clipboard':
       navigator.clipboard?.writeText(message.text).catch(() => notice('Your browser did not allow the copy.'));
@@ -133,7 +138,7 @@ async function show(data, own) {
       }
       paint.drawImage(image, 0, 0);
       if (!isOver) {
-        document.body.classList.remove('connecting', 'stale');
+        document.body.classList.remove('connecting', 'stale', 'switching');
         $('curtain').hidden = true;
       }
     }
