@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use weir_api::endpoints::browser::relay_target::{RelayTarget, RelayTargets};
 use weir_api::error::ApiResult;
@@ -81,13 +81,11 @@ impl Drop for StageChromium {
 }
 
 impl Browser for StageChromium {
-    fn connect(&self) -> BoxFuture<'_, io::Result<UnixStream>> {
+    fn connect(&self) -> BoxFuture<'_, io::Result<TcpStream>> {
         async move {
-            let mut tcp = TcpStream::connect(self.address).await?;
-            tcp.set_nodelay(true)?;
-            let (ours, mut theirs) = UnixStream::pair()?;
-            tokio::spawn(async move { tokio::io::copy_bidirectional(&mut tcp, &mut theirs).await });
-            Ok(ours)
+            let stream = TcpStream::connect(self.address).await?;
+            stream.set_nodelay(true)?;
+            Ok(stream)
         }
         .boxed()
     }
@@ -104,8 +102,8 @@ struct Only {
 }
 
 impl Sessions for Only {
-    fn find(&self, id: uuid::Uuid) -> Option<Arc<SessionHandle>> {
-        (id == self.id.0).then(|| Arc::clone(&self.session))
+    fn find(&self, id: SessionId) -> Option<Arc<SessionHandle>> {
+        (id == self.id).then(|| Arc::clone(&self.session))
     }
 }
 

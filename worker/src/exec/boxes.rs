@@ -1,7 +1,7 @@
 //! What the runners ask of a box, and what they find in one.
 //!
-//! In a box: the root is read-only; [`HOME`] is writable and the same in all code boxes of a session; `/tmp` is each box's own; `127.0.0.1:9222` is the session's filtered CDP; `127.0.0.1:3128` is the egress proxy; nothing else is on
-//! the network.
+//! In a box: the root is read-only; [`HOME`] and [`TMP`] are writable and the same in all code boxes of a session;
+//! `127.0.0.1:9222` is the session's filtered CDP; `127.0.0.1:3128` is the egress proxy; nothing else is on the network.
 
 use std::path::PathBuf;
 

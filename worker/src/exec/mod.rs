@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use assets::Assets;
-pub use boxes::{BoxHandle, Program, StartBox, StartedBox};
+pub use boxes::{BoxHandle, Program, StartBox, StartedBox, TMP};
 pub use weir_shared::domain::session::Language;
 
 use slot::Slot;

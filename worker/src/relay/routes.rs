@@ -38,7 +38,7 @@ impl Relays {
         if !self.admits(request) {
             return Err(Refusal(StatusCode::UNAUTHORIZED, "the internal secret is missing or wrong"));
         }
-        let session = Uuid::parse_str(id).ok().and_then(|id| self.sessions.find(id));
+        let session = id.parse().ok().and_then(|id| self.sessions.find(id));
         session.filter(|s| !s.ended.is_cancelled()).ok_or(NOT_HERE)
     }
 }

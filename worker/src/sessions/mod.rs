@@ -225,7 +225,9 @@ impl Sessions {
         };
         match tokio::time::timeout(Duration::from_secs(2), write).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(session.id = %id, %error, "the beginning of a session's end is not written"),
+            Ok(Err(error)) => {
+                tracing::warn!(session.id = %id, %error, "the beginning of a session's end is not written")
+            }
             Err(_) => tracing::warn!(session.id = %id, "the beginning of a session's end is not written in time"),
         }
     }

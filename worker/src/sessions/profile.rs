@@ -130,8 +130,7 @@ impl Vault {
         if archive.len() < head || !archive.starts_with(MAGIC) {
             return Err(ProfileError::Damaged);
         }
-        let nonce: [u8; NONCE_LEN] =
-            archive[MAGIC.len()..head].try_into().map_err(|_| ProfileError::Damaged)?;
+        let nonce: [u8; NONCE_LEN] = archive[MAGIC.len()..head].try_into().map_err(|_| ProfileError::Damaged)?;
         let plain = self
             .key
             .open_within(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut archive, head..)
@@ -155,8 +154,7 @@ impl Vault {
                     if let Some(folder) = target.parent() {
                         make_folder(folder, home, user)?;
                     }
-                    let mut file =
-                        fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&target)?;
+                    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&target)?;
                     io::copy(&mut entry, &mut file)?;
                     give(&target, user)?;
                 }
@@ -211,7 +209,8 @@ fn pack_folder(
             pack_folder(archive, &path, &inner, depth + 1, left)?;
         } else if kind.is_file() {
             // Not through a link that has taken the file's place.
-            let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&path)?;
+            let file =
+                fs::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&path)?;
             let size = file.metadata()?.len();
             left.take(size)?;
             append(archive, &inner, size, file.take(size))?;

@@ -39,7 +39,12 @@ async fn open(process: Data<Process>, relays: Data<Relays>, request: HttpRequest
     }
 }
 
-async fn close(process: Data<Process>, relays: Data<Relays>, request: HttpRequest, id: Path<SessionId>) -> HttpResponse {
+async fn close(
+    process: Data<Process>,
+    relays: Data<Relays>,
+    request: HttpRequest,
+    id: Path<SessionId>,
+) -> HttpResponse {
     if !relays.admits(&request) {
         return forbidden();
     }
@@ -77,12 +82,20 @@ async fn execute(
     };
     let metrics = process.metrics.clone();
     // The code goes on when the caller hangs up, as it would for one who waits.
-    let running = tokio::spawn(async move {
-        session.execute(language, &code, Duration::from_millis(timeout_ms)).await
-    });
+    let running =
+        tokio::spawn(async move { session.execute(language, &code, Duration::from_millis(timeout_ms)).await });
     match running.await {
         Ok(Some(Ok(done))) => {
-            metrics.executed(language.as_str(), if done.killed { "killed" } else if done.exit_code == 0 { "ok" } else { "failed" });
+            metrics.executed(
+                language.as_str(),
+                if done.killed {
+                    "killed"
+                } else if done.exit_code == 0 {
+                    "ok"
+                } else {
+                    "failed"
+                },
+            );
             HttpResponse::Ok().json(json!({
                 "stdout": done.stdout, "result": done.result, "stderr": done.stderr, "exitCode": done.exit_code,
                 "killed": done.killed, "error": done.error, "truncated": done.truncated,

@@ -1,5 +1,6 @@
 //! One open session: its browser, what is connected to it, and its end.
 
+use std::os::unix::fs::{DirBuilderExt as _, chown};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,11 +20,9 @@ use weir_shared::store::sessions::SessionRow;
 use super::warm::WarmPool;
 use super::{Keeper, OpenError};
 use crate::browser::cdp::Cdp;
-use crate::exec::{BoxHandle, ExecError, Execution, Program, Runners, StartBox, StartedBox};
+use crate::exec::{self, BoxHandle, ExecError, Execution, Program, Runners, StartBox, StartedBox};
 use crate::relay::{self, Activity, LiveView, Rules, SessionHandle};
-use crate::sandbox::{
-    self, BrowserBox, BrowserSpec, CodeBox, CodeHandle, CodeSpec, Sandbox, SandboxError, SessionDir,
-};
+use crate::sandbox::{self, BrowserBox, BrowserSpec, CodeBox, CodeHandle, CodeSpec, Sandbox, SandboxError, SessionDir};
 
 /// Size of a session's window, CSS pixels.
 pub const WINDOW: (u32, u32) = (1280, 720);
@@ -31,6 +30,10 @@ pub const WINDOW: (u32, u32) = (1280, 720);
 const CALL: Duration = Duration::from_secs(3);
 /// How long a browser may take to end by itself; past it the profile is not saved.
 const CLOSE: Duration = Duration::from_secs(5);
+/// Disk space that a session may take, bytes, and how often that is looked at. What is written faster than that is
+/// bounded file by file.
+const DISK: u64 = 4 << 30;
+const DISK_CHECK: Duration = Duration::from_secs(5);
 /// How often running code counts as use.
 const IDLE_CHECK: Duration = Duration::from_secs(1);
 
@@ -113,6 +116,8 @@ pub struct Session {
 struct Boxes {
     sandbox: Arc<Sandbox>,
     dir: Arc<SessionDir>,
+    /// Where code cannot replace it by a link.
+    tmp: PathBuf,
     cdp: PathBuf,
 }
 
@@ -129,6 +134,7 @@ impl StartBox for Boxes {
             program: program.argv,
             env: program.env,
             binds: program.binds,
+            sockets: vec![(self.tmp.clone(), exec::TMP.to_owned())],
             cdp: Some(self.cdp.clone()),
             ..CodeSpec::default()
         };
@@ -210,17 +216,15 @@ impl Session {
         let rules = Arc::new(Rules { downloads: files.join("downloads"), uploads: vec![files] });
         let shared: Arc<dyn relay::Browser> = Arc::clone(&browser) as _;
         let live = row.stream_web_view.then(|| LiveView::new(Arc::clone(&shared), Arc::clone(&activity)));
-        let handle = Arc::new(SessionHandle {
-            browser: shared,
-            rules,
-            activity,
-            live,
-            ended: ended.clone(),
-        });
+        let handle = Arc::new(SessionHandle { browser: shared, rules, activity, live, ended: ended.clone() });
         let path = dir.io.join("cdp.sock");
         let listener = UnixListener::bind(&path)?;
         let socket = tokio::spawn(relay::serve_cdp_socket(listener, Arc::clone(&handle)));
-        let boxes = Boxes { sandbox: Arc::clone(&keeper.sandbox), dir: Arc::clone(&dir), cdp: path.clone() };
+        let tmp = dir.root.join("tmp");
+        std::fs::DirBuilder::new().mode(0o700).create(&tmp)?;
+        let (uid, gid) = dir.owner();
+        chown(&tmp, Some(uid), Some(gid))?;
+        let boxes = Boxes { sandbox: Arc::clone(&keeper.sandbox), dir: Arc::clone(&dir), tmp, cdp: path.clone() };
         let runners = Runners::new(Arc::new(boxes), path, Arc::clone(&keeper.assets));
         Ok(Arc::new(Self {
             id: row.id,
@@ -317,10 +321,17 @@ impl Session {
                 tokio::time::sleep(left.max(Duration::from_millis(20))).await;
             }
         };
+        let full = async {
+            while self.dir.disk_use().await <= DISK {
+                tokio::time::sleep(DISK_CHECK).await;
+            }
+            tracing::warn!(session.id = %self.id, "a session that filled more than {} MiB of disk is ended", DISK >> 20);
+        };
         tokio::select! {
             biased;
             reason = asked => reason,
             () = self.browser.exited() => EndReason::Crashed,
+            () = full => EndReason::Crashed,
             () = tokio::time::sleep_until(self.expires) => EndReason::Ttl,
             () = idle => EndReason::Idle,
         }
@@ -433,8 +444,18 @@ fn owner(team: TeamId, name: &str) -> String {
 /// A cookie as exported, with the fields that may be set.
 fn settable(mut cookie: Value) -> Value {
     const FIELDS: &[&str] = &[
-        "name", "value", "domain", "path", "secure", "httpOnly", "sameSite", "expires", "priority", "sourceScheme",
-        "sourcePort", "partitionKey",
+        "name",
+        "value",
+        "domain",
+        "path",
+        "secure",
+        "httpOnly",
+        "sameSite",
+        "expires",
+        "priority",
+        "sourceScheme",
+        "sourcePort",
+        "partitionKey",
     ];
     if let Some(fields) = cookie.as_object_mut() {
         fields.retain(|name, _| FIELDS.contains(&name.as_str()));
