@@ -240,20 +240,20 @@ async fn prepare_sessions(process: &Arc<Process>) -> Result<Arc<Keeper>, String>
         chromium: settings.browser.chromium.clone(),
         program: None,
     };
-    let (runners, run_dir) = (settings.worker.runners.clone(), settings.worker.run_dir.clone());
-    let assets = tokio::task::spawn_blocking(move || Assets::find(&runners, &run_dir))
-        .await
-        .map_err(|e| e.to_string())?
-        .map_err(|e| format!("{e:#}"))?;
     let sandbox = Sandbox::prepare(config).await.map_err(|e| format!("{e:#}"))?;
     if let Some(why) = &sandbox.status().refused {
         return Err(why.clone());
     }
+    let (runners, dir) = (settings.worker.runners.clone(), sandbox.dir().to_owned());
+    let assets = tokio::task::spawn_blocking(move || Assets::find(&runners, &dir))
+        .await
+        .map_err(|e| e.to_string())?
+        .map_err(|e| format!("{e:#}"))?;
     Ok(Arc::new(Keeper {
         db: process.db.clone(),
         blobs: process.blobs.clone(),
-        sandbox: Arc::new(sandbox),
         assets: Arc::new(assets),
+        sandbox: Arc::new(sandbox),
         vault: Vault::new(process.secret.as_bytes()),
         metrics: process.metrics.clone(),
         warm: settings.browser.warm,

@@ -1,7 +1,7 @@
 //! What every code box gets to see: the runners' programs, which are part of this binary, and the installed packages.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -31,8 +31,8 @@ const PINS: &[&str] = &[
 /// Node's heap, MiB: less than a box has, so that code runs into Node's own error first.
 const NODE_HEAP: u32 = 400;
 
-/// Everything that boxes bind, found once per worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Everything that boxes bind, found once per worker. The programs are removed with it.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Assets {
     programs: PathBuf,
     packages: PathBuf,
@@ -40,18 +40,25 @@ pub struct Assets {
     python: PathBuf,
 }
 
+impl Drop for Assets {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.programs);
+    }
+}
+
 impl Assets {
-    /// Finds the packages in `runners` (the setting `WEIR_RUNNERS`) and puts the programs into `run_dir`.
+    /// Finds the packages in `runners` (the setting `WEIR_RUNNERS`) and puts the programs into `dir`, which is this
+    /// worker's own and lets other users through.
     ///
     /// # Errors
     /// One sentence: what is missing and what to do about it.
-    pub fn find(runners: &Path, run_dir: &Path) -> anyhow::Result<Self> {
+    pub fn find(runners: &Path, dir: &Path) -> anyhow::Result<Self> {
         let installed = InstalledRunners::find(runners).map_err(anyhow::Error::msg)?;
         if installed.pins != digest(PINS.iter().copied()) {
             bail!("the packages in {} are those of another version of Weir: run scripts/setup", runners.display());
         }
-        let programs = write_programs(run_dir)
-            .with_context(|| format!("writing the code runners' programs into {}", run_dir.display()))?;
+        let programs = write_programs(dir)
+            .with_context(|| format!("writing the code runners' programs into {}", dir.display()))?;
         let real = |path: &Path| path.canonicalize().with_context(|| path.display().to_string());
         Ok(Self {
             programs,
@@ -132,37 +139,14 @@ fn digest<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     hex::encode(&hash.finalize()[..8])
 }
 
-/// Writes the programs into a folder named after their content, unless they are there. The folder of an older version
-/// stays for boxes that run from it.
-fn write_programs(run_dir: &Path) -> std::io::Result<PathBuf> {
-    fs::DirBuilder::new().recursive(true).mode(0o711).create(run_dir)?;
-    let folder =
-        run_dir.join(format!("programs-{}", digest(PROGRAMS.iter().flat_map(|(name, _, text)| [*name, *text]))));
-    if is_whole(&folder) {
-        return Ok(folder);
-    }
-    let fresh = run_dir.join(format!(".programs-{:016x}", rand::random::<u64>()));
-    fs::DirBuilder::new().mode(0o755).create(&fresh)?;
+/// Writes the programs into a new folder of `dir`.
+fn write_programs(dir: &Path) -> std::io::Result<PathBuf> {
+    let folder = dir.join("programs");
+    fs::DirBuilder::new().mode(0o755).create(&folder)?;
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
     for (name, mode, text) in PROGRAMS {
-        fs::write(fresh.join(name), text)?;
-        fs::set_permissions(fresh.join(name), fs::Permissions::from_mode(*mode))?;
+        fs::write(folder.join(name), text)?;
+        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(*mode))?;
     }
-    fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755))?;
-    match fs::rename(&fresh, &folder) {
-        Ok(()) => Ok(folder),
-        Err(error) => {
-            fs::remove_dir_all(&fresh)?;
-            // Another worker was faster.
-            if is_whole(&folder) { Ok(folder) } else { Err(error) }
-        }
-    }
-}
-
-/// Whether `folder` is ours and holds exactly the programs.
-fn is_whole(folder: &Path) -> bool {
-    let own = fs::metadata("/proc/self").map(|m| m.uid()).ok();
-    fs::symlink_metadata(folder).is_ok_and(|m| m.is_dir() && Some(m.uid()) == own)
-        && PROGRAMS
-            .iter()
-            .all(|(name, _, text)| fs::read(folder.join(name)).is_ok_and(|bytes| bytes == text.as_bytes()))
+    Ok(folder)
 }

@@ -17,7 +17,7 @@
 //! why in [`SandboxStatus::refused`] and starts nothing.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -179,6 +179,11 @@ impl Sandbox {
     /// What was found.
     pub fn status(&self) -> &SandboxStatus {
         &self.status
+    }
+
+    /// This worker's directory, which goes with it.
+    pub fn dir(&self) -> &Path {
+        &self.worker_dir.path
     }
 
     /// A directory of its own for a session, with a user of its own. `name`: letters, digits, `-` and `_`.

@@ -61,8 +61,9 @@ pub enum OpenError {
 pub struct Keeper {
     pub db: Db,
     pub blobs: Blobs,
-    pub sandbox: Arc<Sandbox>,
+    /// Goes before the sandbox: its programs lie in the sandbox's folder.
     pub assets: Arc<Assets>,
+    pub sandbox: Arc<Sandbox>,
     pub vault: Vault,
     pub metrics: Metrics,
     /// Browsers that wait started.
