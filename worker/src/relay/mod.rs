@@ -24,6 +24,7 @@ use weir_shared::time::Timestamp;
 
 mod filter;
 pub mod live;
+mod meter;
 mod pipe;
 pub mod routes;
 mod socket;
@@ -36,6 +37,8 @@ pub use socket::serve_cdp_socket;
 
 /// Largest message in either direction, bytes: a screenshot of a long page passes, the library's default does not.
 pub const MAX_MESSAGE: usize = 256 << 20;
+/// CDP clients of one session at once.
+pub const CLIENTS: usize = 64;
 /// Pings keep proxies on the way from closing a quiet connection.
 pub const PING: Duration = Duration::from_secs(20);
 /// Who says nothing for so long, not even a pong, is gone.

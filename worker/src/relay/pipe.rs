@@ -27,6 +27,7 @@ use tokio_tungstenite::tungstenite::{Bytes, Error, Message, Utf8Bytes};
 use tokio_util::sync::CancellationToken;
 
 use super::filter::{Rules, Verdict, judge};
+use super::meter::{Meter, Metered};
 use super::{Activity, Browser, Counted, FIGURES, MAX_MESSAGE, PING, SILENCE};
 
 /// Time to connect to a Chromium that lives.
@@ -59,7 +60,10 @@ pub(super) fn config() -> WebSocketConfig {
 }
 
 /// A WebSocket to Chromium that no client uses yet.
-pub struct Upstream(WebSocketStream<TcpStream>);
+pub struct Upstream {
+    socket: WebSocketStream<Metered<TcpStream>>,
+    meter: Meter,
+}
 
 impl Upstream {
     /// Connects to the browser, within ten seconds.
@@ -68,16 +72,18 @@ impl Upstream {
     /// When Chromium is gone or does not answer.
     pub async fn connect(browser: &dyn Browser) -> io::Result<Self> {
         let open = async {
-            let stream = browser.connect().await?;
+            let meter = Meter::default();
+            let stream = Metered::new(browser.connect().await?, meter.clone());
             let url = format!("ws://localhost{}", browser.ws_path());
             let opened = tokio_tungstenite::client_async_with_config(url, stream, Some(config())).await;
-            opened.map(|(socket, _)| Self(socket)).map_err(io::Error::other)
+            opened.map(|(socket, _)| Self { socket, meter }).map_err(io::Error::other)
         };
         tokio::time::timeout(CONNECT, open).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    pub(super) fn into_inner(self) -> WebSocketStream<TcpStream> {
-        self.0
+    /// The socket, and what says that a message of it is dealt with.
+    pub(super) fn into_parts(self) -> (WebSocketStream<Metered<TcpStream>>, Meter) {
+        (self.socket, self.meter)
     }
 }
 
@@ -95,13 +101,25 @@ where
 {
     let _counted = (Counted::new(&FIGURES.clients), Counted::new(&activity.clients));
     activity.touch();
+    let client_meter = Meter::default();
+    let client = Metered::new(client, client_meter.clone());
     let client = WebSocketStream::from_raw_socket(client, Role::Server, Some(config())).await;
     let (client_out, client_in) = client.split();
-    let (browser_out, browser_in) = upstream.0.split();
+    let (browser, browser_meter) = upstream.into_parts();
+    let (browser_out, browser_in) = browser.split();
     let (answers_in, answers_out) = mpsc::channel(4);
     let heard = Activity::default();
-    let mut reader = Reader { from: client_in, to: browser_out, answers: answers_in, rules, activity, heard: &heard };
-    let mut writer = Writer { from: browser_in, to: client_out, answers: answers_out, heard: &heard };
+    let meters = (&client_meter, &browser_meter);
+    let mut reader = Reader {
+        from: client_in,
+        to: browser_out,
+        answers: answers_in,
+        rules,
+        activity,
+        heard: &heard,
+        meter: meters.0,
+    };
+    let mut writer = Writer { from: browser_in, to: client_out, answers: answers_out, heard: &heard, meters };
     let end = tokio::select! {
         end = reader.run() => end,
         end = writer.run() => end,
@@ -127,13 +145,14 @@ where
 }
 
 struct Reader<'a, S> {
-    from: SplitStream<WebSocketStream<S>>,
-    to: SplitSink<WebSocketStream<TcpStream>, Message>,
+    from: SplitStream<WebSocketStream<Metered<S>>>,
+    to: SplitSink<WebSocketStream<Metered<TcpStream>>, Message>,
     answers: mpsc::Sender<Message>,
     rules: &'a Rules,
     activity: &'a Activity,
     /// When the client last sent anything at all.
     heard: &'a Activity,
+    meter: &'a Meter,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
@@ -153,29 +172,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
             };
             self.activity.touch();
             FIGURES.bytes_in.fetch_add(text.len() as u64, Ordering::Relaxed);
-            let answer = match judge(&text, self.rules) {
-                Verdict::Pass => {
-                    if self.to.send(Message::Text(text)).await.is_err() {
-                        return RelayEnd::Browser;
-                    }
-                    continue;
-                }
-                Verdict::Replace(text) => {
-                    if self.to.send(Message::text(text)).await.is_err() {
-                        return RelayEnd::Browser;
-                    }
-                    continue;
-                }
+            let sent = match judge(&text, self.rules) {
+                Verdict::Pass => self.to.send(Message::Text(text)).await.map_err(|_| RelayEnd::Browser),
+                Verdict::Replace(text) => self.to.send(Message::text(text)).await.map_err(|_| RelayEnd::Browser),
                 Verdict::Close(answer) => {
                     let _ = self.answers.send(Message::text(answer)).await;
-                    return RelayEnd::Client;
+                    Err(RelayEnd::Client)
                 }
-                Verdict::Answer(answer) => answer,
+                Verdict::Answer(answer) => {
+                    FIGURES.refused.fetch_add(1, Ordering::Relaxed);
+                    self.answers.send(Message::text(answer)).await.map_err(|_| RelayEnd::Client)
+                }
             };
-            FIGURES.refused.fetch_add(1, Ordering::Relaxed);
-            if self.answers.send(Message::text(answer)).await.is_err() {
-                return RelayEnd::Client;
+            if let Err(end) = sent {
+                return end;
             }
+            self.meter.reset();
         }
     }
 }
@@ -185,11 +197,13 @@ fn refuse_binary() -> Message {
 }
 
 struct Writer<'a, S> {
-    from: SplitStream<WebSocketStream<TcpStream>>,
-    to: SplitSink<WebSocketStream<S>, Message>,
+    from: SplitStream<WebSocketStream<Metered<TcpStream>>>,
+    to: SplitSink<WebSocketStream<Metered<S>>, Message>,
     answers: mpsc::Receiver<Message>,
     /// When the client last sent anything at all.
     heard: &'a Activity,
+    /// What half-read messages hold: of the client, of Chromium.
+    meters: (&'a Meter, &'a Meter),
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Writer<'_, S> {
@@ -205,7 +219,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<'_, S> {
                     _ => return RelayEnd::Browser,
                 },
                 _ = ping.tick() => {
-                    if self.heard.idle() > SILENCE {
+                    if self.heard.idle() > SILENCE || self.meters.0.is_overdue() {
                         return RelayEnd::Client;
                     }
                     Message::Ping(Bytes::new())
@@ -227,6 +241,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<'_, S> {
             if !matches!(tokio::time::timeout(STALLED, self.to.flush()).await, Ok(Ok(()))) {
                 return RelayEnd::Client;
             }
+            self.meters.1.reset();
         }
     }
 

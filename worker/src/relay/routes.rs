@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{SessionHandle, Sessions, Upstream, live, relay_cdp, socket, upgrade};
+use super::{CLIENTS, SessionHandle, Sessions, Upstream, live, relay_cdp, socket, upgrade};
 
 /// Header of every request to a worker.
 pub const INTERNAL: &str = "x-weir-internal";
@@ -88,7 +88,8 @@ async fn version(
     }
 }
 
-/// `GET /sessions/{id}/cdp`: 101, or 404 when the session is not here, 502 when its Chromium does not answer.
+/// `GET /sessions/{id}/cdp`: 101, or 404 when the session is not here, 429 with
+/// [`CLIENTS`] clients, 502 when its Chromium does not answer.
 async fn cdp(
     relays: web::Data<Relays>,
     request: HttpRequest,
@@ -96,6 +97,9 @@ async fn cdp(
     payload: web::Payload,
 ) -> Result<HttpResponse, Refusal> {
     let session = relays.find(&request, &id)?;
+    if session.activity.clients() >= CLIENTS {
+        return Err(Refusal(StatusCode::TOO_MANY_REQUESTS, "too many clients of this session"));
+    }
     // Chromium first: a client that gets 101 can talk at once.
     let upstream = match Upstream::connect(session.browser.as_ref()).await {
         Ok(upstream) => upstream,

@@ -10,10 +10,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use super::{Browser, SessionHandle, Upstream, relay_cdp};
+use super::{Browser, CLIENTS, SessionHandle, Upstream, relay_cdp};
 
-/// Connections of one session's code at once.
-const CONNECTIONS: usize = 64;
 /// Largest request head, bytes.
 const HEAD: usize = 16 << 10;
 /// Time to send a request.
@@ -21,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves the session's filtered DevTools port on `listener` until the session ends.
 pub async fn serve_cdp_socket(listener: UnixListener, session: Arc<SessionHandle>) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    let slots = Arc::new(Semaphore::new(CLIENTS));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,

@@ -96,6 +96,10 @@ impl WorkerSocket {
         match answer.status {
             101 => {}
             404 => return Err(gone()),
+            429 => {
+                let text = "This session has as many connections as it may; retry after 5s.";
+                return Err(ApiError::new(ErrorCode::RateLimited, text).retry_after(5));
+            }
             502 => return Err(ApiError::new(ErrorCode::BrowserFailed, "The session's browser does not answer.")),
             other => return Err(ApiError::internal(&format!("a worker answered a handshake with {other}"))),
         }

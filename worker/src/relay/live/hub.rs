@@ -26,6 +26,7 @@ use super::tabs::{Tab, Tabs};
 use super::{FIGURES, LiveView};
 use crate::browser::cdp::{Cdp, CdpError, Event, Events};
 use crate::relay::Upstream;
+use crate::relay::meter::Meter;
 
 /// Time between two pictures, which is kept by acknowledging them late: 12 in a second.
 const PACE: Duration = Duration::from_millis(80);
@@ -228,6 +229,8 @@ enum Done {
 struct Hub {
     view: Arc<LiveView>,
     cdp: Cdp,
+    /// Of the connection: the client behind `cdp` takes every message at once.
+    meter: Meter,
     events: Events,
     tabs: Tabs,
     stage: Option<Stage>,
@@ -246,12 +249,14 @@ struct Hub {
 impl Hub {
     async fn start(view: Arc<LiveView>) -> anyhow::Result<Self> {
         let upstream = Upstream::connect(view.browser.as_ref()).await?;
-        let cdp = Cdp::over(upstream.into_inner());
+        let (socket, meter) = upstream.into_parts();
+        let cdp = Cdp::over(socket);
         let events = cdp.every_event(wants);
         let now = Instant::now();
         let mut hub = Self {
             view,
             cdp,
+            meter,
             events,
             tabs: Tabs::default(),
             stage: None,
@@ -293,6 +298,7 @@ impl Hub {
         titles.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         self.mind_the_viewers();
         loop {
+            self.meter.reset();
             self.follow().await;
             self.publish();
             let ack_due = self.stage.as_ref().is_some_and(|stage| !stage.unacknowledged.is_empty());

@@ -185,7 +185,7 @@ function renderTabs() {
     at += 1;
     const label = tab.title || tab.url || 'New tab', isActive = tab.id === state.active;
     const [button, close] = element.children;
-    button.textContent = tab.url === 'about:blank' && !tab.title ? 'New tab' : label;
+    button.textContent = tab.url === 'about:blank' ? 'New tab' : label;
     button.title = label;
     button.setAttribute('aria-selected', String(isActive));
     button.disabled = !hasControl;
