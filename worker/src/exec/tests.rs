@@ -454,7 +454,7 @@ async fn bash_runs_one_shell_a_call_with_files_that_stay() {
             .expect(
                 Language::Bash,
                 &[
-                    ("x=1; echo $x > file; pwd", 0, "/work"),
+                    ("x=1; echo $x > file; pwd", 0, boxes::HOME),
                     ("cat file; echo \"[$x]\"", 0, "1\n[]"),
                     ("echo bad >&2; exit 3", 3, "bad"),
                     ("false", 1, "Execution failed"),
@@ -544,7 +544,7 @@ async fn all_languages_work_on_the_same_page() {
 
 #[tokio::test]
 async fn a_timeout_kills_everything_that_the_code_started() {
-    const DAEMON: &str = "trap '' TERM HUP; while :; do date +%N > /work/beat; sleep 0.05; done";
+    const DAEMON: &str = "trap '' TERM HUP; while :; do date +%N > ~/beat; sleep 0.05; done";
     with_session(async |session| {
         assert_eq!(session.node("await page.goto('SITE/two'); var kept = 1").await.exit_code, 0);
         let node = format!(
