@@ -41,7 +41,10 @@ impl InstalledRunners {
         for program in [&record.node, &record.python, &folder.join(AGENT_BROWSER)] {
             let runs = std::fs::metadata(program).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
             if !runs {
-                return Err(format!("the code runners need {}, which is not there: run scripts/setup", program.display()));
+                return Err(format!(
+                    "the code runners need {}, which is not there: run scripts/setup",
+                    program.display()
+                ));
             }
         }
         for package in ["node_modules/playwright-core", "node_modules/acorn", "python/playwright"] {
@@ -81,7 +84,12 @@ mod tests {
     /// A folder with everything in it, as far as can be seen from outside.
     fn installed() -> tempdir::Dir {
         let dir = tempdir::Dir::new();
-        for package in ["node_modules/playwright-core", "node_modules/acorn", "node_modules/agent-browser/bin", "python/playwright"] {
+        for package in [
+            "node_modules/playwright-core",
+            "node_modules/acorn",
+            "node_modules/agent-browser/bin",
+            "python/playwright",
+        ] {
             fs::create_dir_all(dir.path.join(package)).unwrap();
         }
         fs::write(dir.path.join(AGENT_BROWSER), "").unwrap();
@@ -108,7 +116,8 @@ mod tests {
         error("lacks python/playwright");
         fs::remove_file(dir.path.join(AGENT_BROWSER)).unwrap();
         error("agent-browser/bin/agent-browser, which is not there");
-        fs::write(dir.path.join("installed.json"), r#"{"pins": "p", "node": "/no/node", "python": "/bin/sh"}"#).unwrap();
+        fs::write(dir.path.join("installed.json"), r#"{"pins": "p", "node": "/no/node", "python": "/bin/sh"}"#)
+            .unwrap();
         error("need /no/node");
         fs::write(dir.path.join("installed.json"), "{}").unwrap();
         error("not what scripts/setup writes");
