@@ -186,6 +186,15 @@ fn cut_tail(bytes: &[u8]) -> usize {
     0
 }
 
+/// The end of `text`, at most `limit` bytes, whole characters.
+pub(super) fn tail(text: &str, limit: usize) -> &str {
+    let mut from = text.len().saturating_sub(limit);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    &text[from..]
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]

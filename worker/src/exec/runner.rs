@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::boxes::{BoxHandle, Program, StartBox};
-use super::capture::{Capture, Output};
+use super::capture::{Capture, Output, tail};
 
 /// Longest line that a runner sends, bytes: a value of 1 Mi characters, each escaped at worst.
 const LINE_LIMIT: usize = 16 << 20;
@@ -96,9 +96,7 @@ impl Runner {
         let code = runner.handle.exited().now_or_never().flatten();
         let code = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
         let words = runner.stderr.finish(LAST_OUTPUT_WAIT).await.text;
-        let from = words.len().saturating_sub(LAST_WORDS);
-        let words: String = words.chars().skip(words[..words.ceil_char_boundary(from)].chars().count()).collect();
-        Err(format!("the runner ended{code} before it was ready: {}", words.trim()))
+        Err(format!("the runner ended{code} before it was ready: {}", tail(words.trim(), LAST_WORDS)))
     }
 
     /// Whether its box still runs.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::assets::Assets;
 use super::boxes::{BoxHandle, StartBox};
-use super::capture::Output;
+use super::capture::{Output, tail};
 use super::runner::{Ended, Runner};
 use super::watch::Watch;
 use super::{ANSWER_GRACE, CLOSE_LIMIT, ExecError, Execution, Language, RUN_AT_LEAST};
@@ -70,6 +70,9 @@ impl Slot {
             state = in_line => state.map_err(|_| ExecError::Busy)?,
             () = self.closed.cancelled() => return Err(ExecError::Closed),
         };
+        if self.closed.is_cancelled() {
+            return Err(ExecError::Closed);
+        }
         self.watch.begin();
         let mut runner = self.ready(&mut state, answer_by).await?;
         let until = answer_by.min(Instant::now() + limit);
@@ -252,7 +255,7 @@ fn error_text(stderr: &str, otherwise: &str) -> String {
     if text.is_empty() {
         return otherwise.to_owned();
     }
-    text[text.ceil_char_boundary(text.len().saturating_sub(ERROR_LIMIT))..].to_owned()
+    tail(text, ERROR_LIMIT).to_owned()
 }
 
 #[cfg(test)]
