@@ -38,8 +38,8 @@ pub struct Process {
     pub gate: Gate,
     /// Hosts whose pages lately needed a browser.
     pub scripted_hosts: HostMemory,
-    /// What sessions need, or why this worker takes none; found out once, after the start.
-    pub keeper: OnceCell<Result<Arc<Keeper>, String>>,
+    /// What sessions need; found out after the start.
+    pub keeper: OnceCell<Arc<Keeper>>,
     /// What API and workers know each other by.
     pub secret: String,
     /// The sessions of the life the worker is in.

@@ -198,22 +198,37 @@ async fn life(process: &Arc<Process>, tickets: &Db, address: &str, stop: &Cancel
     Ok(end)
 }
 
-/// Tries the sandbox once, then takes sessions or says why not. Pages do not wait for it.
+/// Tries the sandbox, then takes sessions or says why not and tries again. Pages do not wait for it.
 async fn offer_sessions(process: Arc<Process>, id: WorkerId, draining: CancellationToken, fenced: CancellationToken) {
     let wanted = process.settings.worker.sessions;
     if wanted == 0 {
         return;
     }
-    let (slots, refused) = match process.keeper.get_or_init(|| prepare_sessions(&process)).await {
-        Ok(keeper) => {
-            process.set_sessions(Some(Sessions::start(Arc::clone(keeper), id, draining.clone(), fenced.clone())));
-            (wanted as i64, None)
+    let mut pause = Duration::from_secs(1);
+    loop {
+        match process.keeper.get_or_try_init(|| prepare_sessions(&process)).await {
+            Ok(keeper) => {
+                process.set_sessions(Some(Sessions::start(Arc::clone(keeper), id, draining.clone(), fenced.clone())));
+                return write_offer(&process, id, wanted as i64, None, &draining, &fenced).await;
+            }
+            Err(why) => {
+                tracing::error!(why, "this worker takes no browser sessions; it is tried again");
+                write_offer(&process, id, 0, Some(&why), &draining, &fenced).await;
+            }
         }
-        Err(why) => {
-            tracing::error!(why, "this worker takes no browser sessions");
-            (0, Some(why.as_str()))
-        }
-    };
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(60));
+    }
+}
+
+async fn write_offer(
+    process: &Process,
+    id: WorkerId,
+    slots: i64,
+    refused: Option<&str>,
+    draining: &CancellationToken,
+    fenced: &CancellationToken,
+) {
     while !draining.is_cancelled() && !fenced.is_cancelled() {
         let offer = async {
             let mut tx = process.db.begin().await?;
