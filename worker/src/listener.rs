@@ -33,6 +33,8 @@ pub fn start(socket: TcpListener, process: Arc<Process>) -> anyhow::Result<(Sock
             }))
     })
     .workers(1)
+    // A CDP message is small and waits for nobody.
+    .tcp_nodelay(true)
     .disable_signals()
     .listen(socket)
     .context("WEIR_WORKER_BIND")?
