@@ -15,8 +15,8 @@ use weir_shared::store::Db;
 use weir_shared::wake::Wake;
 
 use crate::auth::{Caller, CallerCache};
-use crate::endpoints::batch_scrape::ended::EndedJobs;
 use crate::endpoints::browser::relay_target::RelayTargets;
+use crate::endpoints::jobs::ended::EndedJobs;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::{Bucket, Limiter};
 use crate::metrics::Metrics;

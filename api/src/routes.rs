@@ -2,16 +2,17 @@
 
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, Resource, guard};
+use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 
-use crate::endpoints::{batch_scrape, browser, not_built, scrape};
+use crate::endpoints::{batch_scrape, browser, crawl, jobs, map, not_built, scrape};
 use crate::error::ApiError;
 use crate::{health, welcome};
 
 /// Registers the routes.
 #[rustfmt::skip]
 pub fn configure(config: &mut ServiceConfig) {
-    let websocket = || guard::fn_guard(batch_scrape::watch::is_upgrade);
+    let websocket = || guard::fn_guard(jobs::watch::is_upgrade);
     // Browser sessions (SPEC 4.1 to 4.4, CONTRACT 8): the same under both names.
     for root in ["/v2/browser", "/v2/interact"] {
         config
@@ -42,15 +43,22 @@ pub fn configure(config: &mut ServiceConfig) {
         .service(at("/v2/parse").post(not_built::handle))
         // Batch scrape (SPEC 4.7, 4.8; CONTRACT 4 to 6).
         .service(at("/v2/batch/scrape").post(batch_scrape::start::handle))
-        .service(at("/v2/batch/scrape/{id}").0
-            .route(web::get().guard(websocket()).to(batch_scrape::watch::handle))
-            .route(web::get().to(batch_scrape::status::handle))
-            .route(web::delete().to(batch_scrape::cancel::handle)))
-        .service(at("/v2/batch/scrape/{id}/errors").get(batch_scrape::errors::handle))
+        .service(at("/v2/batch/scrape/{id}").0.app_data(JobKind::Batch)
+            .route(web::get().guard(websocket()).to(jobs::watch::handle))
+            .route(web::get().to(jobs::status::handle))
+            .route(web::delete().to(jobs::cancel::handle)))
+        .service(at("/v2/batch/scrape/{id}/errors").get(jobs::errors::handle).app_data(JobKind::Batch))
         // Map and crawl (SPEC 4.9 to 4.11).
-        .service(at("/v2/map").post(not_built::handle))
-        .service(at("/v2/crawl").post(not_built::handle))
-        .service(at("/v2/crawl/params-preview").post(not_built::handle))
+        .service(at("/v2/map").post(map::handle))
+        .service(at("/v2/crawl").post(crawl::start::handle))
+        .service(at("/v2/crawl/params-preview").post(crawl::params_preview::handle))
+        .service(at("/v2/crawl/active").get(crawl::active::handle))
+        .service(at("/v2/crawl/ongoing").get(crawl::active::handle))
+        .service(at("/v2/crawl/{id}").0.app_data(JobKind::Crawl)
+            .route(web::get().guard(websocket()).to(jobs::watch::handle))
+            .route(web::get().to(jobs::status::handle))
+            .route(web::delete().to(jobs::cancel::handle)))
+        .service(at("/v2/crawl/{id}/errors").get(jobs::errors::handle).app_data(JobKind::Crawl))
         // Further groups (SPEC 1, CONTRACT 12).
         .service(at("/v2/search").post(not_built::handle))
         .service(at("/v2/extract").post(not_built::handle))

@@ -26,6 +26,8 @@ pub struct Settings {
     pub limits: LimitSettings,
     pub webhooks: WebhookSettings,
     pub net: NetSettings,
+    /// The language model, if one is configured.
+    pub model: Option<ModelSettings>,
     /// How long results of jobs and ended sessions stay.
     pub result_ttl: Duration,
     /// What API and workers know each other by, when given from outside; else it is kept in the database.
@@ -98,6 +100,25 @@ pub struct WebhookSettings {
     pub secret: Option<String>,
     /// Pause before each further attempt; its length is the number of retries.
     pub retries: Vec<Duration>,
+}
+
+/// A language model behind an OpenAI-compatible chat endpoint (`WEIR_LLM_*`). The operator's choice, so it may lie at a
+/// private address.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ModelSettings {
+    /// Where chats are posted to, complete.
+    pub url: url::Url,
+    pub key: Option<String>,
+    pub name: String,
+}
+
+impl std::fmt::Debug for ModelSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ModelSettings")
+            .field("url", &self.url.as_str())
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Who may be reached, and through what.
@@ -198,6 +219,7 @@ impl Settings {
                 proxy_basic: reader.proxies("WEIR_PROXY_BASIC")?,
                 proxy_enhanced: reader.proxies("WEIR_PROXY_ENHANCED")?,
             },
+            model: reader.model()?,
             result_ttl: reader.duration("WEIR_RESULT_TTL", "24h")?,
             internal_secret: reader.internal_secret()?,
         })
@@ -310,6 +332,35 @@ impl Reader<'_> {
             rates.insert(name, value);
         }
         Ok(Some(rates))
+    }
+
+    /// The base of the interface (`https://host/v1`) or the chat endpoint itself.
+    fn model(&self) -> Result<Option<ModelSettings>> {
+        let (url, name) = ((self.get)("WEIR_LLM_URL"), (self.get)("WEIR_LLM_MODEL"));
+        let Some(text) = url else {
+            if name.is_some() {
+                bail!("WEIR_LLM_MODEL: WEIR_LLM_URL is missing");
+            }
+            return Ok(None);
+        };
+        let allowed = || format!("WEIR_LLM_URL={text}: allowed is an http or https URL such as https://host/v1");
+        let mut url = url::Url::parse(text.trim()).ok().filter(|u| matches!(u.scheme(), "http" | "https"));
+        if let Some(url) = &mut url {
+            let path = url.path().trim_end_matches('/');
+            let path = match path {
+                "" => "/v1/chat/completions".to_owned(),
+                path if path.ends_with("/chat/completions") => path.to_owned(),
+                path => format!("{path}/chat/completions"),
+            };
+            url.set_path(&path);
+        }
+        let url = url.with_context(allowed)?;
+        let name = name.context("WEIR_LLM_URL: WEIR_LLM_MODEL is missing")?;
+        let key = (self.get)("WEIR_LLM_KEY");
+        if key.as_ref().is_some_and(|key| !key.bytes().all(|b| b.is_ascii_graphic())) {
+            bail!("WEIR_LLM_KEY: allowed are ASCII characters without spaces");
+        }
+        Ok(Some(ModelSettings { url, key, name: name.trim().to_owned() }))
     }
 
     fn nets(&self) -> Result<Vec<IpNet>> {
@@ -431,10 +482,29 @@ mod tests {
             ("WEIR_WEBHOOK_RETRIES", "1m,x", "1m,5m,15m"),
             ("WEIR_INTERNAL_SECRET", "short", "16 or more"),
             ("WEIR_SESSIONS_PER_WORKER", "1001", "from 0 to 1000"),
+            ("WEIR_LLM_URL", "localhost", "https://host/v1"),
+            ("WEIR_LLM_URL", "http://localhost", "WEIR_LLM_MODEL"),
+            ("WEIR_LLM_MODEL", "gpt", "WEIR_LLM_URL"),
         ] {
             let error = read(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains(allowed), "{name}: {error}");
         }
+    }
+
+    #[test]
+    fn a_model_is_found_from_its_base_or_its_endpoint() {
+        for (given, expected) in [
+            ("https://api.example.com/v1", "https://api.example.com/v1/chat/completions"),
+            ("https://api.example.com/v1/", "https://api.example.com/v1/chat/completions"),
+            ("http://127.0.0.1:11434", "http://127.0.0.1:11434/v1/chat/completions"),
+            ("https://x.example/a/chat/completions?v=1", "https://x.example/a/chat/completions?v=1"),
+        ] {
+            let pairs = [("WEIR_LLM_URL", given), ("WEIR_LLM_MODEL", "m"), ("WEIR_LLM_KEY", "secret")];
+            let model = read(&pairs).unwrap().model.unwrap();
+            assert_eq!((model.url.as_str(), model.name.as_str()), (expected, "m"), "{given}");
+            assert!(!format!("{model:?}").contains("secret"));
+        }
+        assert_eq!(read(&[]).unwrap().model, None);
     }
 
     #[test]

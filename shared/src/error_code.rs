@@ -97,6 +97,10 @@ error_codes! {
     LockdownCacheMiss = 404, "SCRAPE_LOCKDOWN_CACHE_MISS";
     /// The job was cancelled before the page was done.
     JobCancelled = 500, "SCRAPE_JOB_CANCELLED";
+    /// The map was not done within its `timeout` (CONTRACT 9).
+    MapTimeout = 408, "MAP_TIMEOUT";
+    /// Neither the page nor a sitemap of the site could be read.
+    MapFailed = 500, "MAP_FAILED";
     /// Tried as often as allowed; the page took its worker down each time.
     RetryLimit = 500, "SCRAPE_RETRY_LIMIT";
 }

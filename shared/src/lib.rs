@@ -3,10 +3,13 @@
 
 pub mod blobs;
 pub mod config;
+pub mod crawl_prompt;
 pub mod domain;
 pub mod error_code;
 pub mod guard;
 pub mod ids;
+pub mod llm;
+pub mod memory;
 pub mod queue;
 pub mod runners;
 pub mod store;

@@ -11,11 +11,14 @@ import time
 
 import figures
 import history
+import maps
 import sessions
 from world import Postgres, Site
 
 NAMES = {
     "static": figures.static,
+    "crawl": figures.crawl,
+    "map": maps.maps,
     "scripts": figures.scripts,
     "latency": figures.latency,
     "enqueue": figures.enqueue,

@@ -97,6 +97,54 @@ def static(report, site, databases, scale):
             service.close()
 
 
+def crawl(report, site, databases, scale):
+    """A crawl of the 1,111 pages of /crawl/ against a batch of the same pages with one worker: pages/s, their ratio, CPU ms
+    a page. The best of three of each, in turn, after a small one of both."""
+    tree = ["/crawl/"]
+    for page in tree:
+        if page.count("/") < 5:
+            tree.extend(f"{page}{n}/" for n in range(10))
+    urls = [site.url(path) for path in tree]
+    site.warm(tree)
+    for name, postgres in databases.items():
+        service = Service(postgres)
+        try:
+            service.finished(service.batch(urls[:111]))
+            run_crawl(service, site.url("/crawl/"), maxDiscoveryDepth=1)
+            batches, crawls = [], []
+            for _ in range(3):
+                wall, cpu, cpu_postgres, _, status = run_batch(service, urls)
+                batches.append((wall, cpu + cpu_postgres, status["completed"]))
+                crawls.append(run_crawl(service, site.url("/crawl/")))
+            for what, runs in (("batch", batches), ("crawl", crawls)):
+                if any(pages != len(urls) for *_, pages in runs):
+                    raise RuntimeError(f"a {what} gave {[pages for *_, pages in runs]} pages")
+            wall, cpu, pages = min(crawls)
+            rate, batch_rate = pages / wall, len(urls) / min(batches)[0]
+            report.line(f"crawl, {name}: batch of the same pages", batch_rate, "pages/s")
+            report.line(f"crawl, {name}: throughput", rate, "pages/s", (">=", round(0.6 * batch_rate)),
+                        ratio=(rate / batch_rate, "the batch, >= 0.6 wanted"))
+            report.line(f"crawl, {name}: CPU, all processes", 1000 * cpu / pages, "ms/page",
+                        note=f"{1000 * min(batches)[1] / len(urls):.2f} in the batch")
+        finally:
+            service.close()
+
+
+def run_crawl(service, url, **options):
+    """Wall seconds, CPU seconds with Postgres, and the pages of a crawl of the tree."""
+    body = {"url": url, "sitemap": "skip", "ignoreQueryParameters": True, **options}
+    cpu = sum(service.cpu())
+    began = time.monotonic()
+    path = f"/v2/crawl/{service.client.ok('POST', '/v2/crawl', body)['id']}?limit=1"
+    status = wait_for("the end of the crawl", lambda: ended(service, path), 300, 0.02)
+    return time.monotonic() - began, sum(service.cpu()) - cpu, status["completed"]
+
+
+def ended(service, path):
+    status = service.client.ok("GET", path)
+    return status if status["status"] != "scraping" else None
+
+
 def scripts(report, site, databases, scale):
     """300 /js pages through Chromium against a bare CDP loop with the same Chromium, 100 pages whose content comes 300 ms
     after load, and whether every /js/render, timer, fetch and chain page is complete without waitFor."""

@@ -117,9 +117,9 @@ class Process:
 class Site:
     """The test site as a process of its own: its CPU is not the service's."""
 
-    def __init__(self):
+    def __init__(self, *options):
         self.port = free_port()
-        self.process = Process([sys.executable, ROOT / "tests/site/testsite.py", "--port", self.port])
+        self.process = Process([sys.executable, ROOT / "tests/site/testsite.py", "--port", self.port, *options])
         self.client = Client(self.port)
         wait_for("the test site", self.answers)
 

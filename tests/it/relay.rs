@@ -11,21 +11,8 @@ use tokio_tungstenite::MaybeTlsStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
-use weir_tests::{RelayStage, checkout, require_all, wait_until};
+use weir_tests::{RelayStage, checkout, wait_until};
 use weir_worker::browser::find_chromium;
-
-/// Where `scripts/setup --tests` keeps the libraries, or `None` with a word when they are not there.
-fn installed() -> Option<PathBuf> {
-    let cache =
-        std::env::var("WEIR_CACHE").unwrap_or_else(|_| format!("{}/.cache/weir", std::env::var("HOME").unwrap()));
-    let path = PathBuf::from(cache).join("sdk/relay/node_modules");
-    if path.exists() {
-        return Some(path);
-    }
-    assert!(!require_all(), "{} is missing: scripts/setup --tests installs it", path.display());
-    eprintln!("skipped: {} is missing, scripts/setup --tests installs it", path.display());
-    None
-}
 
 fn script(stage: &RelayStage, name: &str, modules: PathBuf) -> tokio::process::Command {
     let mut command = tokio::process::Command::new("node");
@@ -51,7 +38,7 @@ fn check(output: &std::process::Output) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn playwright_and_puppeteer_drive_a_session_unmodified() {
-    let Some(modules) = installed() else { return };
+    let Some(modules) = crate::sdk::installed("relay/node_modules") else { return };
     let stage = RelayStage::start().await;
     check(&script(&stage, "suite.cjs", modules).output().await.unwrap());
     wait_until("every client is gone", || async { (stage.session.activity.clients() == 0).then_some(()) }).await;
@@ -59,7 +46,7 @@ async fn playwright_and_puppeteer_drive_a_session_unmodified() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn people_watch_and_use_a_session_in_their_browser() {
-    let Some(modules) = installed() else { return };
+    let Some(modules) = crate::sdk::installed("relay/node_modules") else { return };
     let stage = RelayStage::start().await;
     let end = stage.chromium.folder.join("end");
     let running = script(&stage, "view.cjs", modules).env("END", &end).output();

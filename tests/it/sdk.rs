@@ -7,7 +7,7 @@ use std::process::Stdio;
 use weir_tests::{FixtureSite, ServiceOptions, TestService, both_databases, checkout, require_all};
 
 /// Where `scripts/setup --tests` keeps the SDKs, or `None` with a word when they are not there.
-fn installed(part: &str) -> Option<PathBuf> {
+pub fn installed(part: &str) -> Option<PathBuf> {
     let cache =
         std::env::var("WEIR_CACHE").unwrap_or_else(|_| format!("{}/.cache/weir", std::env::var("HOME").unwrap()));
     let path = PathBuf::from(cache).join("sdk").join(part);
@@ -84,6 +84,13 @@ both_databases! {
         let mut command = tokio::process::Command::new("node");
         command.arg(checkout().join("tests/sdk/js/cli.cjs")).env("NODE_PATH", modules);
         suite("command-line", command, database).await;
+    }
+
+    async fn the_official_command_line_and_mcp_server_map_and_crawl(database) {
+        let Some(modules) = installed("js/node_modules") else { return };
+        let mut command = tokio::process::Command::new("node");
+        command.arg(checkout().join("tests/sdk/js/map.cjs")).env("NODE_PATH", modules);
+        suite("map-and-crawl", command, database).await;
     }
 
     async fn the_official_rust_sdk_works(database) {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Answer, Caller, Database, FixtureSite, ProcessInfo, ServiceOptions, TestService, both_databases, wait_until,
+    Answer, Caller, Database, FixtureSite, ProcessInfo, ServiceOptions, TestService, both_databases, long_tests,
+    require_all, wait_until,
 };
 
 /// A service whose sandbox works, without a browser that waits: the tests count processes.
@@ -13,7 +14,8 @@ async fn service(database: Database) -> TestService {
 }
 
 async fn start(options: ServiceOptions) -> TestService {
-    let service = TestService::start_with(options).await;
+    // The scraping pool would count among the processes.
+    let service = TestService::start_with(options.env("WEIR_PAGE_BROWSERS", "0")).await;
     // The sandbox is tried at the start; a session is refused until it has been.
     wait_until("a worker that takes sessions", || async {
         let workers = service.cli_json(&["workers", "list", "--json"]);
@@ -270,4 +272,225 @@ async fn a_stopping_worker_ends_its_sessions_in_good_order() {
         format!("await page.goto('{}'); await page.evaluate(() => localStorage.getItem('k'))", site.url("/small/1"));
     assert_eq!(run(&caller, &next, "node", &read).await, "v");
     delete(&caller, &next).await.ok();
+}
+
+#[tokio::test]
+async fn a_killed_session_leaves_the_previous_version_of_its_profile() {
+    let site = FixtureSite::start().await;
+    let service = service(Database::Sqlite).await;
+    let caller = service.caller();
+    let profile = json!({ "ttl": 120, "profile": { "name": "shop" } });
+    let note = |word: &str| {
+        format!(
+            "await page.goto('{}'); await page.evaluate(() => localStorage.setItem('k', '{word}'))",
+            site.url("/small/1")
+        )
+    };
+    let first = create(caller, &profile).await;
+    run(caller, &first, "node", &note("first")).await;
+    delete(caller, &first).await.ok();
+    let second = create(caller, &profile).await;
+    run(caller, &second, "node", &note("second")).await;
+    let browsers = service.browsers();
+    assert_eq!(browsers.len(), 1, "{browsers:?}");
+    browsers[0].kill();
+    until_destroyed(caller, &second).await;
+    // The lease goes with the last step of the end.
+    let third = wait_until("the profile's lease", || async {
+        let answer = caller.post("/v2/browser", &profile).await;
+        (answer.status == 200).then_some(answer.body)
+    })
+    .await;
+    let read =
+        format!("await page.goto('{}'); await page.evaluate(() => localStorage.getItem('k'))", site.url("/small/1"));
+    assert_eq!(run(caller, &third, "node", &read).await, "first");
+    delete(caller, &third).await.ok();
+    until_nothing_runs(&service).await;
+}
+
+/// Playwright for Node and Python, Puppeteer and agent-browser, unmodified, through the public `cdpUrl`, while two people
+/// watch and code runs.
+#[tokio::test]
+async fn clients_outside_viewers_and_code_use_a_session_at_once() {
+    let Some(modules) = crate::sdk::installed("relay/node_modules") else { return };
+    let packages = std::env::var("WEIR_RUNNERS").unwrap_or_else(|_| "/var/cache/weir/runners".to_owned());
+    let packages = std::path::PathBuf::from(packages);
+    if !packages.join("python").exists() {
+        assert!(!require_all(), "{} is missing: scripts/setup installs it", packages.display());
+        return;
+    }
+    let site = FixtureSite::start().await;
+    let service = service(Database::Sqlite).await;
+    let caller = service.caller();
+    let session = create(caller, &json!({ "ttl": 300, "streamWebView": true })).await;
+    let text = |field: &str| session[field].as_str().unwrap().to_owned();
+    let mut viewers = Vec::new();
+    for field in ["liveViewUrl", "interactiveLiveViewUrl"] {
+        let address = text(field).replacen("http", "ws", 1);
+        // The secret stays in the fragment; the page says it first.
+        let (path, secret) = address.split_once('#').expect("a secret");
+        let (mut viewer, _) = tokio_tungstenite::connect_async(format!("{path}/socket")).await.expect("a viewer");
+        let hello = tokio_tungstenite::tungstenite::Message::text(secret);
+        futures_util::SinkExt::send(&mut viewer, hello).await.unwrap();
+        viewers.push(tokio::spawn(async move {
+            let mut pictures = 0;
+            while let Some(Ok(message)) = futures_util::StreamExt::next(&mut viewer).await {
+                pictures += usize::from(message.is_binary());
+            }
+            pictures
+        }));
+    }
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let node_path = std::env::split_paths(&search).map(|dir| dir.join("node")).find(|path| path.exists());
+    let node_path = node_path.expect("node is on the PATH");
+    let command = |program: &std::path::Path| {
+        let mut command = tokio::process::Command::new(program);
+        command
+            .env("CDP_URL", text("cdpUrl"))
+            .env("SITE_URL", site.url(""))
+            .env("NODE_PATH", &modules)
+            .env("PYTHONPATH", packages.join("python"))
+            // The runners share the machine's Node.
+            .env("PLAYWRIGHT_NODEJS_PATH", &node_path)
+            .env("AGENT_BROWSER_SOCKET_DIR", service.folder().join("agent"))
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .stdin(std::process::Stdio::null())
+            .kill_on_drop(true);
+        command
+    };
+    let scripts = weir_tests::checkout().join("tests/relay");
+    // By itself: a Playwright beside it, code's own too, dismisses the dialogs it waits for.
+    let node = command("node".as_ref()).arg(scripts.join("suite.cjs")).output().await;
+    let python = command("python3".as_ref()).arg(scripts.join("outside.py")).output();
+    let another = command("python3".as_ref()).arg(scripts.join("outside.py")).output();
+    let code = async {
+        for n in 0..20 {
+            assert_eq!(run(caller, &session, "python", &format!("{n} + 1")).await, (n + 1).to_string());
+        }
+    };
+    let (python, another, ()) = tokio::join!(python, another, code);
+    for output in [node.unwrap(), python.unwrap(), another.unwrap()] {
+        let text = String::from_utf8_lossy(&output.stdout);
+        let closing = text.lines().rev().find(|line| line.contains(" passed, ")).unwrap_or_default();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && closing.ends_with(", 0 failed"), "{text}{errors}");
+    }
+    let agent = packages.join("node_modules/agent-browser/bin/agent-browser");
+    for (words, shown) in
+        [(vec!["open", &site.url("/small/5")], ""), (vec!["get", "title"], "Small 5"), (vec!["close"], "")]
+    {
+        let done = command(&agent).args(["--cdp", &text("cdpUrl")]).args(&words).output();
+        let done = done.await.unwrap();
+        let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        assert!(done.status.success() && said.contains(shown), "agent-browser {words:?}: {said}");
+    }
+    assert_eq!(run(caller, &session, "node", "1 + 1").await, "2", "a client's close is not the session's");
+    delete(caller, &session).await.ok();
+    for viewer in viewers {
+        assert!(viewer.await.unwrap() > 0, "pictures came");
+    }
+    until_nothing_runs(&service).await;
+}
+
+/// Sessions come and go, and whatever can die dies; nothing is left and every session is billed once.
+mod churn {
+    use super::*;
+
+    /// Everything that boxes could leave behind on this machine: processes, directories, cgroups.
+    async fn until_nothing_is_left(service: &TestService) {
+        until_nothing_runs(service).await;
+        wait_until("no directory and no cgroup of a session", || async {
+            let run_dir = service.folder().join("tmp/weir-run");
+            let workers = std::fs::read_dir(&run_dir).into_iter().flatten().flatten().filter(|e| e.path().is_dir());
+            let mut left: Vec<_> = workers
+                .flat_map(|worker| std::fs::read_dir(worker.path()).into_iter().flatten().flatten())
+                .map(|entry| entry.path())
+                // The runners' programs are the worker's own.
+                .filter(|path| path.is_dir() && !path.display().to_string().ends_with("/programs"))
+                .collect();
+            for worker in std::fs::read_dir(&run_dir).into_iter().flatten().flatten() {
+                let groups = std::fs::read_to_string(worker.path().join("cgroups")).unwrap_or_default();
+                let boxes = groups.lines().flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten());
+                left.extend(boxes.map(|entry| entry.path()).filter(|path| path.is_dir()));
+            }
+            left.is_empty().then_some(())
+        })
+        .await;
+    }
+
+    /// Every session of the team is destroyed and billed: 2 credits each, as none lived longer than a minute.
+    async fn assert_billed_once(service: &TestService, sessions: usize) {
+        let list = service.caller().get("/v2/browser").await.ok();
+        let rows = list["sessions"].as_array().unwrap();
+        assert!(rows.iter().all(|row| row["status"] == "destroyed"), "{list}");
+        let usage = service.cli_json(&["credits", "show", "--team", "tests", "--json"]);
+        assert_eq!(usage["used"], json!(2 * sessions), "{usage}");
+    }
+
+    async fn cycles(count: usize) {
+        let service = service(Database::Sqlite).await;
+        let caller = service.caller();
+        for n in 0..count {
+            let session = create(caller, &json!({ "ttl": 120 })).await;
+            if n % 4 == 0 {
+                assert_eq!(run(caller, &session, "node", "1 + 1").await, "2");
+            }
+            delete(caller, &session).await.ok();
+        }
+        until_nothing_is_left(&service).await;
+        assert_billed_once(&service, count).await;
+    }
+
+    async fn kills(of_programs: usize, of_workers: usize) {
+        let options = ServiceOptions::new(Database::Sqlite).env("WEIR_WARM_BROWSERS", "0");
+        let mut service = start(options).await;
+        let caller = service.caller().clone();
+        for n in 0..of_programs {
+            let session = create(&caller, &json!({ "ttl": 120 })).await;
+            let language = if n % 4 < 2 { "node" } else { "python" };
+            run(&caller, &session, language, "1 + 1").await;
+            if n % 2 == 0 {
+                service.browsers().first().expect("a browser").kill();
+                until_destroyed(&caller, &session).await;
+            } else {
+                let programs = service.processes();
+                let runner = programs.iter().find(|p| {
+                    p.is_boxed() && p.command.contains(if language == "node" { "node.cjs" } else { "python.py" })
+                });
+                runner.expect("a runner").kill();
+                // A call that comes before the death is noticed is told of it; the next one works.
+                if execute(&caller, &session, language, "1 + 1").await["exitCode"] != 0 {
+                    assert_eq!(run(&caller, &session, language, "1 + 1").await, "2", "the next call works");
+                }
+                delete(&caller, &session).await.ok();
+            }
+        }
+        for _ in 0..of_workers {
+            let session = create(&caller, &json!({ "ttl": 120 })).await;
+            run(&caller, &session, "bash", "echo busy").await;
+            service.kill_worker(0);
+            service.start_worker(0);
+            until_destroyed(&caller, &session).await;
+            wait_until("a worker that takes sessions", || async {
+                let answer = caller.post("/v2/browser", &json!({ "ttl": 120 })).await;
+                if answer.status == 200 {
+                    delete(&caller, &answer.body).await.ok();
+                }
+                (answer.status == 200).then_some(())
+            })
+            .await;
+        }
+        until_nothing_is_left(&service).await;
+        assert_billed_once(&service, of_programs + 2 * of_workers).await;
+    }
+
+    #[tokio::test]
+    async fn sessions_come_and_go_without_a_trace() {
+        cycles(if long_tests() { 200 } else { 8 }).await;
+    }
+
+    #[tokio::test]
+    async fn killed_browsers_runners_and_workers_leave_nothing() {
+        if long_tests() { kills(50, 10).await } else { kills(4, 1).await }
+    }
 }

@@ -13,21 +13,21 @@ use weir_tests::{Database, FixtureSite, TestService, both_databases, finished};
 
 type Stream = WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>;
 
-fn handshake(service: &TestService, id: &str) -> Request {
-    let address = format!("{}/v2/batch/scrape/{id}", service.base().replace("http", "ws"));
+fn handshake(service: &TestService, path: &str) -> Request {
+    let address = format!("{}/v2/{path}", service.base().replace("http", "ws"));
     address.into_client_request().unwrap()
 }
 
 /// Connects as the Python SDK does: the key in the Authorization header.
-async fn by_header(service: &TestService, id: &str, key: &str) -> Result<(Stream, Response), Box<Error>> {
-    let mut request = handshake(service, id);
+async fn by_header(service: &TestService, path: &str, key: &str) -> Result<(Stream, Response), Box<Error>> {
+    let mut request = handshake(service, path);
     request.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
     connect_async(request).await.map_err(Box::new)
 }
 
 /// Connects as the JavaScript SDK does: the key is the subprotocol.
-async fn by_subprotocol(service: &TestService, id: &str, key: &str) -> Result<(Stream, Response), Box<Error>> {
-    let mut request = handshake(service, id);
+async fn by_subprotocol(service: &TestService, path: &str, key: &str) -> Result<(Stream, Response), Box<Error>> {
+    let mut request = handshake(service, path);
     request.headers_mut().insert("sec-websocket-protocol", key.parse().unwrap());
     connect_async(request).await.map_err(Box::new)
 }
@@ -56,7 +56,7 @@ both_databases! {
         urls.extend(site.urls("/slow?ms=500&n=", 10));
         let body = json!({ "urls": urls, "maxConcurrency": 4 });
         let id = service.post("/v2/batch/scrape", &body).await.id();
-        let (stream, _) = by_header(&service, &id, service.key()).await.unwrap();
+        let (stream, _) = by_header(&service, &format!("batch/scrape/{id}"), service.key()).await.unwrap();
         let (frames, code) = frames(stream).await;
 
         assert_eq!(code, 1000);
@@ -83,7 +83,7 @@ both_databases! {
         let service = TestService::start(database).await;
         let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/article/", 3) })).await.id();
         finished(service.caller(), &id, Duration::from_secs(30)).await;
-        let (stream, answer) = by_subprotocol(&service, &id, service.key()).await.unwrap();
+        let (stream, answer) = by_subprotocol(&service, &format!("batch/scrape/{id}"), service.key()).await.unwrap();
         assert_eq!(answer.headers()["sec-websocket-protocol"], service.key());
         let (frames, code) = frames(stream).await;
         assert_eq!(code, 1000);
@@ -98,12 +98,20 @@ both_databases! {
 async fn a_stranger_is_turned_away() {
     let site = FixtureSite::start().await;
     let service = TestService::start(Database::Sqlite).await;
-    let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/article/", 1) })).await.id();
+    let batch = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/article/", 1) })).await.id();
+    let crawl = service.post("/v2/crawl", &json!({ "url": site.url("/article/1"), "sitemap": "skip" })).await.id();
+    let (batch, crawl_as_batch) = (format!("batch/scrape/{batch}"), format!("batch/scrape/{crawl}"));
+    let crawl = format!("crawl/{crawl}");
     let other = service.new_team("others").key.unwrap();
-    let unknown = uuid::Uuid::new_v4().to_string();
-    for (job, key, close, status) in
-        [(&id, "nobodys-key", 3000, 401), (&id, other.as_str(), 3003, 404), (&unknown, service.key(), 1008, 404)]
-    {
+    let unknown = format!("crawl/{}", uuid::Uuid::new_v4());
+    for (job, key, close, status) in [
+        (&batch, "nobodys-key", 3000, 401),
+        (&batch, other.as_str(), 3003, 404),
+        (&crawl, "nobodys-key", 3000, 401),
+        (&crawl, other.as_str(), 3003, 404),
+        (&crawl_as_batch, service.key(), 1008, 404),
+        (&unknown, service.key(), 1008, 404),
+    ] {
         // Either the handshake is refused, or the stream is closed at once with the reference's code.
         match by_header(&service, job, key).await {
             Ok((stream, _)) => {

@@ -7,6 +7,7 @@
 
 mod caller;
 mod database;
+mod model;
 mod page;
 mod process;
 mod relay_stage;
@@ -17,7 +18,8 @@ mod wait;
 
 pub use caller::{Answer, Caller};
 pub use database::{Database, PostgresCluster};
-pub use page::{Truth, documents_of, errors_of, finished, markdown_of};
+pub use model::{ModelStandIn, Said};
+pub use page::{Truth, documents_at, documents_of, ended_at, errors_of, finished, markdown_of};
 pub use process::{ProcessInfo, free_port, processes_mentioning};
 pub use relay_stage::{RelayStage, StageChromium};
 pub use service::{ServiceOptions, TestService, WEBHOOK_SECRET, binary_folder};

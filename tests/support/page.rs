@@ -27,8 +27,13 @@ impl Truth {
 
 /// Waits until a batch has ended, and returns its last status body (first page of results).
 pub async fn finished(caller: &Caller, id: &str, bound: Duration) -> Value {
-    wait_until_within(bound, &format!("the end of batch {id}"), || async {
-        let body = caller.get(&format!("/v2/batch/scrape/{id}?limit=1")).await.ok();
+    ended_at(caller, &format!("/v2/batch/scrape/{id}"), bound).await
+}
+
+/// The same for the batch or crawl at `path`.
+pub async fn ended_at(caller: &Caller, path: &str, bound: Duration) -> Value {
+    wait_until_within(bound, &format!("the end of {path}"), || async {
+        let body = caller.get(&format!("{path}?limit=1")).await.ok();
         (body["status"] != "scraping").then_some(body)
     })
     .await
@@ -36,8 +41,13 @@ pub async fn finished(caller: &Caller, id: &str, bound: Duration) -> Value {
 
 /// Every document of an ended batch, by following `next`.
 pub async fn documents_of(caller: &Caller, id: &str) -> Vec<Value> {
+    documents_at(caller, &format!("/v2/batch/scrape/{id}")).await
+}
+
+/// The same for the batch or crawl at `path`.
+pub async fn documents_at(caller: &Caller, path: &str) -> Vec<Value> {
     let mut documents = Vec::new();
-    let mut next = format!("/v2/batch/scrape/{id}");
+    let mut next = path.to_owned();
     loop {
         let body = caller.get(&next).await.ok();
         assert_eq!(body["success"], true, "a page of results says success: {body}");

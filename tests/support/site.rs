@@ -102,6 +102,12 @@ impl FixtureSite {
         self.hits(prefix).await.values().filter_map(Value::as_u64).sum()
     }
 
+    /// When paths that begin with `prefix` were asked for, seconds, oldest first; of the site's last 1,000 requests.
+    pub async fn times(&self, prefix: &str) -> Vec<f64> {
+        let body = self.control.get(&format!("/_ctl/recent?prefix={prefix}")).await.ok();
+        body.as_array().unwrap().iter().map(|request| request["at"].as_f64().unwrap()).collect()
+    }
+
     /// The most requests that were open at once since the last reset.
     pub async fn most_open(&self) -> u64 {
         self.control.get("/_ctl/stats").await.ok()["max_active"].as_u64().unwrap()

@@ -14,13 +14,12 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::config::Settings;
 use weir_worker::browser::cdp::{Cdp, EventFilter};
-use weir_worker::browser::find_chromium;
-use weir_worker::browser::supervisor::{Launcher, SandboxMode};
 use weir_worker::extract::{self, ExtractOptions, PageInput};
 use weir_worker::fetch::{EgressProxy, FetchConfig, FetchRequest, HttpFetcher};
+use weir_worker::sandbox::{BrowserSpec, Purpose, Sandbox, SandboxConfig, SandboxMode};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: weir_shared::memory::Allocator = weir_shared::memory::Allocator;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -79,11 +78,19 @@ async fn http(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Re
 
 async fn browser(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Result<f64> {
     let egress = EgressProxy::start(settings.net.guard(), None).await?;
-    let found = find_chromium(settings.browser.chromium.as_deref()).context("no Chromium found")?;
-    let run_dir = std::env::temp_dir().join("weir-bare-loop");
-    let launcher = Launcher::prepare(found, &run_dir, None, SandboxMode::Strict, egress.addr(), &[])?;
-    let chromium = launcher.launch(false).await?;
-    let cdp = Arc::new(Cdp::connect(&chromium.ws_url).await?);
+    let config = SandboxConfig {
+        run_dir: std::env::temp_dir().join("weir-bare-loop"),
+        mode: SandboxMode::Strict,
+        egress: egress.door(),
+        ad_free: egress.door(),
+        chromium: settings.browser.chromium.clone(),
+        program: Some(std::env::current_exe()?.parent().context("no folder")?.join("../weir-worker")),
+    };
+    let sandbox = Sandbox::prepare(config)?;
+    let dir = sandbox.session_dir("bare")?;
+    let spec = BrowserSpec { purpose: Purpose::Pages { has_pictures: false }, extra_flags: Vec::new() };
+    let chromium = sandbox.start_browser(&dir, spec).await?;
+    let cdp = Arc::new(Cdp::connect_over(chromium.connect().await?, chromium.ws_path()).await?);
     let began = Instant::now();
     let results = futures_util::stream::iter(urls).map(|url| {
         let cdp = Arc::clone(&cdp);
@@ -95,8 +102,8 @@ async fn browser(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow:
     }
     let seconds = began.elapsed().as_secs_f64();
     drop(results);
-    chromium.stop().await;
-    let _ = std::fs::remove_dir_all(launcher.worker_dir());
+    chromium.kill().await;
+    dir.remove().await;
     Ok(seconds)
 }
 

@@ -11,15 +11,19 @@ use weir_shared::blobs::Blobs;
 use weir_shared::config::Settings;
 use weir_shared::ids::{JobId, TeamId, WorkerId};
 use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::{Db, StoreResult, jobs};
+use weir_shared::store::{Db, StoreResult, crawls, jobs};
+use weir_shared::time::Timestamp;
 use weir_shared::wake::Wake;
 
 use crate::browser::BrowserPool;
 use crate::fetch::{EgressProxy, HttpFetcher, Poster};
 use crate::finisher::Finisher;
+use crate::frontier_memory::FrontierMemory;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
+use crate::sandbox::Sandbox;
 use crate::sessions::{Keeper, Sessions};
+use crate::site::RobotsStore;
 
 /// What lives as long as the process.
 pub struct Process {
@@ -28,16 +32,22 @@ pub struct Process {
     pub blobs: Blobs,
     pub fetcher: HttpFetcher,
     pub poster: Poster,
+    /// The robots.txt files of sites lately visited.
+    pub robots: RobotsStore,
     /// What the browsers are forced through.
     pub egress: EgressProxy,
     /// The same without the hosts of ads and trackers.
     pub ad_free: EgressProxy,
+    /// Where browsers and users' code run.
+    pub sandbox: Arc<Sandbox>,
     pub browsers: Option<Arc<BrowserPool>>,
     pub wake: Wake,
     pub metrics: Metrics,
     pub gate: Gate,
     /// Hosts whose pages lately needed a browser.
     pub scripted_hosts: HostMemory,
+    /// What crawls are known to have met.
+    pub frontiers: Arc<FrontierMemory>,
     /// What sessions need; found out after the start.
     pub keeper: OnceCell<Arc<Keeper>>,
     /// What API and workers know each other by.
@@ -89,10 +99,14 @@ impl WorkerContext {
         Self { process, id, finisher, draining, fenced, tasks: TaskTracker::new(), lanes: Lanes::default(), specs }
     }
 
-    /// The unchanging part of a job, from memory when it was used lately. `None`: the job is gone.
+    /// The part of a job that does not change, or not any more, from memory when it was used lately. `None`: the job is
+    /// gone.
     pub async fn spec(&self, job: JobId) -> StoreResult<Option<Arc<JobSpec>>> {
-        if let Some(spec) = self.lock_specs().get(&job) {
-            return Ok(Some(Arc::clone(spec)));
+        let known = self.lock_specs().get(&job).map(Arc::clone);
+        if let Some(known) = known
+            && (known.is_settled() || !crawls::is_settled(&self.process.db, job).await?)
+        {
+            return Ok(Some(known));
         }
         let Some(spec) = jobs::spec(&self.process.db, job).await? else { return Ok(None) };
         let spec = Arc::new(spec);
@@ -120,6 +134,8 @@ impl WorkerContext {
 pub struct Lanes {
     /// Team to "a ticket came meanwhile".
     open: Mutex<HashMap<TeamId, bool>>,
+    /// When to look again without a ticket.
+    alarms: Mutex<HashMap<TeamId, Timestamp>>,
 }
 
 impl Lanes {
@@ -147,6 +163,26 @@ impl Lanes {
         }
         open.remove(&team);
         true
+    }
+
+    /// Sets the team's alarm, of which there is one. `false`: it goes off earlier anyway.
+    pub fn set_alarm(&self, team: TeamId, at: Timestamp) -> bool {
+        let mut alarms = self.alarms.lock().unwrap_or_else(PoisonError::into_inner);
+        if alarms.get(&team).is_some_and(|set| *set <= at) {
+            return false;
+        }
+        alarms.insert(team, at);
+        true
+    }
+
+    /// Takes the alarm that goes off now. `false`: an earlier one has replaced it.
+    pub fn take_alarm(&self, team: TeamId, at: Timestamp) -> bool {
+        let mut alarms = self.alarms.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_set = alarms.get(&team) == Some(&at);
+        if is_set {
+            alarms.remove(&team);
+        }
+        is_set
     }
 
     /// Closes the lane whatever came: after an error, when its ticket is delivered again.

@@ -1,6 +1,7 @@
 //! Commits the ends of pages in groups: one transaction for as many as are ready, at once for pages somebody waits
 //! for, after a short pause otherwise.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -11,6 +12,7 @@ use weir_shared::store::{Db, StoreError};
 use weir_shared::time::Timestamp;
 use weir_shared::wake::Wake;
 
+use crate::frontier_memory::FrontierMemory;
 use crate::metrics::Metrics;
 
 /// Pages in one transaction at most.
@@ -33,10 +35,11 @@ impl Finisher {
         blobs: weir_shared::blobs::Blobs,
         wake: Wake,
         metrics: Metrics,
+        frontiers: Arc<FrontierMemory>,
         fenced: CancellationToken,
     ) -> (Self, tokio::task::JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(BACKLOG);
-        let task = tokio::spawn(run(db, blobs, wake, metrics, fenced, receiver));
+        let task = tokio::spawn(run(Store { db, blobs, frontiers }, wake, metrics, fenced, receiver));
         (Self { sender }, task)
     }
 
@@ -48,9 +51,15 @@ impl Finisher {
     }
 }
 
-async fn run(
+/// Where ends are written, and what is learned from that.
+struct Store {
     db: Db,
     blobs: weir_shared::blobs::Blobs,
+    frontiers: Arc<FrontierMemory>,
+}
+
+async fn run(
+    store: Store,
     wake: Wake,
     metrics: Metrics,
     fenced: CancellationToken,
@@ -73,7 +82,7 @@ async fn run(
         let started = Instant::now();
         let size = group.len();
         tokio::select! {
-            () = commit(&db, &blobs, group) => {}
+            () = commit(&store, group) => {}
             () = fenced.cancelled() => return,
         }
         metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
@@ -83,17 +92,17 @@ async fn run(
 }
 
 fn is_urgent(end: &Finished) -> bool {
-    end.kind == Some(JobKind::Scrape)
+    end.kind.is_some_and(JobKind::is_direct)
 }
 
 /// Writes a group, again and again while the database is away. A group that can never be written is split, so that
 /// one bad page does not hold up the others.
-async fn commit(db: &Db, blobs: &weir_shared::blobs::Blobs, group: Vec<Finished>) {
+async fn commit(store: &Store, group: Vec<Finished>) {
     let mut pause = Duration::from_millis(50);
     let mut waiting = vec![group];
     while let Some(group) = waiting.pop() {
-        match write(db, &group).await {
-            Ok(written) => drop_overtaken(blobs, &group, &written),
+        match write(&store.db, &group).await {
+            Ok(written) => store.conclude(&group, &written),
             Err(StoreError::Unavailable(error)) => {
                 tracing::warn!(%error, pages = group.len(), "results cannot be written; they are kept and tried again");
                 waiting.push(group);
@@ -119,14 +128,22 @@ async fn write(db: &Db, group: &[Finished]) -> Result<Vec<weir_shared::ids::Page
     Ok(report.written)
 }
 
-/// Blobs of attempts that another has overtaken belong to nobody.
-fn drop_overtaken(blobs: &weir_shared::blobs::Blobs, group: &[Finished], written: &[weir_shared::ids::PageId]) {
-    for end in group.iter().filter(|end| !written.contains(&end.page.id)) {
-        tracing::info!(page.id = %end.page.id, page.epoch = end.page.epoch, "an overtaken attempt is dropped");
-        if let Outcome::Done { document, .. } = &end.outcome
-            && let Body::Blob(key) = &document.body
-        {
-            blobs.remove(key);
+impl Store {
+    /// What a crawl has now is remembered. Blobs of attempts that another has overtaken belong to nobody.
+    fn conclude(&self, group: &[Finished], written: &[weir_shared::ids::PageId]) {
+        for end in group {
+            if written.contains(&end.page.id) {
+                if let Outcome::Crawled { discovery, .. } = &end.outcome {
+                    self.frontiers.learn(end.page.job_id, discovery);
+                }
+                continue;
+            }
+            tracing::info!(page.id = %end.page.id, page.epoch = end.page.epoch, "an overtaken attempt is dropped");
+            if let Outcome::Done { document, .. } | Outcome::Crawled { document: Some(document), .. } = &end.outcome
+                && let Body::Blob(key) = &document.body
+            {
+                self.blobs.remove(key);
+            }
         }
     }
 }

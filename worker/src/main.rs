@@ -5,9 +5,10 @@ use tokio_util::sync::CancellationToken;
 use weir_shared::config::Settings;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: weir_shared::memory::Allocator = weir_shared::memory::Allocator;
 
 fn main() -> std::process::ExitCode {
+    weir_shared::memory::give_back_soon();
     if let Some(argument) = std::env::args().nth(1) {
         return match argument.as_str() {
             // The first process of a box; not for people.

@@ -15,15 +15,16 @@ use weir_shared::store::{self, Db, PoolUse, nodes};
 use weir_shared::time::Timestamp;
 use weir_shared::wake::Wake;
 
-use crate::browser::{BrowserConfig, BrowserPool, SandboxMode, is_ad_host};
+use crate::browser::{BrowserConfig, BrowserPool, is_ad_host};
 use crate::context::{HostMemory, Process, WorkerContext};
 use crate::exec::Assets;
 use crate::fetch::{EgressOptions, EgressProxy, FetchConfig, HostFilter, HttpFetcher, Poster};
 use crate::finisher::Finisher;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
-use crate::sandbox::{Sandbox, SandboxConfig};
+use crate::sandbox::{Sandbox, SandboxConfig, SandboxMode};
 use crate::sessions::{Keeper, Sessions, Vault};
+use crate::site::RobotsStore;
 use crate::{listener, runner, sweeper};
 
 /// How long a drain may take; what is not done by then goes back to the queue.
@@ -90,33 +91,42 @@ async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<P
     let egress = EgressProxy::start(guard.clone(), None).await?;
     let ad_free = EgressOptions { filter: Some(Arc::new(AdHosts)), ..EgressOptions::default() };
     let ad_free = EgressProxy::start_with(guard.clone(), ad_free).await?;
+    let config = SandboxConfig {
+        run_dir: settings.worker.run_dir.clone(),
+        mode: if settings.browser.sandbox { SandboxMode::Strict } else { SandboxMode::Off },
+        egress: egress.door(),
+        ad_free: ad_free.door(),
+        chromium: settings.browser.chromium.clone(),
+        program: None,
+    };
+    let sandbox = Arc::new(tokio::task::spawn_blocking(move || Sandbox::prepare(config)).await??);
     let browsers = if settings.browser.page_browsers == 0 {
         None
     } else {
         let config = BrowserConfig {
-            chromium: settings.browser.chromium.clone(),
-            run_dir: settings.worker.run_dir.clone(),
             browsers: settings.browser.page_browsers,
             pages_per_browser: settings.browser.pages_per_browser,
-            sandbox: if settings.browser.sandbox { SandboxMode::Strict } else { SandboxMode::Off },
             egress_proxy: egress.addr(),
-            ad_free_proxy: Some(ad_free.addr()),
             ..BrowserConfig::default()
         };
-        Some(BrowserPool::start(config).await?)
+        Some(BrowserPool::start(Arc::clone(&sandbox), config)?)
     };
+    let fetcher = HttpFetcher::new(guard.clone(), FetchConfig::default())?;
     Ok(Process {
         wake: Wake::start_for_tickets(&settings.database_url, &db).await?,
-        fetcher: HttpFetcher::new(guard.clone(), FetchConfig::default())?,
+        robots: RobotsStore::new(fetcher.clone()),
+        fetcher,
         poster: Poster::new(guard)?,
         egress,
         ad_free,
         gate: Gate::new(settings.worker.concurrency),
         metrics: Metrics::new()?,
         scripted_hosts: HostMemory::default(),
+        frontiers: Arc::default(),
         keeper: OnceCell::new(),
         sessions: RwLock::default(),
         secret,
+        sandbox,
         browsers,
         blobs,
         db,
@@ -152,6 +162,7 @@ async fn life(process: &Arc<Process>, tickets: &Db, address: &str, stop: &Cancel
         process.blobs.clone(),
         process.wake.clone(),
         process.metrics.clone(),
+        Arc::clone(&process.frontiers),
         fenced.clone(),
     );
     let context = Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
@@ -246,19 +257,8 @@ async fn write_offer(
 }
 
 async fn prepare_sessions(process: &Arc<Process>) -> Result<Arc<Keeper>, String> {
-    let settings = &process.settings;
-    let config = SandboxConfig {
-        run_dir: settings.worker.run_dir.clone(),
-        mode: if settings.browser.sandbox { SandboxMode::Strict } else { SandboxMode::Off },
-        egress: process.egress.door(),
-        sessions: settings.worker.sessions,
-        chromium: settings.browser.chromium.clone(),
-        program: None,
-    };
-    let sandbox = Sandbox::prepare(config).await.map_err(|e| format!("{e:#}"))?;
-    if let Some(why) = &sandbox.status().refused {
-        return Err(why.clone());
-    }
+    let (settings, sandbox) = (&process.settings, Arc::clone(&process.sandbox));
+    sandbox.probe().await.map_err(|e| e.to_string())?;
     let (runners, dir) = (settings.worker.runners.clone(), sandbox.dir().to_owned());
     let assets = tokio::task::spawn_blocking(move || Assets::find(&runners, &dir))
         .await
@@ -268,7 +268,7 @@ async fn prepare_sessions(process: &Arc<Process>) -> Result<Arc<Keeper>, String>
         db: process.db.clone(),
         blobs: process.blobs.clone(),
         assets: Arc::new(assets),
-        sandbox: Arc::new(sandbox),
+        sandbox,
         vault: Vault::new(process.secret.as_bytes()),
         metrics: process.metrics.clone(),
         warm: settings.browser.warm,

@@ -79,52 +79,10 @@ pub(crate) fn is_alive(pid: u32) -> bool {
     Stat::read(pid).is_some_and(|s| s.state != b'Z' && s.state != b'X')
 }
 
-/// The pid in `file`, once it is written.
-pub(crate) fn read_pid(file: &Path) -> Option<u32> {
-    fs::read_to_string(file).ok()?.trim().parse().ok()
-}
-
 /// Kills one process. One that is gone already is no error.
 pub(crate) fn kill(pid: u32) {
     if let Some(pid) = to_pid(pid) {
         let _ = rustix::process::kill_process(pid, Signal::KILL);
-    }
-}
-
-/// Kills the process group and the session that `leader` leads, itself included.
-pub(crate) fn kill_session(leader: u32) {
-    let Some(pid) = to_pid(leader) else { return };
-    if Stat::read(leader).is_some_and(|s| s.session == leader) {
-        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
-    } else {
-        // The script has not come to its own session yet.
-        let _ = rustix::process::kill_process(pid, Signal::KILL);
-    }
-    kill_session_members(leader);
-}
-
-/// Kills what is left of a session until nothing is, at most for two seconds.
-pub(crate) fn kill_session_members(session: u32) {
-    for _ in 0..100 {
-        let mut left = false;
-        for number in pids().filter(|pid| *pid != session) {
-            let (Some(stat), Some(pid)) = (Stat::read(number), to_pid(number)) else { continue };
-            if stat.session != session {
-                continue;
-            }
-            if stat.state == b'Z' {
-                // Ours to reap once its parent is gone; until then its parent's.
-                left |= stat.parent == std::process::id();
-                let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
-            } else {
-                left = true;
-                let _ = rustix::process::kill_process(pid, Signal::KILL);
-            }
-        }
-        if !left {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

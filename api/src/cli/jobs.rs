@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use weir_shared::domain::job::{JobKind, JobStatus, PageState};
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::Db;
+use weir_shared::store::crawls::{self, CrawlCounts};
 use weir_shared::store::jobs::{self, JobFilter, JobRow};
 use weir_shared::store::pages::{self, AttemptRow, PageRow};
 use weir_shared::time::Timestamp;
@@ -44,6 +45,8 @@ pub enum JobsCommand {
 pub enum Kind {
     Scrape,
     Batch,
+    Crawl,
+    Map,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -59,6 +62,8 @@ impl From<Kind> for JobKind {
         match kind {
             Kind::Scrape => Self::Scrape,
             Kind::Batch => Self::Batch,
+            Kind::Crawl => Self::Crawl,
+            Kind::Map => Self::Map,
         }
     }
 }
@@ -88,15 +93,15 @@ pub async fn run(command: JobsCommand, db: &Db, output: Output) -> anyhow::Resul
     }
 }
 
-pub(super) fn job_json(job: &JobRow) -> Value {
-    json!({
+pub(super) fn job_json(job: &JobRow, crawl: Option<&CrawlCounts>) -> Value {
+    let mut json = json!({
         "id": job.id,
         "teamId": job.team_id,
         "kind": job.kind.as_str(),
         "status": job.status.as_str(),
         "target": job.target,
-        "total": job.total,
-        "queued": job.queued,
+        "total": job.total_shown(),
+        "queued": job.waiting().queued,
         "completed": job.completed,
         "failed": job.failed,
         "creditsUsed": job.credits_used,
@@ -104,6 +109,20 @@ pub(super) fn job_json(job: &JobRow) -> Value {
         "createdAt": job.created_at.to_iso(),
         "expiresAt": job.expires_at.to_iso(),
         "finishedAt": job.finished_at.map(Timestamp::to_iso),
+    });
+    if let Some(counts) = crawl {
+        json["discovered"] = counts.discovered.into();
+        json["blocked"] = counts.blocked.into();
+        json["dropped"] = counts.dropped.into();
+        json["warning"] = json!(counts.warning);
+    }
+    json
+}
+
+/// What a crawl's counts say in a line; nothing for other jobs.
+pub(super) fn crawl_text(crawl: Option<&CrawlCounts>) -> String {
+    crawl.map_or_else(String::new, |c| {
+        format!(", {} discovered, {} blocked by robots.txt, {} dropped", c.discovered, c.blocked, c.dropped)
     })
 }
 
@@ -113,12 +132,12 @@ async fn list(db: &Db, output: Output, filter: &JobFilter) -> anyhow::Result<()>
             job.id.to_string(),
             job.kind.as_str().to_owned(),
             job.status.as_str().to_owned(),
-            format!("{}/{}", job.completed, job.total),
+            format!("{}/{}", job.completed, job.total_shown()),
             job.failed.to_string(),
             job.created_at.to_iso(),
             shorten(&job.target, 60),
         ];
-        (job_json(&job), cells)
+        (job_json(&job, None), cells)
     });
     output.list(&["ID", "KIND", "STATUS", "DONE", "FAILED", "CREATED", "TARGET"], rows.collect());
     Ok(())
@@ -163,18 +182,20 @@ async fn show(db: &Db, output: Output, id: uuid::Uuid) -> anyhow::Result<()> {
 
 async fn show_job(db: &Db, output: Output, job: &JobRow) -> anyhow::Result<()> {
     let failed = pages::list(db, job.id, Some(PageState::Failed), FAILED_SHOWN).await?;
-    let mut json = job_json(job);
+    let crawl = crawls::counts(db, job.id).await?;
+    let mut json = job_json(job, crawl.as_ref());
     json["failedPages"] = failed.iter().map(page_json).collect();
     output.show(&json, || {
         let mut text = format!(
-            "job {}\nkind {}, status {}\n{} of {} done, {} failed, {} waiting, {} credits\nmade {}, ended {}\n",
+            "job {}\nkind {}, status {}\n{} of {} done, {} failed, {} waiting{}, {} credits\nmade {}, ended {}\n",
             job.id,
             job.kind.as_str(),
             job.status.as_str(),
             job.completed,
-            job.total,
+            job.total_shown(),
             job.failed,
-            job.queued,
+            job.waiting().queued,
+            crawl_text(crawl.as_ref()),
             job.credits_used,
             job.created_at,
             or_dash(job.finished_at),

@@ -8,9 +8,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use weir_shared::domain::job::JobStatus;
 use weir_shared::ids::JobId;
 use weir_shared::store::Db;
+use weir_shared::store::crawls::{self, CrawlCounts};
 use weir_shared::store::jobs::{self, JobRow};
 
-use super::jobs::job_json;
+use super::jobs::{crawl_text, job_json};
 use super::output::Output;
 
 /// Time between two looks at the job.
@@ -20,49 +21,63 @@ const PLAIN_PAUSE: Duration = Duration::from_secs(2);
 
 /// Runs the command. With `--json`, one line per change.
 pub async fn run(db: &Db, output: Output, id: JobId) -> anyhow::Result<()> {
-    let mut job = load(db, id).await?;
+    let (mut job, mut crawl) = load(db, id).await?;
     let terminal = std::io::stderr().is_terminal() && !output.json;
     let bar = if terminal { bar(&job)? } else { ProgressBar::hidden() };
     let mut seen = None;
     loop {
-        let now = (job.completed, job.failed, job.total, job.status);
-        if seen != Some(now) {
+        let now = (job.completed, job.failed, job.total_shown(), job.status, crawl.clone());
+        if seen.as_ref() != Some(&now) {
             seen = Some(now);
             if output.json {
-                println!("{}", job_json(&job));
+                println!("{}", job_json(&job, crawl.as_ref()));
             } else if !terminal {
-                println!("{}", line(&job));
+                println!("{}", line(&job, crawl.as_ref()));
             }
-            bar.set_length(job.total.unsigned_abs());
+            bar.set_length(job.total_shown().unsigned_abs());
             bar.set_position((job.completed + job.failed).unsigned_abs());
-            bar.set_message(format!("{} failed", job.failed));
+            bar.set_message(format!(
+                "{} queued, {} failed{}",
+                job.waiting().queued,
+                job.failed,
+                crawl_text(crawl.as_ref())
+            ));
         }
         if job.status != JobStatus::Scraping {
             break;
         }
         tokio::time::sleep(if terminal || output.json { PAUSE } else { PLAIN_PAUSE }).await;
-        job = load(db, id).await?;
+        (job, crawl) = load(db, id).await?;
     }
     bar.finish();
     if terminal {
-        println!("{}", line(&job));
+        println!("{}", line(&job, crawl.as_ref()));
     }
     Ok(())
 }
 
-async fn load(db: &Db, id: JobId) -> anyhow::Result<JobRow> {
-    jobs::load(db, id).await?.with_context(|| format!("there is no job with the id {id}"))
+async fn load(db: &Db, id: JobId) -> anyhow::Result<(JobRow, Option<CrawlCounts>)> {
+    let job = jobs::load(db, id).await?.with_context(|| format!("there is no job with the id {id}"))?;
+    Ok((job, crawls::counts(db, id).await?))
 }
 
 fn bar(job: &JobRow) -> anyhow::Result<ProgressBar> {
     let style = "{elapsed_precise} {wide_bar} {pos}/{len} pages, {per_sec}, {eta} left, {msg}";
-    let bar = ProgressBar::new(job.total.unsigned_abs()).with_style(ProgressStyle::with_template(style)?);
+    let bar = ProgressBar::new(job.total_shown().unsigned_abs()).with_style(ProgressStyle::with_template(style)?);
     // What was done before we looked says nothing about the rate.
     bar.set_position((job.completed + job.failed).unsigned_abs());
     bar.reset_eta();
     Ok(bar)
 }
 
-fn line(job: &JobRow) -> String {
-    format!("{}: {} of {} done, {} failed", job.status.as_str(), job.completed, job.total, job.failed)
+fn line(job: &JobRow, crawl: Option<&CrawlCounts>) -> String {
+    format!(
+        "{}: {} of {} done, {} queued, {} failed{}",
+        job.status.as_str(),
+        job.completed,
+        job.total_shown(),
+        job.waiting().queued,
+        job.failed,
+        crawl_text(crawl)
+    )
 }

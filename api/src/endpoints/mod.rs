@@ -2,5 +2,9 @@
 
 pub mod batch_scrape;
 pub mod browser;
+pub mod crawl;
+pub mod direct;
+pub mod jobs;
+pub mod map;
 pub mod not_built;
 pub mod scrape;

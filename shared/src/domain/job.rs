@@ -32,6 +32,10 @@ words! {
         Scrape = "scrape",
         /// Many pages in the background.
         Batch = "batch",
+        /// A site, page by page.
+        Crawl = "crawl",
+        /// The addresses of a site, which somebody waits for.
+        Map = "map",
     }
     /// State of a job. `Scraping` moves once, to one of the others.
     JobStatus {
@@ -62,9 +66,14 @@ impl JobKind {
     /// Order in which a team's jobs are served: 0 somebody waits, 1 background.
     pub const fn rank(self) -> i64 {
         match self {
-            Self::Scrape => 0,
-            Self::Batch => 1,
+            Self::Scrape | Self::Map => 0,
+            Self::Batch | Self::Crawl => 1,
         }
+    }
+
+    /// Whether somebody waits for its one page, which has a ticket of its own.
+    pub const fn is_direct(self) -> bool {
+        self.rank() == 0
     }
 
     /// What the ledger calls a page of this kind.
@@ -72,6 +81,8 @@ impl JobKind {
         match self {
             Self::Scrape => "scrape",
             Self::Batch => "batch_scrape",
+            Self::Crawl => "crawl",
+            Self::Map => "map",
         }
     }
 }

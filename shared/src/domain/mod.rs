@@ -1,8 +1,10 @@
 //! Rules without IO: nothing here reads a clock, an environment variable or a socket.
 
 pub mod capability;
+pub mod crawl;
 pub mod document;
 pub mod job;
+pub mod map;
 pub mod scrape;
 pub mod scrape_request;
 pub mod session;

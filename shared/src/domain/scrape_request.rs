@@ -8,7 +8,10 @@
 mod actions;
 mod batch;
 mod countries;
+mod crawl;
 mod formats;
+mod map;
+mod preview;
 mod target;
 
 use std::collections::BTreeMap;
@@ -16,6 +19,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 pub use batch::{BatchRequest, parse_batch};
+pub use crawl::{CrawlRequest, parse_crawl, with_prompt_options};
+pub use map::parse_map;
+pub use preview::{PreviewRequest, parse_preview};
 pub use target::{UrlProblem, fetch_url};
 
 use super::scrape::{Location, ProxyMode, ScrapeOptions};

@@ -301,6 +301,23 @@ impl<'v, 'i> Fields<'v, 'i> {
         Some(number)
     }
 
+    /// A number in `range`, whole or not.
+    pub fn number(&mut self, name: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
+        let value = self.get(name)?;
+        let Some(number) = value.as_f64().filter(|number| number.is_finite()) else {
+            self.issues.wrong_type(self.path_of(name), "number", Some(value));
+            return None;
+        };
+        if !range.contains(&number) {
+            // Bounds are whole; a number just outside one is still named on the right side of it.
+            let (least, most) = (*range.start() as i64, *range.end() as i64);
+            let outside = if number < *range.start() { least - 1 } else { most + 1 };
+            self.issues.out_of_range(self.path_of(name), "number", outside, &(least..=most));
+            return None;
+        }
+        Some(number)
+    }
+
     /// One of `options`.
     pub fn choice(&mut self, name: &'static str, options: &[&'static str]) -> Option<&'static str> {
         let text = self.string(name)?;

@@ -1,11 +1,13 @@
 //! Stored documents: compressed JSON, large ones as blobs, read back in the order of completion without parsing.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::blobs::Blobs;
-use crate::domain::document::Document;
 use crate::ids::{JobId, PageId};
 use crate::on_pool;
 
@@ -30,8 +32,14 @@ pub struct StoredDocument {
     pub json: Box<RawValue>,
 }
 
-/// Makes a document ready to be stored; a large one is written as a blob first. Blocks and computes.
-pub fn encode(blobs: &Blobs, job: JobId, page: PageId, epoch: i64, document: &Document) -> std::io::Result<Encoded> {
+/// Makes a document, or another result of a page, ready to be stored; a large one is written as a blob first. Blocks and computes.
+pub fn encode(
+    blobs: &Blobs,
+    job: JobId,
+    page: PageId,
+    epoch: i64,
+    document: &impl Serialize,
+) -> std::io::Result<Encoded> {
     let json = serde_json::to_vec(document).map_err(std::io::Error::other)?;
     let packed = compress(&json)?;
     let body = if packed.len() > INLINE_LIMIT {
@@ -113,6 +121,51 @@ pub async fn slice(
     let rows: Vec<Columns> =
         on_pool!(db, |pool| sqlx::query_as(BODIES).bind(job).bind(skip).bind(last).fetch_all(pool).await?);
     rows.into_iter().map(|c| decode(blobs, c)).collect()
+}
+
+/// What a document says of its page.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PageMetadata {
+    /// After redirects.
+    pub url: Option<String>,
+    pub status_code: Option<u16>,
+    /// A text, or a list of texts.
+    pub title: Option<Value>,
+    pub description: Option<Value>,
+}
+
+/// The metadata of pages whose documents are small; others are left out. Bodies are read in parts, so that memory stays
+/// flat.
+pub async fn metadata(db: &Db, pages: &[PageId]) -> StoreResult<HashMap<PageId, PageMetadata>> {
+    #[derive(Deserialize)]
+    struct Partial {
+        metadata: PageMetadata,
+    }
+    let mut found = HashMap::new();
+    for part in pages.chunks(50) {
+        let rows: Vec<Columns> = on_pool!(db, |pool| {
+            let mut select = sqlx::QueryBuilder::new(
+                "SELECT seq, page_id, size, body, blob FROM document WHERE blob IS NULL AND page_id IN (",
+            );
+            let mut list = select.separated(", ");
+            for page in part {
+                list.push_bind(*page);
+            }
+            select.push(")");
+            select.build_query_as().persistent(false).fetch_all(pool).await?
+        });
+        let read = move || -> Vec<(PageId, PageMetadata)> {
+            let unpack = |row: Columns| {
+                let size = usize::try_from(row.2).ok().filter(|size| *size <= LARGE)?;
+                let json = zstd::bulk::decompress(row.3.as_deref()?, size).ok()?;
+                Some((row.1, serde_json::from_slice::<Partial>(&json).ok()?.metadata))
+            };
+            rows.into_iter().filter_map(unpack).collect()
+        };
+        found.extend(tokio::task::spawn_blocking(read).await.unwrap_or_default());
+    }
+    Ok(found)
 }
 
 /// The document of one page.

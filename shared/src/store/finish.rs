@@ -13,8 +13,10 @@ use crate::ids::{DeliveryId, JobId, KeyId, PageId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, queue};
 
+use super::crawls::SITEMAP_IDX;
+use super::frontier::{self, Discovery};
 use super::pages::Claimed;
-use super::{StoreError, StoreResult, Tx, jobs, team_lock};
+use super::{StoreError, StoreResult, Tx, team_lock};
 
 /// How an attempt ended.
 #[derive(Debug, Clone)]
@@ -29,6 +31,43 @@ pub enum Outcome {
     Lost { reason: &'static str },
     /// Not started or not finished because the worker stops: back to the queue as if never claimed.
     GivenBack,
+    /// Not its turn: back to the queue as if never claimed, until then.
+    Postponed { run_at: Timestamp },
+    /// A page of a crawl with what it led to. Without a document it is not delivered, and neither is one that turns
+    /// out to be another page again.
+    Crawled { document: Option<Encoded>, credits: i64, discovery: Box<Discovery> },
+    /// A page of a crawl, by its key, that robots.txt forbids.
+    Blocked { key: String },
+    /// The step of a crawl that reads the sitemaps is done.
+    SitemapsRead { warning: Option<String> },
+}
+
+impl Outcome {
+    /// When the page is due again, where it is only put off.
+    pub fn run_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Retry { run_at, .. } | Self::Postponed { run_at } => Some(*run_at),
+            _ => None,
+        }
+    }
+
+    /// Whether a crawled page leads anywhere, or may be another page again.
+    pub(super) fn changes_crawl(&self) -> bool {
+        match self {
+            Self::Crawled { document, discovery, .. } => document.is_none() || !discovery.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// The document to store and what it costs, if there is one.
+    fn document(&self) -> Option<(&Encoded, i64)> {
+        match self {
+            Self::Done { document, credits } | Self::Crawled { document: Some(document), credits, .. } => {
+                Some((document, *credits))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A document ready to be stored.
@@ -72,7 +111,10 @@ struct Delta {
     failed: i64,
     queued: i64,
     credits: i64,
-    pages: Vec<(PageId, bool)>,
+    pages: Vec<PageId>,
+    /// Page rows that came or went.
+    total: i64,
+    hidden: i64,
 }
 
 /// Writes the ends of many attempts. Pages of one group should be of few teams.
@@ -89,25 +131,32 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
 
     let written = move_pages(tx, group, now).await?;
     let mut report = Report { written, ended: Vec::new() };
-    let live: Vec<&Finished> = group.iter().filter(|f| report.written.contains(&f.page.id)).collect();
+    let mut live: Vec<&Finished> = group.iter().filter(|f| report.written.contains(&f.page.id)).collect();
     write_attempts(tx, &live, now).await?;
+    let settled = frontier::settle(tx, &live, now).await?;
 
     let mut retries: BTreeMap<TeamId, i64> = BTreeMap::new();
     let mut deltas: BTreeMap<JobId, Delta> = BTreeMap::new();
     for end in &live {
         let delta = deltas.entry(end.page.job_id).or_default();
+        if settled.dropped.contains(&end.page.id) {
+            delta.total -= 1;
+            continue;
+        }
         match &end.outcome {
-            Outcome::Done { credits, .. } => {
+            Outcome::Done { credits, .. } | Outcome::Crawled { credits, .. } => {
                 delta.completed += 1;
                 delta.credits += credits;
-                delta.pages.push((end.page.id, true));
+                delta.pages.push(end.page.id);
             }
             Outcome::Failed { credits, .. } => {
                 delta.failed += 1;
                 delta.credits += credits;
-                delta.pages.push((end.page.id, false));
+                delta.pages.push(end.page.id);
             }
-            Outcome::Retry { run_at, .. } => {
+            // Nothing but a dropped one: its crawl is gone.
+            Outcome::Blocked { .. } | Outcome::SitemapsRead { .. } => {}
+            Outcome::Retry { run_at, .. } | Outcome::Postponed { run_at } => {
                 delta.queued += 1;
                 let pause = retries.entry(end.page.team_id).or_insert(0);
                 *pause = (*pause).max(run_at.ms_since(now));
@@ -119,13 +168,23 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
         }
     }
 
+    for (job, growth) in &settled.jobs {
+        let delta = deltas.entry(*job).or_default();
+        delta.total += growth.pages;
+        delta.queued += growth.pages;
+        delta.hidden += growth.hidden;
+    }
+    live.retain(|end| !settled.dropped.contains(&end.page.id));
+
     let mut first_seq: BTreeMap<JobId, i64> = BTreeMap::new();
-    let mut waited: Vec<PageId> = Vec::new();
+    let mut grown: BTreeMap<TeamId, usize> = BTreeMap::new();
     for (job, delta) in &deltas {
-        let after = add_counts(tx, *job, delta, now).await?;
+        let growth = settled.jobs.get(job).filter(|growth| growth.was_idle);
+        let pages = growth.map_or(0, |growth| growth.pages);
+        let after = add_counts(tx, *job, delta, pages, now).await?;
         first_seq.insert(*job, after.completed - delta.completed + 1);
-        if after.kind == JobKind::Scrape {
-            waited.extend(delta.pages.iter().map(|p| p.0));
+        if after.grown > 0 {
+            *grown.entry(after.team).or_insert(0) += usize::try_from(after.grown).unwrap_or(0);
         }
         let webhook: Option<WebhookSpec> = after.webhook.as_deref().map(serde_json::from_str).transpose()?;
         // Nothing of an ended job is left to end, so it ended with these pages.
@@ -134,14 +193,8 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
             report.ended.push(*job);
         }
         if let Some(spec) = webhook {
-            queue_events(tx, after.team, *job, &spec, delta, ended, now).await?;
+            queue_events(tx, &after, *job, &spec, delta, ended, now).await?;
         }
-        if after.kind != JobKind::Scrape {
-            jobs::notify_job(tx, *job).await?;
-        }
-    }
-    for page in waited {
-        jobs::notify(tx, format!("p:{page}")).await?;
     }
 
     insert_documents(tx, &live, &mut first_seq).await?;
@@ -150,10 +203,20 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
     for team in &starved {
         const SQL: &str = "UPDATE team SET starved = FALSE WHERE id = $1";
         on_db!(tx, |conn| sqlx::query(SQL).bind(*team).execute(conn).await?.rows_affected());
-        retries.entry(*team).or_insert(0);
+        // Others wait for the place that a page has just left, also when that page itself is put off for long.
+        match retries.get(team) {
+            Some(pause) if *pause > 0 => queue::lane_ticket(tx, *team, Duration::ZERO).await?,
+            Some(_) => {}
+            None => {
+                retries.insert(*team, 0);
+            }
+        }
     }
     for (team, pause) in retries {
         queue::lane_ticket(tx, team, Duration::from_millis(pause.max(0) as u64)).await?;
+    }
+    for (team, pages) in grown {
+        queue::page_tickets(tx, team, pages).await?;
     }
     Ok(report)
 }
@@ -173,10 +236,16 @@ async fn move_pages(tx: &mut Tx, group: &[Finished], now: Timestamp) -> StoreRes
         for (i, end) in group.iter().enumerate() {
             let (state, run_at, tried, unclaimed, code, error) = match &end.outcome {
                 Outcome::Done { .. } => ("done", None, 0, 0, None, None),
+                Outcome::Failed { error, .. } if end.page.idx == SITEMAP_IDX => {
+                    ("cancelled", None, 1, 0, None, Some(error.as_str()))
+                }
                 Outcome::Failed { code, error, .. } => ("failed", None, 1, 0, Some(*code), Some(error.as_str())),
                 Outcome::Retry { run_at, .. } => ("queued", Some(*run_at), 1, 0, None, None),
                 Outcome::Lost { .. } => ("queued", Some(now), 0, 0, None, None),
                 Outcome::GivenBack => ("queued", Some(now), 0, 1, None, None),
+                Outcome::Postponed { run_at } => ("queued", Some(*run_at), 0, 1, None, None),
+                Outcome::Crawled { .. } => ("done", None, 0, 0, None, None),
+                Outcome::Blocked { .. } | Outcome::SitemapsRead { .. } => ("cancelled", None, 0, 0, None, None),
             };
             let finished = (state != "queued").then_some(now);
             let code = code.map(|c| c.code().unwrap_or("UNKNOWN_ERROR"));
@@ -195,7 +264,7 @@ async fn move_pages(tx: &mut Tx, group: &[Finished], now: Timestamp) -> StoreRes
             ") UPDATE page SET state = ended.state, run_at = COALESCE(ended.run_at, page.run_at), \
              finished_at = ended.finished_at, owner = NULL, tries = page.tries + ended.tried, \
              claims = page.claims - ended.claimed, error_code = ended.code, error = ended.error FROM ended \
-             WHERE page.id = ended.id AND page.epoch = ended.epoch AND page.state = 'running' RETURNING page.id",
+             WHERE page.id = ended.id AND page.epoch = ended.epoch AND page.state || '' = 'running' RETURNING page.id",
         );
         update.build_query_as().persistent(is_kept(group.len())).fetch_all(conn).await?
     });
@@ -210,7 +279,7 @@ async fn write_attempts(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> Stor
         let (code, error) = match &end.outcome {
             Outcome::Failed { code, error, .. } | Outcome::Retry { code, error, .. } => (code.code(), error.as_str()),
             Outcome::Lost { reason } => (None, *reason),
-            Outcome::Done { .. } | Outcome::GivenBack => continue,
+            _ => continue,
         };
         on_db!(tx, |conn| {
             sqlx::query(SQL)
@@ -233,43 +302,66 @@ async fn write_attempts(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> Stor
 /// A job after its counts were changed.
 struct After {
     team: TeamId,
-    kind: JobKind,
     status: JobStatus,
     total: i64,
     completed: i64,
+    /// Page rows that came and that nobody is on the way to.
+    grown: i64,
     webhook: Option<String>,
 }
 
 /// A job ends with its last page. A batch completes even when every page failed: the failures are in its errors. A
-/// scrape is its one page.
-async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta, now: Timestamp) -> StoreResult<After> {
+/// crawl fails when it has nothing but failures: its start page could not be read. A scrape or map is its one page.
+///
+/// Postgres tells whoever waits in the same statement: the page's name where somebody waits for one page, the job's
+/// otherwise.
+async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta, grown: i64, now: Timestamp) -> StoreResult<After> {
     // A page that comes back to an ended (cancelled) job is not waiting any more; see `drop_late`.
-    const SQL: &str = "UPDATE job SET completed = completed + $2, failed = failed + $3, queued = queued + $4, \
-        credits_used = credits_used + $5, \
-        status = CASE WHEN status <> 'scraping' OR completed + failed + $2 + $3 < total THEN status \
-            WHEN kind = 'scrape' AND failed + $3 > 0 THEN 'failed' ELSE 'completed' END, \
-        finished_at = CASE WHEN status <> 'scraping' OR completed + failed + $2 + $3 < total THEN finished_at \
-            ELSE $6 END \
-        WHERE id = $1 RETURNING team_id, kind, status, total, completed, webhook";
-    type Row = (TeamId, String, String, i64, i64, Option<String>);
-    let row: Row = on_db!(tx, |conn| {
-        sqlx::query_as(SQL)
-            .bind(job)
-            .bind(delta.completed)
-            .bind(delta.failed)
-            .bind(delta.queued)
-            .bind(delta.credits)
-            .bind(now)
-            .fetch_one(conn)
-            .await?
-    });
+    macro_rules! update {
+        ($more:literal) => {
+            concat!(
+                "UPDATE job SET completed = completed + $2, failed = failed + $3, queued = queued + $4, \
+                 credits_used = credits_used + $5, total = total + $7, hidden = hidden - $8, \
+                 status = CASE WHEN status <> 'scraping' OR completed + failed + $2 + $3 < total + $7 THEN status \
+                     WHEN kind IN ('scrape', 'crawl', 'map') AND failed + $3 > 0 AND completed + $2 = 0 THEN 'failed' \
+                     ELSE 'completed' END, \
+                 finished_at = CASE WHEN status <> 'scraping' OR completed + failed + $2 + $3 < total + $7 \
+                     THEN finished_at ELSE $6 END \
+                 WHERE id = $1 RETURNING team_id, status, total, completed, webhook",
+                $more
+            )
+        };
+    }
+    type Row = (TeamId, String, i64, i64, Option<String>);
+    macro_rules! bound {
+        ($sql:expr) => {
+            sqlx::query_as($sql)
+                .bind(job)
+                .bind(delta.completed)
+                .bind(delta.failed)
+                .bind(delta.queued)
+                .bind(delta.credits)
+                .bind(now)
+                .bind(delta.total)
+                .bind(delta.hidden)
+        };
+    }
+    let row: Row = match tx {
+        Tx::Sqlite(tx) => bound!(update!("")).fetch_one(&mut **tx).await?,
+        Tx::Postgres(tx) => {
+            const SQL: &str =
+                update!(", pg_notify('weir_done', CASE rank WHEN 0 THEN COALESCE($9, '') ELSE 'j:' || id END)");
+            let page = delta.pages.first().map(|page| format!("p:{page}"));
+            bound!(SQL).bind(page).fetch_one(&mut **tx).await?
+        }
+    };
     let mut after = After {
         team: row.0,
-        kind: row.1.parse().map_err(StoreError::Corrupt)?,
-        status: row.2.parse().map_err(StoreError::Corrupt)?,
-        total: row.3,
-        completed: row.4,
-        webhook: row.5,
+        status: row.1.parse().map_err(StoreError::Corrupt)?,
+        total: row.2,
+        completed: row.3,
+        grown,
+        webhook: row.4,
     };
     if delta.queued > 0 && after.status != JobStatus::Scraping {
         after.total -= drop_late(tx, job).await?;
@@ -281,7 +373,8 @@ async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta, now: Timestamp) -> S
 async fn drop_late(tx: &mut Tx, job: JobId) -> StoreResult<i64> {
     const PAGES: &str = "UPDATE page SET state = 'cancelled', finished_at = run_at, epoch = epoch + 1 \
         WHERE job_id = $1 AND state = 'queued'";
-    const JOB: &str = "UPDATE job SET total = total - $2, queued = 0 WHERE id = $1";
+    const JOB: &str = "UPDATE job SET total = total - $2, queued = 0, hidden = (SELECT COUNT(*) FROM page \
+        WHERE job_id = $1 AND idx < 0 AND state = 'running') WHERE id = $1";
     let dropped = on_db!(tx, |conn| sqlx::query(PAGES).bind(job).execute(conn).await?.rows_affected()) as i64;
     on_db!(tx, |conn| sqlx::query(JOB).bind(job).bind(dropped).execute(conn).await?.rows_affected());
     Ok(dropped)
@@ -289,7 +382,7 @@ async fn drop_late(tx: &mut Tx, job: JobId) -> StoreResult<i64> {
 
 async fn queue_events(
     tx: &mut Tx,
-    team: TeamId,
+    after: &After,
     job: JobId,
     spec: &WebhookSpec,
     delta: &Delta,
@@ -298,10 +391,11 @@ async fn queue_events(
 ) -> StoreResult<()> {
     let mut events: Vec<(Option<PageId>, WebhookEvent)> = Vec::new();
     if spec.wants(WebhookEvent::Page) {
-        events.extend(delta.pages.iter().map(|(page, _)| (Some(*page), WebhookEvent::Page)));
+        events.extend(delta.pages.iter().map(|page| (Some(*page), WebhookEvent::Page)));
     }
-    if ended && spec.wants(WebhookEvent::Completed) {
-        events.push((None, WebhookEvent::Completed));
+    let end = if after.status == JobStatus::Failed { WebhookEvent::Failed } else { WebhookEvent::Completed };
+    if ended && spec.wants(end) {
+        events.push((None, end));
     }
     if events.is_empty() {
         return Ok(());
@@ -314,7 +408,7 @@ async fn queue_events(
         insert.push_values(events, |mut values, (page, event)| {
             values
                 .push_bind(DeliveryId::new())
-                .push_bind(team)
+                .push_bind(after.team)
                 .push_bind(job)
                 .push_bind(page)
                 .push_bind(event.as_str())
@@ -331,7 +425,7 @@ async fn queue_events(
 async fn insert_documents(tx: &mut Tx, ends: &[&Finished], first_seq: &mut BTreeMap<JobId, i64>) -> StoreResult<()> {
     let mut rows: Vec<(JobId, i64, PageId, &Encoded)> = Vec::new();
     for end in ends {
-        if let Outcome::Done { document, .. } = &end.outcome {
+        if let Some((document, _)) = end.outcome.document() {
             let seq = first_seq.entry(end.page.job_id).or_insert(1);
             rows.push((end.page.job_id, *seq, end.page.id, document));
             *seq += 1;
@@ -365,29 +459,50 @@ async fn insert_documents(tx: &mut Tx, ends: &[&Finished], first_seq: &mut BTree
 async fn charge(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> StoreResult<()> {
     let billed: Vec<(&Finished, i64)> = ends
         .iter()
-        .filter_map(|end| match end.outcome {
-            Outcome::Done { credits, .. } | Outcome::Failed { credits, .. } if credits > 0 => Some((*end, credits)),
-            _ => None,
+        .filter_map(|end| {
+            let credits = match &end.outcome {
+                Outcome::Failed { credits, .. } => *credits,
+                other => other.document()?.1,
+            };
+            (credits > 0).then_some((*end, credits))
         })
         .collect();
     if billed.is_empty() {
         return Ok(());
     }
-    let entered: Vec<(TeamId, i64)> = on_db!(tx, |conn| {
-        let mut insert =
-            sqlx::QueryBuilder::new("INSERT INTO credit_entry (key, team_id, api_key_id, kind, amount, created_at) ");
-        insert.push_values(&billed, |mut values, (end, credits)| {
-            values
-                .push_bind(format!("page:{}", end.page.id))
-                .push_bind(end.page.team_id)
-                .push_bind(end.key)
-                .push_bind(end.kind.unwrap_or(JobKind::Batch).credit_kind())
-                .push_bind(*credits)
-                .push_bind(now);
-        });
-        insert.push(" ON CONFLICT (key) DO NOTHING RETURNING team_id, amount");
-        insert.build_query_as().persistent(is_kept(billed.len())).fetch_all(conn).await?
-    });
+    macro_rules! entries {
+        ($insert:ident) => {
+            $insert.push("INSERT INTO credit_entry (key, team_id, api_key_id, kind, amount, created_at) ");
+            $insert.push_values(&billed, |mut values, (end, credits)| {
+                values
+                    .push_bind(format!("page:{}", end.page.id))
+                    .push_bind(end.page.team_id)
+                    .push_bind(end.key)
+                    .push_bind(end.kind.unwrap_or(JobKind::Batch).credit_kind())
+                    .push_bind(*credits)
+                    .push_bind(now);
+            });
+            $insert.push(" ON CONFLICT (key) DO NOTHING RETURNING team_id, amount");
+        };
+    }
+    let entered: Vec<(TeamId, i64)> = match tx {
+        Tx::Sqlite(tx) => {
+            let mut insert = sqlx::QueryBuilder::new("");
+            entries!(insert);
+            insert.build_query_as().persistent(is_kept(billed.len())).fetch_all(&mut **tx).await?
+        }
+        Tx::Postgres(tx) => {
+            // Both steps in one statement, which SQLite cannot.
+            let mut insert = sqlx::QueryBuilder::new("WITH entered AS (");
+            entries!(insert);
+            insert.push(
+                ") UPDATE team SET credits_used = credits_used + sums.amount FROM (SELECT team_id, \
+                 CAST(SUM(amount) AS BIGINT) AS amount FROM entered GROUP BY team_id) AS sums WHERE team.id = sums.team_id",
+            );
+            insert.build().persistent(is_kept(billed.len())).execute(&mut **tx).await?;
+            return Ok(());
+        }
+    };
     let mut sums: BTreeMap<TeamId, i64> = BTreeMap::new();
     for (team, amount) in entered {
         *sums.entry(team).or_default() += amount;

@@ -1,12 +1,14 @@
-//! Job rows: one per scrape or batch, with counts that change only in the transaction that changes the pages.
+//! Job rows: one per scrape, batch or crawl, with counts that change only in the transaction that changes the pages.
 
 use crate::domain::job::{JobKind, JobStatus, WebhookEvent};
+use crate::domain::map::site_of;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::webhook::WebhookSpec;
 use crate::ids::{JobId, KeyId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
+use super::crawls::{self, CrawlSpec};
 use super::{Db, StoreError, StoreResult, Tx, team_lock, webhooks};
 
 /// A job to be written, with all its pages queued.
@@ -31,8 +33,8 @@ pub struct NewJob<'a> {
 /// Writes the job row. The pages follow in the same transaction.
 pub async fn insert(tx: &mut Tx, job: &NewJob<'_>) -> StoreResult<()> {
     const SQL: &str = "INSERT INTO job (id, team_id, api_key_id, kind, status, rank, options, target, origin, \
-        max_concurrency, webhook, total, queued, created_at, expires_at) \
-        VALUES ($1, $2, $3, $4, 'scraping', $5, $6, $7, $8, $9, $10, $11, $11, $12, $13)";
+        max_concurrency, webhook, total, queued, created_at, expires_at, site) \
+        VALUES ($1, $2, $3, $4, 'scraping', $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14)";
     let options = serde_json::to_string(job.options)?;
     let webhook = job.webhook.map(serde_json::to_string).transpose()?;
     on_db!(tx, |conn| {
@@ -50,6 +52,7 @@ pub async fn insert(tx: &mut Tx, job: &NewJob<'_>) -> StoreResult<()> {
             .bind(job.total)
             .bind(job.created_at)
             .bind(job.expires_at)
+            .bind(site_of(job.target))
             .execute(conn)
             .await?
             .rows_affected()
@@ -76,13 +79,30 @@ pub struct JobRow {
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
     pub finished_at: Option<Timestamp>,
+    /// Page rows that are steps of the job itself, and no pages to clients.
+    pub hidden: i64,
 }
 
 impl JobRow {
     /// `total` as clients see it: failed pages leave it once the job has ended (CONTRACT 14).
     pub fn total_shown(&self) -> i64 {
-        if self.status == JobStatus::Scraping { self.total } else { self.total - self.failed }
+        let pages = self.total - self.hidden;
+        if self.status == JobStatus::Scraping { pages } else { pages - self.failed }
     }
+
+    /// Pages that have not ended, without the job's own steps.
+    pub fn waiting(&self) -> Waiting {
+        let open = (self.total - self.hidden - self.completed - self.failed).max(0);
+        let queued = self.queued.min(open);
+        Waiting { queued, running: open - queued }
+    }
+}
+
+/// Pages of a job that have not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    pub queued: i64,
+    pub running: i64,
 }
 
 type Columns = (
@@ -101,6 +121,7 @@ type Columns = (
     Timestamp,
     Timestamp,
     Option<Timestamp>,
+    i64,
 );
 
 /// The column list of [`Columns`], in a macro so that each statement stays one literal.
@@ -108,7 +129,7 @@ macro_rules! select_job {
     ($rest:literal) => {
         concat!(
             "SELECT id, team_id, kind, status, target, total, queued, completed, failed, credits_used, \
-             max_concurrency, webhook, created_at, expires_at, finished_at FROM job ",
+             max_concurrency, webhook, created_at, expires_at, finished_at, hidden FROM job ",
             $rest
         )
     };
@@ -131,6 +152,7 @@ fn row(c: Columns) -> StoreResult<JobRow> {
         created_at: c.12,
         expires_at: c.13,
         finished_at: c.14,
+        hidden: c.15,
     })
 }
 
@@ -160,13 +182,29 @@ pub struct JobSpec {
     pub key: Option<KeyId>,
     pub options: ScrapeOptions,
     pub webhook: Option<WebhookSpec>,
+    /// Of a crawl, where it goes.
+    pub crawl: Option<CrawlSpec>,
 }
 
-/// The unchanging part of a job, for workers.
+impl JobSpec {
+    /// Whether it will never change.
+    pub fn is_settled(&self) -> bool {
+        self.crawl.as_ref().is_none_or(|crawl| crawl.is_settled)
+    }
+}
+
+/// What of a job does not change (of a crawl: not any more once its start page has ended), for workers.
 pub async fn spec(db: &Db, id: JobId) -> StoreResult<Option<JobSpec>> {
     const SQL: &str = "SELECT kind, api_key_id, options, webhook FROM job WHERE id = $1";
     let found: Option<SpecColumns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?);
-    found.map(read_spec).transpose()
+    let Some(mut spec) = found.map(read_spec).transpose()? else { return Ok(None) };
+    if spec.kind == JobKind::Crawl {
+        spec.crawl = crawls::spec(db, id).await?;
+        if spec.crawl.is_none() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(spec))
 }
 
 /// `kind, api_key_id, options, webhook`.
@@ -178,6 +216,7 @@ pub(super) fn read_spec((kind, key, options, webhook): SpecColumns) -> StoreResu
         key,
         options: serde_json::from_str(&options)?,
         webhook: webhook.as_deref().map(serde_json::from_str).transpose()?,
+        crawl: None,
     })
 }
 
@@ -196,7 +235,9 @@ pub async fn cancel(tx: &mut Tx, id: JobId, now: Timestamp) -> StoreResult<bool>
         WHERE id = $1 AND status = 'scraping'";
     const PAGES: &str = "UPDATE page SET state = 'cancelled', finished_at = $2, epoch = epoch + 1 \
         WHERE job_id = $1 AND state = 'queued'";
-    const TOTAL: &str = "UPDATE job SET total = total - $2 WHERE id = $1";
+    // A step that had not begun leaves the counts like a page.
+    const TOTAL: &str = "UPDATE job SET total = total - $2, hidden = (SELECT COUNT(*) FROM page WHERE job_id = $1 \
+        AND idx < 0 AND state = 'running') WHERE id = $1";
     let owner: Option<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(OWNER).bind(id).fetch_optional(conn).await?);
     let Some((team,)) = owner else { return Ok(false) };
     team_lock::lock(tx, team).await?;
@@ -274,13 +315,9 @@ pub async fn queue_stats(db: &Db) -> StoreResult<QueueStats> {
 
 /// Wakes whoever watches the job, when this transaction commits.
 pub(super) async fn notify_job(tx: &mut Tx, id: JobId) -> StoreResult<()> {
-    notify(tx, format!("j:{id}")).await
-}
-
-/// Postgres tells listeners at commit; on SQLite the log file's change is the signal.
-pub(super) async fn notify(tx: &mut Tx, payload: String) -> StoreResult<()> {
+    // Postgres tells listeners at commit; on SQLite the log file's change is the signal.
     if let Tx::Postgres(tx) = tx {
-        sqlx::query("SELECT pg_notify('weir_done', $1)").bind(payload).execute(&mut **tx).await?;
+        sqlx::query("SELECT pg_notify('weir_done', $1)").bind(format!("j:{id}")).execute(&mut **tx).await?;
     }
     Ok(())
 }

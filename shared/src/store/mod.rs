@@ -18,17 +18,21 @@ use sqlx::{Connection as _, Postgres, Sqlite, Transaction};
 
 use crate::config::DatabaseUrl;
 
+pub mod crawls;
 pub mod credits;
 pub mod documents;
 pub mod finish;
+pub mod frontier;
 pub mod jobs;
 pub mod keys;
 pub mod leases;
+pub mod maps;
 pub mod nodes;
 pub mod pages;
 pub mod profiles;
 pub mod sessions;
 pub mod settings;
+pub mod sitemaps;
 pub mod sweep;
 pub mod team_lock;
 pub mod teams;

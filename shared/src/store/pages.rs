@@ -57,6 +57,8 @@ pub struct Claimed {
     pub team_id: TeamId,
     pub idx: i64,
     pub url: String,
+    /// Links from the start page of a crawl.
+    pub depth: i64,
     pub epoch: i64,
     /// Claims so far, this one included.
     pub claims: i64,
@@ -77,6 +79,8 @@ pub struct Claim {
     pub pages: Vec<Claimed>,
     /// The claim was filled: there is probably more.
     pub more: bool,
+    /// When the next page of these jobs is due that only its time keeps waiting.
+    pub next_at: Option<Timestamp>,
 }
 
 const RUNNING_BY_JOB: &str = "SELECT job_id, COUNT(*) FROM page WHERE team_id = $1 AND state = 'running' \
@@ -86,6 +90,10 @@ const RUNNING_BY_JOB: &str = "SELECT job_id, COUNT(*) FROM page WHERE team_id = 
 /// (`default_limit` when it has none of its own) and of each job.
 ///
 /// A claim cut short by a limit leaves a mark, so that the next finished page sends a ticket.
+///
+/// Whoever moves a waiting page holds its team's lock, so what the inner SELECT finds waiting still is. To ask again
+/// would cost: Postgres believes that few pages wait and reads them all, once for each page it takes. For the same
+/// reason statements that name a page by its id say `state || ''`, which is no column of the index of waiting pages.
 pub async fn claim(
     tx: &mut Tx,
     team: TeamId,
@@ -94,12 +102,12 @@ pub async fn claim(
     default_limit: i64,
     now: Timestamp,
 ) -> StoreResult<Claim> {
-    const JOBS: &str = "SELECT id, max_concurrency, limited_at FROM job WHERE team_id = $1 AND queued > 0 \
+    const JOBS: &str = "SELECT id, max_concurrency, limited_at, queued FROM job WHERE team_id = $1 AND queued > 0 \
         ORDER BY rank, last_served, id LIMIT 50";
     const TAKE: &str = "UPDATE page SET state = 'running', owner = $1, started_at = $2, epoch = epoch + 1, \
         claims = claims + 1 WHERE id IN (SELECT id FROM page WHERE job_id = $3 AND state = 'queued' AND run_at <= $2 \
-        ORDER BY run_at, idx LIMIT $4) AND state = 'queued' \
-        RETURNING id, job_id, team_id, idx, url, epoch, claims, tries, queued_at, started_at, owner";
+        ORDER BY run_at, idx LIMIT $4) \
+        RETURNING id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner";
     const TAKEN: &str = "UPDATE job SET queued = queued - $2, last_served = $3 WHERE id = $1";
 
     let Some(state) = team_lock::lock(tx, team).await? else { return Ok(Claim::default()) };
@@ -109,12 +117,13 @@ pub async fn claim(
     let running: HashMap<JobId, i64> = running.into_iter().collect();
     let limit = state.concurrency.unwrap_or(default_limit);
     let mut room = (limit - busy).clamp(0, want as i64);
-    let jobs: Vec<(JobId, Option<i64>, Option<Timestamp>)> =
+    let jobs: Vec<(JobId, Option<i64>, Option<Timestamp>, i64)> =
         on_db!(tx, |conn| sqlx::query_as(JOBS).bind(team).fetch_all(conn).await?);
 
     let mut claim = Claim::default();
     let mut limited = Vec::new();
-    for (job, max, limited_at) in jobs {
+    let mut put_off = Vec::new();
+    for (job, max, limited_at, queued) in jobs {
         let free = max.map_or(i64::MAX, |m| m - running.get(&job).copied().unwrap_or(0));
         let take = room.min(free);
         if take <= 0 {
@@ -123,9 +132,14 @@ pub async fn claim(
         }
         let mut pages: Vec<Claimed> =
             on_db!(tx, |conn| sqlx::query_as(TAKE).bind(worker).bind(now).bind(job).bind(take).fetch_all(conn).await?);
+        if (pages.len() as i64) < take.min(queued) {
+            put_off.push(job);
+        }
         if pages.is_empty() {
             continue;
         }
+        // An UPDATE gives its rows in no order.
+        pages.sort_by_key(|page| page.idx);
         let count = pages.len() as i64;
         on_db!(tx, |conn| sqlx::query(TAKEN).bind(job).bind(count).bind(now).execute(conn).await?.rows_affected());
         room -= count;
@@ -142,6 +156,12 @@ pub async fn claim(
     if !claim.more && !limited.is_empty() {
         mark_limited(tx, team, state.starved, &limited, now).await?;
     }
+    for job in put_off {
+        const NEXT: &str = "SELECT MIN(run_at) FROM page WHERE job_id = $1 AND state = 'queued' AND run_at > $2";
+        let next: (Option<Timestamp>,) =
+            on_db!(tx, |conn| sqlx::query_as(NEXT).bind(job).bind(now).fetch_one(conn).await?);
+        claim.next_at = [claim.next_at, next.0].into_iter().flatten().min();
+    }
     Ok(claim)
 }
 
@@ -156,9 +176,9 @@ pub async fn claim_one(
     now: Timestamp,
 ) -> StoreResult<Option<(Claimed, JobSpec)>> {
     const TAKE: &str = "UPDATE page SET state = 'running', owner = $1, started_at = $2, epoch = epoch + 1, \
-        claims = claims + 1 WHERE id = $3 AND state = 'queued' AND run_at <= $2 \
+        claims = claims + 1 WHERE id = $3 AND state || '' = 'queued' AND run_at <= $2 \
         AND (SELECT COUNT(*) FROM page WHERE team_id = $4 AND state = 'running') < $5 \
-        RETURNING id, job_id, team_id, idx, url, epoch, claims, tries, queued_at, started_at, owner";
+        RETURNING id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner";
     const TAKEN: &str = "UPDATE job SET queued = queued - 1, last_served = $2 WHERE id = $1 \
         RETURNING kind, api_key_id, options, webhook";
     const JOB: &str = "SELECT job_id FROM page WHERE id = $1 AND state = 'queued' AND run_at <= $2";
@@ -202,7 +222,7 @@ async fn mark_limited(tx: &mut Tx, team: TeamId, starved: bool, jobs: &[JobId], 
 /// Pages whose worker is dead, or never was: they go back to the queue, or fail at the ceiling of claims. Returns how
 /// many. Call after [`super::nodes::bury`].
 pub async fn rescue_orphans(tx: &mut Tx, now: Timestamp, limit: i64) -> StoreResult<usize> {
-    const ORPHANS: &str = "SELECT id, job_id, team_id, idx, url, epoch, claims, tries, queued_at, started_at, owner \
+    const ORPHANS: &str = "SELECT id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner \
         FROM page WHERE state = 'running' AND owner NOT IN (SELECT id FROM worker_node WHERE state <> 'dead') \
         ORDER BY team_id LIMIT $1";
     let orphans: Vec<Claimed> = on_db!(tx, |conn| sqlx::query_as(ORPHANS).bind(limit).fetch_all(conn).await?);
@@ -416,7 +436,7 @@ pub async fn replay(tx: &mut Tx, page: PageId, now: Timestamp) -> StoreResult<bo
 
 /// Everything a worker still holds goes back to the queue as if never claimed: it stops in good order.
 pub async fn give_back(tx: &mut Tx, worker: WorkerId, now: Timestamp) -> StoreResult<usize> {
-    const HELD: &str = "SELECT id, job_id, team_id, idx, url, epoch, claims, tries, queued_at, started_at, owner \
+    const HELD: &str = "SELECT id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner \
         FROM page WHERE state = 'running' AND owner = $1 ORDER BY team_id LIMIT 2000";
     let held: Vec<Claimed> = on_db!(tx, |conn| sqlx::query_as(HELD).bind(worker).fetch_all(conn).await?);
     let ends: Vec<super::finish::Finished> = held

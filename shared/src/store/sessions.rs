@@ -67,6 +67,8 @@ pub enum Refusal {
     Full,
     /// Workers live, and none takes sessions: why, if one of them says.
     NotOffered { why: Option<String> },
+    /// A worker that has just started may still say that it takes sessions.
+    NotYet,
     /// No worker lives.
     NoWorker,
 }
@@ -124,15 +126,19 @@ struct Candidate {
     address: String,
     session_slots: i64,
     sessions_refused: Option<String>,
+    started_at: Timestamp,
     taken: i64,
 }
+
+/// How long after its start a worker may need to try its sandbox.
+const TRIAL_MS: i64 = 20_000;
 
 async fn choose_worker(
     tx: &mut Tx,
     avoid: Option<WorkerId>,
     now: Timestamp,
 ) -> StoreResult<Result<(WorkerId, String), Refusal>> {
-    const SQL: &str = "SELECT n.id, n.address, n.session_slots, n.sessions_refused, (SELECT COUNT(*) \
+    const SQL: &str = "SELECT n.id, n.address, n.session_slots, n.sessions_refused, n.started_at, (SELECT COUNT(*) \
         FROM browser_session s WHERE s.worker_id = n.id AND s.state <> 'destroyed') AS taken FROM worker_node n \
         WHERE n.state = 'live' AND n.heartbeat_at >= $1 ORDER BY n.started_at, n.id";
     // A statement of its own, so that the count reads what the placement before us committed. SQLite holds the whole
@@ -146,6 +152,9 @@ async fn choose_worker(
         return Ok(Err(Refusal::NoWorker));
     }
     if workers.iter().all(|w| w.session_slots == 0) {
+        if workers.iter().any(|w| w.sessions_refused.is_none() && now.ms_since(w.started_at) < TRIAL_MS) {
+            return Ok(Err(Refusal::NotYet));
+        }
         let why = workers.into_iter().find_map(|w| w.sessions_refused);
         return Ok(Err(Refusal::NotOffered { why }));
     }

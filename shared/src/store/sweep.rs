@@ -6,7 +6,7 @@ use crate::ids::JobId;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::{Db, StoreResult, Tx, jobs};
+use super::{Db, StoreResult, Tx, crawls, jobs, sitemaps};
 
 /// Rows removed in one transaction.
 const STEP: i64 = 500;
@@ -36,12 +36,14 @@ pub async fn expire(db: &Db, blobs: &Blobs, now: Timestamp) -> StoreResult<bool>
 
 /// Removes up to [`STEP`] rows of a job, the job itself last. Returns how many.
 async fn remove_part(tx: &mut Tx, job: JobId) -> StoreResult<u64> {
-    const PARTS: [&str; 5] = [
+    const PARTS: [&str; 7] = [
         "DELETE FROM document WHERE job_id = $1 AND seq IN (SELECT seq FROM document WHERE job_id = $1 LIMIT $2)",
         "DELETE FROM webhook_attempt WHERE job_id = $1 AND $2 > 0",
         "DELETE FROM webhook_delivery WHERE id IN (SELECT id FROM webhook_delivery WHERE job_id = $1 LIMIT $2)",
         "DELETE FROM page_attempt WHERE job_id = $1 AND $2 > 0",
         "DELETE FROM page WHERE id IN (SELECT id FROM page WHERE job_id = $1 LIMIT $2)",
+        "DELETE FROM crawl_url WHERE job_id = $1 AND key IN (SELECT key FROM crawl_url WHERE job_id = $1 LIMIT $2)",
+        "DELETE FROM crawl WHERE job_id = $1 AND $2 > 0",
     ];
     for part in PARTS {
         let removed = on_db!(tx, |conn| sqlx::query(part).bind(job).bind(STEP).execute(conn).await?.rows_affected());
@@ -54,7 +56,7 @@ async fn remove_part(tx: &mut Tx, job: JobId) -> StoreResult<u64> {
     Ok(0)
 }
 
-/// Removes finished tickets, the library's records of workers long gone, our dead workers and old idempotency keys.
+/// Removes finished tickets, sitemaps kept too long, the library's records of workers long gone, our dead workers and old idempotency keys.
 pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
     const NODES: &str = "DELETE FROM worker_node WHERE state = 'dead' AND heartbeat_at < $1 AND NOT EXISTS \
         (SELECT 1 FROM page WHERE page.state = 'running' AND page.owner = worker_node.id) AND NOT EXISTS \
@@ -66,6 +68,8 @@ pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
         sqlx::query(NODES).bind(hour).execute(&mut *conn).await?;
         sqlx::query(KEYS).bind(day).execute(conn).await?.rows_affected()
     });
+    crawls::prune_turns(tx, hour).await?;
+    sitemaps::expire(tx, now).await?;
     // The library's own tables, so the two differ.
     match tx {
         Tx::Sqlite(tx) => {

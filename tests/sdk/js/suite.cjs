@@ -221,6 +221,93 @@ function tests() {
     assert.ok(events.every((event) => event.id === id && event.metadata.k === "v"));
   });
 
+  const crawlEnded = (id) =>
+    waitFor(`the end of ${id}`, async () => {
+      const job = await client.getCrawlStatus(id);
+      return job.status === "scraping" ? null : job;
+    });
+
+  test("a map works in every mode", async () => {
+    const urls = (map) => map.links.map((link) => link.url);
+    const only = await client.map(site("/"), { sitemap: "only", limit: 100_000 });
+    assert.ok(urls(only).length > 10_000 && urls(only).includes(site("/docs/9998")));
+    const skip = await client.map(site("/crawl/5/"), { sitemap: "skip", ignoreQueryParameters: true, includeSubdomains: false });
+    assert.ok(urls(skip).includes(site("/crawl/5/9/")) && !urls(skip).includes(site("/docs/9998")));
+    const found = await client.map(site("/maps/sitemap.xml"), { search: "whales", sitemap: "include", limit: 3, location: { country: "DE" } });
+    assert.deepEqual([found.links.length, found.links[0].title], [3, "Watching whales & dolphins"]);
+    const bare = await client.map(site("/links"));
+    assert.equal(urls(bare)[0], site("/links"));
+    await rejectsWith(400, client.map(site("/"), { limit: 0.5 }));
+    await rejectsWith(408, client.map(site("/hang"), { timeout: 500 }));
+  });
+
+  test("parameters of a crawl are previewed", async () => {
+    const options = await client.crawlParamsPreview(site("/docs/"), "only the blog, at most 20 pages, no subdomains");
+    assert.deepEqual([options.limit, options.allowSubdomains, options.includePaths.length], [20, false, 1]);
+    const job = await client.crawl(site("/crawl/"), { prompt: "at most 3 pages and ignore the sitemap", pollInterval: 1 });
+    assert.equal(job.data.length, 3);
+    await rejectsWith(400, client.crawlParamsPreview(site("/docs/"), "x".repeat(10_001)));
+  });
+
+  test("the waiter returns every page of a crawl once", async () => {
+    const job = await client.crawl(site("/crawl/"), {
+      sitemap: "skip", maxDiscoveryDepth: 2, ignoreQueryParameters: true, limit: null, delay: null,
+      scrapeOptions: { formats: ["markdown", "links"] }, pollInterval: 1, timeout: 90,
+    });
+    assert.deepEqual([job.status, job.completed, job.total, job.creditsUsed, job.data.length], ["completed", 111, 111, 111, 111]);
+    assert.equal(new Set(job.data.map((document) => document.metadata.sourceURL)).size, 111);
+    assert.ok(job.data.every((document) => document.markdown.includes("MAIN") && document.links.length > 0));
+  });
+
+  test("limits and patterns of a crawl hold", async () => {
+    const few = await client.crawl(site("/crawl/"), { sitemap: "skip", limit: 7, pollInterval: 1 });
+    assert.equal(few.data.length, 7);
+    const job = await client.crawl(site("/crawl/"), {
+      sitemap: "skip", includePaths: ["^/crawl/$", "^/crawl/2/$"], excludePaths: ["x"], deduplicateSimilarURLs: true,
+      ignoreQueryParameters: true, regexOnFullURL: false, pollInterval: 1,
+    });
+    assert.deepEqual(job.data.map((document) => document.metadata.sourceURL).sort(), [site("/crawl/"), site("/crawl/2/")]);
+  });
+
+  test("a running crawl is active until it is cancelled", async () => {
+    const { id, url } = await client.startCrawl(site("/trap/"), { sitemap: "skip", delay: 1 });
+    assert.equal(url, `${WEIR_URL}/v2/crawl/${id}`);
+    const mine = (await client.getActiveCrawls()).crawls.find((crawl) => crawl.id === id);
+    assert.deepEqual([mine.url, mine.options.delay], [site("/trap/"), 1]);
+    assert.equal(await client.cancelCrawl(id), true);
+    assert.equal((await client.getCrawlStatus(id)).status, "cancelled");
+    assert.ok(!(await client.getActiveCrawls()).crawls.some((crawl) => crawl.id === id));
+    const finished = await client.startCrawl(site("/crawl/1/1/1/"), { sitemap: "skip", limit: 1 });
+    await crawlEnded(finished.id);
+    await rejectsWith(409, client.cancelCrawl(finished.id));
+  });
+
+  test("errors and forbidden pages of a crawl are listed", async () => {
+    const includePaths = ["^/links$", "^/files/report", "^/private/"];
+    const { id } = await client.startCrawl(site("/links"), { sitemap: "skip", crawlEntireDomain: true, maxDiscoveryDepth: 1, ignoreQueryParameters: true, includePaths });
+    const job = await crawlEnded(id);
+    assert.deepEqual([job.status, job.completed, job.total], ["completed", 1, 1]);
+    const { errors, robotsBlocked } = await client.getCrawlErrors(id);
+    assert.deepEqual(errors.map((error) => error.url), [site("/files/report.pdf")]);
+    assert.deepEqual(robotsBlocked, [site("/private/secret")]);
+    await rejectsWith(400, client.startCrawl(site("/crawl/"), { includePaths: ["("] }));
+    await rejectsWith(404, client.getCrawlStatus(randomUUID()));
+  });
+
+  test("the watcher of a crawl sees every page over the WebSocket", async () => {
+    const { id } = await client.startCrawl(site("/crawl/7/"), { sitemap: "skip", ignoreQueryParameters: true, maxConcurrency: 4 });
+    const documents = [];
+    const watcher = client.watcher(id, { kind: "crawl", pollInterval: 1, timeout: 60 });
+    watcher.on("document", (document) => documents.push(document.metadata.scrapeId));
+    const done = new Promise((resolve, reject) => {
+      watcher.on("done", resolve);
+      watcher.on("error", (event) => reject(new Error(event.error)));
+    });
+    await watcher.start();
+    assert.equal((await done).status, "completed");
+    assert.deepEqual([documents.length, new Set(documents).size], [111, 111]);
+  });
+
   test("the watcher sees every document over the WebSocket", async () => {
     const { id } = await client.startBatchScrape(urls("/slow?ms=700&n=", 8), { maxConcurrency: 4 });
     let polls = 0;

@@ -242,6 +242,117 @@ class Batch(Sdk):
         self.assertLessEqual(len(polls), 1, "the documents came over the socket, not by polling")
 
 
+class Crawl(Sdk):
+    def ended(self, job):
+        return wait_for(f"the end of {job}", lambda: next(
+            (s for s in [self.client.get_crawl_status(job)] if s.status != "scraping"), None))
+
+    def test_a_map_works_in_every_mode(self):
+        urls = lambda data: [link.url for link in data.links]
+        only = self.client.map(site("/"), sitemap="only", limit=100_000)
+        self.assertGreater(len(only.links), 10_000)
+        self.assertIn(site("/docs/9998"), urls(only))
+        skip = self.client.map(site("/crawl/5/"), sitemap="skip", ignore_query_parameters=True, include_subdomains=False)
+        self.assertIn(site("/crawl/5/9/"), urls(skip))
+        self.assertNotIn(site("/docs/9998"), urls(skip))
+        found = self.client.map(site("/maps/sitemap.xml"), search="whales", sitemap="include", limit=3)
+        self.assertEqual((len(found.links), found.links[0].title), (3, "Watching whales & dolphins"))
+        self.assertEqual(found.links[0].description, "From the shore.")
+        self.assertEqual(urls(self.client.map(site("/links")))[0], site("/links"))
+        with self.assertRaises(errors.RequestTimeoutError):
+            self.client.map(site("/hang"), timeout=500)
+        with self.assertRaises(errors.BadRequestError):
+            self.client.map(site("/"), limit=100_001)
+
+    def test_parameters_are_previewed(self):
+        preview = self.client.crawl_params_preview(site("/docs/"), "only /docs/api, 2 levels deep, at most 20 pages, no subdomains")
+        self.assertEqual((preview.limit, preview.max_discovery_depth, preview.allow_subdomains), (20, 2, False))
+        self.assertEqual(preview.include_paths, ["^/docs/api(/.*)?$"])
+        job = self.client.crawl(site("/crawl/"), prompt="at most 3 pages and ignore the sitemap", poll_interval=1)
+        self.assertEqual(len(job.data), 3)
+        with self.assertRaises(errors.BadRequestError):
+            self.client.crawl_params_preview(site("/docs/"), "x" * 10_001)
+
+    def test_the_waiter_returns_every_page_once(self):
+        job = self.client.crawl(site("/crawl/"), sitemap="skip", max_discovery_depth=2, ignore_query_parameters=True,
+                                formats=["markdown", "links"], poll_interval=1, timeout=90)
+        self.assertEqual((job.status, job.completed, job.total, job.credits_used), ("completed", 111, 111, 111))
+        self.assertEqual(len({d.metadata.source_url for d in job.data}), 111)
+        self.assertTrue(all("MAIN" in d.markdown and d.links for d in job.data))
+
+    def test_limits_and_patterns_hold(self):
+        job = self.client.crawl(site("/crawl/"), sitemap="skip", limit=7, poll_interval=1)
+        self.assertEqual((job.status, len(job.data)), ("completed", 7))
+        job = self.client.crawl(site("/crawl/"), sitemap="skip", include_paths=["^/crawl/$", "^/crawl/[23]/"],
+                                exclude_paths=["/3/1"], max_discovery_depth=2, ignore_query_parameters=True, poll_interval=1)
+        paths = {d.metadata.source_url[len(site("/crawl/")):] for d in job.data}
+        self.assertEqual(paths, {"", "2/", "3/"} | {f"2/{n}/" for n in range(10)} | {f"3/{n}/" for n in range(10) if n != 1})
+
+    def test_a_running_crawl_is_active_until_it_is_cancelled(self):
+        started = self.client.start_crawl(site("/trap/"), sitemap="skip", delay=1)
+        self.assertEqual(started.url, f"{URL}/v2/crawl/{started.id}")
+        active = self.client.get_active_crawls()
+        mine = next(c for c in active.crawls if c.id == started.id)
+        self.assertEqual((mine.url, mine.options["delay"]), (site("/trap/"), 1))
+        self.assertTrue(mine.team_id)
+        wait_for("a page", lambda: self.client.get_crawl_status(started.id, PaginationConfig(auto_paginate=False)).completed)
+        self.assertTrue(self.client.cancel_crawl(started.id))
+        self.assertEqual(self.client.get_crawl_status(started.id).status, "cancelled")
+        self.assertNotIn(started.id, [c.id for c in self.client.get_active_crawls().crawls])
+
+    def test_cancelling_a_finished_crawl_says_no(self):
+        started = self.client.start_crawl(site("/crawl/1/1/1/"), sitemap="skip", limit=1)
+        self.ended(started.id)
+        self.assertFalse(self.client.cancel_crawl(started.id))
+
+    def test_errors_and_forbidden_pages_are_listed(self):
+        started = self.client.start_crawl(site("/links"), sitemap="skip", crawl_entire_domain=True, max_discovery_depth=1,
+                                          ignore_query_parameters=True,
+                                          include_paths=["^/links$", "^/files/report", "^/private/"])
+        job = self.ended(started.id)
+        self.assertEqual((job.status, job.completed, job.total), ("completed", 1, 1))
+        listed = self.client.get_crawl_errors(started.id)
+        self.assertEqual([e.url for e in listed.errors], [site("/files/report.pdf")])
+        self.assertEqual(listed.robots_blocked, [site("/private/secret")])
+
+    def test_a_start_page_that_cannot_be_read_fails_the_crawl(self):
+        started = self.client.start_crawl("http://127.0.0.1:1/", sitemap="skip")
+        def failure():
+            try:
+                self.client.get_crawl_status(started.id)
+            except errors.FirecrawlError as error:
+                return str(error)
+        self.assertTrue(wait_for("the failure", failure))
+
+    def test_a_wrong_crawl_is_refused(self):
+        for options in ({"include_paths": ["("]}, {"url": "ftp://files.example/"}, {"limit": 0}, {"prompt": "x" * 10_001}):
+            with self.assertRaises((errors.BadRequestError, ValueError)):
+                self.client.start_crawl(**{"url": site("/crawl/"), **options})
+
+    def test_webhooks_of_a_crawl_arrive(self):
+        name = f"python-crawl-{uuid.uuid4().hex}"
+        control(f"webhook/{name}", "PUT", {"secret": os.environ["WEBHOOK_SECRET"]})
+        hook = WebhookConfig(url=site(f"/webhook/{name}"), metadata={"k": "v"})
+        started = self.client.start_crawl(site("/crawl/5/5/"), sitemap="skip", ignore_query_parameters=True, webhook=hook)
+        deliveries = wait_for("all events", lambda: (lambda d: d if len(d) >= 13 else None)(control(f"webhook/{name}")["deliveries"]))
+        events = [json.loads(d["body"]) for d in deliveries]
+        self.assertEqual([e["type"] for e in events], ["crawl.started"] + ["crawl.page"] * 11 + ["crawl.completed"])
+        self.assertTrue(all(d["signature_ok"] for d in deliveries))
+        self.assertTrue(all(e["id"] == started.id and e["metadata"] == {"k": "v"} for e in events))
+
+    def test_the_watcher_sees_every_page_over_the_websocket(self):
+        started = self.client.start_crawl(site("/crawl/7/"), sitemap="skip", ignore_query_parameters=True, max_concurrency=4)
+        seen, done = [], []
+        watcher = self.client.watcher(started.id, kind="crawl", poll_interval=20, timeout=60)
+        watcher.add_event_listener("document", lambda d: seen.append(d["data"]["metadata"]["scrapeId"]))
+        watcher.add_event_listener("done", done.append)
+        watcher.start()
+        wait_for("the watcher is done", lambda: done)
+        watcher.stop()
+        self.assertEqual(done[0]["status"], "completed")
+        self.assertEqual((len(seen), len(set(seen))), (111, 111))
+
+
 class Asynchronous(unittest.TestCase):
     def test_the_asynchronous_client_scrapes_and_batches(self):
         async def run():

@@ -1,6 +1,6 @@
 //! The CDP client: one WebSocket to one Chromium, shared by all its pages (flat sessions).
 //!
-//! `headless_chrome` owns the process and names the protocol's methods and replies; traffic goes
+//! `headless_chrome` names the protocol's methods and replies; traffic goes
 //! through here, because its transport needs about 115 ms a call and this one 0.3 ms. A call is
 //! *sent* at once and *awaited* later, so callers can pipeline:
 //!
@@ -25,7 +25,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use anyhow::Context as _;
 use futures_util::{SinkExt, StreamExt};
 use headless_chrome::protocol::cdp::types::Method;
 use serde::de::DeserializeOwned;
@@ -196,19 +195,7 @@ struct Call<'a, P> {
 }
 
 impl Cdp {
-    /// Connects to a browser's WebSocket address.
-    ///
-    /// # Errors
-    /// When the address cannot be reached or refuses the upgrade.
-    pub async fn connect(ws_url: &str) -> anyhow::Result<Self> {
-        let address = ws_url.strip_prefix("ws://").and_then(|rest| rest.split_once('/'));
-        let (host, path) = address.context("not a browser's WebSocket address")?;
-        let stream = TcpStream::connect(host).await?;
-        stream.set_nodelay(true)?;
-        Self::connect_over(stream, &format!("/{path}")).await
-    }
-
-    /// The same over a connection that there is already, for a browser in a box.
+    /// Speaks to a browser over a connection to its debugging port; `ws_path` is the path of its WebSocket.
     ///
     /// # Errors
     /// When the upgrade is refused.

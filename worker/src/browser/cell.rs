@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::agent::Agent;
 use super::cdp::Cdp;
 use super::page::BlankPage;
-use super::supervisor::Browser;
 use super::wait::WaitScript;
+use crate::sandbox::{BrowserBox, SessionDir};
 
 /// How long a browser may take to say its version, which is also the health check.
 const PING: Duration = Duration::from_secs(10);
@@ -23,13 +23,14 @@ const PING: Duration = Duration::from_secs(10);
 /// A browser and what is known of it. Shared by the pages that run in it.
 pub(super) struct Cell {
     pub cdp: Cdp,
+    browser: BrowserBox,
+    dir: Mutex<Option<SessionDir>>,
+    /// The box's first process, for logs and fault tests.
     pub pid: u32,
     pub wait: WaitScript,
     pub agent: Agent,
-    /// The proxy that lets everything public through.
-    pub egress_proxy: SocketAddr,
-    /// Whether the browser's own proxy also refuses ads.
-    pub refuses_ads: bool,
+    /// The worker's own address of the proxy that lets everything public through.
+    pub egress: SocketAddr,
     pub has_pictures: bool,
     pub born: Instant,
     /// Pages lent out now.
@@ -46,22 +47,34 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// Connects to a browser that has just started.
+    /// Connects to a browser that has just started. On an error nothing of it is left.
     pub async fn connect(
-        browser: &Browser,
-        egress_proxy: SocketAddr,
-        refuses_ads: bool,
+        browser: BrowserBox,
+        dir: SessionDir,
+        egress: SocketAddr,
         has_pictures: bool,
     ) -> anyhow::Result<Arc<Self>> {
-        let cdp = Cdp::connect(&browser.ws_url).await?;
-        let version = cdp.call::<BrowserDomain::GetVersion>(None, json!({}), Instant::now() + PING).await?;
+        let greet = async {
+            let cdp = Cdp::connect_over(browser.connect().await?, browser.ws_path()).await?;
+            let version = cdp.call::<BrowserDomain::GetVersion>(None, json!({}), Instant::now() + PING).await?;
+            anyhow::Ok((cdp, Agent::from_product(&version.product)))
+        };
+        let (cdp, agent) = match greet.await {
+            Ok(greeted) => greeted,
+            Err(error) => {
+                browser.kill().await;
+                dir.remove().await;
+                return Err(error);
+            }
+        };
         let cell = Arc::new(Self {
             cdp,
-            pid: browser.pid,
+            pid: browser.pid().unwrap_or_default(),
+            browser,
+            dir: Mutex::new(Some(dir)),
             wait: WaitScript::new(),
-            agent: Agent::from_product(&version.product),
-            egress_proxy,
-            refuses_ads,
+            agent,
+            egress,
             has_pictures,
             born: Instant::now(),
             open: AtomicUsize::new(0),
@@ -74,6 +87,26 @@ impl Cell {
         });
         cell.refill_spare();
         Ok(cell)
+    }
+
+    /// The proxy that lets everything public through, for a context of the browser; its own refuses ads.
+    pub fn open_proxy(&self) -> String {
+        format!("http://{}", self.browser.proxy())
+    }
+
+    /// Memory of all its processes, bytes.
+    pub async fn memory(&self) -> u64 {
+        self.browser.memory().await
+    }
+
+    /// Ends the browser; nothing of it is left when this returns.
+    pub async fn stop(&self) {
+        self.cdp.close();
+        self.browser.kill().await;
+        let dir = self.dir.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(dir) = dir {
+            dir.remove().await;
+        }
     }
 
     /// Whether the browser still answers.

@@ -1,6 +1,5 @@
 //! Finds a Chromium and says how to start it: path, kind and flags. Starts nothing itself.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Which program was found; it decides the headless flag.
@@ -71,23 +70,10 @@ fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// The flags of every browser of the pool.
-///
-/// All traffic goes through `proxy`; `<-loopback>` takes away Chromium's habit of going to
-/// loopback addresses directly. Each flag's reason stands beside it.
-pub(super) fn flags(kind: ChromiumKind, proxy: SocketAddr, small_shm: bool, extra: &[String]) -> Vec<String> {
-    let mut flags: Vec<String> =
-        vec![format!("--proxy-server=http://{proxy}"), "--proxy-bypass-list=<-loopback>".into()];
-    flags.extend(COMMON_FLAGS.iter().chain(POOL_FLAGS).map(|f| (*f).to_owned()));
-    if kind == ChromiumKind::Full {
-        flags.push("--headless=new".into());
-    }
-    if small_shm {
-        // Containers often have 64 MiB of /dev/shm, which ends in crashed pages.
-        flags.push("--disable-dev-shm-usage".into());
-    }
-    flags.extend(extra.iter().cloned());
-    flags
+/// The flags of a browser of the scraping pool, in a box whose loopback has the egress proxy on `proxy_port`.
+pub(crate) fn page_flags(kind: ChromiumKind, has_pictures: bool, proxy_port: u16) -> Vec<String> {
+    let more = if has_pictures { &[] } else { BLIND_FLAGS };
+    flags(kind, proxy_port, POOL_FLAGS.iter().chain(more))
 }
 
 /// The flags of a session's browser, in a box whose loopback has the egress proxy on `proxy_port`.
@@ -95,13 +81,18 @@ pub(super) fn flags(kind: ChromiumKind, proxy: SocketAddr, small_shm: bool, extr
 /// A session is driven and looked at by its owner, so it may open pages, and pages find what they find in an
 /// ordinary browser.
 pub(crate) fn session_flags(kind: ChromiumKind, (width, height): (u32, u32), proxy_port: u16) -> Vec<String> {
-    let mut flags = vec![
-        format!("--proxy-server=http://127.0.0.1:{proxy_port}"),
-        "--proxy-bypass-list=<-loopback>".into(),
-        format!("--window-size={width},{height}"),
-    ];
-    flags.extend(COMMON_FLAGS.iter().chain(SESSION_FLAGS).map(|f| (*f).to_owned()));
-    flags.push(if kind == ChromiumKind::Full { "--headless=new".into() } else { "--headless".into() });
+    let mut flags = flags(kind, proxy_port, SESSION_FLAGS);
+    flags.push(format!("--window-size={width},{height}"));
+    flags
+}
+
+/// All traffic goes through the proxy; `<-loopback>` takes away Chromium's habit of going to loopback addresses
+/// directly. Each flag's reason stands beside it.
+fn flags<'a>(kind: ChromiumKind, proxy_port: u16, more: impl IntoIterator<Item = &'a &'static str>) -> Vec<String> {
+    let mut flags =
+        vec![format!("--proxy-server=http://127.0.0.1:{proxy_port}"), "--proxy-bypass-list=<-loopback>".to_owned()];
+    flags.extend(COMMON_FLAGS.iter().chain(more).map(|f| (*f).to_owned()));
+    flags.push(if kind == ChromiumKind::Full { "--headless=new" } else { "--headless" }.to_owned());
     flags
 }
 
@@ -161,7 +152,7 @@ const POOL_FLAGS: &[&str] = &[
 
 /// Flags of a browser whose pages nobody looks at: no pictures, no fonts of the site. Refusing them one by
 /// one costs a message each way per request; this costs nothing.
-pub(super) const BLIND_FLAGS: &[&str] = &["--blink-settings=imagesEnabled=false", "--disable-remote-fonts"];
+const BLIND_FLAGS: &[&str] = &["--blink-settings=imagesEnabled=false", "--disable-remote-fonts"];
 
 #[cfg(test)]
 mod tests {
@@ -180,16 +171,16 @@ mod tests {
 
     #[test]
     fn every_browser_is_bound_to_the_egress_proxy_and_keeps_loopback_behind_it() {
-        let proxy = SocketAddr::from(([127, 0, 0, 1], 4000));
-        let flags = flags(ChromiumKind::Full, proxy, true, &[]);
-        for wanted in [
-            "--proxy-server=http://127.0.0.1:4000",
-            "--proxy-bypass-list=<-loopback>",
-            "--headless=new",
-            "--disable-dev-shm-usage",
-        ] {
-            assert!(flags.iter().any(|f| f == wanted), "{wanted}");
+        for kind in [ChromiumKind::Full, ChromiumKind::HeadlessShell] {
+            for flags in
+                [session_flags(kind, (800, 600), 4000), page_flags(kind, true, 4000), page_flags(kind, false, 4000)]
+            {
+                for wanted in ["--proxy-server=http://127.0.0.1:4000", "--proxy-bypass-list=<-loopback>"] {
+                    assert!(flags.iter().any(|f| f == wanted), "{wanted}");
+                }
+                assert_eq!(flags.iter().filter(|f| f.starts_with("--headless")).count(), 1);
+                assert!(!flags.iter().any(|f| f.contains("no-sandbox") || f.contains("single-process")));
+            }
         }
-        assert!(!flags.iter().any(|f| f.contains("no-sandbox") || f.contains("single-process")));
     }
 }

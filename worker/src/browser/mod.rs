@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! BrowserPool (pool)   N browsers x M pages, supervised
-//!   Cell (cell)        one browser: connection, spare page, health
-//!     Browser (supervisor, chromium, process)   starts, owns and ends the process
+//!   Cell (cell)        one browser: its box, connection, spare page, health
+//!     chromium         where the program is and how it is started; [`crate::sandbox`] starts it
 //!     Cdp (cdp)        the protocol's client
 //!   render (page)      one page, in a context of its own
 //!     wait, early.js   when a page has come to rest
 //!     intercept, blocklist, locale, agent, egress   requests, ads, place, name, refusals
 //! ```
 //!
-//! Pages are hostile: Chromium runs sandboxed and unprivileged, reaches the network through the egress proxy
-//! alone, and nothing of one page survives into another.
+//! Pages are hostile: Chromium runs in a box, its own sandbox on inside, reaches the network through the egress
+//! proxy alone, and nothing of one page survives into another.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,14 +30,12 @@ mod intercept;
 mod locale;
 mod page;
 mod pool;
-pub mod supervisor;
 mod wait;
 
 pub use blocklist::is_ad_host;
 pub use chromium::{ChromiumKind, Found, find_chromium};
 pub use error::RenderError;
 pub use pool::{BrowserConfig, BrowserPool, PoolStats};
-pub use supervisor::SandboxMode;
 
 /// One page to render.
 #[derive(Debug, Clone)]

@@ -137,7 +137,7 @@ pub(super) async fn render(cell: &Arc<Cell>, request: &RenderRequest) -> Result<
             None => BlankPage::open(cell, proxy.as_deref(), request.deadline).await?,
         };
         let own = OwnHeaders::split(request);
-        let refuses_ads = cell.refuses_ads && proxy.is_none();
+        let refuses_ads = proxy.is_none();
         let interception = Interception::new(request, &own, refuses_ads);
         let render = Render { tab: &tab, request, own: &own, refuses_ads, deadline: request.deadline };
         tokio::select! {
@@ -154,7 +154,7 @@ fn proxy_of(cell: &Cell, request: &RenderRequest) -> Option<String> {
         return Some(proxy.clone());
     }
     let wants_all = !request.block_ads || request.url.host_str().is_some_and(blocklist::is_ad_host);
-    (cell.refuses_ads && wants_all).then(|| format!("http://{}", cell.egress_proxy))
+    wants_all.then(|| cell.open_proxy())
 }
 
 fn is_wanted(method: &str) -> bool {
@@ -337,7 +337,7 @@ impl Render<'_> {
         if self.refuses_ads && url.host_str().is_some_and(blocklist::is_ad_host) {
             return Some(RenderError::Site("ERR_BLOCKED_BY_CLIENT".into()));
         }
-        egress::refusal(self.tab.cell.egress_proxy, url, self.deadline).await
+        egress::refusal(self.tab.cell.egress, url, self.deadline).await
     }
 
     /// The document at rest, after script redirects.

@@ -15,23 +15,20 @@
 //! with a retryable error at once.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::bail;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::cell::Cell;
-use super::chromium::find_chromium;
 use super::error::RenderError;
-use super::supervisor::{Browser, Launcher, SandboxMode};
 use super::{RenderRequest, Rendered, page};
-use crate::process;
+use crate::sandbox::{BrowserSpec, Purpose, Sandbox};
 
 /// Pause after the first failed launch; doubles up to [`MAX_BACKOFF`].
 const BACKOFF: Duration = Duration::from_millis(250);
@@ -43,7 +40,7 @@ const BREAKER: u32 = 3;
 /// How often a browser is asked whether it lives. Death is seen at once, on the socket; this finds hangs.
 const PING_EVERY: Duration = Duration::from_secs(10);
 
-/// How often its memory is looked at; it takes some milliseconds.
+/// How often its memory is looked at, in pings; it takes some milliseconds.
 const WEIGH_EVERY: u32 = 3;
 
 /// Idle time after which the browser for screenshots is stopped, unless the configuration says another.
@@ -58,28 +55,17 @@ const SHORT_DRAIN: Duration = Duration::from_secs(2);
 /// How a pool is made.
 #[derive(Debug, Clone)]
 pub struct BrowserConfig {
-    /// The program; absent: searched for, the headless shell first.
-    pub chromium: Option<PathBuf>,
-    /// Where profiles live. Its parents must let Chromium's user through (mode 711).
-    pub run_dir: PathBuf,
     /// Browsers that run at once; one more runs while screenshots are taken.
     pub browsers: usize,
     /// Pages that run in one browser at once.
     pub pages_per_browser: usize,
-    /// Whether Chromium's own sandbox is required.
-    pub sandbox: SandboxMode,
-    /// The proxy that everything goes through.
+    /// The worker's own address of the egress proxy, to ask why it refused a page.
     pub egress_proxy: SocketAddr,
-    /// The same with the ad hosts refused ([`super::is_ad_host`]). With it, blocking ads costs a page nothing;
-    /// without, the requests of a page are held back and judged one by one.
-    pub ad_free_proxy: Option<SocketAddr>,
-    /// User of Chromium when the worker is root; absent: `nobody`.
-    pub uid_gid: Option<(u32, u32)>,
     /// Pages after which a browser is replaced.
     pub pages_per_life: u32,
     /// Age at which a browser is replaced.
     pub max_age: Duration,
-    /// Memory (proportional, all its processes) at which a browser is replaced, bytes.
+    /// Memory of all its processes at which a browser is replaced, bytes.
     pub memory_limit: u64,
     /// Start browsers with the pool instead of with the first page.
     pub eager: bool,
@@ -92,14 +78,9 @@ pub struct BrowserConfig {
 impl Default for BrowserConfig {
     fn default() -> Self {
         Self {
-            chromium: None,
-            run_dir: std::env::temp_dir().join("weir-browsers"),
             browsers: 1,
             pages_per_browser: 8,
-            sandbox: SandboxMode::Strict,
             egress_proxy: SocketAddr::from(([127, 0, 0, 1], 9)),
-            ad_free_proxy: None,
-            uid_gid: None,
             pages_per_life: 500,
             max_age: Duration::from_secs(60 * 60),
             memory_limit: 1_500 << 20,
@@ -151,7 +132,7 @@ struct Counters {
 
 struct Inner {
     config: BrowserConfig,
-    launcher: Launcher,
+    sandbox: Arc<Sandbox>,
     state: Mutex<State>,
     /// A page came back, a browser started, or the pool changed in another way.
     freed: Notify,
@@ -172,23 +153,12 @@ impl BrowserPool {
     /// Prepares the pool and returns; browsers start in the background.
     ///
     /// # Errors
-    /// When no Chromium is found or the run directory cannot be used.
-    pub async fn start(config: BrowserConfig) -> anyhow::Result<Arc<Self>> {
-        let found = find_chromium(config.chromium.as_deref()).context(match &config.chromium {
-            Some(path) => format!("{} is not a program", path.display()),
-            None => "no Chromium found: install chromium-headless-shell or chromium, or configure its path".to_owned(),
-        })?;
-        tracing::info!(browser.path = %found.path.display(), browser.kind = ?found.kind, "using Chromium");
-        let launcher = Launcher::prepare(
-            found,
-            &config.run_dir,
-            config.uid_gid,
-            config.sandbox,
-            config.ad_free_proxy.unwrap_or(config.egress_proxy),
-            &config.extra_flags,
-        )?;
+    /// When there is no Chromium.
+    pub fn start(sandbox: Arc<Sandbox>, config: BrowserConfig) -> anyhow::Result<Arc<Self>> {
+        let Some(program) = &sandbox.status().chromium else { bail!(sandbox.no_chromium()) };
+        tracing::info!(browser.path = %program.display(), "using Chromium");
         let inner = Arc::new(Inner {
-            launcher,
+            sandbox,
             state: Mutex::default(),
             freed: Notify::new(),
             asked: Notify::new(),
@@ -373,18 +343,25 @@ impl Inner {
     }
 
     /// Starts a browser and connects to it. `None` when the pool stops meanwhile.
-    async fn start_browser(&self, kind: Kind) -> Option<anyhow::Result<Running>> {
+    async fn start_browser(&self, kind: Kind) -> Option<anyhow::Result<Arc<Cell>>> {
         let start = async {
             let has_pictures = kind == Kind::Pictures;
-            let browser = self.launcher.launch(has_pictures).await?;
-            let refuses_ads = self.config.ad_free_proxy.is_some();
-            match Cell::connect(&browser, self.config.egress_proxy, refuses_ads, has_pictures).await {
-                Ok(cell) => Ok(Running { cell, browser }),
-                Err(e) => {
-                    browser.stop().await;
-                    Err(e)
+            let began = Instant::now();
+            let spec =
+                BrowserSpec { purpose: Purpose::Pages { has_pictures }, extra_flags: self.config.extra_flags.clone() };
+            let (name, maker) = (format!("p{:08x}", rand::random::<u32>()), Arc::clone(&self.sandbox));
+            let dir = tokio::task::spawn_blocking(move || maker.session_dir(&name)).await??;
+            let browser = match self.sandbox.start_browser(&dir, spec).await {
+                Ok(browser) => browser,
+                Err(error) => {
+                    dir.remove().await;
+                    return Err(crate::sandbox::explained(error));
                 }
-            }
+            };
+            let cell = Cell::connect(browser, dir, self.config.egress_proxy, has_pictures).await?;
+            let duration_ms = began.elapsed().as_millis() as u64;
+            tracing::info!(browser.pid = cell.pid, duration_ms, "browser started");
+            Ok(cell)
         };
         let started = tokio::select! {
             started = start => started,
@@ -396,11 +373,11 @@ impl Inner {
     }
 
     /// Starts a browser, trying again with growing pauses. `None` when the pool stops.
-    async fn start_at_last(&self, kind: Kind) -> Option<Running> {
+    async fn start_at_last(&self, kind: Kind) -> Option<Arc<Cell>> {
         let mut failures = 0;
         loop {
             match self.start_browser(kind).await? {
-                Ok(running) => return Some(running),
+                Ok(cell) => return Some(cell),
                 Err(e) => {
                     failures += 1;
                     tracing::error!(error = format!("{e:#}"), failures, "browser cannot be started");
@@ -419,33 +396,25 @@ impl Inner {
     }
 }
 
-struct Running {
-    cell: Arc<Cell>,
-    browser: Browser,
-}
-
-impl Running {
-    /// Lets the pages finish, for `limit` at most, then ends the browser.
-    async fn drain(self, limit: Duration, stop: &CancellationToken) {
-        self.cell.retire();
-        let empty = async {
-            loop {
-                let returned = self.cell.returned.notified();
-                tokio::pin!(returned);
-                returned.as_mut().enable();
-                if self.cell.open.load(Ordering::Acquire) == 0 || self.cell.cdp.closed().is_cancelled() {
-                    return;
-                }
-                returned.await;
+/// Lets the pages finish, for `limit` at most, then ends the browser.
+async fn drain(cell: &Cell, limit: Duration, stop: &CancellationToken) {
+    cell.retire();
+    let empty = async {
+        loop {
+            let returned = cell.returned.notified();
+            tokio::pin!(returned);
+            returned.as_mut().enable();
+            if cell.open.load(Ordering::Acquire) == 0 || cell.cdp.closed().is_cancelled() {
+                return;
             }
-        };
-        tokio::select! {
-            _ = tokio::time::timeout(limit, empty) => {}
-            () = stop.cancelled() => {}
+            returned.await;
         }
-        self.cell.cdp.close();
-        self.browser.stop().await;
+    };
+    tokio::select! {
+        _ = tokio::time::timeout(limit, empty) => {}
+        () = stop.cancelled() => {}
     }
+    cell.stop().await;
 }
 
 /// What a slot's browsers are for.
@@ -476,48 +445,47 @@ async fn look_after_slot(inner: Arc<Inner>, kind: Kind) {
             }
         }
         must_ask = false;
-        let Some(mut running) = inner.start_at_last(kind).await else { return };
-        inner.publish(&running.cell);
+        let Some(mut cell) = inner.start_at_last(kind).await else { return };
+        inner.publish(&cell);
         loop {
-            let end = watch(&inner, &running.cell).await;
+            let end = watch(&inner, &cell).await;
             match end {
                 End::Due(reason) => {
-                    tracing::info!(browser.pid = running.cell.pid, reason, "browser is replaced");
+                    tracing::info!(browser.pid = cell.pid, reason, "browser is replaced");
                     let Some(next) = inner.start_at_last(kind).await else {
-                        inner.withdraw(&running.cell);
-                        running.drain(Duration::ZERO, &inner.stop).await;
+                        inner.withdraw(&cell);
+                        drain(&cell, Duration::ZERO, &inner.stop).await;
                         return;
                     };
                     inner.counters.recycled.fetch_add(1, Ordering::Relaxed);
-                    inner.publish(&next.cell);
-                    inner.withdraw(&running.cell);
-                    let old = std::mem::replace(&mut running, next);
+                    inner.publish(&next);
+                    inner.withdraw(&cell);
+                    let old = std::mem::replace(&mut cell, next);
                     let stop = inner.stop.clone();
-                    inner.tasks.spawn(async move { old.drain(DRAIN, &stop).await });
+                    inner.tasks.spawn(async move { drain(&old, DRAIN, &stop).await });
                     continue;
                 }
                 End::Died => {
                     inner.counters.crashes.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!(browser.pid = running.cell.pid, "browser died");
-                    inner.withdraw(&running.cell);
-                    running.cell.cdp.close();
-                    running.browser.stop().await;
+                    tracing::warn!(browser.pid = cell.pid, "browser died");
+                    inner.withdraw(&cell);
+                    cell.stop().await;
                 }
                 End::GivenUp => {
                     inner.counters.recycled.fetch_add(1, Ordering::Relaxed);
-                    inner.withdraw(&running.cell);
+                    inner.withdraw(&cell);
                     let stop = inner.stop.clone();
-                    inner.tasks.spawn(async move { running.drain(SHORT_DRAIN, &stop).await });
+                    inner.tasks.spawn(async move { drain(&cell, SHORT_DRAIN, &stop).await });
                 }
                 End::Idle => {
-                    tracing::info!(browser.pid = running.cell.pid, "browser is idle and stopped");
-                    inner.withdraw(&running.cell);
-                    running.drain(DRAIN, &inner.stop).await;
+                    tracing::info!(browser.pid = cell.pid, "browser is idle and stopped");
+                    inner.withdraw(&cell);
+                    drain(&cell, DRAIN, &inner.stop).await;
                     must_ask = true;
                 }
                 End::Stopped => {
-                    inner.withdraw(&running.cell);
-                    running.drain(Duration::ZERO, &inner.stop).await;
+                    inner.withdraw(&cell);
+                    drain(&cell, Duration::ZERO, &inner.stop).await;
                     return;
                 }
             }
@@ -546,14 +514,11 @@ async fn watch(inner: &Inner, cell: &Arc<Cell>) -> End {
             () = tokio::time::sleep_until(idle_at.unwrap_or_else(Instant::now)), if idle_at.is_some() => {}
             _ = tick.tick() => {
                 ticks += 1;
-                if !process::is_alive(cell.pid) {
-                    return End::Died;
-                }
                 if !cell.answers().await {
                     cell.give_up("no answer to the health check");
                     continue;
                 }
-                if ticks % WEIGH_EVERY == 0 && weigh(cell.pid).await > config.memory_limit {
+                if ticks % WEIGH_EVERY == 0 && cell.memory().await > config.memory_limit {
                     return End::Due("memory");
                 }
             }
@@ -573,8 +538,4 @@ async fn watch(inner: &Inner, cell: &Arc<Cell>) -> End {
             return End::Idle;
         }
     }
-}
-
-async fn weigh(pid: u32) -> u64 {
-    tokio::task::spawn_blocking(move || process::session_memory(pid)).await.unwrap_or(0)
 }

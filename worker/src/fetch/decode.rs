@@ -9,7 +9,7 @@ use flate2::write::MultiGzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 
 /// Largest window a zstd body may ask for: 2^23 bytes, the limit of RFC 9659.
-const ZSTD_WINDOW_LOG: u32 = 23;
+pub(super) const ZSTD_WINDOW_LOG: u32 = 23;
 
 /// Most codings one body may be wrapped in.
 const MAX_CODINGS: usize = 3;
@@ -59,8 +59,9 @@ enum Sink {
     Coded(Box<Unpacker>),
 }
 
+/// A content coding that is undone here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Coding {
+pub(super) enum Coding {
     Gzip,
     Deflate,
     Brotli,
@@ -84,6 +85,17 @@ impl Coding {
             None
         }
     }
+
+    /// The codings that the values of a `Content-Encoding` header name, in the order they were applied. Fails on more
+    /// than anybody has reason to apply.
+    pub fn list<'h>(content_encoding: impl Iterator<Item = &'h str>) -> Result<Vec<Self>, BodyError> {
+        let codings: Vec<Self> = content_encoding
+            .flat_map(|value| value.split(','))
+            .filter_map(|word| Self::from_word(word.trim()))
+            .take(MAX_CODINGS + 1)
+            .collect();
+        if codings.len() > MAX_CODINGS { Err(BodyError::Corrupt) } else { Ok(codings) }
+    }
 }
 
 impl Collector {
@@ -99,13 +111,7 @@ impl Collector {
         if announced > max_wire {
             return Err(BodyError::TooLarge(max_wire));
         }
-        let mut codings: Vec<Coding> = content_encoding
-            .flat_map(|value| value.split(','))
-            .filter_map(|word| Coding::from_word(word.trim()))
-            .collect();
-        if codings.len() > MAX_CODINGS {
-            return Err(BodyError::Corrupt);
-        }
+        let mut codings = Coding::list(content_encoding)?;
         let sink = match codings.pop() {
             None => Sink::Plain { first: None, rest: BytesMut::new(), reserve: announced.min(MAX_RESERVE) },
             Some(outermost) => Sink::Coded(Box::new(Unpacker::new(outermost, max_body)?)),
@@ -341,7 +347,7 @@ impl Inflate {
 }
 
 /// Whether two bytes open a zlib stream (RFC 1950): method 8, window up to 32 KiB, check bits.
-fn is_zlib_header(first: u8, second: u8) -> bool {
+pub(super) fn is_zlib_header(first: u8, second: u8) -> bool {
     first & 0x0f == 8 && first >> 4 <= 7 && (u16::from(first) << 8 | u16::from(second)) % 31 == 0
 }
 

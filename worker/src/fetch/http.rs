@@ -25,6 +25,7 @@ use super::decode::Collector;
 use super::error::{FetchError, is_missing_close_notify, is_stale_connection};
 use super::headers;
 use super::resolver::{GuardedResolver, ProxiedResolver};
+use super::stream::Opened;
 use super::upstream::ProxyUrl;
 
 /// Clients kept for upstream proxies; each has a pool of its own.
@@ -180,10 +181,32 @@ impl HttpFetcher {
             Err(_) => Err(FetchError::Timeout),
         }
     }
+
+    /// The same up to the head of the last answer; its body is then read piece by piece, however long it is. The
+    /// deadline holds for the body too.
+    pub async fn open(&self, request: FetchRequest<'_>) -> Result<Opened, FetchError> {
+        match tokio::time::timeout_at(request.deadline, self.inner.arrive(&request)).await {
+            Ok(arrived) => Opened::new(arrived?, &request),
+            Err(_) => Err(FetchError::Timeout),
+        }
+    }
+}
+
+/// The end of a redirect chain, its body still to come.
+pub(super) struct Arrived {
+    pub url: Url,
+    pub response: Response,
+    jar: Jar,
+    redirects: u32,
 }
 
 impl Inner {
     async fn follow(&self, request: &FetchRequest<'_>) -> Result<Fetched, FetchError> {
+        let Arrived { url, response, jar, redirects } = self.arrive(request).await?;
+        self.read(url, response, jar, redirects, request.proxy.is_some()).await
+    }
+
+    async fn arrive(&self, request: &FetchRequest<'_>) -> Result<Arrived, FetchError> {
         let user_agent = if request.mobile { &self.mobile } else { &self.desktop };
         let mut headers = headers::build(user_agent.clone(), request.accept_language.as_deref(), request.headers)?;
         let client = self.client(request)?;
@@ -217,8 +240,7 @@ impl Inner {
                 );
             }
             let Some(next) = redirect_target(&url, &response)? else {
-                let is_proxied = request.proxy.is_some();
-                return self.read(url, response, jar, redirects, is_proxied).await;
+                return Ok(Arrived { url, response, jar, redirects });
             };
             redirects += 1;
             if redirects > self.config.max_redirects {
@@ -246,11 +268,9 @@ impl Inner {
         is_proxied: bool,
     ) -> Result<Fetched, FetchError> {
         let status = response.status().as_u16();
-        let head = std::mem::take(response.headers_mut());
+        let ends_by_close = ends_by_close(&response);
         let announced = response.content_length();
-        let ends_by_close = announced.is_none()
-            && !head.contains_key(header::TRANSFER_ENCODING)
-            && response.version() < Version::HTTP_2;
+        let head = std::mem::take(response.headers_mut());
         let codings = head.get_all(header::CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
         let body_error = |error| FetchError::from_body(error, host(&url));
         let mut body =
@@ -434,11 +454,18 @@ fn add_cookie(headers: &mut HeaderMap, cookie: &str) {
     }
 }
 
-fn host(url: &Url) -> &str {
+/// Whether the end of the connection is the only end that the body has.
+pub(super) fn ends_by_close(response: &Response) -> bool {
+    response.content_length().is_none()
+        && !response.headers().contains_key(header::TRANSFER_ENCODING)
+        && response.version() < Version::HTTP_2
+}
+
+pub(super) fn host(url: &Url) -> &str {
     url.host_str().unwrap_or_default()
 }
 
-fn text(value: &HeaderValue) -> String {
+pub(super) fn text(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 

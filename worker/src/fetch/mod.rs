@@ -12,6 +12,7 @@ mod http;
 mod post;
 mod proxy;
 mod resolver;
+mod stream;
 mod upstream;
 
 pub use self::cookies::SetCookie;
@@ -20,4 +21,5 @@ pub use self::http::{FetchConfig, FetchRequest, Fetched, HttpFetcher};
 pub use self::post::{PostError, PostRequest, Poster};
 pub use self::proxy::{EgressDoor, EgressMetrics, EgressOptions, EgressProxy, HostFilter, Serving};
 pub use self::resolver::GuardedResolver;
-pub use self::upstream::ProxyUrl;
+pub use self::stream::{Decoded, Opened, gunzip};
+pub use self::upstream::{ProxyUrl, choose_proxy};

@@ -131,6 +131,8 @@ async fn body(
     let prefix = match kind {
         JobKind::Scrape => "scrape",
         JobKind::Batch => "batch_scrape",
+        JobKind::Crawl => "crawl",
+        JobKind::Map => "map",
     };
     let mut data = Vec::new();
     let mut error = None;

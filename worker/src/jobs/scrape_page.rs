@@ -13,8 +13,8 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::document::Document;
-use weir_shared::domain::job::{MAX_CLAIMS, MAX_TRIES, retry_pause_ms};
-use weir_shared::domain::scrape::{Format, ProxyMode, ScrapeOptions};
+use weir_shared::domain::job::{JobKind, MAX_CLAIMS, MAX_TRIES, retry_pause_ms};
+use weir_shared::domain::scrape::{Format, Location, ProxyMode, ScrapeOptions};
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::documents;
@@ -23,11 +23,14 @@ use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::pages::Claimed;
 use weir_shared::time::Timestamp;
 
+use super::map_site;
 use crate::browser::{RenderError, RenderRequest, Rendered, ScreenshotRequest};
 use crate::context::WorkerContext;
 use crate::extract::{self, ExtractOptions, PageInput};
-use crate::fetch::{FetchError, FetchRequest, Fetched, ProxyUrl};
+use crate::fetch::{FetchError, FetchRequest, Fetched, ProxyUrl, choose_proxy};
 use crate::gate::Slot;
+
+use super::{crawl_page, serve_team};
 
 /// Meta refreshes followed, each with a pause of at most this many seconds.
 const REFRESHES: u32 = 5;
@@ -37,14 +40,14 @@ const RESERVE: Duration = Duration::from_millis(50);
 
 /// Why a page has no document.
 #[derive(Debug)]
-struct PageError {
+pub(super) struct PageError {
     code: ErrorCode,
     message: String,
     retry: bool,
 }
 
 impl PageError {
-    fn last(code: ErrorCode, message: impl Into<String>) -> Self {
+    pub(super) fn last(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), retry: false }
     }
 }
@@ -63,7 +66,7 @@ impl From<RenderError> for PageError {
 
 /// Which engine made the document, for the metrics.
 #[derive(Debug, Clone, Copy)]
-enum Engine {
+pub(super) enum Engine {
     Http,
     Browser,
 }
@@ -92,26 +95,64 @@ pub async fn run(context: &Arc<WorkerContext>, page: Claimed, slot: Slot) {
     let started = Instant::now();
     let outcome = if page.claims > MAX_CLAIMS {
         Outcome::Failed { code: ErrorCode::RetryLimit, error: "The page was given up.".to_owned(), credits: 0 }
-    } else {
-        let deadline = deadline(&page, &spec, started);
-        let work = std::panic::AssertUnwindSafe(scrape(context, &page, &spec, deadline)).catch_unwind();
-        let result = tokio::select! {
+    } else if spec.kind == JobKind::Map {
+        tokio::select! {
             biased;
             () = context.fenced.cancelled() => return,
-            result = tokio::time::timeout_at(deadline + RESERVE, work) => result,
-        };
-        let result = match result {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) => {
-                Err(PageError { code: ErrorCode::Unknown, message: "Internal error.".to_owned(), retry: true })
+            outcome = map_site::run(context, &page) => outcome,
+        }
+    } else {
+        let work = async {
+            match &spec.crawl {
+                Some(crawl) => crawl_page::work(context, &page, &spec, &crawl.scope).await,
+                None => judge(context, &page, &spec, attempt(context, &page, &spec).await),
             }
-            Err(_) => Err(timed_out(&spec.options)),
         };
-        judge(context, &page, &spec, result)
+        tokio::select! {
+            biased;
+            () = context.fenced.cancelled() => return,
+            outcome = work => outcome,
+        }
     };
     drop(slot);
     context.process.metrics.page_seconds.observe(started.elapsed().as_secs_f64());
+    let (team, again) = (page.team_id, outcome.run_at());
     context.finisher.submit(Finished { page, kind: Some(spec.kind), key: spec.key, outcome }).await;
+    if let Some(at) = again {
+        serve_team::look_again(context, team, at);
+    }
+}
+
+/// One try, within the page's time.
+pub(super) async fn attempt(
+    context: &Arc<WorkerContext>,
+    page: &Claimed,
+    spec: &Arc<JobSpec>,
+) -> Result<(Product, Engine), PageError> {
+    let deadline = deadline(page, spec, Instant::now());
+    let work = std::panic::AssertUnwindSafe(scrape(context, page, spec, deadline)).catch_unwind();
+    match tokio::time::timeout_at(deadline + RESERVE, work).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err(PageError { code: ErrorCode::Unknown, message: "Internal error.".to_owned(), retry: true }),
+        Err(_) => Err(timed_out(&spec.options)),
+    }
+}
+
+/// What came of a page.
+pub(super) struct Product {
+    pub document: Encoded,
+    /// For a crawl: what the page leads to.
+    pub harvest: Option<Harvest>,
+}
+
+/// Where a page of a crawl leads.
+pub(super) struct Harvest {
+    /// Its address after redirects.
+    pub url: Url,
+    /// What it calls itself.
+    pub canonical: Option<Url>,
+    /// Absolute, in order, without repeats.
+    pub links: Vec<String>,
 }
 
 /// A caller on the line counts from the call, so the time in the queue is part of it; background pages from the claim.
@@ -130,17 +171,17 @@ fn timed_out(options: &ScrapeOptions) -> PageError {
 }
 
 /// Turns a result into the end of the attempt: done, failed for good, or another try after a pause.
-fn judge(
+pub(super) fn judge(
     context: &WorkerContext,
     page: &Claimed,
     spec: &JobSpec,
-    result: Result<(Encoded, Engine), PageError>,
+    result: Result<(Product, Engine), PageError>,
 ) -> Outcome {
     let pages = &context.process.metrics.pages;
     match result {
-        Ok((document, engine)) => {
+        Ok((product, engine)) => {
             pages.with_label_values(&[engine.as_str(), "done"]).inc();
-            Outcome::Done { document, credits: 1 }
+            Outcome::Done { document: product.document, credits: 1 }
         }
         Err(error) => {
             let again = error.retry && page.tries + 1 < MAX_TRIES;
@@ -165,9 +206,9 @@ fn judge(
 }
 
 /// Where a page is asked for, and what the caller should know about that.
-struct Plan {
+pub(super) struct Plan {
     url: Url,
-    proxy: Option<ProxyUrl>,
+    pub proxy: Option<ProxyUrl>,
     proxy_used: &'static str,
     warnings: Vec<String>,
 }
@@ -177,7 +218,7 @@ async fn scrape(
     page: &Claimed,
     spec: &Arc<JobSpec>,
     deadline: Instant,
-) -> Result<(Encoded, Engine), PageError> {
+) -> Result<(Product, Engine), PageError> {
     let options = &spec.options;
     let mut plan = plan(context, page, options)?;
     let host = format!("{}:{}", plan.url.host_str().unwrap_or_default(), plan.url.port_or_known_default().unwrap_or(0));
@@ -216,20 +257,17 @@ async fn scrape(
     }
 }
 
-fn plan(context: &WorkerContext, page: &Claimed, options: &ScrapeOptions) -> Result<Plan, PageError> {
+pub(super) fn plan(context: &WorkerContext, page: &Claimed, options: &ScrapeOptions) -> Result<Plan, PageError> {
     let url = fetch_url(&page.url).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
     let net = &context.process.settings.net;
     let country = options.location.as_ref().map(|l| l.country.as_str());
     let mut warnings = Vec::new();
     let mut choose = |pool: &[weir_shared::config::CountryProxy]| -> Option<ProxyUrl> {
-        let near: Vec<_> = pool.iter().filter(|p| p.country.as_deref() == country && country.is_some()).collect();
-        let any: Vec<_> = pool.iter().filter(|p| p.country.is_none()).collect();
-        if near.is_empty() && country.is_some() && !pool.is_empty() {
+        let (proxy, is_elsewhere) = choose_proxy(pool, country);
+        if is_elsewhere {
             warnings.push("No proxy in the asked country is configured; another was used.".to_owned());
         }
-        let from = if near.is_empty() { any } else { near };
-        let chosen = from.get(rand::random_range(0..from.len().max(1)))?;
-        chosen.url.as_str().parse().ok()
+        proxy
     };
     let (proxy, proxy_used) = match options.proxy {
         ProxyMode::Enhanced if !net.proxy_enhanced.is_empty() => (choose(&net.proxy_enhanced), "stealth"),
@@ -252,7 +290,7 @@ async fn fetch(
     let request = FetchRequest {
         url: &plan.url,
         headers: &options.headers,
-        accept_language: accept_language(options),
+        accept_language: accept_language(options.location.as_ref()),
         mobile: options.mobile,
         skip_tls_verification: options.skip_tls_verification,
         deadline,
@@ -262,8 +300,8 @@ async fn fetch(
 }
 
 /// `de-DE,de;q=0.9`: the languages in falling weight.
-fn accept_language(options: &ScrapeOptions) -> Option<String> {
-    let languages = &options.location.as_ref()?.languages;
+pub(super) fn accept_language(location: Option<&Location>) -> Option<String> {
+    let languages = &location?.languages;
     if languages.is_empty() {
         return None;
     }
@@ -306,7 +344,7 @@ async fn render(
 
 /// What came of a fetched answer.
 enum Made {
-    Document(Encoded),
+    Document(Product),
     NeedsBrowser,
     Refresh(Url),
 }
@@ -368,7 +406,7 @@ async fn from_fetched(
         if signals.looks_script_rendered {
             return Ok(Made::NeedsBrowser);
         }
-        let extracted = parsed.extract(&extract_options(&work.spec.options));
+        let extracted = parsed.extract(&extract_options(&work.spec));
         work.document(answer, extracted, &text).map(Made::Document)
     })
     .await
@@ -380,7 +418,7 @@ async fn from_rendered(
     spec: &Arc<JobSpec>,
     plan: &Plan,
     rendered: Rendered,
-) -> Result<Encoded, PageError> {
+) -> Result<Product, PageError> {
     let screenshot = rendered.screenshot.as_ref().map(|shot| {
         let bytes = base64::engine::general_purpose::STANDARD.encode(&shot.bytes);
         format!("data:{};base64,{bytes}", shot.mime)
@@ -398,7 +436,7 @@ async fn from_rendered(
         Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec), proxy_used: plan.proxy_used };
     blocking(move || {
         let input = PageInput { url: &answer.url, html: &html, rendered: true };
-        let extracted = extract::parse(&input).extract(&extract_options(&work.spec.options));
+        let extracted = extract::parse(&input).extract(&extract_options(&work.spec));
         work.document(answer, extracted, raw.as_deref().unwrap_or(&html))
     })
     .await
@@ -409,7 +447,7 @@ static CORES: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(2 * std::thread::available_parallelism().map_or(2, std::num::NonZero::get)));
 
 /// CPU work off the async threads.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, PageError> + Send + 'static,
 ) -> Result<T, PageError> {
     // The semaphore is never closed.
@@ -420,11 +458,12 @@ async fn blocking<T: Send + 'static>(
     })
 }
 
-fn extract_options(options: &ScrapeOptions) -> ExtractOptions {
+fn extract_options(spec: &JobSpec) -> ExtractOptions {
+    let options = &spec.options;
     ExtractOptions {
         markdown: options.wants(&Format::Markdown),
         html: options.wants(&Format::Html),
-        links: options.wants(&Format::Links),
+        links: options.wants(&Format::Links) || spec.crawl.is_some(),
         images: options.wants(&Format::Images),
         only_main_content: options.only_main_content,
         include_tags: options.include_tags.clone(),
@@ -436,14 +475,14 @@ fn extract_options(options: &ScrapeOptions) -> ExtractOptions {
 
 /// What a body is, by its type and its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Html,
     Text,
     Json,
     Other,
 }
 
-fn sniff(media: &str, body: &[u8]) -> Kind {
+pub(super) fn sniff(media: &str, body: &[u8]) -> Kind {
     let start = &body[..body.len().min(512)];
     let text_start = String::from_utf8_lossy(start).trim_start().to_ascii_lowercase();
     if start.starts_with(b"%PDF-") {
@@ -482,24 +521,33 @@ struct Work {
 }
 
 impl Work {
-    fn document(self, mut answer: Answer, extracted: extract::Extracted, raw: &str) -> Result<Encoded, PageError> {
+    fn document(self, mut answer: Answer, extracted: extract::Extracted, raw: &str) -> Result<Product, PageError> {
         answer.warnings.extend(extracted.warning);
         let wants_raw = self.spec.options.wants(&Format::RawHtml);
+        let wants_links = self.spec.options.wants(&Format::Links);
+        let harvest = self.spec.crawl.is_some().then(|| Harvest {
+            url: answer.url.clone(),
+            canonical: extracted.signals.canonical,
+            links: extracted.links.clone().unwrap_or_default(),
+        });
         let document = Document {
             markdown: extracted.markdown,
             html: extracted.html,
             raw_html: wants_raw.then(|| raw.to_owned()),
-            links: extracted.links,
+            links: extracted.links.filter(|_| wants_links),
             images: extracted.images,
             metadata: extracted.metadata,
             ..Document::default()
         };
-        self.encode(answer, document)
+        let document = self.encode(answer, document)?;
+        Ok(Product { document, harvest })
     }
 
     /// Text and data as they are; JSON in a fence.
-    fn plain(self, answer: Answer, text: &str, kind: Kind) -> Result<Encoded, PageError> {
+    fn plain(self, answer: Answer, text: &str, kind: Kind) -> Result<Product, PageError> {
         let options = &self.spec.options;
+        let leads_to = |url: Url| Harvest { url, canonical: None, links: Vec::new() };
+        let harvest = self.spec.crawl.is_some().then(|| leads_to(answer.url.clone()));
         let markdown = match kind {
             Kind::Json => format!("```json\n{}\n```\n", text.trim_end()),
             _ => text.to_owned(),
@@ -512,7 +560,8 @@ impl Work {
             images: options.wants(&Format::Images).then(Vec::new),
             ..Document::default()
         };
-        self.encode(answer, document)
+        let document = self.encode(answer, document)?;
+        Ok(Product { document, harvest })
     }
 
     fn encode(self, answer: Answer, mut document: Document) -> Result<Encoded, PageError> {
@@ -574,11 +623,10 @@ mod tests {
 
     #[test]
     fn languages_fall_in_weight() {
-        let location = weir_shared::domain::scrape::Location {
+        let location = Location {
             country: "DE".to_owned(),
             languages: vec!["de-DE".to_owned(), "de".to_owned(), "en".to_owned()],
         };
-        let options = ScrapeOptions { location: Some(location), ..ScrapeOptions::default() };
-        assert_eq!(accept_language(&options).as_deref(), Some("de-DE,de;q=0.9,en;q=0.8"));
+        assert_eq!(accept_language(Some(&location)).as_deref(), Some("de-DE,de;q=0.9,en;q=0.8"));
     }
 }

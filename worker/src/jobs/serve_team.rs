@@ -26,6 +26,8 @@ const CLAIM: usize = 16;
 /// A lane whose last claim found its slots within this time claims pages ahead of the slots: they will not wait longer
 /// than that here, and the claims are fewer and larger.
 const AHEAD: Duration = Duration::from_millis(25);
+/// A page put off for longer, in milliseconds, is left to its ticket.
+const FAR_MS: i64 = 90_000;
 /// Tickets for what is left after a turn: one for this worker, one for another to join.
 const NEXT: usize = 2;
 
@@ -84,6 +86,9 @@ async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> Store
                 }
             }
         }
+        if let Some(at) = claim.next_at {
+            look_again(context, team, at);
+        }
         is_quick = claimed.elapsed() < AHEAD;
         if !claim.more {
             return Ok(false);
@@ -92,6 +97,29 @@ async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> Store
             return Ok(true);
         }
     }
+}
+
+/// Serves the team again at `at`, when a page is due that was put off. Tickets have whole seconds and come late; they
+/// are there for the case that this worker is not.
+pub fn look_again(context: &Arc<WorkerContext>, team: TeamId, at: Timestamp) {
+    let pause = at.ms_since(Timestamp::now()).max(0);
+    if pause > FAR_MS || !context.lanes.set_alarm(team, at) {
+        return;
+    }
+    let worker = Arc::clone(context);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = worker.draining.cancelled() => return,
+            () = worker.fenced.cancelled() => return,
+            // A page that is due is a millisecond old.
+            () = tokio::time::sleep(Duration::from_millis(pause.unsigned_abs() + 1)) => {}
+        }
+        if worker.lanes.take_alarm(team, at)
+            && let Err(error) = lane(&worker, team).await
+        {
+            tracing::warn!(%error, "a team could not be served; its ticket follows");
+        }
+    });
 }
 
 /// The page somebody waits for. At its team's limit it stays queued; the next page of the team that ends sends for it.

@@ -32,7 +32,7 @@ mod upgrade;
 
 pub use filter::{Rules, Verdict, judge};
 pub use live::LiveView;
-pub use pipe::{RelayEnd, Upstream, relay_cdp};
+pub use pipe::{RelayEnd, Source, Upstream, relay_cdp};
 pub use socket::serve_cdp_socket;
 
 /// Largest message in either direction, bytes: a screenshot of a long page passes, the library's default does not.

@@ -10,7 +10,6 @@
 //! Each direction holds one message (or a few small ones) and waits until it is taken: that is the backpressure.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -24,11 +23,10 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message, Utf8Bytes};
-use tokio_util::sync::CancellationToken;
 
 use super::filter::{Rules, Verdict, judge};
 use super::meter::{Meter, Metered};
-use super::{Activity, Browser, Counted, FIGURES, MAX_MESSAGE, PING, SILENCE};
+use super::{Activity, Browser, Counted, FIGURES, MAX_MESSAGE, PING, SILENCE, SessionHandle};
 
 /// Time to connect to a Chromium that lives.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -87,20 +85,27 @@ impl Upstream {
     }
 }
 
-/// Relays between a client, whose stream is already upgraded, and Chromium until one of them leaves or `ended` is
-/// cancelled.
-pub async fn relay_cdp<S>(
-    client: S,
-    upstream: Upstream,
-    rules: &Rules,
-    activity: &Arc<Activity>,
-    ended: &CancellationToken,
-) -> RelayEnd
+/// Who is at the other end of a relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A client outside: what it sends is use of the session.
+    Client,
+    /// A box of the session's own code, which answers a busy page by itself: only a call of execute is use.
+    Code,
+}
+
+/// Relays between a client, whose stream is already upgraded, and Chromium until one of them leaves or the session
+/// ends.
+pub async fn relay_cdp<S>(client: S, upstream: Upstream, source: Source, session: &SessionHandle) -> RelayEnd
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let SessionHandle { rules, activity, ended, .. } = session;
     let _counted = (Counted::new(&FIGURES.clients), Counted::new(&activity.clients));
-    activity.touch();
+    let used = (source == Source::Client).then_some(&**activity);
+    if let Some(used) = used {
+        used.touch();
+    }
     let client_meter = Meter::default();
     let client = Metered::new(client, client_meter.clone());
     let client = WebSocketStream::from_raw_socket(client, Role::Server, Some(config())).await;
@@ -110,15 +115,8 @@ where
     let (answers_in, answers_out) = mpsc::channel(4);
     let heard = Activity::default();
     let meters = (&client_meter, &browser_meter);
-    let mut reader = Reader {
-        from: client_in,
-        to: browser_out,
-        answers: answers_in,
-        rules,
-        activity,
-        heard: &heard,
-        meter: meters.0,
-    };
+    let mut reader =
+        Reader { from: client_in, to: browser_out, answers: answers_in, rules, used, heard: &heard, meter: meters.0 };
     let mut writer = Writer { from: browser_in, to: client_out, answers: answers_out, heard: &heard, meters };
     let end = tokio::select! {
         end = reader.run() => end,
@@ -149,7 +147,8 @@ struct Reader<'a, S> {
     to: SplitSink<WebSocketStream<Metered<TcpStream>>, Message>,
     answers: mpsc::Sender<Message>,
     rules: &'a Rules,
-    activity: &'a Activity,
+    /// Whose use it is, if it is any.
+    used: Option<&'a Activity>,
     /// When the client last sent anything at all.
     heard: &'a Activity,
     meter: &'a Meter,
@@ -170,7 +169,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
                 }
                 Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
             };
-            self.activity.touch();
+            if let Some(used) = self.used {
+                used.touch();
+            }
             FIGURES.bytes_in.fetch_add(text.len() as u64, Ordering::Relaxed);
             let sent = match judge(&text, self.rules) {
                 Verdict::Pass => self.to.send(Message::Text(text)).await.map_err(|_| RelayEnd::Browser),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{CLIENTS, SessionHandle, Sessions, Upstream, live, relay_cdp, socket, upgrade};
+use super::{CLIENTS, SessionHandle, Sessions, Source, Upstream, live, relay_cdp, socket, upgrade};
 
 /// Header of every request to a worker.
 pub const INTERNAL: &str = "x-weir-internal";
@@ -110,7 +110,7 @@ async fn cdp(
     };
     let (response, client) = upgrade::accept(&request, payload)?;
     actix_web::rt::spawn(async move {
-        let end = relay_cdp(client, upstream, &session.rules, &session.activity, &session.ended).await;
+        let end = relay_cdp(client, upstream, Source::Client, &session).await;
         tracing::debug!(session.id = %id, ?end, "a CDP client's connection ended");
     });
     Ok(response)

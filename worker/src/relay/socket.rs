@@ -10,7 +10,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use super::{Browser, CLIENTS, SessionHandle, Upstream, relay_cdp};
+use super::{Browser, CLIENTS, SessionHandle, Source, Upstream, relay_cdp};
 
 /// Largest request head, bytes.
 const HEAD: usize = 16 << 10;
@@ -76,7 +76,7 @@ async fn serve(stream: UnixStream, session: &SessionHandle) -> io::Result<()> {
             derive_accept_key(key.as_bytes())
         );
         stream.write_all(answer.as_bytes()).await?;
-        relay_cdp(stream, upstream, &session.rules, &session.activity, &session.ended).await;
+        relay_cdp(stream, upstream, Source::Code, session).await;
         return Ok(());
     }
     match request.path.trim_end_matches('/') {

@@ -110,10 +110,7 @@ impl Client {
         let (near, far) = tokio::io::duplex(64 << 10);
         let upstream = Upstream::connect(session.browser.as_ref()).await.unwrap();
         let session = Arc::clone(session);
-        let relay =
-            tokio::spawn(
-                async move { relay_cdp(far, upstream, &session.rules, &session.activity, &session.ended).await },
-            );
+        let relay = tokio::spawn(async move { relay_cdp(far, upstream, Source::Client, &session).await });
         let socket = WebSocketStream::from_raw_socket(near, Role::Client, Some(pipe::config())).await;
         Self { socket, next: 0, events: Vec::new(), relay }
     }
@@ -324,6 +321,7 @@ async fn code_boxes_find_the_browser_on_their_socket_behind_the_same_filter() {
         assert!(get(refused).await.starts_with("HTTP/1.1 404"), "{refused}");
     }
 
+    let idle = session.activity.idle();
     for target in [address.as_str(), "ws://127.0.0.1:9222/"] {
         let stream = UnixStream::connect(&path).await.unwrap();
         let (mut socket, _) = tokio_tungstenite::client_async(target, stream).await.unwrap();
@@ -331,6 +329,7 @@ async fn code_boxes_find_the_browser_on_their_socket_behind_the_same_filter() {
         let answer = timeout(LONG, socket.next()).await.unwrap().unwrap().unwrap();
         assert!(answer.to_text().unwrap().contains("Page.crash is not open"), "{answer}");
     }
+    assert!(session.activity.idle() > idle, "what a box says by itself is no use of the session");
     session.ended.cancel();
     timeout(LONG, serving).await.unwrap().unwrap();
 }

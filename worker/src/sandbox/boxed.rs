@@ -57,11 +57,11 @@ fn run(worker: &mut UnixStream, (control, inherited): (UnixStream, UnixStream)) 
     }
     set_limits(&order.limits).context("setting limits")?;
 
-    let proxy = listen(order.is_boxed, order.proxy_port)?;
-    let cdp = order.cdp_port.map(|port| listen(order.is_boxed, port)).transpose()?;
-    for (listener, port) in [(Some(&proxy), Some(order.proxy_port)), (cdp.as_ref(), order.cdp_port)] {
-        let (Some(listener), Some(port)) = (listener, port) else { continue };
+    let mut sockets = Vec::new();
+    for port in order.proxy_ports.clone().into_iter().chain(order.cdp_port) {
+        let listener = listen(order.is_boxed, port)?;
         order.replace(&format!("127.0.0.1:{port}"), &listener.local_addr()?.to_string());
+        sockets.push(listener);
     }
     let [name, args @ ..] = order.argv.as_slice() else { bail!("no program") };
     let mut command = Command::new(name);
@@ -76,7 +76,7 @@ fn run(worker: &mut UnixStream, (control, inherited): (UnixStream, UnixStream)) 
     let handed: Handed = match order.kind {
         Kind::Browser => {
             command.stdout(Stdio::null()).stderr(Stdio::inherit());
-            Handed { sockets: vec![proxy], control: None, pipes: Vec::new(), _inherited: None }
+            Handed { sockets, control: None, pipes: Vec::new(), _inherited: None }
         }
         Kind::Code => {
             rustix::io::fcntl_setfd(&inherited, rustix::io::FdFlags::empty())?;
@@ -84,12 +84,7 @@ fn run(worker: &mut UnixStream, (control, inherited): (UnixStream, UnixStream)) 
             let (stderr, stderr_end) = io::pipe()?;
             command.stdout(stdout_end).stderr(stderr_end);
             seccomp::install()?;
-            Handed {
-                sockets: [Some(proxy), cdp].into_iter().flatten().collect(),
-                control: Some(control),
-                pipes: vec![stdout, stderr],
-                _inherited: Some(inherited),
-            }
+            Handed { sockets, control: Some(control), pipes: vec![stdout, stderr], _inherited: Some(inherited) }
         }
     };
     // Before the program can use up what the box may have.

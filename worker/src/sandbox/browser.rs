@@ -1,6 +1,7 @@
-//! Chromium in a box: the browser of one session.
+//! Chromium in a box: the browser of one session, or one of the scraping pool.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use tokio::net::TcpStream;
@@ -9,12 +10,19 @@ use super::bwrap::Layout;
 use super::cgroup::Bounds;
 use super::running::Running;
 use super::wire::{Kind, Order};
-use super::{CDP_PORT, HOME, PROXY_PORT, Sandbox, SandboxError, SessionDir};
+use super::{AD_FREE_PORT, CDP_PORT, HOME, PROXY_PORT, Sandbox, SandboxError, SessionDir};
 use crate::browser::chromium::{self, Found};
-use crate::fetch::Serving;
+use crate::fetch::{EgressDoor, Serving};
+use crate::process;
 
-/// Bounds of a browser's box. A page that needs more loses its renderer first.
-const BOUNDS: Bounds = Bounds { memory: 1_536 << 20, processes: 300, cpus: None };
+/// Bounds of a session's browser. A page that needs more loses its renderer first.
+const SESSION_BOUNDS: Bounds = Bounds { memory: 1_536 << 20, processes: 300, cpus: None };
+
+/// Bounds of a browser that renders many pages at once. It is replaced at half of the memory.
+const PAGES_BOUNDS: Bounds = Bounds { memory: 3 << 30, processes: 2_000, cpus: None };
+
+/// `/dev/shm` smaller than this is not used, bytes. A box has one of its own.
+const SHM_NEEDED: u64 = 512 << 20;
 
 /// Open files of each process.
 const FILES: u64 = 4096;
@@ -32,16 +40,34 @@ const CONNECTIONS: usize = 256;
 /// The profile as the box sees it.
 const PROFILE: &str = "/profile";
 
+/// What a browser is for; it decides flags, bounds and ways out.
+#[derive(Debug, Clone)]
+pub enum Purpose {
+    /// A session: its owner drives it.
+    Session {
+        /// Window, CSS pixels.
+        window: (u32, u32),
+    },
+    /// Pages of the scraping pool.
+    Pages {
+        /// Whether pictures and fonts are loaded.
+        has_pictures: bool,
+    },
+}
+
 /// A browser to start.
 #[derive(Debug, Clone)]
 pub struct BrowserSpec {
-    /// Window, CSS pixels.
-    pub window: (u32, u32),
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Further flags, for tests and odd hosts.
+    pub extra_flags: Vec<String>,
 }
 
-impl Default for BrowserSpec {
-    fn default() -> Self {
-        Self { window: (1280, 720) }
+impl BrowserSpec {
+    /// A session's, with the window most have.
+    pub fn session() -> Self {
+        Self { purpose: Purpose::Session { window: (1280, 720) }, extra_flags: Vec::new() }
     }
 }
 
@@ -51,7 +77,8 @@ pub struct BrowserBox {
     pub(super) running: Running,
     port: u16,
     ws_path: String,
-    _egress: Serving,
+    proxy: SocketAddr,
+    _egress: Vec<Serving>,
 }
 
 impl BrowserBox {
@@ -69,6 +96,11 @@ impl BrowserBox {
     /// Path of the browser's own WebSocket, `/devtools/browser/<uuid>`.
     pub fn ws_path(&self) -> &str {
         &self.ws_path
+    }
+
+    /// The proxy that lets everything public through, as the browser sees it.
+    pub fn proxy(&self) -> SocketAddr {
+        self.proxy
     }
 
     /// Memory of all in the box, bytes.
@@ -103,21 +135,36 @@ pub(super) fn find(configured: Option<&Path>) -> Option<Found> {
 }
 
 pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec) -> Result<BrowserBox, SandboxError> {
-    let found = find(sandbox.config.chromium.as_deref())
-        .ok_or_else(|| SandboxError::Refused("no Chromium was found".to_owned()))?;
+    let found = find(sandbox.config.chromium.as_deref()).ok_or_else(|| SandboxError::Refused(sandbox.no_chromium()))?;
     let is_boxed = sandbox.status.boxed;
     let (profile, home) = if is_boxed {
         (PROFILE.to_owned(), HOME.to_owned())
     } else {
         (dir.home.display().to_string(), dir.work.display().to_string())
     };
+    let config = &sandbox.config;
+    let (flags, bounds, ways): (_, _, Vec<(u16, &EgressDoor)>) = match spec.purpose {
+        Purpose::Session { window } => {
+            let flags = chromium::session_flags(found.kind, window, PROXY_PORT);
+            (flags, &SESSION_BOUNDS, vec![(PROXY_PORT, &config.egress)])
+        }
+        Purpose::Pages { has_pictures } => {
+            let flags = chromium::page_flags(found.kind, has_pictures, AD_FREE_PORT);
+            (flags, &PAGES_BOUNDS, vec![(PROXY_PORT, &config.egress), (AD_FREE_PORT, &config.ad_free)])
+        }
+    };
     let mut argv = vec![found.path.display().to_string()];
-    argv.extend(chromium::session_flags(found.kind, spec.window, PROXY_PORT));
+    argv.extend(flags);
     argv.push(format!("--user-data-dir={profile}"));
     argv.push(format!("--remote-debugging-port={}", if is_boxed { CDP_PORT } else { 0 }));
     if !is_boxed {
         argv.push("--no-sandbox".to_owned());
+        if process::shm_size() < SHM_NEEDED {
+            // Containers often have 64 MiB of /dev/shm, which ends in crashed pages.
+            argv.push("--disable-dev-shm-usage".to_owned());
+        }
     }
+    argv.extend(spec.extra_flags);
     argv.push("about:blank".to_owned());
     let order = Order {
         is_boxed,
@@ -127,8 +174,8 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into(),
         cwd: home,
-        limits: sandbox.process_limits(&BOUNDS, FILES, FILE_SIZE),
-        proxy_port: PROXY_PORT,
+        limits: sandbox.process_limits(bounds, FILES, FILE_SIZE),
+        proxy_ports: ways.iter().map(|(port, _)| *port).collect(),
         cdp_port: None,
     };
     let mut layout = Layout {
@@ -142,9 +189,16 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
     if let Some(folder) = found.path.parent().filter(|folder| !folder.starts_with("/usr")) {
         layout.read_only.push((folder.to_owned(), folder.display().to_string()));
     }
-    let (running, mut handed) = sandbox.start(dir, &layout, &BOUNDS, order).await?;
-    let proxy = handed.next().ok_or_else(|| io::Error::other("the box handed out too little"))?;
-    let egress = sandbox.config.egress.serve(super::code::listener(proxy)?, CONNECTIONS);
+    let (running, mut handed) = sandbox.start(dir, &layout, bounds, order).await?;
+    let (mut proxy, mut egress) = (None, Vec::new());
+    for (_, door) in ways {
+        let socket = handed.next().ok_or_else(|| io::Error::other("the box handed out too little"))?;
+        let listener = super::code::listener(socket)?;
+        // The first is the one without a filter.
+        proxy = proxy.or(Some(listener.local_addr()?));
+        egress.push(door.serve(listener, CONNECTIONS));
+    }
+    let proxy = proxy.ok_or_else(|| io::Error::other("a browser needs a way out"))?;
     let Ok(address) = tokio::time::timeout(START_LIMIT, running.devtools()).await else {
         running.kill().await;
         return Err(SandboxError::Failed(format!("Chromium did not start within {START_LIMIT:?}")));
@@ -154,7 +208,7 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
         running.kill().await;
         return Err(SandboxError::Failed(format!("Chromium ended at start: {}", running.last_words().await)));
     };
-    Ok(BrowserBox { running, port, ws_path, _egress: egress })
+    Ok(BrowserBox { running, port, ws_path, proxy, _egress: egress })
 }
 
 /// Port and path of `ws://127.0.0.1:PORT/PATH`.

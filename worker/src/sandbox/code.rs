@@ -116,7 +116,7 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: CodeSpec) -
         env: environment(&home, spec.cdp.is_some()).chain(spec.env).collect(),
         cwd: home,
         limits: sandbox.process_limits(&bounds, 1024, limits.file_size),
-        proxy_port: PROXY_PORT,
+        proxy_ports: vec![PROXY_PORT],
         cdp_port: spec.cdp.is_some().then_some(CDP_PORT),
     };
     if !is_boxed {

@@ -1,8 +1,8 @@
-//! Boxes for what is not trusted: the browsers of sessions, and the code that users send.
+//! Boxes for what is not trusted: every browser, and the code that users send.
 //!
 //! ```text
 //! Sandbox        what this machine can do, this worker's directory, the users of sessions
-//!   SessionDir (dir)         one session: its directory and its own user
+//!   SessionDir (dir)         one session, or one browser of the scraping pool: its directory and its own user
 //!   BrowserBox (browser)     Chromium in a box, its own sandbox on inside
 //!   CodeBox (code)           a program in a box, with a filter of system calls
 //!     Running (running)      one box from start to end: spawn, bwrap, cgroup, wire
@@ -14,7 +14,7 @@
 //! listens on its loopback at [`PROXY`]; code also finds the session's browser there, at [`CDP`].
 //!
 //! Nothing runs without a box unless [`SandboxMode::Off`] was configured. A machine that cannot make boxes says
-//! why in [`SandboxStatus::refused`] and starts nothing.
+//! why and starts nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::browser::SandboxMode;
 use crate::fetch::EgressDoor;
 use crate::process;
 
@@ -40,7 +39,7 @@ mod tests;
 mod wire;
 
 pub use boxed::main as box_main;
-pub use browser::{BrowserBox, BrowserSpec};
+pub use browser::{BrowserBox, BrowserSpec, Purpose};
 pub use cgroup::LimitsKind;
 pub use code::{CodeBox, CodeHandle, CodeLimits, CodeSpec};
 pub use dir::SessionDir;
@@ -63,10 +62,21 @@ pub const PROXY: &str = "127.0.0.1:3128";
 pub const CDP: &str = "127.0.0.1:9222";
 
 const PROXY_PORT: u16 = 3128;
+/// The proxy without ads, in the boxes of the scraping pool.
+const AD_FREE_PORT: u16 = 3129;
 const CDP_PORT: u16 = 9222;
 
 /// How long the probe at start may take.
 const PROBE_LIMIT: Duration = Duration::from_secs(20);
+
+/// Whether boxes are required.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SandboxMode {
+    /// Required: nothing starts without one.
+    Strict,
+    /// Off, for hosts that allow no user namespaces. Pages and code then run with the rights of an ordinary user.
+    Off,
+}
 
 /// How a sandbox is made.
 pub struct SandboxConfig {
@@ -76,8 +86,8 @@ pub struct SandboxConfig {
     pub mode: SandboxMode,
     /// The proxy that is every box's way out.
     pub egress: EgressDoor,
-    /// Sessions that this worker may have; 0: nothing is probed, and nothing is refused for it.
-    pub sessions: usize,
+    /// The same without the hosts of ads and trackers, for the scraping pool.
+    pub ad_free: EgressDoor,
     /// The browser's program; absent: searched for.
     pub chromium: Option<PathBuf>,
     /// The program that understands [`BOX_ARGUMENT`]; absent: this one.
@@ -87,8 +97,6 @@ pub struct SandboxConfig {
 /// What was found on this machine.
 #[derive(Debug, Clone)]
 pub struct SandboxStatus {
-    /// Why no session may start, in a sentence for operators.
-    pub refused: Option<String>,
     /// What keeps boxes within their bounds.
     pub limits: LimitsKind,
     /// `false`: by configuration there are no boxes.
@@ -100,7 +108,7 @@ pub struct SandboxStatus {
 /// Why a box was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// This machine cannot; see [`SandboxStatus::refused`].
+    /// This machine cannot; in a sentence for operators.
     #[error("{0}")]
     Refused(String),
     /// This time it did not work.
@@ -126,13 +134,12 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Sweeps what dead workers left, finds out what this machine can do, and tries it once. A machine that cannot
-    /// make boxes is no error: the status says so.
+    /// Sweeps what dead workers left and finds out what this machine has. Takes some milliseconds, on a thread that
+    /// may block. Whether boxes work is for [`Sandbox::probe`] to say.
     ///
     /// # Errors
     /// When the run directory cannot be used.
-    pub async fn prepare(config: SandboxConfig) -> anyhow::Result<Self> {
-        let began = Instant::now();
+    pub fn prepare(config: SandboxConfig) -> anyhow::Result<Self> {
         // What a box that loses its outer process leaves comes to us.
         process::adopt_orphans();
         let worker_dir = WorkerDir::prepare(&config.run_dir)?;
@@ -142,38 +149,20 @@ impl Sandbox {
         worker_dir.record_cgroups(cgroups.dirs())?;
         let boxed = config.mode == SandboxMode::Strict;
         let found = browser::find(config.chromium.as_deref());
-        let status = SandboxStatus {
-            refused: None,
-            limits: cgroups.kind(),
-            boxed,
-            chromium: found.as_ref().map(|found| found.path.clone()),
-        };
+        let status =
+            SandboxStatus { limits: cgroups.kind(), boxed, chromium: found.as_ref().map(|found| found.path.clone()) };
         let bwrap =
             ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"].iter().map(PathBuf::from).find(|p| p.exists());
         let users = Arc::new(Users::prepare()?);
-        let counter = AtomicU64::new(0);
-        let mut sandbox = Self { config, status, worker_dir, users, cgroups, bwrap, program, counter };
-        if sandbox.config.sessions == 0 {
-            return Ok(sandbox);
-        }
         if !boxed {
             tracing::warn!(
                 "the sandbox is OFF by configuration: pages and users' code run with the rights of an ordinary user of this machine"
             );
         }
-        if cgroups_are_missing(&sandbox) {
+        if cgroups.kind() == LimitsKind::Rlimits {
             tracing::warn!("no cgroup can be used: boxes are limited process by process only");
         }
-        sandbox.status.refused = match sandbox.probe().await {
-            Ok(()) => None,
-            Err(error) => Some(error.to_string()),
-        };
-        let duration_ms = began.elapsed().as_millis() as u64;
-        match &sandbox.status.refused {
-            None => tracing::info!(limits = sandbox.status.limits.name(), duration_ms, "boxes work"),
-            Some(why) => tracing::error!(why, duration_ms, "no session can start on this machine"),
-        }
-        Ok(sandbox)
+        Ok(Self { config, status, worker_dir, users, cgroups, bwrap, program, counter: AtomicU64::new(0) })
     }
 
     /// What was found.
@@ -199,7 +188,6 @@ impl Sandbox {
     /// # Errors
     /// When this machine cannot, or Chromium does not come up; the text says why as far as it can be found out.
     pub async fn start_browser(&self, dir: &SessionDir, spec: BrowserSpec) -> Result<BrowserBox, SandboxError> {
-        self.check()?;
         browser::start(self, dir, spec).await
     }
 
@@ -208,12 +196,7 @@ impl Sandbox {
     /// # Errors
     /// When this machine cannot, or the program cannot be started.
     pub async fn start_code(&self, dir: &SessionDir, spec: CodeSpec) -> Result<CodeBox, SandboxError> {
-        self.check()?;
         code::start(self, dir, spec).await
-    }
-
-    fn check(&self) -> Result<(), SandboxError> {
-        self.status.refused.as_ref().map_or(Ok(()), |why| Err(SandboxError::Refused(why.clone())))
     }
 
     /// Starts one box with its bounds around an order.
@@ -238,6 +221,16 @@ impl Sandbox {
         Running::start(Plan { wrapper, user: Arc::clone(&dir.user), order, cgroup }).await
     }
 
+    /// Why there is no Chromium.
+    pub(crate) fn no_chromium(&self) -> String {
+        match &self.config.chromium {
+            Some(path) => format!("{} is not a program (WEIR_CHROMIUM)", path.display()),
+            None => {
+                "no Chromium was found: install chromium-headless-shell or chromium, or set WEIR_CHROMIUM".to_owned()
+            }
+        }
+    }
+
     /// Limits of each process; memory and number only where the box as a whole has no limit.
     fn process_limits(&self, bounds: &Bounds, files: u64, file_size: u64) -> ProcessLimits {
         let alone = self.cgroups.kind() == LimitsKind::Rlimits;
@@ -249,17 +242,18 @@ impl Sandbox {
         }
     }
 
-    /// Starts one box of each kind, with what will run in it.
-    async fn probe(&self) -> Result<(), SandboxError> {
+    /// Tries one box of each kind, with what will run in it.
+    ///
+    /// # Errors
+    /// Why this machine cannot, in a sentence for operators.
+    pub async fn probe(&self) -> Result<(), SandboxError> {
+        let began = Instant::now();
         let refuse = |text: String| SandboxError::Refused(text);
         if self.status.boxed && self.bwrap.is_none() {
             return Err(refuse(NO_BWRAP.to_owned()));
         }
         if self.status.chromium.is_none() {
-            return Err(refuse(match &self.config.chromium {
-                Some(path) => format!("{} is not a program (WEIR_CHROMIUM)", path.display()),
-                None => "no Chromium was found: install chromium, or set WEIR_CHROMIUM".to_owned(),
-            }));
+            return Err(refuse(self.no_chromium()));
         }
         let dir = self.session_dir("probe").map_err(|e| refuse(format!("{e:#}")))?;
         let code = async {
@@ -271,7 +265,7 @@ impl Sandbox {
             }
         };
         let browser = async {
-            let browser = browser::start(self, &dir, BrowserSpec::default()).await;
+            let browser = browser::start(self, &dir, BrowserSpec::session()).await;
             let browser = browser.map_err(|e| refuse(explain(&e.to_string())))?;
             browser.kill().await;
             Ok(())
@@ -279,7 +273,12 @@ impl Sandbox {
         let outcome = tokio::time::timeout(PROBE_LIMIT, async { tokio::join!(code, browser) }).await;
         dir.remove().await;
         match outcome {
-            Ok((code, browser)) => code.and(browser),
+            Ok((code, browser)) => {
+                code.and(browser)?;
+                let duration_ms = began.elapsed().as_millis() as u64;
+                tracing::info!(limits = self.status.limits.name(), duration_ms, "boxes work");
+                Ok(())
+            }
             Err(_) => {
                 Err(refuse(format!("a trial box did not work within {PROBE_LIMIT:?}: the machine is overloaded")))
             }
@@ -289,8 +288,9 @@ impl Sandbox {
 
 const NO_BWRAP: &str = "bubblewrap is missing: install the package bubblewrap (program bwrap)";
 
-fn cgroups_are_missing(sandbox: &Sandbox) -> bool {
-    sandbox.cgroups.kind() == LimitsKind::Rlimits
+/// An error of a start with what an operator can do about it.
+pub(crate) fn explained(error: SandboxError) -> anyhow::Error {
+    anyhow::anyhow!(explain(&error.to_string()))
 }
 
 /// What an operator can do about the words of bubblewrap or Chromium.

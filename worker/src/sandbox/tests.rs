@@ -43,18 +43,18 @@ struct World {
 impl World {
     /// `None`: this machine lacks the programs.
     async fn new() -> Option<Self> {
-        Self::with(0, SandboxMode::Strict).await
+        Self::with(SandboxMode::Strict).await
     }
 
-    async fn with(sessions: usize, mode: SandboxMode) -> Option<Self> {
+    async fn with(mode: SandboxMode) -> Option<Self> {
         if !is_possible() {
             return None;
         }
         let run_dir = std::env::temp_dir().join(format!("weir-box-{:08x}", rand::random::<u32>()));
-        Some(Self::at(run_dir, sessions, mode).await)
+        Some(Self::at(run_dir, mode).await)
     }
 
-    async fn at(run_dir: PathBuf, sessions: usize, mode: SandboxMode) -> Self {
+    async fn at(run_dir: PathBuf, mode: SandboxMode) -> Self {
         let host = |name: &str, ip: &str| (name.to_owned(), ip.parse::<IpAddr>().unwrap());
         let hosts = HashMap::from([host("site.test", "127.0.0.1"), host("inner.test", "10.0.0.1")]);
         let guard = AddressGuard::new(vec!["127.0.0.1/32".parse().unwrap()], hosts);
@@ -63,11 +63,11 @@ impl World {
             run_dir: run_dir.clone(),
             mode,
             egress: egress.door(),
-            sessions,
+            ad_free: egress.door(),
             chromium: None,
             program: Some(program()),
         };
-        let sandbox = Sandbox::prepare(config).await.unwrap();
+        let sandbox = Sandbox::prepare(config).unwrap();
         Self { sandbox, egress, run_dir, site: site().await }
     }
 
@@ -410,7 +410,7 @@ except MemoryError: print("bounded", forks < 96)
         assert_eq!(read_all(&mut code.stdout).await, "2\n");
     }
     // Chromium lives within them.
-    let browser = world.sandbox.start_browser(&dir, BrowserSpec::default()).await.unwrap();
+    let browser = world.sandbox.start_browser(&dir, BrowserSpec::session()).await.unwrap();
     let page = Tab::open(&browser, &format!("http://site.test:{}/", world.site)).await;
     assert_eq!(page.text().await, "hello from the site");
     assert!(browser.memory().await > 20 << 20);
@@ -497,10 +497,10 @@ async fn worker_to_be_killed() {
     } else {
         SandboxMode::Strict
     };
-    let world = World::at(PathBuf::from(&run_dir), 0, mode).await;
+    let world = World::at(PathBuf::from(&run_dir), mode).await;
     let dir = world.dir();
     let _code = started(&world, &dir).await;
-    let _browser = world.sandbox.start_browser(&dir, BrowserSpec::default()).await.unwrap();
+    let _browser = world.sandbox.start_browser(&dir, BrowserSpec::session()).await.unwrap();
     let groups: Vec<&Path> = world.sandbox.cgroups.dirs().collect();
     fs::write(Path::new(&run_dir).join("ready.part"), json!({ "uid": dir.owner().0, "groups": groups }).to_string())
         .unwrap();
@@ -536,7 +536,7 @@ async fn kill_a_worker(mode: &str) {
         until("the dead worker's processes to end", || (!alive()).then_some(())).await;
     }
     // The next worker removes the rest.
-    let world = World::at(run_dir.clone(), 0, SandboxMode::Strict).await;
+    let world = World::at(run_dir.clone(), SandboxMode::Strict).await;
     assert_eq!(fs::read_dir(&run_dir).unwrap().count(), 1, "only its own directory is left");
     for group in told["groups"].as_array().unwrap() {
         assert!(!Path::new(group.as_str().unwrap()).exists(), "{group}");
@@ -609,7 +609,11 @@ async fn a_browser_in_its_box_answers_and_sees_nothing_of_the_machine() {
     let dir = world.dir();
     fs::write(dir.work.join("upload.txt"), "mine").unwrap();
     let began = Instant::now();
-    let browser = world.sandbox.start_browser(&dir, BrowserSpec { window: (1000, 600) }).await.unwrap();
+    let browser = world
+        .sandbox
+        .start_browser(&dir, BrowserSpec { purpose: Purpose::Session { window: (1000, 600) }, extra_flags: Vec::new() })
+        .await
+        .unwrap();
     eprintln!("browser started in {:?}", began.elapsed());
     assert!(browser.ws_path().starts_with("/devtools/browser/"));
 
@@ -665,7 +669,7 @@ async fn a_browser_in_its_box_answers_and_sees_nothing_of_the_machine() {
 async fn a_browser_that_dies_is_seen_by_all_who_wait() {
     let Some(world) = World::new().await else { return };
     let dir = world.dir();
-    let browser = Arc::new(world.sandbox.start_browser(&dir, BrowserSpec::default()).await.unwrap());
+    let browser = Arc::new(world.sandbox.start_browser(&dir, BrowserSpec::session()).await.unwrap());
     let waiters: Vec<_> = (0..3)
         .map(|_| {
             let browser = Arc::clone(&browser);
@@ -678,7 +682,7 @@ async fn a_browser_that_dies_is_seen_by_all_who_wait() {
     }
     // A new one finds the same profile.
     drop(browser);
-    let again = world.sandbox.start_browser(&dir, BrowserSpec::default()).await.unwrap();
+    let again = world.sandbox.start_browser(&dir, BrowserSpec::session()).await.unwrap();
     again.kill().await;
     world.close([dir]).await;
 }
@@ -686,9 +690,9 @@ async fn a_browser_that_dies_is_seen_by_all_who_wait() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_probe_is_quick_and_says_what_it_found() {
     let began = Instant::now();
-    let Some(world) = World::with(2, SandboxMode::Strict).await else { return };
+    let Some(world) = World::with(SandboxMode::Strict).await else { return };
     eprintln!("prepared in {:?}: {:?}", began.elapsed(), world.sandbox.status());
-    assert_eq!(world.sandbox.status().refused, None);
+    world.sandbox.probe().await.unwrap();
     world.close([]).await;
 }
 
@@ -701,10 +705,11 @@ async fn a_machine_that_cannot_says_why_and_starts_nothing() {
     world.sandbox.bwrap = Some(fake.clone());
     let error = world.sandbox.probe().await.unwrap_err();
     assert!(error.to_string().starts_with("this machine forbids the user namespaces that boxes need"), "{error}");
-    world.sandbox.status.refused = Some(error.to_string());
-    assert!(matches!(world.sandbox.start_browser(&dir, BrowserSpec::default()).await, Err(SandboxError::Refused(_))));
-    assert!(matches!(world.sandbox.start_code(&dir, CodeSpec::default()).await, Err(SandboxError::Refused(_))));
+    assert!(world.sandbox.start_browser(&dir, BrowserSpec::session()).await.is_err());
+    assert!(world.sandbox.start_code(&dir, CodeSpec::default()).await.is_err());
     world.sandbox.bwrap = None;
+    assert!(matches!(world.sandbox.start_browser(&dir, BrowserSpec::session()).await, Err(SandboxError::Refused(_))));
+    assert!(matches!(world.sandbox.start_code(&dir, CodeSpec::default()).await, Err(SandboxError::Refused(_))));
     assert_eq!(world.sandbox.probe().await.unwrap_err().to_string(), NO_BWRAP);
     fs::remove_file(fake).unwrap();
     world.close([dir]).await;
@@ -712,7 +717,7 @@ async fn a_machine_that_cannot_says_why_and_starts_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_boxes_programs_run_and_end_completely_all_the_same() {
-    let Some(world) = World::with(0, SandboxMode::Off).await else { return };
+    let Some(world) = World::with(SandboxMode::Off).await else { return };
     let dir = world.dir();
     let code = started(&world, &dir).await;
     code.kill().await;
@@ -734,7 +739,7 @@ async fn without_boxes_programs_run_and_end_completely_all_the_same() {
     let mut code = world.sandbox.start_code(&dir, spec).await.unwrap();
     let (out, err) = (read_all(&mut code.stdout).await, read_all(&mut code.stderr).await);
     assert!(out.contains("hello from the site") && out.starts_with(&*dir.work.to_string_lossy()), "{out} {err}");
-    let browser = world.sandbox.start_browser(&dir, BrowserSpec::default()).await.unwrap();
+    let browser = world.sandbox.start_browser(&dir, BrowserSpec::session()).await.unwrap();
     let tab = Tab::open(&browser, &format!("http://site.test:{}/", world.site)).await;
     assert_eq!(tab.text().await, "hello from the site");
     browser.kill().await;

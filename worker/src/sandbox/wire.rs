@@ -39,8 +39,8 @@ pub(super) struct Order {
     pub env: Vec<(String, String)>,
     pub cwd: String,
     pub limits: ProcessLimits,
-    /// Port of the egress proxy on the box's loopback.
-    pub proxy_port: u16,
+    /// Ports of the egress proxies on the box's loopback.
+    pub proxy_ports: Vec<u16>,
     /// Port on which code finds its browser.
     pub cdp_port: Option<u16>,
 }
@@ -214,7 +214,7 @@ mod tests {
             env: vec![("A".into(), "b c".into())],
             cwd: "/".into(),
             limits: ProcessLimits { files: Some(7), ..ProcessLimits::default() },
-            proxy_port: 3128,
+            proxy_ports: vec![3128],
             cdp_port: None,
         };
         outside.write_all(&order.encode().unwrap()).unwrap();

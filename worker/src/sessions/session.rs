@@ -22,7 +22,9 @@ use super::{Keeper, OpenError};
 use crate::browser::cdp::Cdp;
 use crate::exec::{self, BoxHandle, ExecError, Execution, Program, Runners, StartBox, StartedBox};
 use crate::relay::{self, Activity, LiveView, Rules, SessionHandle};
-use crate::sandbox::{self, BrowserBox, BrowserSpec, CodeBox, CodeHandle, CodeSpec, Sandbox, SandboxError, SessionDir};
+use crate::sandbox::{
+    self, BrowserBox, BrowserSpec, CodeBox, CodeHandle, CodeSpec, Purpose, Sandbox, SandboxError, SessionDir,
+};
 
 /// Size of a session's window, CSS pixels.
 pub const WINDOW: (u32, u32) = (1280, 720);
@@ -75,7 +77,9 @@ pub(super) async fn start_cold(sandbox: &Arc<Sandbox>, saved: Option<Saved>) -> 
         }
     });
     let (dir, cookies) = prepared.await.map_err(|e| OpenError::Profile(e.to_string()))??;
-    let browser = sandbox.start_browser(&dir, BrowserSpec { window: WINDOW }).await?;
+    let browser = sandbox
+        .start_browser(&dir, BrowserSpec { purpose: Purpose::Session { window: WINDOW }, extra_flags: Vec::new() })
+        .await?;
     Ok(Started { dir: Arc::new(dir), browser: Arc::new(browser), cookies })
 }
 

@@ -34,8 +34,7 @@ impl WarmPool {
     /// Keeps `size` browsers waiting until `stop`.
     pub(super) fn start(sandbox: Arc<Sandbox>, size: usize, stop: CancellationToken) -> Self {
         let shared = Arc::new(Shared { waiting: Mutex::default(), taken: Notify::new(), size });
-        let filler = (size > 0 && sandbox.status().refused.is_none())
-            .then(|| tokio::spawn(fill(sandbox, Arc::clone(&shared), stop)));
+        let filler = (size > 0).then(|| tokio::spawn(fill(sandbox, Arc::clone(&shared), stop)));
         Self { shared, filler: Mutex::new(filler) }
     }
 

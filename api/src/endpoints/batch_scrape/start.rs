@@ -3,7 +3,6 @@
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
-use uuid::Uuid;
 use weir_shared::domain::job::{JobKind, JobStatus, WebhookEvent};
 use weir_shared::domain::scrape_request::{BatchRequest, parse_batch};
 use weir_shared::error_code::ErrorCode;
@@ -13,10 +12,10 @@ use weir_shared::store::jobs::{self, NewJob};
 use weir_shared::store::{Tx, credits, pages, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
-use super::path;
 use crate::app::{App, State};
 use crate::auth::Caller;
-use crate::endpoints::scrape::run::refuse_short_funds;
+use crate::endpoints::direct::refuse_short_funds;
+use crate::endpoints::jobs::{idempotency, path};
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -40,7 +39,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     let body = extract::json(&request, payload).await?;
     let mut batch = app.parse(|context| parse_batch(&body, context))?;
     refuse_blocked_urls(&app, &mut batch)?;
-    let key = idempotency_key(&request)?;
+    let key = idempotency::key(&request)?;
     refuse_other_options(&app, &caller, &batch).await?;
 
     let now = Timestamp::now();
@@ -48,11 +47,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     let need = batch.urls.len() as i64;
     let funds = credits::check_funds(&mut tx, caller.team_id(), need, app.settings.limits.metered).await?;
     refuse_short_funds(funds, need)?;
-    if let Some(key) = key
-        && !jobs::use_idempotency_key(&mut tx, caller.team_id(), &key.to_string(), now).await?
-    {
-        return Err(ApiError::new(ErrorCode::Conflict, "Idempotency key already used"));
-    }
+    idempotency::take(&mut tx, caller.team_id(), key, now).await?;
     let id = match batch.append_to_id {
         Some(id) => append(&mut tx, &caller, id, &batch, now).await?,
         None => insert(&app, &mut tx, &caller, &batch, now).await?,
@@ -60,7 +55,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     queue::page_tickets(&mut tx, caller.team_id(), batch.urls.len()).await?;
     tx.commit().await?;
 
-    let url = format!("{}{}", app.base_url(&request), path(id));
+    let url = format!("{}{}", app.base_url(&request), path(JobKind::Batch, id));
     Ok(HttpResponse::Ok().json(Body { success: true, id, url, invalid_urls: batch.invalid_urls }))
 }
 
@@ -85,14 +80,6 @@ fn refuse_blocked_urls(app: &App, batch: &mut BatchRequest) -> ApiResult<()> {
         }
         (Some(error), _) => Err(error),
     }
-}
-
-/// The header of CONTRACT 5.8: a UUID, used once per team.
-fn idempotency_key(request: &HttpRequest) -> ApiResult<Option<Uuid>> {
-    let Some(value) = request.headers().get("x-idempotency-key") else { return Ok(None) };
-    let key = value.to_str().ok().and_then(|text| Uuid::parse_str(text.trim()).ok());
-    let invalid = || ApiError::new(ErrorCode::Conflict, "Invalid idempotency key: it must be a UUID");
-    key.map(Some).ok_or_else(invalid)
 }
 
 /// Writes a new job with its pages, and the delivery that announces it.

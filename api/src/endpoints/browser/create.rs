@@ -3,6 +3,8 @@
 //! One transaction takes the team's place, the credits, the profile's lease and a worker's slot; then that worker is
 //! asked to start the browser. What fails after that leaves nothing: the row is destroyed and not billed.
 
+use std::time::{Duration, Instant};
+
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
@@ -22,6 +24,9 @@ use crate::worker_client::{CallError, Opening};
 
 /// Seconds after which a place may be free again.
 const RETRY_SECONDS: u64 = 5;
+/// How long a call waits for workers that have just started, and how often it looks.
+const TRIAL_WAIT: Duration = Duration::from_secs(5);
+const TRIAL_LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -56,7 +61,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
 
 /// Places a session and has it opened. A worker that cannot be reached at all is passed over once.
 async fn start(app: State, caller: Caller, wanted: CreateSession) -> ApiResult<SessionRow> {
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let mut avoid = None;
     let outcome = loop {
         let placed = match place(&app, &caller, &wanted, avoid).await {
@@ -91,9 +96,13 @@ async fn start(app: State, caller: Caller, wanted: CreateSession) -> ApiResult<S
 
 /// Takes everything a session needs. What only the dead hold is freed first.
 async fn place(app: &App, caller: &Caller, wanted: &CreateSession, avoid: Option<WorkerId>) -> ApiResult<Placed> {
-    let refusal = match try_place(app, caller, wanted, avoid).await? {
-        Ok(placed) => return Ok(placed),
-        Err(refusal) => refusal,
+    let began = Instant::now();
+    let refusal = loop {
+        match try_place(app, caller, wanted, avoid).await? {
+            Ok(placed) => return Ok(placed),
+            Err(Refusal::NotYet) if began.elapsed() < TRIAL_WAIT => actix_web::rt::time::sleep(TRIAL_LOOK).await,
+            Err(refusal) => break refusal,
+        }
     };
     let refusal = match refusal {
         Refusal::TooMany { .. } | Refusal::Short { .. } | Refusal::ProfileBusy if end_orphans(app).await? => {
@@ -154,6 +163,10 @@ fn refused(refusal: &Refusal, wanted: &CreateSession) -> ApiError {
         ),
         Refusal::Full => {
             ApiError::new(ErrorCode::Unavailable, "Every browser of this server is taken. Please try again shortly.")
+        }
+        Refusal::NotYet => {
+            let text = "The workers have just started and do not take sessions yet. Please try again shortly.";
+            ApiError::new(ErrorCode::Unavailable, text).retry_after(RETRY_SECONDS)
         }
         Refusal::NotOffered { why } => {
             let why = why.as_deref().map_or_else(String::new, |why| format!(" ({why})"));

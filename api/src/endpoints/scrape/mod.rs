@@ -6,12 +6,7 @@ pub mod status;
 use actix_web::HttpResponse;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use weir_shared::domain::job::PageState;
-use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::PageId;
-use weir_shared::store::pages::PageRow;
-
-use crate::error::ApiError;
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -38,21 +33,6 @@ fn warning_of(document: &RawValue) -> Option<String> {
         return None;
     }
     serde_json::from_str::<Warned>(document.get()).ok().and_then(|d| d.warning)
-}
-
-/// The answer for a page that ended without a document.
-fn page_error(page: &PageRow) -> ApiError {
-    let code = page.error_code.as_deref().and_then(ErrorCode::from_code);
-    let code = match page.state {
-        PageState::Cancelled => ErrorCode::JobCancelled,
-        _ => code.unwrap_or(ErrorCode::Unknown),
-    };
-    let text = match (&page.error, code) {
-        (Some(text), _) => text.clone(),
-        (None, ErrorCode::JobCancelled) => "The scrape was cancelled before it was done.".to_owned(),
-        (None, _) => "The scrape failed.".to_owned(),
-    };
-    ApiError::new(code, text)
 }
 
 #[cfg(test)]

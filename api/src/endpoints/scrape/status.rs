@@ -2,14 +2,15 @@
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
-use weir_shared::domain::job::PageState;
+use weir_shared::domain::job::{JobKind, PageState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::PageId;
 use weir_shared::store::{documents, jobs, pages};
 use weir_shared::time::Timestamp;
 
-use super::{document_answer, page_error};
+use super::document_answer;
 use crate::app::State;
+use crate::endpoints::direct::page_error;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -27,7 +28,8 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiRe
         return Err(ApiError::new(ErrorCode::Forbidden, "You are not allowed to access this resource."));
     }
     let job = jobs::load(&app.db, page.job_id).await?;
-    if job.is_none_or(|job| job.expires_at <= Timestamp::now()) {
+    // The page of a map is no scrape.
+    if job.is_none_or(|job| job.expires_at <= Timestamp::now() || job.kind == JobKind::Map) {
         return Err(ApiError::job_not_found());
     }
     match page.state {
@@ -35,7 +37,7 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiRe
             let document = documents::by_page(&app.db, &app.blobs, id).await?.ok_or_else(ApiError::job_not_found)?;
             Ok(document_answer(&document.json, None))
         }
-        PageState::Failed => Err(page_error(&page)),
+        PageState::Failed => Err(page_error(&page, "The scrape")),
         PageState::Queued | PageState::Running | PageState::Cancelled => Err(ApiError::job_not_found()),
     }
 }

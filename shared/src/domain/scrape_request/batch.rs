@@ -122,7 +122,7 @@ fn read_append(fields: &mut Fields<'_, '_>) -> Option<JobId> {
 }
 
 /// A URL, or a strict object (CONTRACT 7).
-fn read_webhook(fields: &mut Fields<'_, '_>) -> Option<WebhookSpec> {
+pub(super) fn read_webhook(fields: &mut Fields<'_, '_>) -> Option<WebhookSpec> {
     let value = fields.get("webhook")?;
     let path = fields.path_of("webhook");
     match value {

@@ -332,3 +332,54 @@ fn a_webhook_is_a_url_or_an_object() {
     assert_eq!((full.headers["X-A"].as_str(), full.events.len()), ("b", 2));
     assert_eq!(full.metadata["k"], json!([1]));
 }
+
+fn crawl(body: Value) -> Result<CrawlRequest, ValidationError> {
+    parse_crawl(&body, CONTEXT)
+}
+
+#[test]
+fn a_crawl_has_its_options_and_those_of_its_pages() {
+    // What the Python client sends for a bare call with one option, and null where its models do.
+    let request = crawl(json!({
+        "url": "example.com", "limit": 5, "delay": null, "ignoreRobotsTxt": false, "deduplicateSimilarURLs": true,
+        "zeroDataRetention": false, "scrapeOptions": {"formats": ["links"], "onlyMainContent": false, "headers": null},
+        "webhook": {"url": "https://a.com/h", "events": ["started"]}, "prompt": "all of it", "origin": "python-sdk"
+    }));
+    let request = request.unwrap();
+    assert_eq!((request.url.as_str(), request.options.limit), ("example.com", 5));
+    assert!(!request.scrape.only_main_content && request.webhook.is_some());
+    assert_eq!(request.scrape.formats, [crate::domain::scrape::Format::Links]);
+    assert_eq!(request.prompt.as_deref(), Some("all of it"));
+    assert_eq!(crawl(json!({"url": "http://a.com"})).unwrap().scrape, ScrapeOptions::default());
+}
+
+#[test]
+fn every_rule_of_a_crawl_is_held() {
+    for (body, path, code) in [
+        (json!({}), json!(["url"]), "invalid_type"),
+        (json!({"url": "ftp://a.com"}), json!(["url"]), "custom"),
+        (json!({"url": "http://nodots"}), json!(["url"]), "custom"),
+        (json!({"url": "a.com", "limit": 0}), json!(["limit"]), "too_small"),
+        (json!({"url": "a.com", "includePaths": ["("]}), json!(["includePaths", 0]), "custom"),
+        (json!({"url": "a.com", "prompt": "x".repeat(10_001)}), json!(["prompt"]), "too_big"),
+        (json!({"url": "a.com", "scrapeOptions": {"timeout": 5}}), json!(["scrapeOptions", "timeout"]), "too_small"),
+        (json!({"url": "a.com", "scrapeOptions": {"url": "x"}}), json!(["scrapeOptions"]), "unrecognized_keys"),
+        (json!({"url": "a.com", "scrapeOptions": []}), json!(["scrapeOptions"]), "invalid_type"),
+        (json!({"url": "a.com", "formats": ["links"]}), json!([]), "unrecognized_keys"),
+        (json!({"url": "a.com", "webhook": {"url": "x"}}), json!(["webhook", "url"]), "invalid_format"),
+    ] {
+        let error = crawl(body.clone()).expect_err(&body.to_string());
+        assert_eq!(issue_at(&error, &path), code, "{body}");
+    }
+    let later = crawl(json!({"url": "a.com", "scrapeOptions": {"minAge": 1}})).unwrap_err();
+    assert_eq!(later.code, ErrorCode::OptionNotAvailable);
+    assert_eq!(crawl(json!({"url": "a.com", "zeroDataRetention": true})).unwrap_err().code, later.code);
+}
+
+#[test]
+fn options_of_a_prompt_yield_to_those_of_the_body() {
+    let body = json!({"url": "a.com", "limit": 5, "delay": null});
+    let options = json!({"url": "b.com", "limit": 9, "delay": 2, "allowSubdomains": true});
+    let merged = with_prompt_options(&body, options.as_object().unwrap());
+    assert_eq!(merged, json!({"url": "a.com", "limit": 5, "delay": 2, "allowSubdomains": true}));
+}

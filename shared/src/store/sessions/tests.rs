@@ -241,9 +241,24 @@ async fn the_worker_with_the_most_free_slots_is_taken() {
         let request = request(60, None);
         let new = plain(team, &request);
         assert_eq!(try_place(&db, &new, now).await, Err(Refusal::NoWorker));
-        worker(&db, 0, now).await;
+        let undecided = worker(&db, 0, now).await;
+        let mut tx = db.begin().await.unwrap();
+        nodes::offer_sessions(&mut tx, undecided, 0, None).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(try_place(&db, &new, now).await, Err(Refusal::NotYet), "it may still be trying its sandbox");
+        let later = now.plus_ms(25_000);
+        let mut tx = db.begin().await.unwrap();
+        nodes::heartbeat(&mut tx, undecided, later).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(try_place(&db, &new, later).await, Err(Refusal::NotOffered { why: None }));
+        let mut tx = db.begin().await.unwrap();
         let why = Some("no user namespaces".to_owned());
+        nodes::offer_sessions(&mut tx, undecided, 0, why.as_deref()).await.unwrap();
+        tx.commit().await.unwrap();
         assert_eq!(try_place(&db, &new, now).await, Err(Refusal::NotOffered { why }));
+        let mut tx = db.begin().await.unwrap();
+        nodes::set_state(&mut tx, undecided, "dead").await.unwrap();
+        tx.commit().await.unwrap();
         let (two, three) = (worker(&db, 2, now).await, worker(&db, 3, now.plus_ms(1)).await);
         let mut chosen = Vec::new();
         for _ in 0..5 {

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::process::ExitCode;
 
-use firecrawl::{BatchScrapeOptions, Client, Format, JobStatus, ScrapeOptions};
+use firecrawl::{
+    BatchScrapeOptions, Client, CrawlOptions, Format, JobStatus, MapOptions, MapResponse, ScrapeOptions, SitemapMode,
+};
 
 type Outcome = Result<(), String>;
 
@@ -104,6 +106,54 @@ async fn append_invalid_addresses_and_idempotency_work(world: &World) -> Outcome
     ensure(refused.contains("Idempotency key already used"), refused)
 }
 
+async fn a_map_works_in_every_mode(world: &World) -> Outcome {
+    let at = |path: &str| format!("{}{path}", world.site);
+    let urls = |map: &MapResponse| map.links.iter().map(|link| link.url.clone()).collect::<BTreeSet<_>>();
+    let only = MapOptions { sitemap: Some(SitemapMode::Only), limit: Some(100_000), ..Default::default() };
+    let only = told(world.client.map(at("/"), only).await)?;
+    ensure(urls(&only).len() > 10_000, format!("{} links", only.links.len()))?;
+    let skip = MapOptions { sitemap: Some(SitemapMode::Skip), ..Default::default() };
+    let skip = told(world.client.map(at("/crawl/5/"), skip).await)?;
+    ensure(urls(&skip).contains(&at("/crawl/5/9/")) && !urls(&skip).contains(&at("/docs/9998")), "the page's links")?;
+    let search = MapOptions { search: Some("whales".to_owned()), limit: Some(3), ..Default::default() };
+    let found = told(world.client.map(at("/maps/sitemap.xml"), search).await)?;
+    ensure(found.links[0].title.as_deref() == Some("Watching whales & dolphins"), format!("{:?}", found.links[0]))?;
+    let late = MapOptions { timeout: Some(500), ..Default::default() };
+    let refused = world.client.map(at("/hang"), late).await.err().ok_or("refused")?.to_string();
+    ensure(refused.contains("timed out"), refused)
+}
+
+async fn a_crawl_returns_every_page_once(world: &World) -> Outcome {
+    let options = CrawlOptions {
+        sitemap: Some(SitemapMode::Skip),
+        max_discovery_depth: Some(2),
+        ignore_query_parameters: Some(true),
+        scrape_options: Some(World::formats(vec![Format::Markdown])),
+        poll_interval: Some(500),
+        ..Default::default()
+    };
+    let job = told(world.client.crawl(format!("{}/crawl/", world.site), options).await)?;
+    ensure(job.status == JobStatus::Completed, format!("{:?}", job.status))?;
+    ensure((job.completed, job.total, job.credits_used) == (111, 111, Some(111)), "counts")?;
+    let seen: BTreeSet<_> = job.data.iter().filter_map(|d| d.metadata.as_ref()?.source_url.clone()).collect();
+    ensure(seen.len() == 111, format!("{} addresses", seen.len()))
+}
+
+async fn a_crawl_is_started_cancelled_and_tells_its_errors(world: &World) -> Outcome {
+    let options = CrawlOptions { sitemap: Some(SitemapMode::Skip), delay: Some(1), ..Default::default() };
+    let started = told(world.client.start_crawl(format!("{}/trap/", world.site), options).await)?;
+    let running = told(world.client.get_crawl_status(&started.id).await)?;
+    ensure(running.status == JobStatus::Scraping, format!("{:?}", running.status))?;
+    ensure(told(world.client.cancel_crawl(&started.id).await)?.status == "cancelled", "the answer to a cancel")?;
+    let status = told(world.client.get_crawl_status(&started.id).await)?.status;
+    ensure(status == JobStatus::Cancelled, format!("{status:?}"))?;
+    let errors = told(world.client.get_crawl_errors(&started.id).await)?;
+    ensure(errors.errors.is_empty() && errors.robots_blocked.is_empty(), "no errors")?;
+    let wrong = CrawlOptions { include_paths: Some(vec!["(".to_owned()]), ..Default::default() };
+    let refused = world.client.start_crawl(format!("{}/crawl/", world.site), wrong).await.err().ok_or("refused")?;
+    ensure(refused.to_string().contains("not a valid pattern"), refused.to_string())
+}
+
 async fn run(name: &str, test: impl Future<Output = Outcome>, failed: &mut usize) {
     match tokio::time::timeout(std::time::Duration::from_secs(90), test).await {
         Ok(Ok(())) => println!("ok   {name}"),
@@ -137,6 +187,9 @@ async fn main() -> ExitCode {
         pages_of_results_are_followed,
         failed_pages_are_in_the_errors,
         append_invalid_addresses_and_idempotency_work,
+        a_map_works_in_every_mode,
+        a_crawl_returns_every_page_once,
+        a_crawl_is_started_cancelled_and_tells_its_errors,
     );
     println!("{passed} passed, {failed} failed");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -1,4 +1,4 @@
-//! `DELETE /v2/batch/scrape/{id}` (CONTRACT 5.5): waiting pages never start, running ones may still finish.
+//! `DELETE` of a batch or crawl (CONTRACT 5.5): waiting pages never start, running ones may still finish.
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
@@ -9,7 +9,7 @@ use weir_shared::ids::JobId;
 use weir_shared::store::jobs;
 use weir_shared::time::Timestamp;
 
-use super::load_own;
+use super::{kind_of, load_own};
 use crate::app::State;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
@@ -24,17 +24,17 @@ struct Body {
 /// Handles the request. A second cancel is answered like the first.
 ///
 /// # Errors
-/// 404 for an unknown, expired or foreign batch, 409 for one that has ended by itself.
+/// 404 for an unknown, expired or foreign job, 409 for one that has ended by itself.
 pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
-    let id: JobId = extract::path_id(&id)?;
-    let job = load_own(&app, &caller, id).await?;
+    let (kind, id): (_, JobId) = (kind_of(&request)?, extract::path_id(&id)?);
+    let job = load_own(&app, &caller, kind, id).await?;
     if job.status == JobStatus::Scraping {
         let mut tx = app.db.begin().await?;
         let moved = jobs::cancel(&mut tx, id, Timestamp::now()).await?;
         tx.commit().await?;
         // Somebody else may have moved it first.
-        if !moved && load_own(&app, &caller, id).await?.status != JobStatus::Cancelled {
+        if !moved && load_own(&app, &caller, kind, id).await?.status != JobStatus::Cancelled {
             return Err(already_completed());
         }
     } else if job.status != JobStatus::Cancelled {

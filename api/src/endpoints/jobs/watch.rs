@@ -11,7 +11,7 @@
 //!   |<-- close 1000                          |
 //! ```
 //!
-//! Both clients take a catchup with a final status for the end and stop listening. So the one of a finished batch
+//! Both clients take a catchup with a final status for the end and stop listening. So the one of a finished job
 //! whose documents do not all fit says `scraping`, and `done` comes after the rest.
 //! A refusal is told after the handshake: 3000 not authorised, 3003 another team's, 1008 unknown, 1011 our fault.
 
@@ -24,14 +24,14 @@ use actix_web::{HttpRequest, HttpResponse};
 use actix_ws::{CloseCode, CloseReason, Message, MessageStream, Session};
 use serde::Serialize;
 use tokio::time::Instant;
-use weir_shared::domain::job::JobStatus;
+use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::store::documents;
 use weir_shared::store::jobs::JobRow;
 
-use super::load;
 use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES};
+use super::{kind_of, load};
 use crate::app::{App, State};
 use crate::auth::{Credentials, credentials};
 use crate::error::ApiError;
@@ -83,7 +83,7 @@ impl From<ApiError> for End {
     }
 }
 
-/// Upgrades the connection and streams the batch.
+/// Upgrades the connection and streams the job.
 ///
 /// # Errors
 /// When the request is no valid handshake.
@@ -93,6 +93,7 @@ pub async fn handle(
     id: Path<String>,
     payload: Payload,
 ) -> Result<HttpResponse, actix_web::Error> {
+    let kind = kind_of(&request)?;
     let protocol = first_protocol(request.headers()).map(str::to_owned);
     let offered: Vec<&str> = protocol.as_deref().into_iter().collect();
     let (response, session, messages) = actix_ws::handle_with_protocols(&request, payload, &offered)?;
@@ -108,7 +109,7 @@ pub async fn handle(
         });
         let mut socket = Socket { session: session.clone(), messages, heard: Instant::now() };
         let end = match admitted {
-            Ok(caller) => match open(&app, &id, |job| job.team_id == caller.team_id()).await {
+            Ok(caller) => match open(&app, kind, &id, |job| job.team_id == caller.team_id()).await {
                 Ok(job) => stream(&app, &mut socket, job).await,
                 Err(error) => End::Refused(error),
             },
@@ -126,12 +127,12 @@ fn first_protocol(headers: &HeaderMap) -> Option<&str> {
     value.split(',').map(str::trim).find(|p| !p.is_empty())
 }
 
-async fn open(app: &App, id: &str, owns: impl FnOnce(&JobRow) -> bool) -> Result<JobRow, ApiError> {
-    let job = load(app, extract::path_id(id)?).await?;
+async fn open(app: &App, kind: JobKind, id: &str, owns: impl FnOnce(&JobRow) -> bool) -> Result<JobRow, ApiError> {
+    let job = load(app, kind, extract::path_id(id)?).await?;
     if owns(&job) { Ok(job) } else { Err(ApiError::new(ErrorCode::Forbidden, "Forbidden")) }
 }
 
-/// Says everything there is to say about the batch until it has ended.
+/// Says everything there is to say about the job until it has ended.
 async fn stream(app: &App, socket: &mut Socket, job: JobRow) -> End {
     match send_all(app, socket, job).await {
         Ok(()) => End::Done,
@@ -149,10 +150,10 @@ async fn send_all(app: &App, socket: &mut Socket, mut job: JobRow) -> Result<(),
             break;
         }
         let seen = (job.completed, job.failed, job.status);
-        job = wait_for_change(app, socket, job.id, seen).await?;
+        job = wait_for_change(app, socket, &job, seen).await?;
     }
     if job.status == JobStatus::Completed {
-        socket.send(&Frame { r#type: "done", data: Body::new(&job, &[], None) }).await?;
+        socket.send(&Frame { r#type: "done", data: Body::new(app, &job, &[], None).await? }).await?;
     }
     Ok(())
 }
@@ -165,7 +166,7 @@ async fn catch_up(app: &App, socket: &mut Socket, job: &JobRow) -> Result<i64, E
         _ => Vec::new(),
     };
     let count = documents.len() as i64;
-    let mut body = Body::new(job, &documents, None);
+    let mut body = Body::new(app, job, &documents, None).await?;
     if count < job.completed {
         body.status = JobStatus::Scraping.as_str();
     }
@@ -188,21 +189,21 @@ async fn send_documents(app: &App, socket: &mut Socket, id: JobId, sent: i64, la
     Ok(documents.len() as i64)
 }
 
-/// Waits for news of the batch, with an ear to the client.
+/// Waits for news of the job, with an ear to the client.
 async fn wait_for_change(
     app: &App,
     socket: &mut Socket,
-    id: JobId,
+    job: &JobRow,
     seen: (i64, i64, JobStatus),
 ) -> Result<JobRow, End> {
     loop {
         let ping_at = Instant::now() + PING;
         tokio::select! {
-            changed = app.wake.job_changed(id, seen, ping_at) => changed.map_err(ApiError::from)?,
+            changed = app.wake.job_changed(job.id, seen, ping_at) => changed.map_err(ApiError::from)?,
             end = socket.listen() => return Err(end),
             () = app.stopping.cancelled() => return Err(End::Stopping),
         }
-        let job = load(app, id).await?;
+        let job = load(app, job.kind, job.id).await?;
         if (job.completed, job.failed, job.status) != seen {
             return Ok(job);
         }

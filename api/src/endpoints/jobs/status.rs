@@ -1,7 +1,7 @@
-//! `GET /v2/batch/scrape/{id}` (SPEC 4.8, CONTRACT 5.3 and 5.7): counts, and a page of documents.
+//! The status of a batch or crawl (SPEC 4.8, CONTRACT 5.3 and 5.7): counts, and a page of documents.
 //!
 //! Documents are spliced in as they were stored, never parsed. The read costs the same for five pages and fifty
-//! thousand: one row, and the documents of the page asked for.
+//! thousand: one row (two for a crawl), and the documents of the page asked for.
 
 use std::time::Duration;
 
@@ -10,12 +10,13 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
-use weir_shared::domain::job::JobStatus;
+use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::ids::JobId;
 use weir_shared::store::documents::{self, StoredDocument};
 use weir_shared::store::jobs::JobRow;
+use weir_shared::store::{crawls, pages};
 
-use super::{load_own, path, read_own};
+use super::{kind_of, load_own, path, read_own};
 use crate::app::{App, State};
 use crate::auth::Caller;
 use crate::error::ApiResult;
@@ -42,12 +43,41 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     pub data: Vec<&'a RawValue>,
+    /// Why the job failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+    /// Of a crawl.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+}
+
+/// Counts by state, for people who watch.
+#[derive(Serialize)]
+pub(super) struct Progress {
+    /// Addresses met that belong to the crawl.
+    pub discovered: i64,
+    pub queued: i64,
+    pub running: i64,
+    pub done: i64,
+    pub failed: i64,
+    /// Addresses that robots.txt forbids.
+    pub blocked: i64,
 }
 
 impl<'a> Body<'a> {
     /// The body for a job as read, with these documents.
-    pub(super) fn new(job: &JobRow, documents: &'a [StoredDocument], next: Option<String>) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// When the database is away.
+    pub(super) async fn new(
+        app: &App,
+        job: &JobRow,
+        documents: &'a [StoredDocument],
+        next: Option<String>,
+    ) -> ApiResult<Self> {
+        let mut body = Self {
             success: true,
             status: job.status.as_str(),
             total: job.total_shown(),
@@ -56,19 +86,48 @@ impl<'a> Body<'a> {
             expires_at: job.expires_at.to_iso(),
             next,
             data: documents.iter().map(|d| &*d.json).collect(),
+            error: None,
+            warning: None,
+            progress: None,
+        };
+        if job.kind == JobKind::Crawl {
+            body.add_crawl(app, job).await?;
         }
+        Ok(body)
+    }
+
+    async fn add_crawl(&mut self, app: &App, job: &JobRow) -> ApiResult<()> {
+        if let Some(counts) = crawls::counts(&app.db, job.id).await? {
+            let waiting = job.waiting();
+            self.progress = Some(Progress {
+                discovered: counts.discovered,
+                queued: waiting.queued,
+                running: waiting.running,
+                done: job.completed,
+                failed: job.failed,
+                blocked: counts.blocked,
+            });
+            self.warning = counts.warning;
+        }
+        if job.status == JobStatus::Failed {
+            // A crawl fails when nothing but failures came of it: the first is that of its start page.
+            let first = pages::failed_of(&app.db, job.id, 1).await?.into_iter().next().and_then(|page| page.error);
+            self.success = false;
+            self.error = Some(first.unwrap_or_else(|| "The crawl failed.".to_owned()));
+        }
+        Ok(())
     }
 }
 
 /// Handles the request.
 ///
 /// # Errors
-/// 400 for a malformed id or paging, 404 for an unknown, expired or foreign batch.
+/// 400 for a malformed id or paging, 404 for an unknown, expired or foreign job.
 pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
-    let id: JobId = extract::path_id(&id)?;
+    let (kind, id): (_, JobId) = (kind_of(&request)?, extract::path_id(&id)?);
     let paging = extract::paging(request.query_string())?;
-    let mut job = read_own(&app, &caller, id).await?;
+    let mut job = read_own(&app, &caller, kind, id).await?;
     if let Some(skip) = paging.skip {
         job = wait_for_documents(&app, &caller, job, skip).await?;
     }
@@ -81,21 +140,20 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiRe
     };
     let end = skip + documents.len() as i64;
     let more = job.status == JobStatus::Scraping || end < job.completed;
-    let next = more.then(|| next_url(&app.base_url(&request), id, end, paging));
-    Ok(HttpResponse::Ok().json(Body::new(&job, &documents, next)))
+    let next = more.then(|| next_url(&app.base_url(&request), &path(kind, id), end, paging));
+    Ok(HttpResponse::Ok().json(Body::new(&app, &job, &documents, next).await?))
 }
 
 /// The next page's address. An empty page of a running job repeats the one just asked for, letter by letter: the
 /// Python client stops at that.
-fn next_url(base: &str, id: JobId, skip: i64, paging: Paging) -> String {
-    let path = path(id);
+fn next_url(base: &str, path: &str, skip: i64, paging: Paging) -> String {
     match paging.limit {
         Some(limit) => format!("{base}{path}?skip={skip}&limit={limit}"),
         None => format!("{base}{path}?skip={skip}"),
     }
 }
 
-/// Holds a request that has run ahead of a running batch, until there is a document or about a second has passed.
+/// Holds a request that has run ahead of a running job, until there is a document or about a second has passed.
 async fn wait_for_documents(app: &App, caller: &Caller, mut job: JobRow, skip: i64) -> ApiResult<JobRow> {
     let until = Instant::now() + LONG_POLL;
     while job.status == JobStatus::Scraping && job.completed <= skip && Instant::now() < until {
@@ -104,7 +162,7 @@ async fn wait_for_documents(app: &App, caller: &Caller, mut job: JobRow, skip: i
             changed = app.wake.job_changed(job.id, seen, until) => changed?,
             () = app.stopping.cancelled() => break,
         }
-        job = load_own(app, caller, job.id).await?;
+        job = load_own(app, caller, job.kind, job.id).await?;
     }
     Ok(job)
 }
@@ -115,10 +173,10 @@ mod tests {
 
     #[test]
     fn next_repeats_the_limit_only_when_it_was_given() {
-        let id = JobId::new();
+        let path = "/v2/crawl/x";
         let with = Paging { skip: Some(0), limit: Some(7) };
-        assert_eq!(next_url("http://h:1", id, 5, with), format!("http://h:1/v2/batch/scrape/{id}?skip=5&limit=7"));
+        assert_eq!(next_url("http://h:1", path, 5, with), "http://h:1/v2/crawl/x?skip=5&limit=7");
         let without = Paging { skip: None, limit: None };
-        assert_eq!(next_url("http://h:1", id, 5, without), format!("http://h:1/v2/batch/scrape/{id}?skip=5"));
+        assert_eq!(next_url("http://h:1", path, 5, without), "http://h:1/v2/crawl/x?skip=5");
     }
 }

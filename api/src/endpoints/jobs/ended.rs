@@ -1,4 +1,4 @@
-//! Rows of batches that have ended, remembered for a moment: a client that pages through fifty thousand documents reads
+//! Rows of jobs that have ended, remembered for a moment: a client that pages through fifty thousand documents reads
 //! the row once, not five hundred times.
 //!
 //! Such a row changes only when an operator replays its pages; that shows up when the moment has passed.

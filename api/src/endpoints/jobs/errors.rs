@@ -1,13 +1,16 @@
-//! `GET /v2/batch/scrape/{id}/errors` (CONTRACT 5.4): the pages that failed for good.
+//! `GET …/{id}/errors` of a batch or crawl (CONTRACT 5.4): the pages that failed for good, and those that robots.txt
+//! forbids.
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
+use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
+use weir_shared::store::crawls;
 use weir_shared::store::pages::{self, PageRow};
 
-use super::load;
+use super::{kind_of, load};
 use crate::app::State;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
@@ -21,8 +24,8 @@ const MOST: i64 = 10_000;
 struct Body {
     success: bool,
     errors: Vec<Entry>,
-    /// Pages that robots.txt forbids: batches do not read it (CONTRACT 5.9).
-    robots_blocked: [String; 0],
+    /// Pages that robots.txt forbids. Batches do not read it (CONTRACT 5.9).
+    robots_blocked: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -50,11 +53,12 @@ impl From<PageRow> for Entry {
 /// Handles the request.
 ///
 /// # Errors
-/// 404 for an unknown or expired batch, 403 for another team's (CONTRACT 14).
+/// 404 for an unknown or expired job, 403 for another team's (CONTRACT 14).
 pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let id: JobId = extract::path_id(&id)?;
-    let job = load(&app, id).await?;
+    let kind = kind_of(&request)?;
+    let job = load(&app, kind, id).await?;
     if job.team_id != caller.team_id() {
         return Err(ApiError::new(ErrorCode::Forbidden, "Forbidden"));
     }
@@ -62,6 +66,10 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiRe
         0 => Vec::new(),
         _ => pages::failed_of(&app.db, id, MOST).await?,
     };
+    let robots_blocked = match kind {
+        JobKind::Crawl => crawls::blocked(&app.db, id, MOST).await?,
+        _ => Vec::new(),
+    };
     let errors = failed.into_iter().map(Entry::from).collect();
-    Ok(HttpResponse::Ok().json(Body { success: true, errors, robots_blocked: [] }))
+    Ok(HttpResponse::Ok().json(Body { success: true, errors, robots_blocked }))
 }

@@ -1,0 +1,54 @@
+//! `GET /v2/crawl/active` and `/ongoing` (SPEC 4.11, CONTRACT 5.6): the team's running crawls with their options.
+
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use weir_shared::ids::{JobId, TeamId};
+use weir_shared::store::StoreError;
+use weir_shared::store::crawls::{self, ActiveCrawl};
+use weir_shared::time::Timestamp;
+
+use crate::app::State;
+use crate::error::ApiResult;
+use crate::limits::Bucket;
+
+/// Crawls in one answer: there is no paging for them.
+const MOST: i64 = 1_000;
+
+#[derive(Serialize)]
+struct Body {
+    success: bool,
+    crawls: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    id: JobId,
+    #[serde(rename = "teamId")]
+    team_id: TeamId,
+    url: String,
+    created_at: String,
+    options: Map<String, Value>,
+}
+
+impl TryFrom<ActiveCrawl> for Entry {
+    type Error = StoreError;
+
+    fn try_from(crawl: ActiveCrawl) -> Result<Self, StoreError> {
+        let mut options: Map<String, Value> = serde_json::from_str(&crawl.options)?;
+        options.insert("scrapeOptions".to_owned(), serde_json::from_str(&crawl.scrape_options)?);
+        let created_at = crawl.created_at.to_iso();
+        Ok(Self { id: crawl.id, team_id: crawl.team_id, url: crawl.url, created_at, options })
+    }
+}
+
+/// Handles the request.
+///
+/// # Errors
+/// 401 without a key.
+pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Status).await?;
+    let running = crawls::active(&app.db, caller.team_id(), Timestamp::now(), MOST).await?;
+    let crawls = running.into_iter().map(Entry::try_from).collect::<Result<_, _>>()?;
+    Ok(HttpResponse::Ok().json(Body { success: true, crawls }))
+}

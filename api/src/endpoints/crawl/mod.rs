@@ -1,0 +1,5 @@
+//! Whole sites (SPEC 2.8, CONTRACT 5). What follows the start is shared with batches: see `jobs`.
+
+pub mod active;
+pub mod params_preview;
+pub mod start;

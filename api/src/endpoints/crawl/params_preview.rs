@@ -1,0 +1,51 @@
+//! `POST /v2/crawl/params-preview` (SPEC 4.10, CONTRACT 5.2): a sentence as the options of a crawl, without starting one.
+
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use weir_shared::crawl_prompt;
+use weir_shared::domain::scrape_request::{fetch_url, parse_preview};
+use weir_shared::error_code::ErrorCode;
+
+use crate::app::State;
+use crate::error::{ApiError, ApiResult};
+use crate::extract;
+use crate::limits::Bucket;
+
+#[derive(Serialize)]
+struct Body {
+    success: bool,
+    data: Map<String, Value>,
+    /// What was not understood.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+/// Handles the request. It costs nothing.
+///
+/// # Errors
+/// The rows of CONTRACT 2.1 that name params-preview.
+pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+    app.authorize(&request, Bucket::Map).await?;
+    let body = extract::json(&request, payload).await?;
+    let preview = app.parse(|context| parse_preview(&body, context))?;
+    app.check_target(&preview.url)?;
+    let url = fetch_url(&preview.url).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
+    let read = crawl_prompt::read(app.settings.model.as_ref(), &url, &preview.prompt).await;
+    let read = read.map_err(|e| ApiError::new(ErrorCode::Invalid, e.to_string()))?;
+    let mut data = Map::new();
+    data.insert("url".to_owned(), Value::String(preview.url));
+    data.extend(read.options);
+    let warnings: Vec<String> = read.warning.into_iter().chain(whole_delay(&mut data)).collect();
+    let warning = (!warnings.is_empty()).then(|| warnings.join(" "));
+    Ok(HttpResponse::Ok().json(Body { success: true, data, warning }))
+}
+
+/// The official Python client takes whole seconds only (CONTRACT 1.7b). Returns a sentence when the delay was changed.
+fn whole_delay(data: &mut Map<String, Value>) -> Option<String> {
+    let delay = data.get("delay")?.as_f64()?;
+    let whole = delay.ceil() as i64;
+    data.insert("delay".to_owned(), Value::from(whole));
+    (delay.fract() > 0.0).then(|| format!("A delay of {delay} s is given as {whole}, in whole seconds."))
+}

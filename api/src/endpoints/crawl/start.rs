@@ -1,0 +1,137 @@
+//! `POST /v2/crawl` (CONTRACT 5.1): accept a crawl, answer before any page is fetched.
+
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use weir_shared::crawl_prompt;
+use weir_shared::domain::job::{JobKind, WebhookEvent};
+use weir_shared::domain::scrape_request::{CrawlRequest, fetch_url, parse_crawl, with_prompt_options};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::JobId;
+use weir_shared::queue;
+use weir_shared::store::crawls::{self, NewCrawl};
+use weir_shared::store::credits::{self, Funds};
+use weir_shared::store::jobs::{self, NewJob};
+use weir_shared::store::{Tx, webhooks};
+use weir_shared::time::Timestamp;
+
+use crate::app::{App, State};
+use crate::auth::Caller;
+use crate::endpoints::direct::refuse_short_funds;
+use crate::endpoints::jobs::{idempotency, path};
+use crate::error::{ApiError, ApiResult};
+use crate::extract;
+use crate::limits::Bucket;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    success: bool,
+    id: JobId,
+    url: String,
+    #[serde(flatten)]
+    prompt: Option<PromptBody>,
+}
+
+/// What a prompt was turned into, and what the crawl goes by.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PromptBody {
+    prompt_generated_options: Map<String, Value>,
+    final_crawler_options: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+/// Handles the request.
+///
+/// # Errors
+/// Every row of CONTRACT 2.1 that names crawls.
+pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Crawl).await?;
+    let body = extract::json(&request, payload).await?;
+    let mut crawl = app.parse(|context| parse_crawl(&body, context))?;
+    app.check_target(&crawl.url)?;
+    let key = idempotency::key(&request)?;
+    let prompt = read_prompt(&app, &body, &mut crawl).await?;
+
+    let now = Timestamp::now();
+    let mut tx = app.db.begin().await?;
+    let limit = affordable(&app, &mut tx, &caller, crawl.options.limit).await?;
+    idempotency::take(&mut tx, caller.team_id(), key, now).await?;
+    let id = insert(&app, &mut tx, &caller, &crawl, limit, now).await?;
+    if let Some(sentence) = prompt.as_ref().and_then(|prompt| prompt.warning.as_deref()) {
+        crawls::warn(&mut tx, id, sentence).await?;
+    }
+    tx.commit().await?;
+
+    let url = format!("{}{}", app.base_url(&request), path(JobKind::Crawl, id));
+    Ok(HttpResponse::Ok().json(Body { success: true, id, url, prompt }))
+}
+
+/// Turns the prompt, if there is one, into options; those that the body names win (CONTRACT 5.1).
+async fn read_prompt(app: &App, body: &Value, crawl: &mut CrawlRequest) -> ApiResult<Option<PromptBody>> {
+    let Some(prompt) = &crawl.prompt else { return Ok(None) };
+    let url = fetch_url(&crawl.url).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
+    let read = crawl_prompt::read(app.settings.model.as_ref(), &url, prompt).await;
+    let read = read.map_err(|e| ApiError::new(ErrorCode::Invalid, e.to_string()))?;
+    let merged = with_prompt_options(body, &read.options);
+    crawl.options = app.parse(|context| parse_crawl(&merged, context))?.options;
+    Ok(Some(PromptBody {
+        prompt_generated_options: read.options,
+        final_crawler_options: crawl.options.to_json(),
+        warning: read.warning,
+    }))
+}
+
+/// The limit, or as many pages as the team can pay for; at least one must be (CONTRACT 5.1).
+async fn affordable(app: &App, tx: &mut Tx, caller: &Caller, limit: i64) -> ApiResult<i64> {
+    match credits::check_funds(tx, caller.team_id(), limit, app.settings.limits.metered).await? {
+        Funds::Enough => Ok(limit),
+        Funds::Short { left } if left >= 1 => Ok(left),
+        short => {
+            refuse_short_funds(short, 1)?;
+            Ok(limit)
+        }
+    }
+}
+
+/// Writes the job with its first pages, and the delivery that announces it.
+async fn insert(
+    app: &App,
+    tx: &mut Tx,
+    caller: &Caller,
+    crawl: &CrawlRequest,
+    limit: i64,
+    now: Timestamp,
+) -> ApiResult<JobId> {
+    let id = JobId::new();
+    let row = NewJob {
+        id,
+        team: caller.team_id(),
+        key: caller.key,
+        kind: JobKind::Crawl,
+        options: &crawl.scrape,
+        target: &crawl.url,
+        origin: crawl.origin.as_deref(),
+        // A delay is between one page and the next. A number above the team's limit is capped where pages are claimed.
+        max_concurrency: if crawl.options.delay.is_some() { Some(1) } else { crawl.options.max_concurrency },
+        webhook: crawl.webhook.as_ref(),
+        total: crawls::first_pages(&crawl.options),
+        created_at: now,
+        expires_at: now.plus_ms(app.settings.result_ttl.as_millis() as i64),
+    };
+    jobs::insert(tx, &row).await?;
+    let (team, options) = (caller.team_id(), &crawl.options);
+    crawls::insert(tx, &NewCrawl { job: id, team, url: &crawl.url, options, limit }, now).await?;
+    if limit < options.limit {
+        let sentence = format!("The team's credits are enough for {limit} pages, which is this crawl's limit.");
+        crawls::warn(tx, id, &sentence).await?;
+    }
+    if crawl.webhook.as_ref().is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
+        webhooks::queue(tx, team, id, None, WebhookEvent::Started, now).await?;
+    }
+    queue::page_tickets(tx, team, 2).await?;
+    Ok(id)
+}

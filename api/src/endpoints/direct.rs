@@ -1,0 +1,124 @@
+//! Waiting for a job of one page that somebody wants at once: a scrape, a map.
+//!
+//! ```text
+//! created            + 2/3 timeout                    claimed + timeout + margin
+//!    |---- may wait for a slot ----|---- or is in work ----------|
+//!    |                             too long in the queue         too long altogether
+//! ```
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use weir_shared::domain::job::PageState;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::{JobId, PageId};
+use weir_shared::store::credits::Funds;
+use weir_shared::store::pages::PageRow;
+use weir_shared::store::{jobs, nodes, pages};
+use weir_shared::time::Timestamp;
+use weir_shared::wake::ExpectedPage;
+
+use crate::app::App;
+use crate::error::{ApiError, ApiResult};
+
+/// What the worker may need past the job's own timeout to write its end down.
+const MARGIN: Duration = Duration::from_millis(2_000);
+/// How long a waiting call may go on when the process has been told to stop.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// The rows of a job that was accepted.
+pub struct Accepted {
+    pub job: JobId,
+    pub page: PageId,
+    pub end: ExpectedPage,
+    pub at: Instant,
+}
+
+/// What a caller is told when it takes too long.
+pub struct Late {
+    /// No worker took the page in time.
+    pub queued: (ErrorCode, &'static str),
+    /// It was in work.
+    pub working: (ErrorCode, &'static str),
+}
+
+/// 402 when a team cannot pay (CONTRACT 2.1).
+pub fn refuse_short_funds(funds: Funds, need: i64) -> ApiResult<()> {
+    match funds {
+        Funds::Enough => Ok(()),
+        Funds::Short { left } => Err(ApiError::new(
+            ErrorCode::InsufficientCredits,
+            format!("Insufficient credits to perform this request. It needs {need}, and {} are left.", left.max(0)),
+        )),
+    }
+}
+
+/// Waits until the page has ended, or says why it will not.
+pub async fn wait(app: &App, accepted: &mut Accepted, timeout: Duration, late: &Late) -> ApiResult<()> {
+    app.metrics.waiting.inc();
+    let outcome = tokio::select! {
+        outcome = wait_for_page(app, accepted, timeout, late) => outcome,
+        () = stopped(app) => {
+            give_up(app, accepted.job).await;
+            Err(ApiError::new(ErrorCode::Unavailable, "The server is stopping. Please try again."))
+        }
+    };
+    app.metrics.waiting.dec();
+    outcome
+}
+
+/// Ends some time after the process has been told to stop.
+async fn stopped(app: &App) {
+    app.stopping.cancelled().await;
+    tokio::time::sleep(STOP_GRACE).await;
+}
+
+async fn wait_for_page(app: &App, accepted: &mut Accepted, timeout: Duration, late: &Late) -> ApiResult<()> {
+    let queue_end = accepted.at + timeout * 2 / 3;
+    if accepted.end.ended(queue_end).await? {
+        return Ok(());
+    }
+    let page = pages::load(&app.db, accepted.page).await?.ok_or_else(ApiError::job_not_found)?;
+    if page.state == PageState::Queued && page.claims == 0 {
+        give_up(app, accepted.job).await;
+        if nodes::live(&app.db, Timestamp::now()).await?.is_empty() {
+            return Err(ApiError::new(ErrorCode::Unavailable, "No worker is running. Please try again."));
+        }
+        return Err(ApiError::new(late.queued.0, late.queued.1));
+    }
+    // A try may have begun as late as the end of the queue time, and has the whole timeout from there.
+    let begun = page.started_at.map_or(0, |at| at.ms_since(page.queued_at)).unsigned_abs();
+    let work_end = accepted.at + Duration::from_millis(begun) + timeout + MARGIN;
+    if accepted.end.ended(work_end).await? {
+        return Ok(());
+    }
+    give_up(app, accepted.job).await;
+    Err(ApiError::new(late.working.0, late.working.1))
+}
+
+/// Nobody waits for the job any more: its page must not start.
+async fn give_up(app: &App, job: JobId) {
+    let cancel = async {
+        let mut tx = app.db.begin().await?;
+        jobs::cancel(&mut tx, job, Timestamp::now()).await?;
+        tx.commit().await
+    };
+    if let Err(error) = cancel.await {
+        tracing::warn!(job.id = %job, %error, "cannot cancel a job nobody waits for");
+    }
+}
+
+/// The answer for a page that ended without a document. `what` it was, with a capital.
+pub fn page_error(page: &PageRow, what: &str) -> ApiError {
+    let code = page.error_code.as_deref().and_then(ErrorCode::from_code);
+    let code = match page.state {
+        PageState::Cancelled => ErrorCode::JobCancelled,
+        _ => code.unwrap_or(ErrorCode::Unknown),
+    };
+    let text = match (&page.error, code) {
+        (Some(text), _) => text.clone(),
+        (None, ErrorCode::JobCancelled) => format!("{what} was cancelled before it was done."),
+        (None, _) => format!("{what} failed."),
+    };
+    ApiError::new(code, text)
+}

@@ -1,0 +1,34 @@
+//! The header of CONTRACT 5.8: a request that comes again is refused, not done twice.
+
+use actix_web::HttpRequest;
+use uuid::Uuid;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::TeamId;
+use weir_shared::store::{Tx, jobs};
+use weir_shared::time::Timestamp;
+
+use crate::error::{ApiError, ApiResult};
+
+/// Reads the key of a request, if it has one.
+///
+/// # Errors
+/// 409 when it is no UUID.
+pub fn key(request: &HttpRequest) -> ApiResult<Option<Uuid>> {
+    let Some(value) = request.headers().get("x-idempotency-key") else { return Ok(None) };
+    let key = value.to_str().ok().and_then(|text| Uuid::parse_str(text.trim()).ok());
+    let invalid = || ApiError::new(ErrorCode::Conflict, "Invalid idempotency key: it must be a UUID");
+    key.map(Some).ok_or_else(invalid)
+}
+
+/// Takes the key for the team, in the transaction that does the work.
+///
+/// # Errors
+/// 409 when the team has used it before.
+pub async fn take(tx: &mut Tx, team: TeamId, key: Option<Uuid>, now: Timestamp) -> ApiResult<()> {
+    match key {
+        Some(key) if !jobs::use_idempotency_key(tx, team, &key.to_string(), now).await? => {
+            Err(ApiError::new(ErrorCode::Conflict, "Idempotency key already used"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,90 @@
+//! `POST /v2/map` (SPEC 4.9, CONTRACT 9): the addresses of a site, answered when they are known.
+//!
+//! A map is a job with one page, as a direct scrape is; the worker stores the whole body of the answer.
+
+use std::time::Duration;
+
+use actix_web::http::header::ContentType;
+use actix_web::web::Payload;
+use actix_web::{HttpRequest, HttpResponse};
+use tokio::time::Instant;
+use weir_shared::domain::map::{CREDITS, MapRequest};
+use weir_shared::domain::scrape_request::parse_map;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::JobId;
+use weir_shared::queue;
+use weir_shared::store::maps::{self, NewMap};
+use weir_shared::store::{credits, documents, pages};
+use weir_shared::time::Timestamp;
+
+use super::direct::{self, Accepted, Late, page_error, refuse_short_funds};
+use crate::app::{App, State};
+use crate::auth::Caller;
+use crate::error::{ApiError, ApiResult};
+use crate::extract;
+use crate::limits::Bucket;
+
+/// How long a map without a `timeout` is waited for: longer than a worker takes for one.
+const PATIENCE: Duration = Duration::from_secs(280);
+/// How long the answer of a team that keeps nothing stays: until it is read.
+const ZERO_RETENTION_MS: i64 = 600_000;
+const LATE: Late = Late {
+    queued: (
+        ErrorCode::MapTimeout,
+        "The map timed out while it waited for a free slot of the team's concurrency. Raise timeout, or leave it out.",
+    ),
+    working: (ErrorCode::MapTimeout, "The map timed out. Raise timeout, or leave it out."),
+};
+
+/// Handles the request.
+///
+/// # Errors
+/// Every row of CONTRACT 2.1 that names maps, `MAP_TIMEOUT` and `MAP_FAILED`, and the scrape codes of 2.3 for an address
+/// that has no name or may not be reached.
+pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Map).await?;
+    let body = extract::json(&request, payload).await?;
+    let mut map = app.parse(|context| parse_map(&body, context))?;
+    app.check_target(&map.url)?;
+    map.options.zero_retention = caller.team.zero_data_retention;
+    let mut accepted = accept(&app, &caller, &map).await?;
+    let timeout = map.options.timeout.map_or(PATIENCE, Duration::from_millis);
+    direct::wait(&app, &mut accepted, timeout, &LATE).await?;
+    answer(&app, &accepted).await
+}
+
+/// Writes job, page and ticket in one transaction.
+async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accepted> {
+    let (at, now) = (Instant::now(), Timestamp::now());
+    let job = JobId::new();
+    let keep_ms =
+        if map.options.zero_retention { ZERO_RETENTION_MS } else { app.settings.result_ttl.as_millis() as i64 };
+    // Nothing is promised yet: the commit that ends the page makes this one durable with it.
+    let mut tx = app.db.begin_relaxed().await?;
+    let funds = credits::check_funds(&mut tx, caller.team_id(), CREDITS, app.settings.limits.metered).await?;
+    refuse_short_funds(funds, CREDITS)?;
+    let row = NewMap {
+        id: job,
+        team: caller.team_id(),
+        key: caller.key,
+        url: &map.url,
+        options: &map.options,
+        origin: map.origin.as_deref(),
+        created_at: now,
+        expires_at: now.plus_ms(keep_ms),
+    };
+    let page = maps::insert(&mut tx, &row).await?;
+    queue::scrape_ticket(&mut tx, caller.team_id(), page).await?;
+    let end = app.wake.expect(page);
+    tx.commit().await?;
+    Ok(Accepted { job, page, end, at })
+}
+
+async fn answer(app: &App, accepted: &Accepted) -> ApiResult<HttpResponse> {
+    if let Some(document) = documents::by_page(&app.db, &app.blobs, accepted.page).await? {
+        let body = String::from(Box::<str>::from(document.json));
+        return Ok(HttpResponse::Ok().insert_header(ContentType::json()).body(body));
+    }
+    let page = pages::load(&app.db, accepted.page).await?.ok_or_else(ApiError::job_not_found)?;
+    Err(page_error(&page, "The map"))
+}

@@ -1,0 +1,201 @@
+//! What a map may be told (SPEC 4.9, CONTRACT 9), and which addresses belong to it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::crawl::SitemapMode;
+use super::crawl::address::bare_host;
+use super::crawl::scope::{is_below, is_same_host, is_same_site};
+use super::scrape::Location;
+use super::scrape_request::fetch_url;
+
+/// Most links of a map, and how many it answers when it is not told (SPEC 8).
+pub const MAX_LIMIT: i64 = 100_000;
+pub const DEFAULT_LIMIT: i64 = 5_000;
+/// What a map costs, credits, whatever it finds (CONTRACT 11.3).
+pub const CREDITS: i64 = 1;
+
+/// A map, valid.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MapRequest {
+    /// Exactly as it came; [`fetch_url`] gives the address to fetch.
+    pub url: String,
+    pub options: MapOptions,
+    pub origin: Option<String>,
+    pub integration: Option<String>,
+}
+
+/// Options of a map after validation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MapOptions {
+    /// Words to order the links by.
+    pub search: Option<String>,
+    pub sitemap: SitemapMode,
+    /// Links to subdomains, and to other hosts of the same registered domain.
+    pub include_subdomains: bool,
+    /// Queries are taken off, and addresses that differ only there are one.
+    pub ignore_query_parameters: bool,
+    /// Sitemaps are fetched anew.
+    pub ignore_cache: bool,
+    /// Only what is below the path of the address. `None`: as long as that leaves more than the page itself.
+    pub filter_by_path: Option<bool>,
+    /// Pages that the team has scraped lately count too.
+    pub use_index: bool,
+    /// Links to other sites.
+    pub allow_external_links: bool,
+    /// Most links, 1 to 100,000.
+    pub limit: usize,
+    /// Milliseconds for the whole map, 1 upwards. `None`: none but our own.
+    pub timeout: Option<u64>,
+    pub location: Option<Location>,
+    pub headers: BTreeMap<String, String>,
+    /// Nothing of this map is kept, and nothing kept is used.
+    pub zero_retention: bool,
+}
+
+/// Which addresses a map answers, and in which form.
+#[derive(Debug, Clone)]
+pub struct MapScope {
+    base: Url,
+    subdomains: bool,
+    external: bool,
+    strip_query: bool,
+}
+
+impl MapScope {
+    /// The scope of a map of `base`.
+    pub fn new(base: Url, options: &MapOptions) -> Self {
+        Self {
+            base,
+            subdomains: options.include_subdomains,
+            external: options.allow_external_links,
+            strip_query: options.ignore_query_parameters,
+        }
+    }
+
+    /// Whether the address is on the site itself, subdomains included when they are wanted: those may be asked for.
+    pub fn is_site(&self, url: &Url) -> bool {
+        is_same_host(&self.base, url) || self.subdomains && is_same_site(&self.base, url)
+    }
+
+    /// Whether the address belongs to the map.
+    pub fn covers(&self, url: &Url) -> bool {
+        matches!(url.scheme(), "http" | "https") && (self.external || self.is_site(url))
+    }
+
+    /// The address as it is answered.
+    pub fn normal(&self, mut url: Url) -> Url {
+        url.set_fragment(None);
+        if self.strip_query {
+            url.set_query(None);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            // Neither can fail for an address that has them.
+            let _ = url.set_username("");
+            let _ = url.set_password(None);
+        }
+        url
+    }
+
+    /// Whether the address is on another site, or is the base's path or below it. A path that names a file stands for
+    /// its folder.
+    pub fn is_below(&self, url: &Url) -> bool {
+        self.base.path() == "/" || is_below(self.base.path(), url.path()) || !self.is_site(url)
+    }
+
+    /// Where the site is.
+    pub fn base(&self) -> &Url {
+        &self.base
+    }
+}
+
+/// What makes two addresses one link: `http` or `https` and `www.` make no difference.
+pub fn link_key(url: &Url) -> (&str, Option<u16>, &str, Option<&str>) {
+    let host = url.host_str().unwrap_or_default();
+    (bare_host(host.strip_suffix('.').unwrap_or(host)), url.port(), url.path(), url.query())
+}
+
+/// The site that a requested address belongs to: its registered domain, or its host where there is none.
+pub fn site_of(requested: &str) -> Option<String> {
+    let url = fetch_url(requested).ok()?;
+    let host = url.host_str()?.trim_end_matches('.');
+    let registered = match url.host() {
+        Some(url::Host::Domain(_)) => psl::domain_str(host),
+        _ => None,
+    };
+    Some(registered.unwrap_or(host).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::scrape_request::{RequestContext, parse_map};
+
+    fn options(body: serde_json::Value) -> MapOptions {
+        let mut body = body;
+        body["url"] = json!("https://example.com");
+        parse_map(&body, RequestContext { knows_host: &|_| false }).unwrap().options
+    }
+
+    fn admitted(scope: &MapScope, url: &str) -> Option<String> {
+        let url = Url::parse(url).unwrap();
+        scope.covers(&url).then(|| String::from(scope.normal(url)))
+    }
+
+    #[test]
+    fn a_map_answers_its_site_in_one_form() {
+        let base = || Url::parse("https://docs.example.com/guide").unwrap();
+        let scope = MapScope::new(base(), &options(json!({})));
+        for (url, expected) in [
+            ("https://docs.example.com/a?b=1#c", Some("https://docs.example.com/a")),
+            ("http://docs.example.com/a", Some("http://docs.example.com/a")),
+            ("https://www.example.com/a", Some("https://www.example.com/a")),
+            ("https://u:p@docs.example.com/a", Some("https://docs.example.com/a")),
+            ("https://docs.example.com:8443/a", Some("https://docs.example.com:8443/a")),
+            ("https://example.org/a", None),
+            ("mailto:a@example.com", None),
+        ] {
+            assert_eq!(admitted(&scope, url).as_deref(), expected, "{url}");
+        }
+        let narrow =
+            MapScope::new(base(), &options(json!({"includeSubdomains": false, "ignoreQueryParameters": false})));
+        assert_eq!(admitted(&narrow, "https://www.example.com/a"), None);
+        assert_eq!(admitted(&narrow, "https://docs.example.com/a?b").as_deref(), Some("https://docs.example.com/a?b"));
+        let wide = MapScope::new(base(), &options(json!({"allowExternalLinks": true})));
+        assert_eq!(admitted(&wide, "https://example.org/a").as_deref(), Some("https://example.org/a"));
+        assert!(scope.is_below(&Url::parse("https://docs.example.com/guide/x").unwrap()));
+        assert!(!scope.is_below(&Url::parse("https://docs.example.com/guides").unwrap()));
+    }
+
+    #[test]
+    fn a_link_is_one_whatever_its_scheme() {
+        for (a, b, expected) in [
+            ("http://www.example.com/a?x", "https://example.com/a?x", true),
+            ("https://example.com/a", "https://example.com/a/", false),
+            ("https://example.com/a", "https://example.com:1/a", false),
+        ] {
+            let (a, b) = (Url::parse(a).unwrap(), Url::parse(b).unwrap());
+            assert_eq!(link_key(&a) == link_key(&b), expected, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn a_site_is_a_registered_domain_or_a_host() {
+        for (url, site) in [
+            ("https://docs.example.co.uk/x", Some("example.co.uk")),
+            ("example.com", Some("example.com")),
+            ("http://127.0.0.1:8900/x", Some("127.0.0.1")),
+            ("http://localhost/x", Some("localhost")),
+            ("http://me.github.io/", Some("me.github.io")),
+            ("not a url", None),
+        ] {
+            assert_eq!(site_of(url).as_deref(), site, "{url}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The body of `POST /v2/crawl` (CONTRACT 5.1): the crawl's own fields, with scrape options under `scrapeOptions`.
+
+use serde_json::{Map, Value};
+
+use super::batch::read_webhook;
+use super::{RequestContext, Unavailable, label, read_options, refuse_unavailable, target};
+use crate::domain::crawl::{CrawlOptions, MAX_PROMPT};
+use crate::domain::scrape::ScrapeOptions;
+use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
+use crate::domain::webhook::WebhookSpec;
+use crate::error_code::ErrorCode;
+
+/// A crawl, valid.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CrawlRequest {
+    /// Exactly as it came; [`super::fetch_url`] gives the address to fetch.
+    pub url: String,
+    pub options: CrawlOptions,
+    /// What each page is scraped with.
+    pub scrape: ScrapeOptions,
+    pub webhook: Option<WebhookSpec>,
+    /// Words that are to be turned into options; those that the body names win.
+    pub prompt: Option<String>,
+    pub origin: Option<String>,
+    pub integration: Option<String>,
+}
+
+/// Reads the body.
+///
+/// # Errors
+/// Every wrong field; the first option that is not available yet.
+pub fn parse_crawl(body: &Value, context: RequestContext<'_>) -> Result<CrawlRequest, ValidationError> {
+    let mut issues = Issues::default();
+    let mut unavailable: Vec<Unavailable> = Vec::new();
+    let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {
+        // The JavaScript client's types allow null for what is not set.
+        let mut fields = fields.nulls_are_absent();
+        let request = CrawlRequest {
+            url: target::read(&mut fields, "url", context).unwrap_or_default(),
+            options: CrawlOptions::read(&mut fields),
+            scrape: read_scrape_options(&mut fields, &mut unavailable),
+            webhook: read_webhook(&mut fields),
+            prompt: fields.text("prompt", 1..=MAX_PROMPT).map(str::to_owned),
+            origin: label(&mut fields, "origin"),
+            integration: label(&mut fields, "integration"),
+        };
+        if fields.bool("zeroDataRetention") == Some(true) {
+            let (path, name) = (fields.path_of("zeroDataRetention"), "zeroDataRetention".to_owned());
+            unavailable.push(Unavailable { code: ErrorCode::OptionNotAvailable, path, name });
+        }
+        fields.ignore(&["auditMetadata"]);
+        fields.finish();
+        request
+    });
+    issues.into_result()?;
+    refuse_unavailable(unavailable)?;
+    request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
+}
+
+fn read_scrape_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> ScrapeOptions {
+    let Some(nested) = fields.object("scrapeOptions") else { return ScrapeOptions::default() };
+    let mut nested = nested.nulls_are_absent();
+    let options = read_options(&mut nested, unavailable);
+    nested.ignore(&["origin", "integration"]);
+    nested.finish();
+    options
+}
+
+/// The body with the options that a prompt was turned into, where it names none itself.
+pub fn with_prompt_options(body: &Value, options: &Map<String, Value>) -> Value {
+    let mut merged = body.clone();
+    if let Value::Object(fields) = &mut merged {
+        for (name, value) in options.iter().filter(|(name, _)| *name != "url") {
+            if fields.get(name).is_none_or(Value::is_null) {
+                fields.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    merged
+}

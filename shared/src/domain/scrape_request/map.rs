@@ -1,0 +1,114 @@
+//! The body of `POST /v2/map` (SPEC 4.9, CONTRACT 9).
+
+use serde_json::Value;
+
+use super::{RequestContext, label, read_headers, read_location, target};
+use crate::domain::crawl::SitemapMode;
+use crate::domain::map::{DEFAULT_LIMIT, MAX_LIMIT, MapOptions, MapRequest};
+use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
+use crate::error_code::ErrorCode;
+
+/// Longest `search`, characters.
+const MAX_SEARCH: i64 = 1_000;
+
+/// Reads the body. A null is as good as nothing: clients send them.
+///
+/// # Errors
+/// Every wrong field.
+pub fn parse_map(body: &Value, context: RequestContext<'_>) -> Result<MapRequest, ValidationError> {
+    let mut issues = Issues::default();
+    let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {
+        let mut fields = fields.nulls_are_absent();
+        let request = MapRequest {
+            url: target::read(&mut fields, "url", context).unwrap_or_default(),
+            options: read_options(&mut fields),
+            origin: label(&mut fields, "origin"),
+            integration: label(&mut fields, "integration"),
+        };
+        fields.finish();
+        request
+    });
+    issues.into_result()?;
+    request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
+}
+
+fn read_options(fields: &mut Fields<'_, '_>) -> MapOptions {
+    let search = fields.text("search", 0..=MAX_SEARCH).map(str::trim).filter(|words| !words.is_empty());
+    let options = MapOptions {
+        search: search.map(str::to_owned),
+        sitemap: match fields.choice("sitemap", &["skip", "include", "only"]) {
+            Some("skip") => SitemapMode::Skip,
+            Some("only") => SitemapMode::Only,
+            _ => SitemapMode::Include,
+        },
+        include_subdomains: fields.bool("includeSubdomains").unwrap_or(true),
+        ignore_query_parameters: fields.bool("ignoreQueryParameters").unwrap_or(true),
+        ignore_cache: fields.bool("ignoreCache").unwrap_or(false),
+        filter_by_path: fields.bool("filterByPath"),
+        use_index: fields.bool("useIndex").unwrap_or(true),
+        allow_external_links: fields.bool("allowExternalLinks").unwrap_or(false),
+        limit: fields.integer("limit", 1..=MAX_LIMIT).unwrap_or(DEFAULT_LIMIT) as usize,
+        timeout: fields.integer("timeout", 1..=i64::from(i32::MAX)).map(i64::unsigned_abs),
+        location: read_location(fields),
+        headers: fields
+            .get("headers")
+            .map(|v| read_headers(v, fields.path_of("headers"), fields.issues))
+            .unwrap_or_default(),
+        zero_retention: false,
+    };
+    fields.ignore(&["useMock", "auditMetadata"]);
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(body: Value) -> Result<MapRequest, ValidationError> {
+        parse_map(&body, RequestContext { knows_host: &|_| false })
+    }
+
+    #[test]
+    fn a_map_is_read_with_its_defaults() {
+        let map = parse(json!({"url": "example.com", "origin": "x", "search": " ", "location": null})).unwrap();
+        let options = &map.options;
+        assert_eq!((options.limit, options.sitemap, options.timeout), (5_000, SitemapMode::Include, None));
+        assert!(options.include_subdomains && options.ignore_query_parameters && options.use_index);
+        assert!(!options.ignore_cache && !options.allow_external_links);
+        assert_eq!((options.filter_by_path, &options.search), (None, &None));
+        let stored = serde_json::to_string(options).unwrap();
+        assert_eq!(&serde_json::from_str::<MapOptions>(&stored).unwrap(), options);
+        let full = json!({"url": "https://example.com/x", "search": "docs", "sitemap": "only", "includeSubdomains": false,
+            "ignoreQueryParameters": false, "ignoreCache": true, "filterByPath": false, "useIndex": false,
+            "useMock": "x", "allowExternalLinks": true, "limit": 100_000, "timeout": 1,
+            "location": {"country": "de", "languages": ["de"]}, "headers": {"X-A": "b"}, "integration": "_y"});
+        let options = parse(full).unwrap().options;
+        assert_eq!((options.limit, options.timeout, options.filter_by_path), (100_000, Some(1), Some(false)));
+        assert_eq!(options.location.unwrap().country, "DE");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (body, words) in [
+            (json!({}), "Required"),
+            (json!({"url": "ftp://example.com"}), "unsupported protocol"),
+            (json!({"url": "http://nodots"}), "top-level domain"),
+            (json!({"url": "example.com", "limit": 0}), "at least 1"),
+            (json!({"url": "example.com", "limit": 100_001}), "at most 100000"),
+            (json!({"url": "example.com", "timeout": 0}), "at least 1"),
+            (json!({"url": "example.com", "sitemap": "maybe"}), "expected one of"),
+            (json!({"url": "example.com", "search": 5}), "expected string"),
+            (json!({"url": "example.com", "search": "x".repeat(1_001)}), "at most 1000"),
+            (json!({"url": "example.com", "location": {"country": "xx"}}), "country"),
+            (json!({"url": "example.com", "headers": {"a b": "c"}}), "HTTP token"),
+            (json!({"url": "example.com", "includeSubdomains": "yes"}), "expected boolean"),
+            (json!({"url": "example.com", "depth": 1}), "Unrecognized"),
+        ] {
+            let error = parse(body.clone()).unwrap_err();
+            assert!(error.issues.iter().any(|issue| issue.message.contains(words)), "{body}: {:?}", error.issues);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The language model of the installation, behind any OpenAI-compatible chat endpoint (`WEIR_LLM_*`).
+//!
+//! One call asks for one JSON object that fits a schema. What comes back is data from outside: it is bounded here and
+//! judged by whoever asked. The endpoint is the operator's choice, so the address guard does not apply to it.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::config::ModelSettings;
+
+/// Largest answer read, bytes.
+const MAX_ANSWER: usize = 1 << 20;
+/// Tries of one call: an overloaded endpoint gets another chance.
+const TRIES: u32 = 2;
+/// Pause before it, and the longest one that an endpoint may ask for.
+const PAUSE: Duration = Duration::from_millis(500);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// One thing to ask.
+#[derive(Debug, Clone)]
+pub struct Question<'a> {
+    /// What the model is to do.
+    pub system: &'a str,
+    /// What it is about, and what was said since: turns of `user` and `assistant`, beginning with the user's.
+    pub turns: &'a [(Role, String)],
+    /// Name of the schema: letters, digits and `_`.
+    pub name: &'a str,
+    /// JSON schema of the answer.
+    pub schema: &'a Value,
+    /// Longest answer, tokens.
+    pub max_tokens: u32,
+}
+
+/// Who said something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    User,
+    Assistant,
+}
+
+/// Why there is no answer. The texts are for the caller of the service: no address, no key, no words of the endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    #[error("the language model did not answer in time")]
+    Timeout,
+    #[error("the language model could not be reached")]
+    Unreachable,
+    /// Not 2xx.
+    #[error("the language model answered with status {0}")]
+    Status(u16),
+    #[error("the language model's answer could not be read")]
+    Unreadable,
+    /// It is an answer, and no JSON object.
+    #[error("the language model did not answer with a JSON object")]
+    NoJson(String),
+}
+
+/// Asks for a JSON object.
+///
+/// # Errors
+/// As [`ModelError`] says; never later than `deadline`.
+pub async fn ask_for_json(
+    model: &ModelSettings,
+    question: &Question<'_>,
+    deadline: Instant,
+) -> Result<Value, ModelError> {
+    match tokio::time::timeout_at(deadline, ask(model, question)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(ModelError::Timeout),
+    }
+}
+
+async fn ask(model: &ModelSettings, question: &Question<'_>) -> Result<Value, ModelError> {
+    let mut has_format = true;
+    let mut tries = 0;
+    let text = loop {
+        match post(model, &body(model, question, has_format)).await {
+            Ok(text) => break text,
+            // An endpoint that knows no schemas still reads the words.
+            Err(Failure { error: ModelError::Status(400 | 422), .. }) if has_format => has_format = false,
+            Err(failure) => {
+                tries += 1;
+                let Some(pause) = failure.pause.filter(|_| tries < TRIES) else { return Err(failure.error) };
+                tokio::time::sleep(pause).await;
+            }
+        }
+    };
+    let answer: Answer = serde_json::from_str(&text).map_err(|_| ModelError::Unreadable)?;
+    let content = answer.choices.into_iter().next().and_then(|choice| choice.message.content);
+    let content = content.map(Content::into_text).ok_or(ModelError::Unreadable)?;
+    object_in(&content).ok_or(ModelError::NoJson(content))
+}
+
+fn body(model: &ModelSettings, question: &Question<'_>, has_format: bool) -> Value {
+    let mut system = question.system.to_owned();
+    if !has_format {
+        system.push_str("\n\nAnswer with one JSON object and nothing else. Its JSON schema:\n");
+        system.push_str(&question.schema.to_string());
+    }
+    let mut messages = vec![json!({"role": "system", "content": system})];
+    messages.extend(question.turns.iter().map(|(role, text)| {
+        let role = if *role == Role::User { "user" } else { "assistant" };
+        json!({"role": role, "content": text})
+    }));
+    let mut body =
+        json!({"model": model.name, "messages": messages, "temperature": 0, "max_tokens": question.max_tokens});
+    if has_format {
+        body["response_format"] = json!({
+            "type": "json_schema",
+            "json_schema": {"name": question.name, "strict": true, "schema": question.schema},
+        });
+    }
+    body
+}
+
+/// A try that failed; `pause` before the next one if another may help.
+struct Failure {
+    error: ModelError,
+    pause: Option<Duration>,
+}
+
+async fn post(model: &ModelSettings, body: &Value) -> Result<String, Failure> {
+    let failed = |error, pause| Failure { error, pause };
+    let mut request = client().post(model.url.clone()).json(body);
+    if let Some(key) = &model.key {
+        request = request.bearer_auth(key);
+    }
+    let mut response = request.send().await.map_err(|error| {
+        tracing::warn!(error = %error.without_url(), "the language model could not be reached");
+        failed(ModelError::Unreachable, Some(PAUSE))
+    })?;
+    let status = response.status().as_u16();
+    if !response.status().is_success() {
+        tracing::warn!(status, "the language model refused");
+        let asked = response.headers().get("retry-after").and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+        let may_pass = matches!(status, 408 | 429 | 500..=599);
+        let pause = asked.map_or(PAUSE, Duration::from_secs).min(MAX_PAUSE);
+        return Err(failed(ModelError::Status(status), may_pass.then_some(pause)));
+    }
+    let mut bytes = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if bytes.len() + chunk.len() <= MAX_ANSWER => bytes.extend_from_slice(&chunk),
+            Ok(Some(_)) => return Err(failed(ModelError::Unreadable, None)),
+            Ok(None) => break,
+            Err(_) => return Err(failed(ModelError::Unreachable, Some(PAUSE))),
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| failed(ModelError::Unreadable, None))
+}
+
+/// One client a process; its connections are kept.
+fn client() -> &'static reqwest::Client {
+    static CLIENT: OnceLock<reqwest::Client> = OnceLock::new();
+    CLIENT.get_or_init(|| {
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Another thread may have been faster, which is as good.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let builder = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(Duration::from_secs(10));
+        builder.build().unwrap_or_else(|error| {
+            tracing::error!(%error, "the language model's client has only its defaults");
+            reqwest::Client::new()
+        })
+    })
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    choices: Vec<Choice>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Message,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Option<Content>,
+}
+
+/// A text, or a list of parts.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+#[derive(Deserialize)]
+struct Part {
+    #[serde(default)]
+    text: String,
+}
+
+impl Content {
+    fn into_text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Parts(parts) => parts.into_iter().map(|part| part.text).collect(),
+        }
+    }
+}
+
+/// The JSON object in a text: alone, in a fence, or with words around it.
+fn object_in(text: &str) -> Option<Value> {
+    let is_object = |value: &Value| value.is_object();
+    if let Ok(value) = serde_json::from_str::<Value>(text.trim()) {
+        return Some(value).filter(is_object);
+    }
+    let (start, end) = (text.find('{')?, text.rfind('}')?);
+    serde_json::from_str(text.get(start..=end)?).ok().filter(is_object)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn an_object_is_found_among_words() {
+        for text in ["{\"a\":1}", " {\"a\":1}\n", "```json\n{\"a\":1}\n```", "Sure: {\"a\":1}. Anything else?"] {
+            assert_eq!(object_in(text), Some(json!({"a": 1})), "{text}");
+        }
+        for text in ["", "[1]", "{", "}{", "no", "{\"a\":}"] {
+            assert_eq!(object_in(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_question_carries_its_schema_either_way() {
+        let model = ModelSettings { url: "http://x.test/v1".parse().unwrap(), key: None, name: "m".to_owned() };
+        let schema = json!({"type": "object"});
+        let turns = [(Role::User, "hi".to_owned()), (Role::Assistant, "{}".to_owned())];
+        let question = Question { system: "Do it.", turns: &turns, name: "x", schema: &schema, max_tokens: 9 };
+        let strict = body(&model, &question, true);
+        assert_eq!(strict["response_format"]["json_schema"]["schema"], schema);
+        assert_eq!(strict["messages"][2], json!({"role": "assistant", "content": "{}"}));
+        let loose = body(&model, &question, false);
+        assert!(loose.get("response_format").is_none());
+        assert!(loose["messages"][0]["content"].as_str().unwrap().contains("\"type\":\"object\""));
+    }
+}

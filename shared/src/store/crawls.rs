@@ -1,0 +1,221 @@
+//! Crawl rows: what a job has besides pages when it is a crawl. How it grows is in [`super::frontier`].
+
+use std::sync::Arc;
+
+use url::Url;
+
+use crate::domain::crawl::scope::CrawlScope;
+use crate::domain::crawl::{CrawlOptions, SitemapMode};
+use crate::domain::scrape_request::fetch_url;
+use crate::ids::{JobId, PageId, TeamId};
+use crate::time::Timestamp;
+use crate::{on_db, on_pool};
+
+use super::frontier::{self, NewPage};
+use super::{Db, StoreError, StoreResult, Tx};
+
+/// Place of the page row that stands for reading the sitemaps: it is claimed, fenced and rescued like a page, and never
+/// shown. The start page is number 0.
+pub const SITEMAP_IDX: i64 = -1;
+/// Longest text of warnings, characters.
+const MAX_WARNING: usize = 2_000;
+
+/// A crawl to be written, beside its job row.
+pub struct NewCrawl<'a> {
+    pub job: JobId,
+    pub team: TeamId,
+    /// The start page as asked for.
+    pub url: &'a str,
+    pub options: &'a CrawlOptions,
+    /// Most pages: the limit of the options, or less.
+    pub limit: i64,
+}
+
+/// Page rows that a crawl begins with: the job's `total`.
+pub fn first_pages(options: &CrawlOptions) -> i64 {
+    match options.sitemap {
+        SitemapMode::Skip | SitemapMode::Only => 1,
+        SitemapMode::Include => 2,
+    }
+}
+
+/// Writes the crawl row, the start page and the step that reads the sitemaps, as the options ask for them. The job row
+/// is inserted in the same transaction, with the total of [`first_pages`].
+pub async fn insert(tx: &mut Tx, crawl: &NewCrawl<'_>, now: Timestamp) -> StoreResult<()> {
+    const CRAWL: &str = "INSERT INTO crawl (job_id, team_id, url, options, base, page_limit, admitted, next_seq, \
+        discovered) VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $7)";
+    const HIDDEN: &str = "UPDATE job SET hidden = 1 WHERE id = $1";
+    const START: &str = "INSERT INTO crawl_url (job_id, key, state, page_id, depth, seq) \
+        VALUES ($1, $2, 'taken', $3, 0, 0)";
+    let options = serde_json::to_string(crawl.options)?;
+    let start = fetch_url(crawl.url).map_err(|e| StoreError::Corrupt(e.to_string()))?;
+    let with_start = crawl.options.sitemap != SitemapMode::Only;
+    // Without a start page there is nothing that could move the site's address.
+    let base = (!with_start).then(|| start.as_str());
+    on_db!(tx, |conn| {
+        sqlx::query(CRAWL)
+            .bind(crawl.job)
+            .bind(crawl.team)
+            .bind(crawl.url)
+            .bind(options)
+            .bind(base)
+            .bind(crawl.limit)
+            .bind(i64::from(with_start))
+            .execute(conn)
+            .await?
+            .rows_affected()
+    });
+    let mut pages = Vec::new();
+    if with_start {
+        let page = PageId::new();
+        let key =
+            scope(start, crawl.options)?.key(&fetch_url(crawl.url).map_err(|e| StoreError::Corrupt(e.to_string()))?);
+        on_db!(tx, |conn| sqlx::query(START).bind(crawl.job).bind(key).bind(page).execute(conn).await?.rows_affected());
+        pages.push(NewPage { id: page, idx: 0, url: crawl.url, depth: 0 });
+    }
+    if crawl.options.sitemap != SitemapMode::Skip {
+        pages.push(NewPage { id: PageId::new(), idx: SITEMAP_IDX, url: crawl.url, depth: 0 });
+        on_db!(tx, |conn| sqlx::query(HIDDEN).bind(crawl.job).execute(conn).await?.rows_affected());
+    }
+    frontier::insert_pages(tx, crawl.job, crawl.team, &pages, now).await
+}
+
+fn scope(base: Url, options: &CrawlOptions) -> StoreResult<CrawlScope> {
+    CrawlScope::new(base, options).map_err(StoreError::Corrupt)
+}
+
+/// What a worker must know of a crawl to work on its pages.
+#[derive(Debug, Clone)]
+pub struct CrawlSpec {
+    pub scope: Arc<CrawlScope>,
+    /// The scope will not move any more: the start page has ended.
+    pub is_settled: bool,
+}
+
+/// The scope of a crawl. `None`: it is gone.
+pub(super) async fn spec(db: &Db, job: JobId) -> StoreResult<Option<CrawlSpec>> {
+    const SQL: &str = "SELECT url, base, options FROM crawl WHERE job_id = $1";
+    let found: Option<(String, Option<String>, String)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_optional(pool).await?);
+    let Some((url, base, options)) = found else { return Ok(None) };
+    let is_settled = base.is_some();
+    let base = fetch_url(base.as_deref().unwrap_or(&url)).map_err(|e| StoreError::Corrupt(e.to_string()))?;
+    let options: CrawlOptions = serde_json::from_str(&options)?;
+    // Patterns take a while to compile.
+    let made = tokio::task::spawn_blocking(move || scope(base, &options)).await;
+    let scope = made.map_err(|e| StoreError::Corrupt(e.to_string()))??;
+    Ok(Some(CrawlSpec { scope: Arc::new(scope), is_settled }))
+}
+
+/// Whether the scope of a crawl will not move any more, or the crawl is gone.
+pub async fn is_settled(db: &Db, job: JobId) -> StoreResult<bool> {
+    const SQL: &str = "SELECT base FROM crawl WHERE job_id = $1";
+    let found: Option<(Option<String>,)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_optional(pool).await?);
+    Ok(found.is_none_or(|row| row.0.is_some()))
+}
+
+/// What people see of a crawl besides its job.
+#[derive(Debug, Clone, Default, PartialEq, Eq, sqlx::FromRow)]
+pub struct CrawlCounts {
+    /// Addresses met that belong to the crawl, those that robots.txt forbids aside.
+    pub discovered: i64,
+    /// Addresses that robots.txt forbids.
+    pub blocked: i64,
+    /// Pages fetched and not delivered: another one is the same, or a redirect led out of the crawl.
+    pub dropped: i64,
+    pub warning: Option<String>,
+}
+
+/// The counts; `None`: the job is no crawl, or gone.
+pub async fn counts(db: &Db, job: JobId) -> StoreResult<Option<CrawlCounts>> {
+    const SQL: &str = "SELECT discovered, blocked, dropped, warning FROM crawl WHERE job_id = $1";
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_optional(pool).await?))
+}
+
+/// Addresses that robots.txt forbids, in the order they were met.
+pub async fn blocked(db: &Db, job: JobId, limit: i64) -> StoreResult<Vec<String>> {
+    const SQL: &str = "SELECT url FROM crawl_url WHERE job_id = $1 AND state = 'blocked' ORDER BY seq LIMIT $2";
+    let rows: Vec<(Option<String>,)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).bind(limit).fetch_all(pool).await?);
+    Ok(rows.into_iter().filter_map(|row| row.0).collect())
+}
+
+/// A running crawl as `GET /v2/crawl/active` lists it.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct ActiveCrawl {
+    pub id: JobId,
+    pub team_id: TeamId,
+    pub url: String,
+    pub created_at: Timestamp,
+    /// CrawlOptions as JSON.
+    pub options: String,
+    /// ScrapeOptions as JSON.
+    pub scrape_options: String,
+}
+
+/// The team's running crawls, newest first.
+pub async fn active(db: &Db, team: TeamId, now: Timestamp, limit: i64) -> StoreResult<Vec<ActiveCrawl>> {
+    const SQL: &str = "SELECT job.id, job.team_id, crawl.url, job.created_at, crawl.options, \
+        job.options AS scrape_options FROM job JOIN crawl ON crawl.job_id = job.id WHERE job.team_id = $1 \
+        AND job.status = 'scraping' AND job.kind = 'crawl' AND job.expires_at > $2 \
+        ORDER BY job.created_at DESC, job.id DESC LIMIT $3";
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(now).bind(limit).fetch_all(pool).await?))
+}
+
+/// Adds a sentence to the crawl's warnings, once.
+pub async fn warn(tx: &mut Tx, job: JobId, sentence: &str) -> StoreResult<()> {
+    const LOAD: &str = "SELECT warning FROM crawl WHERE job_id = $1";
+    const SAVE: &str = "UPDATE crawl SET warning = $2 WHERE job_id = $1";
+    let found: Option<(Option<String>,)> =
+        on_db!(tx, |conn| sqlx::query_as(LOAD).bind(job).fetch_optional(conn).await?);
+    let text = match found.and_then(|row| row.0) {
+        Some(text) if text.contains(sentence) || text.len() + sentence.len() > MAX_WARNING => return Ok(()),
+        Some(text) => format!("{text} {sentence}"),
+        None => sentence.to_owned(),
+    };
+    on_db!(tx, |conn| sqlx::query(SAVE).bind(job).bind(text).execute(conn).await?.rows_affected());
+    Ok(())
+}
+
+/// The answer to whoever asks for a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Go ahead; the next one may after the pause.
+    Now,
+    /// Not before this time.
+    NotBefore(Timestamp),
+}
+
+/// Asks for the next turn under `name`, over all workers. Turns are at least `pause_ms` apart.
+pub async fn take_turn(tx: &mut Tx, name: &str, pause_ms: i64, now: Timestamp) -> StoreResult<Turn> {
+    const TAKE: &str = "INSERT INTO turn (name, next_at, booked) VALUES ($1, $2, $2) ON CONFLICT (name) DO UPDATE SET \
+        next_at = excluded.next_at, \
+        booked = CASE WHEN turn.booked > excluded.next_at THEN turn.booked ELSE excluded.next_at END \
+        WHERE turn.next_at <= $3";
+    const NEXT: &str = "SELECT next_at FROM turn WHERE name = $1";
+    let taken = on_db!(tx, |conn| {
+        sqlx::query(TAKE).bind(name).bind(now.plus_ms(pause_ms)).bind(now).execute(conn).await?.rows_affected()
+    });
+    if taken == 1 {
+        return Ok(Turn::Now);
+    }
+    let next: (Timestamp,) = on_db!(tx, |conn| sqlx::query_as(NEXT).bind(name).fetch_one(conn).await?);
+    Ok(Turn::NotBefore(next.0))
+}
+
+/// A time to come back at, which nobody else has been told: those who wait do not all come at once.
+pub async fn book_turn(tx: &mut Tx, name: &str, pause_ms: i64) -> StoreResult<Timestamp> {
+    const BOOK: &str = "UPDATE turn SET booked = CASE WHEN booked > next_at THEN booked ELSE next_at END + $2 \
+        WHERE name = $1 RETURNING booked";
+    let booked: (Timestamp,) =
+        on_db!(tx, |conn| sqlx::query_as(BOOK).bind(name).bind(pause_ms).fetch_one(conn).await?);
+    Ok(booked.0.plus_ms(-pause_ms))
+}
+
+/// Removes turns that nobody has asked for since `before`.
+pub(super) async fn prune_turns(tx: &mut Tx, before: Timestamp) -> StoreResult<()> {
+    const SQL: &str = "DELETE FROM turn WHERE booked < $1";
+    on_db!(tx, |conn| sqlx::query(SQL).bind(before).execute(conn).await?.rows_affected());
+    Ok(())
+}

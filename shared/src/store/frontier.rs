@@ -1,0 +1,555 @@
+//! How a crawl grows: what its pages and sitemaps lead to becomes rows in the transaction that ends the page, so that
+//! nothing is lost or fetched twice whatever dies.
+//!
+//! An address is in the frontier once, by its key. As long as there is room under the crawl's limit it gets a page row
+//! at once; beyond it some wait, for pages that turn out to be duplicates or forbidden free their room again. All of
+//! this happens under the team's lock, so that the limit holds to the page however many workers there are.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::domain::job::{JobKind, JobStatus};
+use crate::ids::{JobId, PageId, TeamId};
+use crate::time::Timestamp;
+use crate::{on_db, queue};
+
+use super::crawls::{self, SITEMAP_IDX};
+use super::finish::{Finished, Outcome};
+use super::pages::Claimed;
+use super::{Db, StoreError, StoreResult, Tx, jobs, team_lock};
+
+/// Rows in one statement.
+const ROWS: usize = 1_000;
+/// Most addresses that wait for room.
+const MAX_WAITING: i64 = 1_000;
+/// Most forbidden addresses remembered: no more are listed either.
+const MAX_BLOCKED: i64 = 10_000;
+/// Pages that may be dropped beyond the limit's own number before the crawl takes in no more.
+const DROPPED_SPARE: i64 = 100;
+
+/// An address found on a page or in a sitemap, with its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub key: String,
+    pub url: String,
+}
+
+/// What a page of a crawl brought besides its document.
+#[derive(Debug, Clone, Default)]
+pub struct Discovery {
+    /// Keys of the page's other addresses: where its redirects ended, what it calls itself.
+    pub aliases: Vec<String>,
+    /// Links that the crawl follows, in order, without repeats.
+    pub found: Vec<Found>,
+    /// Links that it would follow if robots.txt did not forbid them.
+    pub blocked: Vec<Found>,
+    /// Where the site is, from the start page.
+    pub base: Option<String>,
+    /// A sentence for the status.
+    pub warning: Option<String>,
+}
+
+impl Discovery {
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.aliases.is_empty()
+            && self.found.is_empty()
+            && self.blocked.is_empty()
+            && self.base.is_none()
+            && self.warning.is_none()
+    }
+}
+
+/// What the ends of some pages changed beyond their own rows.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// Pages that are not delivered; they leave the job's total.
+    pub dropped: HashSet<PageId>,
+    pub jobs: BTreeMap<JobId, Growth>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Growth {
+    /// Page rows added.
+    pub pages: i64,
+    /// Of the job no page was due, so nobody is on the way to these.
+    pub was_idle: bool,
+    /// Hidden page rows that ended.
+    pub hidden: i64,
+}
+
+/// The counts of a crawl while a transaction changes them.
+#[derive(sqlx::FromRow)]
+struct State {
+    page_limit: i64,
+    admitted: i64,
+    next_seq: i64,
+    discovered: i64,
+    waiting: i64,
+    blocked: i64,
+    dropped: i64,
+    status: String,
+}
+
+impl State {
+    async fn load(tx: &mut Tx, job: JobId) -> StoreResult<Option<Self>> {
+        const SQL: &str = "SELECT c.page_limit, c.admitted, c.next_seq, c.discovered, c.waiting, c.blocked, c.dropped, \
+            j.status FROM crawl c JOIN job j ON j.id = c.job_id WHERE c.job_id = $1";
+        Ok(on_db!(tx, |conn| sqlx::query_as(SQL).bind(job).fetch_optional(conn).await?))
+    }
+
+    async fn save(&self, tx: &mut Tx, job: JobId) -> StoreResult<()> {
+        const SQL: &str = "UPDATE crawl SET admitted = $2, next_seq = $3, discovered = $4, waiting = $5, blocked = $6, \
+            dropped = $7 WHERE job_id = $1";
+        on_db!(tx, |conn| {
+            sqlx::query(SQL)
+                .bind(job)
+                .bind(self.admitted)
+                .bind(self.next_seq)
+                .bind(self.discovered)
+                .bind(self.waiting)
+                .bind(self.blocked)
+                .bind(self.dropped)
+                .execute(conn)
+                .await?
+                .rows_affected()
+        });
+        Ok(())
+    }
+
+    fn is_running(&self) -> bool {
+        self.status == JobStatus::Scraping.as_str()
+    }
+
+    /// Pages that may still be taken in.
+    fn room(&self) -> i64 {
+        if self.is_tired() { 0 } else { (self.page_limit - self.admitted).max(0) }
+    }
+
+    /// Addresses that may still be entered: for the room there is, and some to wait for more of it.
+    fn wanted(&self) -> i64 {
+        if self.is_tired() { 0 } else { (self.room() + self.page_limit.min(MAX_WAITING) - self.waiting).max(0) }
+    }
+
+    /// A site that answers with the same pages again and again is not asked for ever.
+    fn is_tired(&self) -> bool {
+        self.dropped > self.page_limit.saturating_add(DROPPED_SPARE)
+    }
+}
+
+/// Settles what the ends of pages mean for their crawls. `ends` are those whose end was written; the teams are locked.
+pub(super) async fn settle(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> StoreResult<Settled> {
+    let mut settled = Settled::default();
+    let mut by_job: BTreeMap<JobId, Vec<&Finished>> = BTreeMap::new();
+    for end in ends {
+        let concerns_a_crawl = match end.outcome {
+            Outcome::Crawled { .. } => end.outcome.changes_crawl() || end.page.idx == 0,
+            Outcome::Blocked { .. } | Outcome::SitemapsRead { .. } => true,
+            // Only a start page or the step that reads the sitemaps says something by failing.
+            Outcome::Failed { .. } => end.page.idx <= 0 && !matches!(end.kind, Some(JobKind::Scrape | JobKind::Batch)),
+            _ => false,
+        };
+        if concerns_a_crawl {
+            by_job.entry(end.page.job_id).or_default().push(end);
+        }
+    }
+    for (job, ends) in by_job {
+        let Some(mut state) = State::load(tx, job).await? else { continue };
+        let growth = settle_job(tx, job, &mut state, &ends, &mut settled.dropped, now).await?;
+        state.save(tx, job).await?;
+        settled.jobs.insert(job, growth);
+    }
+    Ok(settled)
+}
+
+async fn settle_job(
+    tx: &mut Tx,
+    job: JobId,
+    state: &mut State,
+    ends: &[&Finished],
+    dropped: &mut HashSet<PageId>,
+    now: Timestamp,
+) -> StoreResult<Growth> {
+    let mut growth = Growth::default();
+    let (mut found, mut blocked) = (Vec::new(), Vec::new());
+    for end in ends {
+        let page = &end.page;
+        match &end.outcome {
+            Outcome::Crawled { document, discovery, .. } => {
+                let mut reason = document.is_none().then_some("it is not one of the pages asked for");
+                for alias in &discovery.aliases {
+                    if reason.is_none() && !take_alias(tx, job, state, page, alias, dropped).await? {
+                        reason = Some("another page is the same");
+                    }
+                }
+                if let Some(reason) = reason {
+                    drop_page(tx, page.id, reason).await?;
+                    dropped.insert(page.id);
+                    state.admitted -= 1;
+                    state.dropped += 1;
+                }
+                if page.idx == 0 {
+                    settle_base(tx, job, discovery.base.as_deref().unwrap_or(&page.url)).await?;
+                }
+                if let Some(sentence) = &discovery.warning {
+                    crawls::warn(tx, job, sentence).await?;
+                }
+                found.extend(discovery.found.iter().map(|f| (f, page.depth + 1)));
+                blocked.extend(discovery.blocked.iter().map(|f| (f, page.depth + 1)));
+            }
+            Outcome::Blocked { key } => {
+                forbid(tx, page, key).await?;
+                drop_page(tx, page.id, "robots.txt forbids it").await?;
+                dropped.insert(page.id);
+                state.admitted -= 1;
+                state.discovered -= 1;
+                state.blocked += 1;
+                if page.idx == 0 {
+                    settle_base(tx, job, &page.url).await?;
+                    crawls::warn(tx, job, "robots.txt forbids the start page, so it was not read.").await?;
+                }
+            }
+            Outcome::SitemapsRead { warning } => {
+                dropped.insert(page.id);
+                growth.hidden += 1;
+                if let Some(sentence) = warning {
+                    crawls::warn(tx, job, sentence).await?;
+                }
+            }
+            Outcome::Failed { .. } if page.idx == SITEMAP_IDX => {
+                dropped.insert(page.id);
+                growth.hidden += 1;
+                crawls::warn(tx, job, "The sitemaps could not be read to their end.").await?;
+            }
+            Outcome::Failed { .. } if page.idx == 0 => settle_base(tx, job, &page.url).await?,
+            _ => {}
+        }
+    }
+    if state.is_running() {
+        growth.was_idle = !has_due_pages(tx, job, now).await?;
+        growth.pages = grow(tx, job, ends[0].page.team_id, state, &found, &blocked, now).await?;
+    }
+    Ok(growth)
+}
+
+/// Whether pages of the job are due already: whoever comes for them takes new ones too.
+async fn has_due_pages(tx: &mut Tx, job: JobId, now: Timestamp) -> StoreResult<bool> {
+    const SQL: &str = "SELECT id FROM page WHERE job_id = $1 AND state = 'queued' AND run_at <= $2 LIMIT 1";
+    let found: Option<(PageId,)> =
+        on_db!(tx, |conn| sqlx::query_as(SQL).bind(job).bind(now).fetch_optional(conn).await?);
+    Ok(found.is_some())
+}
+
+/// Takes in what was found: page rows as far as there is room, waiting ones beyond. Returns the number of page rows.
+async fn grow(
+    tx: &mut Tx,
+    job: JobId,
+    team: TeamId,
+    state: &mut State,
+    found: &[(&Found, i64)],
+    blocked: &[(&Found, i64)],
+    now: Timestamp,
+) -> StoreResult<i64> {
+    let mut seen = HashSet::new();
+    let fresh: Vec<(&Found, i64)> = found.iter().copied().filter(|(f, _)| seen.insert(f.key.as_str())).collect();
+    let mut grown = 0;
+    if state.waiting == 0 && fresh.len() as i64 <= state.room() {
+        grown += take_in(tx, job, team, state, &fresh, now).await?;
+    } else {
+        // Some are known already: it goes on until enough new ones were among them.
+        let mut rest = fresh.as_slice();
+        loop {
+            let wanted = usize::try_from(state.wanted()).unwrap_or(0);
+            let (rows, after) = rest.split_at(wanted.min(ROWS).min(rest.len()));
+            if rows.is_empty() {
+                break;
+            }
+            let new = insert_urls(tx, job, state, rows, "waiting").await?;
+            state.waiting += new;
+            state.discovered += new;
+            rest = after;
+        }
+    }
+    grown += admit_waiting(tx, job, team, state, now).await?;
+    let fresh: Vec<(&Found, i64)> = blocked.iter().copied().filter(|(f, _)| seen.insert(f.key.as_str())).collect();
+    for chunk in fresh.chunks(ROWS) {
+        let room = usize::try_from(MAX_BLOCKED - state.blocked).unwrap_or(0);
+        if room > 0 {
+            state.blocked += insert_urls(tx, job, state, &chunk[..chunk.len().min(room)], "blocked").await?;
+        }
+    }
+    Ok(grown)
+}
+
+/// Gives each new address a page row at once. There is room for all.
+async fn take_in(
+    tx: &mut Tx,
+    job: JobId,
+    team: TeamId,
+    state: &mut State,
+    found: &[(&Found, i64)],
+    now: Timestamp,
+) -> StoreResult<i64> {
+    let mut grown = 0;
+    for chunk in found.chunks(ROWS) {
+        let first = state.next_seq;
+        state.next_seq += chunk.len() as i64;
+        let ids: Vec<PageId> = chunk.iter().map(|_| PageId::new()).collect();
+        let rows: Vec<(PageId,)> = on_db!(tx, |conn| {
+            let mut insert =
+                sqlx::QueryBuilder::new("INSERT INTO crawl_url (job_id, key, state, page_id, depth, seq) ");
+            insert.push_values(chunk.iter().zip(&ids).enumerate(), |mut values, (i, ((found, depth), id))| {
+                values
+                    .push_bind(job)
+                    .push_bind(found.key.as_str())
+                    .push("'taken'")
+                    .push_bind(*id)
+                    .push_bind(*depth)
+                    .push_bind(first + i as i64);
+            });
+            insert.push(" ON CONFLICT (job_id, key) DO NOTHING RETURNING page_id");
+            insert.build_query_as().persistent(chunk.len() == 1).fetch_all(conn).await?
+        });
+        let new: HashSet<PageId> = rows.into_iter().map(|row| row.0).collect();
+        let pages: Vec<NewPage<'_>> = chunk
+            .iter()
+            .zip(&ids)
+            .enumerate()
+            .filter(|(_, (_, id))| new.contains(id))
+            .map(|(i, ((found, depth), id))| NewPage { id: *id, idx: first + i as i64, url: &found.url, depth: *depth })
+            .collect();
+        insert_pages(tx, job, team, &pages, now).await?;
+        grown += pages.len() as i64;
+    }
+    state.admitted += grown;
+    state.discovered += grown;
+    Ok(grown)
+}
+
+/// Inserts addresses without page rows. Returns how many are new.
+async fn insert_urls(
+    tx: &mut Tx,
+    job: JobId,
+    state: &mut State,
+    found: &[(&Found, i64)],
+    as_state: &'static str,
+) -> StoreResult<i64> {
+    let first = state.next_seq;
+    state.next_seq += found.len() as i64;
+    let new = on_db!(tx, |conn| {
+        let mut insert = sqlx::QueryBuilder::new("INSERT INTO crawl_url (job_id, key, state, url, depth, seq) ");
+        insert.push_values(found.iter().enumerate(), |mut values, (i, (found, depth))| {
+            values
+                .push_bind(job)
+                .push_bind(found.key.as_str())
+                .push_bind(as_state)
+                .push_bind(found.url.as_str())
+                .push_bind(*depth)
+                .push_bind(first + i as i64);
+        });
+        insert.push(" ON CONFLICT (job_id, key) DO NOTHING");
+        insert.build().persistent(found.len() == 1).execute(conn).await?.rows_affected()
+    });
+    Ok(new as i64)
+}
+
+/// Gives waiting addresses a page row as far as there is room, in the order they were met.
+async fn admit_waiting(tx: &mut Tx, job: JobId, team: TeamId, state: &mut State, now: Timestamp) -> StoreResult<i64> {
+    const NEXT: &str = "SELECT key, url, depth, seq FROM crawl_url WHERE job_id = $1 AND state = 'waiting' \
+        ORDER BY seq LIMIT $2";
+    let mut grown = 0;
+    loop {
+        let want = state.room().min(state.waiting).min(ROWS as i64);
+        if want <= 0 {
+            return Ok(grown);
+        }
+        let rows: Vec<(String, Option<String>, i64, i64)> =
+            on_db!(tx, |conn| sqlx::query_as(NEXT).bind(job).bind(want).fetch_all(conn).await?);
+        if rows.is_empty() {
+            return Err(StoreError::Corrupt(format!("crawl {job} counts waiting addresses that are not there")));
+        }
+        let ids: Vec<PageId> = rows.iter().map(|_| PageId::new()).collect();
+        on_db!(tx, |conn| {
+            let mut update = sqlx::QueryBuilder::new("WITH admitted (key, page_id) AS (VALUES ");
+            for (i, (row, id)) in rows.iter().zip(&ids).enumerate() {
+                update.push(if i == 0 { "(CAST(" } else { ", (CAST(" }).push_bind(row.0.as_str());
+                update.push(" AS TEXT), CAST(").push_bind(*id);
+                update.push(" AS TEXT))");
+            }
+            update.push(
+                ") UPDATE crawl_url SET state = 'taken', page_id = admitted.page_id, url = NULL FROM admitted \
+                 WHERE crawl_url.key = admitted.key AND crawl_url.job_id = ",
+            );
+            update.push_bind(job);
+            update.build().persistent(rows.len() == 1).execute(conn).await?.rows_affected()
+        });
+        let pages: Vec<NewPage<'_>> = rows
+            .iter()
+            .zip(&ids)
+            .map(|((_, url, depth, seq), id)| NewPage {
+                id: *id,
+                idx: *seq,
+                url: url.as_deref().unwrap_or_default(),
+                depth: *depth,
+            })
+            .collect();
+        insert_pages(tx, job, team, &pages, now).await?;
+        let count = pages.len() as i64;
+        state.waiting -= count;
+        state.admitted += count;
+        grown += count;
+    }
+}
+
+/// A page row of a crawl to be written, queued.
+pub(super) struct NewPage<'a> {
+    pub id: PageId,
+    pub idx: i64,
+    pub url: &'a str,
+    pub depth: i64,
+}
+
+/// Inserts page rows; the job's counts are the caller's to change.
+pub(super) async fn insert_pages(
+    tx: &mut Tx,
+    job: JobId,
+    team: TeamId,
+    pages: &[NewPage<'_>],
+    now: Timestamp,
+) -> StoreResult<()> {
+    for chunk in pages.chunks(ROWS) {
+        on_db!(tx, |conn| {
+            let mut insert = sqlx::QueryBuilder::new(
+                "INSERT INTO page (id, job_id, team_id, idx, url, depth, state, run_at, queued_at) ",
+            );
+            insert.push_values(chunk, |mut values, page| {
+                values
+                    .push_bind(page.id)
+                    .push_bind(job)
+                    .push_bind(team)
+                    .push_bind(page.idx)
+                    .push_bind(page.url)
+                    .push_bind(page.depth)
+                    .push("'queued'")
+                    .push_bind(now)
+                    .push_bind(now);
+            });
+            insert.build().persistent(chunk.len() == 1).execute(conn).await?.rows_affected()
+        });
+    }
+    Ok(())
+}
+
+/// Enters a further address of a page. `false`: a page that is or will be delivered has it already.
+async fn take_alias(
+    tx: &mut Tx,
+    job: JobId,
+    state: &mut State,
+    page: &Claimed,
+    key: &str,
+    dropped: &HashSet<PageId>,
+) -> StoreResult<bool> {
+    const HOLDER: &str = "SELECT u.state, u.page_id, p.state FROM crawl_url u LEFT JOIN page p ON p.id = u.page_id \
+        WHERE u.job_id = $1 AND u.key = $2";
+    const ENTER: &str = "INSERT INTO crawl_url (job_id, key, state, page_id, depth, seq) \
+        VALUES ($1, $2, 'taken', $3, $4, $5)";
+    const TAKE: &str = "UPDATE crawl_url SET state = 'taken', page_id = $3, url = NULL WHERE job_id = $1 AND key = $2";
+    type Holder = (String, Option<PageId>, Option<String>);
+    let holder: Option<Holder> =
+        on_db!(tx, |conn| sqlx::query_as(HOLDER).bind(job).bind(key).fetch_optional(conn).await?);
+    match holder {
+        None => {
+            let seq = state.next_seq;
+            state.next_seq += 1;
+            state.discovered += 1;
+            on_db!(tx, |conn| {
+                sqlx::query(ENTER)
+                    .bind(job)
+                    .bind(key)
+                    .bind(page.id)
+                    .bind(page.depth)
+                    .bind(seq)
+                    .execute(conn)
+                    .await?
+                    .rows_affected()
+            });
+            return Ok(true);
+        }
+        Some((_, Some(owner), _)) if owner == page.id => return Ok(true),
+        Some((_, Some(owner), Some(its))) => {
+            if matches!(its.as_str(), "queued" | "running" | "done") && !dropped.contains(&owner) {
+                return Ok(false);
+            }
+        }
+        Some((its, ..)) => match its.as_str() {
+            "waiting" => state.waiting -= 1,
+            "blocked" => {
+                state.blocked -= 1;
+                state.discovered += 1;
+            }
+            _ => {}
+        },
+    }
+    on_db!(tx, |conn| sqlx::query(TAKE).bind(job).bind(key).bind(page.id).execute(conn).await?.rows_affected());
+    Ok(true)
+}
+
+/// A page whose end was written as done, or at least as ended, does not count any more.
+async fn drop_page(tx: &mut Tx, page: PageId, reason: &str) -> StoreResult<()> {
+    const SQL: &str = "UPDATE page SET state = 'cancelled', error = $2 WHERE id = $1";
+    on_db!(tx, |conn| sqlx::query(SQL).bind(page).bind(reason).execute(conn).await?.rows_affected());
+    Ok(())
+}
+
+async fn forbid(tx: &mut Tx, page: &Claimed, key: &str) -> StoreResult<()> {
+    const SQL: &str = "UPDATE crawl_url SET state = 'blocked', page_id = NULL, url = $3 WHERE job_id = $1 AND key = $2";
+    on_db!(tx, |conn| {
+        sqlx::query(SQL).bind(page.job_id).bind(key).bind(page.url.as_str()).execute(conn).await?.rows_affected()
+    });
+    Ok(())
+}
+
+async fn settle_base(tx: &mut Tx, job: JobId, base: &str) -> StoreResult<()> {
+    const SQL: &str = "UPDATE crawl SET base = $2 WHERE job_id = $1 AND base IS NULL";
+    on_db!(tx, |conn| sqlx::query(SQL).bind(job).bind(base).execute(conn).await?.rows_affected());
+    Ok(())
+}
+
+/// Takes in what the sitemaps list, while they are read. `false`: no more is wanted, because the crawl has ended, is
+/// full, or its sitemaps are read by somebody else now.
+pub async fn add_from_sitemap(
+    db: &Db,
+    step: &Claimed,
+    found: &[Found],
+    blocked: &[Found],
+    now: Timestamp,
+) -> StoreResult<bool> {
+    const FENCE: &str = "SELECT 1 FROM page WHERE id = $1 AND epoch = $2 AND state = 'running'";
+    let (job, team) = (step.job_id, step.team_id);
+    let mut tx = db.begin().await?;
+    team_lock::lock(&mut tx, team).await?;
+    let ours: Option<(i32,)> =
+        on_db!(&mut tx, |conn| sqlx::query_as(FENCE).bind(step.id).bind(step.epoch).fetch_optional(conn).await?);
+    let state = State::load(&mut tx, job).await?;
+    let Some(mut state) = state.filter(|state| ours.is_some() && state.is_running()) else { return Ok(false) };
+    let found: Vec<(&Found, i64)> = found.iter().map(|f| (f, 0)).collect();
+    let blocked: Vec<(&Found, i64)> = blocked.iter().map(|f| (f, 0)).collect();
+    let grown = grow(&mut tx, job, team, &mut state, &found, &blocked, now).await?;
+    state.save(&mut tx, job).await?;
+    if grown > 0 {
+        jobs::grow(&mut tx, job, grown).await?;
+        queue::page_tickets(&mut tx, team, usize::try_from(grown).unwrap_or(usize::MAX)).await?;
+    }
+    tx.commit().await?;
+    Ok(state.wanted() > 0)
+}
+
+/// The keys of a crawl's frontier by state, for tests and checks of the counts.
+pub async fn recount(db: &Db, job: JobId) -> StoreResult<HashMap<String, i64>> {
+    const SQL: &str = "SELECT state, COUNT(*) FROM crawl_url WHERE job_id = $1 GROUP BY state";
+    let rows: Vec<(String, i64)> = crate::on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_all(pool).await?);
+    Ok(rows.into_iter().collect())
+}
+
+#[cfg(test)]
+#[path = "frontier_tests.rs"]
+mod tests;

@@ -1,0 +1,307 @@
+//! How crawls grow and end in the store, on both databases.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use url::Url;
+
+use super::*;
+use crate::domain::crawl::CrawlOptions;
+use crate::domain::crawl::address::{KeyRules, key};
+use crate::domain::job::PageState;
+use crate::domain::scrape::ScrapeOptions;
+use crate::error_code::ErrorCode;
+use crate::ids::WorkerId;
+use crate::store::crawls::{NewCrawl, Turn};
+use crate::store::finish::{Body, Encoded, finish_many};
+use crate::store::jobs::{JobRow, NewJob};
+use crate::store::testing::{databases, team};
+use crate::store::{pages, sweep};
+
+const SITE: &str = "http://site.test/";
+
+fn found(path: &str) -> Found {
+    let url = Url::parse(SITE).unwrap().join(path).unwrap();
+    Found { key: key(&url, KeyRules { ignore_query: false, similar: true }), url: url.into() }
+}
+
+fn list(paths: &[&str]) -> Vec<Found> {
+    paths.iter().map(|path| found(path)).collect()
+}
+
+/// One crawl under test, with the worker that works on it.
+struct Crawl {
+    db: Db,
+    id: JobId,
+    team: TeamId,
+    worker: WorkerId,
+}
+
+impl Crawl {
+    async fn start(db: Db, options: CrawlOptions) -> Self {
+        let team = team(&db, "crawler").await;
+        let (id, now) = (JobId::new(), Timestamp::now());
+        let mut tx = db.begin().await.unwrap();
+        let job = NewJob {
+            id,
+            team,
+            key: None,
+            kind: JobKind::Crawl,
+            options: &ScrapeOptions::default(),
+            target: SITE,
+            origin: None,
+            max_concurrency: None,
+            webhook: None,
+            total: crawls::first_pages(&options),
+            created_at: now,
+            expires_at: now.plus_ms(86_400_000),
+        };
+        jobs::insert(&mut tx, &job).await.unwrap();
+        let crawl = NewCrawl { job: id, team, url: SITE, options: &options, limit: options.limit };
+        crawls::insert(&mut tx, &crawl, now).await.unwrap();
+        tx.commit().await.unwrap();
+        Self { db, id, team, worker: WorkerId::new() }
+    }
+
+    async fn claim(&self) -> Vec<Claimed> {
+        let mut tx = self.db.begin().await.unwrap();
+        let claim = pages::claim(&mut tx, self.team, self.worker, 100, 1_000, Timestamp::now()).await.unwrap();
+        tx.commit().await.unwrap();
+        claim.pages
+    }
+
+    async fn finish(&self, ends: Vec<(&Claimed, Outcome)>) {
+        let ends = ends.into_iter().map(|(page, outcome)| Finished {
+            page: page.clone(),
+            kind: Some(JobKind::Crawl),
+            key: None,
+            outcome,
+        });
+        let ends: Vec<Finished> = ends.collect();
+        let mut tx = self.db.begin().await.unwrap();
+        finish_many(&mut tx, &ends, Timestamp::now()).await.unwrap();
+        tx.commit().await.unwrap();
+        self.recount().await;
+    }
+
+    async fn job(&self) -> JobRow {
+        jobs::load(&self.db, self.id).await.unwrap().unwrap()
+    }
+
+    /// Every count is that of its rows.
+    async fn recount(&self) {
+        let rows = pages::list(&self.db, self.id, None, 100_000).await.unwrap();
+        let count = |state: PageState| rows.iter().filter(|p| p.state == state).count() as i64;
+        let job = self.job().await;
+        let open = count(PageState::Queued) + count(PageState::Running);
+        assert_eq!(
+            (job.queued, job.completed, job.failed, job.total),
+            (
+                count(PageState::Queued),
+                count(PageState::Done),
+                count(PageState::Failed),
+                open + job.completed + job.failed
+            )
+        );
+        let hidden = rows.iter().filter(|p| p.idx < 0 && matches!(p.state, PageState::Queued | PageState::Running));
+        assert_eq!(job.hidden, hidden.count() as i64);
+        let urls = recount(&self.db, self.id).await.unwrap();
+        let of = |state: &str| urls.get(state).copied().unwrap_or(0);
+        let counts = crawls::counts(&self.db, self.id).await.unwrap().unwrap();
+        assert_eq!((counts.discovered, counts.blocked), (of("taken") + of("waiting"), of("blocked")));
+    }
+}
+
+fn crawled(discovery: Discovery) -> Outcome {
+    let body = Body::Inline(zstd::bulk::compress(b"{}", 1).unwrap());
+    Outcome::Crawled { document: Some(Encoded { size: 2, body }), credits: 1, discovery: Box::new(discovery) }
+}
+
+fn leads_to(paths: &[&str]) -> Outcome {
+    crawled(Discovery { found: list(paths), ..Discovery::default() })
+}
+
+fn skip(limit: i64) -> CrawlOptions {
+    CrawlOptions { limit, sitemap: crate::domain::crawl::SitemapMode::Skip, ..CrawlOptions::default() }
+}
+
+fn urls(pages: &[Claimed]) -> Vec<&str> {
+    pages.iter().map(|page| page.url.trim_start_matches("http://site.test")).collect()
+}
+
+#[tokio::test]
+async fn a_crawl_takes_in_each_address_once_up_to_its_limit() {
+    for db in databases().await {
+        let crawl = Crawl::start(db, skip(4)).await;
+        let start = crawl.claim().await;
+        assert_eq!((urls(&start), start[0].depth), (vec!["/"], 0));
+        crawl.finish(vec![(&start[0], leads_to(&["/", "/a", "/b", "/a"]))]).await;
+        let two = crawl.claim().await;
+        assert_eq!((urls(&two), two[1].depth), (vec!["/a", "/b"], 1));
+        // Both ends in one group, with the same finds: one has room, the next ones wait.
+        let (one, other) = (leads_to(&["/b", "/c", "/d", "/e"]), leads_to(&["/e", "/c", "/f", "/g", "/h"]));
+        crawl.finish(vec![(&two[0], one), (&two[1], other)]).await;
+        assert_eq!(crawls::counts(&crawl.db, crawl.id).await.unwrap().unwrap().discovered, 8);
+        let last = crawl.claim().await;
+        assert_eq!((urls(&last), last[0].depth), (vec!["/c"], 2));
+        crawl.finish(vec![(&last[0], leads_to(&["/x"]))]).await;
+        let job = crawl.job().await;
+        assert_eq!((job.status, job.completed, job.total_shown()), (JobStatus::Completed, 4, 4));
+        assert_eq!(job.credits_used, 4);
+        // An attempt that was overtaken brings nothing.
+        crawl.finish(vec![(&last[0], leads_to(&["/y"]))]).await;
+        assert_eq!(crawl.job().await.completed, 4);
+    }
+}
+
+#[tokio::test]
+async fn duplicates_and_forbidden_pages_free_their_room() {
+    for db in databases().await {
+        let crawl = Crawl::start(db, skip(3)).await;
+        let start = crawl.claim().await;
+        let links = ["/a", "/b", "/c", "/d", "/e"];
+        let discovery = Discovery {
+            found: list(&links),
+            blocked: list(&["/no"]),
+            base: Some(SITE.to_owned()),
+            ..Discovery::default()
+        };
+        crawl.finish(vec![(&start[0], crawled(discovery))]).await;
+        let pages = crawl.claim().await;
+        assert_eq!(urls(&pages), ["/a", "/b"]);
+        // /a ended at /b, which is being fetched: it is dropped. /b says it is /z, which nobody knows.
+        let ends_at = |path: &str| crawled(Discovery { aliases: vec![found(path).key], ..Discovery::default() });
+        crawl.finish(vec![(&pages[0], ends_at("/b")), (&pages[1], ends_at("/z"))]).await;
+        let pages = crawl.claim().await;
+        assert_eq!(urls(&pages), ["/c"]);
+        crawl.finish(vec![(&pages[0], Outcome::Blocked { key: found("/c").key })]).await;
+        let pages = crawl.claim().await;
+        assert_eq!(urls(&pages), ["/d"]);
+        // It ended at /a, whose page was dropped, and at /e, which was waiting: both are its own now.
+        let aliases = vec![found("/a").key, found("/e").key];
+        crawl.finish(vec![(&pages[0], crawled(Discovery { aliases, ..Discovery::default() }))]).await;
+        let job = crawl.job().await;
+        assert_eq!((job.status, job.completed, job.total_shown()), (JobStatus::Completed, 3, 3));
+        assert_eq!(job.credits_used, 3);
+        let blocked = crawls::blocked(&crawl.db, crawl.id, 10).await.unwrap();
+        assert_eq!(blocked, ["http://site.test/c", "http://site.test/no"].map(str::to_owned));
+        let counts = crawls::counts(&crawl.db, crawl.id).await.unwrap().unwrap();
+        assert_eq!((counts.dropped, counts.warning), (1, None));
+        assert!(jobs::spec(&crawl.db, crawl.id).await.unwrap().unwrap().is_settled());
+    }
+}
+
+#[tokio::test]
+async fn a_crawl_of_nothing_but_duplicates_comes_to_an_end() {
+    for db in databases().await {
+        let crawl = Crawl::start(db, skip(2)).await;
+        let start = crawl.claim().await;
+        crawl.finish(vec![(&start[0], leads_to(&["/0"]))]).await;
+        let mut fetched = 0;
+        loop {
+            let pages = crawl.claim().await;
+            let Some(page) = pages.first() else { break };
+            fetched += 1;
+            let aliases = vec![found("/").key];
+            let next = list(&[&format!("/{fetched}")]);
+            crawl.finish(vec![(page, crawled(Discovery { aliases, found: next, ..Discovery::default() }))]).await;
+        }
+        assert_eq!(fetched, 103, "the limit and a hundred more");
+        assert_eq!((crawl.job().await.status, crawl.job().await.completed), (JobStatus::Completed, 1));
+    }
+}
+
+#[tokio::test]
+async fn sitemaps_are_read_in_a_hidden_step_that_is_fenced_like_a_page() {
+    for db in databases().await {
+        let crawl = Crawl::start(db, CrawlOptions { limit: 3, ..CrawlOptions::default() }).await;
+        let job = crawl.job().await;
+        assert_eq!((job.total, job.total_shown(), job.waiting().queued), (2, 1, 1));
+        let pages = crawl.claim().await;
+        let step = pages.iter().find(|p| p.idx == SITEMAP_IDX).unwrap();
+        let start = pages.iter().find(|p| p.idx == 0).unwrap();
+        let now = Timestamp::now();
+        assert!(add_from_sitemap(&crawl.db, step, &list(&["/", "/a"]), &list(&["/no"]), now).await.unwrap());
+        let more = list(&["/a", "/b", "/c", "/d", "/e", "/f"]);
+        assert!(!add_from_sitemap(&crawl.db, step, &more, &[], now).await.unwrap(), "it is full");
+        crawl.recount().await;
+        // A worker that counts as dead adds nothing; another takes the step over.
+        crawl.finish(vec![(step, Outcome::Lost { reason: "the worker died" })]).await;
+        assert!(!add_from_sitemap(&crawl.db, step, &list(&["/g"]), &[], now).await.unwrap());
+        let pages = crawl.claim().await;
+        assert_eq!(pages.len(), 3);
+        let again = pages.iter().find(|p| p.idx == SITEMAP_IDX).unwrap();
+        crawl.finish(vec![(again, Outcome::SitemapsRead { warning: Some("Note.".to_owned()) })]).await;
+        assert_eq!(crawl.job().await.hidden, 0);
+        crawl.finish(vec![(start, leads_to(&["/z"]))]).await;
+        let ends = pages.iter().filter(|p| p.idx > 0).map(|p| (p, leads_to(&[]))).collect();
+        crawl.finish(ends).await;
+        let job = crawl.job().await;
+        assert_eq!((job.status, job.completed, job.total), (JobStatus::Completed, 3, 3));
+        let warning = crawls::counts(&crawl.db, crawl.id).await.unwrap().unwrap().warning;
+        assert_eq!(warning.as_deref(), Some("Note."));
+
+        // Past its expiry nothing of it is left.
+        let blobs = crate::blobs::Blobs::open(&std::env::temp_dir()).unwrap();
+        sweep::expire(&crawl.db, &blobs, Timestamp::now().plus_ms(90_000_000)).await.unwrap();
+        assert!(crawls::counts(&crawl.db, crawl.id).await.unwrap().is_none());
+        assert!(recount(&crawl.db, crawl.id).await.unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_crawl_fails_when_nothing_but_failures_came_of_it() {
+    for db in databases().await {
+        let crawl = Crawl::start(db, CrawlOptions::default()).await;
+        let pages = crawl.claim().await;
+        let fail = || Outcome::Failed { code: ErrorCode::Site, error: "gone".to_owned(), credits: 0 };
+        for page in &pages {
+            crawl.finish(vec![(page, fail())]).await;
+        }
+        let job = crawl.job().await;
+        assert_eq!((job.status, job.failed, job.total, job.total_shown()), (JobStatus::Failed, 1, 1, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_crawl_grows_no_more() {
+    for db in databases().await {
+        let crawl = Crawl::start(db, CrawlOptions::default()).await;
+        let active = crawls::active(&crawl.db, crawl.team, Timestamp::now(), 10).await.unwrap();
+        assert_eq!((active.len(), active[0].url.as_str()), (1, SITE));
+        let mut tx = crawl.db.begin().await.unwrap();
+        let page = pages::claim(&mut tx, crawl.team, crawl.worker, 1, 1_000, Timestamp::now()).await.unwrap().pages;
+        tx.commit().await.unwrap();
+        let mut tx = crawl.db.begin().await.unwrap();
+        assert!(jobs::cancel(&mut tx, crawl.id, Timestamp::now()).await.unwrap());
+        tx.commit().await.unwrap();
+        crawl.recount().await;
+        assert!(crawls::active(&crawl.db, crawl.team, Timestamp::now(), 10).await.unwrap().is_empty());
+        let end = match page[0].idx {
+            0 => leads_to(&["/a"]),
+            _ => Outcome::SitemapsRead { warning: None },
+        };
+        crawl.finish(vec![(&page[0], end)]).await;
+        assert!(crawl.claim().await.is_empty());
+        assert_eq!(crawl.job().await.status, JobStatus::Cancelled);
+    }
+}
+
+#[tokio::test]
+async fn turns_are_apart_and_those_who_wait_come_one_after_another() {
+    for db in databases().await {
+        let mut tx = db.begin().await.unwrap();
+        let now = Timestamp(1_000_000);
+        let at = |ms: i64| now.plus_ms(ms);
+        assert_eq!(crawls::take_turn(&mut tx, "host", 2_000, now).await.unwrap(), Turn::Now);
+        assert_eq!(crawls::take_turn(&mut tx, "other", 2_000, now).await.unwrap(), Turn::Now);
+        assert_eq!(crawls::take_turn(&mut tx, "host", 2_000, at(10)).await.unwrap(), Turn::NotBefore(at(2_000)));
+        assert_eq!(crawls::book_turn(&mut tx, "host", 2_000).await.unwrap(), at(2_000));
+        assert_eq!(crawls::book_turn(&mut tx, "host", 2_000).await.unwrap(), at(4_000));
+        assert_eq!(crawls::take_turn(&mut tx, "host", 2_000, at(2_050)).await.unwrap(), Turn::Now);
+        assert_eq!(crawls::take_turn(&mut tx, "host", 2_000, at(4_000)).await.unwrap(), Turn::NotBefore(at(4_050)));
+        assert_eq!(crawls::book_turn(&mut tx, "host", 2_000).await.unwrap(), at(6_000));
+        crawls::prune_turns(&mut tx, at(5_000)).await.unwrap();
+        assert_eq!(crawls::take_turn(&mut tx, "other", 2_000, now).await.unwrap(), Turn::Now, "it was forgotten");
+        assert_ne!(crawls::take_turn(&mut tx, "host", 2_000, at(4_000)).await.unwrap(), Turn::Now);
+        tx.commit().await.unwrap();
+    }
+}

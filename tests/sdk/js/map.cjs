@@ -1,0 +1,128 @@
+// Maps and crawls through the official command line and the official MCP server, unmodified, against a running service.
+//
+// Reads WEIR_URL, WEIR_KEY and SITE_URL (the test site) from the environment; NODE_PATH leads to the programs.
+// Closes with the line "N passed, N failed".
+"use strict";
+const assert = require("node:assert/strict");
+const { execFileSync, spawn } = require("node:child_process");
+const { mkdtempSync, rmSync } = require("node:fs");
+const { tmpdir } = require("node:os");
+const path = require("node:path");
+const readline = require("node:readline");
+
+const { WEIR_URL, WEIR_KEY, SITE_URL, NODE_PATH } = process.env;
+const home = mkdtempSync(path.join(tmpdir(), "weir-map-"));
+const env = { ...process.env, HOME: home, CI: "1", FIRECRAWL_API_URL: WEIR_URL, FIRECRAWL_API_KEY: WEIR_KEY };
+const site = (place) => SITE_URL + place;
+
+function cli(...words) {
+  const program = path.join(NODE_PATH, ".bin", "firecrawl");
+  return execFileSync(program, words, { env, encoding: "utf8", timeout: 120_000, stdio: ["ignore", "pipe", "inherit"] });
+}
+
+const json = (text) => JSON.parse(text.slice(text.indexOf("{")));
+
+// A client of the Model Context Protocol over the server's standard input and output.
+class Mcp {
+  constructor() {
+    const program = path.join(NODE_PATH, "firecrawl-mcp", "dist", "index.js");
+    this.child = spawn(process.execPath, [program], { env, stdio: ["pipe", "pipe", "ignore"] });
+    this.waiting = new Map();
+    this.next = 1;
+    readline.createInterface({ input: this.child.stdout }).on("line", (line) => {
+      if (!line.startsWith("{")) return;
+      const message = JSON.parse(line);
+      this.waiting.get(message.id)?.(message);
+      this.waiting.delete(message.id);
+    });
+  }
+
+  send(message) {
+    this.child.stdin.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\n");
+  }
+
+  ask(method, params) {
+    const id = this.next++;
+    this.send({ id, method, params });
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`no answer to ${method} within 60 s`)), 60_000);
+      this.waiting.set(id, (message) => {
+        clearTimeout(timer);
+        if (message.error) reject(new Error(JSON.stringify(message.error)));
+        else resolve(message.result);
+      });
+    });
+  }
+
+  async tool(name, given) {
+    const result = await this.ask("tools/call", { name, arguments: given });
+    const text = result.content.map((part) => part.text ?? "").join("");
+    assert.ok(!result.isError, text);
+    return text;
+  }
+}
+
+let mcp;
+const steps = {
+  "the command line maps a site": () => {
+    const links = cli("map", site("/"), "--sitemap", "only", "--limit", "20").trim().split("\n");
+    assert.equal(links.filter((link) => link.startsWith(SITE_URL)).length, 20);
+  },
+  "the command line maps with titles, words and modes": () => {
+    const answer = json(cli("map", site("/maps/sitemap.xml"), "--search", "whale watching", "--json"));
+    const links = answer.data?.links ?? answer.links;
+    assert.deepEqual([links[0].url, links[0].title], [site("/m/item-1"), "Watching whales & dolphins"]);
+    const skipped = cli("map", site("/trap/0"), "--sitemap", "skip", "--include-subdomains", "--ignore-query-parameters");
+    assert.ok(skipped.includes("/trap/21") && !skipped.includes("?"), skipped);
+  },
+  "the command line crawls": () => {
+    const words = ["crawl", site("/crawl/3/"), "--wait", "--poll-interval", "1", "--limit", "5", "--sitemap", "skip"];
+    const answer = json(cli(...words, "--ignore-query-parameters", "--max-depth", "1"));
+    assert.equal((answer.data?.data ?? answer.data).length, 5);
+  },
+  "the MCP server starts and has its tools": async () => {
+    mcp = new Mcp();
+    const client = { name: "tests", version: "1" };
+    await mcp.ask("initialize", { protocolVersion: "2025-03-26", capabilities: {}, clientInfo: client });
+    mcp.send({ method: "notifications/initialized" });
+    const { tools } = await mcp.ask("tools/list", {});
+    for (const name of ["firecrawl_map", "firecrawl_crawl", "firecrawl_check_crawl_status"]) {
+      assert.ok(tools.some((tool) => tool.name === name), name);
+    }
+  },
+  "the MCP server maps": async () => {
+    const text = await mcp.tool("firecrawl_map", { url: site("/maps/sitemap.xml"), search: "bicycles", sitemap: "include", limit: 5 });
+    const { links } = JSON.parse(text);
+    assert.deepEqual([links.length, links[0].url], [5, site("/m/entry-1")]);
+  },
+  "the MCP server crawls": async () => {
+    const options = { limit: 4, sitemap: "skip", maxDiscoveryDepth: 1, allowExternalLinks: false, deduplicateSimilarURLs: true };
+    const started = await mcp.tool("firecrawl_crawl", { url: site("/crawl/4/"), ...options });
+    const id = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(started)?.[0];
+    for (const end = Date.now() + 60_000; ; ) {
+      const status = id ? await mcp.tool("firecrawl_check_crawl_status", { id }) : started;
+      if (status.includes("completed")) return assert.ok(status.includes("MAIN"), status.slice(0, 500));
+      assert.ok(Date.now() < end && id, status.slice(0, 500));
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  },
+};
+
+(async () => {
+  let passed = 0;
+  let failed = 0;
+  for (const [name, step] of Object.entries(steps)) {
+    try {
+      await step();
+      passed++;
+      console.log(`ok   ${name}`);
+    } catch (error) {
+      failed++;
+      console.log(`FAIL ${name}\n${error.stack}`);
+    }
+  }
+  mcp?.child.kill();
+  rmSync(home, { recursive: true, force: true });
+  console.log(`${passed} passed, ${failed} failed`);
+  process.exitCode = failed ? 1 : 0;
+})();

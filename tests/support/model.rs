@@ -1,0 +1,101 @@
+//! A language model without a model: an OpenAI-compatible endpoint that says what the test has written, in order, and
+//! keeps what it was asked.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// One answer.
+#[derive(Debug, Clone)]
+pub enum Said {
+    /// The message's text.
+    Text(String),
+    /// A whole body, with status 200.
+    Body(String),
+    Status(u16),
+    /// Nothing, ever.
+    Hang,
+}
+
+impl Said {
+    /// A text that is JSON.
+    pub fn json(value: &Value) -> Self {
+        Self::Text(value.to_string())
+    }
+}
+
+/// Answers until it is dropped; the last answer is repeated.
+pub struct ModelStandIn {
+    pub url: String,
+    asked: Arc<Mutex<Vec<(String, Value)>>>,
+    task: JoinHandle<()>,
+}
+
+impl ModelStandIn {
+    pub async fn start(answers: Vec<Said>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let asked: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
+        let (log, answers) = (Arc::clone(&asked), Arc::new(Mutex::new(VecDeque::from(answers))));
+        let task = tokio::spawn(async move {
+            loop {
+                let Ok((mut socket, _)) = listener.accept().await else { return };
+                let (log, answers) = (Arc::clone(&log), Arc::clone(&answers));
+                tokio::spawn(async move {
+                    let mut bytes = Vec::new();
+                    let (head, body) = loop {
+                        let mut part = [0; 16_384];
+                        let Ok(count @ 1..) = socket.read(&mut part).await else { return };
+                        bytes.extend_from_slice(&part[..count]);
+                        let text = String::from_utf8_lossy(&bytes).into_owned();
+                        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                        let length = head
+                            .lines()
+                            .find_map(|l| l.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+                        if body.len() >= length.unwrap_or(0) {
+                            break (head.to_owned(), serde_json::from_str(body).unwrap_or(Value::Null));
+                        }
+                    };
+                    log.lock().unwrap().push((head, body));
+                    let said = {
+                        let mut answers = answers.lock().unwrap();
+                        let first = answers.pop_front().unwrap();
+                        if answers.is_empty() {
+                            answers.push_back(first.clone());
+                        }
+                        first
+                    };
+                    let (status, body) = match said {
+                        Said::Hang => return std::future::pending().await,
+                        Said::Status(status) => (status, json!({"error": {"message": "no"}}).to_string()),
+                        Said::Body(body) => (200, body),
+                        Said::Text(text) => {
+                            let message = json!({"role": "assistant", "content": text});
+                            (200, json!({"choices": [{"index": 0, "message": message}]}).to_string())
+                        }
+                    };
+                    let head =
+                        format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nconnection: close\r\n");
+                    let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+                    let _ = socket.write_all(answer.as_bytes()).await;
+                });
+            }
+        });
+        Self { url, asked, task }
+    }
+
+    /// Head and body of every request so far.
+    pub fn asked(&self) -> Vec<(String, Value)> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Drop for ModelStandIn {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

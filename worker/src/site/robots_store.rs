@@ -1,0 +1,218 @@
+//! The robots.txt of sites lately visited, shared by the process.
+//!
+//! RFC 9309 §2.3.1: a file that is not there (4xx) allows everything; one that the site cannot give at the moment (5xx,
+//! no connection, no name) forbids everything, and is asked for again soon.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+use url::Url;
+
+use super::Way;
+use super::robots::{self, Robots};
+use crate::fetch::{FetchError, FetchRequest, HttpFetcher};
+
+/// How long a file counts (RFC 9309 §2.4: at most a day).
+const FRESH: Duration = Duration::from_secs(4 * 3_600);
+/// How long a failure counts.
+const FAILED: Duration = Duration::from_secs(120);
+/// Bound on one fetch.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of all files kept, about.
+const MAX_WEIGHT: usize = 24 << 20;
+
+/// Fetches and keeps robots.txt files; cheap to clone.
+#[derive(Clone)]
+pub struct RobotsStore {
+    fetcher: HttpFetcher,
+    kept: Arc<Mutex<Kept>>,
+}
+
+#[derive(Default)]
+struct Kept {
+    files: HashMap<String, Entry>,
+    weight: usize,
+}
+
+struct Entry {
+    file: Arc<OnceCell<Known>>,
+    /// Counted in [`Kept::weight`].
+    weight: usize,
+}
+
+/// A file and how long it counts.
+#[derive(Clone)]
+struct Known {
+    robots: Arc<Robots>,
+    until: Instant,
+}
+
+impl RobotsStore {
+    /// An empty store that asks through `fetcher`.
+    pub fn new(fetcher: HttpFetcher) -> Self {
+        Self { fetcher, kept: Arc::default() }
+    }
+
+    /// The robots.txt of the origin of `url`, from memory when it was read in the last hours. Many who ask at once
+    /// wait for one fetch. Never fails: see the module.
+    pub async fn get(&self, url: &Url, way: &Way) -> Arc<Robots> {
+        let origin = url.origin().ascii_serialization();
+        let cell = self.cell(&origin);
+        let known = cell.get_or_init(|| self.fetch(url, way)).await.clone();
+        self.weigh(&origin, &cell, known.robots.weight());
+        known.robots
+    }
+
+    /// Forgets the origin's file, so that the next one who asks gets a fresh one.
+    pub fn forget(&self, url: &Url) {
+        let mut kept = self.lock();
+        if let Some(entry) = kept.files.remove(&url.origin().ascii_serialization()) {
+            kept.weight -= entry.weight;
+        }
+    }
+
+    fn cell(&self, origin: &str) -> Arc<OnceCell<Known>> {
+        let mut kept = self.lock();
+        let now = Instant::now();
+        if kept.weight > MAX_WEIGHT {
+            kept.files.clear();
+            kept.weight = 0;
+        }
+        if let Some(entry) = kept.files.get(origin) {
+            if entry.file.get().is_none_or(|known| known.until > now) {
+                return Arc::clone(&entry.file);
+            }
+            kept.weight -= entry.weight;
+        }
+        // What an entry without a file takes.
+        let weight = 256 + origin.len();
+        kept.weight += weight;
+        let file = Arc::new(OnceCell::new());
+        kept.files.insert(origin.to_owned(), Entry { file: Arc::clone(&file), weight });
+        file
+    }
+
+    fn weigh(&self, origin: &str, cell: &Arc<OnceCell<Known>>, weight: usize) {
+        let mut kept = self.lock();
+        let Kept { files, weight: sum } = &mut *kept;
+        if let Some(entry) = files.get_mut(origin).filter(|entry| Arc::ptr_eq(&entry.file, cell)) {
+            *sum = *sum - entry.weight + weight;
+            entry.weight = weight;
+        }
+    }
+
+    async fn fetch(&self, url: &Url, way: &Way) -> Known {
+        let robots = match self.ask(url, way).await {
+            Ok(robots) => robots,
+            Err(error) => {
+                tracing::debug!(host = url.host_str().unwrap_or_default(), %error, "no robots.txt could be had");
+                // An answer that is an error comes as an error of ours.
+                let is_answered = matches!(error, FetchError::Internal);
+                let robots = if is_answered { Robots::closed() } else { Robots::unreachable() };
+                return Known { robots: Arc::new(robots), until: Instant::now() + FAILED };
+            }
+        };
+        Known { robots: Arc::new(robots), until: Instant::now() + FRESH }
+    }
+
+    async fn ask(&self, url: &Url, way: &Way) -> Result<Robots, FetchError> {
+        let Ok(at) = url.join("/robots.txt") else { return Ok(Robots::open()) };
+        let headers = BTreeMap::new();
+        let request = FetchRequest {
+            url: &at,
+            headers: &headers,
+            accept_language: way.accept_language.clone(),
+            mobile: false,
+            skip_tls_verification: true,
+            deadline: Instant::now() + PATIENCE,
+            proxy: way.proxy.as_ref(),
+        };
+        let answer = self.fetcher.open(request).await?;
+        match answer.status {
+            200..=299 => {}
+            // Redirects that lead nowhere are as good as no file.
+            300..=499 => return Ok(Robots::open()),
+            _ => return Err(FetchError::Internal),
+        }
+        let file = answer.read_up_to(robots::MAX_BYTES).await?;
+        // Parsing half a megabyte takes some milliseconds at most.
+        Ok(Robots::parse(&file))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use weir_shared::guard::AddressGuard;
+
+    use super::*;
+    use crate::fetch::FetchConfig;
+
+    /// Answers every request with `answer` and counts them.
+    async fn site(answer: String) -> (Url, Arc<AtomicUsize>) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/deep/page", listener.local_addr().expect("an address"));
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                counter.fetch_add(1, Ordering::SeqCst);
+                let mut head = [0; 2_048];
+                let read = stream.read(&mut head).await.unwrap_or(0);
+                assert!(head[..read].starts_with(b"GET /robots.txt "));
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        (url.parse().expect("a URL"), asked)
+    }
+
+    fn store() -> RobotsStore {
+        let guard = AddressGuard::new(vec!["127.0.0.0/8".parse().expect("a net")], HashMap::new());
+        RobotsStore::new(HttpFetcher::new(guard, FetchConfig::default()).expect("a fetcher"))
+    }
+
+    fn answer(status: &str, body: &str) -> String {
+        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+    }
+
+    #[tokio::test]
+    async fn an_answers_status_decides_as_the_standard_says() {
+        let shut = "User-agent: *\nDisallow: /";
+        for (status, body, allowed) in [
+            ("200 OK", shut, false),
+            ("200 OK", "", true),
+            ("404 Not Found", shut, true),
+            ("403 Forbidden", shut, true),
+            ("503 Service Unavailable", "", false),
+        ] {
+            let (url, _) = site(answer(status, body)).await;
+            let robots = store().get(&url, &Way::default()).await;
+            assert_eq!(robots.rules("x").allows("/page"), allowed, "{status}");
+        }
+        let nobody: Url = "http://127.0.0.1:9/".parse().expect("a URL");
+        assert!(!store().get(&nobody, &Way::default()).await.rules("x").allows("/"));
+    }
+
+    #[tokio::test]
+    async fn many_who_ask_at_once_cost_one_fetch_and_a_long_file_is_cut() {
+        let body = format!("User-agent: *\nDisallow: /shut\n{}", "# filling\n".repeat(70_000));
+        let (url, asked) = site(answer("200 OK", &body)).await;
+        let store = store();
+        let way = Way::default();
+        let all = futures_util::future::join_all((0..20).map(|_| store.get(&url, &way))).await;
+        assert!(all.iter().all(|robots| !robots.rules("x").allows("/shut")));
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        store.forget(&url);
+        store.get(&url, &way).await;
+        assert_eq!(asked.load(Ordering::SeqCst), 2);
+    }
+}
