@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, Resource, guard};
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 
-use crate::endpoints::{batch_scrape, browser, crawl, jobs, map, not_built, scrape};
+use crate::endpoints::{batch_scrape, browser, crawl, interact, jobs, map, not_built, scrape};
 use crate::error::ApiError;
 use crate::{health, welcome};
 
@@ -39,7 +39,9 @@ pub fn configure(config: &mut ServiceConfig) {
         // Scrape (CONTRACT 3) and interact (SPEC 4.5, 4.6).
         .service(at("/v2/scrape").post(scrape::run::handle))
         .service(at("/v2/scrape/{id}").get(scrape::status::handle))
-        .service(at("/v2/scrape/{id}/interact").post(not_built::handle))
+        .service(at("/v2/scrape/{id}/interact").0
+            .route(web::post().to(interact::run::handle))
+            .route(web::delete().to(interact::stop::handle)))
         .service(at("/v2/parse").post(not_built::handle))
         // Batch scrape (SPEC 4.7, 4.8; CONTRACT 4 to 6).
         .service(at("/v2/batch/scrape").post(batch_scrape::start::handle))

@@ -13,18 +13,20 @@ use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
-use weir_shared::domain::session::ExecuteRequest;
+use weir_shared::domain::session::Language;
 use weir_shared::ids::SessionId;
 
 /// Header that every route of a worker asks for.
 pub const INTERNAL_HEADER: &str = "x-weir-internal";
 /// A worker that does not take a connection within this is away.
 const CONNECT: Duration = Duration::from_secs(2);
-/// Bound on starting a browser, also a busy machine's; below `store::sessions::OPENING_MS`.
-const OPEN: Duration = Duration::from_secs(30);
+/// Bound on starting a browser, also a busy machine's, and on bringing a scrape's page back in it; below
+/// `store::sessions::OPENING_MS`.
+const OPEN: Duration = Duration::from_secs(40);
 /// Bound on shutting a browser down and saving its profile.
 const CLOSE: Duration = Duration::from_secs(30);
 /// What an execution may take past its own timeout: its client waits 5 s longer (CONTRACT 1.10).
@@ -63,6 +65,8 @@ impl fmt::Display for CallError {
 pub enum Opening {
     /// Its row is active.
     Opened,
+    /// The scrape that it continues could not be brought back; the text is for the caller.
+    NotReplayed(String),
     /// The worker says why not.
     Failed(String),
 }
@@ -75,6 +79,14 @@ pub enum Closing {
     /// The worker does not have it.
     Unknown,
     Failed(String),
+}
+
+/// Code to be run.
+#[derive(Debug)]
+pub struct Code<'a> {
+    pub code: &'a str,
+    pub language: Language,
+    pub timeout: Duration,
 }
 
 /// What became of code that was to be run.
@@ -107,6 +119,39 @@ pub struct Output {
     pub truncated: bool,
 }
 
+/// What became of a prompt.
+#[derive(Debug)]
+pub enum Prompted {
+    /// The agent worked on it, with success or not.
+    Answered(Answered),
+    /// The worker does not have the session.
+    Unknown,
+    /// The session takes no more calls.
+    Ended,
+    /// The worker has no language model.
+    NoModel,
+    /// Another prompt took all the time there was.
+    Busy,
+    /// Nothing was done; the text is for the caller.
+    Failed(String),
+}
+
+/// What the agent left.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answered {
+    pub success: bool,
+    /// Its final answer.
+    pub output: Option<String>,
+    /// The last snapshot of the page.
+    pub result: Option<String>,
+    pub error: Option<String>,
+    /// It ran into the timeout.
+    pub killed: bool,
+    /// What it saw, did and why: a JSON list, passed on as it is.
+    pub steps: Box<RawValue>,
+}
+
 impl WorkerClient {
     /// A client with the installation's secret.
     ///
@@ -118,13 +163,23 @@ impl WorkerClient {
         Ok(Self { secret })
     }
 
-    /// Makes the worker start the browser of a session that is placed there.
+    /// Makes the worker start the browser of a session that is placed there, and the runner of `language` beside it.
     ///
     /// # Errors
-    /// When no answer comes within 30 s.
-    pub async fn open(&self, address: &str, id: SessionId) -> Result<Opening, CallError> {
-        let (status, body) = self.call(Method::POST, address, "/sessions", Some(json!({"id": id})), OPEN).await?;
-        Ok(if status == StatusCode::OK { Opening::Opened } else { Opening::Failed(failure(status, &body)) })
+    /// When no answer comes within 40 s.
+    pub async fn open(
+        &self,
+        address: &str,
+        id: SessionId,
+        language: Option<Language>,
+    ) -> Result<Opening, CallError> {
+        let ask = json!({"id": id, "language": language.map(Language::as_str)});
+        let (status, body) = self.call(Method::POST, address, "/sessions", Some(ask), OPEN).await?;
+        Ok(match status {
+            StatusCode::OK => Opening::Opened,
+            StatusCode::FAILED_DEPENDENCY => Opening::NotReplayed(words(&body)),
+            _ => Opening::Failed(failure(status, &body)),
+        })
     }
 
     /// Makes the worker close a session; it answers when the row is destroyed. Harmless when repeated.
@@ -148,14 +203,10 @@ impl WorkerClient {
         &self,
         address: &str,
         id: SessionId,
-        request: &ExecuteRequest,
+        code: &Code<'_>,
     ) -> Result<Execution, CallError> {
-        let timeout = Duration::from_secs(request.timeout.unsigned_abs());
-        let body = json!({
-            "code": request.code,
-            "language": request.language.as_str(),
-            "timeout_ms": timeout.as_millis() as u64,
-        });
+        let Code { code, language, timeout } = *code;
+        let body = json!({"code": code, "language": language.as_str(), "timeout_ms": timeout.as_millis() as u64});
         let path = format!("/sessions/{id}/execute");
         let (status, body) = self.call(Method::POST, address, &path, Some(body), timeout + EXECUTE_MARGIN).await?;
         Ok(match status {
@@ -166,6 +217,33 @@ impl WorkerClient {
             StatusCode::NOT_FOUND => Execution::Unknown,
             StatusCode::GONE => Execution::Ended,
             _ => Execution::Failed(failure(status, &body)),
+        })
+    }
+
+    /// Has the agent work on a task in a session. Not to be repeated unless it was [`CallError::Unreachable`].
+    ///
+    /// # Errors
+    /// When no answer comes within the timeout and a margin.
+    pub async fn prompt(
+        &self,
+        address: &str,
+        id: SessionId,
+        prompt: &str,
+        timeout: Duration,
+    ) -> Result<Prompted, CallError> {
+        let body = json!({"prompt": prompt, "timeout_ms": timeout.as_millis() as u64});
+        let path = format!("/sessions/{id}/prompt");
+        let (status, body) = self.call(Method::POST, address, &path, Some(body), timeout + EXECUTE_MARGIN).await?;
+        Ok(match status {
+            StatusCode::OK => match serde_json::from_slice(&body) {
+                Ok(answered) => Prompted::Answered(answered),
+                Err(error) => return Err(CallError::Lost(format!("its answer cannot be read: {error}"))),
+            },
+            StatusCode::NOT_FOUND => Prompted::Unknown,
+            StatusCode::GONE => Prompted::Ended,
+            StatusCode::NOT_IMPLEMENTED => Prompted::NoModel,
+            StatusCode::CONFLICT => Prompted::Busy,
+            _ => Prompted::Failed(words(&body)),
         })
     }
 
@@ -222,7 +300,12 @@ impl WorkerClient {
 
 /// The worker's own words, for the log.
 fn failure(status: StatusCode, body: &[u8]) -> String {
+    format!("{}: {}", status.as_u16(), words(body))
+}
+
+/// The text of an error.
+fn words(body: &[u8]) -> String {
     let said = serde_json::from_slice::<Value>(body).ok();
     let said = said.as_ref().and_then(|body| body["error"].as_str()).unwrap_or("no reason given");
-    format!("{}: {}", status.as_u16(), said.chars().take(500).collect::<String>())
+    said.chars().take(500).collect()
 }

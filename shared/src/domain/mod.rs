@@ -3,6 +3,7 @@
 pub mod capability;
 pub mod crawl;
 pub mod document;
+pub mod interact;
 pub mod job;
 pub mod map;
 pub mod scrape;

@@ -83,19 +83,19 @@ impl SessionState {
 }
 
 /// Bounds of `ttl`, seconds (SPEC 4.1).
-const TTL: std::ops::RangeInclusive<i64> = 30..=3_600;
+pub(super) const TTL: std::ops::RangeInclusive<i64> = 30..=3_600;
 /// The specification says 600 and 300; the clients and the newer service 600.
-const DEFAULT_TTL: i64 = 600;
+pub(super) const DEFAULT_TTL: i64 = 600;
 /// Bounds of `activityTtl`, seconds (SPEC 4.1).
-const ACTIVITY_TTL: std::ops::RangeInclusive<i64> = 10..=3_600;
-const DEFAULT_ACTIVITY_TTL: i64 = 300;
+pub(super) const ACTIVITY_TTL: std::ops::RangeInclusive<i64> = 10..=3_600;
+pub(super) const DEFAULT_ACTIVITY_TTL: i64 = 300;
 /// Characters of a profile's name (SPEC 2.1).
 const PROFILE_NAME: std::ops::RangeInclusive<i64> = 1..=128;
 /// Length of code, bytes of UTF-8 (SPEC 4.4 says characters, the reference counts bytes).
 const CODE: std::ops::RangeInclusive<i64> = 1..=100_000;
 /// Bounds of an execution's `timeout`, seconds (SPEC 4.4).
-const EXECUTE_TIMEOUT: std::ops::RangeInclusive<i64> = 1..=300;
-const DEFAULT_EXECUTE_TIMEOUT: i64 = 30;
+pub(super) const EXECUTE_TIMEOUT: std::ops::RangeInclusive<i64> = 1..=300;
+pub(super) const DEFAULT_EXECUTE_TIMEOUT: i64 = 30;
 /// Longest `origin` and `integration`, characters.
 const LABEL: std::ops::RangeInclusive<i64> = 0..=256;
 
@@ -225,11 +225,7 @@ pub fn parse_execute(body: &Value) -> Result<ExecuteRequest, ValidationError> {
     let request = Fields::open(body, Path::new(), &mut issues).map(|mut fields| {
         let request = ExecuteRequest {
             code: read_code(&mut fields).unwrap_or_default(),
-            language: match fields.choice("language", &["node", "python", "bash"]) {
-                Some("python") => Language::Python,
-                Some("bash") => Language::Bash,
-                _ => Language::Node,
-            },
+            language: read_language(&mut fields),
             timeout: fields.integer("timeout", EXECUTE_TIMEOUT).unwrap_or(DEFAULT_EXECUTE_TIMEOUT),
             warning: None,
         };
@@ -305,7 +301,15 @@ fn judge_profile_name(name: &str, path: Path, issues: &mut Issues) {
     }
 }
 
-fn read_code(fields: &mut Fields<'_, '_>) -> Option<String> {
+pub(super) fn read_language(fields: &mut Fields<'_, '_>) -> Language {
+    match fields.choice("language", &["node", "python", "bash"]) {
+        Some("python") => Language::Python,
+        Some("bash") => Language::Bash,
+        _ => Language::Node,
+    }
+}
+
+pub(super) fn read_code(fields: &mut Fields<'_, '_>) -> Option<String> {
     fields.required("code")?;
     let code = fields.string("code")?;
     let length = code.len() as i64;
@@ -316,12 +320,12 @@ fn read_code(fields: &mut Fields<'_, '_>) -> Option<String> {
 }
 
 /// `origin` and `integration` come with every body (CONTRACT 1.3) and change nothing.
-fn read_labels(fields: &mut Fields<'_, '_>) {
+pub(super) fn read_labels(fields: &mut Fields<'_, '_>) {
     fields.text("origin", LABEL);
     fields.text("integration", LABEL);
 }
 
-fn unknown_warning(fields: &Fields<'_, '_>) -> Option<String> {
+pub(super) fn unknown_warning(fields: &Fields<'_, '_>) -> Option<String> {
     let unknown = fields.unknown();
     (!unknown.is_empty()).then(|| format!("Unknown fields have no effect: {}.", unknown.join(", ")))
 }

@@ -30,6 +30,7 @@ pub mod maps;
 pub mod nodes;
 pub mod pages;
 pub mod profiles;
+pub mod replay;
 pub mod sessions;
 pub mod settings;
 pub mod sitemaps;

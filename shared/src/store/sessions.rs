@@ -57,6 +57,8 @@ pub struct Placed {
 /// Why a session was not placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
+    /// The scrape has a session already, or had one.
+    Taken,
     /// The team has as many as it may.
     TooMany { limit: i64 },
     /// The team cannot pay for the whole ttl.
@@ -79,6 +81,12 @@ pub async fn create(tx: &mut Tx, new: &NewSession<'_>, now: Timestamp) -> StoreR
     const LIVE: &str = "SELECT COUNT(*) FROM browser_session WHERE team_id = $1 AND state <> 'destroyed'";
     let team = team_lock::lock(tx, new.team).await?;
     let team = team.ok_or_else(|| StoreError::Corrupt(format!("team {} is gone", new.team)))?;
+    // Under the team's lock: a page belongs to one team.
+    if let Some(page) = new.page
+        && session_of(tx, page).await?
+    {
+        return Ok(Err(Refusal::Taken));
+    }
     let limit = team.sessions.unwrap_or(new.default_limit);
     let live: (i64,) = on_db!(tx, |conn| sqlx::query_as(LIVE).bind(new.team).fetch_one(conn).await?);
     if live.0 >= limit {
@@ -102,6 +110,13 @@ pub async fn create(tx: &mut Tx, new: &NewSession<'_>, now: Timestamp) -> StoreR
     };
     insert(tx, id, worker, new, version, need, now).await?;
     Ok(Ok(Placed { id, worker, address }))
+}
+
+async fn session_of(tx: &mut Tx, page: PageId) -> StoreResult<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM browser_session WHERE page_id = $1 \
+        AND (ended_at IS NULL OR (opened_at IS NOT NULL AND end_reason <> 'not_opened'))";
+    let found: (i64,) = on_db!(tx, |conn| sqlx::query_as(SQL).bind(page).fetch_one(conn).await?);
+    Ok(found.0 > 0)
 }
 
 /// The lease of a profile's one saver. `false`: another session has it.
@@ -486,6 +501,15 @@ fn row(c: Columns) -> StoreResult<SessionRow> {
 pub async fn load(db: &Db, id: SessionId) -> StoreResult<Option<SessionRow>> {
     const SQL: &str = select_session!("WHERE s.id = $1");
     let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?);
+    found.map(row).transpose()
+}
+
+/// The one session of a scrape's page, whoever owns it; one that never opened does not count.
+pub async fn of_page(db: &Db, page: PageId) -> StoreResult<Option<SessionRow>> {
+    const SQL: &str = select_session!(
+        "WHERE s.page_id = $1 AND (s.ended_at IS NULL OR (s.opened_at IS NOT NULL AND s.end_reason <> 'not_opened'))"
+    );
+    let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_optional(pool).await?);
     found.map(row).transpose()
 }
 

@@ -6,8 +6,10 @@ use super::finish::{Body, Encoded, Finished, Outcome, finish_many};
 use super::pages::{Claim, Claimed};
 use super::testing::{databases, job, team};
 use super::*;
+use crate::blobs::Blobs;
 use crate::domain::document::Document;
 use crate::domain::job::{JobKind, JobStatus, PageState};
+use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
 use crate::ids::{JobId, TeamId, WorkerId};
 use crate::time::Timestamp;
@@ -20,7 +22,9 @@ async fn claim(db: &Db, team: TeamId, worker: WorkerId, want: usize, limit: i64)
 }
 
 fn done(page: Claimed) -> Finished {
-    let json = serde_json::to_vec(&Document { markdown: Some("text".into()), ..Document::default() }).unwrap();
+    let mut document = Document { markdown: Some("text".into()), ..Document::default() };
+    document.metadata.insert("url".into(), "http://site.test/end".into());
+    let json = serde_json::to_vec(&document).unwrap();
     let document = Encoded { size: json.len() as i64, body: Body::Inline(zstd::bulk::compress(&json, 1).unwrap()) };
     Finished { page, kind: Some(JobKind::Batch), key: None, outcome: Outcome::Done { document, credits: 1 } }
 }
@@ -75,6 +79,24 @@ async fn a_batch_runs_to_completion_with_documents_in_order_and_credits_once() {
         assert_eq!(documents::slice(&db, &blobs, id, 0, 100, 1).await.unwrap().len(), 1, "at least one");
         assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 5);
         assert_recount(&db, id).await;
+    }
+}
+
+#[tokio::test]
+async fn a_scrape_leaves_its_request_and_where_it_ended_as_long_as_it_is_kept() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (_, pages) = job(&db, team, JobKind::Batch, 2, None).await;
+        let blobs = Blobs::open(&std::env::temp_dir()).unwrap();
+        let now = Timestamp::now();
+        assert_eq!(replay::context(&db, &blobs, pages[0], now).await.unwrap(), None, "not done");
+        let claimed = claim(&db, team, WorkerId::new(), 1, 10).await.pages.remove(0);
+        finish(&db, vec![done(claimed)]).await;
+        let kept = replay::context(&db, &blobs, pages[0], now).await.unwrap().unwrap();
+        assert_eq!((kept.url.as_str(), kept.final_url.as_str()), ("http://site.test/0", "http://site.test/end"));
+        assert_eq!(kept.options, ScrapeOptions::default());
+        let later = now.plus_ms(86_400_001);
+        assert_eq!(replay::context(&db, &blobs, pages[0], later).await.unwrap(), None, "expired");
     }
 }
 

@@ -196,19 +196,19 @@
     }
     await sleep(0);
     await rest(Math.min(until, clock() + 8000), true);
-    if (observed.length && clock() < until - 1000 && hasLazyParts()) {
+    if (limit && observed.length && clock() < until - 1000 && hasLazyParts()) {
       await scrollThrough();
       await rest(Math.min(until, clock() + 3000), false);
     }
     if (extra > 0) await sleep(extra);
-    const html = serialize();
+    const html = limit ? serialize() : null;
     const entry = performance.getEntriesByType('navigation')[0];
     const root = document.documentElement;
     return {
       url: location.href,
       status: entry && entry.responseStatus || 0,
       contentType: document.contentType,
-      html: html.length > limit ? null : html,
+      html: html && html.length > limit ? null : html,
       width: root ? root.scrollWidth : 0,
       height: root ? Math.max(root.scrollHeight, document.body ? document.body.scrollHeight : 0) : 0,
     };

@@ -7,7 +7,9 @@
 //!     Cdp (cdp)        the protocol's client
 //!   render (page)      one page, in a context of its own
 //!     wait, early.js   when a page has come to rest
+//!     appearance       how it appears
 //!     intercept, blocklist, locale, agent, egress   requests, ads, place, name, refusals
+//! companion            a scraped page once more, in the browser of a session
 //! ```
 //!
 //! Pages are hostile: Chromium runs in a box, its own sandbox on inside, reaches the network through the egress
@@ -20,10 +22,12 @@ use tokio::time::Instant;
 use url::Url;
 
 mod agent;
+mod appearance;
 mod blocklist;
 pub mod cdp;
 mod cell;
 pub(crate) mod chromium;
+mod companion;
 mod egress;
 mod error;
 mod intercept;
@@ -33,6 +37,7 @@ mod pool;
 mod wait;
 
 pub use blocklist::is_ad_host;
+pub use companion::Companion;
 pub use chromium::{ChromiumKind, Found, find_chromium};
 pub use error::RenderError;
 pub use pool::{BrowserConfig, BrowserPool, PoolStats};

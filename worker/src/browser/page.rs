@@ -18,7 +18,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use headless_chrome::protocol::cdp::types::Method;
 use headless_chrome::protocol::cdp::{
-    Browser, Emulation, Fetch, Inspector, Network, Page, Runtime, Security, Storage, Target,
+    Browser, Fetch, Inspector, Network, Page, Runtime, Storage, Target,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -30,7 +30,8 @@ use super::cell::Cell;
 use super::error::RenderError;
 use super::intercept::{Interception, OwnHeaders};
 use super::locale::Place;
-use super::wait::Settled;
+use super::wait::{self, Look, Settled};
+use super::appearance::{self, PHONE_SCALE};
 use super::{RenderRequest, Rendered, ScreenshotRequest, ShotBytes, blocklist, egress};
 
 /// Time for each step that involves no page: contexts, targets, disposal. Far above what it takes under load.
@@ -40,16 +41,9 @@ const STEP: Duration = Duration::from_secs(10);
 const RESERVE: Duration = Duration::from_millis(250);
 const SHOT_RESERVE: Duration = Duration::from_millis(1500);
 
-/// Documents one render follows by script redirects, before it counts as a loop.
-const MAX_DOCUMENTS: usize = 20;
-
 /// Largest screenshot side and area, pixels of the image. Beyond, the compositor fails or the memory goes.
 const MAX_SIDE: f64 = 16_384.0;
 const MAX_AREA: f64 = 80_000_000.0;
-
-/// The window of a phone: size in CSS pixels, and pixels of the screen for each.
-const PHONE: (u32, u32) = (390, 844);
-const PHONE_SCALE: f64 = 3.0;
 
 /// The window of a desktop; the flags of the browser say the same.
 const DESKTOP: (u32, u32) = (1280, 800);
@@ -271,36 +265,8 @@ impl Render<'_> {
     /// Sends what this request needs beyond the blank page, without waiting.
     fn send_setup(&self, calls: &mut Vec<Pending<Value>>, interception: &Interception, place: Option<&Place>) {
         let (tab, request) = (self.tab, self.request);
-        let language = self.own.accept_language.clone().or_else(|| place.map(|p| p.accept_language.clone()));
-        calls.push(tab.send::<Emulation::SetUserAgentOverride>(tab.cell.agent.user_agent(
-            request.mobile,
-            self.own.user_agent.as_deref(),
-            language.as_deref().unwrap_or("en-US,en"),
-        )));
-        if let Some(place) = place {
-            if let Some(locale) = &place.locale {
-                calls.push(tab.send::<Emulation::SetLocaleOverride>(json!({ "locale": locale.replace('-', "_") })));
-            }
-            if let Some(timezone) = place.timezone {
-                calls.push(tab.send::<Emulation::SetTimezoneOverride>(json!({ "timezoneId": timezone })));
-            }
-        }
-        let window = request.screenshot.as_ref().and_then(|s| s.viewport);
-        if request.mobile {
-            let (width, height) = window.unwrap_or(PHONE);
-            calls.push(tab.send::<Emulation::SetDeviceMetricsOverride>(json!({
-                "width": width, "height": height, "deviceScaleFactor": PHONE_SCALE, "mobile": true,
-                "screenWidth": width, "screenHeight": height,
-            })));
-            calls
-                .push(tab.send::<Emulation::SetTouchEmulationEnabled>(json!({ "enabled": true, "maxTouchPoints": 5 })));
-        } else if let Some((width, height)) = window {
-            calls.push(tab.send::<Emulation::SetDeviceMetricsOverride>(json!({
-                "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false,
-            })));
-        }
-        if request.skip_tls_verification {
-            calls.push(tab.send::<Security::SetIgnoreCertificateErrors>(json!({ "ignore": true })));
+        for (method, params) in appearance::settings(request, self.own, &tab.cell.agent, place) {
+            calls.push(tab.cell.cdp.send_as(method, Some(&tab.session), params));
         }
         if request.want_raw {
             calls.push(
@@ -343,33 +309,9 @@ impl Render<'_> {
     /// The document at rest, after script redirects.
     async fn settle(&self) -> Result<Settled, RenderError> {
         let reserve = if self.request.screenshot.is_some() { SHOT_RESERVE } else { RESERVE };
-        for _ in 0..MAX_DOCUMENTS {
-            let budget =
-                self.deadline.saturating_duration_since(Instant::now()).saturating_sub(reserve + self.request.wait_for);
-            let params = json!({
-                "expression": self.tab.cell.wait.expression(budget, self.request.wait_for),
-                "awaitPromise": true, "returnByValue": true,
-            });
-            let pending =
-                self.tab.cell.cdp.send_as::<Evaluated>(Runtime::Evaluate::NAME, Some(&self.tab.session), params);
-            match pending.by(self.deadline).await {
-                Ok(Evaluated { result: RemoteValue { value: Some(settled) }, .. }) if settled.url != "about:blank" => {
-                    return Ok(settled);
-                }
-                // The blank page still stands: the document has not been swapped in yet.
-                Ok(Evaluated { result: RemoteValue { value: Some(_) }, .. }) => {
-                    tokio::time::sleep(Duration::from_millis(5)).await
-                }
-                Ok(Evaluated { exception_details, .. }) => {
-                    return Err(RenderError::Internal(format!("the wait script failed: {exception_details:?}")));
-                }
-                // The page went to another document under the promise.
-                Err(CdpError::Refused { message, .. })
-                    if ["navigated", "context", "Promise was collected"].iter().any(|part| message.contains(part)) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
-        Err(RenderError::Site("ERR_TOO_MANY_REDIRECTS".into()))
+        let look = Look { budget: self.deadline - reserve, wait_for: self.request.wait_for, document: true };
+        let cell = &self.tab.cell;
+        wait::settle(&cell.cdp, &self.tab.session, &cell.wait, look, self.deadline).await
     }
 
     /// Whether what has come to rest is a page of the site.
@@ -437,18 +379,6 @@ fn clip(width: f64, height: f64, scale: f64) -> (f64, f64) {
     let width = width.clamp(1.0, MAX_SIDE / scale);
     let height = height.clamp(1.0, MAX_SIDE / scale).min((MAX_AREA / (scale * scale) / width).max(1.0));
     (width.floor(), height.floor())
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Evaluated {
-    result: RemoteValue,
-    exception_details: Option<Value>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RemoteValue {
-    value: Option<Settled>,
 }
 
 #[derive(Debug, Deserialize)]

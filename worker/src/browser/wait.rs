@@ -7,7 +7,17 @@
 
 use std::time::Duration;
 
+use headless_chrome::protocol::cdp::Runtime;
+use headless_chrome::protocol::cdp::types::Method as _;
 use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::cdp::{Cdp, CdpError};
+use super::error::RenderError;
+
+/// Documents that are followed by script redirects, before it counts as a loop.
+const MAX_DOCUMENTS: usize = 20;
 
 /// Largest document, in UTF-16 units (the specification's 50 MiB for any ASCII page).
 const DOCUMENT_LIMIT: usize = 50 << 20;
@@ -51,17 +61,78 @@ impl WaitScript {
     }
 
     /// An expression whose promise resolves with [`Settled`]. Documents in which no early script can run
-    /// (and the first, empty one) are answered as they stand.
-    pub fn expression(&self, budget: Duration, extra: Duration) -> String {
+    /// (and the first, empty one) are answered as they stand. Without `document` the page is only waited for: it is
+    /// neither scrolled nor written out.
+    fn expression(&self, budget: Duration, extra: Duration, document: bool) -> String {
+        let html = if document { "document.documentElement?document.documentElement.outerHTML:''" } else { "null" };
         format!(
-            "window.{key}?{key}({{budget:{budget},extra:{extra},limit:{DOCUMENT_LIMIT}}}):\
-             ({{url:location.href,status:0,contentType:document.contentType,html:document.documentElement?document.documentElement.outerHTML:'',\
-             width:0,height:0}})",
+            "window.{key}?{key}({{budget:{budget},extra:{extra},limit:{limit}}}):\
+             ({{url:location.href,status:0,contentType:document.contentType,html:{html},width:0,height:0}})",
             key = self.key,
+            limit = if document { DOCUMENT_LIMIT } else { 0 },
             budget = budget.as_millis(),
             extra = extra.as_millis(),
         )
     }
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    /// By when the page must have come to rest; it is answered as it is then.
+    pub budget: Instant,
+    /// Time after that.
+    pub wait_for: Duration,
+    /// Whether the document is wanted.
+    pub document: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Evaluated {
+    result: RemoteValue,
+    exception_details: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RemoteValue {
+    value: Option<Settled>,
+}
+
+/// The document of a page at rest, after script redirects. The page has a document on its way: `about:blank` is waited
+/// past.
+pub(super) async fn settle(
+    cdp: &Cdp,
+    session: &str,
+    script: &WaitScript,
+    look: Look,
+    deadline: Instant,
+) -> Result<Settled, RenderError> {
+    for _ in 0..MAX_DOCUMENTS {
+        let budget = look.budget.saturating_duration_since(Instant::now()).saturating_sub(look.wait_for);
+        let params = json!({
+            "expression": script.expression(budget, look.wait_for, look.document),
+            "awaitPromise": true, "returnByValue": true,
+        });
+        let pending = cdp.send_as::<Evaluated>(Runtime::Evaluate::NAME, Some(session), params);
+        match pending.by(deadline).await {
+            Ok(Evaluated { result: RemoteValue { value: Some(settled) }, .. }) if settled.url != "about:blank" => {
+                return Ok(settled);
+            }
+            // The blank page still stands: the document has not been swapped in yet.
+            Ok(Evaluated { result: RemoteValue { value: Some(_) }, .. }) => {
+                tokio::time::sleep(Duration::from_millis(5)).await
+            }
+            Ok(Evaluated { exception_details, .. }) => {
+                return Err(RenderError::Internal(format!("the wait script failed: {exception_details:?}")));
+            }
+            // The page went to another document under the promise.
+            Err(CdpError::Refused { message, .. })
+                if ["navigated", "context", "Promise was collected"].iter().any(|part| message.contains(part)) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Err(RenderError::Site("ERR_TOO_MANY_REDIRECTS".into()))
 }
 
 #[cfg(test)]
@@ -73,6 +144,6 @@ mod tests {
         let (a, b) = (WaitScript::new(), WaitScript::new());
         assert_ne!(a.key, b.key);
         assert!(a.source().contains(&a.key) && !a.source().contains("'KEY'"));
-        assert!(a.expression(Duration::from_secs(1), Duration::ZERO).contains("budget:1000,extra:0"));
+        assert!(a.expression(Duration::from_secs(1), Duration::ZERO, true).contains("budget:1000,extra:0"));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! row `opening` ──open──> Chromium in its box, profile unpacked, runners and views ready ──> row `active`
+//!               of a scrape: its page brought back before that
 //!               delete, ttl, activityTtl, drain: close in good order, archive the profile ──> row `destroyed`
 //!               Chromium dies, the box cannot start: no archive                           ──> row `destroyed`
 //!               this worker is fenced or killed: the others write the row; boxes die with the process
@@ -10,6 +11,7 @@
 //! A session ends once, whoever asks first: everybody else waits for that end. Its row is billed in the transaction
 //! that destroys it.
 
+mod continuation;
 mod profile;
 pub mod routes;
 mod session;
@@ -22,7 +24,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_shared::blobs::Blobs;
-use weir_shared::domain::session::{EndReason, SessionState};
+use weir_shared::domain::session::{EndReason, Language, SessionState};
 use weir_shared::ids::{SessionId, WorkerId};
 use weir_shared::store::profiles::{self, Published};
 use weir_shared::store::sessions as rows;
@@ -49,6 +51,9 @@ pub enum OpenError {
     Browser(String),
     #[error("the profile could not be loaded: {0}")]
     Profile(String),
+    /// The scrape that it continues cannot be brought back. The text is for the caller.
+    #[error("{0}")]
+    Replay(String),
     #[error("the session is not this worker's to open")]
     NotOurs,
     #[error("this worker is stopping")]
@@ -120,15 +125,16 @@ impl Sessions {
         self.warm.count()
     }
 
-    /// Opens the session whose row says `opening` and this worker. On an error the row is destroyed, unbilled.
-    pub async fn open(self: &Arc<Self>, id: SessionId) -> Result<(), OpenError> {
+    /// Opens the session whose row says `opening` and this worker. On an error the row is destroyed, unbilled. The
+    /// runner of `language` is started beside it.
+    pub async fn open(self: &Arc<Self>, id: SessionId, language: Option<Language>) -> Result<(), OpenError> {
         // In a task of its own: a caller who hangs up does not leave half a session behind.
         let sessions = Arc::clone(self);
-        let opened = self.tasks.spawn(async move { sessions.open_now(id).await }).await;
+        let opened = self.tasks.spawn(async move { sessions.open_now(id, language).await }).await;
         opened.unwrap_or_else(|panic| Err(OpenError::Browser(format!("internal error: {panic}"))))
     }
 
-    async fn open_now(self: Arc<Self>, id: SessionId) -> Result<(), OpenError> {
+    async fn open_now(self: Arc<Self>, id: SessionId, language: Option<Language>) -> Result<(), OpenError> {
         if self.draining.is_cancelled() || self.fenced.is_cancelled() {
             self.give_up(id).await;
             return Err(OpenError::Stopping);
@@ -137,7 +143,7 @@ impl Sessions {
         if row.worker_id != self.worker || row.state != SessionState::Opening {
             return Err(OpenError::NotOurs);
         }
-        let session = match Session::open(&self.keeper, &self.warm, &row).await {
+        let session = match Session::open(&self.keeper, &self.warm, &row, language).await {
             Ok(session) => session,
             Err(error) => {
                 tracing::warn!(session.id = %id, %error, "a session could not be opened");

@@ -25,6 +25,8 @@ pub fn configure(config: &mut web::ServiceConfig) {
 #[derive(Deserialize)]
 struct Open {
     id: SessionId,
+    /// Whose runner is started beside the browser.
+    language: Option<String>,
 }
 
 async fn open(process: Data<Process>, relays: Data<Relays>, request: HttpRequest, body: Json<Open>) -> HttpResponse {
@@ -32,8 +34,10 @@ async fn open(process: Data<Process>, relays: Data<Relays>, request: HttpRequest
         return forbidden();
     }
     let Some(sessions) = process.sessions() else { return unavailable("this worker takes no sessions") };
-    match sessions.open(body.id).await {
+    let language = body.language.as_deref().and_then(|word| word.parse::<Language>().ok());
+    match sessions.open(body.id, language).await {
         Ok(()) => HttpResponse::Ok().json(json!({})),
+        Err(OpenError::Replay(why)) => HttpResponse::FailedDependency().json(json!({"error": why})),
         Err(error @ OpenError::NotOurs) => HttpResponse::Conflict().json(json!({"error": error.to_string()})),
         Err(error) => unavailable(&error.to_string()),
     }

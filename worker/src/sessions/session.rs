@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{DirBuilderExt as _, chown};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,12 +13,13 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use weir_shared::domain::session::{EndReason, Language, ProfileUse};
-use weir_shared::ids::{SessionId, TeamId};
+use weir_shared::ids::{PageId, SessionId, TeamId};
 use weir_shared::store::profiles;
 use weir_shared::store::sessions::SessionRow;
 
 use super::warm::WarmPool;
-use super::{Keeper, OpenError};
+use super::{Keeper, OpenError, continuation};
+use crate::browser::Companion;
 use crate::browser::cdp::Cdp;
 use crate::exec::{self, BoxHandle, ExecError, Execution, Program, Runners, StartBox, StartedBox};
 use crate::relay::{self, Activity, LiveView, Rules, SessionHandle};
@@ -111,6 +112,8 @@ pub struct Session {
     browser: Arc<BrowserBox>,
     runners: Runners,
     handle: Arc<SessionHandle>,
+    /// Of a session that continues a scrape.
+    companion: OnceLock<Companion>,
     stage: watch::Sender<Stage>,
     /// The listener of the code boxes' way to the browser.
     socket: Mutex<Option<tokio::task::JoinHandle<()>>>,
@@ -169,8 +172,14 @@ impl relay::Browser for BrowserBox {
 }
 
 impl Session {
-    /// Opens the session of a row in state `opening`. Nothing is left running on an error.
-    pub(super) async fn open(keeper: &Keeper, warm: &WarmPool, row: &SessionRow) -> Result<Arc<Self>, OpenError> {
+    /// Opens the session of a row in state `opening`, and starts the runner of `language` beside it. Nothing is left
+    /// running on an error.
+    pub(super) async fn open(
+        keeper: &Keeper,
+        warm: &WarmPool,
+        row: &SessionRow,
+        language: Option<Language>,
+    ) -> Result<Arc<Self>, OpenError> {
         let began = Instant::now();
         let mut version = None;
         let mut saved = None;
@@ -202,8 +211,25 @@ impl Session {
             session.kill().await;
             return Err(OpenError::Profile(error.to_string()));
         }
+        if let Some(language) = language {
+            session.runners.warm(language).await;
+        }
+        if let Some(page) = row.page_id
+            && let Err(error) = session.continue_scrape(keeper, page).await
+        {
+            session.kill().await;
+            return Err(error);
+        }
         keeper.metrics.session_opened(is_warm, version.is_some(), began.elapsed().as_secs_f64());
         Ok(session)
+    }
+
+    /// Brings back what a scrape left.
+    async fn continue_scrape(&self, keeper: &Keeper, page: PageId) -> Result<(), OpenError> {
+        let companion = continuation::bring_back(keeper, page, || self.cdp()).await?;
+        // Set once: a session continues one scrape.
+        let _ = self.companion.set(companion);
+        Ok(())
     }
 
     fn around(
@@ -241,6 +267,7 @@ impl Session {
             browser,
             runners,
             handle,
+            companion: OnceLock::new(),
             stage: watch::Sender::new(Stage::Open),
             socket: Mutex::new(Some(socket)),
         }))

@@ -47,7 +47,8 @@ pub async fn by_body(app: State, request: HttpRequest, payload: Payload) -> ApiR
     end(&app, &caller, session_id(&parse_delete(&body)?)?).await
 }
 
-async fn end(app: &App, caller: &Caller, id: SessionId) -> ApiResult<HttpResponse> {
+/// Ends a session of the caller's, for each of its routes.
+pub(in crate::endpoints) async fn end(app: &App, caller: &Caller, id: SessionId) -> ApiResult<HttpResponse> {
     let asked_at = Timestamp::now();
     let mut row = load_own(app, caller, id).await?;
     if row.state != SessionState::Destroyed {

@@ -3,10 +3,12 @@
 //! Code that failed or ran into its timeout is a normal answer. A 502 is sent only when the code was not run: the
 //! official clients send the same request again (CONTRACT 1.6).
 
+use std::time::Duration;
+
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
-use weir_shared::domain::session::{EndReason, ExecuteRequest, SessionState, parse_execute};
+use weir_shared::domain::session::{EndReason, SessionState, parse_execute};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::sessions::SessionRow;
 
@@ -16,7 +18,7 @@ use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
-use crate::worker_client::{CallError, Execution, Output};
+use crate::worker_client::{CallError, Code, Execution, Output};
 
 /// What `error` says when code failed without a word.
 const FAILED: &str = "Execution failed";
@@ -41,9 +43,7 @@ struct Body {
 
 impl Body {
     fn new(output: Output, warning: Option<String>) -> Self {
-        let failed = output.killed || output.exit_code != Some(0);
-        let said = output.stderr.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(FAILED);
-        let error = output.error.clone().or_else(|| failed.then(|| said.to_owned()));
+        let error = error_of(&output);
         Self {
             success: true,
             // The last expression's value if there is one, else the output (CONTRACT 14).
@@ -59,6 +59,13 @@ impl Body {
     }
 }
 
+/// What to say of code that failed: its own words, or that it did. `None`: it did not.
+pub(in crate::endpoints) fn error_of(output: &Output) -> Option<String> {
+    let failed = output.killed || output.exit_code != Some(0);
+    let said = output.stderr.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(FAILED);
+    output.error.clone().or_else(|| failed.then(|| said.to_owned()))
+}
+
 /// Handles the request.
 ///
 /// # Errors
@@ -71,18 +78,29 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>, payload:
     let mut wanted = parse_execute(&body)?;
     let warning = wanted.warning.take();
     let row = load_own(&app, &caller, id).await?;
-    let output = run(&app, &caller, &row, &wanted).await;
+    let timeout = Duration::from_secs(wanted.timeout.unsigned_abs());
+    let code = Code { code: &wanted.code, language: wanted.language, timeout };
+    let output = run(&app, &caller, &row, &code).await;
     app.metrics.executed(wanted.language.as_str(), outcome(&output));
     Ok(HttpResponse::Ok().json(Body::new(output?, warning)))
 }
 
-async fn run(app: &App, caller: &Caller, row: &SessionRow, wanted: &ExecuteRequest) -> ApiResult<Output> {
+/// Runs code in a session of the caller's.
+///
+/// # Errors
+/// As [`handle`] says of 410, 502 and 503.
+pub(in crate::endpoints) async fn run(
+    app: &App,
+    caller: &Caller,
+    row: &SessionRow,
+    code: &Code<'_>,
+) -> ApiResult<Output> {
     if row.state != SessionState::Active {
         return Err(gone());
     }
     let not_run = || ApiError::new(ErrorCode::BrowserFailed, "Failed to execute code in browser session.");
     let owner = row.worker.as_ref().ok_or_else(gone)?;
-    match app.workers.execute(&owner.address, row.id, wanted).await {
+    match app.workers.execute(&owner.address, row.id, code).await {
         Ok(Execution::Ran(output)) => Ok(output),
         Ok(Execution::Ended) => Err(gone()),
         Ok(Execution::Unknown) => {

@@ -9,6 +9,7 @@ pub mod live;
 pub mod profiles;
 pub mod relay_target;
 pub mod show;
+pub(super) mod opening;
 mod splice;
 
 use serde::Serialize;
@@ -27,7 +28,7 @@ use crate::error::{ApiError, ApiResult};
 /// Where a session is driven and watched. Each address holds its own capability: no key is needed with it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Addresses {
+pub(super) struct Addresses {
     /// For `connectOverCDP` and the like, as it is.
     cdp_url: String,
     /// Watch only.
@@ -38,7 +39,7 @@ struct Addresses {
 
 impl Addresses {
     /// `base` is the address clients reach us by, without a slash at the end.
-    fn new(base: &str, secret: &str, id: SessionId) -> Self {
+    pub(super) fn new(base: &str, secret: &str, id: SessionId) -> Self {
         let token = |kind| token(secret.as_bytes(), kind, id);
         // The scheme's first four letters are the same with and without TLS.
         let socket_base = base.strip_prefix("http").map_or_else(|| base.to_owned(), |rest| format!("ws{rest}"));
@@ -84,7 +85,7 @@ fn not_found() -> ApiError {
     ApiError::new(ErrorCode::NotFound, "Browser session not found.")
 }
 
-fn gone() -> ApiError {
+pub(super) fn gone() -> ApiError {
     ApiError::new(ErrorCode::Gone, "Browser session has been destroyed.")
 }
 
@@ -102,7 +103,7 @@ fn forgotten_before(app: &App, now: Timestamp) -> Timestamp {
 ///
 /// # Errors
 /// 404 when it is unknown, not told of yet or forgotten, 403 when it is another team's (CONTRACT 14).
-async fn load_own(app: &App, caller: &Caller, id: SessionId) -> ApiResult<SessionRow> {
+pub(super) async fn load_own(app: &App, caller: &Caller, id: SessionId) -> ApiResult<SessionRow> {
     let now = Timestamp::now();
     let row = sessions::load(&app.db, id).await?.ok_or_else(not_found)?;
     if row.team_id != caller.team_id() {
@@ -121,7 +122,7 @@ async fn reload_after_burial(app: &App, id: SessionId) -> ApiResult<SessionRow> 
 
 /// Destroys what dead workers have left. The sweepers do the same a little later, but there may be none, and whoever
 /// asks for a slot or a session should not find it held by the dead. Returns whether there was anything.
-async fn end_orphans(app: &App) -> ApiResult<bool> {
+pub(super) async fn end_orphans(app: &App) -> ApiResult<bool> {
     let now = Timestamp::now();
     if !sessions::orphans_exist(&app.db, now).await? {
         return Ok(false);
@@ -138,7 +139,7 @@ async fn end_orphans(app: &App) -> ApiResult<bool> {
 }
 
 /// Destroys a session by its row alone: its worker cannot do it.
-async fn destroy_row(app: &App, id: SessionId, reason: EndReason, at: Timestamp) -> ApiResult<()> {
+pub(super) async fn destroy_row(app: &App, id: SessionId, reason: EndReason, at: Timestamp) -> ApiResult<()> {
     let mut tx = app.db.begin().await?;
     sessions::destroy(&mut tx, id, reason, at).await?;
     tx.commit().await?;

@@ -529,3 +529,32 @@ async fn the_columns_of_a_session_fit_its_state() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_scrape_has_one_session_and_none_that_never_opened_counts() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let now = Timestamp::now();
+        worker(&db, 5, now).await;
+        let request = request(600, None);
+        let (page, other) = (PageId::new(), PageId::new());
+        let of = |page| NewSession { kind: SessionKind::Interact, page: Some(page), ..plain(team, &request) };
+        assert_eq!(of_page(&db, page).await.unwrap(), None);
+        let first = try_place(&db, &of(page), now).await.unwrap().id;
+        assert_eq!(try_place(&db, &of(page), now).await, Err(Refusal::Taken), "it is being opened");
+        end(&db, first, EndReason::WorkerDied, now).await;
+        assert_eq!(of_page(&db, page).await.unwrap(), None, "its worker died before it opened");
+        let second = try_place(&db, &of(page), now).await.unwrap().id;
+        end(&db, second, EndReason::NotOpened, now).await;
+        let third = try_place(&db, &of(page), now).await.unwrap().id;
+        assert!(open(&db, third, now).await);
+        try_place(&db, &of(other), now).await.unwrap();
+        end(&db, third, EndReason::Deleted, now.plus_ms(61_000)).await;
+        let row = of_page(&db, page).await.unwrap().unwrap();
+        assert_eq!((row.id, row.kind, row.page_id, row.credits), (third, SessionKind::Interact, Some(page), 3));
+        assert_eq!(try_place(&db, &of(page), now).await, Err(Refusal::Taken), "and nothing comes after it");
+        let twin = format!("UPDATE browser_session SET page_id = '{page}' WHERE page_id = '{other}'");
+        assert!(run(&db, twin).await.is_err(), "the database says so too");
+        assert_eq!(ledger(&db, team).await, vec![(format!("session:{third}"), "interact".to_owned(), 3)]);
+    }
+}

@@ -1,0 +1,276 @@
+//! `POST /v2/scrape/{jobId}/interact` (SPEC 4.5): code or a task in the browser that continues a scrape.
+//!
+//! The first call opens the session, and every further one finds it by the scrape's page. A 502 is sent only when
+//! nothing was done: the official clients send the same request again (CONTRACT 1.6).
+
+use std::time::Duration;
+
+use actix_web::web::{Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use weir_shared::domain::interact::{Instruction, InteractRequest, parse_interact};
+use weir_shared::domain::job::{JobKind, PageState};
+use weir_shared::domain::session::{EndReason, SessionState};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::{PageId, SessionId};
+use weir_shared::store::sessions::{self, SessionRow};
+use weir_shared::store::{jobs, pages};
+use weir_shared::time::Timestamp;
+
+use super::{forbidden, opened, still_opening};
+use crate::app::{App, State};
+use crate::auth::Caller;
+use crate::endpoints::browser::opening::{self, OfScrape, Wanted};
+use crate::endpoints::browser::{Addresses, destroy_row, execute, gone, load_own};
+use crate::error::{ApiError, ApiResult};
+use crate::extract;
+use crate::limits::Bucket;
+use crate::worker_client::{Answered, CallError, Code, Output, Prompted};
+
+/// What an answer may take past `timeout`: clients wait 5 s longer (CONTRACT 1.10).
+const MARGIN: Duration = Duration::from_millis(4_500);
+/// How much of that the opening of a session may use before it takes time from what is run.
+const OPENING_FREE: Duration = Duration::from_secs(2);
+/// What is run gets at least this long.
+const RUN_AT_LEAST: Duration = Duration::from_secs(1);
+
+const NO_MODEL: &str = "Prompts need a language model, and none is configured on this server (WEIR_LLM_URL, \
+    WEIR_LLM_MODEL). Code works without one.";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    success: bool,
+    session_id: SessionId,
+    #[serde(flatten)]
+    addresses: Addresses,
+    expires_at: String,
+    #[serde(flatten)]
+    done: Done,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+/// What came of the call (SPEC 2.2).
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Done {
+    stdout: Option<String>,
+    result: Option<String>,
+    stderr: Option<String>,
+    exit_code: Option<i64>,
+    killed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+    /// The agent's final answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<String>,
+    /// What the agent saw, did and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<Box<RawValue>>,
+}
+
+impl From<Output> for Done {
+    fn from(output: Output) -> Self {
+        let error = execute::error_of(&output);
+        Self {
+            result: output.result.or_else(|| output.stdout.clone()),
+            stdout: output.stdout,
+            stderr: output.stderr,
+            exit_code: output.exit_code,
+            killed: output.killed,
+            error,
+            truncated: output.truncated,
+            output: None,
+            steps: None,
+        }
+    }
+}
+
+impl From<Answered> for Done {
+    fn from(answered: Answered) -> Self {
+        Self {
+            stdout: None,
+            result: answered.result,
+            stderr: None,
+            exit_code: Some(i64::from(!answered.success)),
+            killed: answered.killed,
+            error: answered.error,
+            truncated: false,
+            // Clients read the field whenever there was a prompt.
+            output: Some(answered.output.unwrap_or_default()),
+            steps: Some(answered.steps),
+        }
+    }
+}
+
+impl Done {
+    /// Whether it was done without errors (CONTRACT 8.2).
+    fn is_success(&self) -> bool {
+        self.exit_code == Some(0) && !self.killed
+    }
+}
+
+/// Handles the request.
+///
+/// # Errors
+/// Every row of SPEC 7 for interact; 400 for the body or a malformed id.
+pub async fn handle(app: State, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
+    let called = Instant::now();
+    let caller = app.authorize(&request, Bucket::Execute).await?;
+    let id: PageId = extract::path_id(&id)?;
+    let body = extract::json(&request, payload).await?;
+    let wanted = parse_interact(&body)?;
+    let outcome = interact(&app, &caller, id, &wanted, called).await;
+    let word = match &outcome {
+        Ok((_, done)) if done.killed => "killed",
+        Ok((_, done)) if done.is_success() => "ok",
+        Ok(_) => "failed",
+        Err(_) => "error",
+    };
+    app.metrics.executed(wanted.instruction.word(), word);
+    let (row, done) = outcome?;
+    Ok(HttpResponse::Ok().json(Body {
+        success: done.is_success(),
+        session_id: row.id,
+        addresses: Addresses::new(&app.base_url(&request), &app.internal_secret, row.id),
+        expires_at: row.expires_at.to_iso(),
+        done,
+        warning: wanted.warning,
+    }))
+}
+
+async fn interact(
+    app: &State,
+    caller: &Caller,
+    page: PageId,
+    wanted: &InteractRequest,
+    called: Instant,
+) -> ApiResult<(SessionRow, Done)> {
+    let timeout = Duration::from_millis(wanted.timeout_ms.unsigned_abs());
+    let row = session(app, caller, page, wanted, called + timeout + MARGIN).await?;
+    if row.state != SessionState::Active {
+        return Err(gone());
+    }
+    // What the opening took beyond its share is taken from the run, so that the caller still waits for the answer.
+    let late = called.elapsed().saturating_sub(OPENING_FREE);
+    let timeout = timeout.saturating_sub(late).max(RUN_AT_LEAST);
+    let done = match &wanted.instruction {
+        Instruction::Code { code, language } => {
+            execute::run(app, caller, &row, &Code { code, language: *language, timeout }).await?.into()
+        }
+        Instruction::Prompt(prompt) => ask(app, caller, &row, prompt, timeout).await?.into(),
+    };
+    Ok((row, done))
+}
+
+/// The scrape's session: as it is, or made now.
+async fn session(
+    app: &State,
+    caller: &Caller,
+    page: PageId,
+    wanted: &InteractRequest,
+    deadline: Instant,
+) -> ApiResult<SessionRow> {
+    check_page(app, caller, page).await?;
+    if matches!(wanted.instruction, Instruction::Prompt(_)) && app.settings.model.is_none() {
+        return Err(ApiError::new(ErrorCode::BrowserNotConfigured, NO_MODEL));
+    }
+    loop {
+        if let Some(row) = opened(app, page, deadline).await? {
+            // Freed from a dead worker, where there is one.
+            return load_own(app, caller, row.id).await;
+        }
+        check_replay(app, caller, page).await?;
+        let language = match &wanted.instruction {
+            Instruction::Code { language, .. } => Some(*language),
+            Instruction::Prompt(_) => None,
+        };
+        let start = Wanted { session: wanted.session.clone(), scrape: Some(OfScrape { page, language }) };
+        // A task of its own: the session opens also when nobody waits any more.
+        let started = actix_web::rt::spawn(opening::start(app.clone(), caller.clone(), start));
+        match tokio::time::timeout_at(deadline, started).await {
+            Ok(started) => match started.map_err(|e| ApiError::internal(&e))? {
+                // Another call was first: its session is there, or on its way.
+                Err(error) if error.code() == ErrorCode::Conflict && has_session(app, page).await? => {}
+                started => return started,
+            },
+            Err(_) => return Err(still_opening()),
+        }
+    }
+}
+
+async fn has_session(app: &App, page: PageId) -> ApiResult<bool> {
+    Ok(sessions::of_page(&app.db, page).await?.is_some())
+}
+
+/// # Errors
+/// 404 when there is no such scrape (any more), 403 when it is another team's.
+async fn check_page(app: &App, caller: &Caller, id: PageId) -> ApiResult<()> {
+    let not_found = || ApiError::new(ErrorCode::NotFound, "Job not found.");
+    let page = pages::load(&app.db, id).await?.ok_or_else(not_found)?;
+    if page.team_id != caller.team_id() {
+        return Err(forbidden());
+    }
+    let job = jobs::load(&app.db, page.job_id).await?;
+    if job.is_none_or(|job| job.kind == JobKind::Map || job.expires_at <= Timestamp::now()) {
+        return Err(not_found());
+    }
+    Ok(())
+}
+
+/// # Errors
+/// 409 when the scrape left nothing that could be brought back.
+async fn check_replay(app: &App, caller: &Caller, id: PageId) -> ApiResult<()> {
+    let page = pages::load(&app.db, id).await?;
+    let is_done = page.is_some_and(|page| page.state == PageState::Done);
+    if is_done && !caller.team.zero_data_retention {
+        return Ok(());
+    }
+    let text = "Replay context is unavailable for this scrape. Rerun the scrape and try again.";
+    Err(ApiError::new(ErrorCode::Conflict, text))
+}
+
+/// Has the agent work on a task.
+async fn ask(app: &App, caller: &Caller, row: &SessionRow, prompt: &str, timeout: Duration) -> ApiResult<Answered> {
+    let failed = |why: &str| {
+        let text = format!("Browser agent failed to execute the task: {why}.");
+        ApiError::new(ErrorCode::BrowserFailed, text)
+    };
+    let owner = row.worker.as_ref().ok_or_else(gone)?;
+    match app.workers.prompt(&owner.address, row.id, prompt, timeout).await {
+        Ok(Prompted::Answered(answered)) => Ok(answered),
+        Ok(Prompted::Ended) => Err(gone()),
+        Ok(Prompted::NoModel) => Err(ApiError::new(ErrorCode::BrowserNotConfigured, NO_MODEL)),
+        Ok(Prompted::Busy) => {
+            let text = "Another prompt is still being worked on in this session. Please try again.";
+            Err(ApiError::new(ErrorCode::Unavailable, text))
+        }
+        Ok(Prompted::Unknown) => {
+            // As for code: its worker started anew.
+            destroy_row(app, row.id, EndReason::Crashed, row.last_activity).await?;
+            Err(gone())
+        }
+        Ok(Prompted::Failed(why)) => {
+            tracing::warn!(session.id = %row.id, why, "a prompt was not worked on");
+            Err(failed(&why))
+        }
+        Err(error) => {
+            tracing::warn!(session.id = %row.id, %error, "a prompt got no answer");
+            let row = load_own(app, caller, row.id).await?;
+            match error {
+                _ if row.state != SessionState::Active => Err(gone()),
+                CallError::Unreachable(_) => Err(failed("its worker cannot be reached")),
+                CallError::Lost(_) | CallError::Late(_) => {
+                    let text = "The connection to the browser session was lost while the agent worked; \
+                        some of the task may be done.";
+                    Err(ApiError::new(ErrorCode::Unavailable, text))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! `DELETE /v2/scrape/{jobId}/interact` (SPEC 4.6): ends the scrape's session. Told again, it answers the same.
+
+use actix_web::web::Path;
+use actix_web::{HttpRequest, HttpResponse};
+use tokio::time::{Duration, Instant};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::PageId;
+use weir_shared::store::pages;
+
+use super::{forbidden, opened};
+use crate::app::State;
+use crate::endpoints::browser::delete;
+use crate::error::{ApiError, ApiResult};
+use crate::extract;
+use crate::limits::Bucket;
+
+/// How long a session that is just being opened is waited for.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// Handles the request.
+///
+/// # Errors
+/// 400 for a malformed id, 403 for another team's scrape or session, 404 when there is no session of this scrape.
+pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Status).await?;
+    let id: PageId = extract::path_id(&id)?;
+    let Some(row) = opened(&app, id, Instant::now() + PATIENCE).await? else {
+        let page = pages::load(&app.db, id).await?;
+        if page.is_some_and(|page| page.team_id != caller.team_id()) {
+            return Err(forbidden());
+        }
+        return Err(ApiError::new(ErrorCode::NotFound, "No browser session found for this scrape job."));
+    };
+    delete::end(&app, &caller, row.id).await
+}

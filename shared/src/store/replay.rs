@@ -1,0 +1,36 @@
+//! What is kept of a scrape for the session that continues it (CONTRACT 8.4).
+
+use serde::Deserialize;
+
+use crate::blobs::Blobs;
+use crate::domain::interact::ReplayContext;
+use crate::domain::job::{JobKind, PageState};
+use crate::ids::PageId;
+use crate::time::Timestamp;
+
+use super::{Db, StoreResult, documents, jobs, pages};
+
+/// The part of a document that says where the page was in the end.
+#[derive(Deserialize)]
+struct Ended {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    url: Option<String>,
+}
+
+/// What the scrape of this page was asked and where it ended. `None`: it did not succeed, or it is not kept any more.
+pub async fn context(db: &Db, blobs: &Blobs, page: PageId, now: Timestamp) -> StoreResult<Option<ReplayContext>> {
+    let Some(row) = pages::load(db, page).await?.filter(|row| row.state == PageState::Done) else { return Ok(None) };
+    let job = jobs::load(db, row.job_id).await?;
+    if job.is_none_or(|job| job.kind == JobKind::Map || job.expires_at <= now) {
+        return Ok(None);
+    }
+    let Some(spec) = jobs::spec(db, row.job_id).await? else { return Ok(None) };
+    let Some(document) = documents::by_page(db, blobs, page).await? else { return Ok(None) };
+    let ended: Ended = serde_json::from_str(document.json.get())?;
+    let final_url = ended.metadata.url.filter(|url| !url.is_empty()).unwrap_or_else(|| row.url.clone());
+    Ok(Some(ReplayContext { url: row.url, final_url, options: spec.options }))
+}

@@ -1,0 +1,53 @@
+//! What makes a page appear as a request asks: the same for a page that is scraped and for the session that continues
+//! it.
+
+use headless_chrome::protocol::cdp::types::Method as _;
+use headless_chrome::protocol::cdp::{Emulation, Security};
+use serde_json::{Value, json};
+
+use super::RenderRequest;
+use super::agent::Agent;
+use super::intercept::OwnHeaders;
+use super::locale::Place;
+
+/// The window of a phone: size in CSS pixels, and pixels of the screen for each.
+const PHONE: (u32, u32) = (390, 844);
+pub(super) const PHONE_SCALE: f64 = 3.0;
+
+/// The calls of a page's session, by method and parameters. They last as long as that session.
+pub(super) fn settings(
+    request: &RenderRequest,
+    own: &OwnHeaders,
+    agent: &Agent,
+    place: Option<&Place>,
+) -> Vec<(&'static str, Value)> {
+    let language = own.accept_language.as_deref().or_else(|| place.map(|p| p.accept_language.as_str()));
+    let name = agent.user_agent(request.mobile, own.user_agent.as_deref(), language.unwrap_or("en-US,en"));
+    let mut calls = vec![(Emulation::SetUserAgentOverride::NAME, name)];
+    if let Some(place) = place {
+        if let Some(locale) = &place.locale {
+            calls.push((Emulation::SetLocaleOverride::NAME, json!({ "locale": locale.replace('-', "_") })));
+        }
+        if let Some(timezone) = place.timezone {
+            calls.push((Emulation::SetTimezoneOverride::NAME, json!({ "timezoneId": timezone })));
+        }
+    }
+    let window = request.screenshot.as_ref().and_then(|s| s.viewport);
+    if request.mobile {
+        let (width, height) = window.unwrap_or(PHONE);
+        let metrics = json!({
+            "width": width, "height": height, "deviceScaleFactor": PHONE_SCALE, "mobile": true,
+            "screenWidth": width, "screenHeight": height,
+        });
+        calls.push((Emulation::SetDeviceMetricsOverride::NAME, metrics));
+        let touch = json!({ "enabled": true, "maxTouchPoints": 5 });
+        calls.push((Emulation::SetTouchEmulationEnabled::NAME, touch));
+    } else if let Some((width, height)) = window {
+        let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        calls.push((Emulation::SetDeviceMetricsOverride::NAME, metrics));
+    }
+    if request.skip_tls_verification {
+        calls.push((Security::SetIgnoreCertificateErrors::NAME, json!({ "ignore": true })));
+    }
+    calls
+}

@@ -1,0 +1,84 @@
+//! What a session that continues a scrape begins with (SPEC 2.3, CONTRACT 8.4).
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use weir_shared::domain::interact::ReplayContext;
+use weir_shared::domain::scrape_request::fetch_url;
+use weir_shared::ids::PageId;
+use weir_shared::store::replay;
+use weir_shared::time::Timestamp;
+
+use super::{Keeper, OpenError};
+use crate::browser::cdp::Cdp;
+use crate::browser::{Companion, RenderRequest, ScreenshotRequest};
+
+/// Bound on all of it, the scrape's wait included; the API waits 40 s for the session.
+const PATIENCE: Duration = Duration::from_secs(34);
+/// Longest wait that is repeated (CONTRACT 8.4).
+const WAIT_FOR: Duration = Duration::from_secs(30);
+
+/// Brings the scrape of `page` back in a browser that has just started.
+pub(super) async fn bring_back<F>(keeper: &Keeper, page: PageId, connect: F) -> Result<Companion, OpenError>
+where
+    F: AsyncFnOnce() -> anyhow::Result<Cdp>,
+{
+    let deadline = Instant::now() + PATIENCE;
+    let kept = replay::context(&keeper.db, &keeper.blobs, page, Timestamp::now()).await?;
+    let gone = || OpenError::Replay("Replay context is unavailable. Rerun the scrape and try again.".to_owned());
+    let kept = kept.ok_or_else(gone)?;
+    let (Ok(url), Ok(end)) = (fetch_url(&kept.url), fetch_url(&kept.final_url)) else { return Err(gone()) };
+    let cdp = connect().await.map_err(|error| OpenError::Browser(error.to_string()))?;
+    let request = request(kept, url, deadline);
+    Companion::bring_back(cdp, &request, &end).await.map_err(|error| {
+        let text = "Failed to initialize browser session from the original scrape context";
+        OpenError::Replay(format!("{text}: {}", error.message()))
+    })
+}
+
+fn request(kept: ReplayContext, url: url::Url, deadline: Instant) -> RenderRequest {
+    let options = kept.options;
+    RenderRequest {
+        wait_for: Duration::from_millis(u64::from(options.wait_for)).min(WAIT_FOR),
+        mobile: options.mobile,
+        skip_tls_verification: options.skip_tls_verification,
+        location: options.location.as_ref().map(|place| (place.country.clone(), place.languages.clone())),
+        // For its window alone.
+        screenshot: options.screenshot().and_then(|shot| shot.viewport).map(|window| ScreenshotRequest {
+            viewport: Some((window.width, window.height)),
+            ..ScreenshotRequest::default()
+        }),
+        deadline,
+        headers: options.headers,
+        ..RenderRequest::new(url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use weir_shared::domain::scrape::{Format, Location, ScrapeOptions, Screenshot, Viewport};
+
+    use super::*;
+
+    #[test]
+    fn the_page_appears_as_it_was_scraped() {
+        let shot = Screenshot { viewport: Some(Viewport { width: 640, height: 480 }), ..Screenshot::default() };
+        let headers = BTreeMap::from([("X-Own".to_owned(), "1".to_owned())]);
+        let options = ScrapeOptions {
+            formats: vec![Format::Markdown, Format::Screenshot(shot)],
+            headers: headers.clone(),
+            wait_for: 45_000,
+            mobile: true,
+            location: Some(Location { country: "DE".into(), languages: vec!["de".into()] }),
+            ..ScrapeOptions::default()
+        };
+        let url = "http://site.test/";
+        let kept = ReplayContext { url: url.into(), final_url: url.into(), options };
+        let made = request(kept, url.parse().expect("url"), Instant::now());
+        assert_eq!((made.wait_for, made.mobile, made.skip_tls_verification), (WAIT_FOR, true, true));
+        assert_eq!(made.location, Some(("DE".to_owned(), vec!["de".to_owned()])));
+        assert_eq!((made.headers, made.screenshot.and_then(|shot| shot.viewport)), (headers, Some((640, 480))));
+    }
+}
