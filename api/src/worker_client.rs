@@ -167,12 +167,7 @@ impl WorkerClient {
     ///
     /// # Errors
     /// When no answer comes within 40 s.
-    pub async fn open(
-        &self,
-        address: &str,
-        id: SessionId,
-        language: Option<Language>,
-    ) -> Result<Opening, CallError> {
+    pub async fn open(&self, address: &str, id: SessionId, language: Option<Language>) -> Result<Opening, CallError> {
         let ask = json!({"id": id, "language": language.map(Language::as_str)});
         let (status, body) = self.call(Method::POST, address, "/sessions", Some(ask), OPEN).await?;
         Ok(match status {
@@ -199,12 +194,7 @@ impl WorkerClient {
     ///
     /// # Errors
     /// When no answer comes within the code's timeout and a margin.
-    pub async fn execute(
-        &self,
-        address: &str,
-        id: SessionId,
-        code: &Code<'_>,
-    ) -> Result<Execution, CallError> {
+    pub async fn execute(&self, address: &str, id: SessionId, code: &Code<'_>) -> Result<Execution, CallError> {
         let Code { code, language, timeout } = *code;
         let body = json!({"code": code, "language": language.as_str(), "timeout_ms": timeout.as_millis() as u64});
         let path = format!("/sessions/{id}/execute");

@@ -110,6 +110,8 @@ pub struct ModelSettings {
     pub url: url::Url,
     pub key: Option<String>,
     pub name: String,
+    /// Whether it is shown pictures of pages. Default false.
+    pub images: bool,
 }
 
 impl std::fmt::Debug for ModelSettings {
@@ -360,7 +362,12 @@ impl Reader<'_> {
         if key.as_ref().is_some_and(|key| !key.bytes().all(|b| b.is_ascii_graphic())) {
             bail!("WEIR_LLM_KEY: allowed are ASCII characters without spaces");
         }
-        Ok(Some(ModelSettings { url, key, name: name.trim().to_owned() }))
+        let images = match self.text("WEIR_LLM_IMAGES", "off").trim() {
+            "on" => true,
+            "off" => false,
+            other => bail!("WEIR_LLM_IMAGES={other}: allowed are on and off"),
+        };
+        Ok(Some(ModelSettings { url, key, name: name.trim().to_owned(), images }))
     }
 
     fn nets(&self) -> Result<Vec<IpNet>> {

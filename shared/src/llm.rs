@@ -27,6 +27,8 @@ pub struct Question<'a> {
     pub system: &'a str,
     /// What it is about, and what was said since: turns of `user` and `assistant`, beginning with the user's.
     pub turns: &'a [(Role, String)],
+    /// A picture for the last turn, as a data URI; only for models that take pictures.
+    pub picture: Option<&'a str>,
     /// Name of the schema: letters, digits and `_`.
     pub name: &'a str,
     /// JSON schema of the answer.
@@ -106,6 +108,10 @@ fn body(model: &ModelSettings, question: &Question<'_>, has_format: bool) -> Val
         let role = if *role == Role::User { "user" } else { "assistant" };
         json!({"role": role, "content": text})
     }));
+    if let (Some(picture), Some(last)) = (question.picture, messages.last_mut()) {
+        let picture = json!({"type": "image_url", "image_url": {"url": picture}});
+        last["content"] = json!([{"type": "text", "text": last["content"].take()}, picture]);
+    }
     let mut body =
         json!({"model": model.name, "messages": messages, "temperature": 0, "max_tokens": question.max_tokens});
     if has_format {
@@ -237,13 +243,20 @@ mod tests {
 
     #[test]
     fn a_question_carries_its_schema_either_way() {
-        let model = ModelSettings { url: "http://x.test/v1".parse().unwrap(), key: None, name: "m".to_owned() };
+        let url = "http://x.test/v1".parse().unwrap();
+        let model = ModelSettings { url, key: None, name: "m".to_owned(), images: true };
         let schema = json!({"type": "object"});
         let turns = [(Role::User, "hi".to_owned()), (Role::Assistant, "{}".to_owned())];
-        let question = Question { system: "Do it.", turns: &turns, name: "x", schema: &schema, max_tokens: 9 };
+        let turns_of =
+            |picture| Question { system: "Do it.", turns: &turns, picture, name: "x", schema: &schema, max_tokens: 9 };
+        let question = turns_of(None);
         let strict = body(&model, &question, true);
         assert_eq!(strict["response_format"]["json_schema"]["schema"], schema);
         assert_eq!(strict["messages"][2], json!({"role": "assistant", "content": "{}"}));
+        let seen = body(&model, &turns_of(Some("data:image/jpeg;base64,AA")), true);
+        let parts = json!([{"type": "text", "text": "{}"},
+            {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AA"}}]);
+        assert_eq!(seen["messages"][2]["content"], parts);
         let loose = body(&model, &question, false);
         assert!(loose.get("response_format").is_none());
         assert!(loose["messages"][0]["content"].as_str().unwrap().contains("\"type\":\"object\""));

@@ -14,6 +14,7 @@ mod faults;
 mod guard;
 mod health;
 mod idempotency_paging;
+mod interact;
 mod map;
 mod params_preview;
 mod relay;

@@ -1,5 +1,5 @@
 //! A worker's private listener without a worker: it opens sessions by moving their rows and answers an execution with
-//! what it was asked. What the API makes of sessions can be tested with it on a machine that cannot run any.
+//! what it was asked; the code `refuse` is not run. What the API makes of sessions can be tested with it on a machine that cannot run any.
 
 use std::time::Duration;
 
@@ -75,6 +75,8 @@ async fn answer(mut socket: TcpStream, database_url: &str) {
         );
         execute(database_url, &sql).await;
         ("200 OK", json!({}))
+    } else if line.contains("/execute HTTP") && body["code"] == "refuse" {
+        ("502 Bad Gateway", json!({"error": "the runner did not start"}))
     } else if line.contains("/execute HTTP") {
         let output = json!({"stdout": body.to_string(), "result": "4", "stderr": "", "exitCode": 0, "killed": false});
         ("200 OK", output)

@@ -1,5 +1,6 @@
 //! Jobs in, pages and results out: the worker process of the service.
 
+pub mod agent;
 pub mod browser;
 pub mod context;
 pub mod exec;

@@ -46,6 +46,8 @@ pub struct Metrics {
     pub sessions_ended: IntCounterVec,
     /// Runs of code in sessions, by language and outcome (`ok`, `failed`, `killed`, `error`).
     executes: IntCounterVec,
+    /// Steps of the agent.
+    pub agent_steps: IntCounter,
     /// Profiles that could not be saved.
     pub profile_failures: IntCounter,
     /// Bytes of the profiles saved.
@@ -99,6 +101,7 @@ impl Metrics {
                 Opts::new("weir_executes_total", "Runs of code in sessions, by language and outcome"),
                 &["language", "outcome"],
             )?,
+            agent_steps: IntCounter::new("weir_agent_steps_total", "Steps that the agent took in sessions")?,
             profile_failures: IntCounter::new("weir_profile_failures_total", "Profiles that could not be saved")?,
             profile_bytes: IntCounter::new("weir_profile_bytes_total", "Bytes of the profiles saved")?,
             relay: IntGaugeVec::new(
@@ -126,6 +129,7 @@ impl Metrics {
             Box::new(metrics.open_seconds.clone()),
             Box::new(metrics.sessions_ended.clone()),
             Box::new(metrics.executes.clone()),
+            Box::new(metrics.agent_steps.clone()),
             Box::new(metrics.profile_failures.clone()),
             Box::new(metrics.profile_bytes.clone()),
             Box::new(metrics.relay.clone()),

@@ -35,8 +35,14 @@ pub async fn read(model: &ModelSettings, url: &Url, prompt: &str) -> Result<Prom
     let mut turns = vec![(Role::User, format!("Start page: {url}\n\nDescription of the crawl:\n{prompt}"))];
     let mut wrong = None;
     for _ in 0..2 {
-        let question =
-            Question { system: SYSTEM, turns: &turns, name: "crawl_options", schema: &schema, max_tokens: MAX_TOKENS };
+        let question = Question {
+            system: SYSTEM,
+            turns: &turns,
+            picture: None,
+            name: "crawl_options",
+            schema: &schema,
+            max_tokens: MAX_TOKENS,
+        };
         let (said, problem) = match ask_for_json(model, &question, deadline).await {
             Ok(mut answer) => {
                 let note = answer.as_object_mut().and_then(|fields| fields.remove("notUnderstood"));

@@ -72,9 +72,7 @@ impl Companion {
                 return Err(RenderError::Timeout);
             }
         };
-        let task = tokio::spawn(async move {
-            while !matches!(wardrobe.serve().await, RenderError::BrowserLost) {}
-        });
+        let task = tokio::spawn(async move { while !matches!(wardrobe.serve().await, RenderError::BrowserLost) {} });
         Ok(Self { cdp, _task: AbortOnDropHandle::new(task) })
     }
 }
@@ -91,10 +89,7 @@ struct Wardrobe {
 fn is_wanted(method: &str) -> bool {
     matches!(
         method,
-        "Target.attachedToTarget"
-            | "Fetch.requestPaused"
-            | "Page.javascriptDialogOpening"
-            | "Inspector.targetCrashed"
+        "Target.attachedToTarget" | "Fetch.requestPaused" | "Page.javascriptDialogOpening" | "Inspector.targetCrashed"
     )
 }
 

@@ -34,11 +34,11 @@ mod intercept;
 mod locale;
 mod page;
 mod pool;
-mod wait;
+pub(crate) mod wait;
 
 pub use blocklist::is_ad_host;
-pub use companion::Companion;
 pub use chromium::{ChromiumKind, Found, find_chromium};
+pub use companion::Companion;
 pub use error::RenderError;
 pub use pool::{BrowserConfig, BrowserPool, PoolStats};
 

@@ -17,21 +17,19 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use headless_chrome::protocol::cdp::types::Method;
-use headless_chrome::protocol::cdp::{
-    Browser, Fetch, Inspector, Network, Page, Runtime, Storage, Target,
-};
+use headless_chrome::protocol::cdp::{Browser, Fetch, Inspector, Network, Page, Runtime, Storage, Target};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::Url;
 
+use super::appearance::{self, PHONE_SCALE};
 use super::cdp::{CdpError, Events, Pending};
 use super::cell::Cell;
 use super::error::RenderError;
 use super::intercept::{Interception, OwnHeaders};
 use super::locale::Place;
 use super::wait::{self, Look, Settled};
-use super::appearance::{self, PHONE_SCALE};
 use super::{RenderRequest, Rendered, ScreenshotRequest, ShotBytes, blocklist, egress};
 
 /// Time for each step that involves no page: contexts, targets, disposal. Far above what it takes under load.

@@ -83,6 +83,11 @@ impl Activity {
         Timestamp::now().plus_ms(-i64::try_from(self.idle().as_millis()).unwrap_or(i64::MAX))
     }
 
+    /// Counts one more client until the returned value is dropped: somebody of ours drives the browser.
+    pub(crate) fn join(&self) -> Counted<'_> {
+        Counted::new(&self.clients)
+    }
+
     /// CDP clients connected now, code boxes included.
     pub fn clients(&self) -> usize {
         self.clients.load(Ordering::Relaxed)
@@ -137,7 +142,7 @@ pub static FIGURES: Figures = Figures {
 };
 
 /// One more in a count, until dropped.
-struct Counted<'a>(&'a AtomicUsize);
+pub(crate) struct Counted<'a>(&'a AtomicUsize);
 
 impl<'a> Counted<'a> {
     fn new(count: &'a AtomicUsize) -> Self {

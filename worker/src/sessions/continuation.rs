@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use url::Url;
 use weir_shared::domain::interact::ReplayContext;
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::ids::PageId;
@@ -18,8 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(34);
 /// Longest wait that is repeated (CONTRACT 8.4).
 const WAIT_FOR: Duration = Duration::from_secs(30);
 
-/// Brings the scrape of `page` back in a browser that has just started.
-pub(super) async fn bring_back<F>(keeper: &Keeper, page: PageId, connect: F) -> Result<Companion, OpenError>
+/// Brings the scrape of `page` back in a browser that has just started; with it, where the scrape ended.
+pub(super) async fn bring_back<F>(keeper: &Keeper, page: PageId, connect: F) -> Result<(Companion, Url), OpenError>
 where
     F: AsyncFnOnce() -> anyhow::Result<Cdp>,
 {
@@ -30,13 +31,16 @@ where
     let (Ok(url), Ok(end)) = (fetch_url(&kept.url), fetch_url(&kept.final_url)) else { return Err(gone()) };
     let cdp = connect().await.map_err(|error| OpenError::Browser(error.to_string()))?;
     let request = request(kept, url, deadline);
-    Companion::bring_back(cdp, &request, &end).await.map_err(|error| {
-        let text = "Failed to initialize browser session from the original scrape context";
-        OpenError::Replay(format!("{text}: {}", error.message()))
-    })
+    match Companion::bring_back(cdp, &request, &end).await {
+        Ok(companion) => Ok((companion, end)),
+        Err(error) => {
+            let text = "Failed to initialize browser session from the original scrape context";
+            Err(OpenError::Replay(format!("{text}: {}", error.message())))
+        }
+    }
 }
 
-fn request(kept: ReplayContext, url: url::Url, deadline: Instant) -> RenderRequest {
+fn request(kept: ReplayContext, url: Url, deadline: Instant) -> RenderRequest {
     let options = kept.options;
     RenderRequest {
         wait_for: Duration::from_millis(u64::from(options.wait_for)).min(WAIT_FOR),

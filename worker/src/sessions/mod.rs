@@ -36,7 +36,7 @@ use crate::metrics::Metrics;
 use crate::sandbox::{Sandbox, SandboxError};
 
 pub use profile::Vault;
-pub use session::Session;
+pub use session::{PromptError, Session};
 use warm::WarmPool;
 
 /// How often the time of last activity is written down.

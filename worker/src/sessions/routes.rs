@@ -10,7 +10,8 @@ use serde_json::json;
 use weir_shared::domain::session::{EndReason, Language};
 use weir_shared::ids::SessionId;
 
-use super::OpenError;
+use super::{OpenError, PromptError};
+use crate::agent;
 use crate::context::Process;
 use crate::relay::routes::Relays;
 
@@ -19,7 +20,8 @@ pub fn configure(config: &mut web::ServiceConfig) {
     config
         .route("/sessions", web::post().to(open))
         .route("/sessions/{id}", web::delete().to(close))
-        .route("/sessions/{id}/execute", web::post().to(execute));
+        .route("/sessions/{id}/execute", web::post().to(execute))
+        .route("/sessions/{id}/prompt", web::post().to(prompt));
 }
 
 #[derive(Deserialize)]
@@ -113,6 +115,54 @@ async fn execute(
         Ok(None) => HttpResponse::Gone().json(json!({"error": "the session has ended"})),
         Err(error) => HttpResponse::BadGateway().json(json!({"error": error.to_string()})),
     }
+}
+
+#[derive(Deserialize)]
+struct Prompt {
+    prompt: String,
+    timeout_ms: u64,
+}
+
+async fn prompt(
+    process: Data<Process>,
+    relays: Data<Relays>,
+    request: HttpRequest,
+    id: Path<SessionId>,
+    body: Json<Prompt>,
+) -> HttpResponse {
+    if !relays.admits(&request) {
+        return forbidden();
+    }
+    let Some(session) = process.sessions().and_then(|sessions| sessions.find(*id)) else { return unknown() };
+    let Some(model) = process.settings.model.clone() else {
+        return HttpResponse::NotImplemented().json(json!({"error": "this worker has no language model"}));
+    };
+    let Prompt { prompt, timeout_ms } = body.into_inner();
+    // The agent goes on when the caller hangs up, as code does.
+    let timeout = Duration::from_millis(timeout_ms);
+    let running = tokio::spawn(async move { session.prompt(&model, &prompt, timeout).await });
+    let (word, answer) = match running.await {
+        Ok(Some(Ok(outcome))) => {
+            process.metrics.agent_steps.inc_by(outcome.steps.len() as u64);
+            let word = match &outcome {
+                agent::Outcome { killed: true, .. } => "killed",
+                agent::Outcome { success: true, .. } => "ok",
+                _ => "failed",
+            };
+            (word, HttpResponse::Ok().json(outcome))
+        }
+        Ok(Some(Err(PromptError::Busy))) => {
+            ("error", HttpResponse::Conflict().json(json!({"error": PromptError::Busy.to_string()})))
+        }
+        Ok(Some(Err(error))) => {
+            tracing::warn!(session.id = %id, %error, "a prompt was not worked on");
+            ("error", HttpResponse::BadGateway().json(json!({"error": error.to_string()})))
+        }
+        Ok(None) => ("error", HttpResponse::Gone().json(json!({"error": "the session has ended"}))),
+        Err(_) => ("error", HttpResponse::BadGateway().json(json!({"error": "internal error"}))),
+    };
+    process.metrics.executed("prompt", word);
+    answer
 }
 
 fn forbidden() -> HttpResponse {

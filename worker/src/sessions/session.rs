@@ -17,8 +17,12 @@ use weir_shared::ids::{PageId, SessionId, TeamId};
 use weir_shared::store::profiles;
 use weir_shared::store::sessions::SessionRow;
 
+use url::Url;
+use weir_shared::config::ModelSettings;
+
 use super::warm::WarmPool;
 use super::{Keeper, OpenError, continuation};
+use crate::agent::{self, AgentError};
 use crate::browser::Companion;
 use crate::browser::cdp::Cdp;
 use crate::exec::{self, BoxHandle, ExecError, Execution, Program, Runners, StartBox, StartedBox};
@@ -112,8 +116,10 @@ pub struct Session {
     browser: Arc<BrowserBox>,
     runners: Runners,
     handle: Arc<SessionHandle>,
-    /// Of a session that continues a scrape.
-    companion: OnceLock<Companion>,
+    /// Of a session that continues a scrape: what keeps its appearance up, and where the scrape ended.
+    scrape: OnceLock<(Companion, Url)>,
+    /// Held by the prompt that is worked on.
+    agent: tokio::sync::Mutex<()>,
     stage: watch::Sender<Stage>,
     /// The listener of the code boxes' way to the browser.
     socket: Mutex<Option<tokio::task::JoinHandle<()>>>,
@@ -226,9 +232,9 @@ impl Session {
 
     /// Brings back what a scrape left.
     async fn continue_scrape(&self, keeper: &Keeper, page: PageId) -> Result<(), OpenError> {
-        let companion = continuation::bring_back(keeper, page, || self.cdp()).await?;
+        let brought_back = continuation::bring_back(keeper, page, || self.cdp()).await?;
         // Set once: a session continues one scrape.
-        let _ = self.companion.set(companion);
+        let _ = self.scrape.set(brought_back);
         Ok(())
     }
 
@@ -267,7 +273,8 @@ impl Session {
             browser,
             runners,
             handle,
-            companion: OnceLock::new(),
+            scrape: OnceLock::new(),
+            agent: tokio::sync::Mutex::default(),
             stage: watch::Sender::new(Stage::Open),
             socket: Mutex::new(Some(socket)),
         }))
@@ -288,6 +295,36 @@ impl Session {
         self.browser.memory().await
     }
 
+    /// Has the agent work on a task in it; prompts stand in line. `None`: the session takes no more calls, or was never
+    /// one that continues a scrape.
+    pub async fn prompt(
+        &self,
+        model: &ModelSettings,
+        task: &str,
+        timeout: Duration,
+    ) -> Option<Result<agent::Outcome, PromptError>> {
+        let handle = self.handle()?;
+        let (_, scraped) = self.scrape.get()?;
+        let deadline = Instant::now() + timeout;
+        let work = async {
+            let in_line = tokio::time::timeout_at(deadline - timeout / 2, self.agent.lock()).await;
+            let _turn = in_line.map_err(|_| PromptError::Busy)?;
+            let _client = handle.activity.join();
+            let cdp = self.cdp().await.map_err(|_| AgentError::Browser)?;
+            let tell = |text: &str| {
+                if let Some(live) = &handle.live {
+                    live.announce(text);
+                }
+            };
+            Ok(agent::work(cdp, model, scraped, task, deadline, tell).await?)
+        };
+        tokio::select! {
+            outcome = work => Some(outcome),
+            () = stays_busy(&handle) => None,
+            () = handle.ended.cancelled() => None,
+        }
+    }
+
     /// Runs code in it. `None`: the session takes no more calls.
     pub async fn execute(
         &self,
@@ -296,17 +333,9 @@ impl Session {
         timeout: Duration,
     ) -> Option<Result<Execution, ExecError>> {
         let handle = self.handle()?;
-        handle.activity.touch();
-        // Code that runs is use, however quiet it is.
-        let busy = async {
-            loop {
-                tokio::time::sleep(IDLE_CHECK).await;
-                handle.activity.touch();
-            }
-        };
         let result = tokio::select! {
             result = self.runners.execute(language, code, timeout) => result,
-            () = busy => unreachable!("it never ends"),
+            () = stays_busy(&handle) => return None,
             () = handle.ended.cancelled() => return None,
         };
         handle.activity.touch();
@@ -449,6 +478,23 @@ impl Session {
         self.runners.close().await;
         self.browser.kill().await;
     }
+}
+
+/// What runs is use, however quiet it is: keeps the session from being idle, and never ends.
+async fn stays_busy(handle: &SessionHandle) {
+    loop {
+        handle.activity.touch();
+        tokio::time::sleep(IDLE_CHECK).await;
+    }
+}
+
+/// Why a prompt was not worked on: nothing was done.
+#[derive(Debug, thiserror::Error)]
+pub enum PromptError {
+    #[error("another prompt is still being worked on")]
+    Busy,
+    #[error(transparent)]
+    Agent(#[from] AgentError),
 }
 
 /// The last complete version of a profile, if there is one.

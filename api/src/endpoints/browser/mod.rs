@@ -6,10 +6,10 @@ pub mod delete;
 pub mod execute;
 pub mod list;
 pub mod live;
+pub(super) mod opening;
 pub mod profiles;
 pub mod relay_target;
 pub mod show;
-pub(super) mod opening;
 mod splice;
 
 use serde::Serialize;

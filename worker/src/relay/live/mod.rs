@@ -57,7 +57,10 @@ const FULL: u16 = 4002;
 /// A picture with its head.
 type Frame = Option<Bytes>;
 
-/// Something for one viewer.
+/// Stands for all viewers; they are numbered from 1.
+const EVERYBODY: u64 = 0;
+
+/// Something for one viewer, or for [`EVERYBODY`].
 #[derive(Debug, Clone)]
 struct Notice {
     viewer: u64,
@@ -138,6 +141,11 @@ impl LiveView {
     fn tell(&self, viewer: u64, message: &serde_json::Value) {
         // Nobody listens: the viewer has left.
         let _ = self.notices.send(Notice { viewer, text: message.to_string().into() });
+    }
+
+    /// Says something to everybody who watches, such as what the agent does.
+    pub fn announce(&self, text: &str) {
+        self.notice(EVERYBODY, text);
     }
 
     fn notice(&self, viewer: u64, text: &str) {
@@ -293,7 +301,7 @@ where
                     () = view.ended.cancelled() => return Farewell::Ended,
                     () = orders.closed() => return Farewell::Lost,
                     notice = notices.recv() => match notice {
-                        Ok(notice) if notice.viewer == viewer => break Message::text(&*notice.text),
+                        Ok(notice) if notice.viewer == viewer || notice.viewer == EVERYBODY => break Message::text(&*notice.text),
                         _ => {}
                     },
                     Ok(()) = state.changed() => {

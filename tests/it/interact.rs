@@ -1,0 +1,189 @@
+//! Interaction with scrapes in real browsers (SPEC 4.5, 4.6, 7; CONTRACT 8.4): by code, and by a prompt with a language
+//! model that says what the test has written.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_tests::{
+    Answer, Caller, Database, FixtureSite, ServiceOptions, StandIn, TestService, both_databases, ended_at, wait_until,
+};
+
+async fn service(options: ServiceOptions) -> TestService {
+    let service = TestService::start_with(options.env("WEIR_WARM_BROWSERS", "0")).await;
+    wait_until("a worker that takes sessions", || async {
+        let workers = service.cli_json(&["workers", "list", "--json"]);
+        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
+    })
+    .await;
+    service
+}
+
+/// Scrapes a page and returns the address of its interaction.
+async fn scraped(caller: &Caller, body: &Value) -> String {
+    let document = caller.post("/v2/scrape", body).await.ok()["data"].clone();
+    path_of(&document)
+}
+
+fn path_of(document: &Value) -> String {
+    format!("/v2/scrape/{}/interact", document["metadata"]["scrapeId"].as_str().unwrap())
+}
+
+async fn interact(caller: &Caller, path: &str, language: &str, code: &str) -> Value {
+    caller.post(path, &json!({ "code": code, "language": language, "timeout": 60 })).await.ok()
+}
+
+fn refused(answer: &Answer, status: u16, words: &str) {
+    assert_eq!(answer.status, status, "{}", answer.text);
+    assert!(answer.is_base_error() && answer.error().starts_with(words), "{}", answer.text);
+}
+
+both_databases! {
+    async fn code_goes_on_where_the_scrape_ended_in_one_session_until_it_is_stopped(database) {
+        let site = FixtureSite::start().await;
+        let service = service(ServiceOptions::new(database)).await;
+        let caller = service.caller();
+        let path = scraped(caller, &json!({
+            "url": site.url("/redirect/setcookie"), "headers": { "X-Own": "mine", "Cookie": "given=1" },
+            "location": { "country": "DE" },
+        })).await;
+
+        // Two first calls at once make one session.
+        let look = "JSON.stringify([page.url(), (await context.cookies()).map(c => c.name), \
+            Intl.DateTimeFormat().resolvedOptions().timeZone, await page.evaluate(() => \
+            [navigator.language, Intl.DateTimeFormat().resolvedOptions().timeZone, navigator.userAgent])])";
+        let (one, other) = tokio::join!(
+            interact(caller, &path, "node", look),
+            interact(caller, &path, "python", "print(page.url)"),
+        );
+        assert_eq!(one["success"], true, "{one}");
+        assert_eq!(one["sessionId"], other["sessionId"]);
+        let seen = one["result"].as_str().unwrap();
+        for word in ["\"given\"", "\"hop\"", "de-DE", "Europe/Berlin"] {
+            assert!(seen.contains(word), "{word}: {seen}");
+        }
+        assert!(!seen.contains("Headless"), "{seen}");
+        let url = serde_json::from_str::<Value>(seen).unwrap()[0].as_str().unwrap().to_owned();
+        assert_eq!(other["stdout"].as_str().unwrap().trim(), url, "both see the scraped page");
+        for field in ["cdpUrl", "liveViewUrl", "interactiveLiveViewUrl"] {
+            assert!(one[field].as_str().unwrap().contains(one["sessionId"].as_str().unwrap()), "{one}");
+        }
+
+        // The scrape's headers go to its site from every tab, and the browser's state lives on.
+        let headers = format!("const tab = await context.newPage(); await tab.goto('{}'); \
+            const said = await tab.textContent('body'); await tab.close(); said", site.url("/headers"));
+        let headers = interact(caller, &path, "node", &headers).await;
+        assert!(headers["result"].as_str().unwrap().contains("mine"), "{headers}");
+        interact(caller, &path, "node", "await page.evaluate(() => { document.title = 'changed' }); const kept = 7").await;
+        let bash = interact(caller, &path, "bash", "agent-browser get title").await;
+        assert_eq!(bash["stdout"].as_str().unwrap().trim(), "changed", "{bash}");
+        assert_eq!(interact(caller, &path, "node", "kept").await["result"], "7");
+
+        // Failures of code are answers.
+        let failed = interact(caller, &path, "node", "throw new Error('mine')").await;
+        assert_eq!((&failed["success"], failed["exitCode"] == 0), (&json!(false), false), "{failed}");
+        assert!(failed["error"].as_str().unwrap().contains("mine"));
+
+        // It is a session like any other.
+        let list = caller.get("/v2/browser?status=active").await.ok();
+        assert_eq!(list["sessions"][0]["id"], one["sessionId"]);
+        let metrics = service.anonymous().get("/metrics").await.text;
+        assert!(metrics.contains(r#"weir_executions_total{language="bash",outcome="ok"} 1"#), "{metrics}");
+
+        let stranger = service.new_team("stranger");
+        refused(&stranger.post(&path, &json!({ "code": "1" })).await, 403, "Forbidden");
+        refused(&stranger.delete(&path).await, 403, "Forbidden");
+        let ended = caller.delete(&path).await.ok();
+        assert!(ended["sessionDurationMs"].is_u64() && ended["creditsBilled"].as_i64() >= Some(2), "{ended}");
+        assert_eq!(caller.delete(&path).await.ok()["creditsBilled"], ended["creditsBilled"]);
+        refused(&caller.post(&path, &json!({ "code": "1" })).await, 410, "Browser session has been destroyed.");
+        let id = one["sessionId"].as_str().unwrap();
+        assert_eq!(caller.get(&format!("/v2/browser/{id}")).await.ok()["status"], "destroyed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_of_batches_and_crawls_are_continued_as_a_phone_and_after_their_wait() {
+    let site = FixtureSite::start().await;
+    let service = service(ServiceOptions::new(Database::Sqlite)).await;
+    let caller = service.caller();
+    let batch = json!({ "urls": [site.url("/js/timer/3?delay=400")], "mobile": true, "waitFor": 700 });
+    let batch = caller.post("/v2/batch/scrape", &batch).await.id();
+    let batch = ended_at(caller, &format!("/v2/batch/scrape/{batch}"), Duration::from_secs(60)).await;
+    let phone =
+        "JSON.stringify([await page.title(), await page.evaluate(() => [screen.width, navigator.maxTouchPoints])])";
+    let path = path_of(&batch["data"][0]);
+    let seen = interact(caller, &path, "node", phone).await;
+    assert!(seen["result"].as_str().is_some_and(|text| text.ends_with("[390,5]]")), "{seen}");
+    assert!(!seen["result"].as_str().unwrap().starts_with("[\"\""), "its script has run: {seen}");
+    caller.delete(&path).await.ok();
+
+    let crawl = caller.post("/v2/crawl", &json!({ "url": site.url("/crawl/1/2/"), "limit": 1 })).await.id();
+    let crawl = ended_at(caller, &format!("/v2/crawl/{crawl}"), Duration::from_secs(60)).await;
+    let path = path_of(&crawl["data"][0]);
+    let seen = interact(caller, &path, "python", "await page.title()").await;
+    assert!(seen["result"].as_str().unwrap().contains("Crawl"), "{seen}");
+    caller.delete(&path).await.ok();
+}
+
+both_databases! {
+    async fn every_status_of_the_specification_is_told(database) {
+        let site = FixtureSite::start().await;
+        let options = ServiceOptions::new(database)
+            .env("WEIR_SESSIONS_PER_WORKER", "0")
+            .env("WEIR_TEAM_SESSIONS", "1")
+            .env("WEIR_CREDITS", "metered");
+        let service = TestService::start_with(options).await;
+        service.cli(&["credits", "grant", "--team", "tests", "100"]);
+        let caller = service.caller();
+        let code = json!({ "code": "1" });
+        let page = json!({ "url": site.url("/small/1") });
+        let path = scraped(caller, &page).await;
+
+        // 400
+        refused(&caller.post("/v2/scrape/no-id/interact", &code).await, 400, "Invalid job ID format");
+        refused(&caller.delete("/v2/scrape/no-id/interact").await, 400, "Invalid job ID format");
+        refused(&caller.post(&path, &json!({})).await, 400, "Either 'code' or 'prompt' must be provided.");
+        refused(&caller.post(&path, &json!({ "code": "1", "prompt": "x" })).await, 400, "Only one of");
+        refused(&service.anonymous().post(&path, &code).await, 401, "Unauthorized");
+        // 404: unknown, and a job that is no scrape.
+        let unknown = format!("/v2/scrape/{}/interact", uuid::Uuid::now_v7());
+        refused(&caller.post(&unknown, &code).await, 404, "Job not found.");
+        refused(&caller.delete(&unknown).await, 404, "No browser session found for this scrape job.");
+        refused(&caller.delete(&path).await, 404, "No browser session found for this scrape job.");
+        // 403
+        let stranger = service.new_team("stranger");
+        refused(&stranger.post(&path, &code).await, 403, "Forbidden.");
+        refused(&stranger.delete(&path).await, 403, "Forbidden.");
+        // 503: no model.
+        refused(&caller.post(&path, &json!({ "prompt": "x" })).await, 503, "Prompts need a language model");
+        let _worker = StandIn::start(service.database_url(), 1).await;
+        // 409: the scrape failed, or nothing of it may be kept.
+        let failing = json!({ "urls": [site.url("/cut/reset")] });
+        let batch = caller.post("/v2/batch/scrape", &failing).await.id();
+        ended_at(caller, &format!("/v2/batch/scrape/{batch}"), Duration::from_secs(60)).await;
+        let errors = caller.get(&format!("/v2/batch/scrape/{batch}/errors")).await.ok();
+        let failed = format!("/v2/scrape/{}/interact", errors["errors"][0]["id"].as_str().unwrap());
+        refused(&caller.post(&failed, &code).await, 409, "Replay context is unavailable");
+        let private = service.new_team("private");
+        service.cli(&["credits", "grant", "--team", "private", "100"]);
+        service.cli(&["team", "set", "private", "--zero-data-retention", "on"]);
+        let theirs = scraped(&private, &page).await;
+        refused(&private.post(&theirs, &code).await, 409, "Replay context is unavailable");
+        // 402
+        let poor = service.new_team("poor");
+        service.cli(&["credits", "grant", "--team", "poor", "3"]);
+        let dear = scraped(&poor, &page).await;
+        refused(&poor.post(&dear, &code).await, 402, "Insufficient credits for a 600s browser session");
+        // 200, 429 for the next one, 503 when every browser is taken, 502 when the code was not run, 410 after the end.
+        let session = caller.post(&path, &code).await.ok();
+        assert_eq!(session["success"], true, "{session}");
+        let second = scraped(caller, &page).await;
+        refused(&caller.post(&second, &code).await, 429, "You have reached the maximum number of concurrent jobs (1)");
+        service.cli(&["credits", "grant", "--team", "poor", "100"]);
+        refused(&poor.post(&dear, &code).await, 503, "Every browser of this server is taken");
+        refused(&caller.post(&path, &json!({ "code": "refuse" })).await, 502, "Failed to execute code");
+        assert_eq!(caller.delete(&path).await.ok()["creditsBilled"], 2);
+        refused(&caller.post(&path, &code).await, 410, "Browser session has been destroyed.");
+        refused(&stranger.post(&path, &code).await, 403, "Forbidden.");
+    }
+}

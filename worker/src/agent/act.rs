@@ -1,0 +1,342 @@
+//! Carries out the model's actions, within what [`Home`] allows.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use url::Url;
+
+use super::say::Action;
+use super::site::Home;
+use super::snapshot::cut;
+use super::stage::{Stage, StageError, StageResult};
+
+/// What is asked of elements, in the page.
+const ELEMENT: &str = include_str!("element.js");
+/// How long a text is waited for, and how often it is looked for.
+const TEXT_PATIENCE: Duration = Duration::from_secs(10);
+const TEXT_LOOK: Duration = Duration::from_millis(200);
+
+/// What an element says. It comes from the page, so it is only ever shown or compared.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Said {
+    problem: Option<String>,
+    hidden: bool,
+    x: f64,
+    y: f64,
+    r#where: Vec<String>,
+    set: bool,
+    value: Option<String>,
+    at: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Resolved {
+    object: Object,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Object {
+    object_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Returned {
+    result: Remote,
+}
+
+#[derive(Deserialize)]
+struct Remote {
+    #[serde(default)]
+    value: Value,
+}
+
+fn refuse<T>(why: impl Into<String>) -> StageResult<T> {
+    Err(StageError::Refused(why.into()))
+}
+
+/// Does what the model wants, waits for the page, and says what came of it. `Finish` is not done here.
+pub(super) async fn perform(stage: &mut Stage, home: &Home, action: &Action) -> StageResult<String> {
+    if stage.dialog().is_some() && !matches!(action, Action::Dialog { .. } | Action::Wait { .. }) {
+        return refuse("A dialog is open: answer it with `dialog` first.");
+    }
+    let tabs = stage.tab_count();
+    let mut done = match action {
+        Action::Click { element } => click(stage, element).await?,
+        Action::Fill { element, text, submit } => fill(stage, home, element, text, *submit).await?,
+        Action::Select { element, option } => {
+            let object = resolve(stage, element).await?;
+            let said = ask(stage, &object, "choose", json!([option])).await?;
+            format!("Chosen: {}.", said.value.unwrap_or_default())
+        }
+        Action::Press { key } => press(stage, home, key).await?,
+        Action::Scroll { element, down } => scroll(stage, element.as_deref(), *down).await?,
+        Action::WaitFor { text } => return wait_for(stage, text).await,
+        Action::Wait { milliseconds } => {
+            tokio::time::sleep(Duration::from_millis(*milliseconds)).await;
+            "Waited.".to_owned()
+        }
+        Action::Extract { element } => return extract(stage, element.as_deref()).await,
+        Action::Navigate { url } => {
+            let url = address(home, url)?;
+            stage.navigate(url.as_str()).await?;
+            format!("Opened {}.", cut(url.as_str(), 200))
+        }
+        Action::Back => {
+            stage.back().await?;
+            "Went back.".to_owned()
+        }
+        Action::NewTab { url } => {
+            let url = url.as_deref().map(|url| address(home, url)).transpose()?;
+            stage.new_tab().await?;
+            if let Some(url) = &url {
+                stage.navigate(url.as_str()).await?;
+            }
+            "Opened a tab.".to_owned()
+        }
+        Action::SwitchTab { tab } => {
+            stage.switch_tab(tab).await?;
+            "This is the tab now.".to_owned()
+        }
+        Action::Dialog { accept, text } => {
+            let Some(dialog) = stage.dialog() else { return refuse("No dialog is open.") };
+            if dialog.kind == "prompt" && text.is_some() && !home.holds_text(&stage.url()) {
+                return refuse(foreign(home));
+            }
+            stage.answer_dialog(*accept, text.as_deref()).await?;
+            if *accept { "The dialog was accepted.".to_owned() } else { "The dialog was dismissed.".to_owned() }
+        }
+        Action::Finish { .. } => String::new(),
+    };
+    if let Some(more) = stage.rest(tabs).await? {
+        done.push(' ');
+        done.push_str(&more);
+    }
+    if let Some(dialog) = stage.dialog() {
+        done.push_str(&format!(" A dialog opened ({}): {}", dialog.kind, dialog.message));
+    }
+    Ok(done)
+}
+
+/// The words for what is not done elsewhere.
+fn foreign(home: &Home) -> String {
+    format!("Refused: this is not the task's site ({}). Nothing is typed or opened elsewhere.", home.names())
+}
+
+/// An address that the model may name.
+fn address(home: &Home, text: &str) -> StageResult<Url> {
+    let Ok(url) = Url::parse(text.trim()) else { return refuse("That is no complete address.") };
+    if home.holds(&url) { Ok(url) } else { refuse(foreign(home)) }
+}
+
+/// The page's object for an element of the last snapshot.
+async fn resolve(stage: &Stage, name: &str) -> StageResult<String> {
+    let Some(backend) = stage.find(name) else {
+        let name = cut(name, 30);
+        return refuse(format!(
+            "There is no element {name} on the page as it is now. Use a reference that the tree shows."
+        ));
+    };
+    let resolved = stage.page::<Resolved>("DOM.resolveNode", json!({"backendNodeId": backend})).await;
+    let gone = || StageError::Refused("The element is not on the page any more.".to_owned());
+    match resolved {
+        Ok(resolved) => resolved.object.object_id.ok_or_else(gone),
+        Err(StageError::Refused(_)) if stage.dialog().is_none() => Err(gone()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks an element something; its problem becomes the error.
+async fn ask(stage: &Stage, object: &str, what: &str, arguments: Value) -> StageResult<Said> {
+    let function = format!("function(...given) {{ return ({ELEMENT}).{what}.apply(this, given); }}");
+    let arguments: Vec<Value> =
+        arguments.as_array().into_iter().flatten().map(|argument| json!({ "value": argument })).collect();
+    let call = json!({
+        "objectId": object, "functionDeclaration": function, "arguments": arguments, "returnByValue": true,
+        "userGesture": true,
+    });
+    let returned = match stage.page::<Returned>("Runtime.callFunctionOn", call).await {
+        // What was asked for has happened, and the page asks back.
+        Err(StageError::Refused(_)) if stage.dialog().is_some() => return Ok(Said::default()),
+        returned => returned?,
+    };
+    let said = Said::deserialize(returned.result.value)
+        .map_err(|_| StageError::Refused("the element did not answer".to_owned()))?;
+    match said.problem {
+        Some(problem) => refuse(cut(&problem, 1_600)),
+        None => Ok(said),
+    }
+}
+
+async fn click(stage: &Stage, name: &str) -> StageResult<String> {
+    let object = resolve(stage, name).await?;
+    let at = ask(stage, &object, "point", json!([])).await?;
+    if at.hidden {
+        ask(stage, &object, "click", json!([])).await?;
+        return Ok("Clicked.".to_owned());
+    }
+    for (kind, buttons) in [("mouseMoved", 0), ("mousePressed", 1), ("mouseReleased", 0)] {
+        let mut event = json!({"type": kind, "x": at.x, "y": at.y, "buttons": buttons});
+        if kind != "mouseMoved" {
+            event["button"] = "left".into();
+            event["clickCount"] = 1.into();
+        }
+        stage.input("Input.dispatchMouseEvent", event).await?;
+    }
+    Ok("Clicked.".to_owned())
+}
+
+async fn fill(stage: &Stage, home: &Home, name: &str, text: &str, submit: bool) -> StageResult<String> {
+    let object = resolve(stage, name).await?;
+    let field = ask(stage, &object, "ready", json!([])).await?;
+    // The page's own address as the browser tells it, too: what an element says, the page may have made up.
+    if !home.holds_text(&stage.url()) || !field.r#where.iter().all(|url| home.holds_text(url)) {
+        return refuse(foreign(home));
+    }
+    if field.set {
+        ask(stage, &object, "set", json!([text])).await?;
+    } else {
+        ask(stage, &object, "focus", json!([])).await?;
+        if text.is_empty() {
+            key(stage, "Backspace", 0).await?;
+        } else {
+            stage.input("Input.insertText", json!({ "text": text })).await?;
+        }
+    }
+    let holds = ask(stage, &object, "holds", json!([])).await?.value.unwrap_or_default();
+    if submit && stage.dialog().is_none() {
+        key(stage, "Enter", 0).await?;
+        return Ok("Filled and sent with Enter.".to_owned());
+    }
+    let is_as_wanted = stage.dialog().is_some() || holds.trim() == cut(text, 200).trim_end_matches('…').trim();
+    Ok(if is_as_wanted { "Filled.".to_owned() } else { format!("Filled; the field holds \"{holds}\" now.") })
+}
+
+/// Code and key number of the keys that are no characters.
+const KEYS: &[(&str, i64)] = &[
+    ("Enter", 13),
+    ("Tab", 9),
+    ("Escape", 27),
+    ("Backspace", 8),
+    ("Delete", 46),
+    ("ArrowLeft", 37),
+    ("ArrowUp", 38),
+    ("ArrowRight", 39),
+    ("ArrowDown", 40),
+    ("Home", 36),
+    ("End", 35),
+    ("PageUp", 33),
+    ("PageDown", 34),
+    ("Space", 32),
+];
+
+async fn press(stage: &Stage, home: &Home, wanted: &str) -> StageResult<String> {
+    let mut modifiers = 0;
+    let mut name = wanted.trim();
+    while let Some((modifier, rest)) = name.split_once('+').filter(|(_, rest)| !rest.is_empty()) {
+        modifiers |= match modifier.to_ascii_lowercase().as_str() {
+            "alt" => 1,
+            "control" | "ctrl" => 2,
+            "meta" => 4,
+            "shift" => 8,
+            _ => return refuse("There is no such key."),
+        };
+        name = rest;
+    }
+    let is_typing = name.chars().count() == 1 && modifiers & 7 == 0 || name == "Space";
+    if is_typing && !home.holds_text(&stage.url()) {
+        return refuse(foreign(home));
+    }
+    key(stage, name, modifiers).await?;
+    Ok("Pressed.".to_owned())
+}
+
+async fn key(stage: &Stage, name: &str, modifiers: i64) -> StageResult<()> {
+    let mut event = json!({ "modifiers": modifiers });
+    let known = KEYS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    let text = if let Some((known, number)) = known {
+        event["key"] = if *known == "Space" { " ".into() } else { (*known).into() };
+        event["code"] = (*known).into();
+        event["windowsVirtualKeyCode"] = (*number).into();
+        match *known {
+            "Enter" => Some("\r".to_owned()),
+            "Space" => Some(" ".to_owned()),
+            _ => None,
+        }
+    } else {
+        let mut letters = name.chars();
+        let (Some(letter), None) = (letters.next(), letters.next()) else { return refuse("There is no such key.") };
+        event["key"] = name.into();
+        if letter.is_ascii_alphanumeric() {
+            let upper = letter.to_ascii_uppercase();
+            event["code"] =
+                if letter.is_ascii_digit() { format!("Digit{letter}") } else { format!("Key{upper}") }.into();
+            event["windowsVirtualKeyCode"] = i64::from(u32::from(upper)).into();
+        }
+        (modifiers & 7 == 0).then(|| name.to_owned())
+    };
+    let mut down = event.clone();
+    down["type"] = if text.is_some() { "keyDown".into() } else { "rawKeyDown".into() };
+    if let Some(text) = text {
+        down["text"] = text.into();
+    }
+    if modifiers == 2 && name.eq_ignore_ascii_case("a") {
+        down["commands"] = json!(["selectAll"]);
+    }
+    stage.input("Input.dispatchKeyEvent", down).await?;
+    event["type"] = "keyUp".into();
+    stage.input("Input.dispatchKeyEvent", event).await
+}
+
+async fn scroll(stage: &Stage, name: Option<&str>, down: bool) -> StageResult<String> {
+    let object = match name {
+        Some(name) => resolve(stage, name).await?,
+        None => document(stage, "document.scrollingElement || document.documentElement").await?,
+    };
+    let at = ask(stage, &object, "scroll", json!([if down { 1 } else { -1 }])).await?.at.unwrap_or(100.0);
+    Ok(format!("Scrolled; the end of the window is at {at:.0} % of it."))
+}
+
+/// An object of the page itself.
+async fn document(stage: &Stage, expression: &str) -> StageResult<String> {
+    #[derive(Deserialize)]
+    struct Found {
+        result: Object,
+    }
+    let found: Found = stage.page("Runtime.evaluate", json!({ "expression": expression })).await?;
+    found.result.object_id.ok_or_else(|| StageError::Refused("there is no page".to_owned()))
+}
+
+async fn extract(stage: &Stage, name: Option<&str>) -> StageResult<String> {
+    let object = match name {
+        Some(name) => resolve(stage, name).await?,
+        None => document(stage, "document.body || document.documentElement").await?,
+    };
+    let text = ask(stage, &object, "text", json!([])).await?.value.unwrap_or_default();
+    Ok(format!("The text: {}", cut(&text, 12_000)))
+}
+
+async fn wait_for(stage: &mut Stage, text: &str) -> StageResult<String> {
+    let until = Instant::now() + TEXT_PATIENCE;
+    let wanted = json!(text).to_string();
+    let expression =
+        format!("!!document.body && document.body.innerText.toLowerCase().includes({wanted}.toLowerCase())");
+    loop {
+        let looked =
+            stage.page::<Returned>("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}));
+        match looked.await {
+            Ok(Returned { result }) if result.value == Value::Bool(true) => return Ok("It is there.".to_owned()),
+            Err(StageError::Lost) => return Err(StageError::Lost),
+            Err(StageError::Refused(why)) if stage.dialog().is_some() => return refuse(why),
+            // A page on its way to another one answers later.
+            _ => {}
+        }
+        if Instant::now() >= until {
+            return refuse("It did not appear.");
+        }
+        tokio::time::sleep(TEXT_LOOK).await;
+    }
+}

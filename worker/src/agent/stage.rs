@@ -1,0 +1,612 @@
+//! The session's browser as the agent holds it: one connection of its own, the tab it works in, and what happens there.
+//!
+//! One task reads all events and keeps the little that matters: which tabs there are, whether a document is on its way,
+//! whether a dialog is open. Nothing waits for a page without a bound, and nothing at all while a dialog holds it up.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use headless_chrome::protocol::cdp::types::Method as _;
+use headless_chrome::protocol::cdp::{Page, Target};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::snapshot::{Refs, Tree, Writer, cut};
+use crate::browser::cdp::{Cdp, CdpError, Event, Events};
+use crate::browser::wait::{self, Look, WaitScript};
+
+/// One call to the browser or to a page.
+const CALL: Duration = Duration::from_secs(5);
+/// How long a click or a key may take to set a document on its way.
+const BEGINNING: Duration = Duration::from_millis(120);
+/// How long a page is waited for.
+const LOADING: Duration = Duration::from_secs(10);
+/// Frames that are read, and tabs that are told of.
+const FRAMES: usize = 12;
+const TABS: usize = 20;
+/// Longest text of a dialog, characters.
+const DIALOG: usize = 500;
+
+/// Why an action was not done; the text is for the model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum StageError {
+    /// The browser is gone: nothing more can be done.
+    #[error("the browser is gone")]
+    Lost,
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<CdpError> for StageError {
+    fn from(error: CdpError) -> Self {
+        match error {
+            CdpError::Closed => Self::Lost,
+            CdpError::Timeout { .. } => Self::Refused("the page did not answer in time".to_owned()),
+            CdpError::Refused { message, .. } => Self::Refused(cut(&message, 200)),
+            CdpError::Shape { reason, .. } => Self::Refused(cut(&reason, 200)),
+        }
+    }
+}
+
+pub(super) type StageResult<T> = Result<T, StageError>;
+
+/// A dialog that holds the page up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Dialog {
+    /// `alert`, `confirm`, `prompt` or `beforeunload`.
+    pub kind: String,
+    pub message: String,
+}
+
+#[derive(Debug, Clone)]
+struct Tab {
+    /// Its name for the model.
+    name: String,
+    target: String,
+    url: String,
+    title: String,
+    opener: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    tabs: Vec<Tab>,
+    last_name: usize,
+    active: Option<Active>,
+    loading: bool,
+    dialog: Option<Dialog>,
+    crashed: bool,
+}
+
+/// The tab that the agent works in.
+#[derive(Debug, Clone)]
+struct Active {
+    /// Also the id of its main frame.
+    target: String,
+    session: String,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: watch::Sender<()>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// See the module.
+pub(super) struct Stage {
+    cdp: Cdp,
+    shared: Arc<Shared>,
+    script: WaitScript,
+    refs: Refs,
+    _events: AbortOnDropHandle<()>,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.cdp.close();
+    }
+}
+
+fn wants(method: &str) -> bool {
+    matches!(
+        method,
+        "Target.targetCreated"
+            | "Target.targetInfoChanged"
+            | "Target.targetDestroyed"
+            | "Target.detachedFromTarget"
+            | "Page.frameStartedLoading"
+            | "Page.frameStoppedLoading"
+            | "Page.javascriptDialogOpening"
+            | "Page.javascriptDialogClosed"
+            | "Inspector.targetCrashed"
+    )
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Info {
+    target_id: String,
+    r#type: String,
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    title: String,
+    opener_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    target_info: Info,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Gone {
+    target_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Detached {
+    session_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OfFrame {
+    frame_id: String,
+}
+
+#[derive(Deserialize)]
+struct Opening {
+    #[serde(default)]
+    message: String,
+    r#type: String,
+}
+
+impl State {
+    fn take(&mut self, event: &Event) {
+        let is_active = self.active.as_ref().is_some_and(|active| active.session == event.session);
+        let is_main = || {
+            let frame = event.params::<OfFrame>();
+            is_active && frame.is_some_and(|f| self.active.as_ref().is_some_and(|a| a.target == f.frame_id))
+        };
+        match event.method.as_str() {
+            "Target.targetCreated" | "Target.targetInfoChanged" => {
+                if let Some(Told { target_info }) = event.params() {
+                    self.take_tab(target_info);
+                }
+            }
+            "Target.targetDestroyed" => {
+                if let Some(Gone { target_id }) = event.params() {
+                    self.tabs.retain(|tab| tab.target != target_id);
+                }
+            }
+            "Target.detachedFromTarget" => {
+                let gone = event.params::<Detached>().map(|detached| detached.session_id);
+                if self.active.as_ref().is_some_and(|active| Some(&active.session) == gone.as_ref()) {
+                    self.active = None;
+                }
+            }
+            "Page.frameStartedLoading" if is_main() => self.loading = true,
+            "Page.frameStoppedLoading" if is_main() => self.loading = false,
+            "Page.javascriptDialogOpening" if is_active => {
+                if let Some(Opening { message, r#type }) = event.params() {
+                    self.dialog = Some(Dialog { kind: r#type, message: cut(&message, DIALOG) });
+                }
+            }
+            "Page.javascriptDialogClosed" if is_active => self.dialog = None,
+            "Inspector.targetCrashed" if is_active => self.crashed = true,
+            _ => {}
+        }
+    }
+
+    fn take_tab(&mut self, info: Info) {
+        if info.r#type != "page" || info.url.starts_with("devtools://") {
+            return;
+        }
+        if let Some(tab) = self.tabs.iter_mut().find(|tab| tab.target == info.target_id) {
+            (tab.url, tab.title) = (info.url, info.title);
+            return;
+        }
+        self.last_name += 1;
+        let name = format!("t{}", self.last_name);
+        let Info { target_id: target, url, title, opener_id: opener, .. } = info;
+        self.tabs.push(Tab { name, target, url, title, opener });
+    }
+
+    fn target(&self) -> Option<&str> {
+        self.active.as_ref().map(|active| active.target.as_str())
+    }
+}
+
+/// What the agent sees.
+#[derive(Debug, Clone, Default)]
+pub(super) struct View {
+    pub url: String,
+    pub title: String,
+    /// The page as text; empty while a dialog holds it up.
+    pub snapshot: String,
+    /// One line a tab, if there are several.
+    pub tabs: Vec<String>,
+    pub dialog: Option<Dialog>,
+    /// A picture as a data URI, if they are wanted.
+    pub picture: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FrameTree {
+    frame_tree: Frames,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Frames {
+    frame: Frame,
+    #[serde(default)]
+    child_frames: Vec<Frames>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Frame {
+    id: String,
+    loader_id: String,
+    #[serde(default)]
+    url: String,
+}
+
+impl Frames {
+    /// The frames below, at most [`FRAMES`].
+    fn below<'a>(&'a self, found: &mut Vec<&'a Frame>) {
+        for child in &self.child_frames {
+            if found.len() < FRAMES {
+                found.push(&child.frame);
+                child.below(found);
+            }
+        }
+    }
+}
+
+impl Stage {
+    /// Takes hold of the browser's newest tab that shows something.
+    pub async fn open(cdp: Cdp) -> StageResult<Self> {
+        let shared = Arc::new(Shared { state: Mutex::default(), changed: watch::Sender::new(()) });
+        let mut events: Events = cdp.every_event(wants);
+        let reader = Arc::clone(&shared);
+        let task = tokio::spawn(async move {
+            while let Some(event) = events.next().await {
+                reader.lock().take(&event);
+                reader.changed.send_replace(());
+            }
+        });
+        let mut stage = Self {
+            cdp,
+            shared,
+            script: WaitScript::new(),
+            refs: Refs::default(),
+            _events: AbortOnDropHandle::new(task),
+        };
+        let discover = json!({"discover": true, "filter": [{"type": "page"}]});
+        stage.browser::<Value>("Target.setDiscoverTargets", discover).await?;
+        stage.until(Instant::now() + CALL, |state| !state.tabs.is_empty()).await;
+        stage.take_a_tab().await?;
+        Ok(stage)
+    }
+
+    /// Attaches to the best tab there is: the newest with a page.
+    async fn take_a_tab(&mut self) -> StageResult<()> {
+        let target = {
+            let state = self.shared.lock();
+            let best = state.tabs.iter().rev().find(|tab| tab.url != "about:blank").or(state.tabs.last());
+            best.map(|tab| tab.target.clone())
+        };
+        let target = match target {
+            Some(target) => target,
+            None => self.create_tab().await?,
+        };
+        self.attach(&target).await
+    }
+
+    async fn create_tab(&self) -> StageResult<String> {
+        let made: Gone = self.browser(Target::CreateTarget::NAME, json!({"url": "about:blank"})).await?;
+        Ok(made.target_id)
+    }
+
+    async fn attach(&mut self, target: &str) -> StageResult<()> {
+        let old = {
+            let mut state = self.shared.lock();
+            (state.dialog, state.loading, state.crashed) = (None, false, false);
+            state.active.take()
+        };
+        if let Some(old) = old {
+            drop(self.cdp.send_as::<Value>(Target::DetachFromTarget::NAME, None, json!({"sessionId": old.session})));
+        }
+        let attach = json!({"targetId": target, "flatten": true});
+        let Detached { session_id } = self.browser(Target::AttachToTarget::NAME, attach).await?;
+        self.shared.lock().active = Some(Active { target: target.to_owned(), session: session_id });
+        self.page::<Value>("Page.enable", json!({})).await?;
+        drop(self.send("Inspector.enable", json!({})));
+        drop(self.send("Page.addScriptToEvaluateOnNewDocument", json!({"source": self.script.source()})));
+        // Input goes to the tab in front alone.
+        drop(self.send("Page.bringToFront", json!({})));
+        Ok(())
+    }
+
+    /// A call to the browser itself.
+    async fn browser<T: DeserializeOwned>(&self, method: &'static str, params: Value) -> StageResult<T> {
+        Ok(self.cdp.send_as(method, None, params).by(Instant::now() + CALL).await?)
+    }
+
+    fn send(&self, method: &'static str, params: Value) -> crate::browser::cdp::Pending<Value> {
+        let session = self.shared.lock().active.as_ref().map(|active| active.session.clone());
+        self.cdp.send_as(method, session.as_deref(), params)
+    }
+
+    /// A call to the page; an error while a dialog holds the page up.
+    pub async fn page<T: DeserializeOwned>(&self, method: &'static str, params: Value) -> StageResult<T> {
+        let Some(session) = self.shared.lock().active.as_ref().map(|active| active.session.clone()) else {
+            return Err(StageError::Refused("the tab is closed".to_owned()));
+        };
+        let call = self.cdp.send_as(method, Some(&session), params).by(Instant::now() + CALL);
+        tokio::select! {
+            biased;
+            answer = call => Ok(answer?),
+            () = self.dialog_opens() => Err(StageError::Refused("a dialog is open".to_owned())),
+        }
+    }
+
+    /// A call that a dialog may cut short, as a click does that opens one.
+    pub async fn input(&self, method: &'static str, params: Value) -> StageResult<()> {
+        match self.page::<Value>(method, params).await {
+            Err(StageError::Refused(_)) if self.dialog().is_some() => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    async fn dialog_opens(&self) {
+        self.until_ever(|state| state.dialog.is_some()).await;
+    }
+
+    async fn until_ever(&self, is_so: impl Fn(&State) -> bool) {
+        let mut changed = self.shared.changed.subscribe();
+        while !is_so(&self.shared.lock()) {
+            if changed.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Waits until something is so, at most until `by`; whether it is.
+    async fn until(&self, by: Instant, is_so: impl Fn(&State) -> bool) -> bool {
+        tokio::time::timeout_at(by, self.until_ever(is_so)).await.is_ok()
+    }
+
+    /// The dialog that is open.
+    pub fn dialog(&self) -> Option<Dialog> {
+        self.shared.lock().dialog.clone()
+    }
+
+    /// The address of the tab, as the browser says.
+    pub fn url(&self) -> String {
+        let state = self.shared.lock();
+        let target = state.target();
+        state.tabs.iter().find(|tab| Some(tab.target.as_str()) == target).map(|tab| tab.url.clone()).unwrap_or_default()
+    }
+
+    /// The element that the last snapshot showed under this name.
+    pub fn find(&self, name: &str) -> Option<i64> {
+        self.refs.find(name)
+    }
+
+    /// Tabs there are now.
+    pub fn tab_count(&self) -> usize {
+        self.shared.lock().tabs.len()
+    }
+
+    /// Waits until the page is at rest after an action, and follows it to a tab that it opened. Returns what is worth
+    /// telling.
+    pub async fn rest(&mut self, tabs_before: usize) -> StageResult<Option<String>> {
+        self.until(Instant::now() + BEGINNING, |state| state.loading || state.dialog.is_some()).await;
+        let mut told = None;
+        if self.tab_count() > tabs_before {
+            let opened = {
+                let state = self.shared.lock();
+                let newest =
+                    state.tabs.last().filter(|tab| tab.opener.is_some() && tab.opener.as_deref() == state.target());
+                newest.map(|tab| (tab.target.clone(), tab.name.clone()))
+            };
+            if let Some((target, name)) = opened {
+                self.attach(&target).await?;
+                told = Some(format!("It opened a new tab, {name}, which is the one you see now."));
+            }
+        }
+        if self.shared.lock().active.is_none() {
+            self.take_a_tab().await?;
+            told = Some("The tab closed; this is another one.".to_owned());
+        }
+        self.settle().await?;
+        Ok(told)
+    }
+
+    /// Waits for the page, or a dialog.
+    pub async fn settle(&self) -> StageResult<()> {
+        let by = Instant::now() + LOADING;
+        for _ in 0..3 {
+            let (session, is_blank) = {
+                let state = self.shared.lock();
+                if state.dialog.is_some() || state.crashed {
+                    return Ok(());
+                }
+                let Some(active) = &state.active else { return Ok(()) };
+                let is_blank = state.tabs.iter().any(|tab| tab.target == active.target && tab.url == "about:blank")
+                    && !state.loading;
+                (active.session.clone(), is_blank)
+            };
+            if is_blank {
+                return Ok(());
+            }
+            let look = Look { budget: by, wait_for: Duration::ZERO, document: false };
+            tokio::select! {
+                // What a page that does not come to rest shows is what there is.
+                _ = wait::settle(&self.cdp, &session, &self.script, look, by) => {}
+                () = self.dialog_opens() => return Ok(()),
+                () = self.cdp.closed().cancelled() => return Err(StageError::Lost),
+            }
+            if !self.shared.lock().loading || Instant::now() >= by {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the tab to an address.
+    pub async fn navigate(&mut self, url: &str) -> StageResult<()> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Began {
+            error_text: Option<String>,
+        }
+        let began = match self.page::<Began>("Page.navigate", json!({ "url": url })).await {
+            // A page that asks before it is left.
+            Err(StageError::Refused(_)) if self.dialog().is_some() => return Ok(()),
+            began => began?,
+        };
+        match began.error_text.filter(|error| !error.is_empty()) {
+            Some(error) => Err(StageError::Refused(format!("the address could not be opened ({error})"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Goes back in the tab's history.
+    pub async fn back(&mut self) -> StageResult<()> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct History {
+            current_index: usize,
+            entries: Vec<Entry>,
+        }
+        #[derive(Deserialize)]
+        struct Entry {
+            id: i64,
+        }
+        let history: History = self.page("Page.getNavigationHistory", json!({})).await?;
+        let before = history.current_index.checked_sub(1).and_then(|at| history.entries.get(at));
+        let before = before.ok_or_else(|| StageError::Refused("there is nothing before this page".to_owned()))?;
+        self.input("Page.navigateToHistoryEntry", json!({"entryId": before.id})).await
+    }
+
+    /// Opens a tab and goes there.
+    pub async fn new_tab(&mut self) -> StageResult<()> {
+        if self.tab_count() >= TABS {
+            return Err(StageError::Refused("there are too many tabs".to_owned()));
+        }
+        let target = self.create_tab().await?;
+        self.attach(&target).await
+    }
+
+    /// Goes to the tab of this name.
+    pub async fn switch_tab(&mut self, name: &str) -> StageResult<()> {
+        let target = {
+            let state = self.shared.lock();
+            state.tabs.iter().find(|tab| tab.name == name.trim()).map(|tab| tab.target.clone())
+        };
+        let target = target.ok_or_else(|| StageError::Refused(format!("there is no tab {}", cut(name, 20))))?;
+        self.attach(&target).await
+    }
+
+    /// Answers the open dialog.
+    pub async fn answer_dialog(&self, accept: bool, text: Option<&str>) -> StageResult<()> {
+        let mut params = json!({ "accept": accept });
+        if let Some(text) = text {
+            params["promptText"] = text.into();
+        }
+        // Not through `page`: the dialog is what it is about.
+        self.send(Page::HandleJavaScriptDialog::NAME, params).by(Instant::now() + CALL).await?;
+        self.until(Instant::now() + CALL, |state| state.dialog.is_none()).await;
+        Ok(())
+    }
+
+    /// What there is to see now, with a picture if one is wanted.
+    pub async fn look(&mut self, wants_picture: bool) -> StageResult<View> {
+        if self.shared.lock().active.is_none() {
+            self.take_a_tab().await?;
+        }
+        let mut view = self.outside();
+        if view.dialog.is_some() {
+            return Ok(view);
+        }
+        match self.read().await {
+            Ok((url, text)) => (view.url, view.snapshot) = (url, text),
+            Err(StageError::Lost) => return Err(StageError::Lost),
+            Err(StageError::Refused(why)) => {
+                view = self.outside();
+                if view.dialog.is_none() {
+                    view.snapshot = format!("(the page cannot be read: {why})\n");
+                }
+            }
+        }
+        if wants_picture && view.dialog.is_none() {
+            #[derive(Deserialize)]
+            struct Shot {
+                data: String,
+            }
+            let params = json!({"format": "jpeg", "quality": 60, "optimizeForSpeed": true});
+            let shot = self.page::<Shot>("Page.captureScreenshot", params).await.ok();
+            view.picture = shot.map(|shot| format!("data:image/jpeg;base64,{}", shot.data));
+        }
+        Ok(view)
+    }
+
+    /// What is known without asking the page.
+    fn outside(&self) -> View {
+        let state = self.shared.lock();
+        let target = state.target();
+        let active = state.tabs.iter().find(|tab| Some(tab.target.as_str()) == target);
+        let line = |tab: &Tab| {
+            let here = if Some(tab.target.as_str()) == target { " (this one)" } else { "" };
+            format!("{}{here}: {} {}", tab.name, cut(&tab.title, 100), cut(&tab.url, 150))
+        };
+        View {
+            url: active.map(|tab| tab.url.clone()).unwrap_or_default(),
+            title: active.map(|tab| cut(&tab.title, 200)).unwrap_or_default(),
+            tabs: if state.tabs.len() > 1 { state.tabs.iter().take(TABS).map(line).collect() } else { Vec::new() },
+            dialog: state.dialog.clone(),
+            ..View::default()
+        }
+    }
+
+    async fn read(&mut self) -> StageResult<(String, String)> {
+        let FrameTree { frame_tree } = self.page("Page.getFrameTree", json!({})).await?;
+        let tree: Tree = self.page("Accessibility.getFullAXTree", json!({})).await?;
+        let mut frames = Vec::new();
+        frame_tree.below(&mut frames);
+        let mut inner = Vec::new();
+        for frame in frames {
+            // A frame in a process of its own is not readable from here.
+            match self.page::<Tree>("Accessibility.getFullAXTree", json!({"frameId": frame.id})).await {
+                Ok(tree) => inner.push((frame.url.as_str(), tree)),
+                Err(StageError::Lost) => return Err(StageError::Lost),
+                Err(StageError::Refused(_)) => {}
+            }
+        }
+        self.refs.begin(&frame_tree.frame.loader_id);
+        let mut writer = Writer::new(&mut self.refs, &frame_tree.frame.url);
+        writer.add(&tree, None);
+        for (url, tree) in &inner {
+            writer.add(tree, Some(url));
+        }
+        Ok((frame_tree.frame.url.clone(), writer.finish()))
+    }
+}
