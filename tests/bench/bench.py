@@ -11,6 +11,7 @@ import time
 
 import figures
 import history
+import interact
 import maps
 import sessions
 from world import Postgres, Site
@@ -26,6 +27,7 @@ NAMES = {
     "memory": figures.memory,
     "history": history.history,
     "sessions": sessions.sessions,
+    "interact": interact.interact,
 }
 
 

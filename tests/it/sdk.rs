@@ -4,7 +4,10 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use weir_tests::{FixtureSite, ServiceOptions, TestService, both_databases, checkout, require_all};
+use serde_json::json;
+use weir_tests::{
+    Database, FixtureSite, ModelStandIn, Said, ServiceOptions, TestService, both_databases, checkout, require_all,
+};
 
 /// Where `scripts/setup --tests` keeps the SDKs, or `None` with a word when they are not there.
 pub fn installed(part: &str) -> Option<PathBuf> {
@@ -20,12 +23,27 @@ pub fn installed(part: &str) -> Option<PathBuf> {
 }
 
 /// Runs one suite, shows its output, notes its counts for scripts/test, and fails when the suite failed.
-async fn suite(name: &str, mut command: tokio::process::Command, database: weir_tests::Database) {
+async fn suite(name: &str, mut command: tokio::process::Command, database: Database) {
     let name =
-        format!("{name}-{}", if matches!(database, weir_tests::Database::Sqlite) { "sqlite" } else { "postgres" });
+        format!("{name}-{}", if matches!(database, Database::Sqlite) { "sqlite" } else { "postgres" });
     let site = FixtureSite::start().await;
-    let service = TestService::start_with(ServiceOptions::new(database).workers(1)).await;
+    run(&name, &mut command, ServiceOptions::new(database), &site).await;
+}
+
+/// The same with a language model that finishes every task.
+async fn suite_with_model(name: &str, mut command: tokio::process::Command) {
+    let site = FixtureSite::start().await;
+    let finish = Said::does("finish", json!({"answer": "seen", "success": true}));
+    let model = ModelStandIn::start(vec![finish]).await;
+    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
+    run(name, &mut command, options, &site).await;
+}
+
+async fn run(name: &str, command: &mut tokio::process::Command, options: ServiceOptions, site: &FixtureSite) {
+    let service = TestService::start_with(options.workers(1)).await;
+    let scrape = service.post("/v2/scrape", &json!({ "url": site.url("/article/5") })).await.ok();
     let command = command
+        .env("WEIR_SCRAPE", scrape["data"]["metadata"]["scrapeId"].as_str().unwrap())
         .env("WEIR_URL", service.base())
         .env("WEIR_KEY", service.key())
         .env("SITE_URL", site.url(""))
@@ -94,14 +112,43 @@ both_databases! {
     }
 
     async fn the_official_rust_sdk_works(database) {
-        // A program with a lock file of its own; scripts/test builds it.
-        let program = weir_tests::binary_folder().join("sdk/debug/weir-sdk-suite");
-        let program = std::env::var_os("WEIR_TEST_RUST_SDK").map_or(program, PathBuf::from);
-        if !program.exists() {
-            assert!(!require_all(), "{} is missing: scripts/test builds it", program.display());
-            eprintln!("skipped: {} is missing, scripts/test builds it", program.display());
-            return;
-        }
+        let Some(program) = rust_suite() else { return };
         suite("rust", tokio::process::Command::new(program), database).await;
     }
+}
+
+/// The program of the Rust SDK's suites, which has a lock file of its own; `None` with a word when it is not there.
+fn rust_suite() -> Option<PathBuf> {
+    let program = weir_tests::binary_folder().join("sdk/debug/weir-sdk-suite");
+    let program = std::env::var_os("WEIR_TEST_RUST_SDK").map_or(program, PathBuf::from);
+    if program.exists() {
+        return Some(program);
+    }
+    assert!(!require_all(), "{} is missing: scripts/test builds it", program.display());
+    eprintln!("skipped: {} is missing, scripts/test builds it", program.display());
+    None
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_official_python_sdk_interacts() {
+    let Some(python) = installed("venv/bin/python") else { return };
+    let mut command = tokio::process::Command::new(python);
+    command.arg(checkout().join("tests/sdk/python/interact.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+    suite_with_model("python-interact", command).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_official_javascript_sdk_interacts() {
+    let Some(modules) = installed("js/node_modules") else { return };
+    let mut command = tokio::process::Command::new("node");
+    command.arg(checkout().join("tests/sdk/js/interact.cjs")).env("NODE_PATH", modules);
+    suite_with_model("javascript-interact", command).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_official_rust_sdk_interacts() {
+    let Some(program) = rust_suite() else { return };
+    let mut command = tokio::process::Command::new(program);
+    command.arg("interact");
+    suite_with_model("rust-interact", command).await;
 }

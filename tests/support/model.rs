@@ -17,6 +17,11 @@ pub enum Said {
     /// A whole body, with status 200.
     Body(String),
     Status(u16),
+    /// An action of the agent. `on` are words of the line of the page's tree whose reference it takes.
+    Act {
+        action: Value,
+        on: Option<String>,
+    },
     /// Nothing, ever.
     Hang,
 }
@@ -26,6 +31,28 @@ impl Said {
     pub fn json(value: &Value) -> Self {
         Self::Text(value.to_string())
     }
+
+    /// An action on the element that the page shows with these words.
+    pub fn act(tool: &str, on: &str, more: Value) -> Self {
+        let Self::Act { action, .. } = Self::does(tool, more) else { unreachable!() };
+        Self::Act { action, on: Some(on.to_owned()) }
+    }
+
+    /// An action that needs no element.
+    pub fn does(tool: &str, more: Value) -> Self {
+        let mut action = json!({"thought": format!("I {tool}."), "tool": tool});
+        action.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Self::Act { action, on: None }
+    }
+}
+
+/// The reference on the line of the last message that holds these words.
+fn reference(asked: &Value, on: &str) -> String {
+    let content = &asked["messages"].as_array().unwrap().last().unwrap()["content"];
+    let text = content.as_str().or_else(|| content[0]["text"].as_str()).unwrap();
+    let line = text.lines().find(|line| line.contains(on) && line.contains("[ref="));
+    let line = line.unwrap_or_else(|| panic!("nothing says {on}: {text}"));
+    line.split("[ref=").nth(1).unwrap().split(']').next().unwrap().to_owned()
 }
 
 /// Answers until it is dropped; the last answer is repeated.
@@ -60,7 +87,7 @@ impl ModelStandIn {
                             break (head.to_owned(), serde_json::from_str(body).unwrap_or(Value::Null));
                         }
                     };
-                    log.lock().unwrap().push((head, body));
+                    log.lock().unwrap().push((head, body.clone()));
                     let said = {
                         let mut answers = answers.lock().unwrap();
                         let first = answers.pop_front().unwrap();
@@ -73,6 +100,13 @@ impl ModelStandIn {
                         Said::Hang => return std::future::pending().await,
                         Said::Status(status) => (status, json!({"error": {"message": "no"}}).to_string()),
                         Said::Body(body) => (200, body),
+                        Said::Act { mut action, on } => {
+                            if let Some(on) = on {
+                                action["ref"] = json!(reference(&body, &on));
+                            }
+                            let message = json!({"role": "assistant", "content": action.to_string()});
+                            (200, json!({"choices": [{"index": 0, "message": message}]}).to_string())
+                        }
                         Said::Text(text) => {
                             let message = json!({"role": "assistant", "content": text});
                             (200, json!({"choices": [{"index": 0, "message": message}]}).to_string())

@@ -1,13 +1,16 @@
 //! The official Rust SDK, unmodified, against a running service.
 //!
 //! Reads WEIR_URL, WEIR_KEY and SITE_URL (the test site) from the environment. Closes with "N passed, N failed".
+//! With the argument `interact` it interacts with the scrape WEIR_SCRAPE (of /article/5), whose id this SDK does not show;
+//! the service's language model then finishes every task with the answer "seen".
 
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::process::ExitCode;
 
 use firecrawl::{
-    BatchScrapeOptions, Client, CrawlOptions, Format, JobStatus, MapOptions, MapResponse, ScrapeOptions, SitemapMode,
+    BatchScrapeOptions, Client, CrawlOptions, Format, JobStatus, MapOptions, MapResponse, ScrapeExecuteLanguage,
+    ScrapeExecuteOptions, ScrapeOptions, SitemapMode,
 };
 
 type Outcome = Result<(), String>;
@@ -164,6 +167,35 @@ async fn run(name: &str, test: impl Future<Output = Outcome>, failed: &mut usize
     }
 }
 
+async fn code_in_three_languages_a_prompt_and_a_stop(world: &World) -> Outcome {
+    let scrape = std::env::var("WEIR_SCRAPE").map_err(|_| "WEIR_SCRAPE is not set")?;
+    let code = |language, code: &str| ScrapeExecuteOptions {
+        code: Some(code.to_owned()),
+        language: Some(language),
+        timeout: Some(60),
+        ..Default::default()
+    };
+    let node = told(world.client.interact(&scrape, code(ScrapeExecuteLanguage::Node, "await page.title()")).await)?;
+    ensure(node.success && node.exit_code == Some(0) && node.killed == Some(false), format!("{node:?}"))?;
+    ensure(node.live_view_url.is_some() && node.interactive_live_view_url.is_some(), format!("{node:?}"))?;
+    let title = node.result.filter(|title| !title.is_empty()).ok_or("a title")?;
+    for (language, text) in [
+        (ScrapeExecuteLanguage::Python, "print(await page.title())"),
+        (ScrapeExecuteLanguage::Bash, "agent-browser get title"),
+    ] {
+        let ran = told(world.client.interact(&scrape, code(language, text)).await)?;
+        ensure(ran.stdout.as_deref().map(str::trim) == Some(&title), format!("{ran:?}"))?;
+    }
+    let task = ScrapeExecuteOptions { prompt: Some("What do you see?".to_owned()), ..Default::default() };
+    let agent = told(world.client.interact(&scrape, task).await)?;
+    ensure(agent.success && agent.output.as_deref() == Some("seen"), format!("{agent:?}"))?;
+    ensure(agent.result.is_some_and(|page| page.contains(&title)), "the last snapshot")?;
+    let ended = told(world.client.stop_interaction(&scrape).await)?;
+    ensure(ended.success && ended.credits_billed == Some(2), format!("{ended:?}"))?;
+    let gone = world.client.interact(&scrape, code(ScrapeExecuteLanguage::Node, "1")).await;
+    ensure(gone.err().is_some_and(|error| error.to_string().contains("destroyed")), "it is gone")
+}
+
 macro_rules! run_all {
     ($world:expr, $($name:ident),+ $(,)?) => {{
         let mut failed = 0;
@@ -179,6 +211,10 @@ async fn main() -> ExitCode {
     let (base, key) = (setting("WEIR_URL"), setting("WEIR_KEY"));
     let client = Client::new_selfhosted(&base, Some(key)).expect("the client is made");
     let world = World { client, base, site: setting("SITE_URL") };
+    if std::env::args().nth(1).as_deref() == Some("interact") {
+        let (passed, failed) = run_all!(&world, code_in_three_languages_a_prompt_and_a_stop);
+        return close(passed, failed);
+    }
     let (passed, failed) = run_all!(
         &world,
         a_scrape_gives_each_format_in_its_field,
@@ -191,6 +227,10 @@ async fn main() -> ExitCode {
         a_crawl_returns_every_page_once,
         a_crawl_is_started_cancelled_and_tells_its_errors,
     );
+    close(passed, failed)
+}
+
+fn close(passed: usize, failed: usize) -> ExitCode {
     println!("{passed} passed, {failed} failed");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

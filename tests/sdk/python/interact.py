@@ -1,0 +1,64 @@
+"""Interaction with scrapes through the official Python SDK, unmodified, against a running service.
+
+Reads WEIR_URL, WEIR_KEY and SITE_URL (the test site) from the environment. The service's language model finishes every
+task with the answer "seen". Closes with the line "N passed, N failed".
+"""
+import os
+import sys
+import unittest
+import uuid
+
+from firecrawl import Firecrawl
+from firecrawl.v2.utils import error_handler as errors
+
+URL, KEY, SITE = os.environ["WEIR_URL"], os.environ["WEIR_KEY"], os.environ["SITE_URL"]
+
+
+class Interact(unittest.TestCase):
+    def setUp(self):
+        self.client = Firecrawl(api_key=KEY, api_url=URL)
+
+    def test_code_in_three_languages_a_prompt_and_a_stop(self):
+        scrape = self.client.scrape(SITE + "/article/5").metadata.scrape_id
+        node = self.client.interact(scrape, "await page.title()")
+        self.assertEqual((node.success, node.exit_code, node.killed), (True, 0, False))
+        title = node.result
+        self.assertTrue(title)
+        self.assertIn("/live/", node.live_view_url)
+        self.assertIn("/live/", node.interactive_live_view_url)
+        self.assertTrue(node.cdp_url.startswith("ws://"))
+        python = self.client.interact(scrape, "print(await page.title())", language="python", timeout=60)
+        self.assertEqual(python.stdout.strip(), title)
+        bash = self.client.interact(scrape, "agent-browser get title", language="bash", timeout=60)
+        self.assertEqual(bash.stdout.strip(), title)
+        agent = self.client.interact(scrape, prompt="What do you see?", timeout=60)
+        self.assertEqual((agent.success, agent.output), (True, "seen"))
+        self.assertIn(title, agent.result)
+        ended = self.client.stop_interaction(scrape)
+        self.assertEqual((ended.success, ended.credits_billed), (True, 2))
+        self.assertGreater(ended.session_duration_ms, 0)
+        with self.assertRaises(errors.FirecrawlError) as gone:
+            self.client.interact(scrape, "1")
+        self.assertEqual(gone.exception.status_code, 410)
+
+    def test_a_failure_raises_with_the_codes_own_words(self):
+        scrape = self.client.scrape(SITE + "/small/1").metadata.scrape_id
+        with self.assertRaisesRegex(errors.FirecrawlError, "mine"):
+            self.client.interact(scrape, "throw new Error('mine')")
+        self.client.stop_interaction(scrape)
+
+    def test_pages_of_a_batch_and_unknown_scrapes(self):
+        page = self.client.batch_scrape([SITE + "/article/6"], poll_interval=1).data[0]
+        there = self.client.interact(page.metadata.scrape_id, "page.url()")
+        self.assertEqual(there.result, SITE + "/article/6")
+        self.client.stop_interaction(page.metadata.scrape_id)
+        with self.assertRaises(errors.FirecrawlError) as unknown:
+            self.client.interact(str(uuid.uuid4()), "1")
+        self.assertEqual(unknown.exception.status_code, 404)
+
+
+if __name__ == "__main__":
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__]))
+    bad = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - bad} passed, {bad} failed")
+    sys.exit(1 if bad else 0)
