@@ -24,8 +24,7 @@ pub fn installed(part: &str) -> Option<PathBuf> {
 
 /// Runs one suite, shows its output, notes its counts for scripts/test, and fails when the suite failed.
 async fn suite(name: &str, mut command: tokio::process::Command, database: Database) {
-    let name =
-        format!("{name}-{}", if matches!(database, Database::Sqlite) { "sqlite" } else { "postgres" });
+    let name = format!("{name}-{}", if matches!(database, Database::Sqlite) { "sqlite" } else { "postgres" });
     let site = FixtureSite::start().await;
     run(&name, &mut command, ServiceOptions::new(database), &site).await;
 }

@@ -49,13 +49,29 @@ const USABLE: &[&str] = &[
 ];
 
 /// Roles that only hold others.
-const TRANSPARENT: &[&str] =
-    &["none", "generic", "GenericContainer", "LayoutTable", "LayoutTableRow", "LayoutTableCell", "MenuListPopup"];
+const TRANSPARENT: &[&str] = &[
+    "none",
+    "generic",
+    "GenericContainer",
+    "LabelText",
+    "LayoutTable",
+    "LayoutTableRow",
+    "LayoutTableCell",
+    "MenuListPopup",
+];
 
 /// The answer of `Accessibility.getFullAXTree`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Tree {
     pub nodes: Vec<Node>,
+}
+
+impl Tree {
+    /// The document's title.
+    pub fn title(&self) -> String {
+        let root = self.nodes.iter().find(|node| node.role() == "RootWebArea");
+        root.map(|root| cut(&root.name(), MAX_NAME)).unwrap_or_default()
+    }
 }
 
 /// A node of it.
@@ -240,8 +256,8 @@ impl<'a> Writer<'a> {
         }
         let line = self.describe(node, role, &name, is_usable);
         self.line(indent, &line);
-        // What is chosen stands behind the name; the text inside a field is its value.
-        if !matches!(role, "textbox" | "searchbox") {
+        // What is inside a field is its value.
+        if !matches!(role, "textbox" | "searchbox" | "Date" | "DateTime" | "InputTime" | "ColorWell") {
             children(self, indent + 1, &name);
         }
     }

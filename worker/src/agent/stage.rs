@@ -548,7 +548,8 @@ impl Stage {
             return Ok(view);
         }
         match self.read().await {
-            Ok((url, text)) => (view.url, view.snapshot) = (url, text),
+            // Chromium tells of new addresses, not of new titles.
+            Ok((url, title, text)) => (view.url, view.title, view.snapshot) = (url, title, text),
             Err(StageError::Lost) => return Err(StageError::Lost),
             Err(StageError::Refused(why)) => {
                 view = self.outside();
@@ -587,7 +588,8 @@ impl Stage {
         }
     }
 
-    async fn read(&mut self) -> StageResult<(String, String)> {
+    /// Address, title and text of the page.
+    async fn read(&mut self) -> StageResult<(String, String, String)> {
         let FrameTree { frame_tree } = self.page("Page.getFrameTree", json!({})).await?;
         let tree: Tree = self.page("Accessibility.getFullAXTree", json!({})).await?;
         let mut frames = Vec::new();
@@ -607,6 +609,6 @@ impl Stage {
         for (url, tree) in &inner {
             writer.add(tree, Some(url));
         }
-        Ok((frame_tree.frame.url.clone(), writer.finish()))
+        Ok((frame_tree.frame.url.clone(), tree.title(), writer.finish()))
     }
 }
