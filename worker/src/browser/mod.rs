@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-mod agent;
+pub(crate) mod agent;
 mod appearance;
 mod blocklist;
 pub mod cdp;
