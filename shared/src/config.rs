@@ -509,8 +509,11 @@ mod tests {
             let pairs = [("WEIR_LLM_URL", given), ("WEIR_LLM_MODEL", "m"), ("WEIR_LLM_KEY", "secret")];
             let model = read(&pairs).unwrap().model.unwrap();
             assert_eq!((model.url.as_str(), model.name.as_str()), (expected, "m"), "{given}");
-            assert!(!format!("{model:?}").contains("secret"));
+            assert!(!format!("{model:?}").contains("secret") && !model.images);
         }
+        let images = |word| [("WEIR_LLM_URL", "http://x.test"), ("WEIR_LLM_MODEL", "m"), ("WEIR_LLM_IMAGES", word)];
+        assert!(read(&images("on")).unwrap().model.unwrap().images);
+        assert!(read(&images("yes")).unwrap_err().to_string().contains("on and off"));
         assert_eq!(read(&[]).unwrap().model, None);
     }
 

@@ -18,7 +18,7 @@ const ELEMENT: &str = include_str!("element.js");
 const TEXT_PATIENCE: Duration = Duration::from_secs(10);
 const TEXT_LOOK: Duration = Duration::from_millis(200);
 
-/// What an element says. It comes from the page, so it is only ever shown or compared.
+/// What an element says.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Said {
@@ -30,6 +30,12 @@ struct Said {
     set: bool,
     value: Option<String>,
     at: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct World {
+    execution_context_id: i64,
 }
 
 #[derive(Deserialize)]
@@ -132,15 +138,23 @@ fn address(home: &Home, text: &str) -> StageResult<Url> {
     if home.holds(&url) { Ok(url) } else { refuse(foreign(home)) }
 }
 
-/// The page's object for an element of the last snapshot.
+/// The object of an element of the last snapshot, in a world that shares the document with the page and nothing else: no
+/// script of the page can make it say what is not so.
 async fn resolve(stage: &Stage, name: &str) -> StageResult<String> {
-    let Some(backend) = stage.find(name) else {
+    let Some(element) = stage.find(name) else {
         let name = cut(name, 30);
         return refuse(format!(
             "There is no element {name} on the page as it is now. Use a reference that the tree shows."
         ));
     };
-    let resolved = stage.page::<Resolved>("DOM.resolveNode", json!({"backendNodeId": backend})).await;
+    let world = json!({"frameId": element.frame, "worldName": "weir"});
+    let resolved = match stage.page::<World>("Page.createIsolatedWorld", world).await {
+        Ok(World { execution_context_id }) => {
+            let node = json!({"backendNodeId": element.backend, "executionContextId": execution_context_id});
+            stage.page::<Resolved>("DOM.resolveNode", node).await
+        }
+        Err(error) => Err(error),
+    };
     let gone = || StageError::Refused("The element is not on the page any more.".to_owned());
     match resolved {
         Ok(resolved) => resolved.object.object_id.ok_or_else(gone),
@@ -192,7 +206,7 @@ async fn click(stage: &Stage, name: &str) -> StageResult<String> {
 async fn fill(stage: &Stage, home: &Home, name: &str, text: &str, submit: bool) -> StageResult<String> {
     let object = resolve(stage, name).await?;
     let field = ask(stage, &object, "ready", json!([])).await?;
-    // The page's own address as the browser tells it, too: what an element says, the page may have made up.
+    // Both the window's address and where the field's own document and form are.
     if !home.holds_text(&stage.url()) || !field.r#where.iter().all(|url| home.holds_text(url)) {
         return refuse(foreign(home));
     }

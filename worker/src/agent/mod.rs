@@ -15,6 +15,7 @@ mod say;
 mod site;
 mod snapshot;
 mod stage;
+mod state;
 
 use std::time::Duration;
 

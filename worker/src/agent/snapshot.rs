@@ -153,8 +153,19 @@ pub(super) struct Refs {
     numbers: HashMap<i64, u64>,
     /// Never used twice, so that a number from an earlier document names nothing in the next.
     last: u64,
+    /// The frame whose elements are being named.
+    frame: String,
     /// Those of the last snapshot.
-    shown: HashMap<String, i64>,
+    shown: HashMap<String, Element>,
+}
+
+/// An element that was shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Element {
+    /// Its number in the browser.
+    pub backend: i64,
+    /// The id of its frame.
+    pub frame: String,
 }
 
 impl Refs {
@@ -174,15 +185,15 @@ impl Refs {
             *last
         });
         let name = format!("e{number}");
-        self.shown.insert(name.clone(), backend);
+        self.shown.insert(name.clone(), Element { backend, frame: self.frame.clone() });
         name
     }
 
     /// The element that the last snapshot showed under this name, however the model writes it.
-    pub fn find(&self, name: &str) -> Option<i64> {
+    pub fn find(&self, name: &str) -> Option<&Element> {
         let name = name.trim().trim_start_matches(['@', '[']).trim_end_matches(']');
         let name = name.strip_prefix("ref=").unwrap_or(name);
-        self.shown.get(name).copied()
+        self.shown.get(name)
     }
 }
 
@@ -202,10 +213,12 @@ impl<'a> Writer<'a> {
         Self { refs, origin, text: String::new(), nodes: 0, is_cut: false }
     }
 
-    /// Adds the tree of a document; that of a frame under a heading.
-    pub fn add(&mut self, tree: &Tree, frame: Option<&str>) {
-        let depth = usize::from(frame.is_some());
-        if let Some(address) = frame {
+    /// Adds the tree of the document in the frame with this id; that of an inner frame, which has an address, under a
+    /// heading.
+    pub fn add(&mut self, tree: &Tree, frame: &str, address: Option<&str>) {
+        frame.clone_into(&mut self.refs.frame);
+        let depth = usize::from(address.is_some());
+        if let Some(address) = address {
             let address = self.address(address);
             self.line(0, &format!("frame {address}"));
         }
@@ -327,7 +340,7 @@ mod tests {
         let tree: Tree = serde_json::from_value(json!({ "nodes": nodes })).unwrap();
         refs.begin("doc");
         let mut writer = Writer::new(refs, "http://site.test/list");
-        writer.add(&tree, None);
+        writer.add(&tree, "frame", None);
         writer.finish()
     }
 
@@ -354,9 +367,10 @@ mod tests {
             - textbox \"Search\" [required] [ref=e2]: lamp\n";
         assert_eq!(text, expected);
         for name in ["e1", "@e1", "[ref=e1]", "ref=e1", " e1 "] {
-            assert_eq!(refs.find(name), Some(5), "{name}");
+            assert_eq!(refs.find(name).map(|e| (e.backend, e.frame.as_str())), Some((5, "frame")), "{name}");
         }
-        assert_eq!((refs.find("e2"), refs.find("e3"), refs.find("")), (Some(7), None, None));
+        let found = |name| refs.find(name).map(|element| element.backend);
+        assert_eq!((found("e2"), found("e3"), found("")), (Some(7), None, None));
     }
 
     #[test]
@@ -369,7 +383,7 @@ mod tests {
         assert!(written(&mut refs, page(4)).contains("[ref=e1]"));
         refs.begin("another");
         refs.give(4);
-        assert_eq!((refs.find("e1"), refs.find("e3")), (None, Some(4)));
+        assert_eq!((refs.find("e1"), refs.find("e3").map(|element| element.backend)), (None, Some(4)));
     }
 
     #[test]

@@ -15,8 +15,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::snapshot::{Refs, Tree, Writer, cut};
-use crate::browser::cdp::{Cdp, CdpError, Event, Events};
+use super::snapshot::{Element, Refs, Tree, Writer, cut};
+use super::state::{Active, Detached, Dialog, Gone, State, Tab, wants};
+use crate::browser::cdp::{Cdp, CdpError, Events};
 use crate::browser::wait::{self, Look, WaitScript};
 
 /// One call to the browser or to a page.
@@ -28,8 +29,6 @@ const LOADING: Duration = Duration::from_secs(10);
 /// Frames that are read, and tabs that are told of.
 const FRAMES: usize = 12;
 const TABS: usize = 20;
-/// Longest text of a dialog, characters.
-const DIALOG: usize = 500;
 
 /// Why an action was not done; the text is for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,42 +53,6 @@ impl From<CdpError> for StageError {
 
 pub(super) type StageResult<T> = Result<T, StageError>;
 
-/// A dialog that holds the page up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Dialog {
-    /// `alert`, `confirm`, `prompt` or `beforeunload`.
-    pub kind: String,
-    pub message: String,
-}
-
-#[derive(Debug, Clone)]
-struct Tab {
-    /// Its name for the model.
-    name: String,
-    target: String,
-    url: String,
-    title: String,
-    opener: Option<String>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    tabs: Vec<Tab>,
-    last_name: usize,
-    active: Option<Active>,
-    loading: bool,
-    dialog: Option<Dialog>,
-    crashed: bool,
-}
-
-/// The tab that the agent works in.
-#[derive(Debug, Clone)]
-struct Active {
-    /// Also the id of its main frame.
-    target: String,
-    session: String,
-}
-
 struct Shared {
     state: Mutex<State>,
     changed: watch::Sender<()>,
@@ -113,120 +76,6 @@ pub(super) struct Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         self.cdp.close();
-    }
-}
-
-fn wants(method: &str) -> bool {
-    matches!(
-        method,
-        "Target.targetCreated"
-            | "Target.targetInfoChanged"
-            | "Target.targetDestroyed"
-            | "Target.detachedFromTarget"
-            | "Page.frameStartedLoading"
-            | "Page.frameStoppedLoading"
-            | "Page.javascriptDialogOpening"
-            | "Page.javascriptDialogClosed"
-            | "Inspector.targetCrashed"
-    )
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Info {
-    target_id: String,
-    r#type: String,
-    #[serde(default)]
-    url: String,
-    #[serde(default)]
-    title: String,
-    opener_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Told {
-    target_info: Info,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Gone {
-    target_id: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Detached {
-    session_id: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct OfFrame {
-    frame_id: String,
-}
-
-#[derive(Deserialize)]
-struct Opening {
-    #[serde(default)]
-    message: String,
-    r#type: String,
-}
-
-impl State {
-    fn take(&mut self, event: &Event) {
-        let is_active = self.active.as_ref().is_some_and(|active| active.session == event.session);
-        let is_main = || {
-            let frame = event.params::<OfFrame>();
-            is_active && frame.is_some_and(|f| self.active.as_ref().is_some_and(|a| a.target == f.frame_id))
-        };
-        match event.method.as_str() {
-            "Target.targetCreated" | "Target.targetInfoChanged" => {
-                if let Some(Told { target_info }) = event.params() {
-                    self.take_tab(target_info);
-                }
-            }
-            "Target.targetDestroyed" => {
-                if let Some(Gone { target_id }) = event.params() {
-                    self.tabs.retain(|tab| tab.target != target_id);
-                }
-            }
-            "Target.detachedFromTarget" => {
-                let gone = event.params::<Detached>().map(|detached| detached.session_id);
-                if self.active.as_ref().is_some_and(|active| Some(&active.session) == gone.as_ref()) {
-                    self.active = None;
-                }
-            }
-            "Page.frameStartedLoading" if is_main() => self.loading = true,
-            "Page.frameStoppedLoading" if is_main() => self.loading = false,
-            "Page.javascriptDialogOpening" if is_active => {
-                if let Some(Opening { message, r#type }) = event.params() {
-                    self.dialog = Some(Dialog { kind: r#type, message: cut(&message, DIALOG) });
-                }
-            }
-            "Page.javascriptDialogClosed" if is_active => self.dialog = None,
-            "Inspector.targetCrashed" if is_active => self.crashed = true,
-            _ => {}
-        }
-    }
-
-    fn take_tab(&mut self, info: Info) {
-        if info.r#type != "page" || info.url.starts_with("devtools://") {
-            return;
-        }
-        if let Some(tab) = self.tabs.iter_mut().find(|tab| tab.target == info.target_id) {
-            (tab.url, tab.title) = (info.url, info.title);
-            return;
-        }
-        self.last_name += 1;
-        let name = format!("t{}", self.last_name);
-        let Info { target_id: target, url, title, opener_id: opener, .. } = info;
-        self.tabs.push(Tab { name, target, url, title, opener });
-    }
-
-    fn target(&self) -> Option<&str> {
-        self.active.as_ref().map(|active| active.target.as_str())
     }
 }
 
@@ -406,7 +255,7 @@ impl Stage {
     }
 
     /// The element that the last snapshot showed under this name.
-    pub fn find(&self, name: &str) -> Option<i64> {
+    pub fn find(&self, name: &str) -> Option<&Element> {
         self.refs.find(name)
     }
 
@@ -598,16 +447,16 @@ impl Stage {
         for frame in frames {
             // A frame in a process of its own is not readable from here.
             match self.page::<Tree>("Accessibility.getFullAXTree", json!({"frameId": frame.id})).await {
-                Ok(tree) => inner.push((frame.url.as_str(), tree)),
+                Ok(tree) => inner.push((frame, tree)),
                 Err(StageError::Lost) => return Err(StageError::Lost),
                 Err(StageError::Refused(_)) => {}
             }
         }
         self.refs.begin(&frame_tree.frame.loader_id);
         let mut writer = Writer::new(&mut self.refs, &frame_tree.frame.url);
-        writer.add(&tree, None);
-        for (url, tree) in &inner {
-            writer.add(tree, Some(url));
+        writer.add(&tree, &frame_tree.frame.id, None);
+        for (frame, tree) in &inner {
+            writer.add(tree, &frame.id, Some(&frame.url));
         }
         Ok((frame_tree.frame.url.clone(), tree.title(), writer.finish()))
     }

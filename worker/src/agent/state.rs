@@ -1,0 +1,166 @@
+//! What is known of a browser by its events: its tabs, whether a document is on its way, whether a dialog is open.
+
+use serde::Deserialize;
+
+use super::snapshot::cut;
+use crate::browser::cdp::Event;
+
+/// Longest text of a dialog, characters.
+const DIALOG: usize = 500;
+
+/// A dialog that holds the page up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Dialog {
+    /// `alert`, `confirm`, `prompt` or `beforeunload`.
+    pub kind: String,
+    pub message: String,
+}
+
+/// An open tab.
+#[derive(Debug, Clone)]
+pub(super) struct Tab {
+    /// Its name for the model.
+    pub name: String,
+    pub target: String,
+    pub url: String,
+    pub title: String,
+    pub opener: Option<String>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub tabs: Vec<Tab>,
+    last_name: usize,
+    pub active: Option<Active>,
+    pub loading: bool,
+    pub dialog: Option<Dialog>,
+    pub crashed: bool,
+}
+
+/// The tab that the agent works in.
+#[derive(Debug, Clone)]
+pub(super) struct Active {
+    /// Also the id of its main frame.
+    pub target: String,
+    pub session: String,
+}
+
+/// The events that [`State::take`] reads.
+pub(super) fn wants(method: &str) -> bool {
+    matches!(
+        method,
+        "Target.targetCreated"
+            | "Target.targetInfoChanged"
+            | "Target.targetDestroyed"
+            | "Target.detachedFromTarget"
+            | "Page.frameStartedLoading"
+            | "Page.frameStoppedLoading"
+            | "Page.javascriptDialogOpening"
+            | "Page.javascriptDialogClosed"
+            | "Inspector.targetCrashed"
+    )
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Info {
+    target_id: String,
+    r#type: String,
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    title: String,
+    opener_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    target_info: Info,
+}
+
+/// A target's id: of one that is gone, or of one that was made.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Gone {
+    pub target_id: String,
+}
+
+/// A session's id: of one that was ended, or of one that was made.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Detached {
+    pub session_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OfFrame {
+    frame_id: String,
+}
+
+#[derive(Deserialize)]
+struct Opening {
+    #[serde(default)]
+    message: String,
+    r#type: String,
+}
+
+impl State {
+    /// Takes in what has happened.
+    pub fn take(&mut self, event: &Event) {
+        let is_active = self.active.as_ref().is_some_and(|active| active.session == event.session);
+        let is_main = || {
+            let frame = event.params::<OfFrame>();
+            is_active && frame.is_some_and(|f| self.active.as_ref().is_some_and(|a| a.target == f.frame_id))
+        };
+        match event.method.as_str() {
+            "Target.targetCreated" | "Target.targetInfoChanged" => {
+                if let Some(Told { target_info }) = event.params() {
+                    self.take_tab(target_info);
+                }
+            }
+            "Target.targetDestroyed" => {
+                if let Some(Gone { target_id }) = event.params() {
+                    self.tabs.retain(|tab| tab.target != target_id);
+                }
+            }
+            "Target.detachedFromTarget" => {
+                let gone = event.params::<Detached>().map(|detached| detached.session_id);
+                if self.active.as_ref().is_some_and(|active| Some(&active.session) == gone.as_ref()) {
+                    self.active = None;
+                }
+            }
+            "Page.frameStartedLoading" if is_main() => self.loading = true,
+            "Page.frameStoppedLoading" if is_main() => self.loading = false,
+            "Page.javascriptDialogOpening" if is_active => {
+                if let Some(Opening { message, r#type }) = event.params() {
+                    self.dialog = Some(Dialog { kind: r#type, message: cut(&message, DIALOG) });
+                }
+            }
+            "Page.javascriptDialogClosed" if is_active => self.dialog = None,
+            "Inspector.targetCrashed" if is_active => self.crashed = true,
+            _ => {}
+        }
+    }
+
+    fn take_tab(&mut self, info: Info) {
+        if info.r#type != "page" || info.url.starts_with("devtools://") {
+            return;
+        }
+        if let Some(tab) = self.tabs.iter_mut().find(|tab| tab.target == info.target_id) {
+            (tab.url, tab.title) = (info.url, info.title);
+            return;
+        }
+        self.last_name += 1;
+        let name = format!("t{}", self.last_name);
+        let Info { target_id: target, url, title, opener_id: opener, .. } = info;
+        self.tabs.push(Tab { name, target, url, title, opener });
+    }
+
+    /// The tab that is worked in.
+    pub fn target(&self) -> Option<&str> {
+        self.active.as_ref().map(|active| active.target.as_str())
+    }
+}
