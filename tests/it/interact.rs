@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
+use futures_util::{SinkExt, Stream, StreamExt};
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::{Error, Message};
 use weir_tests::{
     Answer, Caller, Database, FixtureSite, ModelStandIn, Said, ServiceOptions, SiteOptions, StandIn, TestService,
     both_databases, ended_at, wait_until,
@@ -200,6 +202,19 @@ async fn ask(caller: &Caller, path: &str, prompt: &str) -> Value {
     caller.post(path, &json!({ "prompt": prompt, "timeout": 120 })).await.ok()
 }
 
+/// Reads what a viewer is told until it has these words.
+async fn wait_for_words(viewer: &mut (impl Stream<Item = Result<Message, Error>> + Unpin), words: &str) {
+    let reading = async {
+        while let Some(Ok(message)) = viewer.next().await {
+            if matches!(&message, Message::Text(text) if text.contains(words)) {
+                return;
+            }
+        }
+        panic!("the view ended before it said {words}");
+    };
+    tokio::time::timeout(Duration::from_secs(20), reading).await.unwrap_or_else(|_| panic!("nobody said {words}"));
+}
+
 /// The steps' tools, with a mark for what was not done.
 fn tools(answer: &Value) -> Vec<String> {
     let word = |step: &Value| {
@@ -267,7 +282,14 @@ async fn a_prompt_logs_in_searches_pages_and_orders_in_steps() {
     // Code finds the browser where the agent left it, and the other way round.
     let title = interact(caller, &path, "node", "await page.title()").await;
     assert_eq!((&title["result"], &title["sessionId"]), (&json!("Order placed"), &answer["sessionId"]));
+    // Whoever watches sees each step.
+    let (view, token) = answer["liveViewUrl"].as_str().unwrap().split_once('#').unwrap();
+    let view = format!("{}/socket", view.replacen("http", "ws", 1));
+    let (mut viewer, _) = tokio_tungstenite::connect_async(view).await.unwrap();
+    viewer.send(Message::text(token)).await.unwrap();
+    wait_for_words(&mut viewer, "hello").await;
     let again = ask(caller, &path, "Anything else?").await;
+    wait_for_words(&mut viewer, "Step 1: finish I finish.").await;
     assert_eq!(tools(&again), ["finish"]);
     assert!(again["steps"][0]["saw"]["title"] == "Order placed", "{again}");
     caller.delete(&path).await.ok();
