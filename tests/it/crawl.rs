@@ -435,3 +435,31 @@ both_databases! {
         assert!(done.warning().contains("7 pages"), "{}", done.status);
     }
 }
+
+#[tokio::test]
+async fn a_crawl_opens_no_more_pages_at_once_than_it_may() {
+    let site = FixtureSite::start().await;
+    let service = TestService::start_with(ServiceOptions::new(Database::Sqlite).workers(2)).await;
+    site.reset().await;
+    let options =
+        json!({ "crawlEntireDomain": true, "maxDiscoveryDepth": 1, "maxConcurrency": 2, "ignoreRobotsTxt": true });
+    let slow = crawl(&service, &site, &site.url("/urls?prefix=/slow/&n=6&from=1"), options).await;
+    assert_eq!(slow.set().len(), 7, "{:?}", slow.pages);
+    assert_eq!(site.most_open().await, 2, "over both workers, and used");
+}
+
+#[tokio::test]
+async fn a_site_whose_robots_txt_fails_is_closed_and_one_without_is_open() {
+    let site = FixtureSite::start_with(SiteOptions { more_hosts: vec!["127.0.0.2".to_owned()], tls: false }).await;
+    let service = TestService::start(Database::Sqlite).await;
+    site.answer_robots_with(503).await;
+    let closed = crawl(&service, &site, &site.url("/crawl/"), json!({ "limit": 3 })).await;
+    assert_eq!((&closed.status["total"], &closed.status["creditsUsed"]), (&json!(0), &json!(0)), "{}", closed.status);
+    assert!(closed.warning().contains("robots.txt"), "{}", closed.status);
+    assert_eq!(site.hit_count("/crawl/").await, 0, "nothing but robots.txt was asked for");
+
+    site.answer_robots_with(404).await;
+    let open = json!({ "limit": 3, "crawlEntireDomain": true, "maxDiscoveryDepth": 1 });
+    let open = crawl(&service, &site, &site.url_at("127.0.0.2", "/links"), open).await;
+    assert_eq!(open.pages.len(), 3, "{}", open.status);
+}

@@ -146,6 +146,11 @@ impl FixtureSite {
         self.deliveries(name).await.into_iter().map(parse).collect()
     }
 
+    /// What robots.txt is answered with from now on: 200 is the file.
+    pub async fn answer_robots_with(&self, status: u16) {
+        self.control.post(&format!("/_ctl/robots?status={status}"), &json!({})).await.ok();
+    }
+
     /// Forgets every count and state of the site.
     pub async fn reset(&self) {
         self.control.post("/_ctl/reset", &json!({})).await.ok();
