@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, Resource, guard};
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 
-use crate::endpoints::{batch_scrape, browser, crawl, jobs, map, not_built, scrape};
+use crate::endpoints::{batch_scrape, browser, crawl, jobs, map, not_built, scrape, team};
 use crate::error::ApiError;
 use crate::{health, welcome};
 
@@ -59,6 +59,14 @@ pub fn configure(config: &mut ServiceConfig) {
             .route(web::get().to(jobs::status::handle))
             .route(web::delete().to(jobs::cancel::handle)))
         .service(at("/v2/crawl/{id}/errors").get(jobs::errors::handle).app_data(JobKind::Crawl))
+        // Team (SPEC 4.12, 4.13, CONTRACT 10).
+        .service(at("/v2/team/activity").get(team::activity::handle))
+        .service(at("/v2/team/credit-usage").get(team::credit_usage::handle))
+        .service(at("/v2/team/credit-usage/historical").get(team::credit_usage::historical))
+        .service(at("/v2/team/token-usage").get(team::token_usage::handle))
+        .service(at("/v2/team/token-usage/historical").get(team::token_usage::historical))
+        .service(at("/v2/team/queue-status").get(team::concurrency::queue_status))
+        .service(at("/v2/concurrency-check").get(team::concurrency::check))
         // Further groups (SPEC 1, CONTRACT 12).
         .service(at("/v2/search").post(not_built::handle))
         .service(at("/v2/extract").post(not_built::handle))

@@ -13,6 +13,7 @@ import figures
 import history
 import maps
 import sessions
+import team
 from world import Postgres, Site
 
 NAMES = {
@@ -26,6 +27,7 @@ NAMES = {
     "memory": figures.memory,
     "history": history.history,
     "sessions": sessions.sessions,
+    "team": team.team,
 }
 
 

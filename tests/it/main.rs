@@ -21,5 +21,6 @@ mod scrape;
 mod sdk;
 mod sessions;
 mod site_walk;
+mod team;
 mod webhooks;
 mod websocket;

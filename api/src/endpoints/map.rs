@@ -8,11 +8,13 @@ use actix_web::http::header::ContentType;
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use tokio::time::Instant;
+use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::map::{CREDITS, MapRequest};
 use weir_shared::domain::scrape_request::parse_map;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
+use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::maps::{self, NewMap};
 use weir_shared::store::{credits, documents, pages};
 use weir_shared::time::Timestamp;
@@ -74,6 +76,9 @@ async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accep
         expires_at: now.plus_ms(keep_ms),
     };
     let page = maps::insert(&mut tx, &row).await?;
+    let target = (!map.options.zero_retention).then(|| map.url.clone());
+    let entry = Entry { id: job.0, endpoint: Endpoint::Map, target, created_at: now };
+    activity::record(&mut tx, caller.team_id(), &entry).await?;
     queue::scrape_ticket(&mut tx, caller.team_id(), page).await?;
     let end = app.wake.expect(page);
     tx.commit().await?;

@@ -18,6 +18,7 @@ use sqlx::{Connection as _, Postgres, Sqlite, Transaction};
 
 use crate::config::DatabaseUrl;
 
+pub mod activity;
 pub mod crawls;
 pub mod credits;
 pub mod documents;

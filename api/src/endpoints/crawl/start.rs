@@ -5,11 +5,13 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use weir_shared::crawl_prompt;
+use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::scrape_request::{CrawlRequest, fetch_url, parse_crawl, with_prompt_options};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
+use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::crawls::{self, NewCrawl};
 use weir_shared::store::credits::{self, Funds};
 use weir_shared::store::jobs::{self, NewJob};
@@ -129,6 +131,8 @@ async fn insert(
         let sentence = format!("The team's credits are enough for {limit} pages, which is this crawl's limit.");
         crawls::warn(tx, id, &sentence).await?;
     }
+    let entry = Entry { id: id.0, endpoint: Endpoint::Crawl, target: Some(crawl.url.clone()), created_at: now };
+    activity::record(tx, caller.team_id(), &entry).await?;
     if crawl.webhook.as_ref().is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
         webhooks::queue(tx, team, id, None, WebhookEvent::Started, now).await?;
     }
