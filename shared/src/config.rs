@@ -88,6 +88,8 @@ pub struct BrowserSettings {
 pub struct LimitSettings {
     pub team_concurrency: i64,
     pub team_sessions: i64,
+    /// Pages of one team that may wait at once.
+    pub team_queue: i64,
     /// Requests a minute by bucket; `None`: no limit at all.
     pub rates: Option<BTreeMap<String, u32>>,
     /// `true`: teams need granted credits.
@@ -206,6 +208,7 @@ impl Settings {
             limits: LimitSettings {
                 team_concurrency: reader.number("WEIR_TEAM_CONCURRENCY", 50, 1, 100_000)? as i64,
                 team_sessions: reader.number("WEIR_TEAM_SESSIONS", 10, 1, 100_000)? as i64,
+                team_queue: reader.number("WEIR_TEAM_QUEUE", 300_000, 1, 100_000_000)? as i64,
                 rates: reader.rates()?,
                 metered: reader.choice("WEIR_CREDITS", &["unlimited", "metered"])? == "metered",
             },
@@ -481,6 +484,7 @@ mod tests {
             ("WEIR_BLOBS", "s3://b/p", "not available yet"),
             ("WEIR_WEBHOOK_RETRIES", "1m,x", "1m,5m,15m"),
             ("WEIR_INTERNAL_SECRET", "short", "16 or more"),
+            ("WEIR_TEAM_QUEUE", "0", "from 1 to"),
             ("WEIR_SESSIONS_PER_WORKER", "1001", "from 0 to 1000"),
             ("WEIR_LLM_URL", "localhost", "https://host/v1"),
             ("WEIR_LLM_URL", "http://localhost", "WEIR_LLM_MODEL"),

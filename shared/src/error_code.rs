@@ -58,6 +58,8 @@ error_codes! {
     PayloadTooLarge = 413, "PAYLOAD_TOO_LARGE";
     /// Too many requests (SPEC 7.2).
     RateLimited = 429, "RATE_LIMITED";
+    /// The team has as many pages waiting as it may.
+    QueueFull = 429, "QUEUE_FULL";
     /// The team has as many browser sessions as it may (SPEC 8).
     TooManySessions = 429, "TOO_MANY_SESSIONS";
     /// An operation that this build does not have.

@@ -157,7 +157,7 @@ mod tests {
             "doctor",
             "team add acme --json",
             "team list --json",
-            "team set acme --concurrency 5 --sessions 2 --webhook-secret s --zero-data-retention on --rate scrape=9",
+            "team set acme --concurrency 5 --sessions 2 --queue 9 --webhook-secret s --zero-data-retention on --rate scrape=9",
             "key create --team acme --json",
             "key list",
             "key revoke 0190c0de-0000-7000-8000-000000000000",

@@ -19,7 +19,7 @@ use weir_shared::store::maps::{self, NewMap};
 use weir_shared::store::{credits, documents, pages};
 use weir_shared::time::Timestamp;
 
-use super::direct::{self, Accepted, Late, page_error, refuse_short_funds};
+use super::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
 use crate::app::{App, State};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
@@ -65,6 +65,7 @@ async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accep
     let mut tx = app.db.begin_relaxed().await?;
     let funds = credits::check_funds(&mut tx, caller.team_id(), CREDITS, app.settings.limits.metered).await?;
     refuse_short_funds(funds, CREDITS)?;
+    refuse_full_queue(app, &mut tx, caller, 1).await?;
     let row = NewMap {
         id: job,
         team: caller.team_id(),

@@ -336,6 +336,14 @@ pub async fn team_queue(db: &Db, team: TeamId) -> StoreResult<TeamQueue> {
     Ok(TeamQueue { waiting: waiting.0, running, last_success: success.and_then(|s| s.0) })
 }
 
+/// Whether as many further pages may wait under a team's bound. Exact when the team is locked; without the lock,
+/// requests at the same moment may pass it together.
+pub async fn has_room(tx: &mut Tx, team: TeamId, further: i64, bound: i64) -> StoreResult<bool> {
+    const SQL: &str = "SELECT CAST(COALESCE(SUM(queued), 0) AS BIGINT) FROM job WHERE team_id = $1 AND queued > 0";
+    let waiting: (i64,) = on_db!(tx, |conn| sqlx::query_as(SQL).bind(team).fetch_one(conn).await?);
+    Ok(waiting.0.saturating_add(further) <= bound)
+}
+
 /// Pages of a team that are in work.
 pub async fn team_running(db: &Db, team: TeamId) -> StoreResult<i64> {
     const SQL: &str = "SELECT COUNT(*) FROM page WHERE team_id = $1 AND state = 'running'";

@@ -31,6 +31,7 @@ pub mod maps;
 pub mod nodes;
 pub mod pages;
 pub mod profiles;
+pub mod rates;
 pub mod sessions;
 pub mod settings;
 pub mod sitemaps;

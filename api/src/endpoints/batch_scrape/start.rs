@@ -16,7 +16,7 @@ use weir_shared::time::Timestamp;
 
 use crate::app::{App, State};
 use crate::auth::Caller;
-use crate::endpoints::direct::refuse_short_funds;
+use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{idempotency, path};
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
@@ -46,9 +46,11 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
 
     let now = Timestamp::now();
     let mut tx = app.db.begin().await?;
+    team_lock::lock(&mut tx, caller.team_id()).await?;
     let need = batch.urls.len() as i64;
     let funds = credits::check_funds(&mut tx, caller.team_id(), need, app.settings.limits.metered).await?;
     refuse_short_funds(funds, need)?;
+    refuse_full_queue(&app, &mut tx, &caller, need).await?;
     idempotency::take(&mut tx, caller.team_id(), key, now).await?;
     let id = match batch.append_to_id {
         Some(id) => append(&mut tx, &caller, id, &batch, now).await?,

@@ -15,12 +15,12 @@ use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::crawls::{self, NewCrawl};
 use weir_shared::store::credits::{self, Funds};
 use weir_shared::store::jobs::{self, NewJob};
-use weir_shared::store::{Tx, webhooks};
+use weir_shared::store::{Tx, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, State};
 use crate::auth::Caller;
-use crate::endpoints::direct::refuse_short_funds;
+use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{idempotency, path};
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
@@ -60,6 +60,8 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
 
     let now = Timestamp::now();
     let mut tx = app.db.begin().await?;
+    team_lock::lock(&mut tx, caller.team_id()).await?;
+    refuse_full_queue(&app, &mut tx, &caller, crawls::first_pages(&crawl.options)).await?;
     let limit = affordable(&app, &mut tx, &caller, crawl.options.limit).await?;
     idempotency::take(&mut tx, caller.team_id(), key, now).await?;
     let id = insert(&app, &mut tx, &caller, &crawl, limit, now).await?;

@@ -23,7 +23,7 @@ use weir_shared::time::Timestamp;
 use super::document_answer;
 use crate::app::{App, State};
 use crate::auth::Caller;
-use crate::endpoints::direct::{self, Accepted, Late, page_error, refuse_short_funds};
+use crate::endpoints::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -59,6 +59,7 @@ async fn accept(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult
     let mut tx = app.db.begin_relaxed().await?;
     let funds = credits::check_funds(&mut tx, caller.team_id(), 1, app.settings.limits.metered).await?;
     refuse_short_funds(funds, 1)?;
+    refuse_full_queue(app, &mut tx, caller, 1).await?;
     let row = NewJob {
         id: job,
         team: caller.team_id(),
