@@ -64,3 +64,7 @@ CREATE TABLE rate_window (
     taken BIGINT NOT NULL,
     PRIMARY KEY (team_id, bucket)
 ) WITHOUT ROWID;
+
+-- How often a page, and a delivery, was put back after it had failed for good.
+ALTER TABLE page ADD COLUMN replays BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE webhook_delivery ADD COLUMN replays BIGINT NOT NULL DEFAULT 0;

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
 
 use crate::guard::AddressGuard;
+use crate::schedule::Schedule;
 
 /// Everything both processes can be told.
 #[derive(Debug, Clone)]
@@ -28,6 +29,8 @@ pub struct Settings {
     pub net: NetSettings,
     /// The language model, if one is configured.
     pub model: Option<ModelSettings>,
+    /// When workers replay what failed for a reason that may have passed; `None`: only operators do.
+    pub replay: Option<Schedule>,
     /// How long results of jobs and ended sessions stay.
     pub result_ttl: Duration,
     /// What API and workers know each other by, when given from outside; else it is kept in the database.
@@ -223,6 +226,7 @@ impl Settings {
                 proxy_enhanced: reader.proxies("WEIR_PROXY_ENHANCED")?,
             },
             model: reader.model()?,
+            replay: reader.schedule("WEIR_REPLAY_CRON")?,
             result_ttl: reader.duration("WEIR_RESULT_TTL", "24h")?,
             internal_secret: reader.internal_secret()?,
         })
@@ -295,6 +299,12 @@ impl Reader<'_> {
         parts
             .map(|p| parse_duration(p).with_context(|| format!("{name}: {p}: allowed are durations such as 1m,5m,15m")))
             .collect()
+    }
+
+    fn schedule(&self, name: &str) -> Result<Option<Schedule>> {
+        let Some(text) = (self.get)(name) else { return Ok(None) };
+        let allowed = |why| anyhow::anyhow!("{name}={text}: {why}; allowed is a cron expression such as */15 * * * *");
+        text.parse().map(Some).map_err(allowed)
     }
 
     fn blobs(&self) -> Result<PathBuf> {
@@ -486,6 +496,7 @@ mod tests {
             ("WEIR_INTERNAL_SECRET", "short", "16 or more"),
             ("WEIR_TEAM_QUEUE", "0", "from 1 to"),
             ("WEIR_SESSIONS_PER_WORKER", "1001", "from 0 to 1000"),
+            ("WEIR_REPLAY_CRON", "0 0 30 2 *", "*/15 * * * *"),
             ("WEIR_LLM_URL", "localhost", "https://host/v1"),
             ("WEIR_LLM_URL", "http://localhost", "WEIR_LLM_MODEL"),
             ("WEIR_LLM_MODEL", "gpt", "WEIR_LLM_URL"),

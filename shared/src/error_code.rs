@@ -31,6 +31,18 @@ macro_rules! error_codes {
     };
 }
 
+impl ErrorCode {
+    /// Whether a page that failed so may well do better later, by itself: `WEIR_REPLAY_CRON` tries these again. Not
+    /// where the answer would be the same (a name that does not exist, a file of the wrong kind), nor where the page took
+    /// its workers down.
+    pub const fn is_worth_replaying(self) -> bool {
+        matches!(
+            self,
+            Self::Site | Self::Timeout | Self::ConcurrencyQueueTimeout | Self::AllEnginesFailed | Self::Unknown
+        )
+    }
+}
+
 error_codes! {
     /// The body breaks the schema (CONTRACT 2.2).
     BadRequest = 400, "BAD_REQUEST";

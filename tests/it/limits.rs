@@ -20,7 +20,7 @@ async fn admitted_in_a_minute(
 ) -> usize {
     for _ in 0..5 {
         let key = service.new_team(&uuid::Uuid::new_v4().to_string()).key;
-        let team = processes.clone().map(|process| Caller { key: key.clone(), ..process });
+        let team = processes.each_ref().map(|process| Caller::new(&process.base, key.as_deref()));
         let (begun, mut answers) = (minute(), Vec::new());
         while answers.len() < count {
             answers.extend(join_all((0..20).map(|n| ask(team[n % 2].clone()))).await);
@@ -71,16 +71,21 @@ async fn a_teams_own_rate_and_queue_come_first() {
         "set",
         "small",
         "--rate",
-        "scrape=0",
+        "scrape=1",
         "--queue",
         "4",
         "--concurrency",
         "1",
         "--json",
     ]);
-    assert_eq!((&set["queue"], &set["rates"]["scrape"]), (&json!(4), &json!(0)));
+    assert_eq!((&set["queue"], &set["rates"]["scrape"]), (&json!(4), &json!(1)));
     let page = json!({ "url": site.url("/small/1") });
-    assert_eq!(small.post("/v2/scrape", &page).await.status, 429);
+    // One of three in a row is the second of its minute.
+    let mut answers = Vec::new();
+    for _ in 0..3 {
+        answers.push(small.post("/v2/scrape", &page).await);
+    }
+    assert!(admitted(&answers) < 3);
     service.post("/v2/scrape", &page).await.ok();
 
     let urls = site.urls("/slow?ms=60000&n=", 5);

@@ -18,6 +18,7 @@ mod limits;
 mod map;
 mod params_preview;
 mod relay;
+mod replay;
 mod scrape;
 mod sdk;
 mod sessions;

@@ -218,6 +218,11 @@ impl TestService {
 
     // --- Its processes --------------------------------------------------------------------------
 
+    /// A setting of the processes that start from now on.
+    pub fn set_env(&mut self, name: &'static str, value: &str) {
+        self.env.insert(name, value.to_owned());
+    }
+
     pub fn start_api(&mut self) {
         let mut command = self.command("weir");
         command.arg("serve");

@@ -99,7 +99,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Team(command) => teams::run(command, &open(&settings).await?, output).await?,
         Command::Key(command) => keys::run(command, &open(&settings).await?, output).await?,
         Command::Credits(command) => teams::run_credits(command, &open(&settings).await?, output).await?,
-        Command::Jobs(command) => jobs::run(command, &open(&settings).await?, output).await?,
+        Command::Jobs(command) => jobs::run(command, &open(&settings).await?, &settings, output).await?,
         Command::Workers(command) => workers::run(command, &open(&settings).await?, output).await?,
         Command::Webhooks(command) => webhooks::run(command, &open(&settings).await?, output).await?,
     }
@@ -167,7 +167,8 @@ mod tests {
             "jobs show 0190c0de-0000-7000-8000-000000000000",
             "jobs watch 0190c0de-0000-7000-8000-000000000000",
             "jobs replay 0190c0de-0000-7000-8000-000000000000 --dry-run",
-            "jobs replay --code SCRAPE_TIMEOUT --older-than 5m --newer-than 1d",
+            "jobs replay --code SCRAPE_TIMEOUT --older-than 5m --newer-than 1d --wait",
+            "jobs replay --worth-it",
             "workers list",
             "workers drain host-1",
             "webhooks deliveries --state dead",
