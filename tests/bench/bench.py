@@ -28,6 +28,7 @@ NAMES = {
     "history": history.history,
     "sessions": sessions.sessions,
     "team": team.team,
+    "limits": team.limits,
 }
 
 

@@ -65,3 +65,32 @@ def team(report, site, databases, scale):
                             note=f"p50 {statistics.median(times):.2f}, {rows} calls")
         finally:
             service.close()
+
+
+def limits(report, site, databases, scale):
+    """Reads of the active crawls and scrapes one after another, with the rate limits of a default installation and without
+    any: what counting over all processes costs."""
+    reads, scrapes = int(10_000 * scale), int(80 * scale)
+    paths = [f"/small/{n}" for n in range(scrapes)]
+    site.warm(paths)
+    for name, postgres in databases.items():
+        figures = {}
+        for label, rates in (("off", "off"), ("on", "scrape=100,status=25000")):
+            service = Service(postgres, env={"WEIR_RATE_LIMITS": rates})
+            try:
+                client = service.client
+                for path in paths[:10]:
+                    client.ok("POST", "/v2/scrape", {"url": site.url(path)})
+                for what, calls in (("reads", [("GET", "/v2/crawl/active", None)] * reads),
+                                    ("scrapes", [("POST", "/v2/scrape", {"url": site.url(path)}) for path in paths])):
+                    times = []
+                    for call in calls:
+                        began = time.perf_counter()
+                        client.ok(*call)
+                        times.append(1000 * (time.perf_counter() - began))
+                    figures[what, label] = statistics.mean(times), statistics.median(times), percentile(times, 0.99)
+            finally:
+                service.close()
+        for what in ("reads", "scrapes"):
+            (off, *_), (on, p50, p99) = figures[what, "off"], figures[what, "on"]
+            report.line(f"limits, {name}: {what}, mean with limits", on, "ms", ratio=(on / off, "without"), note=f"p50 {p50:.2f}, p99 {p99:.2f}")
