@@ -9,6 +9,7 @@ import statistics
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -18,8 +19,8 @@ from world import Client, Process, Service, descendants, free_port, wait_for
 MB = 1024 * 1024
 
 
-class Cdp:
-    """A WebSocket client with just what CDP needs, so that both ways are measured with the same means."""
+class Socket:
+    """A WebSocket client with just what is needed here, so that both ways are measured with the same means."""
 
     def __init__(self, url):
         where = urllib.parse.urlsplit(url)
@@ -33,7 +34,6 @@ class Cdp:
         head = self.until(b"\r\n\r\n")
         if b" 101 " not in head.split(b"\r\n")[0]:
             raise RuntimeError(f"no upgrade: {head[:200]!r}")
-        self.id = 0
 
     def until(self, mark):
         while mark not in self.buffer:
@@ -53,8 +53,15 @@ class Cdp:
         data, self.buffer = self.buffer[:count], self.buffer[count:]
         return data
 
+    def send(self, text):
+        data = text.encode()
+        size = len(data)
+        head = bytes([0x81, 0x80 | size]) if size < 126 else bytes([0x81, 0xFE]) + struct.pack(">H", size)
+        self.socket.sendall(head + b"\0\0\0\0" + data)
+
     def receive(self):
-        text = b""
+        """A message: `str` or `bytes`."""
+        message, is_text = b"", True
         while True:
             first, second = self.exactly(2)
             length = second & 127
@@ -63,20 +70,29 @@ class Cdp:
             elif length == 127:
                 length, = struct.unpack(">Q", self.exactly(8))
             data = self.exactly(length)
-            if first & 15 in (0, 1):
-                text += data
+            if first & 15 == 8:
+                raise RuntimeError(f"closed: {data!r}")
+            if first & 15 in (0, 1, 2):
+                is_text = is_text and first & 15 != 2
+                message += data
                 if first & 128:
-                    return json.loads(text)
+                    return message.decode() if is_text else message
+
+    def close(self):
+        self.socket.close()
+
+
+class Cdp(Socket):
+    def __init__(self, url):
+        super().__init__(url)
+        self.id = 0
 
     def call(self, method, session=None, **params):
         self.id += 1
         message = {"id": self.id, "method": method, "params": params, **({"sessionId": session} if session else {})}
-        data = json.dumps(message).encode()
-        size = len(data)
-        head = bytes([0x81, 0x80 | size]) if size < 126 else bytes([0x81, 0xFE]) + struct.pack(">H", size)
-        self.socket.sendall(head + b"\0\0\0\0" + data)
+        self.send(json.dumps(message))
         while True:
-            answer = self.receive()
+            answer = json.loads(self.receive())
             if answer.get("id") == self.id:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
@@ -86,9 +102,6 @@ class Cdp:
         """A session of the first tab."""
         target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
         return self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
-
-    def close(self):
-        self.socket.close()
 
 
 def create(service):
@@ -148,6 +161,52 @@ def direct(count):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+MOVING = """<body style="margin:0;font:20px serif"><h1>Moving</h1><p>%s</p>
+<div style="position:absolute;width:200px;height:200px;background:teal;animation:m 2s linear infinite alternate"></div>
+<style>@keyframes m { from { transform: translate(0, 0) rotate(0) } to { transform: translate(900px, 300px) rotate(360deg) } }</style>
+""" % ("It has text as well. " * 60)
+
+
+class Viewer(threading.Thread):
+    """Watches a session as the live page does, for `seconds` after its first picture."""
+
+    def __init__(self, url, seconds):
+        super().__init__()
+        address, _, token = url.partition("#")
+        self.socket, self.seconds, self.pictures = Socket(address + "/socket"), seconds, 0
+        self.socket.send(token)
+        self.start()
+
+    def run(self):
+        end = None
+        while end is None or time.monotonic() < end:
+            if isinstance(self.socket.receive(), bytes):
+                self.socket.send('{"type":"ack"}')
+                self.pictures += end is not None
+                end = end or time.monotonic() + self.seconds
+        self.socket.close()
+
+
+def watched(service, seconds):
+    """Pictures a second of the slowest of three viewers of a moving page, and the cores that they take."""
+    session = create(service)
+    cdp = Cdp(session["cdpUrl"])
+    page = cdp.page()
+    cdp.call("Runtime.evaluate", page, expression=f"document.documentElement.innerHTML = {json.dumps(MOVING)}")
+    time.sleep(1)
+    cpu = sum(service.cpu())
+    time.sleep(seconds)
+    alone = (sum(service.cpu()) - cpu) / seconds
+    viewers = [Viewer(session["liveViewUrl"], seconds) for _ in range(3)]
+    time.sleep(1)
+    cpu, began = sum(service.cpu()), time.monotonic()
+    for viewer in viewers:
+        viewer.join()
+    cores = (sum(service.cpu()) - cpu) / (time.monotonic() - began)
+    delete(service, session)
+    return min(viewer.pictures for viewer in viewers) / seconds, cores, alone
+
+
 def proportional(pids):
     total = 0
     for pid in pids:
@@ -161,7 +220,8 @@ def proportional(pids):
 
 def sessions(report, site, databases, scale):
     """Browser sessions: create to usable CDP warm and cold, delete, CDP round trip against a direct connection, execute on
-    a warm runner, a timeout, memory of an idle session, twelve at once."""
+    a warm runner, a timeout, memory of an idle session, rate and cost of the live view, twelve at once. Another browser:
+    `WEIR_CHROMIUM`."""
     rounds = max(3, int(20 * scale))
     plain = statistics.median(direct(int(500 * scale) or 50))
     for name, postgres in databases.items():
@@ -201,6 +261,10 @@ def sessions(report, site, databases, scale):
             report.line(f"sessions, {name}: memory of an idle session", proportional(mine) / MB / 3, "MB", note="proportional, mean of 3, browser and box")
             for one in several:
                 delete(service, one)
+
+            rate, cores, alone = watched(service, max(3, 10 * scale))
+            report.line(f"sessions, {name}: live view of a moving page, three viewers", rate, "pictures/s", (">=", 10))
+            report.line(f"sessions, {name}: cores that this takes", cores, "cores", ("<=", 0.7), note=f"all processes of the service; without viewers {alone:.2f}")
         finally:
             service.close()
 

@@ -211,10 +211,11 @@ both_databases! {
             let times = site.times(prefix).await;
             assert_eq!(times.len(), count, "{prefix}");
             let least = times.windows(2).map(|w| w[1] - w[0]).fold(f64::MAX, f64::min);
-            // What a request takes from its worker to the site differs by some milliseconds.
-            assert!(least > pause - 0.03, "{prefix}: {least:.3} s apart, {pause} s asked for");
+            // What a request takes from its worker to the site differs, by more on a busy machine; the sum does not.
+            assert!(least > pause * 0.7, "{prefix}: {least:.3} s apart, {pause} s asked for");
             let whole = times[count - 1] - times[0];
-            assert!(whole < pause * count as f64 * 2.0 + 1.0, "{prefix}: {whole:.1} s for {count} pages");
+            assert!(whole > pause * (count - 1) as f64 - 0.2, "{prefix}: {whole:.1} s for {count} pages");
+            assert!(whole < pause * count as f64 * 3.0 + 3.0, "{prefix}: {whole:.1} s for {count} pages");
         }
 
         let bad = crawl(&service, &site, &site.url("/crawl/"), json!({ "robotsUserAgent": "BadBot" })).await;

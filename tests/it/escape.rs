@@ -4,7 +4,17 @@
 //! Only 127.0.0.3 is allowed, where the site listens. 127.0.0.1, where it listens too beside the service's own ports,
 //! is an inner address like any other. What boxes allow in detail is tested beside them, in `worker/src/sandbox`.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use weir_tests::{Caller, Database, FixtureSite, ProcessInfo, ServiceOptions, SiteOptions, TestService, wait_until};
 
 /// What must be found nowhere: it is in another session's files, in the service's environment and on the inner page.
@@ -12,7 +22,7 @@ const OTHERS: &str = "MARK-of-another-session";
 const SECRET: &str = "MARK-of-the-service";
 const INNER: &str = "Small 4242";
 
-async fn service() -> (FixtureSite, TestService) {
+async fn service(hosts: Option<PathBuf>) -> (FixtureSite, TestService) {
     let site = SiteOptions { more_hosts: vec!["127.0.0.3".to_owned()], ..SiteOptions::default() };
     let site = FixtureSite::start_with(site).await;
     let options = ServiceOptions::new(Database::Sqlite)
@@ -21,7 +31,7 @@ async fn service() -> (FixtureSite, TestService) {
         .env("WEIR_INTERNAL_SECRET", format!("{SECRET}-0123456789abcdef0123456789abcdef"))
         .env("WEIR_WARM_BROWSERS", "0")
         .env("WEIR_PAGE_BROWSERS", "0");
-    let service = TestService::start_with(options).await;
+    let service = TestService::start_with(ServiceOptions { hosts, ..options }).await;
     wait_until("a worker that takes sessions", || async {
         let workers = service.cli_json(&["workers", "list", "--json"]);
         workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
@@ -99,7 +109,7 @@ fn inner_addresses(site: &FixtureSite) -> Vec<String> {
 
 #[tokio::test]
 async fn no_code_gets_out_of_its_session() {
-    let (site, service) = service().await;
+    let (site, service) = service(None).await;
     let caller = service.caller();
     let (inmate, other) = (Inmate::new(caller).await, Inmate::new(caller).await);
     let keep = format!("echo {OTHERS} > kept; echo {OTHERS} > /tmp/kept");
@@ -252,5 +262,92 @@ async fn bombs_and_signals(inmate: &Inmate<'_>) {
         let answer = inmate.try_out(language, code, 3).await;
         assert!(answer.to_string().len() < 4 << 20, "{what}: the answer is bounded");
         inmate.assert_well(what).await;
+    }
+}
+
+/// Names that have an allowed address at one moment, an inner one at the next, and both at times.
+#[tokio::test]
+async fn names_that_change_lead_to_no_inner_address() {
+    const NAMES: usize = 45;
+    if std::fs::metadata("/proc/self").map(|own| own.uid()).ok() != Some(0) {
+        eprintln!("skipped: only root can give a worker a hosts file of its own");
+        return;
+    }
+    // One port at both addresses: what answers at the outer one, and what counts connections at the inner one.
+    let outer = TcpListener::bind("127.0.0.3:0").await.unwrap();
+    let port = outer.local_addr().unwrap().port();
+    let inner = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    let reached = Arc::new(AtomicUsize::new(0));
+    tokio::spawn(answer(outer, Arc::default()));
+    tokio::spawn(answer(inner, Arc::clone(&reached)));
+
+    let hosts = std::env::temp_dir().join(format!("weir-hosts-{}", uuid::Uuid::new_v4().simple()));
+    let change = |addresses: &[&str]| {
+        let line =
+            |address: &&str| (0..NAMES).map(|n| format!("{address} n{n}.changing.example\n")).collect::<String>();
+        // In place: the worker sees this very file.
+        std::fs::write(&hosts, addresses.iter().map(line).collect::<String>()).unwrap();
+    };
+    change(&["127.0.0.3"]);
+    let (_site, service) = service(Some(hosts.clone())).await;
+    let inmate = Inmate::new(service.caller()).await;
+    let visit = |names: Range<usize>| {
+        format!(
+            "const curl = url => require('child_process').execSync('curl -s -o /dev/null -w %{{http_code}} ' + url); \
+             const out = []; for (let n = {}; n < {}; n++) {{ const url = `http://n${{n}}.changing.example:{port}/`; \
+               out.push(await page.goto(url, {{ timeout: 5000 }}).then(r => r.status(), () => 'refused')); \
+               out.push(await page.evaluate(u => fetch(u).then(r => r.status, () => 'refused'), url)); \
+               out.push(curl(url)); }} out.join(' ')",
+            names.start, names.end
+        )
+    };
+    let outcomes = |said: String| said.split_whitespace().map(str::to_owned).collect::<BTreeSet<_>>();
+    let (seen, refused) =
+        (BTreeSet::from(["200".to_owned()]), BTreeSet::from(["403".to_owned(), "refused".to_owned()]));
+
+    assert_eq!(outcomes(inmate.run("node", &visit(0..5)).await), seen);
+    change(&["127.0.0.1"]);
+    // What was judged stays: the names known by now lead where they led.
+    assert_eq!(outcomes(inmate.run("node", &visit(0..5)).await), seen);
+    assert!(outcomes(inmate.run("node", &visit(5..10)).await).is_subset(&refused));
+    change(&["127.0.0.3", "127.0.0.1"]);
+    assert!(outcomes(inmate.run("node", &visit(10..15)).await).is_subset(&refused));
+    let flux = async {
+        loop {
+            for address in ["127.0.0.3", "127.0.0.1"] {
+                change(&[address]);
+                tokio::time::sleep(Duration::from_millis(3)).await;
+            }
+        }
+    };
+    let script = visit(15..NAMES);
+    let said = tokio::select! {
+        () = flux => unreachable!(),
+        said = inmate.run("node", &script) => said,
+    };
+    // While the file is written anew a name may have no address at all.
+    let possible = BTreeSet::from(["200", "403", "502", "refused"].map(str::to_owned));
+    assert!(outcomes(said.clone()).is_subset(&possible), "{said}");
+    assert_eq!(reached.load(Ordering::Relaxed), 0, "connections to the inner address");
+    inmate.end().await;
+    std::fs::remove_file(&hosts).unwrap();
+}
+
+/// Answers every request with an empty page and counts the connections.
+async fn answer(listener: TcpListener, count: Arc<AtomicUsize>) {
+    while let Ok((mut stream, _)) = listener.accept().await {
+        count.fetch_add(1, Ordering::Relaxed);
+        tokio::spawn(async move {
+            let mut head = [0; 4096];
+            while stream.read(&mut head).await.is_ok_and(|n| n > 0) {
+                if stream
+                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 0\r\n\r\n")
+                    .await
+                    .is_err()
+                {
+                    return;
+                }
+            }
+        });
     }
 }

@@ -81,6 +81,9 @@ both_databases! {
         assert!(!title.is_empty());
         assert_eq!(run(caller, &session, "node", "const n = 41; n + 1").await, "42", "redeclared");
         assert_eq!(run(caller, &session, "node", "n").await, "41", "kept");
+        let name = "await page.evaluate(() => `${navigator.userAgent} ${navigator.languages} ${navigator.webdriver}`)";
+        let name = run(caller, &session, "node", name).await;
+        assert!(name.contains(" Chrome/") && !name.contains("Headless") && name.ends_with("en-US,en false"), "{name}");
         let read = "t = await page.title()\nprint(t)";
         assert_eq!(run(caller, &session, "python", read).await, title, "python goes on where node stopped");
         assert_eq!(run(caller, &session, "python", "len(t)").await, title.chars().count().to_string());

@@ -21,11 +21,13 @@ pub struct ServiceOptions {
     pub workers: usize,
     /// Settings on top of the tests' own; an empty value removes the setting.
     pub env: Vec<(&'static str, String)>,
+    /// What the workers read instead of `/etc/hosts`, at every look. Needs root.
+    pub hosts: Option<PathBuf>,
 }
 
 impl ServiceOptions {
     pub fn new(database: Database) -> Self {
-        Self { database, workers: 1, env: Vec::new() }
+        Self { database, workers: 1, env: Vec::new(), hosts: None }
     }
 
     pub fn workers(mut self, workers: usize) -> Self {
@@ -48,6 +50,7 @@ pub struct TestService {
     folder: PathBuf,
     database: FreshDatabase,
     env: HashMap<&'static str, String>,
+    hosts: Option<PathBuf>,
 }
 
 impl TestService {
@@ -93,6 +96,7 @@ impl TestService {
             folder,
             database,
             env,
+            hosts: options.hosts,
         };
         service.cli(&["migrate"]);
         service.start_api();
@@ -206,7 +210,10 @@ impl TestService {
 
     /// A command with this service's settings and none of the caller's.
     pub fn command(&self, binary: &str) -> Command {
-        let mut command = Command::new(binary_path(binary));
+        self.with_settings(Command::new(binary_path(binary)))
+    }
+
+    fn with_settings(&self, mut command: Command) -> Command {
         for (name, _) in std::env::vars() {
             if name.starts_with("WEIR_") || name == "DATABASE_URL" {
                 command.env_remove(name);
@@ -253,7 +260,16 @@ impl TestService {
 
     pub fn start_worker(&mut self, n: usize) {
         let log = self.folder.join(format!("worker-{n}.log"));
-        self.workers[n] = Some(Process::start(&format!("worker {n}"), self.command("weir-worker"), &log));
+        let command = match &self.hosts {
+            None => self.command("weir-worker"),
+            Some(hosts) => {
+                let mut command = Command::new("unshare");
+                command.args(["--mount", "sh", "-c", "mount --bind \"$0\" /etc/hosts && exec \"$1\""]);
+                command.arg(hosts).arg(binary_path("weir-worker"));
+                self.with_settings(command)
+            }
+        };
+        self.workers[n] = Some(Process::start(&format!("worker {n}"), command, &log));
     }
 
     /// SIGKILL to one worker alone; whatever it had started must end without its help.

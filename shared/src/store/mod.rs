@@ -160,6 +160,11 @@ impl Db {
                     .max_connections(connections)
                     .min_connections(1)
                     .acquire_timeout(Duration::from_secs(10))
+                    // Buffers that a group of documents has filled would stay that large, on every connection.
+                    .after_release(|connection, _| {
+                        connection.shrink_buffers();
+                        Box::pin(std::future::ready(Ok(true)))
+                    })
                     // Only a connection that has rested may have died unseen, as in a restart of the server.
                     .test_before_acquire(false)
                     .before_acquire(|connection, about| {

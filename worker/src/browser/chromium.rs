@@ -79,10 +79,16 @@ pub(crate) fn page_flags(kind: ChromiumKind, has_pictures: bool, proxy_port: u16
 /// The flags of a session's browser, in a box whose loopback has the egress proxy on `proxy_port`.
 ///
 /// A session is driven and looked at by its owner, so it may open pages, and pages find what they find in an
-/// ordinary browser.
-pub(crate) fn session_flags(kind: ChromiumKind, (width, height): (u32, u32), proxy_port: u16) -> Vec<String> {
+/// ordinary browser, which goes by `name` if that is known.
+pub(crate) fn session_flags(
+    kind: ChromiumKind,
+    (width, height): (u32, u32),
+    name: Option<&str>,
+    proxy_port: u16,
+) -> Vec<String> {
     let mut flags = flags(kind, proxy_port, SESSION_FLAGS);
     flags.push(format!("--window-size={width},{height}"));
+    flags.extend(name.map(|name| format!("--user-agent={name}")));
     flags
 }
 
@@ -100,6 +106,9 @@ fn flags<'a>(kind: ChromiumKind, proxy_port: u16, more: impl IntoIterator<Item =
 const SESSION_FLAGS: &[&str] = &[
     // Services of the maker that a person at the machine might want.
     "--disable-features=AutofillServerCommunication,OptimizationHints,Translate,MediaRouter",
+    // `navigator.webdriver` would have some pages show a person in the live view something else.
+    "--disable-blink-features=AutomationControlled",
+    "--accept-lang=en-US,en",
 ];
 
 /// Flags of every browser.
@@ -172,9 +181,11 @@ mod tests {
     #[test]
     fn every_browser_is_bound_to_the_egress_proxy_and_keeps_loopback_behind_it() {
         for kind in [ChromiumKind::Full, ChromiumKind::HeadlessShell] {
-            for flags in
-                [session_flags(kind, (800, 600), 4000), page_flags(kind, true, 4000), page_flags(kind, false, 4000)]
-            {
+            for flags in [
+                session_flags(kind, (800, 600), Some("Mine"), 4000),
+                page_flags(kind, true, 4000),
+                page_flags(kind, false, 4000),
+            ] {
                 for wanted in ["--proxy-server=http://127.0.0.1:4000", "--proxy-bypass-list=<-loopback>"] {
                     assert!(flags.iter().any(|f| f == wanted), "{wanted}");
                 }

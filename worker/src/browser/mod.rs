@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-mod agent;
+pub(crate) mod agent;
 mod blocklist;
 pub mod cdp;
 mod cell;

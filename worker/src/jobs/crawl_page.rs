@@ -26,6 +26,8 @@ use crate::site::{ROBOTS_AGENT, Robots, RobotsRules, Way};
 const MAX_PAUSE_MS: i64 = 60_000;
 /// A turn that comes this soon is waited for, milliseconds; for a later one the page goes back to the queue.
 const SOON_MS: i64 = 250;
+/// Added to every pause, milliseconds: one request may be under way to the site for longer than the next.
+const MARGIN_MS: i64 = 20;
 
 /// Works on a claimed page, or on the step that reads the sitemaps.
 pub(super) async fn work(
@@ -122,7 +124,7 @@ async fn wait_for_turn(
         (false, true) => format!("crawl:{}", page.job_id),
         (false, false) => return Ok(None),
     };
-    let pause = own.max(sites);
+    let pause = own.max(sites) + MARGIN_MS;
     loop {
         let now = Timestamp::now();
         let mut tx = db.begin_relaxed().await?;

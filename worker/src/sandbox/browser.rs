@@ -11,6 +11,7 @@ use super::cgroup::Bounds;
 use super::running::Running;
 use super::wire::{Kind, Order};
 use super::{AD_FREE_PORT, CDP_PORT, HOME, PROXY_PORT, Sandbox, SandboxError, SessionDir};
+use crate::browser::agent::Agent;
 use crate::browser::chromium::{self, Found};
 use crate::fetch::{EgressDoor, Serving};
 use crate::process;
@@ -145,7 +146,9 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
     let config = &sandbox.config;
     let (flags, bounds, ways): (_, _, Vec<(u16, &EgressDoor)>) = match spec.purpose {
         Purpose::Session { window } => {
-            let flags = chromium::session_flags(found.kind, window, PROXY_PORT);
+            let name = sandbox.agent.get_or_init(|| Agent::of_program(&found.path)).await;
+            let name = name.as_ref().map(|agent| agent.name(false));
+            let flags = chromium::session_flags(found.kind, window, name.as_deref(), PROXY_PORT);
             (flags, &SESSION_BOUNDS, vec![(PROXY_PORT, &config.egress)])
         }
         Purpose::Pages { has_pictures } => {

@@ -22,6 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use tokio::sync::OnceCell;
+
+use crate::browser::agent::Agent;
 use crate::fetch::EgressDoor;
 use crate::process;
 
@@ -130,6 +133,8 @@ pub struct Sandbox {
     bwrap: Option<PathBuf>,
     /// The first program of every box.
     program: PathBuf,
+    /// How browsers of sessions name themselves, once one was started.
+    agent: OnceCell<Option<Agent>>,
     counter: AtomicU64,
 }
 
@@ -162,7 +167,17 @@ impl Sandbox {
         if cgroups.kind() == LimitsKind::Rlimits {
             tracing::warn!("no cgroup can be used: boxes are limited process by process only");
         }
-        Ok(Self { config, status, worker_dir, users, cgroups, bwrap, program, counter: AtomicU64::new(0) })
+        Ok(Self {
+            config,
+            status,
+            worker_dir,
+            users,
+            cgroups,
+            bwrap,
+            program,
+            agent: OnceCell::new(),
+            counter: AtomicU64::new(0),
+        })
     }
 
     /// What was found.
