@@ -10,9 +10,9 @@ CREATE TABLE activity (
     endpoint TEXT NOT NULL,
     -- NULL: nothing of it may be kept, or there is none
     target TEXT,
-    PRIMARY KEY (team_id, created_at, id)
+    PRIMARY KEY (team_id, endpoint, created_at, id)
 ) WITHOUT ROWID;
-CREATE INDEX activity_endpoint ON activity (team_id, endpoint, created_at, id);
+CREATE INDEX activity_team ON activity (team_id, created_at, id);
 CREATE INDEX activity_age ON activity (created_at);
 
 -- What is still known of the time before.

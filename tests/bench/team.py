@@ -22,11 +22,11 @@ def add_calls(service, team, rows):
         return f"""
         BEGIN;
         INSERT INTO activity (team_id, created_at, id, endpoint, target)
-            SELECT '{team}', {now} - ({DAY} - 600000) / {rows} * n.i, {make_id}, {endpoint}, 'https://site.example/page/' || n.i
+            SELECT '{team}', {now} - ({DAY} - 600000) / {rows} * CAST(n.i AS BIGINT), {make_id}, {endpoint}, 'https://site.example/page/' || n.i
             FROM {numbers};
         INSERT INTO credit_entry (key, team_id, api_key_id, kind, amount, created_at)
             SELECT 'bench:' || n.i, '{team}', (SELECT MIN(id) FROM api_key WHERE team_id = '{team}'), 'scrape', 1,
-                {now} - n.i % 365 * {DAY} FROM {numbers};
+                {now} - CAST(n.i AS BIGINT) % 365 * {DAY} FROM {numbers};
         COMMIT;
         """
     service.sql(text(SQLITE_UUID, f"(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT i FROM n) AS n"),
