@@ -79,7 +79,7 @@ pub async fn page(
 /// Removes a part of what is older than `before`. Returns `true` while there may be more.
 pub async fn forget(tx: &mut Tx, before: Timestamp) -> StoreResult<bool> {
     const SQL: &str = "DELETE FROM activity WHERE (team_id, endpoint, created_at, id) IN \
-        (SELECT team_id, endpoint, created_at, id FROM activity WHERE created_at < $1 ORDER BY created_at LIMIT $2)";
+        (SELECT team_id, endpoint, created_at, id FROM activity WHERE created_at < $1 LIMIT $2)";
     let gone = on_db!(tx, |conn| sqlx::query(SQL).bind(before).bind(STEP).execute(conn).await?.rows_affected());
     Ok(gone >= STEP.unsigned_abs())
 }
