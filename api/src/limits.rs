@@ -192,8 +192,8 @@ mod tests {
             match limiter.step(key, LIMIT, 1) {
                 Step::Refuse { .. } => continue,
                 Step::Admit => admitted += 1,
-                // One write in five is lost, and told with the next ones.
-                Step::Tell(count) if n % 5 == 4 => {
+                // One write in seven is lost, and told with the next ones.
+                Step::Tell(count) if n % 7 == 6 => {
                     limiter.told(key, 1, count, None);
                     admitted += 1;
                 }
