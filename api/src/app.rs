@@ -52,8 +52,16 @@ impl App {
     /// 401 for a missing or unknown key, 429 over the rate.
     pub async fn authorize(&self, request: &HttpRequest, bucket: Bucket) -> ApiResult<Caller> {
         let caller = self.caller(request).await?;
-        self.limiter.admit(&caller, bucket, self.settings.limits.rates.as_ref())?;
+        self.admit(&caller, bucket).await?;
         Ok(caller)
+    }
+
+    /// Counts a request of a caller.
+    ///
+    /// # Errors
+    /// 429 over the rate.
+    pub async fn admit(&self, caller: &Caller, bucket: Bucket) -> ApiResult<()> {
+        self.limiter.admit(&self.db, caller, bucket, self.settings.limits.rates.as_ref()).await
     }
 
     /// Parses a body with what this installation knows of hosts.

@@ -1,12 +1,15 @@
 //! Request rates (SPEC 7.2, CONTRACT 11.1): a fixed minute per team and bucket, all keys of a team together.
 //!
-//! Counted in this process: with several API processes each admits the full rate.
+//! The minute's count is a row that all API processes share. Each admits a small part of the limit by itself before it
+//! writes down how many those were and learns how many the others admitted, so that a read of a status seldom costs a
+//! write.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
+use weir_shared::store::{Db, rates};
 use weir_shared::time::Timestamp;
 
 use crate::auth::Caller;
@@ -52,44 +55,109 @@ pub struct Limiter(Mutex<Window>);
 struct Window {
     /// Number of the minute since 1970.
     minute: i64,
-    counts: HashMap<(TeamId, Bucket), u32>,
+    counts: HashMap<(TeamId, Bucket), Count>,
+}
+
+/// What one team and bucket have consumed.
+#[derive(Default)]
+struct Count {
+    /// Admitted by this process.
+    own: u32,
+    /// Of those, not written down yet.
+    pending: u32,
+    /// Admitted by the other processes, as far as known: never more than it was.
+    others: u32,
+}
+
+/// What to do with a request.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Admit,
+    /// Admitted, if the minute is not over with these that have to be written down.
+    Tell(u32),
+    Refuse {
+        consumed: u32,
+    },
+}
+
+/// Requests that a process may admit before it writes them down and hears of the others': a hundredth of the limit, so
+/// that five processes admit 5 % too many at most. Small limits are exact, and cost a write each.
+fn slice(limit: u32) -> u32 {
+    (limit / 100).max(1)
 }
 
 impl Limiter {
     /// Counts a request. `rates` are the installation's; the team's own come first; `None` means no limit at all.
     ///
     /// # Errors
-    /// 429 when the minute's number is used up.
-    pub fn admit(&self, caller: &Caller, bucket: Bucket, rates: Option<&BTreeMap<String, u32>>) -> ApiResult<()> {
+    /// 429 when the minute's number is used up, 503 when the count cannot be written.
+    pub async fn admit(
+        &self,
+        db: &Db,
+        caller: &Caller,
+        bucket: Bucket,
+        rates: Option<&BTreeMap<String, u32>>,
+    ) -> ApiResult<()> {
         let Some(rates) = rates else { return Ok(()) };
         let name = bucket.as_str();
         let Some(limit) = caller.team.rates.get(name).or_else(|| rates.get(name)).copied() else { return Ok(()) };
-        self.admit_at(caller.team_id(), bucket, limit, Timestamp::now())
+        let (key, now) = ((caller.team_id(), bucket), Timestamp::now());
+        let minute = now.0.div_euclid(WINDOW_MS);
+        let consumed = match self.step(key, limit, minute) {
+            Step::Admit => return Ok(()),
+            Step::Refuse { consumed } => consumed,
+            Step::Tell(count) => {
+                let total = rates::add(db, key.0, name, minute, i64::from(count)).await;
+                let total = total.map(|total| u32::try_from(total).unwrap_or(u32::MAX));
+                self.told(key, minute, count, total.as_ref().ok().copied());
+                match total? {
+                    total if total <= limit => return Ok(()),
+                    total => total,
+                }
+            }
+        };
+        Err(refusal(consumed, minute, now))
     }
 
-    fn admit_at(&self, team: TeamId, bucket: Bucket, limit: u32, now: Timestamp) -> ApiResult<()> {
-        let minute = now.0.div_euclid(WINDOW_MS);
-        let consumed = {
-            let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if window.minute != minute {
-                window.minute = minute;
-                window.counts.clear();
-            }
-            let count = window.counts.entry((team, bucket)).or_default();
-            *count = count.saturating_add(1);
-            *count
-        };
-        if consumed <= limit {
-            return Ok(());
+    fn step(&self, key: (TeamId, Bucket), limit: u32, minute: i64) -> Step {
+        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if window.minute != minute {
+            window.minute = minute;
+            window.counts.clear();
         }
-        let resets = Timestamp((minute + 1) * WINDOW_MS);
-        let seconds = resets.ms_since(now).unsigned_abs().div_ceil(1_000).max(1);
-        let message = format!(
-            "Rate limit exceeded. Consumed (req/min): {consumed}, Remaining (req/min): 0. \
-             Please retry after {seconds}s, resets at {resets}"
-        );
-        Err(ApiError::new(ErrorCode::RateLimited, message).retry_after(seconds))
+        let count = window.counts.entry(key).or_default();
+        let consumed = count.own.saturating_add(count.others);
+        if consumed >= limit {
+            return Step::Refuse { consumed };
+        }
+        count.own += 1;
+        count.pending += 1;
+        if count.pending < slice(limit) { Step::Admit } else { Step::Tell(std::mem::take(&mut count.pending)) }
     }
+
+    /// `count` requests are in `total`, the number of all processes; or `None`: they could not be written down.
+    fn told(&self, key: (TeamId, Bucket), minute: i64, count: u32, total: Option<u32>) {
+        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if window.minute != minute {
+            return;
+        }
+        let seen = window.counts.entry(key).or_default();
+        match total {
+            // Others of ours may be on their way, so this is the least that is not ours.
+            Some(total) => seen.others = seen.others.max(total.saturating_sub(seen.own - seen.pending)),
+            None => seen.pending += count,
+        }
+    }
+}
+
+fn refusal(consumed: u32, minute: i64, now: Timestamp) -> ApiError {
+    let resets = Timestamp((minute + 1) * WINDOW_MS);
+    let seconds = resets.ms_since(now).unsigned_abs().div_ceil(1_000).max(1);
+    let message = format!(
+        "Rate limit exceeded. Consumed (req/min): {consumed}, Remaining (req/min): 0. \
+         Please retry after {seconds}s, resets at {resets}"
+    );
+    ApiError::new(ErrorCode::RateLimited, message).retry_after(seconds)
 }
 
 #[cfg(test)]
@@ -98,17 +166,61 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_minute_is_shared_by_a_team_and_starts_anew() {
-        let (limiter, team) = (Limiter::default(), TeamId::new());
-        let start = Timestamp(120_000);
-        for _ in 0..3 {
-            limiter.admit_at(team, Bucket::Scrape, 3, start).unwrap();
+    fn a_small_limit_is_written_down_each_time_and_the_next_minute_starts_anew() {
+        let (limiter, key) = (Limiter::default(), (TeamId::new(), Bucket::Scrape));
+        for total in 1..=3 {
+            assert_eq!(limiter.step(key, 3, 7), Step::Tell(1));
+            limiter.told(key, 7, 1, Some(total));
         }
-        let error = limiter.admit_at(team, Bucket::Scrape, 3, start.plus_ms(30_500)).unwrap_err();
-        assert!(error.to_string().contains("retry after 30s"), "{error}");
-        limiter.admit_at(team, Bucket::Status, 3, start).unwrap();
-        limiter.admit_at(TeamId::new(), Bucket::Scrape, 3, start).unwrap();
-        limiter.admit_at(team, Bucket::Scrape, 3, start.plus_ms(60_000)).unwrap();
+        assert_eq!(limiter.step(key, 3, 7), Step::Refuse { consumed: 3 });
+        assert_eq!(limiter.step((key.0, Bucket::Map), 3, 7), Step::Tell(1));
+        assert_eq!(limiter.step((TeamId::new(), Bucket::Scrape), 3, 7), Step::Tell(1));
+        assert_eq!(limiter.step(key, 3, 8), Step::Tell(1));
+        let error = refusal(4, 2, Timestamp(120_000).plus_ms(30_500));
+        assert!(error.to_string().contains("Consumed (req/min): 4") && error.to_string().contains("retry after 30s"));
+    }
+
+    #[test]
+    fn processes_together_stay_within_five_percent() {
+        const LIMIT: u32 = 1_000;
+        let key = (TeamId::new(), Bucket::Status);
+        let processes: Vec<Limiter> = (0..5).map(|_| Limiter::default()).collect();
+        let (mut written, mut admitted, mut writes) = (0, 0, 0);
+        for n in 0..3_000 {
+            // One after another, then one of them alone.
+            let limiter = &processes[if n < 600 { n % 5 } else { 0 }];
+            match limiter.step(key, LIMIT, 1) {
+                Step::Refuse { .. } => continue,
+                Step::Admit => admitted += 1,
+                // One write in seven is lost, and told with the next ones.
+                Step::Tell(count) if n % 7 == 6 => {
+                    limiter.told(key, 1, count, None);
+                    admitted += 1;
+                }
+                Step::Tell(count) => {
+                    written += count;
+                    writes += 1;
+                    limiter.told(key, 1, count, Some(written));
+                    admitted += u32::from(written <= LIMIT);
+                }
+            }
+        }
+        assert!((LIMIT..=LIMIT + LIMIT / 20).contains(&admitted), "{admitted}");
+        assert!(writes <= 110, "{writes}");
+    }
+
+    #[test]
+    fn what_is_on_its_way_is_not_counted_twice() {
+        let (limiter, key) = (Limiter::default(), (TeamId::new(), Bucket::Scrape));
+        for _ in 0..6 {
+            assert_eq!(limiter.step(key, 10, 1), Step::Tell(1));
+        }
+        // All six are written before the first one's answer is read.
+        limiter.told(key, 1, 1, Some(6));
+        for _ in 0..4 {
+            assert_eq!(limiter.step(key, 10, 1), Step::Tell(1));
+        }
+        assert_eq!(limiter.step(key, 10, 1), Step::Refuse { consumed: 10 });
     }
 
     #[test]

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
 
 use crate::guard::AddressGuard;
+use crate::schedule::Schedule;
 
 /// Everything both processes can be told.
 #[derive(Debug, Clone)]
@@ -28,6 +29,8 @@ pub struct Settings {
     pub net: NetSettings,
     /// The language model, if one is configured.
     pub model: Option<ModelSettings>,
+    /// When workers replay what failed for a reason that may have passed; `None`: only operators do.
+    pub replay: Option<Schedule>,
     /// How long results of jobs and ended sessions stay.
     pub result_ttl: Duration,
     /// What API and workers know each other by, when given from outside; else it is kept in the database.
@@ -88,6 +91,8 @@ pub struct BrowserSettings {
 pub struct LimitSettings {
     pub team_concurrency: i64,
     pub team_sessions: i64,
+    /// Pages of one team that may wait at once.
+    pub team_queue: i64,
     /// Requests a minute by bucket; `None`: no limit at all.
     pub rates: Option<BTreeMap<String, u32>>,
     /// `true`: teams need granted credits.
@@ -208,6 +213,7 @@ impl Settings {
             limits: LimitSettings {
                 team_concurrency: reader.number("WEIR_TEAM_CONCURRENCY", 50, 1, 100_000)? as i64,
                 team_sessions: reader.number("WEIR_TEAM_SESSIONS", 10, 1, 100_000)? as i64,
+                team_queue: reader.number("WEIR_TEAM_QUEUE", 300_000, 1, 100_000_000)? as i64,
                 rates: reader.rates()?,
                 metered: reader.choice("WEIR_CREDITS", &["unlimited", "metered"])? == "metered",
             },
@@ -222,6 +228,7 @@ impl Settings {
                 proxy_enhanced: reader.proxies("WEIR_PROXY_ENHANCED")?,
             },
             model: reader.model()?,
+            replay: reader.schedule("WEIR_REPLAY_CRON")?,
             result_ttl: reader.duration("WEIR_RESULT_TTL", "24h")?,
             internal_secret: reader.internal_secret()?,
         })
@@ -294,6 +301,12 @@ impl Reader<'_> {
         parts
             .map(|p| parse_duration(p).with_context(|| format!("{name}: {p}: allowed are durations such as 1m,5m,15m")))
             .collect()
+    }
+
+    fn schedule(&self, name: &str) -> Result<Option<Schedule>> {
+        let Some(text) = (self.get)(name) else { return Ok(None) };
+        let allowed = |why| anyhow::anyhow!("{name}={text}: {why}; allowed is a cron expression such as */15 * * * *");
+        text.parse().map(Some).map_err(allowed)
     }
 
     fn blobs(&self) -> Result<PathBuf> {
@@ -447,89 +460,4 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-    use super::*;
-
-    fn read(pairs: &[(&str, &str)]) -> Result<Settings> {
-        let map: HashMap<String, String> = pairs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
-        Settings::from_lookup(&|name| map.get(name).cloned())
-    }
-
-    #[test]
-    fn defaults_work_on_one_machine() {
-        let settings = read(&[]).unwrap();
-        assert_eq!(settings.database_url, DatabaseUrl::Sqlite("data/weir.db".into()));
-        assert_eq!(settings.worker.concurrency, 16);
-        assert_eq!(settings.webhooks.retries.len(), 3);
-        assert!(settings.api.auth_required && settings.browser.sandbox && !settings.limits.metered);
-    }
-
-    #[test]
-    fn the_runners_are_where_they_are_said_to_be_or_in_the_cache() {
-        let runners = |pairs: &[(&str, &str)]| read(pairs).unwrap().worker.runners;
-        let cache = ("WEIR_CACHE", "/c");
-        assert_eq!(runners(&[cache, ("WEIR_RUNNERS", "/r")]), PathBuf::from("/r"));
-        assert_eq!(runners(&[cache, ("HOME", "/h")]), PathBuf::from("/c/runners"));
-        let own = if is_root() { "/var/cache/weir/runners" } else { "/h/.cache/weir/runners" };
-        assert_eq!(runners(&[("HOME", "/h")]), PathBuf::from(own));
-    }
-
-    #[test]
-    fn a_wrong_setting_is_named_with_what_is_allowed() {
-        for (name, value, allowed) in [
-            ("WEIR_BIND", "nowhere", "ADDRESS:PORT"),
-            ("WEIR_WORKER_CONCURRENCY", "0", "from 1 to 1000"),
-            ("WEIR_SANDBOX", "maybe", "strict or off"),
-            ("WEIR_RESULT_TTL", "soon", "24h"),
-            ("WEIR_ALLOW_NETS", "home", "CIDR"),
-            ("WEIR_RATE_LIMITS", "lunch=3", "BUCKET=N"),
-            ("DATABASE_URL", "mysql://x", "postgres://"),
-            ("WEIR_BLOBS", "s3://b/p", "not available yet"),
-            ("WEIR_WEBHOOK_RETRIES", "1m,x", "1m,5m,15m"),
-            ("WEIR_INTERNAL_SECRET", "short", "16 or more"),
-            ("WEIR_SESSIONS_PER_WORKER", "1001", "from 0 to 1000"),
-            ("WEIR_LLM_URL", "localhost", "https://host/v1"),
-            ("WEIR_LLM_URL", "http://localhost", "WEIR_LLM_MODEL"),
-            ("WEIR_LLM_MODEL", "gpt", "WEIR_LLM_URL"),
-        ] {
-            let error = read(&[(name, value)]).unwrap_err().to_string();
-            assert!(error.contains(name) && error.contains(allowed), "{name}: {error}");
-        }
-    }
-
-    #[test]
-    fn a_model_is_found_from_its_base_or_its_endpoint() {
-        for (given, expected) in [
-            ("https://api.example.com/v1", "https://api.example.com/v1/chat/completions"),
-            ("https://api.example.com/v1/", "https://api.example.com/v1/chat/completions"),
-            ("http://127.0.0.1:11434", "http://127.0.0.1:11434/v1/chat/completions"),
-            ("https://x.example/a/chat/completions?v=1", "https://x.example/a/chat/completions?v=1"),
-        ] {
-            let pairs = [("WEIR_LLM_URL", given), ("WEIR_LLM_MODEL", "m"), ("WEIR_LLM_KEY", "secret")];
-            let model = read(&pairs).unwrap().model.unwrap();
-            assert_eq!((model.url.as_str(), model.name.as_str()), (expected, "m"), "{given}");
-            assert!(!format!("{model:?}").contains("secret") && !model.images);
-        }
-        let images = |word| [("WEIR_LLM_URL", "http://x.test"), ("WEIR_LLM_MODEL", "m"), ("WEIR_LLM_IMAGES", word)];
-        assert!(read(&images("on")).unwrap().model.unwrap().images);
-        assert!(read(&images("yes")).unwrap_err().to_string().contains("on and off"));
-        assert_eq!(read(&[]).unwrap().model, None);
-    }
-
-    #[test]
-    fn open_auth_is_refused_beyond_loopback_unless_forced() {
-        let open = [("WEIR_AUTH", "open"), ("WEIR_BIND", "0.0.0.0:3002")];
-        assert!(read(&open).is_err());
-        assert!(read(&[open[0], open[1], ("WEIR_AUTH_OPEN_ANYWHERE", "1")]).is_ok());
-        assert!(read(&[open[0]]).is_ok());
-    }
-
-    #[test]
-    fn durations_read_in_every_unit() {
-        assert_eq!(parse_duration("200ms"), Some(Duration::from_millis(200)));
-        assert_eq!(parse_duration("24h"), Some(Duration::from_secs(86_400)));
-        assert_eq!(parse_duration("5"), None);
-        assert_eq!(parse_duration(""), None);
-    }
-}
+mod tests;

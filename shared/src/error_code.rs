@@ -31,6 +31,18 @@ macro_rules! error_codes {
     };
 }
 
+impl ErrorCode {
+    /// Whether a page that failed so may well do better later, by itself: `WEIR_REPLAY_CRON` tries these again. Not
+    /// where the answer would be the same (a name that does not exist, a file of the wrong kind), nor where the page took
+    /// its workers down.
+    pub const fn is_worth_replaying(self) -> bool {
+        matches!(
+            self,
+            Self::Site | Self::Timeout | Self::ConcurrencyQueueTimeout | Self::AllEnginesFailed | Self::Unknown
+        )
+    }
+}
+
 error_codes! {
     /// The body breaks the schema (CONTRACT 2.2).
     BadRequest = 400, "BAD_REQUEST";
@@ -58,6 +70,8 @@ error_codes! {
     PayloadTooLarge = 413, "PAYLOAD_TOO_LARGE";
     /// Too many requests (SPEC 7.2).
     RateLimited = 429, "RATE_LIMITED";
+    /// The team has as many pages waiting as it may.
+    QueueFull = 429, "QUEUE_FULL";
     /// The team has as many browser sessions as it may (SPEC 8).
     TooManySessions = 429, "TOO_MANY_SESSIONS";
     /// An operation that this build does not have.

@@ -12,6 +12,7 @@ pub mod llm;
 pub mod memory;
 pub mod queue;
 pub mod runners;
+pub mod schedule;
 pub mod store;
 pub mod telemetry;
 pub mod time;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Months, SecondsFormat, Utc};
 
 /// A point in time, milliseconds since 1970-01-01 UTC.
 #[derive(
@@ -26,6 +26,12 @@ impl Timestamp {
     /// Milliseconds from `earlier` to this time; 0 when it lies after.
     pub fn ms_since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0).max(0)
+    }
+
+    /// The same day and time of the next calendar month, UTC; for a month's first moment, the next one's.
+    pub fn plus_month(self) -> Self {
+        let later = DateTime::<Utc>::from_timestamp_millis(self.0).and_then(|at| at.checked_add_months(Months::new(1)));
+        later.map_or(self, |at| Self(at.timestamp_millis()))
     }
 
     /// ISO 8601 UTC with milliseconds and `Z` (CONTRACT, head).

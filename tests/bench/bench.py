@@ -14,6 +14,7 @@ import history
 import interact
 import maps
 import sessions
+import team
 from world import Postgres, Site
 
 NAMES = {
@@ -28,6 +29,8 @@ NAMES = {
     "history": history.history,
     "sessions": sessions.sessions,
     "interact": interact.interact,
+    "team": team.team,
+    "limits": team.limits,
 }
 
 

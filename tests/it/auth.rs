@@ -1,64 +1,7 @@
-//! Who may call, and what belongs to whom (SPEC 5, CONTRACT 2.1).
+//! Who may call, and what belongs to whom (SPEC 5, CONTRACT 2.1). Every route is tried in `walls`.
 
 use serde_json::{Value, json};
-use weir_tests::{
-    Answer, Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, finished, wait_until,
-};
-
-#[tokio::test]
-async fn every_v2_route_wants_a_key() {
-    let service = TestService::start(Database::Sqlite).await;
-    let id = uuid::Uuid::new_v4();
-    let nobody = service.anonymous();
-    for (method, path) in [
-        ("POST", "/v2/scrape".to_owned()),
-        ("GET", format!("/v2/scrape/{id}")),
-        ("POST", "/v2/batch/scrape".to_owned()),
-        ("GET", format!("/v2/batch/scrape/{id}")),
-        ("DELETE", format!("/v2/batch/scrape/{id}")),
-        ("GET", format!("/v2/batch/scrape/{id}/errors")),
-        ("POST", "/v2/browser".to_owned()),
-        ("GET", "/v2/browser".to_owned()),
-        ("DELETE", "/v2/browser".to_owned()),
-        ("GET", format!("/v2/browser/{id}")),
-        ("DELETE", format!("/v2/browser/{id}")),
-        ("POST", format!("/v2/browser/{id}/execute")),
-        ("DELETE", "/v2/browser/profiles/mine".to_owned()),
-        ("POST", "/v2/interact".to_owned()),
-        ("GET", "/v2/interact".to_owned()),
-        ("DELETE", "/v2/interact".to_owned()),
-        ("GET", format!("/v2/interact/{id}")),
-        ("DELETE", format!("/v2/interact/{id}")),
-        ("POST", format!("/v2/interact/{id}/execute")),
-        ("DELETE", "/v2/interact/profiles/mine".to_owned()),
-    ] {
-        let ask = async |header: Option<&str>| -> Answer {
-            let mut request = nobody.request(method.parse().unwrap(), &path);
-            if method == "POST" {
-                request = request.json(&json!({}));
-            }
-            if let Some(header) = header {
-                request = request.header("authorization", header);
-            }
-            nobody.send(request).await
-        };
-        for (header, error) in [
-            (None, "Unauthorized"),
-            (Some("Bearer "), "Unauthorized: Token missing"),
-            (Some("Bearer"), "Unauthorized: Token missing"),
-            (Some("Bearer nobodys-key"), "Unauthorized: Invalid token"),
-        ] {
-            let answer = ask(header).await;
-            assert_eq!(
-                (answer.status, answer.error()),
-                (401, error),
-                "{method} {path} with {header:?}: {}",
-                answer.text
-            );
-            assert!(answer.is_base_error());
-        }
-    }
-}
+use weir_tests::{Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, finished, wait_until};
 
 both_databases! {
     async fn another_teams_jobs_are_out_of_reach(database) {

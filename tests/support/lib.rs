@@ -20,7 +20,7 @@ pub use caller::{Answer, Caller};
 pub use database::{Database, PostgresCluster};
 pub use model::{ModelStandIn, Said};
 pub use page::{Truth, documents_at, documents_of, ended_at, errors_of, finished, markdown_of};
-pub use process::{ProcessInfo, free_port, processes_mentioning};
+pub use process::{Process, ProcessInfo, free_port, processes_mentioning};
 pub use relay_stage::{RelayStage, StageChromium};
 pub use service::{ServiceOptions, TestService, WEBHOOK_SECRET, binary_folder};
 pub use site::{FixtureSite, SiteOptions};

@@ -225,10 +225,30 @@ impl TestService {
 
     // --- Its processes --------------------------------------------------------------------------
 
+    /// A setting of the processes that start from now on.
+    pub fn set_env(&mut self, name: &'static str, value: &str) {
+        self.env.insert(name, value.to_owned());
+    }
+
     pub fn start_api(&mut self) {
         let mut command = self.command("weir");
         command.arg("serve");
         self.api = Some(Process::start("api", command, &self.folder.join("api.log")));
+    }
+
+    /// A further API process over the same database, as long as it is kept, and the tests' caller of it.
+    pub async fn start_another_api(&self) -> (Process, Caller) {
+        let port = free_port();
+        let mut command = self.command("weir");
+        command.arg("serve").env("WEIR_BIND", format!("127.0.0.1:{port}"));
+        let process = Process::start("another api", command, &self.folder.join("api-2.log"));
+        let caller = Caller::new(&format!("http://127.0.0.1:{port}"), self.caller.key.as_deref());
+        wait_until_within(Duration::from_secs(30), "the other API answers", || async {
+            let answer = caller.try_send(caller.request(reqwest::Method::GET, "/healthz")).await.ok()?;
+            (answer.status == 200).then_some(())
+        })
+        .await;
+        (process, caller)
     }
 
     /// SIGKILL to the API.

@@ -16,6 +16,7 @@ pub mod node;
 mod on_call;
 mod process;
 pub mod relay;
+pub mod replayer;
 pub mod runner;
 pub mod sandbox;
 pub mod sessions;

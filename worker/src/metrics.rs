@@ -26,6 +26,8 @@ pub struct Metrics {
     pub slots_busy: IntGauge,
     /// Webhook tries, by outcome (`delivered`, `retry`, `dead`).
     pub webhooks: IntCounterVec,
+    /// What was put back by the schedule, by kind (`page`, `delivery`).
+    pub replays: IntCounterVec,
     /// Pages taken back from dead workers.
     pub orphans: IntGauge,
     /// Chromium processes alive and pages open in them.
@@ -81,6 +83,10 @@ impl Metrics {
                 Opts::new("weir_webhook_tries_total", "Webhook tries, by outcome"),
                 &["outcome"],
             )?,
+            replays: IntCounterVec::new(
+                Opts::new("weir_scheduled_replays_total", "Failures put back into the queue by the schedule, by kind"),
+                &["kind"],
+            )?,
             orphans: IntGauge::new("weir_orphans_rescued", "Pages taken back from dead workers by this one")?,
             browsers: IntGauge::new("weir_browsers", "Chromium processes alive")?,
             browser_pages: IntGauge::new("weir_browser_pages", "Pages open in the scraping pool")?,
@@ -118,6 +124,7 @@ impl Metrics {
             Box::new(metrics.claim_seconds.clone()),
             Box::new(metrics.slots_busy.clone()),
             Box::new(metrics.webhooks.clone()),
+            Box::new(metrics.replays.clone()),
             Box::new(metrics.orphans.clone()),
             Box::new(metrics.browsers.clone()),
             Box::new(metrics.browser_pages.clone()),

@@ -25,7 +25,7 @@ use crate::metrics::Metrics;
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxMode};
 use crate::sessions::{Keeper, Sessions, Vault};
 use crate::site::RobotsStore;
-use crate::{listener, runner, sweeper};
+use crate::{listener, replayer, runner, sweeper};
 
 /// How long a drain may take; what is not done by then goes back to the queue.
 const DRAIN: Duration = Duration::from_secs(12);
@@ -168,6 +168,7 @@ async fn life(process: &Arc<Process>, tickets: &Db, address: &str, stop: &Cancel
     let context = Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
     let consumers = runner::start(&context, tickets);
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&context)));
+    let replaying = tokio::spawn(replayer::run(Arc::clone(&context)));
     let offering = tokio::spawn(offer_sessions(Arc::clone(process), id, draining.clone(), fenced.clone()));
 
     tokio::select! {
@@ -201,6 +202,7 @@ async fn life(process: &Arc<Process>, tickets: &Db, address: &str, stop: &Cancel
         let _ = tokio::time::timeout(Duration::from_secs(2), consumer).await;
     }
     sweeping.abort();
+    replaying.abort();
     drop(context);
     let _ = tokio::time::timeout(LAST_WRITES, writer).await;
     beat_over.cancel();

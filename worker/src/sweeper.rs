@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weir_shared::store::{StoreResult, leases, nodes, pages, sessions, sweep, webhooks};
+use weir_shared::domain::activity::WINDOW_MS;
+use weir_shared::store::{StoreResult, activity, leases, nodes, pages, sessions, sweep, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
@@ -79,6 +80,14 @@ async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult
         sessions::remove_old(&mut tx, now.plus_ms(-(context.process.settings.result_ttl.as_millis() as i64))).await?;
         sweep::prune(&mut tx, now).await?;
         tx.commit().await?;
+        loop {
+            let mut tx = db.begin().await?;
+            let more = activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await?;
+            tx.commit().await?;
+            if !more {
+                break;
+            }
+        }
         sweep::shrink(db).await?;
     }
     Ok(())

@@ -3,6 +3,7 @@
 use anyhow::bail;
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
+use weir_shared::config::Settings;
 use weir_shared::domain::job::{JobKind, JobStatus, PageState};
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::Db;
@@ -80,7 +81,7 @@ impl From<Status> for JobStatus {
 }
 
 /// Runs `weir jobs …`.
-pub async fn run(command: JobsCommand, db: &Db, output: Output) -> anyhow::Result<()> {
+pub async fn run(command: JobsCommand, db: &Db, settings: &Settings, output: Output) -> anyhow::Result<()> {
     match command {
         JobsCommand::List { team, kind, status, limit } => {
             let team = team_filter(db, team.as_deref()).await?;
@@ -89,7 +90,7 @@ pub async fn run(command: JobsCommand, db: &Db, output: Output) -> anyhow::Resul
         }
         JobsCommand::Show { id } => show(db, output, id).await,
         JobsCommand::Watch { id } => watch::run(db, output, id).await,
-        JobsCommand::Replay(args) => replay::run(args, db, output).await,
+        JobsCommand::Replay(args) => replay::run(args, db, settings.limits.metered, output).await,
     }
 }
 
@@ -151,6 +152,7 @@ pub(super) fn page_json(page: &PageRow) -> Value {
         "state": page.state.as_str(),
         "claims": page.claims,
         "tries": page.tries,
+        "replays": page.replays,
         "queuedAt": page.queued_at.to_iso(),
         "startedAt": page.started_at.map(Timestamp::to_iso),
         "finishedAt": page.finished_at.map(Timestamp::to_iso),
@@ -221,6 +223,9 @@ async fn show_page(db: &Db, output: Output, page: &PageRow) -> anyhow::Result<()
         let state = page.state.as_str();
         let mut text =
             format!("page {} of job {}\n{}\nstate {state}, {} claims\n", page.id, page.job_id, page.url, page.claims);
+        if page.replays > 0 {
+            text.push_str(&format!("replayed {} times, last at {}\n", page.replays, page.queued_at));
+        }
         if let Some(error) = &page.error {
             text.push_str(&format!("{}: {error}\n", or_dash(page.error_code.as_deref())));
         }

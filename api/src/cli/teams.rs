@@ -26,7 +26,7 @@ pub enum TeamCommand {
 
 #[derive(Args)]
 #[command(group = ArgGroup::new("change").required(true).multiple(true)
-    .args(["concurrency", "sessions", "webhook_secret", "zero_data_retention", "rate"]))]
+    .args(["concurrency", "sessions", "queue", "webhook_secret", "zero_data_retention", "rate"]))]
 pub struct SetArgs {
     name: String,
     /// Pages in work at once over all workers.
@@ -35,6 +35,9 @@ pub struct SetArgs {
     /// Browser sessions at once.
     #[arg(long, value_parser = clap::value_parser!(i64).range(1..=100_000))]
     sessions: Option<i64>,
+    /// Pages that may wait at once over all of the team's jobs.
+    #[arg(long, value_parser = clap::value_parser!(i64).range(1..=100_000_000))]
+    queue: Option<i64>,
     /// HMAC secret of the team's webhooks.
     #[arg(long)]
     webhook_secret: Option<String>,
@@ -97,6 +100,7 @@ fn team_json(team: &TeamRow) -> Value {
         "name": team.name,
         "concurrency": team.concurrency,
         "sessions": team.sessions,
+        "queue": team.queue,
         "hasWebhookSecret": team.has_webhook_secret,
         "zeroDataRetention": team.zero_data_retention,
         "rates": team.rates,
@@ -112,13 +116,14 @@ async fn list(db: &Db, output: Output) -> anyhow::Result<()> {
             team.id.to_string(),
             or_dash(team.concurrency),
             or_dash(team.sessions),
+            or_dash(team.queue),
             if team.has_webhook_secret { "yes" } else { "-" }.to_owned(),
             if team.zero_data_retention { "on" } else { "-" }.to_owned(),
             or_dash((!rates.is_empty()).then(|| rates.join(","))),
         ];
         (team_json(&team), cells)
     });
-    let headings = ["NAME", "ID", "CONCURRENCY", "SESSIONS", "SECRET", "ZDR", "RATES"];
+    let headings = ["NAME", "ID", "CONCURRENCY", "SESSIONS", "QUEUE", "SECRET", "ZDR", "RATES"];
     output.list(&headings, rows.collect());
     Ok(())
 }
@@ -127,6 +132,7 @@ async fn set(db: &Db, output: Output, args: SetArgs) -> anyhow::Result<()> {
     let change = TeamChange {
         concurrency: args.concurrency,
         sessions: args.sessions,
+        queue: args.queue,
         webhook_secret: args.webhook_secret,
         zero_data_retention: args.zero_data_retention.map(|switch| matches!(switch, Switch::On)),
         rates: args.rate.into_iter().collect::<BTreeMap<_, _>>(),

@@ -9,6 +9,7 @@ use weir_shared::store::webhooks::{self, DeliveryFilter, DeliveryRow};
 use weir_shared::time::Timestamp;
 
 use super::output::{Output, or_dash, shorten, table};
+use super::replay::progress;
 use super::team_filter;
 
 #[derive(Subcommand)]
@@ -134,7 +135,8 @@ async fn replay(args: ReplayArgs, db: &Db, output: Output) -> anyhow::Result<()>
         return Ok(());
     }
     let mut replayed = 0;
-    for id in &ids {
+    let bar = progress(output, ids.len(), "deliveries put back")?;
+    for id in bar.wrap_iter(ids.iter()) {
         let mut tx = db.begin().await?;
         if webhooks::replay(&mut tx, *id, Timestamp::now()).await? {
             replayed += 1;

@@ -14,17 +14,21 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::credits::Funds;
 use weir_shared::store::pages::PageRow;
-use weir_shared::store::{jobs, nodes, pages};
+use weir_shared::store::{Tx, jobs, nodes, pages};
 use weir_shared::time::Timestamp;
 use weir_shared::wake::ExpectedPage;
 
 use crate::app::App;
+use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 
 /// What the worker may need past the job's own timeout to write its end down.
 const MARGIN: Duration = Duration::from_millis(2_000);
 /// How long a waiting call may go on when the process has been told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// When to come back to a queue that was full.
+const QUEUE_RETRY_SECONDS: u64 = 30;
 
 /// The rows of a job that was accepted.
 pub struct Accepted {
@@ -51,6 +55,17 @@ pub fn refuse_short_funds(funds: Funds, need: i64) -> ApiResult<()> {
             format!("Insufficient credits to perform this request. It needs {need}, and {} are left.", left.max(0)),
         )),
     }
+}
+
+/// 429 when the team's pages that wait, with `further` ones, would be more than it may have (CONTRACT 2.1).
+pub async fn refuse_full_queue(app: &App, tx: &mut Tx, caller: &Caller, further: i64) -> ApiResult<()> {
+    let bound = caller.team.queue.unwrap_or(app.settings.limits.team_queue);
+    if jobs::has_room(tx, caller.team_id(), further, bound).await? {
+        return Ok(());
+    }
+    let text =
+        format!("Queue limit reached: at most {bound} of the team's pages may wait. Try again when some are done.");
+    Err(ApiError::new(ErrorCode::QueueFull, text).retry_after(QUEUE_RETRY_SECONDS))
 }
 
 /// Waits until the page has ended, or says why it will not.

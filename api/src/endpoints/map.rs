@@ -8,16 +8,18 @@ use actix_web::http::header::ContentType;
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use tokio::time::Instant;
+use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::map::{CREDITS, MapRequest};
 use weir_shared::domain::scrape_request::parse_map;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
+use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::maps::{self, NewMap};
 use weir_shared::store::{credits, documents, pages};
 use weir_shared::time::Timestamp;
 
-use super::direct::{self, Accepted, Late, page_error, refuse_short_funds};
+use super::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
 use crate::app::{App, State};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
@@ -63,6 +65,7 @@ async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accep
     let mut tx = app.db.begin_relaxed().await?;
     let funds = credits::check_funds(&mut tx, caller.team_id(), CREDITS, app.settings.limits.metered).await?;
     refuse_short_funds(funds, CREDITS)?;
+    refuse_full_queue(app, &mut tx, caller, 1).await?;
     let row = NewMap {
         id: job,
         team: caller.team_id(),
@@ -74,6 +77,9 @@ async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accep
         expires_at: now.plus_ms(keep_ms),
     };
     let page = maps::insert(&mut tx, &row).await?;
+    let target = (!map.options.zero_retention).then(|| map.url.clone());
+    let entry = Entry { id: job.0, endpoint: Endpoint::Map, target, created_at: now };
+    activity::record(&mut tx, caller.team_id(), &entry).await?;
     queue::scrape_ticket(&mut tx, caller.team_id(), page).await?;
     let end = app.wake.expect(page);
     tx.commit().await?;

@@ -9,3 +9,4 @@ pub mod jobs;
 pub mod map;
 pub mod not_built;
 pub mod scrape;
+pub mod team;

@@ -91,7 +91,7 @@ pub fn parse_interact(body: &Value) -> Result<InteractRequest, ValidationError> 
 
 /// What a scrape leaves for its session (CONTRACT 8.4): enough to come to the same page again.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ReplayContext {
+pub struct ScrapeContext {
     /// The address as it was asked for.
     pub url: String,
     /// Where the page was in the end.

@@ -8,6 +8,9 @@ macro_rules! words {
         pub enum $name { $($(#[$vdoc])* $variant,)+ }
 
         impl $name {
+            /// Every variant, in the order of their declaration.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)+];
+
             /// The stored word.
             pub const fn as_str(self) -> &'static str { match self { $(Self::$variant => $word,)+ } }
         }

@@ -1,7 +1,8 @@
 //! What teams were granted and have used. The ledger's entries are written where a page ends; here they are read, and
 //! a team's funds are checked before work is accepted.
 
-use crate::ids::TeamId;
+use crate::ids::{KeyId, TeamId};
+use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::{Db, StoreError, StoreResult, Tx, team_lock};
@@ -45,6 +46,33 @@ pub async fn balance(db: &Db, team: TeamId) -> StoreResult<Option<Balance>> {
     Ok(Some(Balance { granted, used, reserved: reserved.0 }))
 }
 
+/// What a team used in one calendar month (UTC).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Month {
+    /// Its first moment.
+    pub start: Timestamp,
+    /// With the split by key, the key; `None` also for what was billed without one.
+    pub key: Option<KeyId>,
+    pub credits: i64,
+}
+
+/// The months in which a team used anything, oldest first; with `by_key`, one entry a month and key.
+pub async fn history(db: &Db, team: TeamId, by_key: bool) -> StoreResult<Vec<Month>> {
+    const MONTHS: &str = "SELECT month, '', CAST(SUM(amount) AS BIGINT) FROM credit_month WHERE team_id = $1 \
+        GROUP BY month ORDER BY month";
+    const KEYS: &str = "SELECT month, api_key_id, amount FROM credit_month WHERE team_id = $1 \
+        ORDER BY month, api_key_id";
+    let sql = if by_key { KEYS } else { MONTHS };
+    let rows: Vec<(Timestamp, String, i64)> =
+        on_pool!(db, |pool| sqlx::query_as(sql).bind(team).fetch_all(pool).await?);
+    let month = |(start, key, credits): (Timestamp, String, i64)| {
+        let key = (!key.is_empty()).then(|| key.parse()).transpose();
+        let key = key.map_err(|e: uuid::Error| StoreError::Corrupt(e.to_string()))?;
+        Ok(Month { start, key, credits })
+    };
+    rows.into_iter().map(month).collect()
+}
+
 /// Whether a team can pay for new work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Funds {
@@ -77,7 +105,6 @@ mod tests {
     use crate::domain::scrape::ScrapeOptions;
     use crate::ids::JobId;
     use crate::store::{jobs, teams, testing};
-    use crate::time::Timestamp;
 
     async fn team_with(db: &Db, credits: i64) -> TeamId {
         let mut tx = db.begin().await.unwrap();
@@ -156,6 +183,40 @@ mod tests {
             });
             let outcomes = futures_util::future::join_all(tries).await;
             assert_eq!(outcomes.into_iter().filter(|o| *o.as_ref().unwrap()).count(), 2);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_history_adds_up_the_ledger_by_month_and_key() {
+        // Ends and starts of months in UTC, and an entry told twice.
+        const MAY: i64 = 1_746_057_600_000;
+        const JUNE: i64 = 1_748_736_000_000;
+        for db in testing::databases().await {
+            let (team, other) = (team_with(&db, 0).await, testing::team(&db, "other").await);
+            let key = KeyId::new();
+            let mut tx = db.begin().await.unwrap();
+            for (name, team, key, amount, at) in [
+                ("a", team, Some(key), 5, MAY),
+                ("b", team, Some(key), 7, JUNE - 1),
+                ("b", team, Some(key), 7, JUNE - 1),
+                ("c", team, None, 2, JUNE - 1),
+                ("d", team, None, 1, JUNE),
+                ("e", other, Some(key), 100, JUNE),
+            ] {
+                const ENTRY: &str = "INSERT INTO credit_entry (key, team_id, api_key_id, kind, amount, created_at) \
+                    VALUES ($1, $2, $3, 'scrape', $4, $5) ON CONFLICT (key) DO NOTHING";
+                on_db!(&mut tx, |conn| {
+                    let query = sqlx::query(ENTRY).bind(name).bind(team).bind(key).bind(amount).bind(at);
+                    query.execute(conn).await.unwrap().rows_affected()
+                });
+            }
+            tx.commit().await.unwrap();
+            let month = |start, key, credits| Month { start: Timestamp(start), key, credits };
+            let months = history(&db, team, false).await.unwrap();
+            assert_eq!(months, [month(MAY, None, 14), month(JUNE, None, 1)]);
+            assert_eq!(months[0].start.plus_month(), months[1].start);
+            let keys = history(&db, team, true).await.unwrap();
+            assert_eq!(keys, [month(MAY, None, 2), month(MAY, Some(key), 12), month(JUNE, None, 1)]);
         }
     }
 }

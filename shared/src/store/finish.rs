@@ -129,7 +129,10 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
         }
     }
 
-    let written = move_pages(tx, group, now).await?;
+    let moved = move_pages(tx, group, now).await?;
+    let replayed: Vec<PageId> = moved.iter().filter(|(_, replays)| *replays > 0).map(|(id, _)| *id).collect();
+    let billed = billed_before(tx, &replayed).await?;
+    let written = moved.into_iter().map(|(id, _)| id).collect();
     let mut report = Report { written, ended: Vec::new() };
     let mut live: Vec<&Finished> = group.iter().filter(|f| report.written.contains(&f.page.id)).collect();
     write_attempts(tx, &live, now).await?;
@@ -146,13 +149,16 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
         match &end.outcome {
             Outcome::Done { credits, .. } | Outcome::Crawled { credits, .. } => {
                 delta.completed += 1;
-                delta.credits += credits;
+                delta.credits += if billed.contains(&end.page.id) { 0 } else { *credits };
                 delta.pages.push(end.page.id);
             }
             Outcome::Failed { credits, .. } => {
                 delta.failed += 1;
-                delta.credits += credits;
-                delta.pages.push(end.page.id);
+                delta.credits += if billed.contains(&end.page.id) { 0 } else { *credits };
+                // That a page failed is told once.
+                if !replayed.contains(&end.page.id) {
+                    delta.pages.push(end.page.id);
+                }
             }
             // Nothing but a dropped one: its crawl is gone.
             Outcome::Blocked { .. } | Outcome::SitemapsRead { .. } => {}
@@ -227,9 +233,10 @@ fn is_kept(rows: usize) -> bool {
     rows <= 4
 }
 
-/// The fenced step: only attempts that are still the page's current ones move it. Returns those.
-async fn move_pages(tx: &mut Tx, group: &[Finished], now: Timestamp) -> StoreResult<Vec<PageId>> {
-    let rows: Vec<(PageId,)> = on_db!(tx, |conn| {
+/// The fenced step: only attempts that are still the page's current ones move it. Returns those, with how often each
+/// page was replayed.
+async fn move_pages(tx: &mut Tx, group: &[Finished], now: Timestamp) -> StoreResult<Vec<(PageId, i64)>> {
+    Ok(on_db!(tx, |conn| {
         let mut update = sqlx::QueryBuilder::new(
             "WITH ended (id, epoch, state, run_at, finished_at, tried, claimed, code, error) AS (VALUES ",
         );
@@ -264,11 +271,25 @@ async fn move_pages(tx: &mut Tx, group: &[Finished], now: Timestamp) -> StoreRes
             ") UPDATE page SET state = ended.state, run_at = COALESCE(ended.run_at, page.run_at), \
              finished_at = ended.finished_at, owner = NULL, tries = page.tries + ended.tried, \
              claims = page.claims - ended.claimed, error_code = ended.code, error = ended.error FROM ended \
-             WHERE page.id = ended.id AND page.epoch = ended.epoch AND page.state || '' = 'running' RETURNING page.id",
+             WHERE page.id = ended.id AND page.epoch = ended.epoch AND page.state || '' = 'running' RETURNING page.id, \
+             page.replays",
         );
         update.build_query_as().persistent(is_kept(group.len())).fetch_all(conn).await?
-    });
-    Ok(rows.into_iter().map(|r| r.0).collect())
+    }))
+}
+
+/// Which of these pages have an entry in the ledger already: what they are billed is in their job's count too.
+async fn billed_before(tx: &mut Tx, pages: &[PageId]) -> StoreResult<Vec<PageId>> {
+    const SQL: &str = "SELECT COUNT(*) FROM credit_entry WHERE key = $1";
+    let mut billed = Vec::new();
+    for page in pages {
+        let key = format!("page:{page}");
+        let found: (i64,) = on_db!(tx, |conn| sqlx::query_as(SQL).bind(key).fetch_one(conn).await?);
+        if found.0 > 0 {
+            billed.push(*page);
+        }
+    }
+    Ok(billed)
 }
 
 /// The history of tries that did not work.
@@ -394,7 +415,7 @@ async fn queue_events(
         events.extend(delta.pages.iter().map(|page| (Some(*page), WebhookEvent::Page)));
     }
     let end = if after.status == JobStatus::Failed { WebhookEvent::Failed } else { WebhookEvent::Completed };
-    if ended && spec.wants(end) {
+    if ended && spec.wants(end) && !was_told(tx, job, end).await? {
         events.push((None, end));
     }
     if events.is_empty() {
@@ -420,6 +441,15 @@ async fn queue_events(
         insert.build().persistent(is_kept(count)).execute(conn).await?.rows_affected()
     });
     queue::webhook_ticket(tx, job, Duration::ZERO).await
+}
+
+/// Whether an end of this kind was told of before: the job has then run again for pages that were replayed.
+async fn was_told(tx: &mut Tx, job: JobId, end: WebhookEvent) -> StoreResult<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM webhook_delivery WHERE job_id = $1 AND stage = $2 AND event = $3";
+    let found: (i64,) = on_db!(tx, |conn| {
+        sqlx::query_as(SQL).bind(job).bind(end.stage()).bind(end.as_str()).fetch_one(conn).await?
+    });
+    Ok(found.0 > 0)
 }
 
 async fn insert_documents(tx: &mut Tx, ends: &[&Finished], first_seq: &mut BTreeMap<JobId, i64>) -> StoreResult<()> {

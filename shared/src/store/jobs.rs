@@ -313,6 +313,44 @@ pub async fn queue_stats(db: &Db) -> StoreResult<QueueStats> {
     Ok(QueueStats { queued: jobs.0, jobs: jobs.1, oldest: jobs.2, running: running.0 })
 }
 
+/// A team's pages in the queue, over all of its jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TeamQueue {
+    /// Not claimed yet.
+    pub waiting: i64,
+    /// In work.
+    pub running: i64,
+    /// When a job last ended with a result, of those that are still kept.
+    pub last_success: Option<Timestamp>,
+}
+
+/// How a team's queue stands.
+pub async fn team_queue(db: &Db, team: TeamId) -> StoreResult<TeamQueue> {
+    const WAITING: &str = "SELECT CAST(COALESCE(SUM(queued), 0) AS BIGINT) FROM job WHERE team_id = $1 AND queued > 0";
+    const SUCCESS: &str = "SELECT finished_at FROM job WHERE team_id = $1 AND status = 'completed' AND completed > 0 \
+        ORDER BY finished_at DESC LIMIT 1";
+    let waiting: (i64,) = on_pool!(db, |pool| sqlx::query_as(WAITING).bind(team).fetch_one(pool).await?);
+    let success: Option<(Option<Timestamp>,)> =
+        on_pool!(db, |pool| sqlx::query_as(SUCCESS).bind(team).fetch_optional(pool).await?);
+    let running = team_running(db, team).await?;
+    Ok(TeamQueue { waiting: waiting.0, running, last_success: success.and_then(|s| s.0) })
+}
+
+/// Whether as many further pages may wait under a team's bound. Exact when the team is locked; without the lock,
+/// requests at the same moment may pass it together.
+pub async fn has_room(tx: &mut Tx, team: TeamId, further: i64, bound: i64) -> StoreResult<bool> {
+    const SQL: &str = "SELECT CAST(COALESCE(SUM(queued), 0) AS BIGINT) FROM job WHERE team_id = $1 AND queued > 0";
+    let waiting: (i64,) = on_db!(tx, |conn| sqlx::query_as(SQL).bind(team).fetch_one(conn).await?);
+    Ok(waiting.0.saturating_add(further) <= bound)
+}
+
+/// Pages of a team that are in work.
+pub async fn team_running(db: &Db, team: TeamId) -> StoreResult<i64> {
+    const SQL: &str = "SELECT COUNT(*) FROM page WHERE team_id = $1 AND state = 'running'";
+    let running: (i64,) = on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).fetch_one(pool).await?);
+    Ok(running.0)
+}
+
 /// Wakes whoever watches the job, when this transaction commits.
 pub(super) async fn notify_job(tx: &mut Tx, id: JobId) -> StoreResult<()> {
     // Postgres tells listeners at commit; on SQLite the log file's change is the signal.

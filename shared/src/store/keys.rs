@@ -111,9 +111,9 @@ pub async fn find(db: &Db, digest: &str) -> StoreResult<Option<(KeyId, TeamRow)>
         team_columns!(),
         ", k.id FROM api_key k JOIN team t ON t.id = k.team_id WHERE k.hash = $1 AND k.revoked_at IS NULL"
     );
-    type Row = (TeamId, String, Option<i64>, Option<i64>, bool, bool, Option<String>, Timestamp, KeyId);
+    type Row = (TeamId, String, Option<i64>, Option<i64>, Option<i64>, bool, bool, Option<String>, Timestamp, KeyId);
     let found: Option<Row> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(digest).fetch_optional(pool).await?);
-    found.map(|r| Ok((r.8, teams::row((r.0, r.1, r.2, r.3, r.4, r.5, r.6, r.7))?))).transpose()
+    found.map(|r| Ok((r.9, teams::row((r.0, r.1, r.2, r.3, r.4, r.5, r.6, r.7, r.8))?))).transpose()
 }
 
 /// A key as lists show it.

@@ -18,6 +18,7 @@ use sqlx::{Connection as _, Postgres, Sqlite, Transaction};
 
 use crate::config::DatabaseUrl;
 
+pub mod activity;
 pub mod crawls;
 pub mod credits;
 pub mod documents;
@@ -30,7 +31,8 @@ pub mod maps;
 pub mod nodes;
 pub mod pages;
 pub mod profiles;
-pub mod replay;
+pub mod rates;
+pub mod scrape_context;
 pub mod sessions;
 pub mod settings;
 pub mod sitemaps;

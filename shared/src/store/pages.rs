@@ -11,6 +11,7 @@ use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool, queue};
 
+use super::credits::{self, Funds};
 use super::jobs::{self, JobSpec, SpecColumns};
 use super::{Db, StoreError, StoreResult, Tx, team_lock};
 
@@ -276,6 +277,8 @@ pub struct PageRow {
     pub tries: i64,
     pub error_code: Option<String>,
     pub error: Option<String>,
+    /// How often it was put back after it had failed for good; its tries are counted from the last time.
+    pub replays: i64,
 }
 
 type Columns = (
@@ -292,13 +295,14 @@ type Columns = (
     i64,
     Option<String>,
     Option<String>,
+    i64,
 );
 
 macro_rules! select_page {
     ($rest:literal) => {
         concat!(
             "SELECT id, job_id, team_id, idx, url, state, queued_at, started_at, finished_at, claims, tries, \
-             error_code, error FROM page ",
+             error_code, error, replays FROM page ",
             $rest
         )
     };
@@ -319,6 +323,7 @@ fn row(c: Columns) -> StoreResult<PageRow> {
         tries: c.10,
         error_code: c.11,
         error: c.12,
+        replays: c.13,
     })
 }
 
@@ -331,12 +336,20 @@ pub async fn load(db: &Db, id: PageId) -> StoreResult<Option<PageRow>> {
 
 /// Which of these pages have reached a final state.
 pub async fn ended_among(db: &Db, ids: &[PageId]) -> StoreResult<Vec<PageId>> {
+    among(db, ids, "SELECT id FROM page WHERE state NOT IN ('queued', 'running') AND id IN (").await
+}
+
+/// Which of these pages have not ended.
+pub async fn open_among(db: &Db, ids: &[PageId]) -> StoreResult<Vec<PageId>> {
+    among(db, ids, "SELECT id FROM page WHERE state IN ('queued', 'running') AND id IN (").await
+}
+
+async fn among(db: &Db, ids: &[PageId], start: &'static str) -> StoreResult<Vec<PageId>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     let rows: Vec<(PageId,)> = on_pool!(db, |pool| {
-        let mut select =
-            sqlx::QueryBuilder::new("SELECT id FROM page WHERE state NOT IN ('queued', 'running') AND id IN (");
+        let mut select = sqlx::QueryBuilder::new(start);
         let mut list = select.separated(", ");
         for id in ids {
             list.push_bind(*id);
@@ -381,57 +394,91 @@ pub async fn attempts_of(db: &Db, page: PageId) -> StoreResult<Vec<AttemptRow>> 
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_all(pool).await?))
 }
 
-/// Which dead pages to replay; `None` means any.
+/// Which dead pages to replay; `None` or nothing means any.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayFilter {
     pub job: Option<JobId>,
     pub team: Option<TeamId>,
-    pub code: Option<String>,
+    /// Error codes.
+    pub codes: Vec<String>,
     pub failed_before: Option<Timestamp>,
     pub failed_after: Option<Timestamp>,
+    /// Only pages that were replayed less often than this.
+    pub most_replays: Option<i64>,
+    /// Only pages that nobody waited for: those of batches and crawls.
+    pub background: bool,
     pub limit: i64,
 }
 
-/// Dead pages that match, oldest failure first.
-pub async fn replayable(db: &Db, filter: &ReplayFilter) -> StoreResult<Vec<PageRow>> {
-    const SQL: &str = select_page!(
-        "WHERE state = 'failed' AND ($1 IS NULL OR job_id = $1) AND ($2 IS NULL OR team_id = $2) \
-         AND ($3 IS NULL OR error_code = $3) AND finished_at <= $4 AND finished_at >= $5 \
-         ORDER BY finished_at, id LIMIT $6"
-    );
+/// Dead pages that match, oldest failure first. Those of cancelled and expired jobs stay as they are.
+pub async fn replayable(db: &Db, filter: &ReplayFilter, now: Timestamp) -> StoreResult<Vec<PageRow>> {
     let rows: Vec<Columns> = on_pool!(db, |pool| {
-        sqlx::query_as(SQL)
-            .bind(filter.job.map(|j| j.to_string()))
-            .bind(filter.team.map(|t| t.to_string()))
-            .bind(filter.code.as_deref())
-            .bind(filter.failed_before.map_or(i64::MAX, |t| t.0))
-            .bind(filter.failed_after.map_or(0, |t| t.0))
-            .bind(filter.limit)
-            .fetch_all(pool)
-            .await?
+        let mut select = sqlx::QueryBuilder::new(select_page!("WHERE state = 'failed' AND finished_at <= "));
+        select.push_bind(filter.failed_before.unwrap_or(Timestamp(i64::MAX)));
+        select.push(" AND finished_at >= ").push_bind(filter.failed_after.unwrap_or(Timestamp(0)));
+        if let Some(job) = filter.job {
+            select.push(" AND job_id = ").push_bind(job);
+        }
+        if let Some(team) = filter.team {
+            select.push(" AND team_id = ").push_bind(team);
+        }
+        if let Some(most) = filter.most_replays {
+            select.push(" AND replays < ").push_bind(most);
+        }
+        if !filter.codes.is_empty() {
+            select.push(" AND error_code IN (");
+            let mut list = select.separated(", ");
+            for code in &filter.codes {
+                list.push_bind(code.as_str());
+            }
+            select.push(")");
+        }
+        select.push(" AND EXISTS (SELECT 1 FROM job WHERE job.id = page.job_id AND job.status <> 'cancelled'");
+        select.push(if filter.background { " AND job.rank > 0" } else { "" });
+        select.push(" AND job.expires_at > ").push_bind(now).push(") ORDER BY finished_at, id LIMIT ");
+        select.push_bind(filter.limit).build_query_as().fetch_all(pool).await?
     });
     rows.into_iter().map(row).collect()
 }
 
+/// What came of a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replay {
+    Queued,
+    /// It is not dead any more, or its job was cancelled or has expired.
+    NotDead,
+    /// Its team cannot pay for it.
+    NoCredits,
+}
+
 /// Puts a dead page back into the queue with a clean count of tries; its history stays. A finished job runs again
-/// until the page has ended. `false`: it is not dead any more.
-pub async fn replay(tx: &mut Tx, page: PageId, now: Timestamp) -> StoreResult<bool> {
+/// until the page has ended. What receivers of webhooks have not been told of the failure they are not told any more.
+pub async fn replay(tx: &mut Tx, page: PageId, metered: bool, now: Timestamp) -> StoreResult<Replay> {
     const OWNER: &str = "SELECT team_id, job_id FROM page WHERE id = $1 AND state = 'failed'";
     const PAGE: &str = "UPDATE page SET state = 'queued', run_at = $2, queued_at = $2, tries = 0, claims = 0, \
-        epoch = epoch + 1, finished_at = NULL, error_code = NULL, error = NULL WHERE id = $1 AND state = 'failed'";
+        replays = replays + 1, epoch = epoch + 1, finished_at = NULL, error_code = NULL, error = NULL \
+        WHERE id = $1 AND state = 'failed' AND EXISTS (SELECT 1 FROM job WHERE job.id = page.job_id \
+        AND job.status <> 'cancelled' AND job.expires_at > $2)";
     const JOB: &str = "UPDATE job SET queued = queued + 1, failed = failed - 1, status = 'scraping', \
         finished_at = NULL WHERE id = $1";
+    const UNTOLD: &str = "DELETE FROM webhook_delivery WHERE job_id = $1 AND page_id = $2 AND state <> 'delivered'";
     let owner: Option<(TeamId, JobId)> =
         on_db!(tx, |conn| sqlx::query_as(OWNER).bind(page).fetch_optional(conn).await?);
-    let Some((team, job)) = owner else { return Ok(false) };
+    let Some((team, job)) = owner else { return Ok(Replay::NotDead) };
     team_lock::lock(tx, team).await?;
+    if credits::check_funds(tx, team, 1, metered).await? != Funds::Enough {
+        return Ok(Replay::NoCredits);
+    }
     let moved = on_db!(tx, |conn| sqlx::query(PAGE).bind(page).bind(now).execute(conn).await?.rows_affected());
     if moved == 0 {
-        return Ok(false);
+        return Ok(Replay::NotDead);
     }
-    on_db!(tx, |conn| sqlx::query(JOB).bind(job).execute(conn).await?.rows_affected());
+    on_db!(tx, |conn| {
+        sqlx::query(JOB).bind(job).execute(&mut *conn).await?;
+        sqlx::query(UNTOLD).bind(job).bind(page).execute(conn).await?.rows_affected()
+    });
     queue::lane_ticket(tx, team, std::time::Duration::ZERO).await?;
-    Ok(true)
+    Ok(Replay::Queued)
 }
 
 /// Everything a worker still holds goes back to the queue as if never claimed: it stops in good order.

@@ -222,8 +222,15 @@ async fn insert(
 pub async fn activate(tx: &mut Tx, id: SessionId, profile: Option<i64>, now: Timestamp) -> StoreResult<bool> {
     const SQL: &str = "UPDATE browser_session SET state = 'active', opened_at = $2, last_activity = $2, \
         expires_at = $2 + ttl_ms, profile_version = $3 WHERE id = $1 AND state = 'opening'";
+    // The team's activity begins to show it now: an attempt to open one is nobody's.
+    const ACTIVITY: &str = "INSERT INTO activity (team_id, created_at, id, endpoint, target) SELECT team_id, \
+        opened_at, id, kind, (SELECT page.url FROM page WHERE page.id = browser_session.page_id) \
+        FROM browser_session WHERE id = $1";
     let done =
         on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(now).bind(profile).execute(conn).await?.rows_affected());
+    if done == 1 {
+        on_db!(tx, |conn| sqlx::query(ACTIVITY).bind(id).execute(conn).await?.rows_affected());
+    }
     Ok(done == 1)
 }
 

@@ -20,6 +20,8 @@ pub struct TeamRow {
     pub concurrency: Option<i64>,
     /// Browser sessions at once.
     pub sessions: Option<i64>,
+    /// Pages that may wait at once over all of its jobs.
+    pub queue: Option<i64>,
     /// Whether it has a webhook secret of its own; the secret itself stays in the row.
     pub has_webhook_secret: bool,
     pub zero_data_retention: bool,
@@ -28,12 +30,13 @@ pub struct TeamRow {
     pub created_at: Timestamp,
 }
 
-pub(super) type Columns = (TeamId, String, Option<i64>, Option<i64>, bool, bool, Option<String>, Timestamp);
+pub(super) type Columns =
+    (TeamId, String, Option<i64>, Option<i64>, Option<i64>, bool, bool, Option<String>, Timestamp);
 
 /// The column list of [`Columns`] for a team aliased `t`, in a macro so that each statement stays one literal.
 macro_rules! team_columns {
     () => {
-        "t.id, t.name, t.concurrency, t.sessions, t.webhook_secret IS NOT NULL, t.zero_data_retention, t.rates, \
+        "t.id, t.name, t.concurrency, t.sessions, t.queue_limit, t.webhook_secret IS NOT NULL, t.zero_data_retention, t.rates, \
          t.created_at"
     };
 }
@@ -45,10 +48,11 @@ pub(super) fn row(c: Columns) -> StoreResult<TeamRow> {
         name: c.1,
         concurrency: c.2,
         sessions: c.3,
-        has_webhook_secret: c.4,
-        zero_data_retention: c.5,
-        rates: c.6.as_deref().map(serde_json::from_str).transpose()?.unwrap_or_default(),
-        created_at: c.7,
+        queue: c.4,
+        has_webhook_secret: c.5,
+        zero_data_retention: c.6,
+        rates: c.7.as_deref().map(serde_json::from_str).transpose()?.unwrap_or_default(),
+        created_at: c.8,
     })
 }
 
@@ -101,6 +105,7 @@ pub async fn list(db: &Db) -> StoreResult<Vec<TeamRow>> {
 pub struct TeamChange {
     pub concurrency: Option<i64>,
     pub sessions: Option<i64>,
+    pub queue: Option<i64>,
     pub webhook_secret: Option<String>,
     pub zero_data_retention: Option<bool>,
     /// Merged into the team's own rates.
@@ -113,7 +118,8 @@ pub async fn update(tx: &mut Tx, name: &str, change: &TeamChange) -> StoreResult
     const RATES: &str = "SELECT rates FROM team WHERE id = $1";
     const SQL: &str = "UPDATE team SET concurrency = COALESCE($2, concurrency), sessions = COALESCE($3, sessions), \
         webhook_secret = COALESCE($4, webhook_secret), \
-        zero_data_retention = COALESCE($5, zero_data_retention), rates = COALESCE($6, rates) WHERE id = $1";
+        zero_data_retention = COALESCE($5, zero_data_retention), rates = COALESCE($6, rates), \
+        queue_limit = COALESCE($7, queue_limit) WHERE id = $1";
     let found: Option<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(FIND).bind(name).fetch_optional(conn).await?);
     let Some((id,)) = found else { return Ok(false) };
     team_lock::lock(tx, id).await?;
@@ -134,6 +140,7 @@ pub async fn update(tx: &mut Tx, name: &str, change: &TeamChange) -> StoreResult
             .bind(change.webhook_secret.as_deref())
             .bind(change.zero_data_retention)
             .bind(rates)
+            .bind(change.queue)
             .execute(conn)
             .await?
             .rows_affected()
@@ -222,6 +229,7 @@ mod tests {
             assert!(update(&mut tx, "acme", &first).await.unwrap());
             let second = TeamChange {
                 zero_data_retention: Some(true),
+                queue: Some(70),
                 rates: [("map".to_owned(), 4)].into(),
                 ..TeamChange::default()
             };
@@ -229,7 +237,7 @@ mod tests {
             assert!(!update(&mut tx, "nobody", &second).await.unwrap());
             tx.commit().await.unwrap();
             let team = by_id(&db, id).await.unwrap().unwrap();
-            assert_eq!((team.concurrency, team.sessions), (Some(7), None));
+            assert_eq!((team.concurrency, team.sessions, team.queue), (Some(7), None, Some(70)));
             assert!(team.has_webhook_secret && team.zero_data_retention);
             assert_eq!((team.rates["scrape"], team.rates["map"]), (9, 4));
             assert_eq!(webhook_secret(&db, id).await.unwrap().as_deref(), Some("s3"));

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::finish::{Body, Encoded, Finished, Outcome, finish_many};
-use super::pages::{Claim, Claimed};
+use super::pages::{Claim, Claimed, Replay};
 use super::testing::{databases, job, team};
 use super::*;
 use crate::blobs::Blobs;
@@ -89,14 +89,14 @@ async fn a_scrape_leaves_its_request_and_where_it_ended_as_long_as_it_is_kept() 
         let (_, pages) = job(&db, team, JobKind::Batch, 2, None).await;
         let blobs = Blobs::open(&std::env::temp_dir()).unwrap();
         let now = Timestamp::now();
-        assert_eq!(replay::context(&db, &blobs, pages[0], now).await.unwrap(), None, "not done");
+        assert_eq!(scrape_context::load(&db, &blobs, pages[0], now).await.unwrap(), None, "not done");
         let claimed = claim(&db, team, WorkerId::new(), 1, 10).await.pages.remove(0);
         finish(&db, vec![done(claimed)]).await;
-        let kept = replay::context(&db, &blobs, pages[0], now).await.unwrap().unwrap();
+        let kept = scrape_context::load(&db, &blobs, pages[0], now).await.unwrap().unwrap();
         assert_eq!((kept.url.as_str(), kept.final_url.as_str()), ("http://site.test/0", "http://site.test/end"));
         assert_eq!(kept.options, ScrapeOptions::default());
         let later = now.plus_ms(86_400_001);
-        assert_eq!(replay::context(&db, &blobs, pages[0], later).await.unwrap(), None, "expired");
+        assert_eq!(scrape_context::load(&db, &blobs, pages[0], later).await.unwrap(), None, "expired");
     }
 }
 
@@ -237,17 +237,102 @@ async fn a_replayed_page_runs_again_and_is_billed_once() {
         let failed = Outcome::Failed { code: ErrorCode::DnsResolution, error: "no such host".into(), credits: 1 };
         finish(&db, vec![ended(page, failed)]).await;
         let filter =
-            pages::ReplayFilter { code: Some("SCRAPE_DNS_RESOLUTION_ERROR".into()), limit: 10, ..Default::default() };
-        assert_eq!(pages::replayable(&db, &filter).await.unwrap().len(), 1);
+            pages::ReplayFilter { codes: vec!["SCRAPE_DNS_RESOLUTION_ERROR".into()], limit: 10, ..Default::default() };
+        let found = async |filter: &pages::ReplayFilter, now| pages::replayable(&db, filter, now).await.unwrap().len();
+        let now = Timestamp::now();
+        assert_eq!(found(&filter, now).await, 1);
+        assert_eq!(found(&filter, now.plus_ms(90_000_000)).await, 0, "its job has expired");
+        for (narrow, count) in [
+            (pages::ReplayFilter { codes: vec!["SCRAPE_TIMEOUT".into()], ..filter.clone() }, 0),
+            (pages::ReplayFilter { job: Some(id), team: Some(team), ..filter.clone() }, 1),
+            (pages::ReplayFilter { team: Some(TeamId::new()), ..filter.clone() }, 0),
+            (pages::ReplayFilter { failed_before: Some(now.plus_ms(-60_000)), ..filter.clone() }, 0),
+            (pages::ReplayFilter { failed_after: Some(now.plus_ms(-60_000)), ..filter.clone() }, 1),
+            (pages::ReplayFilter { background: true, most_replays: Some(1), ..filter.clone() }, 1),
+        ] {
+            assert_eq!(found(&narrow, now).await, count, "{narrow:?}");
+        }
         let mut tx = db.begin().await.unwrap();
-        assert!(pages::replay(&mut tx, ids[0], Timestamp::now()).await.unwrap());
-        assert!(!pages::replay(&mut tx, ids[0], Timestamp::now()).await.unwrap());
+        assert_eq!(pages::replay(&mut tx, ids[0], true, now).await.unwrap(), Replay::NoCredits);
+        assert_eq!(pages::replay(&mut tx, ids[0], false, now).await.unwrap(), Replay::Queued);
+        assert_eq!(pages::replay(&mut tx, ids[0], false, now).await.unwrap(), Replay::NotDead);
         tx.commit().await.unwrap();
         assert_eq!(counts(&db, id).await, (JobStatus::Scraping, 1, 1, 0, 0));
         let page = claim(&db, team, WorkerId::new(), 1, 50).await.pages.remove(0);
         finish(&db, vec![done(page)]).await;
         assert_eq!(counts(&db, id).await, (JobStatus::Completed, 1, 0, 1, 0));
         assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 1);
+        assert_eq!(jobs::load(&db, id).await.unwrap().unwrap().credits_used, 1, "as in the ledger");
+        assert_eq!(pages::load(&db, ids[0]).await.unwrap().unwrap().replays, 1);
+        assert_recount(&db, id).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_jobs_failures_stay_and_a_page_is_replayed_so_often() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (id, ids) = job(&db, team, JobKind::Batch, 2, None).await;
+        let fail = async || {
+            let page = claim(&db, team, WorkerId::new(), 1, 50).await.pages.remove(0);
+            let failed = Outcome::Failed { code: ErrorCode::Site, error: "reset".into(), credits: 0 };
+            finish(&db, vec![ended(page, failed)]).await;
+        };
+        let filter = pages::ReplayFilter { most_replays: Some(2), limit: 10, ..Default::default() };
+        for left in [1, 1, 0] {
+            fail().await;
+            let found = pages::replayable(&db, &filter, Timestamp::now()).await.unwrap();
+            assert_eq!(found.len(), left);
+            for page in found {
+                let mut tx = db.begin().await.unwrap();
+                // The other page must not be claimed in its place.
+                let replay = pages::replay(&mut tx, page.id, false, Timestamp(1)).await.unwrap();
+                assert_eq!(replay, Replay::Queued);
+                tx.commit().await.unwrap();
+            }
+        }
+        assert_recount(&db, id).await;
+        let mut tx = db.begin().await.unwrap();
+        assert!(jobs::cancel(&mut tx, id, Timestamp::now()).await.unwrap());
+        assert_eq!(pages::replay(&mut tx, ids[0], false, Timestamp::now()).await.unwrap(), Replay::NotDead);
+        tx.commit().await.unwrap();
+        let any = pages::ReplayFilter { limit: 10, ..Default::default() };
+        assert!(pages::replayable(&db, &any, Timestamp::now()).await.unwrap().is_empty());
+        assert_eq!(counts(&db, id).await.0, JobStatus::Cancelled);
+    }
+}
+
+#[tokio::test]
+async fn dead_deliveries_are_worth_it_when_the_receiver_may_do_better() {
+    use crate::domain::job::WebhookEvent;
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (id, ids) = job(&db, team, JobKind::Batch, 4, None).await;
+        let now = Timestamp::now();
+        let mut worth = Vec::new();
+        for (page, status) in ids.iter().zip([None, Some(503), Some(429), Some(404)]) {
+            let mut tx = db.begin().await.unwrap();
+            webhooks::queue(&mut tx, team, id, Some(*page), WebhookEvent::Page, now).await.unwrap();
+            let delivery = webhooks::claim(&mut tx, id, now, now, 1).await.unwrap().remove(0);
+            let error = Some("it was refused".to_owned());
+            let attempt = webhooks::Attempt { at: now, duration_ms: 1, status, error, next_at: None };
+            webhooks::record(&mut tx, &delivery, &attempt, now).await.unwrap();
+            tx.commit().await.unwrap();
+            worth.extend((status != Some(404)).then_some(delivery.id));
+        }
+        let found = async |most, now| webhooks::worth_replaying(&db, most, now, 10).await.unwrap();
+        worth.sort_unstable();
+        assert_eq!(found(1, now).await, worth);
+        assert!(found(1, now.plus_ms(90_000_000)).await.is_empty(), "the job has expired");
+        let mut tx = db.begin().await.unwrap();
+        assert!(webhooks::replay(&mut tx, worth[0], now).await.unwrap());
+        assert!(!webhooks::replay(&mut tx, worth[0], now).await.unwrap());
+        let delivery = webhooks::claim(&mut tx, id, now, now, 1).await.unwrap().remove(0);
+        let again = webhooks::Attempt { at: now, duration_ms: 1, status: None, error: Some("x".into()), next_at: None };
+        webhooks::record(&mut tx, &delivery, &again, now).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(found(1, now).await, worth[1..]);
+        assert_eq!(found(2, now).await.len(), 3);
     }
 }
 

@@ -193,10 +193,21 @@ pub async fn deliveries(db: &Db, filter: &DeliveryFilter) -> StoreResult<Vec<Del
     }))
 }
 
+/// Dead deliveries whose receiver may do better later, oldest first: it could not be reached, was busy or had a failure
+/// of its own. Each at most `most` times.
+pub async fn worth_replaying(db: &Db, most: i64, now: Timestamp, limit: i64) -> StoreResult<Vec<DeliveryId>> {
+    const SQL: &str = "SELECT id FROM webhook_delivery WHERE state = 'dead' AND replays < $1 AND (last_status IS NULL \
+        OR last_status >= 500 OR last_status IN (408, 425, 429)) AND EXISTS (SELECT 1 FROM job WHERE \
+        job.id = webhook_delivery.job_id AND job.expires_at > $2) ORDER BY created_at, id LIMIT $3";
+    let rows: Vec<(DeliveryId,)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(most).bind(now).bind(limit).fetch_all(pool).await?);
+    Ok(rows.into_iter().map(|row| row.0).collect())
+}
+
 /// Tries a dead delivery again, with the whole schedule before it. `false`: it is not dead.
 pub async fn replay(tx: &mut Tx, id: DeliveryId, now: Timestamp) -> StoreResult<bool> {
     const SQL: &str = "UPDATE webhook_delivery SET state = 'waiting', next_at = $2, finished_at = NULL, \
-        retry_from = attempt WHERE id = $1 AND state = 'dead' RETURNING job_id";
+        retry_from = attempt, replays = replays + 1 WHERE id = $1 AND state = 'dead' RETURNING job_id";
     let job: Option<(JobId,)> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(id).bind(now).fetch_optional(conn).await?);
     let Some((job,)) = job else { return Ok(false) };
     tickets::webhook_ticket(tx, job, Duration::ZERO).await?;

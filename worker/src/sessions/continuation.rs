@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use url::Url;
-use weir_shared::domain::interact::ReplayContext;
+use weir_shared::domain::interact::ScrapeContext;
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::ids::PageId;
-use weir_shared::store::replay;
+use weir_shared::store::scrape_context;
 use weir_shared::time::Timestamp;
 
 use super::{Keeper, OpenError};
@@ -25,7 +25,7 @@ where
     F: AsyncFnOnce() -> anyhow::Result<Cdp>,
 {
     let deadline = Instant::now() + PATIENCE;
-    let kept = replay::context(&keeper.db, &keeper.blobs, page, Timestamp::now()).await?;
+    let kept = scrape_context::load(&keeper.db, &keeper.blobs, page, Timestamp::now()).await?;
     let gone = || OpenError::Replay("Replay context is unavailable. Rerun the scrape and try again.".to_owned());
     let kept = kept.ok_or_else(gone)?;
     let (Ok(url), Ok(end)) = (fetch_url(&kept.url), fetch_url(&kept.final_url)) else { return Err(gone()) };
@@ -40,7 +40,7 @@ where
     }
 }
 
-fn request(kept: ReplayContext, url: Url, deadline: Instant) -> RenderRequest {
+fn request(kept: ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
     let options = kept.options;
     RenderRequest {
         wait_for: Duration::from_millis(u64::from(options.wait_for)).min(WAIT_FOR),
@@ -79,7 +79,7 @@ mod tests {
             ..ScrapeOptions::default()
         };
         let url = "http://site.test/";
-        let kept = ReplayContext { url: url.into(), final_url: url.into(), options };
+        let kept = ScrapeContext { url: url.into(), final_url: url.into(), options };
         let made = request(kept, url.parse().expect("url"), Instant::now());
         assert_eq!((made.wait_for, made.mobile, made.skip_tls_verification), (WAIT_FOR, true, true));
         assert_eq!(made.location, Some(("DE".to_owned(), vec!["de".to_owned()])));

@@ -3,18 +3,20 @@
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
+use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, JobStatus, WebhookEvent};
 use weir_shared::domain::scrape_request::{BatchRequest, parse_batch};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
+use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::jobs::{self, NewJob};
 use weir_shared::store::{Tx, credits, pages, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, State};
 use crate::auth::Caller;
-use crate::endpoints::direct::refuse_short_funds;
+use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{idempotency, path};
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
@@ -44,9 +46,11 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
 
     let now = Timestamp::now();
     let mut tx = app.db.begin().await?;
+    team_lock::lock(&mut tx, caller.team_id()).await?;
     let need = batch.urls.len() as i64;
     let funds = credits::check_funds(&mut tx, caller.team_id(), need, app.settings.limits.metered).await?;
     refuse_short_funds(funds, need)?;
+    refuse_full_queue(&app, &mut tx, &caller, need).await?;
     idempotency::take(&mut tx, caller.team_id(), key, now).await?;
     let id = match batch.append_to_id {
         Some(id) => append(&mut tx, &caller, id, &batch, now).await?,
@@ -102,6 +106,9 @@ async fn insert(app: &App, tx: &mut Tx, caller: &Caller, batch: &BatchRequest, n
     };
     jobs::insert(tx, &row).await?;
     pages::insert_many(tx, id, caller.team_id(), 0, &batch.urls, now).await?;
+    let entry =
+        Entry { id: id.0, endpoint: Endpoint::BatchScrape, target: Some(row.target.to_owned()), created_at: now };
+    activity::record(tx, caller.team_id(), &entry).await?;
     if batch.webhook.as_ref().is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
         webhooks::queue(tx, caller.team_id(), id, None, WebhookEvent::Started, now).await?;
     }

@@ -5,20 +5,22 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use weir_shared::crawl_prompt;
+use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::scrape_request::{CrawlRequest, fetch_url, parse_crawl, with_prompt_options};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
+use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::crawls::{self, NewCrawl};
 use weir_shared::store::credits::{self, Funds};
 use weir_shared::store::jobs::{self, NewJob};
-use weir_shared::store::{Tx, webhooks};
+use weir_shared::store::{Tx, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, State};
 use crate::auth::Caller;
-use crate::endpoints::direct::refuse_short_funds;
+use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{idempotency, path};
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
@@ -58,6 +60,8 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
 
     let now = Timestamp::now();
     let mut tx = app.db.begin().await?;
+    team_lock::lock(&mut tx, caller.team_id()).await?;
+    refuse_full_queue(&app, &mut tx, &caller, crawls::first_pages(&crawl.options)).await?;
     let limit = affordable(&app, &mut tx, &caller, crawl.options.limit).await?;
     idempotency::take(&mut tx, caller.team_id(), key, now).await?;
     let id = insert(&app, &mut tx, &caller, &crawl, limit, now).await?;
@@ -129,6 +133,8 @@ async fn insert(
         let sentence = format!("The team's credits are enough for {limit} pages, which is this crawl's limit.");
         crawls::warn(tx, id, &sentence).await?;
     }
+    let entry = Entry { id: id.0, endpoint: Endpoint::Crawl, target: Some(crawl.url.clone()), created_at: now };
+    activity::record(tx, caller.team_id(), &entry).await?;
     if crawl.webhook.as_ref().is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
         webhooks::queue(tx, team, id, None, WebhookEvent::Started, now).await?;
     }

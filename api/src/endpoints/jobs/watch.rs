@@ -103,10 +103,10 @@ pub async fn handle(
     };
     actix_web::rt::spawn(async move {
         app.metrics.sockets.inc();
-        let admitted = authorized.and_then(|caller| {
-            app.limiter.admit(&caller, Bucket::Status, app.settings.limits.rates.as_ref())?;
-            Ok(caller)
-        });
+        let admitted = match authorized {
+            Ok(caller) => app.admit(&caller, Bucket::Status).await.map(|()| caller),
+            Err(error) => Err(error),
+        };
         let mut socket = Socket { session: session.clone(), messages, heard: Instant::now() };
         let end = match admitted {
             Ok(caller) => match open(&app, kind, &id, |job| job.team_id == caller.team_id()).await {

@@ -8,11 +8,13 @@ use std::time::Duration;
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use tokio::time::Instant;
+use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::JobKind;
 use weir_shared::domain::scrape_request::{ScrapeRequest, parse_scrape};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
+use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::credits;
 use weir_shared::store::jobs::{self, NewJob};
 use weir_shared::store::{documents, pages};
@@ -21,7 +23,7 @@ use weir_shared::time::Timestamp;
 use super::document_answer;
 use crate::app::{App, State};
 use crate::auth::Caller;
-use crate::endpoints::direct::{self, Accepted, Late, page_error, refuse_short_funds};
+use crate::endpoints::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -57,6 +59,7 @@ async fn accept(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult
     let mut tx = app.db.begin_relaxed().await?;
     let funds = credits::check_funds(&mut tx, caller.team_id(), 1, app.settings.limits.metered).await?;
     refuse_short_funds(funds, 1)?;
+    refuse_full_queue(app, &mut tx, caller, 1).await?;
     let row = NewJob {
         id: job,
         team: caller.team_id(),
@@ -75,6 +78,9 @@ async fn accept(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult
     let urls = std::slice::from_ref(&scrape.url);
     let ids = pages::insert_many(&mut tx, job, caller.team_id(), 0, urls, now).await?;
     let page = *ids.first().ok_or_else(|| ApiError::internal(&"no page was inserted"))?;
+    let target = Some(scrape.url.clone());
+    let entry = Entry { id: page.0, endpoint: Endpoint::Scrape, target, created_at: now };
+    activity::record(&mut tx, caller.team_id(), &entry).await?;
     queue::scrape_ticket(&mut tx, caller.team_id(), page).await?;
     let end = app.wake.expect(page);
     tx.commit().await?;

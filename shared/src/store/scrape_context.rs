@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::blobs::Blobs;
-use crate::domain::interact::ReplayContext;
+use crate::domain::interact::ScrapeContext;
 use crate::domain::job::{JobKind, PageState};
 use crate::ids::PageId;
 use crate::time::Timestamp;
@@ -22,7 +22,7 @@ struct Metadata {
 }
 
 /// What the scrape of this page was asked and where it ended. `None`: it did not succeed, or it is not kept any more.
-pub async fn context(db: &Db, blobs: &Blobs, page: PageId, now: Timestamp) -> StoreResult<Option<ReplayContext>> {
+pub async fn load(db: &Db, blobs: &Blobs, page: PageId, now: Timestamp) -> StoreResult<Option<ScrapeContext>> {
     let Some(row) = pages::load(db, page).await?.filter(|row| row.state == PageState::Done) else { return Ok(None) };
     let job = jobs::load(db, row.job_id).await?;
     if job.is_none_or(|job| job.kind == JobKind::Map || job.expires_at <= now) {
@@ -32,5 +32,5 @@ pub async fn context(db: &Db, blobs: &Blobs, page: PageId, now: Timestamp) -> St
     let Some(document) = documents::by_page(db, blobs, page).await? else { return Ok(None) };
     let ended: Ended = serde_json::from_str(document.json.get())?;
     let final_url = ended.metadata.url.filter(|url| !url.is_empty()).unwrap_or_else(|| row.url.clone());
-    Ok(Some(ReplayContext { url: row.url, final_url, options: spec.options }))
+    Ok(Some(ScrapeContext { url: row.url, final_url, options: spec.options }))
 }

@@ -1,0 +1,114 @@
+//! `GET /v2/team/activity` (SPEC 4.12, CONTRACT 10): the team's calls of the last day, newest first.
+
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use uuid::Uuid;
+use weir_shared::domain::activity::{Cursor, DEFAULT_LIMIT, Endpoint, MAX_LIMIT, WINDOW_MS};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::store::activity;
+use weir_shared::time::Timestamp;
+
+use crate::app::State;
+use crate::error::{ApiError, ApiResult};
+use crate::limits::Bucket;
+
+/// Version of the API that every call here comes through.
+const API_VERSION: &str = "v2";
+
+#[derive(Serialize)]
+struct Body {
+    success: bool,
+    data: Vec<Entry>,
+    cursor: Option<String>,
+    has_more: bool,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    id: Uuid,
+    endpoint: &'static str,
+    api_version: &'static str,
+    created_at: String,
+    target: Option<String>,
+}
+
+impl From<activity::Entry> for Entry {
+    fn from(entry: activity::Entry) -> Self {
+        Self {
+            id: entry.id,
+            endpoint: entry.endpoint.as_str(),
+            api_version: API_VERSION,
+            created_at: entry.created_at.to_iso(),
+            target: entry.target,
+        }
+    }
+}
+
+/// Handles the request.
+///
+/// # Errors
+/// 400 for an endpoint that is none or a cursor that is none of ours.
+pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Status).await?;
+    let Query { endpoint, limit, cursor } = read(request.query_string())?;
+    let since = Timestamp::now().plus_ms(-WINDOW_MS);
+    // One more than asked for tells whether there is more.
+    let mut found = activity::page(&app.db, caller.team_id(), endpoint, since, cursor, limit + 1).await?;
+    let has_more = found.len() as i64 > limit;
+    found.truncate(usize::try_from(limit).unwrap_or(0));
+    let last = found.last().filter(|_| has_more).map(|last| Cursor { created_at: last.created_at, id: last.id });
+    let data = found.into_iter().map(Entry::from).collect();
+    Ok(HttpResponse::Ok().json(Body { success: true, data, cursor: last.map(Cursor::encode), has_more }))
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Query {
+    endpoint: Option<Endpoint>,
+    /// 1 to 100.
+    limit: i64,
+    cursor: Option<Cursor>,
+}
+
+/// Reads the parameters; others are ignored. A limit out of range is brought into it, as the reference does.
+fn read(query: &str) -> ApiResult<Query> {
+    let mut read = Query { endpoint: None, limit: DEFAULT_LIMIT, cursor: None };
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        match name.as_ref() {
+            "endpoint" => read.endpoint = Some(value.parse().map_err(|_| wrong_endpoint())?),
+            "limit" => read.limit = value.parse::<i64>().map_or(DEFAULT_LIMIT, |limit| limit.clamp(1, MAX_LIMIT)),
+            "cursor" => {
+                let cursor = Cursor::decode(&value);
+                read.cursor = Some(cursor.ok_or_else(|| ApiError::new(ErrorCode::Invalid, "Invalid cursor."))?);
+            }
+            _ => {}
+        }
+    }
+    Ok(read)
+}
+
+fn wrong_endpoint() -> ApiError {
+    let words: Vec<&str> = Endpoint::ALL.iter().map(|endpoint| endpoint.as_str()).collect();
+    ApiError::new(ErrorCode::Invalid, format!("Invalid endpoint filter. Must be one of: {}", words.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn parameters_are_read_or_refused() {
+        let plain = Query { endpoint: None, limit: 50, cursor: None };
+        assert_eq!(read("").unwrap(), plain);
+        assert_eq!(read("other=1&limit=many").unwrap(), plain);
+        for (text, limit) in [("1", 1), ("100", 100), ("101", 100), ("0", 1), ("-5", 1), ("", 50)] {
+            assert_eq!(read(&format!("limit={text}")).unwrap().limit, limit, "{text}");
+        }
+        for endpoint in Endpoint::ALL {
+            assert_eq!(read(&format!("endpoint={}", endpoint.as_str())).unwrap().endpoint, Some(*endpoint));
+        }
+        let error = read("endpoint=lunch").unwrap_err().to_string();
+        assert!(error.starts_with("Invalid endpoint filter. Must be one of: scrape, crawl, batch_scrape,"), "{error}");
+        assert_eq!(read("cursor=x").unwrap_err().to_string(), "Invalid cursor.");
+    }
+}

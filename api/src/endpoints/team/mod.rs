@@ -1,0 +1,48 @@
+//! What a team did, used and has in the queue (SPEC 4.12, 4.13, CONTRACT 10). All of it costs nothing.
+
+pub mod activity;
+pub mod concurrency;
+pub mod credit_usage;
+pub mod token_usage;
+
+use weir_shared::error_code::ErrorCode;
+use weir_shared::store::credits::{self, Month};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::{ApiError, ApiResult};
+
+/// What an installation that does not meter tells as the plan: clients want a whole number, and there is no end.
+const UNLIMITED: i64 = 99_999_999;
+
+/// What a team may use and has left. Grants do not lapse, so there is no billing period.
+struct Plan {
+    total: i64,
+    remaining: i64,
+}
+
+/// The caller's plan.
+async fn plan(app: &App, caller: &Caller) -> ApiResult<Plan> {
+    if !app.settings.limits.metered {
+        return Ok(Plan { total: UNLIMITED, remaining: UNLIMITED });
+    }
+    let balance = credits::balance(&app.db, caller.team_id()).await?;
+    let balance =
+        balance.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "Could not find credit usage information"))?;
+    Ok(Plan { total: balance.granted, remaining: balance.left().max(0) })
+}
+
+/// The caller's months, with the split by key if `byApiKey` says so.
+async fn months(app: &App, caller: &Caller, query: &str) -> ApiResult<Vec<Month>> {
+    Ok(credits::history(&app.db, caller.team_id(), by_api_key(query)?).await?)
+}
+
+/// Reads `byApiKey`; other parameters are ignored.
+fn by_api_key(query: &str) -> ApiResult<bool> {
+    let value = url::form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "byApiKey");
+    match value.as_ref().map(|(_, value)| value.as_ref()) {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(ApiError::new(ErrorCode::BadRequest, "byApiKey must be true or false.")),
+    }
+}

@@ -1,0 +1,76 @@
+//! `GET /v2/team/token-usage` and `/historical` (CONTRACT 10): the same numbers as for credits, one token a credit.
+
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use weir_shared::ids::KeyId;
+use weir_shared::store::credits::Month;
+
+use super::Plan;
+use crate::app::State;
+use crate::error::ApiResult;
+use crate::limits::Bucket;
+
+#[derive(Serialize)]
+struct Body {
+    success: bool,
+    data: Data,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    remaining_tokens: i64,
+    plan_tokens: i64,
+    billing_period_start: Option<String>,
+    billing_period_end: Option<String>,
+}
+
+/// Handles the request.
+///
+/// # Errors
+/// 404 when the team is gone.
+pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Status).await?;
+    let Plan { total, remaining } = super::plan(&app, &caller).await?;
+    let data =
+        Data { remaining_tokens: remaining, plan_tokens: total, billing_period_start: None, billing_period_end: None };
+    Ok(HttpResponse::Ok().json(Body { success: true, data }))
+}
+
+#[derive(Serialize)]
+struct History {
+    success: bool,
+    periods: Vec<Period>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Period {
+    start_date: String,
+    end_date: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_key: Option<KeyId>,
+    tokens_used: i64,
+}
+
+impl From<Month> for Period {
+    fn from(month: Month) -> Self {
+        Self {
+            start_date: month.start.to_iso(),
+            end_date: month.start.plus_month().to_iso(),
+            api_key: month.key,
+            tokens_used: month.credits,
+        }
+    }
+}
+
+/// Handles `/historical`.
+///
+/// # Errors
+/// 400 for a `byApiKey` that is neither true nor false.
+pub async fn historical(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Status).await?;
+    let months = super::months(&app, &caller, request.query_string()).await?;
+    let periods = months.into_iter().map(Period::from).collect();
+    Ok(HttpResponse::Ok().json(History { success: true, periods }))
+}

@@ -1,0 +1,185 @@
+//! Another team's key on every route with every id, and every route without a key (SPEC 5). The routes are those of the
+//! API's own list, so a new one is tried by itself.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use weir_tests::{Answer, Caller, Database, FixtureSite, TestService, both_databases, finished};
+
+/// Words that only the first team's things hold.
+const MARK: &str = "walls-secret";
+
+/// The routes of the API: method and path.
+fn routes() -> Vec<(Method, String)> {
+    weir_api::routes::list().into_iter().map(|(method, path)| (method.parse().unwrap(), path)).collect()
+}
+
+/// A body that the route accepts as far as a foreign key allows, with an id wherever one may stand.
+fn request_body(path: &str, id: &str) -> Value {
+    match path {
+        _ if path.ends_with("/execute") => json!({ "code": "1" }),
+        _ if path.ends_with("/interact") => json!({ "code": "1" }),
+        "/v2/batch/scrape" => json!({ "urls": ["http://127.0.0.1:1/"], "appendToId": id }),
+        // No sessions for the other team either.
+        "/v2/browser" | "/v2/interact" => json!({ "id": id, "ttl": 1 }),
+        _ => json!({ "id": id, "jobId": id }),
+    }
+}
+
+async fn ask(caller: &Caller, method: &Method, path: &str, body: &Value) -> Answer {
+    let request = caller.request(method.clone(), path);
+    let is_read = *method == Method::GET;
+    caller.send(if is_read { request } else { request.json(body) }).await
+}
+
+/// Routes that answer without a key: what they show is nobody's, or they have a capability in their address.
+fn is_public(path: &str) -> bool {
+    !path.starts_with("/v2/")
+}
+
+both_databases! {
+    async fn another_teams_key_reaches_nothing_on_any_route(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let url = site.url(&format!("/small/1?{MARK}"));
+        let document = service.post("/v2/scrape", &json!({ "url": url })).await.ok();
+        let scrape = document["data"]["metadata"]["scrapeId"].as_str().unwrap().to_owned();
+        let batch = service.post("/v2/batch/scrape", &json!({ "urls": [url], "origin": MARK })).await.id();
+        finished(service.caller(), &batch, Duration::from_secs(30)).await;
+        let slow = site.url(&format!("/slow?ms=60000&{MARK}"));
+        let running = service.post("/v2/batch/scrape", &json!({ "urls": [slow] })).await.id();
+        let crawl = service.post("/v2/crawl", &json!({ "url": slow, "limit": 1 })).await.id();
+        service.post("/v2/map", &json!({ "url": url, "sitemap": "skip" })).await.ok();
+        let profile = json!({ "name": MARK });
+        let session = service.post("/v2/browser", &json!({ "ttl": 300, "profile": profile })).await.id();
+        let activity = service.get("/v2/team/activity").await.ok();
+        let map = activity["data"].as_array().unwrap().iter().find(|entry| entry["endpoint"] == "map").unwrap();
+        let map = map["id"].as_str().unwrap().to_owned();
+        let team = service.cli_json(&["team", "list", "--json"]);
+        let team = team.as_array().unwrap().iter().find(|team| team["name"] == "tests").unwrap();
+        let team = team["id"].as_str().unwrap().to_owned();
+        let jobs = service.cli_json(&["jobs", "list", "--json"]);
+        let mut ids: Vec<String> = jobs.as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect();
+        ids.extend([scrape, batch.clone(), running.clone(), crawl.clone(), session.clone(), map, team, MARK.to_owned()]);
+
+        let other = service.new_team("others");
+        let unknown = uuid::Uuid::now_v7().to_string();
+        let mut tried = 0;
+        for (method, pattern) in routes() {
+            let names = pattern.contains('{');
+            for id in ids.iter().chain([&unknown]) {
+                let path = pattern.replace("{id}", id).replace("{name}", id);
+                assert!(!path.contains('{'), "{pattern}: a kind of id that this test does not know");
+                let answer = ask(&other, &method, &path, &request_body(&pattern, id)).await;
+                tried += 1;
+                let said = format!("{method} {path}: {} {}", answer.status, answer.text);
+                assert!(answer.status < 500 || [501, 503].contains(&answer.status), "{said}");
+                // Only what the request named may come back.
+                let about = answer.text.replace(id.as_str(), "");
+                assert!(!about.contains(MARK), "{said}");
+                assert!(ids.iter().all(|foreign| !about.contains(foreign.as_str())), "{said}");
+                let is_page = !is_public(&pattern);
+                if names && is_page {
+                    assert!((400..=501).contains(&answer.status), "{said}");
+                    assert!(answer.is_base_error(), "{said}");
+                }
+                if pattern.starts_with("/cdp/") {
+                    assert!([400, 401, 403, 404].contains(&answer.status), "{said}");
+                }
+                if method == Method::DELETE && !names {
+                    assert!((400..500).contains(&answer.status), "{said}");
+                }
+            }
+        }
+        assert!(tried > 300, "{tried}");
+
+        // Nothing of it took effect.
+        assert_eq!(service.get(&format!("/v2/batch/scrape/{batch}")).await.ok()["total"], 1);
+        let status = service.get(&format!("/v2/batch/scrape/{running}")).await.ok();
+        assert_eq!((&status["status"], &status["total"]), (&json!("scraping"), &json!(1)));
+        assert_eq!(service.get(&format!("/v2/crawl/{crawl}")).await.ok()["status"], "scraping");
+        let sessions = service.get("/v2/browser?status=active").await.ok();
+        assert_eq!(sessions["sessions"][0]["id"], session.as_str(), "{sessions}");
+        for path in [format!("/v2/batch/scrape/{running}"), format!("/v2/crawl/{crawl}"), format!("/v2/browser/{session}")] {
+            service.delete(&path).await.ok();
+        }
+        service.delete(&format!("/v2/browser/profiles/{MARK}")).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn every_v2_route_wants_a_key() {
+    let service = TestService::start(Database::Sqlite).await;
+    let id = uuid::Uuid::new_v4().to_string();
+    let nobody = service.anonymous();
+    let routes = routes();
+    assert!(routes.iter().filter(|(_, path)| !is_public(path)).count() > 40, "{routes:?}");
+    for (method, pattern) in routes.iter().filter(|(_, path)| !is_public(path)) {
+        let path = pattern.replace("{id}", &id).replace("{name}", "mine");
+        for (header, error) in [
+            (None, "Unauthorized"),
+            (Some("Bearer "), "Unauthorized: Token missing"),
+            (Some("Bearer"), "Unauthorized: Token missing"),
+            (Some("Bearer nobodys-key"), "Unauthorized: Invalid token"),
+        ] {
+            let mut request = nobody.request(method.clone(), &path);
+            if *method != Method::GET {
+                request = request.json(&json!({}));
+            }
+            if let Some(header) = header {
+                request = request.header("authorization", header);
+            }
+            let answer = nobody.send(request).await;
+            let said = format!("{method} {path} with {header:?}: {}", answer.text);
+            assert_eq!((answer.status, answer.error()), (401, error), "{said}");
+            assert!(answer.is_base_error(), "{said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_there_is_not_says_so_in_json() {
+    let service = TestService::start(Database::Sqlite).await;
+    let id = uuid::Uuid::new_v4();
+    let (get, post, delete, patch) = (Method::GET, Method::POST, Method::DELETE, Method::PATCH);
+    for (method, path, status) in [
+        // Operations that are not built (CONTRACT 12).
+        (&post, "/v2/search".to_owned(), 501),
+        (&post, "/v2/extract".to_owned(), 501),
+        (&get, format!("/v2/extract/{id}"), 501),
+        (&post, "/v2/agent".to_owned(), 501),
+        (&get, "/v2/agent".to_owned(), 501),
+        (&get, format!("/v2/agent/{id}"), 501),
+        (&delete, format!("/v2/agent/{id}"), 501),
+        (&post, "/v2/parse".to_owned(), 501),
+        (&get, "/v2/parse/formats".to_owned(), 501),
+        // Paths of the newest clients.
+        (&get, format!("/v2/agent/{id}/trace"), 404),
+        (&get, format!("/v2/agent/{id}/snapshots/1"), 404),
+        (&get, format!("/v2/agent/threads/{id}"), 404),
+        (&post, "/v2/monitor".to_owned(), 404),
+        (&get, "/v2/monitor".to_owned(), 404),
+        (&patch, format!("/v2/monitor/{id}"), 404),
+        (&post, format!("/v2/monitor/{id}/run"), 404),
+        (&get, format!("/v2/monitor/{id}/checks/{id}"), 404),
+        (&post, "/v2/search/developer".to_owned(), 404),
+        (&post, "/v2/search/gov".to_owned(), 404),
+        (&post, "/v2/search/research/papers".to_owned(), 404),
+        (&post, format!("/v2/search/{id}/feedback"), 404),
+        (&post, "/v2/feedback".to_owned(), 404),
+        (&post, "/v2/support/ask".to_owned(), 404),
+        (&post, "/v2/support/docs-search".to_owned(), 404),
+        (&get, "/v2/team/threat-protection".to_owned(), 404),
+        (&post, "/v2/parse/upload-url".to_owned(), 404),
+        (&get, "/v2/keyless/eligibility".to_owned(), 404),
+        (&get, format!("/v2/browser/{id}/replay"), 404),
+        (&get, "/v1/scrape".to_owned(), 404),
+        (&get, "/".to_owned(), 404),
+        (&patch, "/v2/scrape".to_owned(), 405),
+    ] {
+        let answer = ask(service.caller(), method, &path, &json!({})).await;
+        assert_eq!(answer.status, status, "{method} {path}: {}", answer.text);
+        assert!(answer.is_base_error(), "{method} {path}: {}", answer.text);
+    }
+}
