@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, Months, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike as _, Months, NaiveTime, SecondsFormat, Utc};
 
 /// A point in time, milliseconds since 1970-01-01 UTC.
 #[derive(
@@ -32,6 +32,12 @@ impl Timestamp {
     pub fn plus_month(self) -> Self {
         let later = DateTime::<Utc>::from_timestamp_millis(self.0).and_then(|at| at.checked_add_months(Months::new(1)));
         later.map_or(self, |at| Self(at.timestamp_millis()))
+    }
+
+    /// The first moment of its calendar month, UTC.
+    pub fn month_start(self) -> Self {
+        let day = DateTime::<Utc>::from_timestamp_millis(self.0).and_then(|at| at.with_day(1));
+        day.and_then(|day| day.with_time(NaiveTime::MIN).single()).map_or(self, |at| Self(at.timestamp_millis()))
     }
 
     /// ISO 8601 UTC with milliseconds and `Z` (CONTRACT, head).

@@ -5,6 +5,7 @@
 mod auth;
 mod batch;
 mod browser;
+mod changes;
 mod cli;
 mod concurrency;
 mod crawl;
@@ -18,6 +19,7 @@ mod interact;
 mod limits;
 mod map;
 mod params_preview;
+mod reading;
 mod relay;
 mod replay;
 mod scrape;

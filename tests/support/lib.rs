@@ -8,6 +8,7 @@
 mod caller;
 mod database;
 mod model;
+mod own_pages;
 mod page;
 mod process;
 mod relay_stage;
@@ -19,6 +20,7 @@ mod wait;
 pub use caller::{Answer, Caller};
 pub use database::{Database, PostgresCluster};
 pub use model::{ModelStandIn, Said};
+pub use own_pages::OwnPages;
 pub use page::{Truth, documents_at, documents_of, ended_at, errors_of, finished, markdown_of};
 pub use process::{Process, ProcessInfo, free_port, processes_mentioning};
 pub use relay_stage::{RelayStage, StageChromium};

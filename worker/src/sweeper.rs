@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_shared::domain::activity::WINDOW_MS;
-use weir_shared::store::{StoreResult, activity, leases, nodes, pages, sessions, sweep, webhooks};
+use weir_shared::store::{StoreResult, activity, leases, nodes, pages, sessions, snapshots, sweep, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
@@ -82,7 +82,8 @@ async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult
         tx.commit().await?;
         loop {
             let mut tx = db.begin().await?;
-            let more = activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await?;
+            let more =
+                activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await? | snapshots::expire(&mut tx, now).await?;
             tx.commit().await?;
             if !more {
                 break;

@@ -118,6 +118,8 @@ fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>)
     let options = ScrapeOptions {
         formats: formats::read(fields, unavailable).unwrap_or(defaults.formats),
         only_main_content: fields.bool("onlyMainContent").unwrap_or(defaults.only_main_content),
+        only_clean_content: fields.bool("onlyCleanContent").unwrap_or(defaults.only_clean_content),
+        check_prompt_injection: fields.bool("checkPromptInjection").unwrap_or(defaults.check_prompt_injection),
         include_tags: read_selectors(fields, "includeTags"),
         exclude_tags: read_selectors(fields, "excludeTags"),
         headers: fields
@@ -158,7 +160,7 @@ fn read_later_options(fields: &mut Fields<'_, '_>, wait_for: i64, unavailable: &
     if fields.integer("minAge", 0..=i64::MAX).is_some() {
         unavailable.push(later(fields, "minAge"));
     }
-    for name in ["onlyCleanContent", "lockdown", "zeroDataRetention", "checkPromptInjection"] {
+    for name in ["lockdown", "zeroDataRetention"] {
         if fields.bool(name) == Some(true) {
             unavailable.push(later(fields, name));
         }

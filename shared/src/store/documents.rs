@@ -49,7 +49,7 @@ pub fn encode(
     } else {
         Body::Inline(packed)
     };
-    Ok(Encoded { size: json.len() as i64, body })
+    Ok(Encoded { size: json.len() as i64, body, snapshot: None })
 }
 
 /// Compressors at rest: making one costs more than compressing a small document with it.

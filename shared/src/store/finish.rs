@@ -16,6 +16,7 @@ use crate::{on_db, queue};
 use super::crawls::SITEMAP_IDX;
 use super::frontier::{self, Discovery};
 use super::pages::Claimed;
+use super::snapshots::{self, Packed};
 use super::{StoreError, StoreResult, Tx, team_lock};
 
 /// How an attempt ended.
@@ -77,6 +78,8 @@ pub struct Encoded {
     pub size: i64,
     /// Where the compressed text lies.
     pub body: Body,
+    /// What the page's changes are told from the next time.
+    pub snapshot: Option<Box<Packed>>,
 }
 
 /// A compressed document: in the row, or in a blob that is already written.
@@ -204,6 +207,11 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
     }
 
     insert_documents(tx, &live, &mut first_seq).await?;
+    for end in &live {
+        if let Some(snapshot) = end.outcome.document().and_then(|(document, _)| document.snapshot.as_ref()) {
+            snapshots::put(tx, end.page.team_id, snapshot).await?;
+        }
+    }
     charge(tx, &live, now).await?;
 
     for team in &starved {

@@ -5,6 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, JobStatus, WebhookEvent};
+use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{BatchRequest, parse_batch};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
@@ -47,10 +48,11 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     let now = Timestamp::now();
     let mut tx = app.db.begin().await?;
     team_lock::lock(&mut tx, caller.team_id()).await?;
-    let need = batch.urls.len() as i64;
+    let pages = batch.urls.len() as i64;
+    let need = pages.saturating_mul(price::most(&batch.options));
     let funds = credits::check_funds(&mut tx, caller.team_id(), need, app.settings.limits.metered).await?;
     refuse_short_funds(funds, need)?;
-    refuse_full_queue(&app, &mut tx, &caller, need).await?;
+    refuse_full_queue(&app, &mut tx, &caller, pages).await?;
     idempotency::take(&mut tx, caller.team_id(), key, now).await?;
     let id = match batch.append_to_id {
         Some(id) => append(&mut tx, &caller, id, &batch, now).await?,

@@ -10,6 +10,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use tokio::time::Instant;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::JobKind;
+use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{ScrapeRequest, parse_scrape};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
@@ -57,8 +58,9 @@ async fn accept(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult
     let job = JobId::new();
     // Nothing is promised yet: the commit that ends the page makes this one durable with it.
     let mut tx = app.db.begin_relaxed().await?;
-    let funds = credits::check_funds(&mut tx, caller.team_id(), 1, app.settings.limits.metered).await?;
-    refuse_short_funds(funds, 1)?;
+    let need = price::most(&scrape.options);
+    let funds = credits::check_funds(&mut tx, caller.team_id(), need, app.settings.limits.metered).await?;
+    refuse_short_funds(funds, need)?;
     refuse_full_queue(app, &mut tx, caller, 1).await?;
     let row = NewJob {
         id: job,
