@@ -154,6 +154,9 @@ impl NetSettings {
     }
 }
 
+/// Most proxies of a kind: each browser has two ways to each of them.
+const MAX_PROXIES: usize = 100;
+
 /// Buckets of `WEIR_RATE_LIMITS` with the self-host row of CONTRACT 11.1, requests a minute.
 pub const RATE_BUCKETS: &[(&str, u32)] = &[
     ("scrape", 100),
@@ -414,6 +417,9 @@ impl Reader<'_> {
     fn proxies(&self, name: &str) -> Result<Vec<CountryProxy>> {
         let text = self.text(name, "");
         let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+        if parts.clone().count() > MAX_PROXIES {
+            bail!("{name}: allowed are at most {MAX_PROXIES} proxies");
+        }
         parts
             .map(|p| {
                 let (country, address) = match p.split_once('=') {

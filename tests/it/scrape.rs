@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use serde_json::{Value, json};
-use weir_tests::{FixtureSite, SiteOptions, TestService, both_databases, markdown_of};
+use weir_tests::{FixtureSite, OwnPages, SiteOptions, TestService, both_databases, markdown_of};
 
 async fn scrape(service: &TestService, body: Value) -> Value {
     let body = service.post("/v2/scrape", &body).await.ok();
@@ -176,6 +176,18 @@ async fn headers_location_and_mobile_reach_the_target() {
         json!({ "url": site.url("/whoami"), "location": { "country": "DE", "languages": ["de-DE"] }, "waitFor": 100 });
     let text = markdown_of(&scrape(&service, body).await).to_owned();
     assert!(text.contains("de-DE") && text.contains("Europe/Berlin"), "{text}");
+
+    // The country alone gives its language, to pages that are fetched too, and its place to those that ask.
+    let body = json!({ "url": site.url("/headers"), "formats": ["rawHtml"], "location": { "country": "FR" } });
+    let raw = scrape(&service, body).await["rawHtml"].as_str().unwrap().to_owned();
+    assert!(raw.contains("fr-FR,fr;q=0.9"), "{raw}");
+    let pages = OwnPages::start().await;
+    let script = "<p id=p>waiting</p><script>navigator.geolocation.getCurrentPosition(at => { p.textContent = \
+        'At ' + at.coords.latitude.toFixed(2) + ' ' + at.coords.longitude.toFixed(2); }, no => { p.textContent = no.message; })</script>";
+    let body =
+        json!({ "url": pages.put("/where", script), "location": { "country": "JP" }, "waitFor": 500, "maxAge": 0 });
+    let text = markdown_of(&scrape(&service, body).await).to_owned();
+    assert!(text.contains("At 35.68 139.65"), "{text}");
 
     let text = markdown_of(&scrape(&service, json!({ "url": site.url("/whoami"), "mobile": true })).await).to_owned();
     assert!(text.contains("Mobile") && !text.contains("\"touch\":0"), "{text}");

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use weir_tests::{
     Database, FixtureSite, ModelStandIn, Said, ServiceOptions, TestService, both_databases, checkout, require_all,
 };
@@ -29,11 +29,25 @@ async fn suite(name: &str, mut command: tokio::process::Command, database: Datab
     run(&name, &mut command, ServiceOptions::new(database), &site).await;
 }
 
-/// The same with a language model that finishes every task.
+/// The first marker of main content in what a model was shown.
+fn marker_in(shown: &Value) -> String {
+    let shown = shown.as_str().unwrap();
+    let rest = &shown[shown.find("MAIN").expect("a page of the test site")..];
+    rest.chars().take_while(char::is_ascii_alphanumeric).collect()
+}
+
+/// The same with a language model that finishes every task and reads "seen" out of every page.
 async fn suite_with_model(name: &str, mut command: tokio::process::Command) {
     let site = FixtureSite::start().await;
-    let finish = Said::does("finish", json!({"answer": "seen", "success": true}));
-    let model = ModelStandIn::start(vec![finish]).await;
+    let model = ModelStandIn::answering(|name, asked| match name {
+        "action" => Said::does("finish", json!({"answer": "seen", "success": true})),
+        "data" => Said::json(&json!({"seen": "seen"})),
+        "quotations" => Said::json(&json!({"passages": [marker_in(&asked["messages"][1]["content"])]})),
+        "residue" => Said::json(&json!({"drop": []})),
+        "names" => Said::json(&json!({"found": []})),
+        name => Said::json(&json!({name: "seen"})),
+    })
+    .await;
     let options = ServiceOptions::new(Database::Sqlite).env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
     run(name, &mut command, options, &site).await;
 }

@@ -7,6 +7,7 @@
 
 mod caller;
 mod database;
+mod forward_proxy;
 mod model;
 mod own_pages;
 mod page;
@@ -19,6 +20,7 @@ mod wait;
 
 pub use caller::{Answer, Caller};
 pub use database::{Database, PostgresCluster};
+pub use forward_proxy::ForwardProxy;
 pub use model::{ModelStandIn, Said};
 pub use own_pages::OwnPages;
 pub use page::{Truth, documents_at, documents_of, ended_at, errors_of, finished, markdown_of};

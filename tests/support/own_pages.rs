@@ -10,6 +10,8 @@ use tokio::task::JoinHandle;
 #[derive(Default)]
 struct State {
     pages: HashMap<String, (u16, String)>,
+    /// Pages that only requests with a word in their head get; others a 403.
+    words: HashMap<String, String>,
     /// Head of each request, in order.
     heads: Vec<String>,
 }
@@ -41,8 +43,13 @@ impl OwnPages {
                     let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
                     let (status, body) = {
                         let mut state = state.lock().unwrap();
+                        let is_refused = state.words.get(&path).is_some_and(|word| !head.contains(word));
                         state.heads.push(head);
-                        state.pages.get(&path).cloned().unwrap_or((404, "<p>There is no such page.</p>".to_owned()))
+                        let refused = (403, "<p>You shall not pass.</p>".to_owned());
+                        let refused = is_refused.then_some(refused);
+                        refused
+                            .or_else(|| state.pages.get(&path).cloned())
+                            .unwrap_or((404, "<p>There is no such page.</p>".to_owned()))
                     };
                     let head = format!(
                         "HTTP/1.1 {status} X\r\ncontent-type: text/html; charset=utf-8\r\nconnection: close\r\n"
@@ -68,6 +75,11 @@ impl OwnPages {
     pub fn put_with(&self, path: &str, status: u16, document: &str) -> String {
         self.state.lock().unwrap().pages.insert(path.to_owned(), (status, document.to_owned()));
         self.url(path)
+    }
+
+    /// From now on a page is there only for requests with this word in their head.
+    pub fn guard(&self, path: &str, word: &str) {
+        self.state.lock().unwrap().words.insert(path.to_owned(), word.to_owned());
     }
 
     pub fn url(&self, path: &str) -> String {

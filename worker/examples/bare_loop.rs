@@ -83,6 +83,7 @@ async fn browser(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow:
         mode: SandboxMode::Strict,
         egress: egress.door(),
         ad_free: egress.door(),
+        upstreams: Vec::new(),
         chromium: settings.browser.chromium.clone(),
         program: Some(std::env::current_exe()?.parent().context("no folder")?.join("../weir-worker")),
     };

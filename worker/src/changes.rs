@@ -69,6 +69,7 @@ pub fn key(url: &str, options: &ScrapeOptions, tracking: &ChangeTracking) -> Str
         options.mobile,
         options.location,
         options.remove_base64_images,
+        options.redact_pii,
     ]);
     hex::encode(Sha256::digest(parts.to_string()))
 }

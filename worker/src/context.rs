@@ -16,7 +16,7 @@ use weir_shared::time::Timestamp;
 use weir_shared::wake::Wake;
 
 use crate::browser::BrowserPool;
-use crate::fetch::{EgressProxy, HttpFetcher, Poster};
+use crate::fetch::{EgressProxy, HttpFetcher, Poster, ProxyPools};
 use crate::finisher::Finisher;
 use crate::frontier_memory::FrontierMemory;
 use crate::gate::Gate;
@@ -38,6 +38,10 @@ pub struct Process {
     pub egress: EgressProxy,
     /// The same without the hosts of ads and trackers.
     pub ad_free: EgressProxy,
+    /// The operator's proxies.
+    pub proxies: ProxyPools,
+    /// What browsers reach each of them through: with and without ads.
+    pub upstreams: Vec<[EgressProxy; 2]>,
     /// Where browsers and users' code run.
     pub sandbox: Arc<Sandbox>,
     pub browsers: Option<Arc<BrowserPool>>,

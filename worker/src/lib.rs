@@ -17,6 +17,7 @@ pub mod node;
 mod on_call;
 mod process;
 pub mod reader;
+pub mod redact;
 pub mod relay;
 pub mod replayer;
 pub mod runner;

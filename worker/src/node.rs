@@ -18,7 +18,7 @@ use weir_shared::wake::Wake;
 use crate::browser::{BrowserConfig, BrowserPool, is_ad_host};
 use crate::context::{HostMemory, Process, WorkerContext};
 use crate::exec::Assets;
-use crate::fetch::{EgressOptions, EgressProxy, FetchConfig, HostFilter, HttpFetcher, Poster};
+use crate::fetch::{EgressOptions, EgressProxy, FetchConfig, HostFilter, HttpFetcher, Poster, ProxyPools};
 use crate::finisher::Finisher;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
@@ -91,11 +91,22 @@ async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<P
     let egress = EgressProxy::start(guard.clone(), None).await?;
     let ad_free = EgressOptions { filter: Some(Arc::new(AdHosts)), ..EgressOptions::default() };
     let ad_free = EgressProxy::start_with(guard.clone(), ad_free).await?;
+    let proxies = ProxyPools::new(&settings.net);
+    let mut upstreams = Vec::new();
+    for proxy in proxies.proxies() {
+        let through = |filter| EgressOptions { upstream: Some(proxy.clone()), filter, ..EgressOptions::default() };
+        let ad_free: Arc<dyn HostFilter> = Arc::new(AdHosts);
+        upstreams.push([
+            EgressProxy::start_with(guard.clone(), through(None)).await?,
+            EgressProxy::start_with(guard.clone(), through(Some(ad_free))).await?,
+        ]);
+    }
     let config = SandboxConfig {
         run_dir: settings.worker.run_dir.clone(),
         mode: if settings.browser.sandbox { SandboxMode::Strict } else { SandboxMode::Off },
         egress: egress.door(),
         ad_free: ad_free.door(),
+        upstreams: upstreams.iter().map(|[open, ad_free]| [open.door(), ad_free.door()]).collect(),
         chromium: settings.browser.chromium.clone(),
         program: None,
     };
@@ -107,6 +118,7 @@ async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<P
             browsers: settings.browser.page_browsers,
             pages_per_browser: settings.browser.pages_per_browser,
             egress_proxy: egress.addr(),
+            upstreams: upstreams.iter().map(|[open, _]| open.addr()).collect(),
             ..BrowserConfig::default()
         };
         Some(BrowserPool::start(Arc::clone(&sandbox), config)?)
@@ -119,6 +131,8 @@ async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<P
         poster: Poster::new(guard)?,
         egress,
         ad_free,
+        proxies,
+        upstreams,
         gate: Gate::new(settings.worker.concurrency),
         metrics: Metrics::new()?,
         scripted_hosts: HostMemory::default(),

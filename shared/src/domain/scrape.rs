@@ -41,6 +41,8 @@ pub struct ScrapeOptions {
     pub block_ads: bool,
     /// Which proxies to use. Default `auto`.
     pub proxy: ProxyMode,
+    /// Data of persons to take out of what is delivered; `None`: nothing is.
+    pub redact_pii: Option<Redaction>,
 }
 
 impl Default for ScrapeOptions {
@@ -61,6 +63,7 @@ impl Default for ScrapeOptions {
             remove_base64_images: true,
             block_ads: true,
             proxy: ProxyMode::Auto,
+            redact_pii: None,
         }
     }
 }
@@ -235,4 +238,95 @@ pub enum ProxyMode {
     Basic,
     Enhanced,
     Auto,
+}
+
+/// What is taken out of a page's texts, and how (CONTRACT 3.2).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Redaction {
+    pub mode: RedactMode,
+    /// Kinds of data; empty: all that the mode can find.
+    pub entities: Vec<Entity>,
+    pub replace_style: ReplaceStyle,
+}
+
+impl Redaction {
+    /// The kinds to take out.
+    pub fn entities(&self) -> Vec<Entity> {
+        match (self.entities.as_slice(), self.mode) {
+            ([], RedactMode::Fast) => Entity::BY_FORM.to_vec(),
+            ([], _) => Entity::BY_FORM.iter().chain(Entity::BY_SENSE).copied().collect(),
+            (named, _) => named.to_vec(),
+        }
+    }
+
+    /// Those of them that only a language model can tell.
+    pub fn names(&self) -> Vec<Entity> {
+        self.entities().into_iter().filter(|entity| Entity::BY_SENSE.contains(entity)).collect()
+    }
+
+    /// Whether a form counts without its check.
+    pub fn is_aggressive(&self) -> bool {
+        self.mode == RedactMode::Aggressive
+    }
+}
+
+/// How data of persons is looked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RedactMode {
+    /// By form, with its check where it has one; names and places by a language model.
+    #[default]
+    Accurate,
+    /// The same, and a form counts without its check.
+    Aggressive,
+    /// By form only.
+    Fast,
+}
+
+/// A kind of data of persons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Entity {
+    Person,
+    Email,
+    Phone,
+    /// Where a person lives or is.
+    Location,
+    /// Cards, accounts, social security numbers.
+    Financial,
+    /// Keys, tokens, passwords, IP addresses.
+    Secret,
+}
+
+impl Entity {
+    /// Kinds that have a form.
+    pub const BY_FORM: &[Self] = &[Self::Email, Self::Phone, Self::Financial, Self::Secret];
+    /// Kinds that have none.
+    pub const BY_SENSE: &[Self] = &[Self::Person, Self::Location];
+
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Person => "PERSON",
+            Self::Email => "EMAIL",
+            Self::Phone => "PHONE",
+            Self::Location => "LOCATION",
+            Self::Financial => "FINANCIAL",
+            Self::Secret => "SECRET",
+        }
+    }
+}
+
+/// What stands in place of what was taken out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReplaceStyle {
+    /// `<EMAIL>`
+    #[default]
+    Tag,
+    /// As many `*` as it had characters.
+    Mask,
+    /// Nothing.
+    Remove,
 }

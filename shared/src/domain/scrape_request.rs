@@ -12,6 +12,7 @@ mod crawl;
 mod formats;
 mod map;
 mod preview;
+mod redaction;
 mod target;
 
 use std::collections::BTreeMap;
@@ -138,6 +139,7 @@ fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>)
             Some("stealth" | "enhanced") => ProxyMode::Enhanced,
             _ => ProxyMode::Auto,
         },
+        redact_pii: redaction::read(fields),
     };
     read_later_options(fields, wait_for, unavailable);
     options
@@ -167,9 +169,6 @@ fn read_later_options(fields: &mut Fields<'_, '_>, wait_for: i64, unavailable: &
     }
     if session::read_profile(fields).is_some() {
         unavailable.push(later(fields, "profile"));
-    }
-    if read_redaction(fields) {
-        unavailable.push(later(fields, "redactPII"));
     }
     fields.bool("storeInCache");
     fields.bool("fastMode");
@@ -284,28 +283,6 @@ fn read_parsers(fields: &mut Fields<'_, '_>) -> bool {
         }
     }
     list.is_empty()
-}
-
-/// Whether redaction is wanted: `true` or an object.
-fn read_redaction(fields: &mut Fields<'_, '_>) -> bool {
-    let Some(value) = fields.get("redactPII") else { return false };
-    let path = fields.path_of("redactPII");
-    match value {
-        Value::Bool(wanted) => *wanted,
-        Value::Object(_) => {
-            let Some(redaction) = Fields::open(value, path, fields.issues) else { return true };
-            let mut redaction = redaction.nulls_are_absent();
-            redaction.choice("mode", &["accurate", "aggressive", "fast"]);
-            redaction.choice("replaceStyle", &["tag", "mask", "remove"]);
-            redaction.strings("entities", 100);
-            redaction.finish();
-            true
-        }
-        other => {
-            fields.issues.wrong_union(path, "boolean or object", other);
-            false
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-// Interaction with scrapes through the official JavaScript SDK, unmodified, against a running service.
+// Interaction with scrapes, and formats that a model reads, through the official JavaScript SDK, unmodified, against a running service.
 //
 // Reads WEIR_URL, WEIR_KEY and SITE_URL (the test site) from the environment; NODE_PATH leads to the SDK.
-// The service's language model finishes every task with the answer "seen".
+// The service's language model finishes every task with the answer "seen", and reads "seen" out of every page.
 // Closes with the line "N passed, N failed".
 "use strict";
 const assert = require("node:assert/strict");
@@ -39,6 +39,27 @@ function tests() {
   const { Firecrawl } = require("@mendable/firecrawl-js");
   const client = new Firecrawl({ apiKey: WEIR_KEY, apiUrl: WEIR_URL });
   const scraped = async (path) => (await client.scrape(SITE_URL + path)).metadata.scrapeId;
+
+  test("formats that a model reads", async () => {
+    const schema = { type: "object", properties: { seen: { type: "string" } } };
+    const tracking = { type: "changeTracking", modes: ["git-diff", "json"], schema, tag: "javascript" };
+    const formats = [
+      "markdown", "summary", { type: "json", prompt: "what is seen", schema }, { type: "question", question: "What?" },
+      { type: "highlights", query: "the main thing" }, tracking,
+    ];
+    const document = await client.scrape(`${SITE_URL}/article/8`, { formats, onlyCleanContent: true });
+    assert.ok(document.markdown.includes("MAIN"));
+    assert.deepEqual([document.summary, document.json, document.answer], ["seen", { seen: "seen" }, "seen"]);
+    assert.ok(document.highlights.startsWith("MAIN"));
+    assert.deepEqual([document.changeTracking.changeStatus, document.metadata.creditsUsed], ["new", 13]);
+    const again = await client.scrape(`${SITE_URL}/article/8`, { formats: ["markdown", tracking], onlyCleanContent: true, maxAge: 0 });
+    assert.equal(again.changeTracking.changeStatus, "same");
+    const redactPII = { mode: "fast", entities: ["EMAIL"], replaceStyle: "tag" };
+    const redacted = await client.scrape(`${SITE_URL}/article/8`, { formats: ["markdown"], redactPII });
+    assert.equal(redacted.metadata.creditsUsed, 5);
+    const wrong = client.scrape(`${SITE_URL}/article/8`, { formats: [{ type: "json", schema: { type: "nothing" } }] });
+    await assert.rejects(wrong, { status: 400 });
+  });
 
   test("code in three languages, a prompt and a stop", async () => {
     const scrape = await scraped("/article/5");

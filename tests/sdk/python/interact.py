@@ -1,7 +1,8 @@
-"""Interaction with scrapes through the official Python SDK, unmodified, against a running service.
+"""Interaction with scrapes, and formats that a model reads, through the official Python SDK, unmodified, against a running
+service.
 
 Reads WEIR_URL, WEIR_KEY and SITE_URL (the test site) from the environment. The service's language model finishes every
-task with the answer "seen". Closes with the line "N passed, N failed".
+task with the answer "seen", and reads "seen" out of every page. Closes with the line "N passed, N failed".
 """
 import os
 import sys
@@ -9,6 +10,8 @@ import unittest
 import uuid
 
 from firecrawl import Firecrawl
+from firecrawl.v2.types import (ChangeTrackingFormat, HighlightsFormat, JsonFormat, Location, QueryFormat, QuestionFormat,
+                                RedactPIIOptions)
 from firecrawl.v2.utils import error_handler as errors
 
 URL, KEY, SITE = os.environ["WEIR_URL"], os.environ["WEIR_KEY"], os.environ["SITE_URL"]
@@ -40,6 +43,30 @@ class Interact(unittest.TestCase):
         with self.assertRaises(errors.FirecrawlError) as gone:
             self.client.interact(scrape, "1")
         self.assertEqual(gone.exception.status_code, 410)
+
+    def test_formats_that_a_model_reads(self):
+        schema = {"type": "object", "properties": {"seen": {"type": "string"}}}
+        tracking = ChangeTrackingFormat(modes=["git-diff", "json"], schema=schema, tag="python")
+        formats = ["markdown", "summary", JsonFormat(prompt="what is seen", schema=schema), QuestionFormat(question="What?"),
+                   HighlightsFormat(query="the main thing"), tracking]
+        document = self.client.scrape(SITE + "/article/7", formats=formats, only_clean_content=True)
+        self.assertIn("MAIN", document.markdown)
+        self.assertEqual((document.summary, document.json, document.answer), ("seen", {"seen": "seen"}, "seen"))
+        self.assertTrue(document.highlights.startswith("MAIN"))
+        self.assertEqual(document.change_tracking["changeStatus"], "new")
+        self.assertIsNone(document.change_tracking["previousScrapeAt"])
+        self.assertEqual(document.metadata.credits_used, 13)
+        again = self.client.scrape(SITE + "/article/7", formats=["markdown", tracking], only_clean_content=True, max_age=0)
+        self.assertEqual(again.change_tracking["changeStatus"], "same")
+        quote = self.client.scrape(SITE + "/article/7", formats=[QueryFormat(prompt="x", mode="directQuote")])
+        self.assertTrue(quote.answer.startswith("MAIN"))
+        redaction = RedactPIIOptions(mode="accurate", entities=["EMAIL", "PERSON"], replace_style="mask")
+        redacted = self.client.scrape(SITE + "/article/7", formats=["markdown"], redact_pii=redaction, proxy="basic",
+                                      location=Location(country="DE", languages=["de"]))
+        self.assertEqual((redacted.metadata.credits_used, redacted.metadata.proxy_used), (5, "basic"))
+        with self.assertRaises(errors.BadRequestError) as caught:
+            self.client.scrape(SITE + "/article/7", formats=[JsonFormat(schema={"type": "nothing"})])
+        self.assertIn("not a valid JSON schema", str(caught.exception))
 
     def test_a_failure_raises_with_the_codes_own_words(self):
         scrape = self.client.scrape(SITE + "/small/1").metadata.scrape_id

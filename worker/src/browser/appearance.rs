@@ -31,6 +31,10 @@ pub(super) fn settings(
         if let Some(timezone) = place.timezone {
             calls.push((Emulation::SetTimezoneOverride::NAME, json!({ "timezoneId": timezone })));
         }
+        if let Some((latitude, longitude)) = place.position {
+            let position = json!({ "latitude": latitude, "longitude": longitude, "accuracy": 100 });
+            calls.push((Emulation::SetGeolocationOverride::NAME, position));
+        }
     }
     let window = request.screenshot.as_ref().and_then(|s| s.viewport);
     if request.mobile {

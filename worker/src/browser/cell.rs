@@ -31,6 +31,8 @@ pub(super) struct Cell {
     pub agent: Agent,
     /// The worker's own address of the proxy that lets everything public through.
     pub egress: SocketAddr,
+    /// The same of those that go on through the operator's proxies, by place.
+    pub upstreams: Arc<[SocketAddr]>,
     pub has_pictures: bool,
     pub born: Instant,
     /// Pages lent out now.
@@ -52,6 +54,7 @@ impl Cell {
         browser: BrowserBox,
         dir: SessionDir,
         egress: SocketAddr,
+        upstreams: Arc<[SocketAddr]>,
         has_pictures: bool,
     ) -> anyhow::Result<Arc<Self>> {
         let greet = async {
@@ -75,6 +78,7 @@ impl Cell {
             wait: WaitScript::new(),
             agent,
             egress,
+            upstreams,
             has_pictures,
             born: Instant::now(),
             open: AtomicUsize::new(0),
@@ -92,6 +96,11 @@ impl Cell {
     /// The proxy that lets everything public through, for a context of the browser; its own refuses ads.
     pub fn open_proxy(&self) -> String {
         format!("http://{}", self.browser.proxy())
+    }
+
+    /// The proxy that goes on through one of the operator's, with or without ads; `None`: there is none at that place.
+    pub fn upstream_proxy(&self, place: usize, refuses_ads: bool) -> Option<String> {
+        self.browser.upstream(place, refuses_ads).map(|address| format!("http://{address}"))
     }
 
     /// Memory of all its processes, bytes.

@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use headless_chrome::protocol::cdp::types::Method as _;
-use headless_chrome::protocol::cdp::{Browser, Fetch, Inspector, Page, Runtime, Storage, Target};
+use headless_chrome::protocol::cdp::{Browser, Emulation, Fetch, Inspector, Page, Runtime, Storage, Target};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -119,6 +119,11 @@ impl Wardrobe {
             let cookies = json!({ "cookies": self.cookies });
             let set = self.cdp.send_as::<Value>(Storage::SetCookies::NAME, None, cookies);
             refusable(set.by(Instant::now() + STEP).await)?;
+        }
+        if self.settings.iter().any(|(method, _)| *method == Emulation::SetGeolocationOverride::NAME) {
+            let may = json!({ "permissions": ["geolocation"] });
+            let granted = self.cdp.send_as::<Value>(Browser::GrantPermissions::NAME, None, may);
+            refusable(granted.by(Instant::now() + STEP).await)?;
         }
         let pages = json!([{ "type": "page" }, { "exclude": true }]);
         let params = json!({ "autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true, "filter": pages });

@@ -43,6 +43,7 @@ fn reason(head: &str) -> Option<RenderError> {
         "blocked" => RenderError::AddressBlocked,
         "filtered" | "vendor" => RenderError::Site("ERR_BLOCKED_BY_CLIENT".into()),
         "dns" => RenderError::Dns,
+        "upstream" => RenderError::Proxy,
         _ => RenderError::Site("ERR_CONNECTION_FAILED".into()),
     })
 }
@@ -56,6 +57,7 @@ mod tests {
         let head = |word: &str| format!("HTTP/1.1 403 Forbidden\r\nx-weir-egress: {word}\r\n\r\n");
         assert!(matches!(reason(&head("blocked")), Some(RenderError::AddressBlocked)));
         assert!(matches!(reason(&head("dns")), Some(RenderError::Dns)));
+        assert!(matches!(reason(&head("upstream")), Some(RenderError::Proxy)));
         assert!(matches!(reason(&head("connect")), Some(RenderError::Site(_))));
         assert!(reason("HTTP/1.1 200 OK\r\n\r\n").is_none());
     }

@@ -16,6 +16,9 @@ pub enum RenderError {
     /// The TLS handshake failed, or the certificate is not trusted.
     #[error("TLS failed ({0})")]
     Ssl(String),
+    /// The operator's proxy could not be reached or did not do its work.
+    #[error("the proxy could not reach the site")]
+    Proxy,
     /// The target refused, reset or cut the connection, or broke HTTP.
     #[error("the site did not answer properly ({0})")]
     Site(String),
@@ -52,7 +55,7 @@ impl RenderError {
             Self::Dns => ErrorCode::DnsResolution,
             Self::AddressBlocked => ErrorCode::AddressBlocked,
             Self::Ssl(_) => ErrorCode::Ssl,
-            Self::Site(_) => ErrorCode::Site,
+            Self::Site(_) | Self::Proxy => ErrorCode::Site,
             Self::Timeout => ErrorCode::Timeout,
             Self::PageTooLarge => ErrorCode::PageTooLarge,
             Self::NotHtml { .. } => ErrorCode::UnsupportedFile,
@@ -64,7 +67,7 @@ impl RenderError {
 
     /// Whether the failure is ours, so that the same page may succeed on another try.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_))
+        matches!(self, Self::Proxy | Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_))
     }
 
     /// A sentence for the user of the API; holds no address and no page content.
@@ -78,6 +81,7 @@ impl RenderError {
                 "The TLS connection to the site failed ({net}). Set skipTlsVerification to accept untrusted certificates."
             ),
             Self::Site(net) => format!("The site refused or broke the connection ({net})."),
+            Self::Proxy => "The proxy could not reach the site.".into(),
             Self::Timeout => "The page did not finish loading within the timeout.".into(),
             Self::PageTooLarge => "The page is larger than 50 MiB.".into(),
             Self::NotHtml { content_type: Some(kind) } => {

@@ -40,6 +40,7 @@ pub use blocklist::is_ad_host;
 pub use chromium::{ChromiumKind, Found, find_chromium};
 pub use companion::Companion;
 pub use error::RenderError;
+pub(crate) use locale::languages;
 pub use pool::{BrowserConfig, BrowserPool, PoolStats};
 
 /// One page to render.
@@ -68,8 +69,8 @@ pub struct RenderRequest {
     pub want_raw: bool,
     /// When to give up, waiting for a free page included.
     pub deadline: Instant,
-    /// Proxy of this page instead of the egress proxy. Whoever sets it answers for what it lets through.
-    pub proxy_server: Option<String>,
+    /// Go through this one of the operator's proxies, by its place among them.
+    pub upstream: Option<usize>,
 }
 
 impl RenderRequest {
@@ -87,7 +88,7 @@ impl RenderRequest {
             screenshot: None,
             want_raw: false,
             deadline: Instant::now() + Duration::from_secs(60),
-            proxy_server: None,
+            upstream: None,
         }
     }
 }

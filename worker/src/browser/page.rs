@@ -122,14 +122,13 @@ impl BlankPage {
 /// Renders `request` in a page of `cell`, by its deadline.
 pub(super) async fn render(cell: &Arc<Cell>, request: &RenderRequest) -> Result<Rendered, RenderError> {
     let work = async {
-        let proxy = proxy_of(cell, request);
+        let Way { proxy, refuses_ads } = Way::of(cell, request)?;
         let spare = if proxy.is_none() { cell.take_spare() } else { None };
         let BlankPage { tab, mut events, prepared } = match spare {
             Some(page) => page,
             None => BlankPage::open(cell, proxy.as_deref(), request.deadline).await?,
         };
         let own = OwnHeaders::split(request);
-        let refuses_ads = proxy.is_none();
         let interception = Interception::new(request, &own, refuses_ads);
         let render = Render { tab: &tab, request, own: &own, refuses_ads, deadline: request.deadline };
         tokio::select! {
@@ -140,13 +139,22 @@ pub(super) async fn render(cell: &Arc<Cell>, request: &RenderRequest) -> Result<
     tokio::time::timeout_at(request.deadline, work).await.unwrap_or(Err(RenderError::Timeout))
 }
 
-/// The proxy of this page's context, where it is not the browser's own.
-fn proxy_of(cell: &Cell, request: &RenderRequest) -> Option<String> {
-    if let Some(proxy) = &request.proxy_server {
-        return Some(proxy.clone());
+/// The page's way out.
+struct Way {
+    /// The proxy of its context, where it is not the browser's own.
+    proxy: Option<String>,
+    refuses_ads: bool,
+}
+
+impl Way {
+    fn of(cell: &Cell, request: &RenderRequest) -> Result<Self, RenderError> {
+        let refuses_ads = request.block_ads && !request.url.host_str().is_some_and(blocklist::is_ad_host);
+        let proxy = match request.upstream {
+            Some(place) => Some(cell.upstream_proxy(place, refuses_ads).ok_or(RenderError::Proxy)?),
+            None => (!refuses_ads).then(|| cell.open_proxy()),
+        };
+        Ok(Self { proxy, refuses_ads })
     }
-    let wants_all = !request.block_ads || request.url.host_str().is_some_and(blocklist::is_ad_host);
-    wants_all.then(|| cell.open_proxy())
 }
 
 fn is_wanted(method: &str) -> bool {
@@ -266,6 +274,10 @@ impl Render<'_> {
         for (method, params) in appearance::settings(request, self.own, &tab.cell.agent, place) {
             calls.push(tab.cell.cdp.send_as(method, Some(&tab.session), params));
         }
+        if place.is_some_and(|place| place.position.is_some()) {
+            let may = json!({ "permissions": ["geolocation"], "browserContextId": tab.context });
+            calls.push(tab.cell.cdp.send_as(Browser::GrantPermissions::NAME, None, may));
+        }
         if request.want_raw {
             calls.push(
                 tab.send::<Network::Enable>(
@@ -293,15 +305,18 @@ impl Render<'_> {
         Err(RenderError::from_net(&error))
     }
 
-    /// What the egress proxy has against `url`, when the page went through it.
+    /// What the egress proxy has against `url`.
     async fn refusal(&self, url: &Url) -> Option<RenderError> {
-        if self.request.proxy_server.is_some() {
-            return None;
-        }
         if self.refuses_ads && url.host_str().is_some_and(blocklist::is_ad_host) {
             return Some(RenderError::Site("ERR_BLOCKED_BY_CLIENT".into()));
         }
-        egress::refusal(self.tab.cell.egress, url, self.deadline).await
+        let cell = &self.tab.cell;
+        // Asked by the same way: nobody but the operator's proxy connects to the site.
+        let egress = match self.request.upstream {
+            Some(place) => *cell.upstreams.get(place)?,
+            None => cell.egress,
+        };
+        egress::refusal(egress, url, self.deadline).await
     }
 
     /// The document at rest, after script redirects.

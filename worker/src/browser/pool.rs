@@ -61,6 +61,8 @@ pub struct BrowserConfig {
     pub pages_per_browser: usize,
     /// The worker's own address of the egress proxy, to ask why it refused a page.
     pub egress_proxy: SocketAddr,
+    /// The same of those that go on through the operator's proxies, by place.
+    pub upstreams: Arc<[SocketAddr]>,
     /// Pages after which a browser is replaced.
     pub pages_per_life: u32,
     /// Age at which a browser is replaced.
@@ -81,6 +83,7 @@ impl Default for BrowserConfig {
             browsers: 1,
             pages_per_browser: 8,
             egress_proxy: SocketAddr::from(([127, 0, 0, 1], 9)),
+            upstreams: Arc::default(),
             pages_per_life: 500,
             max_age: Duration::from_secs(60 * 60),
             memory_limit: 1_500 << 20,
@@ -358,7 +361,9 @@ impl Inner {
                     return Err(crate::sandbox::explained(error));
                 }
             };
-            let cell = Cell::connect(browser, dir, self.config.egress_proxy, has_pictures).await?;
+            let cell =
+                Cell::connect(browser, dir, self.config.egress_proxy, Arc::clone(&self.config.upstreams), has_pictures)
+                    .await?;
             let duration_ms = began.elapsed().as_millis() as u64;
             tracing::info!(browser.pid = cell.pid, duration_ms, "browser started");
             Ok(cell)

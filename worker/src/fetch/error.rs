@@ -139,7 +139,10 @@ impl FetchError {
         let kind = causes.iter().rev().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
         if error.is_connect() {
             if is_proxied {
-                return Self::Proxy { host };
+                // The proxy lives and says no: that is about the site.
+                let is_refused = causes.iter().any(|cause| cause.to_string() == "tunnel error: unsuccessful");
+                let reason = "the proxy could not reach it";
+                return if is_refused { Self::Connect { host, reason } } else { Self::Proxy { host } };
             }
             if error.is_timeout() {
                 return Self::Connect { host, reason: "timed out" };

@@ -182,6 +182,17 @@ impl HttpFetcher {
         }
     }
 
+    /// Whether a page at `url` may be asked for at all, before a proxy is asked for it.
+    ///
+    /// # Errors
+    /// [`FetchError::Blocked`], [`FetchError::Dns`] and the like; no connection is made.
+    pub async fn check(&self, url: &Url) -> Result<(), FetchError> {
+        let guard = &self.inner.guard;
+        guard.check_url(url).map_err(|error| FetchError::from_guard(error, host(url)))?;
+        let target = guard.resolve(host(url), url.port_or_known_default().unwrap_or(0)).await;
+        target.map(drop).map_err(|error| FetchError::from_guard(error, host(url)))
+    }
+
     /// The same up to the head of the last answer; its body is then read piece by piece, however long it is. The
     /// deadline holds for the body too.
     pub async fn open(&self, request: FetchRequest<'_>) -> Result<Opened, FetchError> {

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Refusals carry `X-Weir-Egress`: `blocked` (403, not a public address), `filtered` (403, block list),
-//! `vendor` (403, the browser maker's own services), `dns` (502), `connect` (502), `invalid` (400).
+//! `vendor` (403, the browser maker's own services), `dns` (502), `connect` (502), `upstream` (502, the operator's
+//! proxy cannot be reached), `invalid` (400).
 //! Requests are parsed and written anew by one library on both sides, with one length each: a
 //! `Content-Length` beside `Transfer-Encoding` never gets past. Nothing here logs a host or a URL.
 

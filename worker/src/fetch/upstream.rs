@@ -18,7 +18,6 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, 
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use url::Url;
-use weir_shared::config::CountryProxy;
 
 /// Longest answer head of a proxy to `CONNECT`, bytes.
 const MAX_HEAD: u64 = 16 * 1024;
@@ -45,17 +44,6 @@ impl FromStr for ProxyUrl {
         let is_bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
         if is_known && has_host && is_bare && url.port() != Some(0) { Ok(Self { url }) } else { Err(InvalidProxyUrl) }
     }
-}
-
-/// One of the operator's proxies: of the wanted country when there is one, else one for any country. `true`: the country
-/// was wanted and could not be had.
-pub fn choose_proxy(pool: &[CountryProxy], country: Option<&str>) -> (Option<ProxyUrl>, bool) {
-    let near: Vec<_> = pool.iter().filter(|p| p.country.as_deref() == country && country.is_some()).collect();
-    let any: Vec<_> = pool.iter().filter(|p| p.country.is_none()).collect();
-    let is_elsewhere = near.is_empty() && country.is_some() && !pool.is_empty();
-    let from = if near.is_empty() { any } else { near };
-    let chosen = from.get(rand::random_range(0..from.len().max(1)));
-    (chosen.and_then(|proxy| proxy.url.as_str().parse().ok()), is_elsewhere)
 }
 
 impl fmt::Display for ProxyUrl {

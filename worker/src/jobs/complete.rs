@@ -1,6 +1,7 @@
 //! From what was made of a page to the document that is delivered: what a language model reads out of it, its price, its
 //! metadata.
 
+mod redact;
 mod track;
 
 use std::sync::Arc;
@@ -62,11 +63,20 @@ pub(super) enum Stage {
 
 /// Whether a draft is the whole document.
 fn is_complete(options: &ScrapeOptions) -> bool {
-    !options.needs_text() && !options.only_clean_content && options.change_tracking().is_none()
+    !options.needs_text()
+        && !options.only_clean_content
+        && options.change_tracking().is_none()
+        && options.redact_pii.is_none()
 }
 
 /// What the options need and this worker does not have: better said before the page is asked for.
 pub(super) fn refuse_unreadable(context: &WorkerContext, options: &ScrapeOptions) -> Result<(), PageError> {
+    let names = options.redact_pii.as_ref().is_some_and(|redaction| !redaction.names().is_empty());
+    if names && context.process.settings.model.is_none() {
+        let text = "redactPII needs a language model to tell names and places, and none is configured here \
+            (WEIR_LLM_URL). Choose the mode fast, or name entities of EMAIL, PHONE, FINANCIAL and SECRET.";
+        return Err(PageError::last(ErrorCode::ModelNotConfigured, text));
+    }
     let needs_model = options.checks_injection() || options.formats.iter().all(Format::is_read);
     if needs_model && context.process.settings.model.is_none() {
         return Err(failure("The page", &ReadError::NotConfigured));
@@ -77,7 +87,8 @@ pub(super) fn refuse_unreadable(context: &WorkerContext, options: &ScrapeOptions
 impl Draft {
     /// A page with what was made of it and nothing else.
     pub fn new(answer: Answer, document: Document) -> Self {
-        Self { answer, document, structured: None, harvest: None, bill: Bill::default(), snapshot: None }
+        let bill = Bill { stealth: answer.proxy_used == "stealth", ..Bill::default() };
+        Self { answer, document, structured: None, harvest: None, bill, snapshot: None }
     }
 
     /// Something the caller should know.
@@ -146,14 +157,14 @@ pub(super) async fn complete(
     };
     let reader = Reader::new(context.process.settings.model.as_ref(), deadline - KEPT_BACK);
     let mut outcome = read(&reader, &spec.options, &mut draft).await;
+    if let (Ok(()), Some(redaction)) = (&outcome, &spec.options.redact_pii) {
+        outcome = redact::redact(redaction, &spec.options, &reader, &mut draft).await;
+    }
     if let (Ok(()), Some(tracking)) = (&outcome, spec.options.change_tracking()) {
         outcome = track::track(context, page, &spec.options, tracking, &reader, &mut draft).await;
     }
     record(context, page, spec, reader.meter.read()).await;
     outcome?;
-    if !spec.options.wants(&Format::Markdown) {
-        draft.document.markdown = None;
-    }
     let (context, page) = (Arc::clone(context), page.clone());
     blocking(move || draft.encode(&context, &page)).await
 }
@@ -199,7 +210,7 @@ async fn read(reader: &Reader<'_>, options: &ScrapeOptions, draft: &mut Draft) -
         return Err(failure(&format!("The format {}", format.name()), error));
     }
     answer.warnings.extend(failed.iter().map(|(format, error)| told(&format!("{} is missing", format.name()), error)));
-    document.markdown = Some(markdown);
+    document.markdown = options.wants(&Format::Markdown).then_some(markdown);
     Ok(())
 }
 

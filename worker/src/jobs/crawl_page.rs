@@ -19,6 +19,7 @@ use weir_shared::time::Timestamp;
 
 use super::read_sitemaps;
 use super::scrape_page::{self, Harvest};
+use super::ways;
 use crate::context::WorkerContext;
 use crate::site::{ROBOTS_AGENT, Robots, RobotsRules, Way};
 
@@ -39,10 +40,7 @@ pub(super) async fn work(
     let Ok(url) = fetch_url(&page.url) else {
         return failed(ErrorCode::Site, "The URL is not valid.");
     };
-    let way = match scrape_page::plan(context, page, &spec.options) {
-        Ok(plan) => Way { proxy: plan.proxy, ..Way::default() },
-        Err(error) => return scrape_page::judge(context, page, spec, Err(error)),
-    };
+    let way = Way { proxy: ways::basic(context, &spec.options), ..Way::default() };
     if page.idx == SITEMAP_IDX {
         // What it has put in stays, so the next worker may begin again.
         return tokio::select! {

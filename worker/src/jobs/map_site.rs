@@ -35,7 +35,7 @@ use self::links::{Link, LinkSet, Origin};
 use self::page::Visited;
 use super::scrape_page::{accept_language, blocking};
 use crate::context::WorkerContext;
-use crate::fetch::{FetchError, choose_proxy};
+use crate::fetch::{FetchError, ProxyKind};
 use crate::site::sitemap::{self, Batch, Bounds, Source, Walk};
 use crate::site::sitemap_cache::SitemapCache;
 use crate::site::{ROBOTS_AGENT, RobotsRules, Way};
@@ -157,11 +157,12 @@ async fn map(
         fetch_url(&page.url).map_err(|error| MapError { code: ErrorCode::BadRequest, message: error.to_string() })?;
     let mut warnings = Vec::new();
     let country = options.location.as_ref().map(|location| location.country.as_str());
-    let (proxy, elsewhere) = choose_proxy(&context.process.settings.net.proxy_basic, country);
-    if elsewhere {
+    let chosen = context.process.proxies.choose(ProxyKind::Basic, country, &[]);
+    if chosen.as_ref().is_some_and(|chosen| chosen.is_elsewhere) {
         warnings.push("No proxy in the asked country is configured; another was used.".to_owned());
     }
-    let way = Way { accept_language: accept_language(options.location.as_ref()), proxy };
+    let (proxy, upstream) = chosen.map(|chosen| (chosen.proxy, chosen.place)).unzip();
+    let way = Way { accept_language: accept_language(options.location.as_ref()), proxy, upstream };
     let scope = MapScope::new(url.clone(), &options);
     let names_sitemap = is_sitemap(&url);
     // The path of a sitemap says nothing about the pages in it.
@@ -432,7 +433,7 @@ impl Map<'_> {
         }
         let until = self.deadline.min(Instant::now() + FURTHER_PATIENCE);
         if start.is_scripted
-            && let Some(rendered) = page::render(self.context, &start.url, &self.options, until).await
+            && let Some(rendered) = page::render(self.context, &start.url, &self.options, &self.way, until).await
         {
             self.add_page(&rendered, Origin::Start, Origin::Page);
         }

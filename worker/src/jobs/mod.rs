@@ -7,3 +7,4 @@ pub mod map_site;
 mod read_sitemaps;
 pub mod scrape_page;
 pub mod serve_team;
+mod ways;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::{JobKind, MAX_CLAIMS, MAX_TRIES, retry_pause_ms};
-use weir_shared::domain::scrape::{Format, Location, ProxyMode, ScrapeOptions};
+use weir_shared::domain::scrape::{Format, Location, ScrapeOptions};
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::finish::{Encoded, Finished, Outcome};
@@ -23,12 +23,13 @@ use weir_shared::time::Timestamp;
 
 use super::complete::{Answer, Draft, Stage, complete, refuse_unreadable};
 use super::map_site;
-use crate::browser::{RenderError, RenderRequest, Rendered, ScreenshotRequest};
+use crate::browser::{RenderError, RenderRequest, Rendered, ScreenshotRequest, languages};
 use crate::context::WorkerContext;
 use crate::extract::{self, ExtractOptions, PageInput};
-use crate::fetch::{FetchError, FetchRequest, Fetched, ProxyUrl, choose_proxy};
+use crate::fetch::{FetchError, FetchRequest, Fetched, ProxyUrl};
 use crate::gate::Slot;
 
+use super::ways::{self, Loaded, Way, is_refusal};
 use super::{crawl_page, serve_team};
 
 /// Meta refreshes followed, each with a pause of at most this many seconds.
@@ -43,28 +44,60 @@ pub(super) struct PageError {
     code: ErrorCode,
     message: String,
     retry: bool,
+    /// Whose doing it was, where that decides on the next way.
+    by: By,
+}
+
+/// Who may be behind a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Anybody,
+    /// The operator's proxy.
+    Proxy,
+    /// The site, perhaps because of who asks.
+    Site,
 }
 
 impl PageError {
     pub(super) fn last(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retry: false }
+        Self { code, message: message.into(), retry: false, by: By::Anybody }
     }
 
     /// Worth another try.
     pub(super) fn again(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retry: true }
+        Self { retry: true, ..Self::last(code, message) }
+    }
+
+    /// The operator's proxy failed.
+    pub(super) fn is_of_proxy(&self) -> bool {
+        self.by == By::Proxy
+    }
+
+    /// The site may have refused us, and answer another address.
+    pub(super) fn may_be_refusal(&self) -> bool {
+        self.by != By::Anybody
     }
 }
 
 impl From<FetchError> for PageError {
     fn from(error: FetchError) -> Self {
-        Self { code: error.code(), message: error.message(), retry: error.is_retryable() }
+        let by = match error {
+            FetchError::Proxy { .. } => By::Proxy,
+            FetchError::Connect { .. } | FetchError::Cut { .. } | FetchError::Protocol { .. } => By::Site,
+            _ => By::Anybody,
+        };
+        Self { code: error.code(), message: error.message(), retry: error.is_retryable(), by }
     }
 }
 
 impl From<RenderError> for PageError {
     fn from(error: RenderError) -> Self {
-        Self { code: error.code(), message: error.message(), retry: error.is_retryable() }
+        let by = match error {
+            RenderError::Proxy => By::Proxy,
+            RenderError::Site(_) => By::Site,
+            _ => By::Anybody,
+        };
+        Self { code: error.code(), message: error.message(), retry: error.is_retryable(), by }
     }
 }
 
@@ -211,12 +244,21 @@ pub(super) fn judge(
     }
 }
 
-/// Where a page is asked for, and what the caller should know about that.
+/// Where a page is asked for, and how.
 pub(super) struct Plan {
     url: Url,
-    pub proxy: Option<ProxyUrl>,
-    proxy_used: &'static str,
-    warnings: Vec<String>,
+    way: Way,
+}
+
+impl Plan {
+    fn proxy(&self) -> Option<&ProxyUrl> {
+        self.way.chosen.as_ref().map(|chosen| &chosen.proxy)
+    }
+
+    /// What the caller should know about the way.
+    fn warnings(&self) -> Vec<String> {
+        self.way.warning.iter().map(|text| (*text).to_owned()).collect()
+    }
 }
 
 async fn scrape(
@@ -226,27 +268,27 @@ async fn scrape(
     deadline: Instant,
 ) -> Result<(Product, Engine), PageError> {
     refuse_unreadable(context, &spec.options)?;
-    let (stage, engine) = load(context, page, spec, deadline).await?;
-    Ok((complete(context, page, spec, stage, deadline).await?, engine))
+    let loaded = ways::load_page(context, page, spec, deadline).await?;
+    Ok((complete(context, page, spec, loaded.stage, deadline).await?, loaded.engine))
 }
 
 /// Asks for the page, with a browser where it needs one.
-async fn load(
+pub(super) async fn load(
     context: &Arc<WorkerContext>,
     page: &Claimed,
     spec: &Arc<JobSpec>,
+    mut plan: Plan,
     deadline: Instant,
-) -> Result<(Stage, Engine), PageError> {
+) -> Result<Loaded, PageError> {
     let options = &spec.options;
-    let mut plan = plan(context, page, options)?;
     let host = format!("{}:{}", plan.url.host_str().unwrap_or_default(), plan.url.port_or_known_default().unwrap_or(0));
     if !options.needs_browser() && !context.process.scripted_hosts.is_scripted(&host) {
         for _ in 0..=REFRESHES {
             let fetched = fetch(context, &plan, options, deadline).await?;
             match from_fetched(context, page, spec, &plan, fetched).await? {
-                Made::Page(stage) => {
+                Made::Page { stage, is_blocked } => {
                     context.process.scripted_hosts.record(&host, false);
-                    return Ok((stage, Engine::Http));
+                    return Ok(Loaded { stage, engine: Engine::Http, is_blocked });
                 }
                 Made::Refresh(target) => plan.url = target,
                 Made::NeedsBrowser => {
@@ -256,18 +298,17 @@ async fn load(
             }
         }
     }
-    if plan.proxy.take().is_some() {
-        plan.proxy_used = "basic";
-        plan.warnings
-            .push("The page was rendered in a browser, which does not use the configured proxies yet.".to_owned());
+    if plan.proxy().is_some() {
+        // The browser would only tell that its proxy refused.
+        context.process.fetcher.check(&plan.url).await?;
     }
     match render(context, &plan, options, deadline).await {
-        Ok(rendered) => from_rendered(context, page, spec, &plan, rendered).await.map(|d| (d, Engine::Browser)),
+        Ok(rendered) => from_rendered(context, page, spec, &plan, rendered).await,
         // What a browser would only download may be text or data that needs none.
         Err(RenderError::NotHtml { .. }) if options.screenshot().is_none() => {
             let fetched = fetch(context, &plan, options, deadline).await?;
             match from_fetched(context, page, spec, &plan, fetched).await? {
-                Made::Page(stage) => Ok((stage, Engine::Http)),
+                Made::Page { stage, is_blocked } => Ok(Loaded { stage, engine: Engine::Http, is_blocked }),
                 Made::Refresh(_) | Made::NeedsBrowser => Err(unsupported("")),
             }
         }
@@ -275,28 +316,10 @@ async fn load(
     }
 }
 
-pub(super) fn plan(context: &WorkerContext, page: &Claimed, options: &ScrapeOptions) -> Result<Plan, PageError> {
+/// The address of a claimed page, by a way.
+pub(super) fn plan(page: &Claimed, way: Way) -> Result<Plan, PageError> {
     let url = fetch_url(&page.url).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
-    let net = &context.process.settings.net;
-    let country = options.location.as_ref().map(|l| l.country.as_str());
-    let mut warnings = Vec::new();
-    let mut choose = |pool: &[weir_shared::config::CountryProxy]| -> Option<ProxyUrl> {
-        let (proxy, is_elsewhere) = choose_proxy(pool, country);
-        if is_elsewhere {
-            warnings.push("No proxy in the asked country is configured; another was used.".to_owned());
-        }
-        proxy
-    };
-    let (proxy, proxy_used) = match options.proxy {
-        ProxyMode::Enhanced if !net.proxy_enhanced.is_empty() => (choose(&net.proxy_enhanced), "stealth"),
-        _ => (choose(&net.proxy_basic), "basic"),
-    };
-    if options.proxy == ProxyMode::Enhanced && net.proxy_enhanced.is_empty() {
-        warnings.push(
-            "No enhanced proxy is configured (WEIR_PROXY_ENHANCED); the page was asked for without one.".to_owned(),
-        );
-    }
-    Ok(Plan { url, proxy, proxy_used, warnings })
+    Ok(Plan { url, way })
 }
 
 async fn fetch(
@@ -312,14 +335,15 @@ async fn fetch(
         mobile: options.mobile,
         skip_tls_verification: options.skip_tls_verification,
         deadline,
-        proxy: plan.proxy.as_ref(),
+        proxy: plan.proxy(),
     };
     Ok(context.process.fetcher.fetch(request).await?)
 }
 
-/// `de-DE,de;q=0.9`: the languages in falling weight.
+/// `de-DE,de;q=0.9`: the languages in falling weight; those of the country when none are named.
 pub(super) fn accept_language(location: Option<&Location>) -> Option<String> {
-    let languages = &location?.languages;
+    let location = location?;
+    let languages = languages(&location.country, &location.languages);
     if languages.is_empty() {
         return None;
     }
@@ -355,14 +379,14 @@ async fn render(
         screenshot,
         want_raw: options.wants(&Format::RawHtml),
         deadline,
-        proxy_server: None,
+        upstream: plan.way.chosen.as_ref().map(|chosen| chosen.place),
     };
     browsers.render(request).await
 }
 
 /// What came of a fetched answer.
 enum Made {
-    Page(Stage),
+    Page { stage: Stage, is_blocked: bool },
     NeedsBrowser,
     Refresh(Url),
 }
@@ -385,8 +409,8 @@ async fn from_fetched(
         content_type: fetched.content_type.clone(),
         timezone: None,
         screenshot: None,
-        warnings: plan.warnings.clone(),
-        proxy_used: plan.proxy_used,
+        warnings: plan.warnings(),
+        proxy_used: plan.way.proxy_used,
     };
     if fetched.incomplete {
         answer.warnings.push("The page's compressed body was cut off; this is the readable part.".to_owned());
@@ -396,7 +420,8 @@ async fn from_fetched(
     blocking(move || {
         let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
         if kind != Kind::Html {
-            return work.plain(answer, &text, kind).map(Made::Page);
+            let is_blocked = is_refusal(answer.status, "", 0);
+            return work.plain(answer, &text, kind).map(|stage| Made::Page { stage, is_blocked });
         }
         let parsed = extract::parse(&PageInput { url: &answer.url, html: &text, rendered: false });
         let signals = parsed.signals();
@@ -414,8 +439,9 @@ async fn from_fetched(
         if signals.looks_script_rendered {
             return Ok(Made::NeedsBrowser);
         }
+        let is_blocked = is_refusal(answer.status, &text, signals.text_chars);
         let extracted = parsed.extract(&extract_options(&work.spec));
-        work.document(answer, extracted, &text).map(Made::Page)
+        work.document(answer, extracted, &text).map(|stage| Made::Page { stage, is_blocked })
     })
     .await
 }
@@ -426,7 +452,7 @@ async fn from_rendered(
     spec: &Arc<JobSpec>,
     plan: &Plan,
     rendered: Rendered,
-) -> Result<Stage, PageError> {
+) -> Result<Loaded, PageError> {
     let screenshot = rendered.screenshot.as_ref().map(|shot| {
         let bytes = base64::engine::general_purpose::STANDARD.encode(&shot.bytes);
         format!("data:{};base64,{bytes}", shot.mime)
@@ -437,15 +463,17 @@ async fn from_rendered(
         content_type: rendered.content_type,
         timezone: rendered.timezone,
         screenshot,
-        warnings: plan.warnings.clone(),
-        proxy_used: plan.proxy_used,
+        warnings: plan.warnings(),
+        proxy_used: plan.way.proxy_used,
     };
     let (html, raw) = (rendered.html, rendered.raw_html);
     let work = Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec) };
     blocking(move || {
         let input = PageInput { url: &answer.url, html: &html, rendered: true };
         let extracted = extract::parse(&input).extract(&extract_options(&work.spec));
-        work.document(answer, extracted, raw.as_deref().unwrap_or(&html))
+        let is_blocked = is_refusal(answer.status, &html, extracted.signals.text_chars);
+        let stage = work.document(answer, extracted, raw.as_deref().unwrap_or(&html))?;
+        Ok(Loaded { stage, engine: Engine::Browser, is_blocked })
     })
     .await
 }
@@ -602,5 +630,7 @@ mod tests {
             languages: vec!["de-DE".to_owned(), "de".to_owned(), "en".to_owned()],
         };
         assert_eq!(accept_language(Some(&location)).as_deref(), Some("de-DE,de;q=0.9,en;q=0.8"));
+        let country = Location { country: "FR".to_owned(), languages: Vec::new() };
+        assert_eq!(accept_language(Some(&country)).as_deref(), Some("fr-FR,fr;q=0.9"));
     }
 }

@@ -13,6 +13,7 @@
 
 mod ask;
 mod clean;
+mod names;
 mod passages;
 mod quote;
 

@@ -10,7 +10,7 @@ use super::bwrap::Layout;
 use super::cgroup::Bounds;
 use super::running::Running;
 use super::wire::{Kind, Order};
-use super::{AD_FREE_PORT, CDP_PORT, HOME, PROXY_PORT, Sandbox, SandboxError, SessionDir};
+use super::{AD_FREE_PORT, CDP_PORT, HOME, PROXY_PORT, Sandbox, SandboxError, SessionDir, UPSTREAM_PORTS};
 use crate::browser::agent::Agent;
 use crate::browser::chromium::{self, Found};
 use crate::fetch::{EgressDoor, Serving};
@@ -79,6 +79,8 @@ pub struct BrowserBox {
     port: u16,
     ws_path: String,
     proxy: SocketAddr,
+    /// Those through the operator's proxies: two for each, the one without a filter first.
+    upstreams: Vec<SocketAddr>,
     _egress: Vec<Serving>,
 }
 
@@ -102,6 +104,11 @@ impl BrowserBox {
     /// The proxy that lets everything public through, as the browser sees it.
     pub fn proxy(&self) -> SocketAddr {
         self.proxy
+    }
+
+    /// The proxy that goes on through the operator's at `place`, as the browser sees it.
+    pub fn upstream(&self, place: usize, refuses_ads: bool) -> Option<SocketAddr> {
+        self.upstreams.get(2 * place + usize::from(refuses_ads)).copied()
     }
 
     /// Memory of all in the box, bytes.
@@ -153,7 +160,9 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
         }
         Purpose::Pages { has_pictures } => {
             let flags = chromium::page_flags(found.kind, has_pictures, AD_FREE_PORT);
-            (flags, &PAGES_BOUNDS, vec![(PROXY_PORT, &config.egress), (AD_FREE_PORT, &config.ad_free)])
+            let mut ways = vec![(PROXY_PORT, &config.egress), (AD_FREE_PORT, &config.ad_free)];
+            ways.extend((UPSTREAM_PORTS..).zip(config.upstreams.iter().flatten()));
+            (flags, &PAGES_BOUNDS, ways)
         }
     };
     let mut argv = vec![found.path.display().to_string()];
@@ -193,12 +202,15 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
         layout.read_only.push((folder.to_owned(), folder.display().to_string()));
     }
     let (running, mut handed) = sandbox.start(dir, &layout, bounds, order).await?;
-    let (mut proxy, mut egress) = (None, Vec::new());
-    for (_, door) in ways {
+    let (mut proxy, mut upstreams, mut egress) = (None, Vec::new(), Vec::new());
+    for (port, door) in ways {
         let socket = handed.next().ok_or_else(|| io::Error::other("the box handed out too little"))?;
         let listener = super::code::listener(socket)?;
         // The first is the one without a filter.
         proxy = proxy.or(Some(listener.local_addr()?));
+        if port >= UPSTREAM_PORTS {
+            upstreams.push(listener.local_addr()?);
+        }
         egress.push(door.serve(listener, CONNECTIONS));
     }
     let proxy = proxy.ok_or_else(|| io::Error::other("a browser needs a way out"))?;
@@ -211,7 +223,7 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
         running.kill().await;
         return Err(SandboxError::Failed(format!("Chromium ended at start: {}", running.last_words().await)));
     };
-    Ok(BrowserBox { running, port, ws_path, proxy, _egress: egress })
+    Ok(BrowserBox { running, port, ws_path, proxy, upstreams, _egress: egress })
 }
 
 /// Port and path of `ws://127.0.0.1:PORT/PATH`.

@@ -67,6 +67,8 @@ pub const CDP: &str = "127.0.0.1:9222";
 const PROXY_PORT: u16 = 3128;
 /// The proxy without ads, in the boxes of the scraping pool.
 const AD_FREE_PORT: u16 = 3129;
+/// The first of two for each of the operator's proxies, likewise.
+const UPSTREAM_PORTS: u16 = 3200;
 const CDP_PORT: u16 = 9222;
 
 /// How long the probe at start may take.
@@ -91,6 +93,8 @@ pub struct SandboxConfig {
     pub egress: EgressDoor,
     /// The same without the hosts of ads and trackers, for the scraping pool.
     pub ad_free: EgressDoor,
+    /// Both again for each of the operator's proxies, which they go on through, for the scraping pool.
+    pub upstreams: Vec<[EgressDoor; 2]>,
     /// The browser's program; absent: searched for.
     pub chromium: Option<PathBuf>,
     /// The program that understands [`BOX_ARGUMENT`]; absent: this one.

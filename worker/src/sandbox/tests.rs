@@ -64,6 +64,7 @@ impl World {
             mode,
             egress: egress.door(),
             ad_free: egress.door(),
+            upstreams: Vec::new(),
             chromium: None,
             program: Some(program()),
         };

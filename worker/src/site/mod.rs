@@ -24,4 +24,6 @@ pub struct Way {
     pub accept_language: Option<String>,
     /// Upstream proxy to go through.
     pub proxy: Option<ProxyUrl>,
+    /// Its place among the operator's, for a browser.
+    pub upstream: Option<usize>,
 }

@@ -4,7 +4,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::domain::scrape::{ChangeTracking, Format, Highlights, JsonFormat, Query, Question, Screenshot, Viewport};
+use crate::domain::scrape::{
+    ChangeTracking, Entity, Format, Highlights, JsonFormat, Query, Question, RedactMode, Redaction, ReplaceStyle,
+    Screenshot, Viewport,
+};
 
 const CONTEXT: RequestContext<'static> = RequestContext { knows_host: &|host| host == "intranet" };
 
@@ -180,6 +183,10 @@ fn every_rule_of_the_options_is_held() {
         (json!({"profile": {"name": "a", "x": 1}}), json!(["profile"]), "unrecognized_keys"),
         (json!({"redactPII": "yes"}), json!(["redactPII"]), "invalid_union"),
         (json!({"redactPII": {"mode": "x"}}), json!(["redactPII", "mode"]), "invalid_value"),
+        (json!({"redactPII": {"replaceStyle": "x"}}), json!(["redactPII", "replaceStyle"]), "invalid_value"),
+        (json!({"redactPII": {"entities": ["AGE"]}}), json!(["redactPII", "entities", 0]), "invalid_value"),
+        (json!({"redactPII": {"mode": "fast", "entities": ["PERSON"]}}), json!(["redactPII", "entities", 0]), "custom"),
+        (json!({"redactPII": {"x": 1}}), json!(["redactPII"]), "unrecognized_keys"),
         (json!({"integration": 5}), json!(["integration"]), "invalid_type"),
         (json!({"actions": {}}), json!(["actions"]), "invalid_type"),
         (json!({"actions": vec![json!({"type": "scrape"}); 51]}), json!(["actions"]), "too_big"),
@@ -274,6 +281,22 @@ fn formats_that_are_read_have_their_options() {
 }
 
 #[test]
+fn redaction_is_read_in_both_forms() {
+    let read = |value: Value| scrape(json!({"redactPII": value})).unwrap().options.redact_pii;
+    assert_eq!((read(json!(false)), read(json!(true))), (None, Some(Redaction::default())));
+    assert_eq!(Redaction::default().names(), [Entity::Person, Entity::Location]);
+    let fast = read(json!({"mode": "fast", "replaceStyle": null})).unwrap();
+    assert_eq!((fast.entities().len(), fast.names().len()), (4, 0));
+    let some = json!({"mode": "aggressive", "entities": ["EMAIL", "EMAIL", "PERSON"], "replaceStyle": "mask"});
+    let expected = Redaction {
+        mode: RedactMode::Aggressive,
+        entities: vec![Entity::Email, Entity::Person],
+        replace_style: ReplaceStyle::Mask,
+    };
+    assert_eq!(read(some), Some(expected));
+}
+
+#[test]
 fn no_formats_means_markdown() {
     assert_eq!(scrape(json!({"formats": []})).unwrap().options.formats, vec![Format::Markdown]);
 }
@@ -293,8 +316,6 @@ fn valid_options_of_later_releases_are_refused_by_name() {
         (json!({"lockdown": true}), "lockdown"),
         (json!({"profile": {"name": "a"}}), "profile"),
         (json!({"zeroDataRetention": true}), "zeroDataRetention"),
-        (json!({"redactPII": true}), "redactPII"),
-        (json!({"redactPII": {"mode": "fast"}}), "redactPII"),
         (json!({"parsers": []}), "parsers"),
     ] {
         let error = scrape(body.clone()).expect_err(&body.to_string());

@@ -2,15 +2,16 @@
 //!
 //! Reads WEIR_URL, WEIR_KEY and SITE_URL (the test site) from the environment. Closes with "N passed, N failed".
 //! With the argument `interact` it interacts with the scrape WEIR_SCRAPE (of /article/5), whose id this SDK does not show;
-//! the service's language model then finishes every task with the answer "seen".
+//! the service's language model then finishes every task with the answer "seen", and reads "seen" out of every page.
 
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::process::ExitCode;
 
 use firecrawl::{
-    BatchScrapeOptions, Client, CrawlOptions, Format, JobStatus, MapOptions, MapResponse, ScrapeExecuteLanguage,
-    ScrapeExecuteOptions, ScrapeOptions, SitemapMode,
+    BatchScrapeOptions, ChangeTrackingMode, ChangeTrackingOptions, Client, CrawlOptions, Format, HighlightsFormat,
+    JobStatus, JsonOptions, MapOptions, MapResponse, QuestionFormat, ScrapeExecuteLanguage, ScrapeExecuteOptions,
+    ScrapeOptions, SitemapMode,
 };
 
 type Outcome = Result<(), String>;
@@ -196,6 +197,39 @@ async fn code_in_three_languages_a_prompt_and_a_stop(world: &World) -> Outcome {
     ensure(gone.err().is_some_and(|error| error.to_string().contains("destroyed")), "it is gone")
 }
 
+async fn formats_that_a_model_reads(world: &World) -> Outcome {
+    let schema = serde_json::json!({"type": "object", "properties": {"seen": {"type": "string"}}});
+    let options = ScrapeOptions {
+        json_options: Some(JsonOptions {
+            schema: Some(schema),
+            prompt: Some("what is seen".to_owned()),
+            ..Default::default()
+        }),
+        change_tracking_options: Some(ChangeTrackingOptions {
+            modes: Some(vec![ChangeTrackingMode::GitDiff]),
+            tag: Some("rust".to_owned()),
+            ..Default::default()
+        }),
+        redact_pii: Some(true),
+        ..World::formats(vec![
+            Format::Markdown,
+            Format::Summary,
+            Format::Json,
+            Format::ChangeTracking,
+            Format::Question(QuestionFormat { question: "What?".to_owned() }),
+            Format::Highlights(HighlightsFormat { query: "the main thing".to_owned() }),
+        ])
+    };
+    let document = told(world.client.scrape(format!("{}/article/9", world.site), options).await)?;
+    ensure(document.markdown.is_some_and(|text| text.contains("MAIN")), "markdown")?;
+    ensure(document.summary.as_deref() == Some("seen"), format!("{:?}", document.summary))?;
+    ensure(document.json == Some(serde_json::json!({"seen": "seen"})), format!("{:?}", document.json))?;
+    ensure(document.answer.as_deref() == Some("seen"), format!("{:?}", document.answer))?;
+    ensure(document.highlights.is_some_and(|text| text.starts_with("MAIN")), "highlights")?;
+    let tracking = document.change_tracking.ok_or("changeTracking")?;
+    ensure(tracking["changeStatus"] == "new", tracking.to_string())
+}
+
 macro_rules! run_all {
     ($world:expr, $($name:ident),+ $(,)?) => {{
         let mut failed = 0;
@@ -212,7 +246,7 @@ async fn main() -> ExitCode {
     let client = Client::new_selfhosted(&base, Some(key)).expect("the client is made");
     let world = World { client, base, site: setting("SITE_URL") };
     if std::env::args().nth(1).as_deref() == Some("interact") {
-        let (passed, failed) = run_all!(&world, code_in_three_languages_a_prompt_and_a_stop);
+        let (passed, failed) = run_all!(&world, formats_that_a_model_reads, code_in_three_languages_a_prompt_and_a_stop);
         return close(passed, failed);
     }
     let (passed, failed) = run_all!(

@@ -59,7 +59,7 @@ impl ClientConnection {
                 Refusal::Vendor => &metrics.denied_vendor,
                 Refusal::Invalid => &metrics.invalid,
                 Refusal::Dns => &metrics.dns_failures,
-                Refusal::Connect => &metrics.connect_failures,
+                Refusal::Connect | Refusal::Upstream => &metrics.connect_failures,
             });
             refusal.answer()
         })
@@ -162,7 +162,10 @@ impl ClientConnection {
         request: Request<OriginBody>,
     ) -> Result<(Origin, Response<Incoming>), Refusal> {
         let stream = match self.shared.request_proxy() {
-            Some(proxy) => within(CONNECT_TIMEOUT, upstream::connect_to(proxy)).await?,
+            Some(proxy) => {
+                let stream = within(CONNECT_TIMEOUT, upstream::connect_to(proxy)).await;
+                stream.map_err(|_| Refusal::Upstream)?
+            }
             None => self.shared.open(target, checked).await?,
         };
         let (sender, connection) = hyper::client::conn::http1::Builder::new()

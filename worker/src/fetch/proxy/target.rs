@@ -60,6 +60,8 @@ pub(super) enum Refusal {
     Invalid,
     Dns,
     Connect,
+    /// The upstream proxy cannot be reached.
+    Upstream,
 }
 
 impl Shared {
@@ -87,13 +89,19 @@ impl Shared {
 
     /// A connection to one of the checked addresses, through the upstream proxy if there is one.
     pub(super) async fn open(&self, target: &Target, checked: &[SocketAddr]) -> Result<BoxStream, Refusal> {
-        within(CONNECT_TIMEOUT, async {
-            match (&self.upstream, checked.first()) {
-                (Some(proxy), Some(first)) => upstream::tunnel(proxy, &target.host, target.port, *first).await,
-                _ => connect_to_any(checked).await.map(|stream| Box::new(stream) as BoxStream),
+        match (&self.upstream, checked.first()) {
+            (Some(proxy), Some(first)) => {
+                let tunnel = upstream::tunnel(proxy, &target.host, target.port, *first);
+                // What a proxy says no to is no fault of its own.
+                let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::Other;
+                let tunnel = within(CONNECT_TIMEOUT, tunnel).await;
+                tunnel.map_err(|error| if is_refused(&error) { Refusal::Connect } else { Refusal::Upstream })
             }
-        })
-        .await
+            _ => {
+                let stream = within(CONNECT_TIMEOUT, connect_to_any(checked)).await;
+                stream.map(|stream| Box::new(stream) as BoxStream).map_err(|_| Refusal::Connect)
+            }
+        }
     }
 
     /// The upstream proxy when it is one that plain requests are handed to as they are.
@@ -128,6 +136,7 @@ impl Refusal {
             Self::Invalid => (StatusCode::BAD_REQUEST, "invalid", "This is no request for a proxy.\n"),
             Self::Dns => (StatusCode::BAD_GATEWAY, "dns", "The host cannot be resolved.\n"),
             Self::Connect => (StatusCode::BAD_GATEWAY, "connect", "The host cannot be connected to.\n"),
+            Self::Upstream => (StatusCode::BAD_GATEWAY, "upstream", "The proxy cannot be reached.\n"),
         };
         let mut answer = Response::new(Either::Right(Full::from(text)));
         *answer.status_mut() = status;
@@ -159,9 +168,6 @@ async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     Err(failure)
 }
 
-pub(super) async fn within<T>(limit: Duration, connecting: impl Future<Output = io::Result<T>>) -> Result<T, Refusal> {
-    match tokio::time::timeout(limit, connecting).await {
-        Ok(Ok(stream)) => Ok(stream),
-        _ => Err(Refusal::Connect),
-    }
+pub(super) async fn within<T>(limit: Duration, connecting: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    tokio::time::timeout(limit, connecting).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

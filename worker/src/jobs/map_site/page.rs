@@ -72,6 +72,7 @@ pub async fn render(
     context: &Arc<WorkerContext>,
     url: &Url,
     options: &MapOptions,
+    way: &Way,
     deadline: Instant,
 ) -> Option<Visited> {
     let browsers = context.process.browsers.as_ref()?;
@@ -87,7 +88,7 @@ pub async fn render(
         screenshot: None,
         want_raw: false,
         deadline,
-        proxy_server: None,
+        upstream: way.upstream,
     };
     let rendered = match browsers.render(request).await {
         Ok(rendered) => rendered,

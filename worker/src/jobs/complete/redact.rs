@@ -1,0 +1,43 @@
+//! The option `redactPII` of a page. Whatever fails here fails the page: nothing is delivered half redacted.
+
+use weir_shared::domain::scrape::{Redaction, ScrapeOptions};
+use weir_shared::error_code::ErrorCode;
+
+use super::{Draft, failure};
+use crate::jobs::scrape_page::{PageError, blocking};
+use crate::reader::Reader;
+use crate::redact::Redactor;
+
+/// Takes the data of persons out of the document.
+pub(super) async fn redact(
+    redaction: &Redaction,
+    options: &ScrapeOptions,
+    reader: &Reader<'_>,
+    draft: &mut Draft,
+) -> Result<(), PageError> {
+    let kinds = redaction.names();
+    let mut names = Vec::new();
+    if !kinds.is_empty() {
+        let document = draft.document.clone();
+        let text = blocking(move || Ok(Redactor::texts(&document))).await?;
+        let found = reader.names(&draft.answer.url, &text, &kinds).await;
+        names = found.map_err(|error| failure("redactPII", &error))?;
+    }
+    if options.screenshot().is_some() {
+        draft.warn("redactPII: pictures are not redacted.");
+    }
+    let (redaction, document) = (redaction.clone(), std::mem::take(&mut draft.document));
+    let country = options.location.as_ref().map(|location| location.country.clone());
+    draft.document = blocking(move || {
+        let broken = |what: String| {
+            tracing::error!(error = what, "a document cannot be redacted");
+            PageError::last(ErrorCode::Unknown, "The page could not be redacted.")
+        };
+        let redactor =
+            Redactor::new(&redaction, country.as_deref(), names).map_err(|error| broken(error.to_string()))?;
+        redactor.redact(&document).map_err(|error| broken(error.to_string()))
+    })
+    .await?;
+    draft.bill.redacted = true;
+    Ok(())
+}
