@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
 
+use crate::blobs::BlobsUrl;
 use crate::guard::AddressGuard;
 use crate::schedule::Schedule;
 
@@ -19,8 +20,8 @@ use crate::schedule::Schedule;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub database_url: DatabaseUrl,
-    /// Root folder of blobs.
-    pub blobs: PathBuf,
+    /// Where large documents and profiles lie.
+    pub blobs: BlobsUrl,
     pub api: ApiSettings,
     pub worker: WorkerSettings,
     pub browser: BrowserSettings,
@@ -188,7 +189,7 @@ impl Settings {
         }
         Ok(Self {
             database_url: database_url.parse()?,
-            blobs: reader.blobs()?,
+            blobs: reader.text("WEIR_BLOBS", "file://data/blobs").parse()?,
             api: ApiSettings {
                 bind,
                 public_url: reader.optional("WEIR_PUBLIC_URL", "an http or https URL")?,
@@ -307,15 +308,6 @@ impl Reader<'_> {
         let Some(text) = (self.get)(name) else { return Ok(None) };
         let allowed = |why| anyhow::anyhow!("{name}={text}: {why}; allowed is a cron expression such as */15 * * * *");
         text.parse().map(Some).map_err(allowed)
-    }
-
-    fn blobs(&self) -> Result<PathBuf> {
-        let text = self.text("WEIR_BLOBS", "file://data/blobs");
-        match text.strip_prefix("file://") {
-            Some(path) if !path.is_empty() => Ok(PathBuf::from(path)),
-            _ if text.starts_with("s3://") => bail!("WEIR_BLOBS={text}: s3:// is not available yet; use file://PATH"),
-            _ => bail!("WEIR_BLOBS={text}: allowed is file://PATH"),
-        }
     }
 
     /// It travels in a header, and everything a session's addresses carry is made from it.

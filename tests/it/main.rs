@@ -13,6 +13,7 @@ mod escape;
 mod faults;
 mod guard;
 mod health;
+mod hosts;
 mod idempotency_paging;
 mod interact;
 mod limits;

@@ -6,21 +6,9 @@ use std::process::Stdio;
 
 use serde_json::json;
 use weir_tests::{
-    Database, FixtureSite, ModelStandIn, Said, ServiceOptions, TestService, both_databases, checkout, require_all,
+    Database, FixtureSite, ModelStandIn, Said, ServiceOptions, TestService, both_databases, checkout, installed,
+    require_all,
 };
-
-/// Where `scripts/setup --tests` keeps the SDKs, or `None` with a word when they are not there.
-pub fn installed(part: &str) -> Option<PathBuf> {
-    let cache =
-        std::env::var("WEIR_CACHE").unwrap_or_else(|_| format!("{}/.cache/weir", std::env::var("HOME").unwrap()));
-    let path = PathBuf::from(cache).join("sdk").join(part);
-    if path.exists() {
-        return Some(path);
-    }
-    assert!(!require_all(), "{} is missing: scripts/setup --tests installs it", path.display());
-    eprintln!("skipped: {} is missing, scripts/setup --tests installs it", path.display());
-    None
-}
 
 /// Runs one suite, shows its output, notes its counts for scripts/test, and fails when the suite failed.
 async fn suite(name: &str, mut command: tokio::process::Command, database: Database) {

@@ -77,6 +77,16 @@ const LARGE: usize = 256 << 10;
 
 type Columns = (i64, PageId, i64, Option<Vec<u8>>, Option<String>);
 
+/// Unpacks documents; those that lie elsewhere are read off the async threads.
+async fn decode_all(blobs: &Blobs, rows: Vec<Columns>) -> StoreResult<Vec<StoredDocument>> {
+    if rows.iter().all(|(_, _, _, body, _)| body.is_some()) {
+        return rows.into_iter().map(|c| decode(blobs, c)).collect();
+    }
+    let blobs = blobs.clone();
+    let reading = move || rows.into_iter().map(|c| decode(&blobs, c)).collect();
+    tokio::task::spawn_blocking(reading).await.map_err(|e| StoreError::Corrupt(e.to_string()))?
+}
+
 fn decode(blobs: &Blobs, c: Columns) -> StoreResult<StoredDocument> {
     let (seq, page_id, size, body, blob) = c;
     let packed = match (body, blob) {
@@ -120,7 +130,7 @@ pub async fn slice(
     };
     let rows: Vec<Columns> =
         on_pool!(db, |pool| sqlx::query_as(BODIES).bind(job).bind(skip).bind(last).fetch_all(pool).await?);
-    rows.into_iter().map(|c| decode(blobs, c)).collect()
+    decode_all(blobs, rows).await
 }
 
 /// What a document says of its page.
@@ -172,5 +182,5 @@ pub async fn metadata(db: &Db, pages: &[PageId]) -> StoreResult<HashMap<PageId, 
 pub async fn by_page(db: &Db, blobs: &Blobs, page: PageId) -> StoreResult<Option<StoredDocument>> {
     const SQL: &str = "SELECT seq, page_id, size, body, blob FROM document WHERE page_id = $1";
     let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_optional(pool).await?);
-    found.map(|c| decode(blobs, c)).transpose()
+    Ok(decode_all(blobs, found.into_iter().collect()).await?.pop())
 }

@@ -19,6 +19,7 @@ use sqlx::{Connection as _, Postgres, Sqlite, Transaction};
 use crate::config::DatabaseUrl;
 
 pub mod activity;
+pub mod clock;
 pub mod crawls;
 pub mod credits;
 pub mod documents;
@@ -179,7 +180,9 @@ impl Db {
                     .connect_with(options.application_name("weir"))
                     .await
                     .context("cannot reach Postgres")?;
-                Ok(Self::Postgres(pool))
+                let db = Self::Postgres(pool);
+                clock::keep_step(&db).await?;
+                Ok(db)
             }
         }
     }

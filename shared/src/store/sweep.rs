@@ -29,7 +29,9 @@ pub async fn expire(db: &Db, blobs: &Blobs, now: Timestamp) -> StoreResult<bool>
                 break;
             }
         }
-        blobs.remove_job(*job);
+        let (blobs, job) = (blobs.clone(), *job);
+        // A failure leaves waste behind, which is told where it happens.
+        let _ = tokio::task::spawn_blocking(move || blobs.remove_job(job)).await;
     }
     Ok(due.len() == 20)
 }
