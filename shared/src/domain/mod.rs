@@ -3,6 +3,7 @@
 pub mod activity;
 pub mod capability;
 pub mod crawl;
+pub mod describe;
 pub mod document;
 pub mod interact;
 pub mod job;

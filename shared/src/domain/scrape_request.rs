@@ -37,6 +37,11 @@ pub struct RequestContext<'a> {
     pub knows_host: &'a dyn Fn(&str) -> bool,
 }
 
+impl RequestContext<'static> {
+    /// Of no installation in particular.
+    pub const ANYWHERE: Self = Self { knows_host: &|_| false };
+}
+
 /// A direct scrape, valid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScrapeRequest {

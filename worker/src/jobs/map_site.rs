@@ -17,21 +17,19 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
-use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::is_other_file;
-use weir_shared::domain::map::{CREDITS, MAX_LIMIT, MapOptions, MapScope, site_of};
+use weir_shared::domain::map::{CREDITS, MAX_LIMIT, MapAnswer, MapOptions, MapScope, site_of};
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::JobId;
 use weir_shared::store::finish::{Encoded, Outcome};
 use weir_shared::store::pages::Claimed;
 use weir_shared::store::{StoreError, documents, maps};
 
-use self::links::{Link, LinkSet, Origin};
+use self::links::{LinkSet, Origin};
 use self::page::Visited;
 use super::scrape_page::{accept_language, blocking};
 use crate::context::WorkerContext;
@@ -228,7 +226,7 @@ async fn map(
             warnings.push(few(links.len()).to_owned());
         }
         let warning = (!warnings.is_empty()).then(|| warnings.join(" "));
-        let answer = Answer { success: true, id: job, links: &links, warning };
+        let answer = MapAnswer { success: true, id: job, links: &links, warning };
         let blobs = &worker.process.blobs;
         Ok(documents::encode(blobs, job, claimed.id, claimed.epoch, &answer))
     })
@@ -245,16 +243,6 @@ fn few(count: usize) -> &'static str {
         0 => "No link was found. If the site has pages, try its start page, or sitemap \"include\".",
         _ => "Only one link was found. If the site has more pages, try its start page, or crawl it.",
     }
-}
-
-/// The whole body of the answer (CONTRACT 9): the API hands it on as it is.
-#[derive(Serialize)]
-struct Answer<'a> {
-    success: bool,
-    id: JobId,
-    links: &'a [Link],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    warning: Option<String>,
 }
 
 /// Whether an address is a sitemap by its name: then it is the one to read.
