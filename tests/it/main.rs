@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 #![allow(clippy::disallowed_methods, reason = "tests read the clock and the environment themselves")]
 
+mod actions;
 mod auth;
 mod batch;
 mod browser;

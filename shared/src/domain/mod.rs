@@ -1,5 +1,6 @@
 //! Rules without IO: nothing here reads a clock, an environment variable or a socket.
 
+pub mod action;
 pub mod activity;
 pub mod capability;
 pub mod crawl;

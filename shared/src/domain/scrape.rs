@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::action::Action;
+
 /// Options of a scrape, the same for a direct scrape, a batch and later a crawl.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -28,6 +30,9 @@ pub struct ScrapeOptions {
     pub skip_tls_verification: bool,
     /// Milliseconds for the whole page, 1,000 to 300,000. Default 60,000.
     pub timeout: u32,
+    /// What is done on the page, in this order, before it is read. Empty: nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Action>,
     /// Country and languages to appear from.
     pub location: Option<Location>,
     /// Replace base64 images in markdown by a placeholder. Default true.
@@ -50,6 +55,7 @@ impl Default for ScrapeOptions {
             mobile: false,
             skip_tls_verification: true,
             timeout: 60_000,
+            actions: Vec::new(),
             location: None,
             remove_base64_images: true,
             block_ads: true,
@@ -74,7 +80,7 @@ impl ScrapeOptions {
 
     /// Whether only a browser can honour these options.
     pub fn needs_browser(&self) -> bool {
-        self.screenshot().is_some() || self.wait_for > 0 || self.mobile
+        self.screenshot().is_some() || self.wait_for > 0 || self.mobile || !self.actions.is_empty()
     }
 }
 

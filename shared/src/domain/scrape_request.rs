@@ -128,6 +128,7 @@ fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>)
         mobile: fields.bool("mobile").unwrap_or(defaults.mobile),
         skip_tls_verification: fields.bool("skipTlsVerification").unwrap_or(defaults.skip_tls_verification),
         timeout: timeout as u32,
+        actions: actions::read(fields, wait_for),
         location: read_location(fields),
         remove_base64_images: fields.bool("removeBase64Images").unwrap_or(defaults.remove_base64_images),
         block_ads: fields.bool("blockAds").unwrap_or(defaults.block_ads),
@@ -137,20 +138,17 @@ fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>)
             _ => ProxyMode::Auto,
         },
     };
-    read_later_options(fields, wait_for, unavailable);
+    read_later_options(fields, unavailable);
     options
 }
 
 /// Options that this release judges and does not have, and those that need nothing.
-fn read_later_options(fields: &mut Fields<'_, '_>, wait_for: i64, unavailable: &mut Vec<Unavailable>) {
+fn read_later_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) {
     let later = |fields: &Fields<'_, '_>, name: &str| Unavailable {
         code: ErrorCode::OptionNotAvailable,
         path: fields.path_of(name),
         name: name.to_owned(),
     };
-    if actions::read(fields, wait_for) {
-        unavailable.push(Unavailable { code: ErrorCode::ActionsNotSupported, ..later(fields, "actions") });
-    }
     if read_parsers(fields) {
         unavailable.push(Unavailable { name: "An empty list of parsers".to_owned(), ..later(fields, "parsers") });
     }

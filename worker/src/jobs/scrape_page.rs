@@ -6,12 +6,12 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use base64::Engine as _;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::domain::action::ActionResults;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::{JobKind, MAX_CLAIMS, MAX_TRIES, retry_pause_ms};
 use weir_shared::domain::scrape::{Format, Location, ProxyMode, ScrapeOptions};
@@ -245,6 +245,10 @@ async fn scrape(
     }
     match render(context, &plan, options, deadline).await {
         Ok(rendered) => from_rendered(context, page, spec, &plan, rendered).await.map(|d| (d, Engine::Browser)),
+        Err(error @ RenderError::NotHtml { .. }) if !options.actions.is_empty() => {
+            let text = format!("{} No actions can be performed on it.", error.message());
+            Err(PageError::last(ErrorCode::ActionsNotSupported, text))
+        }
         // What a browser would only download may be text or data that needs none.
         Err(RenderError::NotHtml { .. }) if options.screenshot().is_none() => {
             let fetched = fetch(context, &plan, options, deadline).await?;
@@ -335,6 +339,7 @@ async fn render(
         block_ads: options.block_ads,
         location: options.location.as_ref().map(|l| (l.country.clone(), l.languages.clone())),
         screenshot,
+        actions: options.actions.clone(),
         want_raw: options.wants(&Format::RawHtml),
         deadline,
         proxy_server: None,
@@ -356,6 +361,7 @@ struct Answer {
     content_type: Option<String>,
     timezone: Option<String>,
     screenshot: Option<String>,
+    actions: Option<ActionResults>,
     warnings: Vec<String>,
 }
 
@@ -377,6 +383,7 @@ async fn from_fetched(
         content_type: fetched.content_type.clone(),
         timezone: None,
         screenshot: None,
+        actions: None,
         warnings: plan.warnings.clone(),
     };
     if fetched.incomplete {
@@ -419,16 +426,14 @@ async fn from_rendered(
     plan: &Plan,
     rendered: Rendered,
 ) -> Result<Product, PageError> {
-    let screenshot = rendered.screenshot.as_ref().map(|shot| {
-        let bytes = base64::engine::general_purpose::STANDARD.encode(&shot.bytes);
-        format!("data:{};base64,{bytes}", shot.mime)
-    });
+    let screenshot = rendered.screenshot.map(|shot| format!("data:{};base64,{}", shot.mime, shot.data));
     let answer = Answer {
         url: rendered.url,
         status: rendered.status,
         content_type: rendered.content_type,
         timezone: rendered.timezone,
         screenshot,
+        actions: rendered.actions,
         warnings: plan.warnings.clone(),
     };
     let (html, raw) = (rendered.html, rendered.raw_html);
@@ -588,6 +593,7 @@ impl Work {
             put("concurrencyQueueDurationMs", json!(page.started_at.ms_since(page.queued_at)));
         }
         document.screenshot = answer.screenshot;
+        document.actions = answer.actions;
         if !answer.warnings.is_empty() {
             document.warning = Some(answer.warnings.join(" "));
         }

@@ -261,9 +261,38 @@ fn valid_options_of_later_releases_are_refused_by_name() {
         assert_eq!(error.code, ErrorCode::OptionNotAvailable, "{body}");
         assert!(error.message.contains(name) && error.message.contains("not available yet"), "{}", error.message);
     }
-    let actions = scrape(json!({"actions": [{"type": "screenshot", "full_page": true}]})).unwrap_err();
-    assert_eq!(actions.code, ErrorCode::ActionsNotSupported);
-    assert!(actions.message.contains("not available yet"));
+}
+
+#[test]
+fn actions_are_read_in_order_with_their_defaults() {
+    use crate::domain::action::{Action, Direction, Paper, Pdf, Wait};
+    let body = json!({"actions": [
+        {"type": "wait", "milliseconds": 20}, {"type": "wait", "selector": "#a", "milliseconds": null},
+        {"type": "click", "selector": "a"}, {"type": "screenshot", "full_page": true, "quality": 5},
+        {"type": "write", "text": ""}, {"type": "press", "key": "Enter"}, {"type": "scroll"},
+        {"type": "scroll", "direction": "up", "selector": "div"}, {"type": "scrape"},
+        {"type": "executeJavascript", "script": "1"}, {"type": "pdf"},
+        {"type": "pdf", "format": "A4", "landscape": true, "scale": 0.5},
+    ]});
+    let actions = scrape(body).unwrap().options.actions;
+    let shot = Screenshot { full_page: true, quality: Some(5), viewport: None };
+    assert_eq!(
+        actions,
+        [
+            Action::Wait(Wait::Time { milliseconds: 20 }),
+            Action::Wait(Wait::Element { selector: "#a".into() }),
+            Action::Click { selector: "a".into(), all: false },
+            Action::Screenshot(shot),
+            Action::Write { text: String::new() },
+            Action::Press { key: "Enter".into() },
+            Action::Scroll { direction: Direction::Down, selector: None },
+            Action::Scroll { direction: Direction::Up, selector: Some("div".into()) },
+            Action::Scrape,
+            Action::ExecuteJavascript { script: "1".into() },
+            Action::Pdf(Pdf { format: Paper::Letter, landscape: false, scale: 1.0 }),
+            Action::Pdf(Pdf { format: Paper::A4, landscape: true, scale: 0.5 }),
+        ]
+    );
 }
 
 #[test]
