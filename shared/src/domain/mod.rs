@@ -2,12 +2,14 @@
 
 pub mod action;
 pub mod activity;
+pub mod cache;
 pub mod capability;
 pub mod crawl;
 pub mod document;
 pub mod interact;
 pub mod job;
 pub mod map;
+pub mod price;
 pub mod scrape;
 pub mod scrape_request;
 pub mod session;

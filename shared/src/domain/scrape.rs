@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::action::Action;
+use super::cache::CacheOptions;
 
 /// Options of a scrape, the same for a direct scrape, a batch and later a crawl.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +42,11 @@ pub struct ScrapeOptions {
     pub block_ads: bool,
     /// Which proxies to use. Default `auto`.
     pub proxy: ProxyMode,
+    #[serde(flatten)]
+    pub cache: CacheOptions,
+    /// Nothing of content or addresses stays once it is delivered. Default false.
+    #[serde(rename = "zeroDataRetention", skip_serializing_if = "std::ops::Not::not")]
+    pub zero_retention: bool,
 }
 
 impl Default for ScrapeOptions {
@@ -60,6 +66,8 @@ impl Default for ScrapeOptions {
             remove_base64_images: true,
             block_ads: true,
             proxy: ProxyMode::Auto,
+            cache: CacheOptions::default(),
+            zero_retention: false,
         }
     }
 }

@@ -116,6 +116,13 @@ function tests() {
     assert.deepEqual([actions.screenshots.length, actions.scrapes[0].url, actions.pdfs.length], [1, site("/actions"), 1]);
   });
 
+  test("a cached page is told as such", async () => {
+    const state = async (options) => (await client.scrape(site("/cache/js"), options)).metadata.cacheState;
+    assert.deepEqual([await state(), await state(), await state({ minAge: 1 })], ["miss", "hit", "hit"]);
+    assert.equal(await state({ maxAge: 0 }), undefined);
+    await rejectsWith(404, client.scrape(site("/cache/never-js"), { lockdown: true }));
+  });
+
   test("the options of a scrape pass", async () => {
     const document = await client.scrape(site("/article/3"), {
       formats: ["markdown"], onlyMainContent: true, includeTags: ["main"], excludeTags: ["figure"], headers: { "X-Test": "1" },

@@ -114,6 +114,15 @@ class Scrape(Sdk):
             self.client.scrape(site("/actions"), actions=[ClickAction(selector="#nowhere")])
         self.assertIn("actions[0]", str(caught.exception))
 
+    def test_a_cached_page_is_told_as_such(self):
+        states = [self.client.scrape(site("/cache/python"), formats=["markdown"]).metadata.cache_state for _ in range(2)]
+        self.assertEqual(states, ["miss", "hit"])
+        document = self.client.scrape(site("/cache/python"), formats=["markdown"], min_age=1)
+        self.assertTrue(document.metadata.cached_at)
+        with self.assertRaises(errors.FirecrawlError) as caught:
+            self.client.scrape(site("/cache/never"), lockdown=True)
+        self.assertEqual(caught.exception.status_code, 404)
+
     def test_a_page_made_by_scripts_is_complete(self):
         self.assert_extracted("/js/fetch/5", self.client.scrape(site("/js/fetch/5")).markdown)
 
