@@ -34,6 +34,8 @@ pub struct Settings {
     pub replay: Option<Schedule>,
     /// How long results of jobs and ended sessions stay.
     pub result_ttl: Duration,
+    /// Bytes that cached pages may take together; 0: there is no cache.
+    pub cache_size: i64,
     /// What API and workers know each other by, when given from outside; else it is kept in the database.
     pub internal_secret: Option<String>,
 }
@@ -231,6 +233,7 @@ impl Settings {
             model: reader.model()?,
             replay: reader.schedule("WEIR_REPLAY_CRON")?,
             result_ttl: reader.duration("WEIR_RESULT_TTL", "24h")?,
+            cache_size: reader.size("WEIR_CACHE_SIZE", "1GB")?,
             internal_secret: reader.internal_secret()?,
         })
     }
@@ -302,6 +305,11 @@ impl Reader<'_> {
         parts
             .map(|p| parse_duration(p).with_context(|| format!("{name}: {p}: allowed are durations such as 1m,5m,15m")))
             .collect()
+    }
+
+    fn size(&self, name: &str, default: &str) -> Result<i64> {
+        let text = self.text(name, default);
+        parse_size(&text).with_context(|| format!("{name}={text}: allowed is a size such as 0, 500MB, 20GB"))
     }
 
     fn schedule(&self, name: &str) -> Result<Option<Schedule>> {
@@ -449,6 +457,22 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         _ => return None,
     };
     Some(Duration::from_millis(number.checked_mul(unit_ms)?))
+}
+
+/// Reads `0`, `512KB`, `500MB`, `20GB`, `1TB`: powers of 1,024, in bytes.
+pub fn parse_size(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: i64 = text[..split].parse().ok()?;
+    let shift = match text[split..].trim().to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "KB" | "K" => 10,
+        "MB" | "M" => 20,
+        "GB" | "G" => 30,
+        "TB" | "T" => 40,
+        _ => return None,
+    };
+    number.checked_mul(1 << shift)
 }
 
 #[cfg(test)]

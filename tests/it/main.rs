@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 #![allow(clippy::disallowed_methods, reason = "tests read the clock and the environment themselves")]
 
+mod actions;
 mod auth;
 mod batch;
 mod browser;
+mod cache;
 mod cli;
 mod concurrency;
 mod crawl;
@@ -21,6 +23,7 @@ mod map;
 mod params_preview;
 mod relay;
 mod replay;
+mod retention;
 mod scrape;
 mod sdk;
 mod sessions;

@@ -27,7 +27,7 @@ async fn suite_with_model(name: &str, mut command: tokio::process::Command) {
 }
 
 async fn run(name: &str, command: &mut tokio::process::Command, options: ServiceOptions, site: &FixtureSite) {
-    let service = TestService::start_with(options.workers(1)).await;
+    let service = TestService::start_with(options.workers(1).env("WEIR_CACHE_SIZE", "100MB")).await;
     let scrape = service.post("/v2/scrape", &json!({ "url": site.url("/article/5") })).await.ok();
     let command = command
         .env("WEIR_SCRAPE", scrape["data"]["metadata"]["scrapeId"].as_str().unwrap())

@@ -100,6 +100,8 @@ impl TestService {
             ("WEIR_WEBHOOK_RETRIES", "200ms,400ms,800ms".to_owned()),
             ("WEIR_WEBHOOK_SECRET", WEBHOOK_SECRET.to_owned()),
             ("WEIR_RATE_LIMITS", "off".to_owned()),
+            // Each page is asked for; tests of the cache give it room.
+            ("WEIR_CACHE_SIZE", "0".to_owned()),
             ("WEIR_LOG", "info".to_owned()),
         ]);
         env.extend(options.env);
@@ -197,6 +199,11 @@ impl TestService {
             }
         })
         .await;
+    }
+
+    /// Tables of the database in which this text is found in any column, and how many documents there are.
+    pub async fn tables_with(&self, text: &str) -> (Vec<String>, i64) {
+        crate::database::tables_with(&self.database.url, text).await
     }
 
     // --- The operator's commands ----------------------------------------------------------------

@@ -42,6 +42,7 @@ pub fn encode(
 ) -> std::io::Result<Encoded> {
     let json = serde_json::to_vec(document).map_err(std::io::Error::other)?;
     let packed = compress(&json)?;
+    let length = packed.len() as i64;
     let body = if packed.len() > INLINE_LIMIT {
         let key = Blobs::key(job, page, epoch);
         blobs.put(&key, &packed)?;
@@ -49,7 +50,7 @@ pub fn encode(
     } else {
         Body::Inline(packed)
     };
-    Ok(Encoded { size: json.len() as i64, body })
+    Ok(Encoded { size: json.len() as i64, packed: length, body, cache: None })
 }
 
 /// Compressors at rest: making one costs more than compressing a small document with it.
@@ -89,6 +90,16 @@ async fn decode_all(blobs: &Blobs, rows: Vec<Columns>) -> StoreResult<Vec<Stored
 
 fn decode(blobs: &Blobs, c: Columns) -> StoreResult<StoredDocument> {
     let (seq, page_id, size, body, blob) = c;
+    Ok(StoredDocument { seq, page_id, json: unpack(blobs, size, body, blob)? })
+}
+
+/// The text of a document in its row or in a blob.
+pub(super) fn unpack(
+    blobs: &Blobs,
+    size: i64,
+    body: Option<Vec<u8>>,
+    blob: Option<String>,
+) -> StoreResult<Box<RawValue>> {
     let packed = match (body, blob) {
         (Some(body), _) => body,
         (None, Some(key)) => blobs.get(&key).map_err(|e| StoreError::Corrupt(format!("blob {key}: {e}")))?,
@@ -97,7 +108,7 @@ fn decode(blobs: &Blobs, c: Columns) -> StoreResult<StoredDocument> {
     let size = usize::try_from(size).unwrap_or(SIZE_LIMIT).min(SIZE_LIMIT);
     let json = zstd::bulk::decompress(&packed, size).map_err(|e| StoreError::Corrupt(e.to_string()))?;
     let json = String::from_utf8(json).map_err(|e| StoreError::Corrupt(e.to_string()))?;
-    Ok(StoredDocument { seq, page_id, json: RawValue::from_string(json)? })
+    Ok(RawValue::from_string(json)?)
 }
 
 /// Documents after the first `skip`, at most `limit` of them and about `max_bytes`; at least one if there is one.
