@@ -108,7 +108,9 @@ error_codes! {
     UnsupportedFile = 500, "SCRAPE_UNSUPPORTED_FILE_ERROR";
     /// An option that this build does not have yet and that would change the result.
     OptionNotAvailable = 400, "SCRAPE_OPTION_NOT_AVAILABLE";
-    /// Actions are asked for and not available.
+    /// An action could not be carried out: its element is missing, its script failed (CONTRACT 3.6).
+    Action = 500, "SCRAPE_ACTION_ERROR";
+    /// Actions are asked for where none are possible: the address gives a file and no page.
     ActionsNotSupported = 400, "SCRAPE_ACTIONS_NOT_SUPPORTED";
     /// A format or option needs a language model, and none is configured here (`WEIR_LLM_URL`).
     ModelNotConfigured = 503, "SCRAPE_MODEL_NOT_CONFIGURED";

@@ -30,6 +30,14 @@ macro_rules! ids {
             fn from_str(text: &str) -> Result<Self, Self::Err> { Uuid::parse_str(text).map(Self) }
         }
 
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> { stringify!($name).into() }
+            fn inline_schema() -> bool { true }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "format": "uuid" })
+            }
+        }
+
         impl<DB: Database> Type<DB> for $name where String: Type<DB> {
             fn type_info() -> DB::TypeInfo { <String as Type<DB>>::type_info() }
             fn compatible(ty: &DB::TypeInfo) -> bool { <String as Type<DB>>::compatible(ty) }

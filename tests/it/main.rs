@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 #![allow(clippy::disallowed_methods, reason = "tests read the clock and the environment themselves")]
 
+mod actions;
 mod auth;
 mod batch;
 mod browser;
+mod cache;
 mod changes;
 mod cli;
 mod concurrency;
@@ -14,6 +16,7 @@ mod escape;
 mod faults;
 mod guard;
 mod health;
+mod hosts;
 mod idempotency_paging;
 mod interact;
 mod limits;
@@ -24,6 +27,7 @@ mod reading;
 mod redact;
 mod relay;
 mod replay;
+mod retention;
 mod scrape;
 mod sdk;
 mod sessions;

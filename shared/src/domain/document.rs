@@ -1,10 +1,13 @@
 //! The result of one page (CONTRACT 3.3): only what was asked for is present.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use super::action::ActionResults;
 
 /// One page's result as the client gets it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Document {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,9 +38,43 @@ pub struct Document {
     /// How the page has changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change_tracking: Option<Value>,
+    /// Present when actions were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actions: Option<ActionResults>,
     /// What the caller should know about how this page was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
     /// Keys of CONTRACT 3.3; strings, arrays of strings, integers or booleans.
+    #[schemars(schema_with = "metadata_schema")]
     pub metadata: Map<String, Value>,
+}
+
+/// The keys of `metadata` that are ours; the others are the page's own.
+fn metadata_schema(_: &mut SchemaGenerator) -> Schema {
+    let texts = json!({"type": ["string", "array"], "items": {"type": "string"}});
+    json_schema!({
+        "description": "What is known of the page. Keys beyond these are the page's own <meta> names.",
+        "type": "object",
+        "properties": {
+            "title": texts, "description": texts, "language": texts, "keywords": texts,
+            "sourceURL": {"type": "string", "description": "The address exactly as it was asked for."},
+            "url": {"type": "string", "description": "The address after redirects."},
+            "statusCode": {"type": "integer", "description": "HTTP status of the page."},
+            "error": {"type": "string", "description": "Why the page is not what was asked for: its status is an error."},
+            "scrapeId": {"type": "string", "format": "uuid", "description": "For GET /v2/scrape/{id} and interact."},
+            "contentType": {"type": "string"},
+            "timezone": {"type": "string", "description": "The browser's, where one was used."},
+            "proxyUsed": {"type": "string", "enum": ["basic", "stealth"]},
+            "cacheState": {"type": "string", "enum": ["hit", "miss"], "description": "Absent where no cache was asked."},
+            "cachedAt": {"type": "string", "format": "date-time"},
+            "creditsUsed": {"type": "integer", "minimum": 0},
+            "concurrencyLimited": {"type": "boolean", "description": "The page waited for a slot of its team."},
+            "concurrencyQueueDurationMs": {"type": "integer", "minimum": 0},
+            "numPages": {"type": "integer", "description": "Pages of a PDF that were read."},
+            "totalPages": {"type": "integer", "description": "Pages that it has."},
+            "ogLocaleAlternate": {"type": "array", "items": {"type": "string"}}
+        },
+        "required": ["sourceURL", "url", "statusCode", "scrapeId", "proxyUsed", "creditsUsed", "concurrencyLimited"],
+        "additionalProperties": texts
+    })
 }

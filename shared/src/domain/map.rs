@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -10,6 +11,7 @@ use super::crawl::address::bare_host;
 use super::crawl::scope::{is_below, is_same_host, is_same_site};
 use super::scrape::Location;
 use super::scrape_request::fetch_url;
+use crate::ids::JobId;
 
 /// Most links of a map, and how many it answers when it is not told (SPEC 8).
 pub const MAX_LIMIT: i64 = 100_000;
@@ -54,6 +56,28 @@ pub struct MapOptions {
     pub headers: BTreeMap<String, String>,
     /// Nothing of this map is kept, and nothing kept is used.
     pub zero_retention: bool,
+}
+
+/// The whole body of the answer (CONTRACT 9): the worker writes it, the API hands it on as it is.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MapAnswer<'a> {
+    pub success: bool,
+    pub id: JobId,
+    pub links: &'a [Link],
+    /// What the caller should know about the list: that it is short, or cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+}
+
+/// A link as it is answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "MapLink")]
+pub struct Link {
+    pub url: Box<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<Box<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<Box<str>>,
 }
 
 /// Which addresses a map answers, and in which form.

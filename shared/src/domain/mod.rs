@@ -1,8 +1,11 @@
 //! Rules without IO: nothing here reads a clock, an environment variable or a socket.
 
+pub mod action;
 pub mod activity;
+pub mod cache;
 pub mod capability;
 pub mod crawl;
+pub mod describe;
 pub mod document;
 pub mod interact;
 pub mod job;

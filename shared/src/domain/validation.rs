@@ -10,6 +10,7 @@ use std::ops::RangeInclusive;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::describe;
 use crate::error_code::ErrorCode;
 
 /// Place of a value inside the body: keys and array positions, `[]` for the body itself.
@@ -238,7 +239,7 @@ impl<'v, 'i> Fields<'v, 'i> {
 
     /// The raw value; marks the key as known.
     pub fn get(&mut self, name: &'static str) -> Option<&'v Value> {
-        self.known.push(name);
+        self.know(name);
         self.map.get(name).filter(|v| !(self.nulls_are_absent && v.is_null()))
     }
 
@@ -254,7 +255,12 @@ impl<'v, 'i> Fields<'v, 'i> {
 
     /// Marks keys whose values are of no interest.
     pub fn ignore(&mut self, names: &[&'static str]) {
-        self.known.extend_from_slice(names);
+        names.iter().for_each(|name| self.know(name));
+    }
+
+    fn know(&mut self, name: &'static str) {
+        describe::asked(&self.path, name);
+        self.known.push(name);
     }
 
     /// A boolean; `None` when absent or wrong.

@@ -27,7 +27,9 @@ fn done(page: Claimed) -> Finished {
     let json = serde_json::to_vec(&document).unwrap();
     let document = Encoded {
         size: json.len() as i64,
+        packed: json.len() as i64,
         body: Body::Inline(zstd::bulk::compress(&json, 1).unwrap()),
+        cache: None,
         snapshot: None,
     };
     Finished { page, kind: Some(JobKind::Batch), key: None, outcome: Outcome::Done { document, credits: 1 } }

@@ -23,6 +23,8 @@ const RESERVED: &[&str] = &[
     "numPages",
     "totalPages",
     "timezone",
+    // A list for clients, even of one entry: taken from its property only.
+    "ogLocaleAlternate",
 ];
 /// Most keys taken from a page.
 const MAX_KEYS: usize = 300;

@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::domain::action::ActionResults;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::price::Bill;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
@@ -22,6 +23,7 @@ use weir_shared::store::snapshots::Packed;
 use weir_shared::store::{documents, model_usage};
 use weir_shared::time::Timestamp;
 
+use super::cached;
 use super::scrape_page::{Harvest, PageError, Product, blocking};
 use crate::context::WorkerContext;
 use crate::reader::{PageText, ReadError, Reader};
@@ -36,6 +38,7 @@ pub(super) struct Answer {
     pub content_type: Option<String>,
     pub timezone: Option<String>,
     pub screenshot: Option<String>,
+    pub actions: Option<ActionResults>,
     pub warnings: Vec<String>,
     /// As clients know it: `basic` or `stealth`.
     pub proxy_used: &'static str,
@@ -86,7 +89,8 @@ pub(super) fn refuse_unreadable(context: &WorkerContext, options: &ScrapeOptions
 
 impl Draft {
     /// A page with what was made of it and nothing else.
-    pub fn new(answer: Answer, document: Document) -> Self {
+    pub fn new(mut answer: Answer, mut document: Document) -> Self {
+        document.actions = answer.actions.take();
         let bill = Bill { stealth: answer.proxy_used == "stealth", ..Bill::default() };
         Self { answer, document, structured: None, harvest: None, bill, snapshot: None }
     }
@@ -97,17 +101,18 @@ impl Draft {
     }
 
     /// Ends the document on this thread if nothing is to be read. Computes and blocks.
-    pub fn advance(self, context: &WorkerContext, page: &Claimed, options: &ScrapeOptions) -> Result<Stage, PageError> {
-        if is_complete(options) {
-            self.encode(context, page).map(|product| Stage::Done(product.into()))
+    pub fn advance(self, context: &WorkerContext, page: &Claimed, spec: &JobSpec) -> Result<Stage, PageError> {
+        if is_complete(&spec.options) {
+            self.encode(context, page, spec).map(|product| Stage::Done(product.into()))
         } else {
             Ok(Stage::Open(self.into()))
         }
     }
 
     /// Writes the metadata and packs the document. Computes and blocks.
-    fn encode(self, context: &WorkerContext, page: &Claimed) -> Result<Product, PageError> {
-        let Self { answer, mut document, harvest, bill, snapshot, .. } = self;
+    fn encode(self, context: &WorkerContext, page: &Claimed, spec: &JobSpec) -> Result<Product, PageError> {
+        let Self { answer, mut document, harvest, mut bill, snapshot, .. } = self;
+        bill.zero_retention = spec.options.zero_retention;
         let meta = &mut document.metadata;
         let mut put = |key: &str, value: Value| meta.insert(key.to_owned(), value);
         put("sourceURL", json!(page.url));
@@ -129,8 +134,12 @@ impl Draft {
         if page.limited {
             put("concurrencyQueueDurationMs", json!(page.started_at.ms_since(page.queued_at)));
         }
+        if cached::lookup(context, page, spec).is_some() {
+            put("cacheState", json!("miss"));
+        }
         document.screenshot = answer.screenshot;
-        if !answer.warnings.is_empty() {
+        let has_warning = !answer.warnings.is_empty();
+        if has_warning {
             document.warning = Some(answer.warnings.join(" "));
         }
         let blobs = &context.process.blobs;
@@ -139,6 +148,9 @@ impl Draft {
             PageError::again(ErrorCode::Unknown, "The document could not be stored.")
         })?;
         document.snapshot = snapshot;
+        if answer.status == 200 && !has_warning && !bill.stealth {
+            document.cache = cached::entry(context, page, spec);
+        }
         Ok(Product { document, harvest, credits: bill.credits() })
     }
 }
@@ -165,8 +177,8 @@ pub(super) async fn complete(
     }
     record(context, page, spec, reader.meter.read()).await;
     outcome?;
-    let (context, page) = (Arc::clone(context), page.clone());
-    blocking(move || draft.encode(&context, &page)).await
+    let (context, page, spec) = (Arc::clone(context), page.clone(), Arc::clone(spec));
+    blocking(move || draft.encode(&context, &page, &spec)).await
 }
 
 /// Has the model clean, judge and read, as the options ask.

@@ -17,21 +17,20 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
-use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::is_other_file;
-use weir_shared::domain::map::{CREDITS, MAX_LIMIT, MapOptions, MapScope, site_of};
+use weir_shared::domain::map::{CREDITS, MAX_LIMIT, MapAnswer, MapOptions, MapScope, site_of};
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::JobId;
 use weir_shared::store::finish::{Encoded, Outcome};
+use weir_shared::store::maps::KnownPage;
 use weir_shared::store::pages::Claimed;
-use weir_shared::store::{StoreError, documents, maps};
+use weir_shared::store::{StoreError, cache, documents, maps};
 
-use self::links::{Link, LinkSet, Origin};
+use self::links::{LinkSet, Origin};
 use self::page::Visited;
 use super::scrape_page::{accept_language, blocking};
 use crate::context::WorkerContext;
@@ -229,7 +228,7 @@ async fn map(
             warnings.push(few(links.len()).to_owned());
         }
         let warning = (!warnings.is_empty()).then(|| warnings.join(" "));
-        let answer = Answer { success: true, id: job, links: &links, warning };
+        let answer = MapAnswer { success: true, id: job, links: &links, warning };
         let blobs = &worker.process.blobs;
         Ok(documents::encode(blobs, job, claimed.id, claimed.epoch, &answer))
     })
@@ -246,16 +245,6 @@ fn few(count: usize) -> &'static str {
         0 => "No link was found. If the site has pages, try its start page, or sitemap \"include\".",
         _ => "Only one link was found. If the site has more pages, try its start page, or crawl it.",
     }
-}
-
-/// The whole body of the answer (CONTRACT 9): the API hands it on as it is.
-#[derive(Serialize)]
-struct Answer<'a> {
-    success: bool,
-    id: JobId,
-    links: &'a [Link],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    warning: Option<String>,
 }
 
 /// Whether an address is a sitemap by its name: then it is the one to read.
@@ -406,6 +395,9 @@ impl Map<'_> {
                 let (db, blobs) = (&process.db, &process.blobs);
                 known.extend(maps::known_links(db, blobs, self.team, &site, KNOWN_MAP).await?);
             }
+            // Pages whose jobs have expired are known as long as the cache has them.
+            let cached = cache::known_urls(&process.db, self.team, &site, KNOWN).await?;
+            known.extend(cached.into_iter().map(|url| KnownPage { url, title: None, description: None }));
             Ok::<_, StoreError>(known)
         };
         match pages.await {

@@ -6,13 +6,13 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use base64::Engine as _;
 use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::{JobKind, MAX_CLAIMS, MAX_TRIES, retry_pause_ms};
+use weir_shared::domain::price;
 use weir_shared::domain::scrape::{Format, Location, ScrapeOptions};
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
@@ -30,7 +30,7 @@ use crate::fetch::{FetchError, FetchRequest, Fetched, ProxyUrl};
 use crate::gate::Slot;
 
 use super::ways::{self, Loaded, Way, is_refusal};
-use super::{crawl_page, serve_team};
+use super::{cached, crawl_page, serve_team};
 
 /// Meta refreshes followed, each with a pause of at most this many seconds.
 const REFRESHES: u32 = 5;
@@ -104,6 +104,7 @@ impl From<RenderError> for PageError {
 /// Which engine made the document, for the metrics.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Engine {
+    Cache,
     Http,
     Browser,
 }
@@ -111,6 +112,7 @@ pub(super) enum Engine {
 impl Engine {
     fn as_str(self) -> &'static str {
         match self {
+            Self::Cache => "cache",
             Self::Http => "http",
             Self::Browser => "browser",
         }
@@ -167,6 +169,9 @@ pub(super) async fn attempt(
     spec: &Arc<JobSpec>,
 ) -> Result<(Product, Engine), PageError> {
     let deadline = deadline(page, spec, Instant::now());
+    if let Some(product) = cached::find(context, page, spec).await? {
+        return Ok((product, Engine::Cache));
+    }
     let work = std::panic::AssertUnwindSafe(scrape(context, page, spec, deadline)).catch_unwind();
     match tokio::time::timeout_at(deadline + RESERVE, work).await {
         Ok(Ok(result)) => result,
@@ -178,10 +183,10 @@ pub(super) async fn attempt(
 /// What came of a page.
 pub(super) struct Product {
     pub document: Encoded,
-    /// For a crawl: what the page leads to.
-    pub harvest: Option<Harvest>,
     /// What it costs; its metadata says the same.
     pub credits: i64,
+    /// For a crawl: what the page leads to.
+    pub harvest: Option<Harvest>,
 }
 
 /// Where a page of a crawl leads.
@@ -238,8 +243,7 @@ pub(super) fn judge(
                 let run_at = Timestamp::now().plus_ms(pause + jitter);
                 return Outcome::Retry { code: error.code, error: error.message, run_at };
             }
-            let credits = i64::from(error.code == ErrorCode::DnsResolution);
-            Outcome::Failed { code: error.code, error: error.message, credits }
+            Outcome::Failed { code: error.code, error: error.message, credits: price::of_failure(error.code) }
         }
     }
 }
@@ -304,6 +308,10 @@ pub(super) async fn load(
     }
     match render(context, &plan, options, deadline).await {
         Ok(rendered) => from_rendered(context, page, spec, &plan, rendered).await,
+        Err(error @ RenderError::NotHtml { .. }) if !options.actions.is_empty() => {
+            let text = format!("{} No actions can be performed on it.", error.message());
+            Err(PageError::last(ErrorCode::ActionsNotSupported, text))
+        }
         // What a browser would only download may be text or data that needs none.
         Err(RenderError::NotHtml { .. }) if options.screenshot().is_none() => {
             let fetched = fetch(context, &plan, options, deadline).await?;
@@ -377,6 +385,7 @@ async fn render(
         block_ads: options.block_ads,
         location: options.location.as_ref().map(|l| (l.country.clone(), l.languages.clone())),
         screenshot,
+        actions: options.actions.clone(),
         want_raw: options.wants(&Format::RawHtml),
         deadline,
         upstream: plan.way.chosen.as_ref().map(|chosen| chosen.place),
@@ -409,6 +418,7 @@ async fn from_fetched(
         content_type: fetched.content_type.clone(),
         timezone: None,
         screenshot: None,
+        actions: None,
         warnings: plan.warnings(),
         proxy_used: plan.way.proxy_used,
     };
@@ -453,16 +463,14 @@ async fn from_rendered(
     plan: &Plan,
     rendered: Rendered,
 ) -> Result<Loaded, PageError> {
-    let screenshot = rendered.screenshot.as_ref().map(|shot| {
-        let bytes = base64::engine::general_purpose::STANDARD.encode(&shot.bytes);
-        format!("data:{};base64,{bytes}", shot.mime)
-    });
+    let screenshot = rendered.screenshot.map(|shot| format!("data:{};base64,{}", shot.mime, shot.data));
     let answer = Answer {
         url: rendered.url,
         status: rendered.status,
         content_type: rendered.content_type,
         timezone: rendered.timezone,
         screenshot,
+        actions: rendered.actions,
         warnings: plan.warnings(),
         proxy_used: plan.way.proxy_used,
     };
@@ -576,7 +584,7 @@ impl Work {
             ..Document::default()
         };
         let draft = Draft { structured: extracted.structured, harvest, ..Draft::new(answer, document) };
-        draft.advance(&self.context, &self.page, &self.spec.options)
+        draft.advance(&self.context, &self.page, &self.spec)
     }
 
     /// Text and data as they are; JSON in a fence.
@@ -597,7 +605,7 @@ impl Work {
             ..Document::default()
         };
         let draft = Draft { harvest, ..Draft::new(answer, document) };
-        draft.advance(&self.context, &self.page, options)
+        draft.advance(&self.context, &self.page, &self.spec)
     }
 }
 

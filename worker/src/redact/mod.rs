@@ -70,9 +70,11 @@ impl<'a> Redactor<'a> {
         while let Some((value, is_html)) = open.pop() {
             match value {
                 Value::String(text) if !text.starts_with("data:") => {
-                    if let Cow::Owned(redacted) = self.text(text, is_html) {
-                        *text = redacted;
-                    }
+                    let redacted = match self.text(text, is_html) {
+                        Cow::Owned(redacted) => redacted,
+                        Cow::Borrowed(_) => continue,
+                    };
+                    *text = redacted;
                 }
                 Value::Array(list) => open.extend(list.iter_mut().map(|value| (value, is_html))),
                 Value::Object(map) => {

@@ -1,5 +1,6 @@
 //! The option `redactPII` of a page. Whatever fails here fails the page: nothing is delivered half redacted.
 
+use weir_shared::domain::action::ActionResults;
 use weir_shared::domain::scrape::{Redaction, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
 
@@ -23,7 +24,8 @@ pub(super) async fn redact(
         let found = reader.names(&draft.answer.url, &text, &kinds).await;
         names = found.map_err(|error| failure("redactPII", &error))?;
     }
-    if options.screenshot().is_some() {
+    let shows = |results: &ActionResults| !results.screenshots.is_empty() || !results.pdfs.is_empty();
+    if options.screenshot().is_some() || draft.document.actions.as_ref().is_some_and(shows) {
         draft.warn("redactPII: pictures are not redacted.");
     }
     let (redaction, document) = (redaction.clone(), std::mem::take(&mut draft.document));

@@ -70,7 +70,7 @@ pub(super) async fn track(
         }
     }
     draft.document.change_tracking = Some(Value::Object(report));
-    draft.snapshot = Some(Box::new(packed));
+    draft.snapshot = Some(Box::new(packed)).filter(|_| !options.zero_retention);
     Ok(())
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
 use std::hash::BuildHasher as _;
 
-use serde::Serialize;
 use url::Url;
+pub use weir_shared::domain::map::Link;
 use weir_shared::domain::map::{MapScope, link_key};
 
 /// Links kept beyond those that are enough: sitemaps arrive several at once.
@@ -28,16 +28,6 @@ pub enum Origin {
     Further,
     /// What the team knew.
     Known,
-}
-
-/// A link as it is answered (CONTRACT 9).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Link {
-    pub url: Box<str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub title: Option<Box<str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub description: Option<Box<str>>,
 }
 
 struct Kept {
