@@ -3,11 +3,13 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the clock and the environment themselves")]
 
 mod auth;
+mod backup;
 mod batch;
 mod browser;
 mod cli;
 mod concurrency;
 mod crawl;
+mod document;
 mod errors;
 mod escape;
 mod faults;

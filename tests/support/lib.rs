@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the clock and the environment themselves")]
 
 mod caller;
+mod contract;
 mod database;
 mod model;
 mod page;
