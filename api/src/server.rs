@@ -109,11 +109,12 @@ pub async fn build(settings: Settings, db: Db) -> anyhow::Result<State> {
 /// As [`build`].
 pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn RelayTargets>) -> anyhow::Result<State> {
     let internal_secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
+    store::clock::follow(&db);
     Ok(web::Data::new(App {
         workers: WorkerClient::new(&internal_secret)?,
         internal_secret,
         relay_targets,
-        blobs: Blobs::open(&settings.blobs)?,
+        blobs: Blobs::at(&settings.blobs)?,
         wake: Wake::start(&settings.database_url, &db).await?,
         db,
         guard: settings.net.guard(),

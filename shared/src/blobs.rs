@@ -1,68 +1,175 @@
-//! Large documents outside the database: one folder a job, so that an expired job leaves in one piece.
+//! Large documents and profiles outside the database: in a folder, or in an S3-compatible bucket that several machines
+//! share. What belongs to a job lies under one prefix, so that an expired job leaves in one piece.
 
+mod bucket;
+
+use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::Context;
 
+use self::bucket::Bucket;
 use crate::ids::{JobId, PageId};
 
-/// A folder of blobs. Calls block: use them off the async threads.
+/// `WEIR_BLOBS`: where blobs lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BlobsUrl {
+    /// `file://PATH`
+    Folder(PathBuf),
+    /// `s3://BUCKET/PREFIX`; the prefix may be empty. Endpoint, region and credentials are those of `AWS_*`.
+    Bucket { name: String, prefix: String },
+}
+
+impl FromStr for BlobsUrl {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let allowed = || format!("WEIR_BLOBS={text}: allowed are file://PATH and s3://BUCKET/PREFIX");
+        if let Some(path) = text.strip_prefix("file://").filter(|path| !path.is_empty()) {
+            return Ok(Self::Folder(path.into()));
+        }
+        let (name, prefix) =
+            text.strip_prefix("s3://").map(|rest| rest.split_once('/').unwrap_or((rest, ""))).with_context(allowed)?;
+        let is_name = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'.');
+        if !(3..=63).contains(&name.len()) || !name.bytes().all(is_name) || prefix.contains("//") {
+            return Err(anyhow::anyhow!(allowed()));
+        }
+        Ok(Self::Bucket { name: name.to_owned(), prefix: prefix.trim_matches('/').to_owned() })
+    }
+}
+
+impl fmt::Display for BlobsUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path) => write!(f, "file://{}", path.display()),
+            Self::Bucket { name, prefix } => write!(f, "s3://{name}/{prefix}"),
+        }
+    }
+}
+
+/// A place of blobs. Calls block: use them off the async threads.
 #[derive(Debug, Clone)]
-pub struct Blobs {
-    root: PathBuf,
+pub struct Blobs(Place);
+
+#[derive(Debug, Clone)]
+enum Place {
+    Folder(PathBuf),
+    Bucket(Bucket),
 }
 
 impl Blobs {
-    /// Opens the folder, making it when it is missing.
+    /// Opens the place, making a folder that is missing.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, or the bucket's settings are wrong. Whether a bucket answers, [`Blobs::check`]
+    /// tells.
+    pub fn at(url: &BlobsUrl) -> anyhow::Result<Self> {
+        match url {
+            BlobsUrl::Folder(root) => Self::open(root),
+            BlobsUrl::Bucket { name, prefix } => Ok(Self(Place::Bucket(Bucket::open(name, prefix)?))),
+        }
+    }
+
+    /// Opens a folder, making it when it is missing.
+    ///
+    /// # Errors
+    /// When it cannot be made.
     pub fn open(root: &Path) -> anyhow::Result<Self> {
         std::fs::create_dir_all(root).with_context(|| format!("cannot make the blob folder {}", root.display()))?;
-        Ok(Self { root: root.to_owned() })
+        Ok(Self(Place::Folder(root.to_owned())))
     }
 
-    /// Whether the folder can be written.
+    /// Whether blobs can be written and removed.
+    ///
+    /// # Errors
+    /// When they cannot.
     pub fn check(&self) -> anyhow::Result<()> {
-        let probe = self.root.join(format!(".probe-{}", std::process::id()));
-        std::fs::write(&probe, b"ok").with_context(|| format!("cannot write to {}", self.root.display()))?;
-        std::fs::remove_file(&probe).context("cannot remove the probe file")
-    }
-
-    /// Where the blobs lie.
-    pub fn root(&self) -> &Path {
-        &self.root
+        let probe = format!(".probe-{}", uuid::Uuid::now_v7());
+        self.put(&probe, b"ok").with_context(|| format!("cannot write to {self}"))?;
+        self.remove(&probe);
+        Ok(())
     }
 
     /// Key of one attempt's document. Attempts differ, so a fenced one never overwrites the winner's.
     pub fn key(job: JobId, page: PageId, epoch: i64) -> String {
-        format!("{}/{job}/{page}-{epoch}.zst", &job.to_string()[24..26])
+        format!("{}{page}-{epoch}.zst", job_prefix(job))
     }
 
     /// Stores `bytes` under `key`: on disk when this returns.
+    ///
+    /// # Errors
+    /// When they cannot be stored.
     pub fn put(&self, key: &str, bytes: &[u8]) -> std::io::Result<()> {
-        let path = self.root.join(key);
-        let folder = path.parent().unwrap_or(&self.root);
-        std::fs::create_dir_all(folder)?;
-        let draft = path.with_extension("tmp");
-        let mut file = std::fs::File::create(&draft)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&draft, &path)
+        match &self.0 {
+            Place::Folder(root) => put_file(&root.join(key), bytes),
+            Place::Bucket(bucket) => bucket.put(key, bytes),
+        }
     }
 
     /// The bytes under `key`.
+    ///
+    /// # Errors
+    /// `NotFound` when there are none; others when the place does not answer.
     pub fn get(&self, key: &str) -> std::io::Result<Vec<u8>> {
-        std::fs::read(self.root.join(key))
+        match &self.0 {
+            Place::Folder(root) => std::fs::read(root.join(key)),
+            Place::Bucket(bucket) => bucket.get(key),
+        }
     }
 
     /// Removes one blob; a missing one is fine.
     pub fn remove(&self, key: &str) {
-        let _ = std::fs::remove_file(self.root.join(key));
+        let removed = match &self.0 {
+            Place::Folder(root) => std::fs::remove_file(root.join(key)),
+            Place::Bucket(bucket) => bucket.remove(key),
+        };
+        tell_failure(removed, key);
     }
 
     /// Removes everything of a job.
     pub fn remove_job(&self, job: JobId) {
-        let job = job.to_string();
-        let _ = std::fs::remove_dir_all(self.root.join(&job[24..26]).join(&job));
+        let prefix = job_prefix(job);
+        let removed = match &self.0 {
+            Place::Folder(root) => std::fs::remove_dir_all(root.join(&prefix)),
+            Place::Bucket(bucket) => bucket.remove_all(&prefix),
+        };
+        tell_failure(removed, &prefix);
+    }
+}
+
+impl fmt::Display for Blobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Place::Folder(root) => write!(f, "{}", root.display()),
+            Place::Bucket(bucket) => write!(f, "{bucket}"),
+        }
+    }
+}
+
+fn job_prefix(job: JobId) -> String {
+    let job = job.to_string();
+    format!("{}/{job}/", &job[24..26])
+}
+
+fn put_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let draft = path.with_extension("tmp");
+    let mut file = std::fs::File::create(&draft)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&draft, path)
+}
+
+/// What could not be removed stays behind as waste, which nobody can find by itself.
+fn tell_failure(removed: std::io::Result<()>, key: &str) {
+    if let Err(error) = removed
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, key, "a blob cannot be removed");
     }
 }
 
@@ -81,7 +188,23 @@ mod tests {
         blobs.put(&key, b"text").unwrap();
         assert_eq!(blobs.get(&key).unwrap(), b"text");
         blobs.remove_job(job);
-        assert!(blobs.get(&key).is_err());
+        assert_eq!(blobs.get(&key).unwrap_err().kind(), std::io::ErrorKind::NotFound);
         std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_place_is_a_folder_or_a_bucket() {
+        let bucket = |name: &str, prefix: &str| BlobsUrl::Bucket { name: name.into(), prefix: prefix.into() };
+        for (text, expected) in [
+            ("file://data/blobs", BlobsUrl::Folder("data/blobs".into())),
+            ("file:///var/blobs", BlobsUrl::Folder("/var/blobs".into())),
+            ("s3://pages", bucket("pages", "")),
+            ("s3://pages/weir/a/", bucket("pages", "weir/a")),
+        ] {
+            assert_eq!(text.parse::<BlobsUrl>().unwrap(), expected, "{text}");
+        }
+        for text in ["", "file://", "data/blobs", "s3://", "s3://a/b", "s3://Pages/x", "s3://pages//x", "gs://pages"] {
+            assert!(text.parse::<BlobsUrl>().is_err(), "{text}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
 
+use crate::blobs::BlobsUrl;
 use crate::guard::AddressGuard;
 use crate::schedule::Schedule;
 
@@ -19,8 +20,8 @@ use crate::schedule::Schedule;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub database_url: DatabaseUrl,
-    /// Root folder of blobs.
-    pub blobs: PathBuf,
+    /// Where large documents and profiles lie.
+    pub blobs: BlobsUrl,
     pub api: ApiSettings,
     pub worker: WorkerSettings,
     pub browser: BrowserSettings,
@@ -33,6 +34,8 @@ pub struct Settings {
     pub replay: Option<Schedule>,
     /// How long results of jobs and ended sessions stay.
     pub result_ttl: Duration,
+    /// Bytes that cached pages may take together; 0: there is no cache.
+    pub cache_size: i64,
     /// What API and workers know each other by, when given from outside; else it is kept in the database.
     pub internal_secret: Option<String>,
 }
@@ -188,7 +191,7 @@ impl Settings {
         }
         Ok(Self {
             database_url: database_url.parse()?,
-            blobs: reader.blobs()?,
+            blobs: reader.text("WEIR_BLOBS", "file://data/blobs").parse()?,
             api: ApiSettings {
                 bind,
                 public_url: reader.optional("WEIR_PUBLIC_URL", "an http or https URL")?,
@@ -230,6 +233,7 @@ impl Settings {
             model: reader.model()?,
             replay: reader.schedule("WEIR_REPLAY_CRON")?,
             result_ttl: reader.duration("WEIR_RESULT_TTL", "24h")?,
+            cache_size: reader.size("WEIR_CACHE_SIZE", "1GB")?,
             internal_secret: reader.internal_secret()?,
         })
     }
@@ -303,19 +307,15 @@ impl Reader<'_> {
             .collect()
     }
 
+    fn size(&self, name: &str, default: &str) -> Result<i64> {
+        let text = self.text(name, default);
+        parse_size(&text).with_context(|| format!("{name}={text}: allowed is a size such as 0, 500MB, 20GB"))
+    }
+
     fn schedule(&self, name: &str) -> Result<Option<Schedule>> {
         let Some(text) = (self.get)(name) else { return Ok(None) };
         let allowed = |why| anyhow::anyhow!("{name}={text}: {why}; allowed is a cron expression such as */15 * * * *");
         text.parse().map(Some).map_err(allowed)
-    }
-
-    fn blobs(&self) -> Result<PathBuf> {
-        let text = self.text("WEIR_BLOBS", "file://data/blobs");
-        match text.strip_prefix("file://") {
-            Some(path) if !path.is_empty() => Ok(PathBuf::from(path)),
-            _ if text.starts_with("s3://") => bail!("WEIR_BLOBS={text}: s3:// is not available yet; use file://PATH"),
-            _ => bail!("WEIR_BLOBS={text}: allowed is file://PATH"),
-        }
     }
 
     /// It travels in a header, and everything a session's addresses carry is made from it.
@@ -457,6 +457,22 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         _ => return None,
     };
     Some(Duration::from_millis(number.checked_mul(unit_ms)?))
+}
+
+/// Reads `0`, `512KB`, `500MB`, `20GB`, `1TB`: powers of 1,024, in bytes.
+pub fn parse_size(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: i64 = text[..split].parse().ok()?;
+    let shift = match text[split..].trim().to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "KB" | "K" => 10,
+        "MB" | "M" => 20,
+        "GB" | "G" => 30,
+        "TB" | "T" => 40,
+        _ => return None,
+    };
+    number.checked_mul(1 << shift)
 }
 
 #[cfg(test)]

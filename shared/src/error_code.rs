@@ -103,7 +103,9 @@ error_codes! {
     UnsupportedFile = 500, "SCRAPE_UNSUPPORTED_FILE_ERROR";
     /// An option that this build does not have yet and that would change the result.
     OptionNotAvailable = 400, "SCRAPE_OPTION_NOT_AVAILABLE";
-    /// Actions are asked for and not available.
+    /// An action could not be carried out: its element is missing, its script failed (CONTRACT 3.6).
+    Action = 500, "SCRAPE_ACTION_ERROR";
+    /// Actions are asked for where none are possible: the address gives a file and no page.
     ActionsNotSupported = 400, "SCRAPE_ACTIONS_NOT_SUPPORTED";
     /// `minAge` was set and the cache holds no such page (SPEC 4.7).
     NoCachedData = 404, "SCRAPE_NO_CACHED_DATA";

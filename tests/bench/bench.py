@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 
+import cached
 import figures
 import history
 import interact
@@ -23,6 +24,7 @@ NAMES = {
     "map": maps.maps,
     "scripts": figures.scripts,
     "latency": figures.latency,
+    "cache": cached.cache,
     "enqueue": figures.enqueue,
     "status": history.status,
     "memory": figures.memory,

@@ -16,7 +16,7 @@ def interact(report, site, databases, scale):
             client = service.client
             firsts, loads, laters, reads, stops = [], [], [], [], []
             for _ in range(rounds):
-                scrape = client.ok("POST", "/v2/scrape", {"url": site.url("/article/5")})["data"]["metadata"]["scrapeId"]
+                scrape = client.ok("POST", "/v2/scrape", {"url": site.url("/article/5"), "maxAge": 0})["data"]["metadata"]["scrapeId"]
                 path = f"/v2/scrape/{scrape}/interact"
                 run = lambda code: client.ok("POST", path, {"code": code, "language": "node", "timeout": 60})
                 warmed(service)

@@ -267,7 +267,8 @@ class Service:
         connection.close()
 
     def batch(self, urls, **options):
-        return self.client.ok("POST", "/v2/batch/scrape", {"urls": urls, **options})["id"]
+        """Pages are asked for, whatever the cache has of them."""
+        return self.client.ok("POST", "/v2/batch/scrape", {"urls": urls, "maxAge": 0, **options})["id"]
 
     def finished(self, batch, seconds=600):
         def look():

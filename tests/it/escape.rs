@@ -6,8 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -15,14 +13,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use weir_tests::{Caller, Database, FixtureSite, ProcessInfo, ServiceOptions, SiteOptions, TestService, wait_until};
+use weir_tests::{
+    Caller, Database, FixtureSite, Machine, ProcessInfo, ServiceOptions, SiteOptions, TestService, is_root, wait_until,
+};
 
 /// What must be found nowhere: it is in another session's files, in the service's environment and on the inner page.
 const OTHERS: &str = "MARK-of-another-session";
 const SECRET: &str = "MARK-of-the-service";
 const INNER: &str = "Small 4242";
 
-async fn service(hosts: Option<PathBuf>) -> (FixtureSite, TestService) {
+async fn service(machine: Option<Machine>) -> (FixtureSite, TestService) {
     let site = SiteOptions { more_hosts: vec!["127.0.0.3".to_owned()], ..SiteOptions::default() };
     let site = FixtureSite::start_with(site).await;
     let options = ServiceOptions::new(Database::Sqlite)
@@ -31,7 +31,7 @@ async fn service(hosts: Option<PathBuf>) -> (FixtureSite, TestService) {
         .env("WEIR_INTERNAL_SECRET", format!("{SECRET}-0123456789abcdef0123456789abcdef"))
         .env("WEIR_WARM_BROWSERS", "0")
         .env("WEIR_PAGE_BROWSERS", "0");
-    let service = TestService::start_with(ServiceOptions { hosts, ..options }).await;
+    let service = TestService::start_with(ServiceOptions { machines: machine.into_iter().collect(), ..options }).await;
     wait_until("a worker that takes sessions", || async {
         let workers = service.cli_json(&["workers", "list", "--json"]);
         workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
@@ -269,7 +269,7 @@ async fn bombs_and_signals(inmate: &Inmate<'_>) {
 #[tokio::test]
 async fn names_that_change_lead_to_no_inner_address() {
     const NAMES: usize = 45;
-    if std::fs::metadata("/proc/self").map(|own| own.uid()).ok() != Some(0) {
+    if !is_root() {
         eprintln!("skipped: only root can give a worker a hosts file of its own");
         return;
     }
@@ -289,7 +289,7 @@ async fn names_that_change_lead_to_no_inner_address() {
         std::fs::write(&hosts, addresses.iter().map(line).collect::<String>()).unwrap();
     };
     change(&["127.0.0.3"]);
-    let (_site, service) = service(Some(hosts.clone())).await;
+    let (_site, service) = service(Some(Machine::with_hosts(&hosts))).await;
     let inmate = Inmate::new(service.caller()).await;
     let visit = |names: Range<usize>| {
         format!(

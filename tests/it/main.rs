@@ -2,10 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 #![allow(clippy::disallowed_methods, reason = "tests read the clock and the environment themselves")]
 
+mod actions;
 mod auth;
 mod backup;
 mod batch;
 mod browser;
+mod cache;
 mod cli;
 mod concurrency;
 mod crawl;
@@ -15,6 +17,7 @@ mod escape;
 mod faults;
 mod guard;
 mod health;
+mod hosts;
 mod idempotency_paging;
 mod interact;
 mod limits;
@@ -22,6 +25,7 @@ mod map;
 mod params_preview;
 mod relay;
 mod replay;
+mod retention;
 mod scrape;
 mod sdk;
 mod sessions;

@@ -38,7 +38,7 @@ fn check(output: &std::process::Output) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn playwright_and_puppeteer_drive_a_session_unmodified() {
-    let Some(modules) = crate::sdk::installed("relay/node_modules") else { return };
+    let Some(modules) = weir_tests::installed("relay/node_modules") else { return };
     let stage = RelayStage::start().await;
     check(&script(&stage, "suite.cjs", modules).output().await.unwrap());
     wait_until("every client is gone", || async { (stage.session.activity.clients() == 0).then_some(()) }).await;
@@ -46,7 +46,7 @@ async fn playwright_and_puppeteer_drive_a_session_unmodified() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn people_watch_and_use_a_session_in_their_browser() {
-    let Some(modules) = crate::sdk::installed("relay/node_modules") else { return };
+    let Some(modules) = weir_tests::installed("relay/node_modules") else { return };
     let stage = RelayStage::start().await;
     let end = stage.chromium.folder.join("end");
     let running = script(&stage, "view.cjs", modules).env("END", &end).output();

@@ -6,21 +6,9 @@ use std::process::Stdio;
 
 use serde_json::json;
 use weir_tests::{
-    Database, FixtureSite, ModelStandIn, Said, ServiceOptions, TestService, both_databases, checkout, require_all,
+    Database, FixtureSite, ModelStandIn, Said, ServiceOptions, TestService, both_databases, checkout, installed,
+    require_all,
 };
-
-/// Where `scripts/setup --tests` keeps the SDKs, or `None` with a word when they are not there.
-pub fn installed(part: &str) -> Option<PathBuf> {
-    let cache =
-        std::env::var("WEIR_CACHE").unwrap_or_else(|_| format!("{}/.cache/weir", std::env::var("HOME").unwrap()));
-    let path = PathBuf::from(cache).join("sdk").join(part);
-    if path.exists() {
-        return Some(path);
-    }
-    assert!(!require_all(), "{} is missing: scripts/setup --tests installs it", path.display());
-    eprintln!("skipped: {} is missing, scripts/setup --tests installs it", path.display());
-    None
-}
 
 /// Runs one suite, shows its output, notes its counts for scripts/test, and fails when the suite failed.
 async fn suite(name: &str, mut command: tokio::process::Command, database: Database) {
@@ -39,7 +27,7 @@ async fn suite_with_model(name: &str, mut command: tokio::process::Command) {
 }
 
 async fn run(name: &str, command: &mut tokio::process::Command, options: ServiceOptions, site: &FixtureSite) {
-    let service = TestService::start_with(options.workers(1)).await;
+    let service = TestService::start_with(options.workers(1).env("WEIR_CACHE_SIZE", "100MB")).await;
     let scrape = service.post("/v2/scrape", &json!({ "url": site.url("/article/5") })).await.ok();
     let command = command
         .env("WEIR_SCRAPE", scrape["data"]["metadata"]["scrapeId"].as_str().unwrap())

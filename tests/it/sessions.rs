@@ -315,7 +315,7 @@ async fn a_killed_session_leaves_the_previous_version_of_its_profile() {
 /// watch and code runs.
 #[tokio::test]
 async fn clients_outside_viewers_and_code_use_a_session_at_once() {
-    let Some(modules) = crate::sdk::installed("relay/node_modules") else { return };
+    let Some(modules) = weir_tests::installed("relay/node_modules") else { return };
     let packages = std::env::var("WEIR_RUNNERS").unwrap_or_else(|_| "/var/cache/weir/runners".to_owned());
     let packages = std::path::PathBuf::from(packages);
     if !packages.join("python").exists() {

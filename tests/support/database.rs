@@ -58,6 +58,43 @@ pub(crate) async fn execute(url: &str, sql: &str) {
     }
 }
 
+/// Tables that hold this text in any column, and the number of documents.
+pub(crate) async fn tables_with(url: &str, text: &str) -> (Vec<String>, i64) {
+    const DOCUMENTS: &str = "SELECT COUNT(*) FROM document";
+    let mut found = Vec::new();
+    if url.starts_with("sqlite:") {
+        let mut connection = SqliteConnection::connect(url).await.unwrap();
+        let tables = "SELECT m.name, group_concat('CAST(\"' || c.name || '\" AS TEXT) LIKE $1', ' OR ') FROM sqlite_master m, \
+            pragma_table_info(m.name) c WHERE m.type = 'table' GROUP BY m.name";
+        let tables: Vec<(String, String)> = sqlx::query_as(tables).fetch_all(&mut connection).await.unwrap();
+        for (table, matches) in tables {
+            let sql = AssertSqlSafe(format!("SELECT COUNT(*) FROM \"{table}\" WHERE {matches}"));
+            let (count,): (i64,) =
+                sqlx::query_as(sql).bind(format!("%{text}%")).fetch_one(&mut connection).await.unwrap();
+            if count > 0 {
+                found.push(table);
+            }
+        }
+        let (documents,) = sqlx::query_as(DOCUMENTS).fetch_one(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        return (found, documents);
+    }
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    let tables = "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables \
+        WHERE schemaname NOT IN ('pg_catalog', 'information_schema')";
+    let tables: Vec<(String,)> = sqlx::query_as(tables).fetch_all(&mut connection).await.unwrap();
+    for (table,) in tables {
+        let sql = AssertSqlSafe(format!("SELECT COUNT(*) FROM {table} t WHERE CAST(t AS TEXT) LIKE $1"));
+        let (count,): (i64,) = sqlx::query_as(sql).bind(format!("%{text}%")).fetch_one(&mut connection).await.unwrap();
+        if count > 0 {
+            found.push(table);
+        }
+    }
+    let (documents,) = sqlx::query_as(DOCUMENTS).fetch_one(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    (found, documents)
+}
+
 /// The database of one service, removed when it is dropped.
 pub struct FreshDatabase {
     pub url: String,

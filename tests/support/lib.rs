@@ -5,9 +5,11 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test reports")]
 #![allow(clippy::disallowed_methods, reason = "tests read the clock and the environment themselves")]
 
+mod bucket;
 mod caller;
 mod contract;
 mod database;
+mod hosts;
 mod model;
 mod page;
 mod process;
@@ -17,13 +19,15 @@ mod site;
 mod stand_in;
 mod wait;
 
+pub use bucket::BucketStore;
 pub use caller::{Answer, Caller};
 pub use database::{Database, PostgresCluster};
+pub use hosts::{Host, Hub};
 pub use model::{ModelStandIn, Said};
 pub use page::{Truth, documents_at, documents_of, ended_at, errors_of, finished, markdown_of};
 pub use process::{Process, ProcessInfo, free_port, processes_mentioning};
 pub use relay_stage::{RelayStage, StageChromium};
-pub use service::{ServiceOptions, TestService, WEBHOOK_SECRET, binary_folder};
+pub use service::{Machine, ServiceOptions, TestService, WEBHOOK_SECRET, binary_folder};
 pub use site::{FixtureSite, SiteOptions};
 pub use stand_in::StandIn;
 pub use wait::{wait_until, wait_until_within};
@@ -33,6 +37,25 @@ use std::path::PathBuf;
 /// The checkout, for files beside the crate such as the site's program.
 pub fn checkout() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// A part of what `scripts/setup --tests` installs, such as `venv/bin/python`.
+pub fn installed(part: &str) -> Option<PathBuf> {
+    let cache =
+        std::env::var("WEIR_CACHE").unwrap_or_else(|_| format!("{}/.cache/weir", std::env::var("HOME").unwrap()));
+    let path = PathBuf::from(cache).join("sdk").join(part);
+    if path.exists() {
+        return Some(path);
+    }
+    assert!(!require_all(), "{} is missing: scripts/setup --tests installs it", path.display());
+    eprintln!("skipped: {} is missing, scripts/setup --tests installs it", path.display());
+    None
+}
+
+/// True for root, who may give processes networks and files of their own.
+pub fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 /// True when `scripts/test` runs: what is missing then is a failure, not a skipped test.

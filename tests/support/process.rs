@@ -61,6 +61,11 @@ impl Process {
     /// SIGTERM, then waits for the end. Panics when it takes longer than `bound`.
     pub fn terminate(&mut self, bound: Duration) -> ExitStatus {
         signal("TERM", &self.child.id().to_string());
+        self.await_end(bound)
+    }
+
+    /// Waits for the end. Panics when it takes longer than `bound`.
+    pub fn await_end(&mut self, bound: Duration) -> ExitStatus {
         let deadline = Instant::now() + bound;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {

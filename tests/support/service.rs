@@ -21,13 +21,31 @@ pub struct ServiceOptions {
     pub workers: usize,
     /// Settings on top of the tests' own; an empty value removes the setting.
     pub env: Vec<(&'static str, String)>,
-    /// What the workers read instead of `/etc/hosts`, at every look. Needs root.
-    pub hosts: Option<PathBuf>,
+    /// Where the workers run, in their order; those beyond the list run beside the API.
+    pub machines: Vec<Machine>,
+}
+
+/// Something like a machine of its own for a worker. Needs root.
+#[derive(Debug, Clone, Default)]
+pub struct Machine {
+    /// The command that runs the worker's program, whose path is appended.
+    pub launcher: Vec<String>,
+    /// Settings on top of the service's.
+    pub env: Vec<(&'static str, String)>,
+}
+
+impl Machine {
+    /// One with a file of its own in the place of `/etc/hosts`, which counts at every look.
+    pub fn with_hosts(hosts: &Path) -> Self {
+        let script = "mount --bind \"$0\" /etc/hosts && exec \"$1\"";
+        let launcher = ["unshare", "--mount", "sh", "-c", script, &hosts.display().to_string()];
+        Self { launcher: launcher.map(str::to_owned).to_vec(), env: Vec::new() }
+    }
 }
 
 impl ServiceOptions {
     pub fn new(database: Database) -> Self {
-        Self { database, workers: 1, env: Vec::new(), hosts: None }
+        Self { database, workers: 1, env: Vec::new(), machines: Vec::new() }
     }
 
     pub fn workers(mut self, workers: usize) -> Self {
@@ -50,7 +68,7 @@ pub struct TestService {
     folder: PathBuf,
     database: FreshDatabase,
     env: HashMap<&'static str, String>,
-    hosts: Option<PathBuf>,
+    machines: Vec<Machine>,
 }
 
 impl TestService {
@@ -82,6 +100,8 @@ impl TestService {
             ("WEIR_WEBHOOK_RETRIES", "200ms,400ms,800ms".to_owned()),
             ("WEIR_WEBHOOK_SECRET", WEBHOOK_SECRET.to_owned()),
             ("WEIR_RATE_LIMITS", "off".to_owned()),
+            // Each page is asked for; tests of the cache give it room.
+            ("WEIR_CACHE_SIZE", "0".to_owned()),
             ("WEIR_LOG", "info".to_owned()),
         ]);
         env.extend(options.env);
@@ -96,7 +116,7 @@ impl TestService {
             folder,
             database,
             env,
-            hosts: options.hosts,
+            machines: options.machines,
         };
         service.cli(&["migrate"]);
         service.start_api();
@@ -181,6 +201,11 @@ impl TestService {
         .await;
     }
 
+    /// Tables of the database in which this text is found in any column, and how many documents there are.
+    pub async fn tables_with(&self, text: &str) -> (Vec<String>, i64) {
+        crate::database::tables_with(&self.database.url, text).await
+    }
+
     // --- The operator's commands ----------------------------------------------------------------
 
     /// Runs `weir …`; panics when it fails.
@@ -260,14 +285,15 @@ impl TestService {
 
     pub fn start_worker(&mut self, n: usize) {
         let log = self.folder.join(format!("worker-{n}.log"));
-        let command = match &self.hosts {
-            None => self.command("weir-worker"),
-            Some(hosts) => {
-                let mut command = Command::new("unshare");
-                command.args(["--mount", "sh", "-c", "mount --bind \"$0\" /etc/hosts && exec \"$1\""]);
-                command.arg(hosts).arg(binary_path("weir-worker"));
-                self.with_settings(command)
+        let command = match self.machines.get(n) {
+            Some(Machine { launcher, env }) if !launcher.is_empty() => {
+                let mut command = Command::new(&launcher[0]);
+                command.args(&launcher[1..]).arg(binary_path("weir-worker"));
+                let mut command = self.with_settings(command);
+                command.envs(env.iter().map(|(name, value)| (name, value)));
+                command
             }
+            _ => self.command("weir-worker"),
         };
         self.workers[n] = Some(Process::start(&format!("worker {n}"), command, &log));
     }
@@ -277,6 +303,24 @@ impl TestService {
         if let Some(mut worker) = self.workers[n].take() {
             worker.kill();
         }
+    }
+
+    /// Waits until one worker ends by itself; panics when it takes longer than `bound`.
+    pub fn await_worker(&mut self, n: usize, bound: Duration) -> std::process::ExitStatus {
+        self.workers[n].take().expect("it was started").await_end(bound)
+    }
+
+    /// Takes the API process away from the service; whoever holds it ends it.
+    pub fn take_api(&mut self) -> Process {
+        self.api.take().expect("the API was started")
+    }
+
+    /// What `weir workers` calls one worker.
+    pub fn worker_name(&self, n: usize) -> String {
+        let end = format!("-{}", self.workers[n].as_ref().expect("it was started").id());
+        let workers = self.cli_json(&["workers", "list", "--json"]);
+        let mut names = workers.as_array().unwrap().iter().filter_map(|worker| worker["name"].as_str());
+        names.find(|name| name.ends_with(&end)).unwrap_or_else(|| panic!("no {end} in {workers}")).to_owned()
     }
 
     pub fn restart_worker(&mut self, n: usize) {

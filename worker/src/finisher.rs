@@ -142,7 +142,8 @@ impl Store {
             if let Outcome::Done { document, .. } | Outcome::Crawled { document: Some(document), .. } = &end.outcome
                 && let Body::Blob(key) = &document.body
             {
-                self.blobs.remove(key);
+                let (blobs, key) = (self.blobs.clone(), key.clone());
+                tokio::task::spawn_blocking(move || blobs.remove(&key));
             }
         }
     }

@@ -87,7 +87,7 @@ async fn wait_for_tables(db: &Db) -> anyhow::Result<()> {
 
 async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<Process> {
     let guard = settings.net.guard();
-    let blobs = weir_shared::blobs::Blobs::open(&settings.blobs)?;
+    let blobs = weir_shared::blobs::Blobs::at(&settings.blobs)?;
     let egress = EgressProxy::start(guard.clone(), None).await?;
     let ad_free = EgressOptions { filter: Some(Arc::new(AdHosts)), ..EgressOptions::default() };
     let ad_free = EgressProxy::start_with(guard.clone(), ad_free).await?;
@@ -112,6 +112,7 @@ async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<P
         Some(BrowserPool::start(Arc::clone(&sandbox), config)?)
     };
     let fetcher = HttpFetcher::new(guard.clone(), FetchConfig::default())?;
+    store::clock::follow(&db);
     Ok(Process {
         wake: Wake::start_for_tickets(&settings.database_url, &db).await?,
         robots: RobotsStore::new(fetcher.clone()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_shared::domain::activity::WINDOW_MS;
-use weir_shared::store::{StoreResult, activity, leases, nodes, pages, sessions, sweep, webhooks};
+use weir_shared::store::{StoreResult, activity, cache, leases, nodes, pages, retention, sessions, sweep, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
@@ -18,6 +18,8 @@ const LEASE_MS: i64 = 8_000;
 const FORGOTTEN_MS: i64 = 5_000;
 /// Removal of expired things and finished tickets: every so many sweeps.
 const TIDY_EVERY: u32 = 8;
+/// The cache is weighed every so many sweeps.
+const WEIGH_EVERY: u32 = 24;
 /// Orphans taken back in one transaction.
 const ORPHANS: i64 = 200;
 
@@ -75,7 +77,14 @@ async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult
         context.process.wake.poke();
     }
     if round.is_multiple_of(TIDY_EVERY) {
+        let keep_ms = context.process.settings.result_ttl.as_millis() as i64;
+        let mut tx = db.begin().await?;
+        let had_zero = retention::shorten(&mut tx, keep_ms).await?;
+        tx.commit().await?;
         while sweep::expire(db, &context.process.blobs, now).await? {}
+        if had_zero {
+            retention::empty_log(db).await?;
+        }
         let mut tx = db.begin().await?;
         sessions::remove_old(&mut tx, now.plus_ms(-(context.process.settings.result_ttl.as_millis() as i64))).await?;
         sweep::prune(&mut tx, now).await?;
@@ -86,6 +95,12 @@ async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult
             tx.commit().await?;
             if !more {
                 break;
+            }
+        }
+        if round.is_multiple_of(WEIGH_EVERY) {
+            let dropped = cache::evict(db, context.process.settings.cache_size, now).await?;
+            if dropped > 0 {
+                tracing::info!(pages = dropped, "pages left the cache");
             }
         }
         sweep::shrink(db).await?;

@@ -7,8 +7,9 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, bail};
 use serde_json::json;
+use weir_shared::blobs::{Blobs, BlobsUrl};
 use weir_shared::config::{DatabaseUrl, Settings};
-use weir_shared::store::{self, Db, nodes, teams};
+use weir_shared::store::{self, Db, clock, nodes};
 use weir_shared::time::Timestamp;
 
 use super::output::Output;
@@ -40,11 +41,12 @@ pub async fn run(settings: &Settings, output: Output) -> anyhow::Result<ExitCode
                 Err(_) => Err(anyhow::anyhow!("cannot be told without the database")),
             },
         ),
+        ("blobs", blobs(settings.blobs.clone()).await),
         ("disk", disk(settings)),
         (
             "clock",
             match &database {
-                Ok(db) => clock(db).await,
+                Ok(db) => clocks(db).await,
                 Err(_) => Err(anyhow::anyhow!("cannot be compared without the database")),
             },
         ),
@@ -149,13 +151,24 @@ async fn sessions(db: &Db) -> anyhow::Result<String> {
     Ok(format!("{taken} of {} slots taken, workers: {}", counts.slots, live.len()))
 }
 
+/// Whether blobs can be written where they are to lie.
+async fn blobs(url: BlobsUrl) -> anyhow::Result<String> {
+    let name = url.to_string();
+    tokio::task::spawn_blocking(move || Blobs::at(&url)?.check()).await??;
+    Ok(format!("{name} takes them"))
+}
+
 fn disk(settings: &Settings) -> anyhow::Result<String> {
     let data = match &settings.database_url {
         DatabaseUrl::Sqlite(path) => path.parent().map(Path::to_owned),
         DatabaseUrl::Postgres(_) => None,
     };
+    let blobs = match &settings.blobs {
+        BlobsUrl::Folder(folder) => Some(folder.as_path()),
+        BlobsUrl::Bucket { .. } => None,
+    };
     let mut lines = Vec::new();
-    for (name, folder) in [("data", data.as_deref()), ("blobs", Some(settings.blobs.as_path()))] {
+    for (name, folder) in [("data", data.as_deref()), ("blobs", blobs)] {
         let Some(folder) = folder else { continue };
         let free = free_bytes(folder)?;
         let text = format!("{name} in {}: {:.1} GiB free", folder.display(), free as f64 / LEAST_FREE as f64);
@@ -178,9 +191,9 @@ fn free_bytes(folder: &Path) -> anyhow::Result<u64> {
     Ok(kilobytes.saturating_mul(1_024))
 }
 
-async fn clock(db: &Db) -> anyhow::Result<String> {
-    let theirs = teams::database_time(db).await?;
-    let difference = theirs.0 - Timestamp::now().0;
+async fn clocks(db: &Db) -> anyhow::Result<String> {
+    let theirs = clock::database_time(db).await?;
+    let difference = theirs.0 - Timestamp::of_machine().0;
     if difference.abs() > CLOCK_SLACK_MS {
         bail!("the database's clock differs by {:.1} s; set the clocks", difference as f64 / 1_000.0);
     }

@@ -8,5 +8,6 @@ pub mod interact;
 pub mod jobs;
 pub mod map;
 pub mod not_built;
+pub mod retention;
 pub mod scrape;
 pub mod team;

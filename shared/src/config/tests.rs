@@ -37,7 +37,7 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
         ("WEIR_ALLOW_NETS", "home", "CIDR"),
         ("WEIR_RATE_LIMITS", "lunch=3", "BUCKET=N"),
         ("DATABASE_URL", "mysql://x", "postgres://"),
-        ("WEIR_BLOBS", "s3://b/p", "not available yet"),
+        ("WEIR_BLOBS", "gs://pages", "s3://BUCKET/PREFIX"),
         ("WEIR_WEBHOOK_RETRIES", "1m,x", "1m,5m,15m"),
         ("WEIR_INTERNAL_SECRET", "short", "16 or more"),
         ("WEIR_TEAM_QUEUE", "0", "from 1 to"),

@@ -4,6 +4,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::action::ActionResults;
+
 /// One page's result as the client gets it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -23,6 +25,9 @@ pub struct Document {
     /// A data URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub screenshot: Option<String>,
+    /// Present when actions were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actions: Option<ActionResults>,
     /// What the caller should know about how this page was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,

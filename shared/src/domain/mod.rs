@@ -1,6 +1,8 @@
 //! Rules without IO: nothing here reads a clock, an environment variable or a socket.
 
+pub mod action;
 pub mod activity;
+pub mod cache;
 pub mod capability;
 pub mod crawl;
 pub mod describe;
@@ -8,6 +10,7 @@ pub mod document;
 pub mod interact;
 pub mod job;
 pub mod map;
+pub mod price;
 pub mod scrape;
 pub mod scrape_request;
 pub mod session;

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::action::Action;
+use super::cache::CacheOptions;
+
 /// Options of a scrape, the same for a direct scrape, a batch and later a crawl.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -28,6 +31,9 @@ pub struct ScrapeOptions {
     pub skip_tls_verification: bool,
     /// Milliseconds for the whole page, 1,000 to 300,000. Default 60,000.
     pub timeout: u32,
+    /// What is done on the page, in this order, before it is read. Empty: nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Action>,
     /// Country and languages to appear from.
     pub location: Option<Location>,
     /// Replace base64 images in markdown by a placeholder. Default true.
@@ -36,6 +42,11 @@ pub struct ScrapeOptions {
     pub block_ads: bool,
     /// Which proxies to use. Default `auto`.
     pub proxy: ProxyMode,
+    #[serde(flatten)]
+    pub cache: CacheOptions,
+    /// Nothing of content or addresses stays once it is delivered. Default false.
+    #[serde(rename = "zeroDataRetention", skip_serializing_if = "std::ops::Not::not")]
+    pub zero_retention: bool,
 }
 
 impl Default for ScrapeOptions {
@@ -50,10 +61,13 @@ impl Default for ScrapeOptions {
             mobile: false,
             skip_tls_verification: true,
             timeout: 60_000,
+            actions: Vec::new(),
             location: None,
             remove_base64_images: true,
             block_ads: true,
             proxy: ProxyMode::Auto,
+            cache: CacheOptions::default(),
+            zero_retention: false,
         }
     }
 }
@@ -74,7 +88,7 @@ impl ScrapeOptions {
 
     /// Whether only a browser can honour these options.
     pub fn needs_browser(&self) -> bool {
-        self.screenshot().is_some() || self.wait_for > 0 || self.mobile
+        self.screenshot().is_some() || self.wait_for > 0 || self.mobile || !self.actions.is_empty()
     }
 }
 

@@ -2,8 +2,7 @@
 //!
 //! A body is first judged whole, with every wrong field collected. Options of later releases are held to their
 //! contract too; only then one that would change the result is refused with the words "not available yet", so that
-//! nothing is ever silently ignored. There is no cache yet, so every page is fresh: any `maxAge` and `storeInCache`
-//! are honoured by it.
+//! nothing is ever silently ignored.
 
 mod actions;
 mod batch;
@@ -24,6 +23,7 @@ pub use map::parse_map;
 pub use preview::{PreviewRequest, parse_preview};
 pub use target::{UrlProblem, fetch_url};
 
+use super::cache::{CacheOptions, LOCKDOWN_MAX_AGE_MS, MAX_AGE_MS};
 use super::scrape::{Location, ProxyMode, ScrapeOptions};
 use super::session;
 use super::validation::{Fields, Issues, Path, ValidationError, refusal};
@@ -133,6 +133,7 @@ fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>)
         mobile: fields.bool("mobile").unwrap_or(defaults.mobile),
         skip_tls_verification: fields.bool("skipTlsVerification").unwrap_or(defaults.skip_tls_verification),
         timeout: timeout as u32,
+        actions: actions::read(fields, wait_for),
         location: read_location(fields),
         remove_base64_images: fields.bool("removeBase64Images").unwrap_or(defaults.remove_base64_images),
         block_ads: fields.bool("blockAds").unwrap_or(defaults.block_ads),
@@ -141,29 +142,35 @@ fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>)
             Some("stealth" | "enhanced") => ProxyMode::Enhanced,
             _ => ProxyMode::Auto,
         },
+        cache: read_cache(fields),
+        zero_retention: fields.bool("zeroDataRetention").unwrap_or(false),
     };
-    read_later_options(fields, wait_for, unavailable);
+    read_later_options(fields, unavailable);
     options
 }
 
+fn read_cache(fields: &mut Fields<'_, '_>) -> CacheOptions {
+    let lockdown = fields.bool("lockdown").unwrap_or(false);
+    let max_age = fields.integer("maxAge", 0..=i64::MAX);
+    CacheOptions {
+        max_age: max_age.unwrap_or(if lockdown { LOCKDOWN_MAX_AGE_MS } else { MAX_AGE_MS }),
+        min_age: fields.integer("minAge", 0..=i64::MAX),
+        store_in_cache: fields.bool("storeInCache").unwrap_or(true),
+        lockdown,
+    }
+}
+
 /// Options that this release judges and does not have, and those that need nothing.
-fn read_later_options(fields: &mut Fields<'_, '_>, wait_for: i64, unavailable: &mut Vec<Unavailable>) {
+fn read_later_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) {
     let later = |fields: &Fields<'_, '_>, name: &str| Unavailable {
         code: ErrorCode::OptionNotAvailable,
         path: fields.path_of(name),
         name: name.to_owned(),
     };
-    if actions::read(fields, wait_for) {
-        unavailable.push(Unavailable { code: ErrorCode::ActionsNotSupported, ..later(fields, "actions") });
-    }
     if read_parsers(fields) {
         unavailable.push(Unavailable { name: "An empty list of parsers".to_owned(), ..later(fields, "parsers") });
     }
-    fields.integer("maxAge", 0..=i64::MAX);
-    if fields.integer("minAge", 0..=i64::MAX).is_some() {
-        unavailable.push(later(fields, "minAge"));
-    }
-    for name in ["onlyCleanContent", "lockdown", "zeroDataRetention", "checkPromptInjection"] {
+    for name in ["onlyCleanContent", "checkPromptInjection"] {
         if fields.bool(name) == Some(true) {
             unavailable.push(later(fields, name));
         }
@@ -174,7 +181,6 @@ fn read_later_options(fields: &mut Fields<'_, '_>, wait_for: i64, unavailable: &
     if read_redaction(fields) {
         unavailable.push(later(fields, "redactPII"));
     }
-    fields.bool("storeInCache");
     fields.bool("fastMode");
     fields.string("useMock");
     fields.ignore(&["auditMetadata", "threatProtection", "domainTools"]);

@@ -42,6 +42,7 @@ pub fn encode(
 ) -> std::io::Result<Encoded> {
     let json = serde_json::to_vec(document).map_err(std::io::Error::other)?;
     let packed = compress(&json)?;
+    let length = packed.len() as i64;
     let body = if packed.len() > INLINE_LIMIT {
         let key = Blobs::key(job, page, epoch);
         blobs.put(&key, &packed)?;
@@ -49,7 +50,7 @@ pub fn encode(
     } else {
         Body::Inline(packed)
     };
-    Ok(Encoded { size: json.len() as i64, body })
+    Ok(Encoded { size: json.len() as i64, packed: length, body, cache: None })
 }
 
 /// Compressors at rest: making one costs more than compressing a small document with it.
@@ -77,8 +78,28 @@ const LARGE: usize = 256 << 10;
 
 type Columns = (i64, PageId, i64, Option<Vec<u8>>, Option<String>);
 
+/// Unpacks documents; those that lie elsewhere are read off the async threads.
+async fn decode_all(blobs: &Blobs, rows: Vec<Columns>) -> StoreResult<Vec<StoredDocument>> {
+    if rows.iter().all(|(_, _, _, body, _)| body.is_some()) {
+        return rows.into_iter().map(|c| decode(blobs, c)).collect();
+    }
+    let blobs = blobs.clone();
+    let reading = move || rows.into_iter().map(|c| decode(&blobs, c)).collect();
+    tokio::task::spawn_blocking(reading).await.map_err(|e| StoreError::Corrupt(e.to_string()))?
+}
+
 fn decode(blobs: &Blobs, c: Columns) -> StoreResult<StoredDocument> {
     let (seq, page_id, size, body, blob) = c;
+    Ok(StoredDocument { seq, page_id, json: unpack(blobs, size, body, blob)? })
+}
+
+/// The text of a document in its row or in a blob.
+pub(super) fn unpack(
+    blobs: &Blobs,
+    size: i64,
+    body: Option<Vec<u8>>,
+    blob: Option<String>,
+) -> StoreResult<Box<RawValue>> {
     let packed = match (body, blob) {
         (Some(body), _) => body,
         (None, Some(key)) => blobs.get(&key).map_err(|e| StoreError::Corrupt(format!("blob {key}: {e}")))?,
@@ -87,7 +108,7 @@ fn decode(blobs: &Blobs, c: Columns) -> StoreResult<StoredDocument> {
     let size = usize::try_from(size).unwrap_or(SIZE_LIMIT).min(SIZE_LIMIT);
     let json = zstd::bulk::decompress(&packed, size).map_err(|e| StoreError::Corrupt(e.to_string()))?;
     let json = String::from_utf8(json).map_err(|e| StoreError::Corrupt(e.to_string()))?;
-    Ok(StoredDocument { seq, page_id, json: RawValue::from_string(json)? })
+    Ok(RawValue::from_string(json)?)
 }
 
 /// Documents after the first `skip`, at most `limit` of them and about `max_bytes`; at least one if there is one.
@@ -120,7 +141,7 @@ pub async fn slice(
     };
     let rows: Vec<Columns> =
         on_pool!(db, |pool| sqlx::query_as(BODIES).bind(job).bind(skip).bind(last).fetch_all(pool).await?);
-    rows.into_iter().map(|c| decode(blobs, c)).collect()
+    decode_all(blobs, rows).await
 }
 
 /// What a document says of its page.
@@ -172,5 +193,5 @@ pub async fn metadata(db: &Db, pages: &[PageId]) -> StoreResult<HashMap<PageId, 
 pub async fn by_page(db: &Db, blobs: &Blobs, page: PageId) -> StoreResult<Option<StoredDocument>> {
     const SQL: &str = "SELECT seq, page_id, size, body, blob FROM document WHERE page_id = $1";
     let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_optional(pool).await?);
-    found.map(|c| decode(blobs, c)).transpose()
+    Ok(decode_all(blobs, found.into_iter().collect()).await?.pop())
 }

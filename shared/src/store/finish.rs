@@ -13,6 +13,7 @@ use crate::ids::{DeliveryId, JobId, KeyId, PageId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, queue};
 
+use super::cache::{self, CacheEntry};
 use super::crawls::SITEMAP_IDX;
 use super::frontier::{self, Discovery};
 use super::pages::Claimed;
@@ -60,7 +61,7 @@ impl Outcome {
     }
 
     /// The document to store and what it costs, if there is one.
-    fn document(&self) -> Option<(&Encoded, i64)> {
+    pub(super) fn document(&self) -> Option<(&Encoded, i64)> {
         match self {
             Self::Done { document, credits } | Self::Crawled { document: Some(document), credits, .. } => {
                 Some((document, *credits))
@@ -75,8 +76,12 @@ impl Outcome {
 pub struct Encoded {
     /// Bytes of the JSON text.
     pub size: i64,
+    /// Bytes of the compressed text.
+    pub packed: i64,
     /// Where the compressed text lies.
     pub body: Body,
+    /// Its place in the cache, if it has one.
+    pub cache: Option<Box<CacheEntry>>,
 }
 
 /// A compressed document: in the row, or in a blob that is already written.
@@ -205,6 +210,7 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
 
     insert_documents(tx, &live, &mut first_seq).await?;
     charge(tx, &live, now).await?;
+    cache::store(tx, &live, now).await?;
 
     for team in &starved {
         const SQL: &str = "UPDATE team SET starved = FALSE WHERE id = $1";
@@ -229,7 +235,7 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
 
 /// Whether a statement with so many rows is worth keeping prepared. Each number of rows is a statement of its own, kept
 /// once a connection; large ones would be most of the process's memory.
-fn is_kept(rows: usize) -> bool {
+pub(super) fn is_kept(rows: usize) -> bool {
     rows <= 4
 }
 
@@ -450,6 +456,12 @@ async fn was_told(tx: &mut Tx, job: JobId, end: WebhookEvent) -> StoreResult<boo
         sqlx::query_as(SQL).bind(job).bind(end.stage()).bind(end.as_str()).fetch_one(conn).await?
     });
     Ok(found.0 > 0)
+}
+
+/// The document and the bill of a page that is done and whose rows say so already.
+pub(super) async fn write_done(tx: &mut Tx, end: &Finished, now: Timestamp) -> StoreResult<()> {
+    insert_documents(tx, &[end], &mut BTreeMap::new()).await?;
+    charge(tx, &[end], now).await
 }
 
 async fn insert_documents(tx: &mut Tx, ends: &[&Finished], first_seq: &mut BTreeMap<JobId, i64>) -> StoreResult<()> {

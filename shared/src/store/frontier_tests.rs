@@ -112,7 +112,11 @@ impl Crawl {
 
 fn crawled(discovery: Discovery) -> Outcome {
     let body = Body::Inline(zstd::bulk::compress(b"{}", 1).unwrap());
-    Outcome::Crawled { document: Some(Encoded { size: 2, body }), credits: 1, discovery: Box::new(discovery) }
+    Outcome::Crawled {
+        document: Some(Encoded { size: 2, packed: 2, body, cache: None }),
+        credits: 1,
+        discovery: Box::new(discovery),
+    }
 }
 
 fn leads_to(paths: &[&str]) -> Outcome {

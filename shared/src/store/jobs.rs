@@ -33,8 +33,8 @@ pub struct NewJob<'a> {
 /// Writes the job row. The pages follow in the same transaction.
 pub async fn insert(tx: &mut Tx, job: &NewJob<'_>) -> StoreResult<()> {
     const SQL: &str = "INSERT INTO job (id, team_id, api_key_id, kind, status, rank, options, target, origin, \
-        max_concurrency, webhook, total, queued, created_at, expires_at, site) \
-        VALUES ($1, $2, $3, $4, 'scraping', $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14)";
+        max_concurrency, webhook, total, queued, created_at, expires_at, site, zero_retention) \
+        VALUES ($1, $2, $3, $4, 'scraping', $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14, $15)";
     let options = serde_json::to_string(job.options)?;
     let webhook = job.webhook.map(serde_json::to_string).transpose()?;
     on_db!(tx, |conn| {
@@ -52,7 +52,8 @@ pub async fn insert(tx: &mut Tx, job: &NewJob<'_>) -> StoreResult<()> {
             .bind(job.total)
             .bind(job.created_at)
             .bind(job.expires_at)
-            .bind(site_of(job.target))
+            .bind(site_of(job.target).filter(|_| !job.options.zero_retention))
+            .bind(job.options.zero_retention)
             .execute(conn)
             .await?
             .rows_affected()

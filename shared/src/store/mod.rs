@@ -19,6 +19,8 @@ use sqlx::{Connection as _, Postgres, Sqlite, Transaction};
 use crate::config::DatabaseUrl;
 
 pub mod activity;
+pub mod cache;
+pub mod clock;
 pub mod crawls;
 pub mod credits;
 pub mod documents;
@@ -32,6 +34,7 @@ pub mod nodes;
 pub mod pages;
 pub mod profiles;
 pub mod rates;
+pub mod retention;
 pub mod scrape_context;
 pub mod sessions;
 pub mod settings;
@@ -179,7 +182,9 @@ impl Db {
                     .connect_with(options.application_name("weir"))
                     .await
                     .context("cannot reach Postgres")?;
-                Ok(Self::Postgres(pool))
+                let db = Self::Postgres(pool);
+                clock::keep_step(&db).await?;
+                Ok(db)
             }
         }
     }
@@ -249,6 +254,8 @@ async fn connect_sqlite(path: &Path, connections: u32) -> anyhow::Result<SqliteP
         .pragma("cache_size", "-4000")
         .pragma("mmap_size", "0")
         .pragma("journal_size_limit", "33554432")
+        // What is deleted inside of pages is gone; see `retention` for whole ones.
+        .pragma("secure_delete", "FAST")
         // Pages that change with every group are folded into the file less often.
         .pragma("wal_autocheckpoint", "4000")
         .statement_cache_capacity(200);

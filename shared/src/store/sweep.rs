@@ -6,7 +6,7 @@ use crate::ids::JobId;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::{Db, StoreResult, Tx, crawls, jobs, sitemaps};
+use super::{Db, StoreResult, Tx, cache, crawls, jobs, retention, sitemaps};
 
 /// Rows removed in one transaction.
 const STEP: i64 = 500;
@@ -29,15 +29,35 @@ pub async fn expire(db: &Db, blobs: &Blobs, now: Timestamp) -> StoreResult<bool>
                 break;
             }
         }
-        blobs.remove_job(*job);
+        let (blobs, job) = (blobs.clone(), *job);
+        // A failure leaves waste behind, which is told where it happens.
+        let _ = tokio::task::spawn_blocking(move || blobs.remove_job(job)).await;
     }
     Ok(due.len() == 20)
 }
 
 /// Removes up to [`STEP`] rows of a job, the job itself last. Returns how many.
 async fn remove_part(tx: &mut Tx, job: JobId) -> StoreResult<u64> {
+    cache::take_over(tx, job, STEP).await?;
+    let is_zero = is_zero(tx, job).await?;
+    retention::overwrite(tx, is_zero).await?;
+    let removed = remove_rows(tx, job).await;
+    if is_zero {
+        retention::overwrite(tx, false).await?;
+    }
+    removed
+}
+
+async fn is_zero(tx: &mut Tx, job: JobId) -> StoreResult<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM job WHERE id = $1 AND zero_retention";
+    let found: (i64,) = on_db!(tx, |conn| sqlx::query_as(SQL).bind(job).fetch_one(conn).await?);
+    Ok(found.0 > 0)
+}
+
+async fn remove_rows(tx: &mut Tx, job: JobId) -> StoreResult<u64> {
     const PARTS: [&str; 7] = [
-        "DELETE FROM document WHERE job_id = $1 AND seq IN (SELECT seq FROM document WHERE job_id = $1 LIMIT $2)",
+        "DELETE FROM document WHERE job_id = $1 AND seq IN (SELECT seq FROM document WHERE job_id = $1 \
+         ORDER BY seq LIMIT $2)",
         "DELETE FROM webhook_attempt WHERE job_id = $1 AND $2 > 0",
         "DELETE FROM webhook_delivery WHERE id IN (SELECT id FROM webhook_delivery WHERE job_id = $1 LIMIT $2)",
         "DELETE FROM page_attempt WHERE job_id = $1 AND $2 > 0",

@@ -156,23 +156,6 @@ pub async fn webhook_secret(db: &Db, id: TeamId) -> StoreResult<Option<String>> 
     Ok(found.and_then(|f| f.0))
 }
 
-/// What the database's machine takes for the time now: `weir doctor` compares clocks with it.
-pub async fn database_time(db: &Db) -> StoreResult<Timestamp> {
-    // Each database has its own words for it.
-    let now: (i64,) = match db {
-        Db::Sqlite(db) => {
-            let now = "SELECT CAST((julianday('now') - 2440587.5) * 86400000.0 AS BIGINT)";
-            sqlx::query_as(now).fetch_one(&db.reads).await?
-        }
-        Db::Postgres(pool) => {
-            sqlx::query_as("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)")
-                .fetch_one(pool)
-                .await?
-        }
-    };
-    Ok(Timestamp(now.0))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -242,14 +225,6 @@ mod tests {
             assert_eq!((team.rates["scrape"], team.rates["map"]), (9, 4));
             assert_eq!(webhook_secret(&db, id).await.unwrap().as_deref(), Some("s3"));
             assert_eq!(webhook_secret(&db, TeamId::new()).await.unwrap(), None);
-        }
-    }
-
-    #[tokio::test]
-    async fn the_database_tells_its_time() {
-        for db in testing::databases().await {
-            let difference = database_time(&db).await.unwrap().0 - Timestamp::now().0;
-            assert!(difference.abs() < 5_000, "{difference}");
         }
     }
 }

@@ -25,7 +25,12 @@ fn done(page: Claimed) -> Finished {
     let mut document = Document { markdown: Some("text".into()), ..Document::default() };
     document.metadata.insert("url".into(), "http://site.test/end".into());
     let json = serde_json::to_vec(&document).unwrap();
-    let document = Encoded { size: json.len() as i64, body: Body::Inline(zstd::bulk::compress(&json, 1).unwrap()) };
+    let document = Encoded {
+        size: json.len() as i64,
+        packed: json.len() as i64,
+        body: Body::Inline(zstd::bulk::compress(&json, 1).unwrap()),
+        cache: None,
+    };
     Finished { page, kind: Some(JobKind::Batch), key: None, outcome: Outcome::Done { document, credits: 1 } }
 }
 

@@ -102,6 +102,28 @@ function tests() {
     assert.ok((await client.scrape(site("/article/1"), { formats: [format] })).screenshot);
   });
 
+  test("actions give their results", async () => {
+    const { actions, markdown } = await client.scrape(site("/actions"), {
+      formats: ["markdown"],
+      actions: [
+        { type: "click", selector: "#name" }, { type: "write", text: "Ada" }, { type: "click", selector: "#go" },
+        { type: "wait", selector: "#late" }, { type: "press", key: "Tab" }, { type: "scroll", direction: "down" },
+        { type: "scrape" }, { type: "screenshot", fullPage: true, quality: 50 },
+        { type: "executeJavascript", script: "return 6 * 7" }, { type: "pdf", format: "A4", landscape: true, scale: 0.5 },
+      ],
+    });
+    assert.match(markdown, /Hello Ada/);
+    assert.deepEqual(actions.javascriptReturns, [{ type: "number", value: 42 }]);
+    assert.deepEqual([actions.screenshots.length, actions.scrapes[0].url, actions.pdfs.length], [1, site("/actions"), 1]);
+  });
+
+  test("a cached page is told as such", async () => {
+    const state = async (options) => (await client.scrape(site("/cache/js"), options)).metadata.cacheState;
+    assert.deepEqual([await state(), await state(), await state({ minAge: 1 })], ["miss", "hit", "hit"]);
+    assert.equal(await state({ maxAge: 0 }), undefined);
+    await rejectsWith(404, client.scrape(site("/cache/never-js"), { lockdown: true }));
+  });
+
   test("the options of a scrape pass", async () => {
     const document = await client.scrape(site("/article/3"), {
       formats: ["markdown"], onlyMainContent: true, includeTags: ["main"], excludeTags: ["figure"], headers: { "X-Test": "1" },

@@ -16,7 +16,9 @@ import uuid
 
 import requests
 from firecrawl import AsyncFirecrawl, Firecrawl
-from firecrawl.v2.types import Location, PaginationConfig, ScreenshotFormat, WebhookConfig
+from firecrawl.v2.types import (
+    ClickAction, ExecuteJavascriptAction, Location, PaginationConfig, PDFAction, PressAction, ScrapeAction, ScreenshotAction,
+    ScreenshotFormat, ScrollAction, WaitAction, WebhookConfig, WriteAction)
 from firecrawl.v2.utils import error_handler as errors
 
 URL, KEY, SITE = os.environ["WEIR_URL"], os.environ["WEIR_KEY"], os.environ["SITE_URL"]
@@ -97,6 +99,31 @@ class Scrape(Sdk):
             location=Location(country="DE", languages=["de"]), skip_tls_verification=True, proxy="basic", max_age=0,
             store_in_cache=False, parsers=["pdf"], integration="_tests")
         self.assertIn(truth("/article/3")["main"][0], document.markdown)
+
+    def test_actions_give_their_results(self):
+        actions = [
+            ClickAction(selector="#name"), WriteAction(text="Ada"), ClickAction(selector="#go"), WaitAction(selector="#late"),
+            WaitAction(milliseconds=10), PressAction(key="Tab"), ScrollAction(direction="down"), ScrapeAction(),
+            ScreenshotAction(full_page=True, quality=50), ExecuteJavascriptAction(script="document.title"),
+            PDFAction(format="A4", landscape=True, scale=0.5)]
+        document = self.client.scrape(site("/actions"), formats=["markdown"], actions=actions)
+        self.assertIn("Hello Ada", document.markdown)
+        done = document.actions
+        self.assertEqual([len(done[name]) for name in ("screenshots", "scrapes", "javascriptReturns", "pdfs")], [1, 1, 1, 1])
+        self.assertEqual(done["javascriptReturns"], [{"type": "string", "value": "Actions"}])
+        self.assertIn("Hello Ada", done["scrapes"][0]["html"])
+        with self.assertRaises(errors.InternalServerError) as caught:
+            self.client.scrape(site("/actions"), actions=[ClickAction(selector="#nowhere")])
+        self.assertIn("actions[0]", str(caught.exception))
+
+    def test_a_cached_page_is_told_as_such(self):
+        states = [self.client.scrape(site("/cache/python"), formats=["markdown"]).metadata.cache_state for _ in range(2)]
+        self.assertEqual(states, ["miss", "hit"])
+        document = self.client.scrape(site("/cache/python"), formats=["markdown"], min_age=1)
+        self.assertTrue(document.metadata.cached_at)
+        with self.assertRaises(errors.FirecrawlError) as caught:
+            self.client.scrape(site("/cache/never"), lockdown=True)
+        self.assertEqual(caught.exception.status_code, 404)
 
     def test_a_page_made_by_scripts_is_complete(self):
         self.assert_extracted("/js/fetch/5", self.client.scrape(site("/js/fetch/5")).markdown)

@@ -336,7 +336,15 @@ mod tests {
             "childIds": children.iter().map(u32::to_string).collect::<Vec<_>>()})
     }
 
-    fn written(refs: &mut Refs, nodes: Vec<Value>) -> String {
+    fn written(refs: &mut Refs, mut nodes: Vec<Value>) -> String {
+        // As the browser does, each names its parent too.
+        let parents: Vec<(Value, Value)> = nodes
+            .iter()
+            .flat_map(|n| n["childIds"].as_array().unwrap().iter().map(|child| (child.clone(), n["nodeId"].clone())))
+            .collect();
+        for (child, parent) in parents {
+            nodes.iter_mut().filter(|n| n["nodeId"] == child).for_each(|n| n["parentId"] = parent.clone());
+        }
         let tree: Tree = serde_json::from_value(json!({ "nodes": nodes })).unwrap();
         refs.begin("doc");
         let mut writer = Writer::new(refs, "http://site.test/list");

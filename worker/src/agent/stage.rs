@@ -306,7 +306,7 @@ impl Stage {
             if is_blank {
                 return Ok(());
             }
-            let look = Look { budget: by, wait_for: Duration::ZERO, document: false };
+            let look = Look::only_rest(by);
             tokio::select! {
                 // What a page that does not come to rest shows is what there is.
                 _ = wait::settle(&self.cdp, &session, &self.script, look, by) => {}

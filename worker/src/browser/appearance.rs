@@ -33,21 +33,27 @@ pub(super) fn settings(
         }
     }
     let window = request.screenshot.as_ref().and_then(|s| s.viewport);
-    if request.mobile {
-        let (width, height) = window.unwrap_or(PHONE);
-        let metrics = json!({
-            "width": width, "height": height, "deviceScaleFactor": PHONE_SCALE, "mobile": true,
-            "screenWidth": width, "screenHeight": height,
-        });
+    if let Some(metrics) = metrics(request.mobile, window) {
         calls.push((Emulation::SetDeviceMetricsOverride::NAME, metrics));
+    }
+    if request.mobile {
         let touch = json!({ "enabled": true, "maxTouchPoints": 5 });
         calls.push((Emulation::SetTouchEmulationEnabled::NAME, touch));
-    } else if let Some((width, height)) = window {
-        let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
-        calls.push((Emulation::SetDeviceMetricsOverride::NAME, metrics));
     }
     if request.skip_tls_verification {
         calls.push((Security::SetIgnoreCertificateErrors::NAME, json!({ "ignore": true })));
     }
     calls
+}
+
+/// What stands in for the browser's own window, of `window` CSS pixels where that is given; `None`: nothing has to.
+pub(super) fn metrics(mobile: bool, window: Option<(u32, u32)>) -> Option<Value> {
+    if mobile {
+        let (width, height) = window.unwrap_or(PHONE);
+        return Some(json!({
+            "width": width, "height": height, "deviceScaleFactor": PHONE_SCALE, "mobile": true,
+            "screenWidth": width, "screenHeight": height,
+        }));
+    }
+    window.map(|(width, height)| json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false }))
 }

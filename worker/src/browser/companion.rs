@@ -3,13 +3,13 @@
 //! ```text
 //! auto-attach ──> each tab, before its first request: name, language, place, window, certificates, own headers
 //! first tab   ──> the address as it was asked for, so that redirects set their cookies again
-//!             ──> where the scrape ended, if that is elsewhere; then its wait
+//!             ──> where the scrape ended, if that is elsewhere and no action led there; its wait, its actions
 //! ```
 //!
 //! What a CDP session sets ends with it, so the connection stays for as long as the session lives: that is the
 //! [`Companion`]. Once the page is there it holds nothing up: dialogs are the page's own again.
 //!
-//! A scrape's actions come after its wait, when requests can carry them.
+//! A scrape's actions come after its wait, but for those that only look at the page.
 
 use std::time::Duration;
 
@@ -21,10 +21,12 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
+use super::actions::Runner;
 use super::agent::Agent;
 use super::cdp::{Cdp, CdpError, Event, Events};
 use super::intercept::{Interception, OwnHeaders};
 use super::locale::Place;
+use super::shot::Camera;
 use super::wait::{self, Look, WaitScript};
 use super::{RenderError, RenderRequest, appearance};
 
@@ -186,18 +188,23 @@ async fn open(cdp: &Cdp, session: &str, request: &RenderRequest, end: &Url) -> R
     cdp.post::<Inspector::Enable>(on, json!({}));
     let source = json!({ "source": script.source() });
     let added = cdp.call::<Page::AddScriptToEvaluateOnNewDocument>(on, source, request.deadline).await?;
-    let look = Look { budget: request.deadline - request.wait_for, wait_for: Duration::ZERO, document: false };
+    let look = Look::only_rest(request.deadline - request.wait_for);
+    let is_acted_on = !request.actions.is_empty();
     let first = match navigate(cdp, session, &request.url, request.deadline).await {
         Ok(()) => Some(wait::settle(cdp, session, &script, look, request.deadline).await?),
         // Where the scrape ended may still be there.
-        Err(error) if *end == request.url => return Err(error),
+        Err(error) if is_acted_on || *end == request.url => return Err(error),
         Err(_) => None,
     };
-    if first.is_none_or(|settled| !is_same(&settled.url, end)) {
+    if first.is_none_or(|settled| !is_acted_on && !is_same(&settled.url, end)) {
         navigate(cdp, session, end, request.deadline).await?;
         wait::settle(cdp, session, &script, look, request.deadline).await?;
     }
     tokio::time::sleep(request.wait_for).await;
+    if is_acted_on {
+        let camera = Camera { cdp, session, request, deadline: request.deadline };
+        Runner { camera, script: &script, end: request.deadline }.replay(&request.actions).await?;
+    }
     cdp.post::<Page::RemoveScriptToEvaluateOnNewDocument>(on, json!({ "identifier": added.identifier }));
     cdp.post::<Inspector::Disable>(on, json!({}));
     let off = cdp.send_as::<Value>(Page::Disable::NAME, on, json!({}));

@@ -184,7 +184,7 @@
     return (type ? `<!DOCTYPE ${type.name}>` : '') + root.outerHTML;
   };
 
-  const ready = async ({ budget, extra, limit }) => {
+  const ready = async ({ budget, extra, limit, scroll }) => {
     const until = clock() + budget;
     const loaded = new Promise(done => addEventListener('load', done, { once: true }));
     while (document.readyState !== 'complete') {
@@ -196,7 +196,7 @@
     }
     await sleep(0);
     await rest(Math.min(until, clock() + 8000), true);
-    if (limit && observed.length && clock() < until - 1000 && hasLazyParts()) {
+    if (scroll && observed.length && clock() < until - 1000 && hasLazyParts()) {
       await scrollThrough();
       await rest(Math.min(until, clock() + 3000), false);
     }
@@ -209,6 +209,7 @@
       status: entry && entry.responseStatus || 0,
       contentType: document.contentType,
       html: html && html.length > limit ? null : html,
+      leaving: clock() - leavingAt < 5000,
       width: root ? root.scrollWidth : 0,
       height: root ? Math.max(root.scrollHeight, document.body ? document.body.scrollHeight : 0) : 0,
     };

@@ -31,6 +31,9 @@ pub enum RenderError {
         /// As the browser saw it; absent for downloads.
         content_type: Option<String>,
     },
+    /// An action cannot be carried out; the text names it.
+    #[error("{0}")]
+    Action(String),
     /// The page's process died, usually for lack of memory.
     #[error("the page crashed")]
     PageCrashed,
@@ -56,6 +59,7 @@ impl RenderError {
             Self::Timeout => ErrorCode::Timeout,
             Self::PageTooLarge => ErrorCode::PageTooLarge,
             Self::NotHtml { .. } => ErrorCode::UnsupportedFile,
+            Self::Action(_) => ErrorCode::Action,
             Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_) => {
                 ErrorCode::AllEnginesFailed
             }
@@ -84,6 +88,7 @@ impl RenderError {
                 format!("The URL gives a file of type {kind}, which is not a page.")
             }
             Self::NotHtml { content_type: None } => "The URL gives a download, not a page.".into(),
+            Self::Action(text) => text.clone(),
             Self::PageCrashed => "The page crashed the browser's page process.".into(),
             Self::BrowserLost => "The browser stopped while it loaded the page.".into(),
             Self::Unavailable(_) => "No browser is available at the moment.".into(),

@@ -8,6 +8,7 @@
 //!   render (page)      one page, in a context of its own
 //!     wait, early.js   when a page has come to rest
 //!     appearance       how it appears
+//!     actions, shot    what is done on it, pictures of it
 //!     intercept, blocklist, locale, agent, egress   requests, ads, place, name, refusals
 //! companion            a scraped page once more, in the browser of a session
 //! ```
@@ -20,7 +21,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::domain::action::{Action, ActionResults};
 
+mod actions;
 pub(crate) mod agent;
 mod appearance;
 mod blocklist;
@@ -34,6 +37,7 @@ mod intercept;
 mod locale;
 mod page;
 mod pool;
+mod shot;
 pub(crate) mod wait;
 
 pub use blocklist::is_ad_host;
@@ -62,8 +66,10 @@ pub struct RenderRequest {
     pub block_ads: bool,
     /// Country (ISO 3166 alpha-2) and languages to appear from.
     pub location: Option<(String, Vec<String>)>,
-    /// Picture to take. Without one, pictures, media and fonts are not loaded.
+    /// Picture to take. Without one, and without actions that take some, pictures, media and fonts are not loaded.
     pub screenshot: Option<ScreenshotRequest>,
+    /// What is done on the page before it is read.
+    pub actions: Vec<Action>,
     /// Whether to keep the main document as it was served.
     pub want_raw: bool,
     /// When to give up, waiting for a free page included.
@@ -73,6 +79,11 @@ pub struct RenderRequest {
 }
 
 impl RenderRequest {
+    /// Whether pictures of the page are wanted.
+    fn shows_pictures(&self) -> bool {
+        self.screenshot.is_some() || self.actions.iter().any(Action::shows_pictures)
+    }
+
     /// A request with the defaults of a scrape and 60 s.
     pub fn new(url: Url) -> Self {
         Self {
@@ -85,6 +96,7 @@ impl RenderRequest {
             block_ads: false,
             location: None,
             screenshot: None,
+            actions: Vec::new(),
             want_raw: false,
             deadline: Instant::now() + Duration::from_secs(60),
             proxy_server: None,
@@ -124,9 +136,9 @@ pub struct ScreenshotRequest {
 
 /// A picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShotBytes {
-    /// The file.
-    pub bytes: Vec<u8>,
+pub struct Shot {
+    /// The file, as base64.
+    pub data: String,
     /// `image/png` or `image/jpeg`.
     pub mime: &'static str,
 }
@@ -145,7 +157,9 @@ pub struct Rendered {
     /// The document as served, when asked for and still held by the browser.
     pub raw_html: Option<String>,
     /// When asked for.
-    pub screenshot: Option<ShotBytes>,
+    pub screenshot: Option<Shot>,
+    /// Of the request's actions, if it has any.
+    pub actions: Option<ActionResults>,
     /// The time zone that the page was given.
     pub timezone: Option<String>,
 }

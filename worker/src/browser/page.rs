@@ -6,6 +6,7 @@
 //! Page.navigate                      answered when the document arrives, or with a net error
 //! Runtime.evaluate (awaited promise) answered with the document once the page has come to rest;
 //!                                    a script redirect cuts it off, then it is asked again
+//! actions                            when asked for; then the document is asked for again
 //! Page.captureScreenshot             when asked for
 //! disposeBrowserContext              always, also when the caller went away
 //! ```
@@ -13,24 +14,28 @@
 //! Nothing of one page may be seen by another: no cookie, no cache entry, no storage outlives the context.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
 use headless_chrome::protocol::cdp::types::Method;
-use headless_chrome::protocol::cdp::{Browser, Fetch, Inspector, Network, Page, Runtime, Storage, Target};
+use headless_chrome::protocol::cdp::{Browser, Fetch, Inspector, Network, Page, Storage, Target};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::domain::action::ActionResults;
 
-use super::appearance::{self, PHONE_SCALE};
+use super::actions::Runner;
+use super::appearance;
 use super::cdp::{CdpError, Events, Pending};
 use super::cell::Cell;
 use super::error::RenderError;
 use super::intercept::{Interception, OwnHeaders};
 use super::locale::Place;
+use super::shot::Camera;
 use super::wait::{self, Look, Settled};
-use super::{RenderRequest, Rendered, ScreenshotRequest, ShotBytes, blocklist, egress};
+use super::{RenderRequest, Rendered, Shot, blocklist, egress};
 
 /// Time for each step that involves no page: contexts, targets, disposal. Far above what it takes under load.
 const STEP: Duration = Duration::from_secs(10);
@@ -38,10 +43,6 @@ const STEP: Duration = Duration::from_secs(10);
 /// Part of the deadline kept back for the document to travel, and for a screenshot.
 const RESERVE: Duration = Duration::from_millis(250);
 const SHOT_RESERVE: Duration = Duration::from_millis(1500);
-
-/// Largest screenshot side and area, pixels of the image. Beyond, the compositor fails or the memory goes.
-const MAX_SIDE: f64 = 16_384.0;
-const MAX_AREA: f64 = 80_000_000.0;
 
 /// The window of a desktop; the flags of the browser say the same.
 const DESKTOP: (u32, u32) = (1280, 800);
@@ -131,10 +132,12 @@ pub(super) async fn render(cell: &Arc<Cell>, request: &RenderRequest) -> Result<
         let own = OwnHeaders::split(request);
         let refuses_ads = proxy.is_none();
         let interception = Interception::new(request, &own, refuses_ads);
-        let render = Render { tab: &tab, request, own: &own, refuses_ads, deadline: request.deadline };
+        let is_read = AtomicBool::new(false);
+        let render =
+            Render { tab: &tab, request, own: &own, refuses_ads, deadline: request.deadline, is_read: &is_read };
         tokio::select! {
             done = render.run(prepared, &interception) => done,
-            failed = serve_events(&tab, &mut events, &interception) => Err(failed),
+            failed = serve_events(&tab, &mut events, &interception, &is_read) => Err(failed),
         }
     };
     tokio::time::timeout_at(request.deadline, work).await.unwrap_or(Err(RenderError::Timeout))
@@ -175,7 +178,12 @@ enum Loading {
 const CUT_AFTER: Duration = Duration::from_secs(1);
 
 /// Answers what a page would otherwise wait for. Returns only when the page is lost.
-async fn serve_events(tab: &Tab, events: &mut Events, interception: &Interception) -> RenderError {
+async fn serve_events(
+    tab: &Tab,
+    events: &mut Events,
+    interception: &Interception,
+    is_read: &AtomicBool,
+) -> RenderError {
     let mut loading = Loading::NotYet;
     loop {
         let next = match loading {
@@ -190,7 +198,9 @@ async fn serve_events(tab: &Tab, events: &mut Events, interception: &Interceptio
         match event.method.as_str() {
             "Page.frameStartedLoading" if is_main() => loading = Loading::Begun,
             "Page.loadEventFired" => loading = Loading::Done,
-            "Page.frameStoppedLoading" if loading == Loading::Begun && is_main() => {
+            "Page.frameStoppedLoading"
+                if loading == Loading::Begun && !is_read.load(Ordering::Relaxed) && is_main() =>
+            {
                 loading = Loading::Stopped(Instant::now())
             }
             "Page.frameStartedLoading" | "Page.frameStoppedLoading" => {}
@@ -220,6 +230,9 @@ struct Render<'a> {
     /// The page's proxy refuses ads.
     refuses_ads: bool,
     deadline: Instant,
+    /// The page has come to rest once: from here on a document that stops half-way is what an action led to (a
+    /// download, say), and no failure of the page.
+    is_read: &'a AtomicBool,
 }
 
 impl Render<'_> {
@@ -241,12 +254,23 @@ impl Render<'_> {
             }
         }
         self.navigate().await?;
-        let settled = self.settle().await?;
+        let mut settled = self.settle().await?;
         self.check(&settled).await?;
+        let actions = if self.request.actions.is_empty() {
+            None
+        } else {
+            let results = self.act().await?;
+            settled = self.settle_again().await?;
+            self.check(&settled).await?;
+            Some(results)
+        };
         let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());
         let raw_html = if self.request.want_raw { self.raw().await } else { None };
         let screenshot = match &self.request.screenshot {
-            Some(shot) => Some(self.screenshot(shot, &settled).await?),
+            Some(shot) => {
+                let (data, mime) = self.camera().take(shot, (settled.width, settled.height)).await?;
+                Some(Shot { data, mime })
+            }
             None => None,
         };
         Ok(Rendered {
@@ -256,6 +280,7 @@ impl Render<'_> {
             html: settled.html.ok_or(RenderError::PageTooLarge)?,
             raw_html,
             screenshot,
+            actions,
             timezone: place.and_then(|p| p.timezone.map(str::to_owned)),
         })
     }
@@ -304,12 +329,37 @@ impl Render<'_> {
         egress::refusal(self.tab.cell.egress, url, self.deadline).await
     }
 
-    /// The document at rest, after script redirects.
+    /// By when the page must have come to rest.
+    fn end(&self) -> Instant {
+        self.deadline - if self.request.screenshot.is_some() { SHOT_RESERVE } else { RESERVE }
+    }
+
+    /// The document at rest, after script redirects; without actions it is the document that is wanted.
     async fn settle(&self) -> Result<Settled, RenderError> {
-        let reserve = if self.request.screenshot.is_some() { SHOT_RESERVE } else { RESERVE };
-        let look = Look { budget: self.deadline - reserve, wait_for: self.request.wait_for, document: true };
+        let is_last = self.request.actions.is_empty();
+        let look =
+            Look { wait_for: self.request.wait_for, document: is_last, scroll: is_last, ..Look::only_rest(self.end()) };
+        self.look(look).await
+    }
+
+    /// The document as the actions have left it.
+    async fn settle_again(&self) -> Result<Settled, RenderError> {
+        self.look(Look { document: true, ..Look::only_rest(self.end()) }).await
+    }
+
+    async fn look(&self, look: Look) -> Result<Settled, RenderError> {
         let cell = &self.tab.cell;
         wait::settle(&cell.cdp, &self.tab.session, &cell.wait, look, self.deadline).await
+    }
+
+    fn camera(&self) -> Camera<'_> {
+        Camera { cdp: &self.tab.cell.cdp, session: &self.tab.session, request: self.request, deadline: self.deadline }
+    }
+
+    async fn act(&self) -> Result<ActionResults, RenderError> {
+        self.is_read.store(true, Ordering::Relaxed);
+        let runner = Runner { camera: self.camera(), script: &self.tab.cell.wait, end: self.end() };
+        runner.perform(&self.request.actions).await
     }
 
     /// Whether what has come to rest is a page of the site.
@@ -344,39 +394,6 @@ impl Render<'_> {
         }
         Some(body.body)
     }
-
-    async fn screenshot(&self, shot: &ScreenshotRequest, settled: &Settled) -> Result<ShotBytes, RenderError> {
-        if self.request.block_ads {
-            let style = serde_json::to_string(blocklist::CONSENT_STYLE).unwrap_or_default();
-            let expression = format!(
-                "{{const s=document.createElement('style');s.textContent={style};document.documentElement.append(s)}}"
-            );
-            self.tab.cell.cdp.post::<Runtime::Evaluate>(Some(&self.tab.session), json!({ "expression": expression }));
-        }
-        let (format, mime) = if shot.quality.is_some() { ("jpeg", "image/jpeg") } else { ("png", "image/png") };
-        let mut params = json!({ "format": format, "optimizeForSpeed": true });
-        if let Some(quality) = shot.quality {
-            params["quality"] = quality.min(100).into();
-        }
-        if shot.full_page {
-            let scale = if self.request.mobile { PHONE_SCALE } else { 1.0 };
-            let (width, height) = clip(settled.width, settled.height, scale);
-            params["captureBeyondViewport"] = true.into();
-            params["clip"] = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
-        }
-        let taken = self.tab.call::<Page::CaptureScreenshot>(params, self.deadline).await?;
-        let bytes = base64::engine::general_purpose::STANDARD
-            .decode(taken.data)
-            .map_err(|e| RenderError::Internal(format!("screenshot: {e}")))?;
-        Ok(ShotBytes { bytes, mime })
-    }
-}
-
-/// The part of a document that fits into one image, CSS pixels.
-fn clip(width: f64, height: f64, scale: f64) -> (f64, f64) {
-    let width = width.clamp(1.0, MAX_SIDE / scale);
-    let height = height.clamp(1.0, MAX_SIDE / scale).min((MAX_AREA / (scale * scale) / width).max(1.0));
-    (width.floor(), height.floor())
 }
 
 #[derive(Debug, Deserialize)]
@@ -394,18 +411,4 @@ struct TopFrame {
 #[serde(rename_all = "camelCase")]
 struct Frame {
     loader_id: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_page_shot_is_cut_to_what_one_image_holds() {
-        assert_eq!(clip(1280.0, 3000.0, 1.0), (1280.0, 3000.0));
-        assert_eq!(clip(1280.0, 900_000.0, 1.0), (1280.0, 16_384.0));
-        assert_eq!(clip(390.0, 900_000.0, 3.0).1, 5461.0);
-        let (width, height) = clip(12_000.0, 16_000.0, 1.0);
-        assert!(width * height <= MAX_AREA);
-    }
 }

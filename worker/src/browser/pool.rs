@@ -191,7 +191,7 @@ impl BrowserPool {
     }
 
     async fn render_once(&self, request: &RenderRequest) -> Result<Rendered, RenderError> {
-        let kind = if request.screenshot.is_some() { Kind::Pictures } else { Kind::Blind };
+        let kind = if request.shows_pictures() { Kind::Pictures } else { Kind::Blind };
         let lease = self.inner.lend(kind, request.deadline).await?;
         let outcome = page::render(&lease.cell, request).await;
         self.inner.counters.renders.fetch_add(1, Ordering::Relaxed);

@@ -34,6 +34,9 @@ pub(crate) struct Settled {
     pub content_type: String,
     /// The document as it is now; absent when it is over the limit.
     pub html: Option<String>,
+    /// Another document is on its way.
+    #[serde(default)]
+    pub leaving: bool,
     /// Size of the whole document, CSS pixels.
     pub width: f64,
     /// See `width`.
@@ -61,17 +64,18 @@ impl WaitScript {
     }
 
     /// An expression whose promise resolves with [`Settled`]. Documents in which no early script can run
-    /// (and the first, empty one) are answered as they stand. Without `document` the page is only waited for: it is
-    /// neither scrolled nor written out.
-    fn expression(&self, budget: Duration, extra: Duration, document: bool) -> String {
-        let html = if document { "document.documentElement?document.documentElement.outerHTML:''" } else { "null" };
+    /// (and the first, empty one) are answered as they stand.
+    fn expression(&self, budget: Duration, look: Look) -> String {
+        let html =
+            if look.document { "document.documentElement?document.documentElement.outerHTML:''" } else { "null" };
         format!(
-            "window.{key}?{key}({{budget:{budget},extra:{extra},limit:{limit}}}):\
+            "window.{key}?{key}({{budget:{budget},extra:{extra},limit:{limit},scroll:{scroll}}}):\
              ({{url:location.href,status:0,contentType:document.contentType,html:{html},width:0,height:0}})",
             key = self.key,
-            limit = if document { DOCUMENT_LIMIT } else { 0 },
+            limit = if look.document { DOCUMENT_LIMIT } else { 0 },
             budget = budget.as_millis(),
-            extra = extra.as_millis(),
+            extra = look.wait_for.as_millis(),
+            scroll = look.scroll,
         )
     }
 }
@@ -83,8 +87,19 @@ pub(crate) struct Look {
     pub budget: Instant,
     /// Time after that.
     pub wait_for: Duration,
-    /// Whether the document is wanted.
+    /// Whether the document is wanted; otherwise the page is only waited for.
     pub document: bool,
+    /// Whether what waits to be scrolled to is scrolled to; the page stands at its top then.
+    pub scroll: bool,
+    /// What a document gets, from when it takes the place of the one looked at.
+    pub next: Duration,
+}
+
+impl Look {
+    /// The page at rest, nothing of it wanted.
+    pub fn only_rest(budget: Instant) -> Self {
+        Self { budget, wait_for: Duration::ZERO, document: false, scroll: false, next: Duration::ZERO }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -108,10 +123,11 @@ pub(crate) async fn settle(
     look: Look,
     deadline: Instant,
 ) -> Result<Settled, RenderError> {
+    let mut until = look.budget;
     for _ in 0..MAX_DOCUMENTS {
-        let budget = look.budget.saturating_duration_since(Instant::now()).saturating_sub(look.wait_for);
+        let budget = until.saturating_duration_since(Instant::now()).saturating_sub(look.wait_for);
         let params = json!({
-            "expression": script.expression(budget, look.wait_for, look.document),
+            "expression": script.expression(budget, look),
             "awaitPromise": true, "returnByValue": true,
         });
         let pending = cdp.send_as::<Evaluated>(Runtime::Evaluate::NAME, Some(session), params);
@@ -128,7 +144,10 @@ pub(crate) async fn settle(
             }
             // The page went to another document under the promise.
             Err(CdpError::Refused { message, .. })
-                if ["navigated", "context", "Promise was collected"].iter().any(|part| message.contains(part)) => {}
+                if ["navigated", "context", "Promise was collected"].iter().any(|part| message.contains(part)) =>
+            {
+                until = until.max((Instant::now() + look.next).min(deadline));
+            }
             Err(e) => return Err(e.into()),
         }
     }
@@ -144,6 +163,7 @@ mod tests {
         let (a, b) = (WaitScript::new(), WaitScript::new());
         assert_ne!(a.key, b.key);
         assert!(a.source().contains(&a.key) && !a.source().contains("'KEY'"));
-        assert!(a.expression(Duration::from_secs(1), Duration::ZERO, true).contains("budget:1000,extra:0"));
+        let look = Look::only_rest(Instant::now());
+        assert!(a.expression(Duration::from_secs(1), look).contains("budget:1000,extra:0"));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use sha2::{Digest as _, Sha256};
 use url::Url;
 use weir_shared::domain::crawl::scope::{CrawlScope, is_same_site};
 use weir_shared::domain::crawl::{CrawlOptions, SitemapMode};
@@ -120,7 +121,8 @@ async fn wait_for_turn(
     let sites = rules.and_then(|rules| rules.crawl_delay).unwrap_or_default().as_millis();
     let sites = i64::try_from(sites).unwrap_or(MAX_PAUSE_MS).min(MAX_PAUSE_MS);
     let name = match (sites > 0, own > 0) {
-        (true, _) => format!("host:{}", url.origin().ascii_serialization()),
+        // By a digest: the row outlives what may not be kept.
+        (true, _) => format!("host:{}", hex::encode(Sha256::digest(url.origin().ascii_serialization()))),
         (false, true) => format!("crawl:{}", page.job_id),
         (false, false) => return Ok(None),
     };

@@ -26,8 +26,9 @@ use weir_shared::domain::map::{CREDITS, MAX_LIMIT, MapAnswer, MapOptions, MapSco
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::finish::{Encoded, Outcome};
+use weir_shared::store::maps::KnownPage;
 use weir_shared::store::pages::Claimed;
-use weir_shared::store::{StoreError, documents, maps};
+use weir_shared::store::{StoreError, cache, documents, maps};
 
 use self::links::{LinkSet, Origin};
 use self::page::Visited;
@@ -393,6 +394,9 @@ impl Map<'_> {
                 let (db, blobs) = (&process.db, &process.blobs);
                 known.extend(maps::known_links(db, blobs, self.team, &site, KNOWN_MAP).await?);
             }
+            // Pages whose jobs have expired are known as long as the cache has them.
+            let cached = cache::known_urls(&process.db, self.team, &site, KNOWN).await?;
+            known.extend(cached.into_iter().map(|url| KnownPage { url, title: None, description: None }));
             Ok::<_, StoreError>(known)
         };
         match pages.await {

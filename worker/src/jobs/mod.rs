@@ -1,5 +1,6 @@
 //! What a worker does with a ticket: one file a kind.
 
+mod cached;
 mod crawl_page;
 pub mod deliver_webhook;
 pub mod map_site;

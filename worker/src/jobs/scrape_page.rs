@@ -6,14 +6,15 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use base64::Engine as _;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::domain::action::ActionResults;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::{JobKind, MAX_CLAIMS, MAX_TRIES, retry_pause_ms};
+use weir_shared::domain::price;
 use weir_shared::domain::scrape::{Format, Location, ProxyMode, ScrapeOptions};
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
@@ -30,7 +31,7 @@ use crate::extract::{self, ExtractOptions, PageInput};
 use crate::fetch::{FetchError, FetchRequest, Fetched, ProxyUrl, choose_proxy};
 use crate::gate::Slot;
 
-use super::{crawl_page, serve_team};
+use super::{cached, crawl_page, serve_team};
 
 /// Meta refreshes followed, each with a pause of at most this many seconds.
 const REFRESHES: u32 = 5;
@@ -50,6 +51,11 @@ impl PageError {
     pub(super) fn last(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), retry: false }
     }
+
+    /// Worth another try.
+    pub(super) fn again(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), retry: true }
+    }
 }
 
 impl From<FetchError> for PageError {
@@ -67,6 +73,7 @@ impl From<RenderError> for PageError {
 /// Which engine made the document, for the metrics.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Engine {
+    Cache,
     Http,
     Browser,
 }
@@ -74,6 +81,7 @@ pub(super) enum Engine {
 impl Engine {
     fn as_str(self) -> &'static str {
         match self {
+            Self::Cache => "cache",
             Self::Http => "http",
             Self::Browser => "browser",
         }
@@ -130,6 +138,9 @@ pub(super) async fn attempt(
     spec: &Arc<JobSpec>,
 ) -> Result<(Product, Engine), PageError> {
     let deadline = deadline(page, spec, Instant::now());
+    if let Some(product) = cached::find(context, page, spec).await? {
+        return Ok((product, Engine::Cache));
+    }
     let work = std::panic::AssertUnwindSafe(scrape(context, page, spec, deadline)).catch_unwind();
     match tokio::time::timeout_at(deadline + RESERVE, work).await {
         Ok(Ok(result)) => result,
@@ -141,6 +152,8 @@ pub(super) async fn attempt(
 /// What came of a page.
 pub(super) struct Product {
     pub document: Encoded,
+    /// What it costs; its metadata says the same.
+    pub credits: i64,
     /// For a crawl: what the page leads to.
     pub harvest: Option<Harvest>,
 }
@@ -181,7 +194,7 @@ pub(super) fn judge(
     match result {
         Ok((product, engine)) => {
             pages.with_label_values(&[engine.as_str(), "done"]).inc();
-            Outcome::Done { document: product.document, credits: 1 }
+            Outcome::Done { document: product.document, credits: product.credits }
         }
         Err(error) => {
             let again = error.retry && page.tries + 1 < MAX_TRIES;
@@ -199,8 +212,7 @@ pub(super) fn judge(
                 let run_at = Timestamp::now().plus_ms(pause + jitter);
                 return Outcome::Retry { code: error.code, error: error.message, run_at };
             }
-            let credits = i64::from(error.code == ErrorCode::DnsResolution);
-            Outcome::Failed { code: error.code, error: error.message, credits }
+            Outcome::Failed { code: error.code, error: error.message, credits: price::of_failure(error.code) }
         }
     }
 }
@@ -245,6 +257,10 @@ async fn scrape(
     }
     match render(context, &plan, options, deadline).await {
         Ok(rendered) => from_rendered(context, page, spec, &plan, rendered).await.map(|d| (d, Engine::Browser)),
+        Err(error @ RenderError::NotHtml { .. }) if !options.actions.is_empty() => {
+            let text = format!("{} No actions can be performed on it.", error.message());
+            Err(PageError::last(ErrorCode::ActionsNotSupported, text))
+        }
         // What a browser would only download may be text or data that needs none.
         Err(RenderError::NotHtml { .. }) if options.screenshot().is_none() => {
             let fetched = fetch(context, &plan, options, deadline).await?;
@@ -335,6 +351,7 @@ async fn render(
         block_ads: options.block_ads,
         location: options.location.as_ref().map(|l| (l.country.clone(), l.languages.clone())),
         screenshot,
+        actions: options.actions.clone(),
         want_raw: options.wants(&Format::RawHtml),
         deadline,
         proxy_server: None,
@@ -356,6 +373,7 @@ struct Answer {
     content_type: Option<String>,
     timezone: Option<String>,
     screenshot: Option<String>,
+    actions: Option<ActionResults>,
     warnings: Vec<String>,
 }
 
@@ -377,6 +395,7 @@ async fn from_fetched(
         content_type: fetched.content_type.clone(),
         timezone: None,
         screenshot: None,
+        actions: None,
         warnings: plan.warnings.clone(),
     };
     if fetched.incomplete {
@@ -419,16 +438,14 @@ async fn from_rendered(
     plan: &Plan,
     rendered: Rendered,
 ) -> Result<Product, PageError> {
-    let screenshot = rendered.screenshot.as_ref().map(|shot| {
-        let bytes = base64::engine::general_purpose::STANDARD.encode(&shot.bytes);
-        format!("data:{};base64,{bytes}", shot.mime)
-    });
+    let screenshot = rendered.screenshot.map(|shot| format!("data:{};base64,{}", shot.mime, shot.data));
     let answer = Answer {
         url: rendered.url,
         status: rendered.status,
         content_type: rendered.content_type,
         timezone: rendered.timezone,
         screenshot,
+        actions: rendered.actions,
         warnings: plan.warnings.clone(),
     };
     let (html, raw) = (rendered.html, rendered.raw_html);
@@ -539,8 +556,9 @@ impl Work {
             metadata: extracted.metadata,
             ..Document::default()
         };
+        let credits = price::of_page(&self.spec.options);
         let document = self.encode(answer, document)?;
-        Ok(Product { document, harvest })
+        Ok(Product { document, credits, harvest })
     }
 
     /// Text and data as they are; JSON in a fence.
@@ -560,8 +578,9 @@ impl Work {
             images: options.wants(&Format::Images).then(Vec::new),
             ..Document::default()
         };
+        let credits = price::of_page(&self.spec.options);
         let document = self.encode(answer, document)?;
-        Ok(Product { document, harvest })
+        Ok(Product { document, credits, harvest })
     }
 
     fn encode(self, answer: Answer, mut document: Document) -> Result<Encoded, PageError> {
@@ -582,20 +601,28 @@ impl Work {
             put("error", json!(format!("The page answered with status {}.", answer.status)));
         }
         put("proxyUsed", json!(self.proxy_used));
-        put("creditsUsed", json!(1));
+        put("creditsUsed", json!(price::of_page(&self.spec.options)));
         put("concurrencyLimited", json!(page.limited));
+        if cached::lookup(&self.context, page, &self.spec).is_some() {
+            put("cacheState", json!("miss"));
+        }
         if page.limited {
             put("concurrencyQueueDurationMs", json!(page.started_at.ms_since(page.queued_at)));
         }
         document.screenshot = answer.screenshot;
+        document.actions = answer.actions;
         if !answer.warnings.is_empty() {
             document.warning = Some(answer.warnings.join(" "));
         }
         let blobs = &self.context.process.blobs;
-        documents::encode(blobs, page.job_id, page.id, page.epoch, &document).map_err(|error| {
+        let mut encoded = documents::encode(blobs, page.job_id, page.id, page.epoch, &document).map_err(|error| {
             tracing::error!(%error, page.id = %page.id, "a document cannot be stored");
-            PageError { code: ErrorCode::Unknown, message: "The document could not be stored.".to_owned(), retry: true }
-        })
+            PageError::again(ErrorCode::Unknown, "The document could not be stored.")
+        })?;
+        if answer.status == 200 && document.warning.is_none() {
+            encoded.cache = cached::entry(&self.context, page, &self.spec);
+        }
+        Ok(encoded)
     }
 }
 

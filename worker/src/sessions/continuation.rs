@@ -54,6 +54,7 @@ fn request(kept: ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
         }),
         deadline,
         headers: options.headers,
+        actions: options.actions,
         ..RenderRequest::new(url)
     }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, JobStatus, WebhookEvent};
+use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{BatchRequest, RequestContext, parse_batch};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
@@ -20,6 +21,7 @@ use crate::app::{App, State};
 use crate::auth::Caller;
 use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{idempotency, path};
+use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -78,16 +80,18 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     let body = extract::json(&request, payload).await?;
     let mut batch = app.parse(|context| parse_batch(&body, context))?;
     refuse_blocked_urls(&app, &mut batch)?;
+    retention::settle(&caller, &mut batch.options)?;
     let key = idempotency::key(&request)?;
     refuse_other_options(&app, &caller, &batch).await?;
 
     let now = Timestamp::now();
     let mut tx = app.db.begin().await?;
     team_lock::lock(&mut tx, caller.team_id()).await?;
-    let need = batch.urls.len() as i64;
+    let count = batch.urls.len() as i64;
+    let need = count * price::at_most(&batch.options);
     let funds = credits::check_funds(&mut tx, caller.team_id(), need, app.settings.limits.metered).await?;
     refuse_short_funds(funds, need)?;
-    refuse_full_queue(&app, &mut tx, &caller, need).await?;
+    refuse_full_queue(&app, &mut tx, &caller, count).await?;
     idempotency::take(&mut tx, caller.team_id(), key, now).await?;
     let id = match batch.append_to_id {
         Some(id) => append(&mut tx, &caller, id, &batch, now).await?,
@@ -126,13 +130,14 @@ fn refuse_blocked_urls(app: &App, batch: &mut BatchRequest) -> ApiResult<()> {
 /// Writes a new job with its pages, and the delivery that announces it.
 async fn insert(app: &App, tx: &mut Tx, caller: &Caller, batch: &BatchRequest, now: Timestamp) -> ApiResult<JobId> {
     let id = JobId::new();
+    let target = batch.urls.first().and_then(|url| retention::shown(&batch.options, url));
     let row = NewJob {
         id,
         team: caller.team_id(),
         key: caller.key,
         kind: JobKind::Batch,
         options: &batch.options,
-        target: batch.urls.first().map_or("", String::as_str),
+        target: target.as_deref().unwrap_or_default(),
         origin: batch.origin.as_deref(),
         // A number above the team's limit is capped where pages are claimed: both limits hold there.
         max_concurrency: batch.max_concurrency,
@@ -143,8 +148,7 @@ async fn insert(app: &App, tx: &mut Tx, caller: &Caller, batch: &BatchRequest, n
     };
     jobs::insert(tx, &row).await?;
     pages::insert_many(tx, id, caller.team_id(), 0, &batch.urls, now).await?;
-    let entry =
-        Entry { id: id.0, endpoint: Endpoint::BatchScrape, target: Some(row.target.to_owned()), created_at: now };
+    let entry = Entry { id: id.0, endpoint: Endpoint::BatchScrape, target: target.clone(), created_at: now };
     activity::record(tx, caller.team_id(), &entry).await?;
     if batch.webhook.as_ref().is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
         webhooks::queue(tx, caller.team_id(), id, None, WebhookEvent::Started, now).await?;

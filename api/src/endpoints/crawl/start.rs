@@ -23,6 +23,7 @@ use crate::app::{App, State};
 use crate::auth::Caller;
 use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{idempotency, path};
+use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -86,6 +87,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     let body = extract::json(&request, payload).await?;
     let mut crawl = app.parse(|context| parse_crawl(&body, context))?;
     app.check_target(&crawl.url)?;
+    retention::settle(&caller, &mut crawl.scrape)?;
     let key = idempotency::key(&request)?;
     let prompt = read_prompt(&app, &body, &mut crawl).await?;
 
@@ -142,13 +144,14 @@ async fn insert(
     now: Timestamp,
 ) -> ApiResult<JobId> {
     let id = JobId::new();
+    let target = retention::shown(&crawl.scrape, &crawl.url);
     let row = NewJob {
         id,
         team: caller.team_id(),
         key: caller.key,
         kind: JobKind::Crawl,
         options: &crawl.scrape,
-        target: &crawl.url,
+        target: target.as_deref().unwrap_or_default(),
         origin: crawl.origin.as_deref(),
         // A delay is between one page and the next. A number above the team's limit is capped where pages are claimed.
         max_concurrency: if crawl.options.delay.is_some() { Some(1) } else { crawl.options.max_concurrency },
@@ -164,7 +167,7 @@ async fn insert(
         let sentence = format!("The team's credits are enough for {limit} pages, which is this crawl's limit.");
         crawls::warn(tx, id, &sentence).await?;
     }
-    let entry = Entry { id: id.0, endpoint: Endpoint::Crawl, target: Some(crawl.url.clone()), created_at: now };
+    let entry = Entry { id: id.0, endpoint: Endpoint::Crawl, target: target.clone(), created_at: now };
     activity::record(tx, caller.team_id(), &entry).await?;
     if crawl.webhook.as_ref().is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
         webhooks::queue(tx, team, id, None, WebhookEvent::Started, now).await?;

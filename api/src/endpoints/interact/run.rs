@@ -18,7 +18,7 @@ use weir_shared::domain::session::{EndReason, SessionState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{PageId, SessionId};
 use weir_shared::store::sessions::{self, SessionRow};
-use weir_shared::store::{jobs, pages};
+use weir_shared::store::{jobs, pages, retention};
 use weir_shared::time::Timestamp;
 
 use super::{forbidden, opened, still_opening};
@@ -249,9 +249,11 @@ async fn check_page(app: &App, caller: &Caller, id: PageId) -> ApiResult<()> {
 /// # Errors
 /// 409 when the scrape left nothing that could be brought back.
 async fn check_replay(app: &App, caller: &Caller, id: PageId) -> ApiResult<()> {
-    let page = pages::load(&app.db, id).await?;
-    let is_done = page.is_some_and(|page| page.state == PageState::Done);
-    if is_done && !caller.team.zero_data_retention {
+    let page = pages::load(&app.db, id).await?.filter(|page| page.state == PageState::Done);
+    if let Some(page) = page
+        && !caller.team.zero_data_retention
+        && !retention::is_zero(&app.db, page.job_id).await?
+    {
         return Ok(());
     }
     let text = "Replay context is unavailable for this scrape. Rerun the scrape and try again.";

@@ -1,5 +1,6 @@
 //! One page, answered when it is done (CONTRACT 3.1).
 
+mod cached;
 pub mod run;
 pub mod status;
 

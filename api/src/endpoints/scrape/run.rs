@@ -10,6 +10,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use tokio::time::Instant;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::JobKind;
+use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{ScrapeRequest, parse_scrape};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
@@ -17,13 +18,15 @@ use weir_shared::queue;
 use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::credits;
 use weir_shared::store::jobs::{self, NewJob};
+use weir_shared::store::retention::expiry;
 use weir_shared::store::{documents, pages};
 use weir_shared::time::Timestamp;
 
-use super::document_answer;
+use super::{cached, document_answer};
 use crate::app::{App, State};
 use crate::auth::Caller;
 use crate::endpoints::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
+use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -43,12 +46,20 @@ const LATE: Late = Late {
 pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Scrape).await?;
     let body = extract::json(&request, payload).await?;
-    let scrape = app.parse(|context| parse_scrape(&body, context))?;
+    let mut scrape = app.parse(|context| parse_scrape(&body, context))?;
     app.check_target(&scrape.url)?;
+    retention::settle(&caller, &mut scrape.options)?;
+    if let Some(answer) = cached::answer(&app, &caller, &scrape).await? {
+        return Ok(answer);
+    }
     let mut accepted = accept(&app, &caller, &scrape).await?;
     let timeout = Duration::from_millis(u64::from(scrape.options.timeout));
     direct::wait(&app, &mut accepted, timeout, &LATE).await?;
-    answer(&app, &accepted, &scrape).await
+    let answer = answer(&app, &accepted, &scrape).await;
+    if scrape.options.zero_retention {
+        retention::forget(&app, accepted.job).await;
+    }
+    answer
 }
 
 /// Writes job, page and ticket in one transaction.
@@ -57,29 +68,33 @@ async fn accept(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult
     let job = JobId::new();
     // Nothing is promised yet: the commit that ends the page makes this one durable with it.
     let mut tx = app.db.begin_relaxed().await?;
-    let funds = credits::check_funds(&mut tx, caller.team_id(), 1, app.settings.limits.metered).await?;
-    refuse_short_funds(funds, 1)?;
+    let need = price::at_most(&scrape.options);
+    let funds = credits::check_funds(&mut tx, caller.team_id(), need, app.settings.limits.metered).await?;
+    refuse_short_funds(funds, need)?;
     refuse_full_queue(app, &mut tx, caller, 1).await?;
+    let target = retention::shown(&scrape.options, &scrape.url);
     let row = NewJob {
         id: job,
         team: caller.team_id(),
         key: caller.key,
         kind: JobKind::Scrape,
         options: &scrape.options,
-        target: &scrape.url,
+        target: target.as_deref().unwrap_or_default(),
         origin: scrape.origin.as_deref(),
         max_concurrency: None,
         webhook: None,
         total: 1,
         created_at: now,
-        expires_at: now.plus_ms(app.settings.result_ttl.as_millis() as i64),
+        expires_at: match scrape.options.zero_retention {
+            true => expiry(now, i64::from(scrape.options.timeout)),
+            false => now.plus_ms(app.settings.result_ttl.as_millis() as i64),
+        },
     };
     jobs::insert(&mut tx, &row).await?;
     let urls = std::slice::from_ref(&scrape.url);
     let ids = pages::insert_many(&mut tx, job, caller.team_id(), 0, urls, now).await?;
     let page = *ids.first().ok_or_else(|| ApiError::internal(&"no page was inserted"))?;
-    let target = Some(scrape.url.clone());
-    let entry = Entry { id: page.0, endpoint: Endpoint::Scrape, target, created_at: now };
+    let entry = Entry { id: page.0, endpoint: Endpoint::Scrape, target: target.clone(), created_at: now };
     activity::record(&mut tx, caller.team_id(), &entry).await?;
     queue::scrape_ticket(&mut tx, caller.team_id(), page).await?;
     let end = app.wake.expect(page);

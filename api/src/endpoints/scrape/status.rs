@@ -37,7 +37,10 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiRe
             let document = documents::by_page(&app.db, &app.blobs, id).await?.ok_or_else(ApiError::job_not_found)?;
             Ok(document_answer(&document.json, None))
         }
-        PageState::Failed => Err(page_error(&page, "The scrape")),
-        PageState::Queued | PageState::Running | PageState::Cancelled => Err(ApiError::job_not_found()),
+        // What keeps nothing says nothing.
+        PageState::Failed if !page.url.is_empty() => Err(page_error(&page, "The scrape")),
+        PageState::Failed | PageState::Queued | PageState::Running | PageState::Cancelled => {
+            Err(ApiError::job_not_found())
+        }
     }
 }

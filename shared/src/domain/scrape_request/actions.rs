@@ -1,8 +1,10 @@
-//! The `actions` of a request (CONTRACT 3.6): judged by their rules, though no engine performs them yet.
+//! The `actions` of a request (CONTRACT 3.6).
 
 use serde_json::Value;
 
-use super::formats::read_viewport;
+use super::formats::read_screenshot;
+use crate::domain::action::{Action, Direction, Paper, Pdf, Wait};
+use crate::domain::scrape::Screenshot;
 use crate::domain::validation::{Fields, Issues, Path};
 
 const MAX_ACTIONS: i64 = 50;
@@ -12,83 +14,103 @@ const MAX_WAIT_MS: i64 = 60_000;
 const SELECTOR_WAIT_MS: i64 = 1_000;
 const MAX_SELECTOR: std::ops::RangeInclusive<i64> = 1..=1_000;
 const MAX_TEXT: std::ops::RangeInclusive<i64> = 0..=100_000;
+/// As far as a browser prints.
+const SCALE: std::ops::RangeInclusive<f64> = 0.1..=2.0;
 
 const TYPES: &[&str] =
     &["wait", "click", "screenshot", "write", "press", "scroll", "scrape", "executeJavascript", "pdf"];
-const PAPER: &[&str] = &["A0", "A1", "A2", "A3", "A4", "A5", "A6", "Letter", "Legal", "Tabloid", "Ledger"];
 
-/// Reads `actions`; whether there are any.
-pub(super) fn read(fields: &mut Fields<'_, '_>, wait_for: i64) -> bool {
-    let Some(list) = fields.array("actions", MAX_ACTIONS) else { return false };
+/// Reads `actions`; empty when there are none.
+pub(super) fn read(fields: &mut Fields<'_, '_>, wait_for: i64) -> Vec<Action> {
+    let Some(list) = fields.array("actions", MAX_ACTIONS) else { return Vec::new() };
     let mut waits = wait_for;
+    let mut actions = Vec::with_capacity(list.len());
     for (i, action) in list.iter().enumerate() {
         let mut path = fields.path_of("actions");
         path.push(i.into());
-        waits = waits.saturating_add(read_one(action, path, fields.issues).unwrap_or(0));
+        let Some(action) = read_one(action, path, fields.issues) else { continue };
+        waits = waits.saturating_add(match &action {
+            Action::Wait(Wait::Time { milliseconds }) => i64::from(*milliseconds),
+            Action::Wait(Wait::Element { .. }) => SELECTOR_WAIT_MS,
+            _ => 0,
+        });
+        actions.push(action);
     }
     if !list.is_empty() && waits > MAX_WAIT_MS {
         let message = "Total wait time (waitFor + wait actions) must not exceed 60 seconds";
         fields.issues.rule(fields.path_of("actions"), message);
     }
-    !list.is_empty()
+    actions
 }
 
-/// One action; how long it waits, in milliseconds.
-fn read_one(action: &Value, path: Path, issues: &mut Issues) -> Option<i64> {
+/// One action; `None`, with an issue, when it is wrong.
+fn read_one(action: &Value, path: Path, issues: &mut Issues) -> Option<Action> {
     let mut fields = Fields::open(action, path, issues)?.nulls_are_absent();
     fields.required("type")?;
     let kind = fields.choice("type", TYPES)?;
-    let mut waits = 0;
-    match kind {
-        "wait" => waits = read_wait(&mut fields),
+    let action = match kind {
+        "wait" => read_wait(&mut fields).map(Action::Wait),
         "click" => {
-            needed(&mut fields, "selector", MAX_SELECTOR);
-            fields.bool("all");
+            let selector = needed(&mut fields, "selector", MAX_SELECTOR);
+            let all = fields.bool("all").unwrap_or(false);
+            selector.map(|selector| Action::Click { selector, all })
         }
         "screenshot" => {
-            fields.bool("fullPage");
             // The Rust client writes it so.
-            fields.bool("full_page");
-            fields.integer("quality", 1..=100);
-            read_viewport(&mut fields);
+            let full_page = fields.bool("full_page") == Some(true);
+            let shot = read_screenshot(&mut fields);
+            Some(Action::Screenshot(Screenshot { full_page: shot.full_page || full_page, ..shot }))
         }
-        "write" => needed(&mut fields, "text", MAX_TEXT),
-        "press" => needed(&mut fields, "key", 1..=100),
+        "write" => needed(&mut fields, "text", MAX_TEXT).map(|text| Action::Write { text }),
+        "press" => needed(&mut fields, "key", 1..=100).map(|key| Action::Press { key }),
         "scroll" => {
-            fields.choice("direction", &["up", "down"]);
-            fields.text("selector", MAX_SELECTOR);
+            let direction = match fields.choice("direction", &["up", "down"]) {
+                Some("up") => Direction::Up,
+                _ => Direction::Down,
+            };
+            let selector = fields.text("selector", MAX_SELECTOR).map(str::to_owned);
+            Some(Action::Scroll { direction, selector })
         }
-        "executeJavascript" => needed(&mut fields, "script", MAX_TEXT),
-        "pdf" => {
-            fields.choice("format", PAPER);
-            fields.bool("landscape");
-            if let Some(value) = fields.get("scale")
-                && !value.is_number()
-            {
-                fields.issues.wrong_type(fields.path_of("scale"), "number", Some(value));
-            }
+        "scrape" => Some(Action::Scrape),
+        "executeJavascript" => {
+            needed(&mut fields, "script", MAX_TEXT).map(|script| Action::ExecuteJavascript { script })
         }
-        _ => {}
-    }
+        _ => Some(Action::Pdf(read_pdf(&mut fields))),
+    };
     fields.finish();
-    Some(waits)
+    action
 }
 
-fn needed(fields: &mut Fields<'_, '_>, name: &'static str, length: std::ops::RangeInclusive<i64>) {
-    if fields.required(name).is_some() {
-        fields.text(name, length);
+fn read_pdf(fields: &mut Fields<'_, '_>) -> Pdf {
+    let names: Vec<&'static str> = Paper::NAMES.iter().map(|(name, _)| *name).collect();
+    let named = fields.choice("format", &names);
+    let paper = Paper::NAMES.iter().find(|(name, _)| Some(*name) == named);
+    Pdf {
+        format: paper.map_or(Paper::Letter, |(_, paper)| *paper),
+        landscape: fields.bool("landscape").unwrap_or(false),
+        scale: fields.number("scale", SCALE).unwrap_or(1.0),
     }
+}
+
+fn needed(fields: &mut Fields<'_, '_>, name: &'static str, length: std::ops::RangeInclusive<i64>) -> Option<String> {
+    fields.required(name)?;
+    fields.text(name, length).map(str::to_owned)
 }
 
 /// Exactly one of `milliseconds` and `selector`.
-fn read_wait(fields: &mut Fields<'_, '_>) -> i64 {
+fn read_wait(fields: &mut Fields<'_, '_>) -> Option<Wait> {
     let given = (fields.get("milliseconds").is_some(), fields.get("selector").is_some());
     let milliseconds = fields.integer("milliseconds", 1..=i64::MAX);
-    fields.text("selector", MAX_SELECTOR);
+    let selector = fields.text("selector", MAX_SELECTOR).map(str::to_owned);
     if given.0 == given.1 {
         fields
             .issues
             .rule(fields.path_of("type"), "Either 'milliseconds' or 'selector' must be provided, but not both.");
+        return None;
     }
-    milliseconds.unwrap_or(if given.1 { SELECTOR_WAIT_MS } else { 0 })
+    match milliseconds {
+        // Anything this long is refused for the sum of all waits.
+        Some(wait) => Some(Wait::Time { milliseconds: u32::try_from(wait).unwrap_or(u32::MAX) }),
+        None => selector.map(|selector| Wait::Element { selector }),
+    }
 }

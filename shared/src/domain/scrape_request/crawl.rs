@@ -35,7 +35,7 @@ pub fn parse_crawl(body: &Value, context: RequestContext<'_>) -> Result<CrawlReq
     let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {
         // The JavaScript client's types allow null for what is not set.
         let mut fields = fields.nulls_are_absent();
-        let request = CrawlRequest {
+        let mut request = CrawlRequest {
             url: target::read(&mut fields, "url", context).unwrap_or_default(),
             options: CrawlOptions::read(&mut fields),
             scrape: read_scrape_options(&mut fields, &mut unavailable),
@@ -44,10 +44,7 @@ pub fn parse_crawl(body: &Value, context: RequestContext<'_>) -> Result<CrawlReq
             origin: label(&mut fields, "origin"),
             integration: label(&mut fields, "integration"),
         };
-        if fields.bool("zeroDataRetention") == Some(true) {
-            let (path, name) = (fields.path_of("zeroDataRetention"), "zeroDataRetention".to_owned());
-            unavailable.push(Unavailable { code: ErrorCode::OptionNotAvailable, path, name });
-        }
+        request.scrape.zero_retention |= fields.bool("zeroDataRetention").unwrap_or(false);
         fields.ignore(&["auditMetadata"]);
         fields.finish();
         request
@@ -61,6 +58,12 @@ fn read_scrape_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavai
     let Some(nested) = fields.object("scrapeOptions") else { return ScrapeOptions::default() };
     let mut nested = nested.nulls_are_absent();
     let options = read_options(&mut nested, unavailable);
+    // A crawl has to read the site to find its pages.
+    for (name, is_given) in [("lockdown", options.cache.lockdown), ("minAge", options.cache.min_age.is_some())] {
+        if is_given {
+            nested.issues.rule(nested.path_of(name), format!("{name} is not possible in a crawl, which asks the site"));
+        }
+    }
     nested.ignore(&["origin", "integration"]);
     nested.finish();
     options

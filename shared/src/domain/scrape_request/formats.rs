@@ -142,7 +142,8 @@ fn required_field(name: &str) -> Option<&'static str> {
     }
 }
 
-fn read_screenshot(fields: &mut Fields<'_, '_>) -> Screenshot {
+/// Options of a screenshot, also of one that is an action.
+pub(super) fn read_screenshot(fields: &mut Fields<'_, '_>) -> Screenshot {
     Screenshot {
         full_page: fields.bool("fullPage").unwrap_or(false),
         quality: fields.integer("quality", 1..=100).map(|q| q as u8),
@@ -150,8 +151,7 @@ fn read_screenshot(fields: &mut Fields<'_, '_>) -> Screenshot {
     }
 }
 
-/// A window size, also of a screenshot action.
-pub(super) fn read_viewport(fields: &mut Fields<'_, '_>) -> Option<Viewport> {
+fn read_viewport(fields: &mut Fields<'_, '_>) -> Option<Viewport> {
     let mut viewport = fields.object("viewport")?;
     let width = viewport.required("width").and_then(|_| viewport.integer("width", 1..=MAX_VIEWPORT_WIDTH));
     let height = viewport.required("height").and_then(|_| viewport.integer("height", 1..=MAX_VIEWPORT_HEIGHT));

@@ -247,10 +247,7 @@ fn valid_options_of_later_releases_are_refused_by_name() {
         (json!({"formats": ["video"]}), "video"),
         (json!({"formats": ["rawBase64"]}), "rawBase64"),
         (json!({"formats": ["deterministicJson"]}), "deterministicJson"),
-        (json!({"minAge": 1}), "minAge"),
-        (json!({"lockdown": true}), "lockdown"),
         (json!({"profile": {"name": "a"}}), "profile"),
-        (json!({"zeroDataRetention": true}), "zeroDataRetention"),
         (json!({"onlyCleanContent": true}), "onlyCleanContent"),
         (json!({"checkPromptInjection": true}), "checkPromptInjection"),
         (json!({"redactPII": true}), "redactPII"),
@@ -261,9 +258,55 @@ fn valid_options_of_later_releases_are_refused_by_name() {
         assert_eq!(error.code, ErrorCode::OptionNotAvailable, "{body}");
         assert!(error.message.contains(name) && error.message.contains("not available yet"), "{}", error.message);
     }
-    let actions = scrape(json!({"actions": [{"type": "screenshot", "full_page": true}]})).unwrap_err();
-    assert_eq!(actions.code, ErrorCode::ActionsNotSupported);
-    assert!(actions.message.contains("not available yet"));
+}
+
+#[test]
+fn actions_are_read_in_order_with_their_defaults() {
+    use crate::domain::action::{Action, Direction, Paper, Pdf, Wait};
+    let body = json!({"actions": [
+        {"type": "wait", "milliseconds": 20}, {"type": "wait", "selector": "#a", "milliseconds": null},
+        {"type": "click", "selector": "a"}, {"type": "screenshot", "full_page": true, "quality": 5},
+        {"type": "write", "text": ""}, {"type": "press", "key": "Enter"}, {"type": "scroll"},
+        {"type": "scroll", "direction": "up", "selector": "div"}, {"type": "scrape"},
+        {"type": "executeJavascript", "script": "1"}, {"type": "pdf"},
+        {"type": "pdf", "format": "A4", "landscape": true, "scale": 0.5},
+    ]});
+    let actions = scrape(body).unwrap().options.actions;
+    let shot = Screenshot { full_page: true, quality: Some(5), viewport: None };
+    assert_eq!(
+        actions,
+        [
+            Action::Wait(Wait::Time { milliseconds: 20 }),
+            Action::Wait(Wait::Element { selector: "#a".into() }),
+            Action::Click { selector: "a".into(), all: false },
+            Action::Screenshot(shot),
+            Action::Write { text: String::new() },
+            Action::Press { key: "Enter".into() },
+            Action::Scroll { direction: Direction::Down, selector: None },
+            Action::Scroll { direction: Direction::Up, selector: Some("div".into()) },
+            Action::Scrape,
+            Action::ExecuteJavascript { script: "1".into() },
+            Action::Pdf(Pdf { format: Paper::Letter, landscape: false, scale: 1.0 }),
+            Action::Pdf(Pdf { format: Paper::A4, landscape: true, scale: 0.5 }),
+        ]
+    );
+}
+
+#[test]
+fn the_options_of_the_cache_are_read_with_their_defaults() {
+    let cache = |body: Value| scrape(body).unwrap().options.cache;
+    assert_eq!(cache(json!({})), CacheOptions::default());
+    assert_eq!(cache(json!({})).max_age, 172_800_000);
+    let given = cache(json!({"maxAge": 5, "minAge": 0, "storeInCache": false}));
+    assert_eq!((given.max_age, given.min_age, given.store_in_cache, given.lockdown), (5, Some(0), false, false));
+    assert_eq!(cache(json!({"lockdown": true})).max_age, 63_072_000_000);
+    assert_eq!(cache(json!({"lockdown": true, "maxAge": 7})).max_age, 7);
+    assert!(scrape(json!({"zeroDataRetention": true})).unwrap().options.zero_retention);
+    for body in [json!({"zeroDataRetention": true}), json!({"scrapeOptions": {"zeroDataRetention": true}})] {
+        let mut body = body;
+        body["url"] = "https://a.com".into();
+        assert!(crawl(body).unwrap().scrape.zero_retention);
+    }
 }
 
 #[test]
@@ -365,15 +408,14 @@ fn every_rule_of_a_crawl_is_held() {
         (json!({"url": "a.com", "scrapeOptions": {"timeout": 5}}), json!(["scrapeOptions", "timeout"]), "too_small"),
         (json!({"url": "a.com", "scrapeOptions": {"url": "x"}}), json!(["scrapeOptions"]), "unrecognized_keys"),
         (json!({"url": "a.com", "scrapeOptions": []}), json!(["scrapeOptions"]), "invalid_type"),
+        (json!({"url": "a.com", "scrapeOptions": {"minAge": 1}}), json!(["scrapeOptions", "minAge"]), "custom"),
+        (json!({"url": "a.com", "scrapeOptions": {"lockdown": true}}), json!(["scrapeOptions", "lockdown"]), "custom"),
         (json!({"url": "a.com", "formats": ["links"]}), json!([]), "unrecognized_keys"),
         (json!({"url": "a.com", "webhook": {"url": "x"}}), json!(["webhook", "url"]), "invalid_format"),
     ] {
         let error = crawl(body.clone()).expect_err(&body.to_string());
         assert_eq!(issue_at(&error, &path), code, "{body}");
     }
-    let later = crawl(json!({"url": "a.com", "scrapeOptions": {"minAge": 1}})).unwrap_err();
-    assert_eq!(later.code, ErrorCode::OptionNotAvailable);
-    assert_eq!(crawl(json!({"url": "a.com", "zeroDataRetention": true})).unwrap_err().code, later.code);
 }
 
 #[test]

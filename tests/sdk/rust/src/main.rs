@@ -9,7 +9,7 @@ use std::future::Future;
 use std::process::ExitCode;
 
 use firecrawl::{
-    AgentOptions, BatchScrapeOptions, Client, CrawlOptions, Format, JobStatus, MapOptions, MapResponse, ParseFile,
+    Action, AgentOptions, BatchScrapeOptions, Client, CrawlOptions, Format, JobStatus, MapOptions, MapResponse, ParseFile,
     ScrapeExecuteLanguage, ScrapeExecuteOptions, ScrapeOptions, SitemapMode,
 };
 
@@ -51,6 +51,25 @@ async fn a_scrape_gives_each_format_in_its_field(world: &World) -> Outcome {
     ensure(document.screenshot.is_some(), "screenshot")?;
     let metadata = document.metadata.ok_or("metadata")?;
     ensure(metadata.status_code == Some(200), format!("{:?}", metadata.status_code))
+}
+
+async fn actions_give_their_results(world: &World) -> Outcome {
+    let actions = vec![
+        Action::Click { selector: "#count".to_owned() },
+        Action::Wait { milliseconds: Some(20), selector: None },
+        Action::Screenshot { full_page: Some(true), quality: None, viewport: None },
+        Action::ExecuteJavascript { script: "+n.textContent".to_owned() },
+        Action::Scrape,
+    ];
+    let options = ScrapeOptions { actions: Some(actions), ..Default::default() };
+    let document = told(world.client.scrape(format!("{}/actions", world.site), options).await)?;
+    let done = document.actions.ok_or("actions")?;
+    let count = |name: &str| done.get(name).and_then(|list| list.as_array()).map(Vec::len);
+    ensure(
+        ["screenshots", "scrapes", "javascriptReturns", "pdfs"].map(count) == [Some(1), Some(1), Some(1), Some(0)],
+        format!("{:?}", done.keys()),
+    )?;
+    ensure(done["javascriptReturns"][0]["value"] == 1, done["javascriptReturns"].to_string())
 }
 
 async fn errors_have_the_services_text(world: &World) -> Outcome {
@@ -260,6 +279,7 @@ async fn main() -> ExitCode {
     let (passed, failed) = run_all!(
         &world,
         a_scrape_gives_each_format_in_its_field,
+        actions_give_their_results,
         errors_have_the_services_text,
         the_waiter_returns_every_document,
         pages_of_results_are_followed,

@@ -85,6 +85,7 @@ pub async fn render(
         block_ads: true,
         location: options.location.as_ref().map(|l| (l.country.clone(), l.languages.clone())),
         screenshot: None,
+        actions: Vec::new(),
         want_raw: false,
         deadline,
         proxy_server: None,

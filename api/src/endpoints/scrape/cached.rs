@@ -1,0 +1,113 @@
+//! A scrape that the cache can answer: no worker, and the same rows as for any other, all of them done, in one
+//! transaction.
+
+use actix_web::HttpResponse;
+use actix_web::web;
+use serde_json::value::{RawValue, to_raw_value};
+use weir_shared::domain::activity::Endpoint;
+use weir_shared::domain::cache::{self, Hit};
+use weir_shared::domain::scrape_request::ScrapeRequest;
+use weir_shared::ids::{JobId, PageId};
+use weir_shared::store::activity::{self, Entry};
+use weir_shared::store::cache as store;
+use weir_shared::store::finish::{Body, Encoded};
+use weir_shared::store::retention::expiry;
+use weir_shared::store::{credits, documents};
+use weir_shared::time::Timestamp;
+
+use super::document_answer;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::endpoints::direct::refuse_short_funds;
+use crate::endpoints::retention;
+use crate::error::{ApiError, ApiResult};
+
+/// The answer, if the cache has one.
+///
+/// # Errors
+/// 402 when the team cannot pay for it.
+pub async fn answer(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult<Option<HttpResponse>> {
+    let now = Timestamp::now();
+    if app.settings.cache_size == 0 {
+        return Ok(None);
+    }
+    let Some(lookup) = cache::lookup(&scrape.url, &scrape.options, caller.team_id(), now) else { return Ok(None) };
+    let Some(found) = store::find(&app.db, &app.blobs, &lookup).await? else { return Ok(None) };
+    let (job, page) = (JobId::new(), PageId::new());
+    let made = make(app, scrape, found, job, page).await?;
+    let blob = match &made.document.body {
+        Body::Blob(key) => Some(key.clone()),
+        Body::Inline(_) => None,
+    };
+    let written = write(app, caller, scrape, job, page, made.document, made.credits, now).await;
+    // Nothing refers to it: the rows were not written, or keep nothing.
+    if (written.is_err() || scrape.options.zero_retention)
+        && let Some(blob) = blob
+    {
+        app.blobs.remove(&blob);
+    }
+    written?;
+    let named = scrape.origin.as_deref().is_some_and(|origin| origin.contains("website"));
+    Ok(Some(document_answer(&made.json, named.then_some(page))))
+}
+
+struct Made {
+    json: Box<RawValue>,
+    document: Encoded,
+    credits: i64,
+}
+
+async fn make(
+    app: &App,
+    scrape: &ScrapeRequest,
+    found: store::CachedPage,
+    job: JobId,
+    page: PageId,
+) -> ApiResult<Made> {
+    let (url, lockdown, blobs) = (scrape.url.clone(), scrape.options.cache.lockdown, app.blobs.clone());
+    let work = move || -> anyhow::Result<Made> {
+        let hit = Hit { url: &url, page, cached_at: found.cached_at, lockdown, limited_ms: None };
+        let (fields, credits) = cache::answer(&found.json, hit)?;
+        let document = documents::encode(&blobs, job, page, 0, &fields)?;
+        Ok(Made { json: to_raw_value(&fields)?, document, credits })
+    };
+    web::block(work).await.map_err(|error| ApiError::internal(&error))?.map_err(|error| ApiError::internal(&error))
+}
+
+#[expect(clippy::too_many_arguments, reason = "one row, in one place")]
+async fn write(
+    app: &App,
+    caller: &Caller,
+    scrape: &ScrapeRequest,
+    job: JobId,
+    page: PageId,
+    document: Encoded,
+    credits: i64,
+    now: Timestamp,
+) -> ApiResult<()> {
+    let mut tx = app.db.begin().await?;
+    let funds = credits::check_funds(&mut tx, caller.team_id(), credits, app.settings.limits.metered).await?;
+    refuse_short_funds(funds, credits)?;
+    let row = store::Answered {
+        job,
+        page,
+        team: caller.team_id(),
+        key: caller.key,
+        options: &scrape.options,
+        url: &scrape.url,
+        origin: scrape.origin.as_deref(),
+        document,
+        credits,
+        now,
+        expires_at: match scrape.options.zero_retention {
+            true => expiry(now, 0),
+            false => now.plus_ms(app.settings.result_ttl.as_millis() as i64),
+        },
+    };
+    store::write_answered(&mut tx, row).await?;
+    let target = retention::shown(&scrape.options, &scrape.url);
+    let entry = Entry { id: page.0, endpoint: Endpoint::Scrape, target, created_at: now };
+    activity::record(&mut tx, caller.team_id(), &entry).await?;
+    tx.commit().await?;
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Cached pages: stored with the end of their page, read by what was asked of them, dropped when there are too many.
+//!
+//! A cached page has no copy of its document as long as the job is kept that brought it; it is read there. When the job
+//! expires, a document in its row moves here. One that lies in a blob goes with its job, and so does its cached page.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use crate::blobs::Blobs;
+use crate::domain::cache::{CacheKey, LOCKDOWN_MAX_AGE_MS, Lookup};
+use crate::domain::job::JobKind;
+use crate::domain::scrape::ScrapeOptions;
+use crate::ids::{JobId, KeyId, PageId, TeamId};
+use crate::time::Timestamp;
+use crate::{on_db, on_pool};
+
+use super::finish::{self, Encoded, Finished, Outcome};
+use super::pages::Claimed;
+use super::{Db, StoreError, StoreResult, Tx, documents, jobs, retention};
+
+/// What a row takes besides its document, about, bytes.
+const ROW: i64 = 500;
+/// Rows dropped in one transaction.
+const STEP: i64 = 500;
+
+/// A document's place in the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheEntry {
+    pub key: CacheKey,
+    /// As requested.
+    pub url: String,
+    /// Its registered domain.
+    pub site: Option<String>,
+}
+
+/// A page that was found.
+#[derive(Debug)]
+pub struct CachedPage {
+    pub cached_at: Timestamp,
+    pub json: Box<RawValue>,
+}
+
+/// Puts the documents among these ends that have a place in the cache there. Whoever stored a page before is replaced.
+pub(super) async fn store(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> StoreResult<()> {
+    // In the order of their keys, each once: transactions of other teams may write the same ones.
+    let mut rows: BTreeMap<&CacheKey, (&CacheEntry, &Finished, i64)> = BTreeMap::new();
+    for end in ends {
+        let Some((document, _)) = end.outcome.document() else { continue };
+        if let Some(entry) = &document.cache {
+            rows.insert(&entry.key, (entry, end, document.packed));
+        }
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let count = rows.len();
+    on_db!(tx, |conn| {
+        let mut insert =
+            sqlx::QueryBuilder::new("INSERT INTO cached_page (key, team_id, url, site, page_id, bytes, cached_at) ");
+        insert.push_values(rows.values(), |mut values, (entry, end, packed)| {
+            values
+                .push_bind(entry.key.0.as_str())
+                .push_bind(end.page.team_id)
+                .push_bind(entry.url.as_str())
+                .push_bind(entry.site.as_deref())
+                .push_bind(end.page.id)
+                .push_bind(*packed)
+                .push_bind(now);
+        });
+        insert.push(
+            " ON CONFLICT (key) DO UPDATE SET team_id = excluded.team_id, url = excluded.url, site = excluded.site, \
+             page_id = excluded.page_id, bytes = excluded.bytes, body = NULL, size = NULL, \
+             cached_at = excluded.cached_at",
+        );
+        insert.build().persistent(finish::is_kept(count)).execute(conn).await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// The page that is looked for. Blocks for a large document.
+pub async fn find(db: &Db, blobs: &Blobs, lookup: &Lookup) -> StoreResult<Option<CachedPage>> {
+    const SQL: &str = "SELECT c.cached_at, COALESCE(c.size, d.size), COALESCE(c.body, d.body), d.blob \
+        FROM cached_page c LEFT JOIN document d ON d.page_id = c.page_id AND c.body IS NULL \
+        WHERE c.key = $1 AND c.cached_at >= $2 AND c.cached_at <= $3";
+    type Row = (Timestamp, Option<i64>, Option<Vec<u8>>, Option<String>);
+    let found: Option<Row> = on_pool!(db, |pool| {
+        sqlx::query_as(SQL).bind(lookup.key.0.as_str()).bind(lookup.from).bind(lookup.to).fetch_optional(pool).await?
+    });
+    let Some((cached_at, Some(size), body, blob)) = found else { return Ok(None) };
+    match documents::unpack(blobs, size, body, blob) {
+        Ok(json) => Ok(Some(CachedPage { cached_at, json })),
+        // Its job has expired at this moment.
+        Err(StoreError::Corrupt(why)) => {
+            tracing::debug!(why, "a cached page is gone");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Addresses of a site that the team has stored, newest first.
+pub async fn known_urls(db: &Db, team: TeamId, site: &str, limit: i64) -> StoreResult<Vec<String>> {
+    const SQL: &str = "SELECT url FROM cached_page WHERE site = $1 AND team_id = $2 ORDER BY cached_at DESC LIMIT $3";
+    let rows: Vec<(String,)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(site).bind(team).bind(limit).fetch_all(pool).await?);
+    Ok(rows.into_iter().map(|row| row.0).collect())
+}
+
+/// A scrape that is answered from the cache at once.
+pub struct Answered<'a> {
+    pub job: JobId,
+    pub page: PageId,
+    pub team: TeamId,
+    pub key: Option<KeyId>,
+    pub options: &'a ScrapeOptions,
+    /// As requested.
+    pub url: &'a str,
+    pub origin: Option<&'a str>,
+    pub document: Encoded,
+    pub credits: i64,
+    pub now: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+/// Writes such a scrape: job, page, document and ledger, all of it done.
+pub async fn write_answered(tx: &mut Tx, scrape: Answered<'_>) -> StoreResult<()> {
+    const PAGE: &str = "INSERT INTO page (id, job_id, team_id, idx, url, state, run_at, queued_at, started_at, \
+        finished_at) VALUES ($1, $2, $3, 0, $4, 'done', $5, $5, $5, $5)";
+    const DONE: &str = "UPDATE job SET status = 'completed', queued = 0, completed = 1, credits_used = $2, \
+        finished_at = $3 WHERE id = $1";
+    let Answered { job, page, team, key, now, .. } = scrape;
+    let row = jobs::NewJob {
+        id: job,
+        team,
+        key,
+        kind: JobKind::Scrape,
+        options: scrape.options,
+        target: scrape.url,
+        origin: scrape.origin,
+        max_concurrency: None,
+        webhook: None,
+        total: 1,
+        created_at: now,
+        expires_at: scrape.expires_at,
+    };
+    jobs::insert(tx, &row).await?;
+    on_db!(tx, |conn| {
+        sqlx::query(PAGE).bind(page).bind(job).bind(team).bind(scrape.url).bind(now).execute(&mut *conn).await?;
+        sqlx::query(DONE).bind(job).bind(scrape.credits).bind(now).execute(conn).await?.rows_affected()
+    });
+    let page = Claimed {
+        id: page,
+        job_id: job,
+        team_id: team,
+        idx: 0,
+        url: scrape.url.to_owned(),
+        depth: 0,
+        epoch: 0,
+        claims: 0,
+        tries: 0,
+        queued_at: now,
+        started_at: now,
+        owner: None,
+        limited: false,
+    };
+    let outcome = Outcome::Done { document: scrape.document, credits: scrape.credits };
+    finish::write_done(tx, &Finished { page, kind: Some(JobKind::Scrape), key, outcome }, now).await?;
+    if scrape.options.zero_retention { retention::blank(tx, job).await } else { Ok(()) }
+}
+
+/// Before documents of an expired job go: of those that are next, the ones that the cache reads move there. `$2` of
+/// them at most, in their order.
+pub(super) async fn take_over(tx: &mut Tx, job: JobId, step: i64) -> StoreResult<()> {
+    const MOVE: &str = "UPDATE cached_page SET body = d.body, size = d.size FROM document d \
+        WHERE d.page_id = cached_page.page_id AND cached_page.body IS NULL AND d.body IS NOT NULL AND d.job_id = $1 \
+        AND d.seq IN (SELECT seq FROM document WHERE job_id = $1 ORDER BY seq LIMIT $2)";
+    const DROP: &str = "DELETE FROM cached_page WHERE body IS NULL AND page_id IN (SELECT page_id FROM document \
+        WHERE job_id = $1 AND blob IS NOT NULL AND seq IN (SELECT seq FROM document WHERE job_id = $1 ORDER BY seq \
+        LIMIT $2))";
+    on_db!(tx, |conn| {
+        sqlx::query(MOVE).bind(job).bind(step).execute(&mut *conn).await?;
+        sqlx::query(DROP).bind(job).bind(step).execute(conn).await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// Drops pages that are too old, and the oldest while all together take more than `bound` bytes. Returns how many.
+pub async fn evict(db: &Db, bound: i64, now: Timestamp) -> StoreResult<u64> {
+    const OLD: &str =
+        "DELETE FROM cached_page WHERE key IN (SELECT key FROM cached_page WHERE cached_at < $1 LIMIT $2)";
+    const SIZE: &str = "SELECT CAST(COALESCE(SUM(bytes), 0) + COUNT(*) * $1 AS BIGINT) FROM cached_page";
+    const OLDEST: &str = "SELECT key, bytes FROM cached_page ORDER BY cached_at LIMIT $1";
+    let mut dropped = 0;
+    loop {
+        let mut tx = db.begin().await?;
+        let before = now.plus_ms(-LOCKDOWN_MAX_AGE_MS);
+        let gone =
+            on_db!(&mut tx, |conn| sqlx::query(OLD).bind(before).bind(STEP).execute(conn).await?.rows_affected());
+        tx.commit().await?;
+        dropped += gone;
+        if gone == 0 {
+            break;
+        }
+    }
+    let size: (i64,) = on_pool!(db, |pool| sqlx::query_as(SIZE).bind(ROW).fetch_one(pool).await?);
+    let mut over = size.0 - bound;
+    while over > 0 {
+        let mut tx = db.begin().await?;
+        let oldest: Vec<(String, i64)> =
+            on_db!(&mut tx, |conn| sqlx::query_as(OLDEST).bind(STEP).fetch_all(conn).await?);
+        let mut keys = Vec::new();
+        for (key, bytes) in oldest {
+            if over <= 0 {
+                break;
+            }
+            over -= bytes + ROW;
+            keys.push(key);
+        }
+        if keys.is_empty() {
+            break;
+        }
+        dropped += on_db!(&mut tx, |conn| {
+            let mut delete = sqlx::QueryBuilder::new("DELETE FROM cached_page WHERE key IN (");
+            let mut list = delete.separated(", ");
+            for key in &keys {
+                list.push_bind(key.as_str());
+            }
+            delete.push(")");
+            delete.build().persistent(false).execute(conn).await?.rows_affected()
+        });
+        tx.commit().await?;
+    }
+    Ok(dropped)
+}
+
+#[cfg(test)]
+#[path = "cache_tests.rs"]
+mod tests;

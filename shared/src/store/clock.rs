@@ -1,0 +1,87 @@
+//! One clock for every process: the database's. Machines whose clocks differ agree on heartbeats, leases and expiry.
+
+use std::time::Duration;
+
+use super::{Db, StoreError, StoreResult};
+use crate::time::{self, Timestamp};
+
+/// Between two looks at the database's clock.
+const LOOK: Duration = Duration::from_secs(5);
+/// An answer that took longer says too little, milliseconds.
+const SLOWEST_ANSWER_MS: i64 = 1_000;
+/// Differences below this are left alone, milliseconds.
+const LEAST_STEP_MS: i64 = 50;
+
+/// What the database's machine takes for the time now.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn database_time(db: &Db) -> StoreResult<Timestamp> {
+    // Each database has its own words for it.
+    let now: (i64,) = match db {
+        Db::Sqlite(db) => {
+            let now = "SELECT CAST((julianday('now') - 2440587.5) * 86400000.0 AS BIGINT)";
+            sqlx::query_as(now).fetch_one(&db.reads).await?
+        }
+        Db::Postgres(pool) => {
+            sqlx::query_as("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)")
+                .fetch_one(pool)
+                .await?
+        }
+    };
+    Ok(Timestamp(now.0))
+}
+
+/// Brings [`Timestamp::now`] into step with the database. A file's processes share a machine and its clock.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn keep_step(db: &Db) -> StoreResult<()> {
+    if matches!(db, Db::Sqlite(_)) {
+        return Ok(());
+    }
+    let before = Timestamp::of_machine();
+    let theirs = database_time(db).await?;
+    let took = Timestamp::of_machine().ms_since(before);
+    let ahead = theirs.0 - before.plus_ms(took / 2).0;
+    if took <= SLOWEST_ANSWER_MS && (ahead - time::step_ms()).abs() >= LEAST_STEP_MS.max(took) {
+        tracing::info!(ms = ahead, "the database's clock is ahead of this machine's by so much; its time is used");
+        time::set_step_ms(ahead);
+    }
+    Ok(())
+}
+
+/// Keeps step until the database is closed.
+pub fn follow(db: &Db) {
+    if matches!(db, Db::Sqlite(_)) {
+        return;
+    }
+    let db = db.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            match keep_step(&db).await {
+                Ok(()) => {}
+                Err(StoreError::Unavailable(sqlx::Error::PoolClosed)) => return,
+                Err(error) => tracing::debug!(%error, "the database does not tell its time"),
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::store::testing;
+
+    #[tokio::test]
+    async fn both_databases_tell_the_time_and_are_followed() {
+        for db in testing::databases().await {
+            let difference = database_time(&db).await.unwrap().0 - Timestamp::of_machine().0;
+            assert!(difference.abs() < 5_000, "{difference}");
+            keep_step(&db).await.unwrap();
+            assert!((Timestamp::now().0 - Timestamp::of_machine().0).abs() < 5_000);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Zero data retention (SPEC 4.7): what a request brought leaves the rows when it has been delivered.
+//!
+//! A direct scrape is delivered with its answer: its content and addresses are taken out of the rows at once, and what is
+//! left of them (ids, counts, the bill) goes ten minutes later. What is read later, as batches and crawls are, goes ten
+//! minutes after its end.
+
+use crate::blobs::Blobs;
+use crate::ids::JobId;
+use crate::time::Timestamp;
+use crate::{on_db, on_pool};
+
+use super::{Db, StoreResult, Tx};
+
+/// How long rows stay after the end of their job, milliseconds.
+pub const GRACE_MS: i64 = 600_000;
+
+/// Takes content and addresses out of the rows of a job that has ended.
+pub async fn blank(tx: &mut Tx, job: JobId) -> StoreResult<()> {
+    const ROWS: [&str; 4] = [
+        "UPDATE job SET options = '{\"zeroDataRetention\":true}', target = '', site = NULL WHERE id = $1",
+        "UPDATE page SET url = '', error = NULL WHERE job_id = $1",
+        "UPDATE page_attempt SET error = '' WHERE job_id = $1",
+        "DELETE FROM document WHERE job_id = $1",
+    ];
+    overwrite(tx, true).await?;
+    for sql in ROWS {
+        on_db!(tx, |conn| sqlx::query(sql).bind(job).execute(conn).await?.rows_affected());
+    }
+    overwrite(tx, false).await
+}
+
+/// Whether whole pages that fall free in SQLite's file are overwritten, too; what is freed inside of pages always is.
+/// Postgres leaves that to its vacuum.
+pub(super) async fn overwrite(tx: &mut Tx, on: bool) -> StoreResult<()> {
+    if let Tx::Sqlite(tx) = tx {
+        let sql = if on { "PRAGMA secure_delete = ON" } else { "PRAGMA secure_delete = FAST" };
+        sqlx::query(sql).execute(&mut **tx).await?;
+    }
+    Ok(())
+}
+
+/// The same in a transaction of its own, blobs included. Blocks for them.
+pub async fn forget(db: &Db, blobs: &Blobs, job: JobId) -> StoreResult<()> {
+    let mut tx = db.begin().await?;
+    blank(&mut tx, job).await?;
+    tx.commit().await?;
+    blobs.remove_job(job);
+    Ok(())
+}
+
+/// Jobs that keep nothing and have ended are due to be removed [`GRACE_MS`] later, or `keep_ms` if that is less. Returns
+/// whether there are any such jobs at all.
+pub async fn shorten(tx: &mut Tx, keep_ms: i64) -> StoreResult<bool> {
+    const ANY: &str = "SELECT COUNT(*) FROM (SELECT id FROM job WHERE zero_retention LIMIT 1) AS found";
+    const SQL: &str = "UPDATE job SET expires_at = finished_at + $1 WHERE zero_retention AND finished_at IS NOT NULL \
+        AND expires_at > finished_at + $1";
+    let found: (i64,) = on_db!(tx, |conn| sqlx::query_as(ANY).fetch_one(conn).await?);
+    if found.0 > 0 {
+        let grace = GRACE_MS.min(keep_ms);
+        on_db!(tx, |conn| sqlx::query(SQL).bind(grace).execute(conn).await?.rows_affected());
+    }
+    Ok(found.0 > 0)
+}
+
+/// Empties SQLite's log, which still holds what was written before.
+pub async fn empty_log(db: &Db) -> StoreResult<()> {
+    if let Db::Sqlite(db) = db {
+        sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&db.writes).await?;
+    }
+    Ok(())
+}
+
+/// Whether a job keeps nothing.
+pub async fn is_zero(db: &Db, job: JobId) -> StoreResult<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM job WHERE id = $1 AND zero_retention";
+    let found: (i64,) = on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_one(pool).await?);
+    Ok(found.0 > 0)
+}
+
+/// When the rows of a direct scrape go at the latest: it ends within `timeout_ms`.
+pub fn expiry(now: Timestamp, timeout_ms: i64) -> Timestamp {
+    now.plus_ms(timeout_ms + GRACE_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::domain::job::{JobKind, JobStatus};
+    use crate::domain::scrape::ScrapeOptions;
+    use crate::ids::WorkerId;
+    use crate::store::finish::{Finished, Outcome, finish_many};
+    use crate::store::{documents, jobs, pages, testing};
+
+    #[tokio::test]
+    async fn a_blanked_job_keeps_its_counts_and_nothing_it_brought() {
+        for db in testing::databases().await {
+            let team = testing::team(&db, "a").await;
+            let root = std::env::temp_dir().join(format!("weir-blobs-{}", uuid::Uuid::now_v7()));
+            let blobs = Blobs::open(&root).unwrap();
+            let options = ScrapeOptions { zero_retention: true, ..ScrapeOptions::default() };
+            let (id, now) = (JobId::new(), Timestamp::now());
+            let new = jobs::NewJob {
+                id,
+                team,
+                key: None,
+                kind: JobKind::Batch,
+                options: &options,
+                target: "http://secret.test/a",
+                origin: None,
+                max_concurrency: None,
+                webhook: None,
+                total: 1,
+                created_at: now,
+                expires_at: now.plus_ms(86_400_000),
+            };
+            let mut tx = db.begin().await.unwrap();
+            jobs::insert(&mut tx, &new).await.unwrap();
+            let urls = ["http://secret.test/a".to_owned()];
+            let page = pages::insert_many(&mut tx, id, team, 0, &urls, now).await.unwrap()[0];
+            let claimed = pages::claim_one(&mut tx, team, page, WorkerId::new(), 50, now).await.unwrap().unwrap().0;
+            let text = serde_json::json!({ "markdown": "secret" });
+            let document = documents::encode(&blobs, id, page, claimed.epoch, &text).unwrap();
+            let outcome = Outcome::Done { document, credits: 1 };
+            finish_many(&mut tx, &[Finished { page: claimed, kind: Some(JobKind::Batch), key: None, outcome }], now)
+                .await
+                .unwrap();
+            assert!(shorten(&mut tx, i64::MAX).await.unwrap());
+            tx.commit().await.unwrap();
+            assert!(is_zero(&db, id).await.unwrap());
+            assert_eq!(jobs::load(&db, id).await.unwrap().unwrap().expires_at, now.plus_ms(GRACE_MS));
+
+            forget(&db, &blobs, id).await.unwrap();
+            empty_log(&db).await.unwrap();
+            let job = jobs::load(&db, id).await.unwrap().unwrap();
+            assert_eq!((job.status, job.completed, job.target.as_str()), (JobStatus::Completed, 1, ""));
+            assert_eq!(pages::load(&db, page).await.unwrap().unwrap().url, "");
+            assert!(documents::by_page(&db, &blobs, page).await.unwrap().is_none());
+            assert!(jobs::spec(&db, id).await.unwrap().unwrap().options.zero_retention);
+            let (plain, _) = testing::job(&db, team, JobKind::Batch, 1, None).await;
+            assert!(!is_zero(&db, plain).await.unwrap());
+        }
+    }
+}
