@@ -120,6 +120,8 @@ pub struct ModelSettings {
     pub name: String,
     /// Whether it is shown pictures of pages. Default false.
     pub images: bool,
+    /// Tokens it takes at once, its answer included. Longer pages are read in part.
+    pub context: usize,
 }
 
 impl std::fmt::Debug for ModelSettings {
@@ -380,7 +382,8 @@ impl Reader<'_> {
             "off" => false,
             other => bail!("WEIR_LLM_IMAGES={other}: allowed are on and off"),
         };
-        Ok(Some(ModelSettings { url, key, name: name.trim().to_owned(), images }))
+        let context = self.number("WEIR_LLM_CONTEXT", 32_000, 8_000, 10_000_000)?;
+        Ok(Some(ModelSettings { url, key, name: name.trim().to_owned(), images, context }))
     }
 
     fn nets(&self) -> Result<Vec<IpNet>> {

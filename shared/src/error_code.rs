@@ -38,7 +38,12 @@ impl ErrorCode {
     pub const fn is_worth_replaying(self) -> bool {
         matches!(
             self,
-            Self::Site | Self::Timeout | Self::ConcurrencyQueueTimeout | Self::AllEnginesFailed | Self::Unknown
+            Self::Site
+                | Self::Timeout
+                | Self::ConcurrencyQueueTimeout
+                | Self::AllEnginesFailed
+                | Self::ModelFailed
+                | Self::Unknown
         )
     }
 }
@@ -107,6 +112,12 @@ error_codes! {
     Action = 500, "SCRAPE_ACTION_ERROR";
     /// Actions are asked for where none are possible: the address gives a file and no page.
     ActionsNotSupported = 400, "SCRAPE_ACTIONS_NOT_SUPPORTED";
+    /// A format or option needs a language model, and none is configured here (`WEIR_LLM_URL`).
+    ModelNotConfigured = 503, "SCRAPE_MODEL_NOT_CONFIGURED";
+    /// The language model failed, or its answers could not be used.
+    ModelFailed = 500, "SCRAPE_MODEL_FAILED";
+    /// The page's text tries to instruct a language model, and the caller asked to be told.
+    PromptInjection = 403, "SCRAPE_PROMPT_INJECTION_DETECTED";
     /// `minAge` was set and the cache holds no such page (SPEC 4.7).
     NoCachedData = 404, "SCRAPE_NO_CACHED_DATA";
     /// `lockdown` and a cache miss (SPEC 4.7).

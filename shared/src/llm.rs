@@ -4,6 +4,7 @@
 //! judged by whoever asked. The endpoint is the operator's choice, so the address guard does not apply to it.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -14,6 +15,10 @@ use crate::config::ModelSettings;
 
 /// Largest answer read, bytes.
 const MAX_ANSWER: usize = 1 << 20;
+/// Bytes that count as a token where the endpoint does not count.
+const BYTES_PER_TOKEN: usize = 4;
+/// The most tokens of one call that are believed.
+const MAX_COUNT: i64 = 100_000_000;
 /// Tries of one call: an overloaded endpoint gets another chance.
 const TRIES: u32 = 2;
 /// Pause before it, and the longest one that an endpoint may ask for.
@@ -33,6 +38,8 @@ pub struct Question<'a> {
     pub name: &'a str,
     /// JSON schema of the answer.
     pub schema: &'a Value,
+    /// The endpoint is to hold the answer to the schema. Not for callers' own schemas: strict endpoints take only some.
+    pub strict: bool,
     /// Longest answer, tokens.
     pub max_tokens: u32,
 }
@@ -61,6 +68,32 @@ pub enum ModelError {
     NoJson(String),
 }
 
+/// What was spent on questions, tokens: as the endpoint counts, or by length where it does not.
+#[derive(Debug, Default)]
+pub struct Meter {
+    sent: AtomicI64,
+    received: AtomicI64,
+}
+
+impl Meter {
+    fn add(&self, spent: Spent) {
+        self.sent.fetch_add(spent.sent, Ordering::Relaxed);
+        self.received.fetch_add(spent.received, Ordering::Relaxed);
+    }
+
+    /// The sums so far.
+    pub fn read(&self) -> Spent {
+        Spent { sent: self.sent.load(Ordering::Relaxed), received: self.received.load(Ordering::Relaxed) }
+    }
+}
+
+/// Tokens of questions and of their answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    pub sent: i64,
+    pub received: i64,
+}
+
 /// Asks for a JSON object.
 ///
 /// # Errors
@@ -70,18 +103,40 @@ pub async fn ask_for_json(
     question: &Question<'_>,
     deadline: Instant,
 ) -> Result<Value, ModelError> {
-    match tokio::time::timeout_at(deadline, ask(model, question)).await {
+    ask_metered(model, question, deadline, &Meter::default()).await
+}
+
+/// The same, with what it costs added to `meter`, also when it fails.
+///
+/// # Errors
+/// As [`ask_for_json`].
+pub async fn ask_metered(
+    model: &ModelSettings,
+    question: &Question<'_>,
+    deadline: Instant,
+    meter: &Meter,
+) -> Result<Value, ModelError> {
+    match tokio::time::timeout_at(deadline, ask(model, question, meter)).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(ModelError::Timeout),
+        Err(_) => {
+            meter.add(Spent { sent: tokens(&body(model, question, true).to_string()), received: 0 });
+            Err(ModelError::Timeout)
+        }
     }
 }
 
-async fn ask(model: &ModelSettings, question: &Question<'_>) -> Result<Value, ModelError> {
+/// Tokens of a text by its length.
+fn tokens(text: &str) -> i64 {
+    (text.len() / BYTES_PER_TOKEN) as i64
+}
+
+async fn ask(model: &ModelSettings, question: &Question<'_>, meter: &Meter) -> Result<Value, ModelError> {
     let mut has_format = true;
     let mut tries = 0;
-    let text = loop {
-        match post(model, &body(model, question, has_format)).await {
-            Ok(text) => break text,
+    let (asked, text) = loop {
+        let asked = body(model, question, has_format);
+        match post(model, &asked).await {
+            Ok(text) => break (asked, text),
             // An endpoint that knows no schemas still reads the words.
             Err(Failure { error: ModelError::Status(400 | 422), .. }) if has_format => has_format = false,
             Err(failure) => {
@@ -91,7 +146,10 @@ async fn ask(model: &ModelSettings, question: &Question<'_>) -> Result<Value, Mo
             }
         }
     };
-    let answer: Answer = serde_json::from_str(&text).map_err(|_| ModelError::Unreadable)?;
+    let answer: Option<Answer> = serde_json::from_str(&text).ok();
+    let counted = answer.as_ref().and_then(Answer::spent);
+    meter.add(counted.unwrap_or_else(|| Spent { sent: tokens(&asked.to_string()), received: tokens(&text) }));
+    let answer = answer.ok_or(ModelError::Unreadable)?;
     let content = answer.choices.into_iter().next().and_then(|choice| choice.message.content);
     let content = content.map(Content::into_text).ok_or(ModelError::Unreadable)?;
     object_in(&content).ok_or(ModelError::NoJson(content))
@@ -117,7 +175,7 @@ fn body(model: &ModelSettings, question: &Question<'_>, has_format: bool) -> Val
     if has_format {
         body["response_format"] = json!({
             "type": "json_schema",
-            "json_schema": {"name": question.name, "strict": true, "schema": question.schema},
+            "json_schema": {"name": question.name, "strict": question.strict, "schema": question.schema},
         });
     }
     body
@@ -181,6 +239,17 @@ fn client() -> &'static reqwest::Client {
 #[derive(Deserialize)]
 struct Answer {
     choices: Vec<Choice>,
+    /// What the call cost; whatever it is, it must not spoil the answer.
+    #[serde(default)]
+    usage: Value,
+}
+
+impl Answer {
+    /// The endpoint's own counts; those that make no sense are none.
+    fn spent(&self) -> Option<Spent> {
+        let count = |name: &str| self.usage[name].as_i64().filter(|count| (0..=MAX_COUNT).contains(count));
+        Some(Spent { sent: count("prompt_tokens")?, received: count("completion_tokens")? })
+    }
 }
 
 #[derive(Deserialize)]
@@ -242,13 +311,39 @@ mod tests {
     }
 
     #[test]
+    fn what_an_endpoint_counts_is_believed_within_reason() {
+        let spent = |usage: Value| {
+            let answer: Answer = serde_json::from_value(json!({"choices": [], "usage": usage})).unwrap();
+            answer.spent()
+        };
+        assert_eq!(spent(json!({"prompt_tokens": 7, "completion_tokens": 2})), Some(Spent { sent: 7, received: 2 }));
+        for odd in [
+            json!(null),
+            json!("7"),
+            json!({}),
+            json!({"prompt_tokens": -1, "completion_tokens": 2}),
+            json!({"prompt_tokens": "7", "completion_tokens": 2}),
+            json!({"prompt_tokens": 1e30, "completion_tokens": 2}),
+        ] {
+            assert_eq!(spent(odd.clone()), None, "{odd}");
+        }
+    }
+
+    #[test]
     fn a_question_carries_its_schema_either_way() {
         let url = "http://x.test/v1".parse().unwrap();
-        let model = ModelSettings { url, key: None, name: "m".to_owned(), images: true };
+        let model = ModelSettings { url, key: None, name: "m".to_owned(), images: true, context: 32_000 };
         let schema = json!({"type": "object"});
         let turns = [(Role::User, "hi".to_owned()), (Role::Assistant, "{}".to_owned())];
-        let turns_of =
-            |picture| Question { system: "Do it.", turns: &turns, picture, name: "x", schema: &schema, max_tokens: 9 };
+        let turns_of = |picture| Question {
+            system: "Do it.",
+            turns: &turns,
+            picture,
+            name: "x",
+            schema: &schema,
+            strict: true,
+            max_tokens: 9,
+        };
         let question = turns_of(None);
         let strict = body(&model, &question, true);
         assert_eq!(strict["response_format"]["json_schema"]["schema"], schema);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use chrono::{DateTime, Months, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike as _, Months, NaiveTime, SecondsFormat, Utc};
 
 /// How far the database's clock is ahead of this machine's, milliseconds.
 static STEP_MS: AtomicI64 = AtomicI64::new(0);
@@ -51,6 +51,12 @@ impl Timestamp {
     pub fn plus_month(self) -> Self {
         let later = DateTime::<Utc>::from_timestamp_millis(self.0).and_then(|at| at.checked_add_months(Months::new(1)));
         later.map_or(self, |at| Self(at.timestamp_millis()))
+    }
+
+    /// The first moment of its calendar month, UTC.
+    pub fn month_start(self) -> Self {
+        let day = DateTime::<Utc>::from_timestamp_millis(self.0).and_then(|at| at.with_day(1));
+        day.and_then(|day| day.with_time(NaiveTime::MIN).single()).map_or(self, |at| Self(at.timestamp_millis()))
     }
 
     /// ISO 8601 UTC with milliseconds and `Z` (CONTRACT, head).

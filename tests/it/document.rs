@@ -44,8 +44,14 @@ async fn tried(service: &TestService, key: Option<&str>, arguments: &[&str]) -> 
     if let Some(key) = key {
         command.args(["--header", &format!("Authorization: Bearer {key}")]);
     }
-    let output =
-        command.env("PYTHONDONTWRITEBYTECODE", "1").stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
+    let output = command
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("HYPOTHESIS_STORAGE_DIRECTORY", service.folder())
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     println!("{text}");
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));

@@ -55,6 +55,11 @@ fn reference(asked: &Value, on: &str) -> String {
     line.split("[ref=").nth(1).unwrap().split(']').next().unwrap().to_owned()
 }
 
+/// What is asked for, by the name of the answer's schema; also where an endpoint is asked without one.
+fn name_of(asked: &Value) -> String {
+    asked["response_format"]["json_schema"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
 /// Answers until it is dropped; the last answer is repeated.
 pub struct ModelStandIn {
     pub url: String,
@@ -64,14 +69,28 @@ pub struct ModelStandIn {
 
 impl ModelStandIn {
     pub async fn start(answers: Vec<Said>) -> Self {
+        let answers = Mutex::new(VecDeque::from(answers));
+        Self::answering(move |_, _| {
+            let mut answers = answers.lock().unwrap();
+            let first = answers.pop_front().unwrap();
+            if answers.is_empty() {
+                answers.push_back(first.clone());
+            }
+            first
+        })
+        .await
+    }
+
+    /// Answers by the name of what is asked for, and the whole request: for questions that come in no fixed order.
+    pub async fn answering(answer: impl Fn(&str, &Value) -> Said + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
-        let (log, answers) = (Arc::clone(&asked), Arc::new(Mutex::new(VecDeque::from(answers))));
+        let (log, answer) = (Arc::clone(&asked), Arc::new(answer));
         let task = tokio::spawn(async move {
             loop {
                 let Ok((mut socket, _)) = listener.accept().await else { return };
-                let (log, answers) = (Arc::clone(&log), Arc::clone(&answers));
+                let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
                 tokio::spawn(async move {
                     let mut bytes = Vec::new();
                     let (head, body) = loop {
@@ -88,14 +107,7 @@ impl ModelStandIn {
                         }
                     };
                     log.lock().unwrap().push((head, body.clone()));
-                    let said = {
-                        let mut answers = answers.lock().unwrap();
-                        let first = answers.pop_front().unwrap();
-                        if answers.is_empty() {
-                            answers.push_back(first.clone());
-                        }
-                        first
-                    };
+                    let said = answer(&name_of(&body), &body);
                     let (status, body) = match said {
                         Said::Hang => return std::future::pending().await,
                         Said::Status(status) => (status, json!({"error": {"message": "no"}}).to_string()),

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod browser;
+pub mod changes;
 pub mod context;
 pub mod exec;
 pub mod extract;
@@ -15,6 +16,7 @@ pub mod metrics;
 pub mod node;
 mod on_call;
 mod process;
+pub mod reader;
 pub mod relay;
 pub mod replayer;
 pub mod runner;

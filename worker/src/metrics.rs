@@ -50,6 +50,8 @@ pub struct Metrics {
     executes: IntCounterVec,
     /// Steps of the agent.
     pub agent_steps: IntCounter,
+    /// Tokens that pages have cost at the language model, by direction (`sent`, `received`).
+    pub model_tokens: IntCounterVec,
     /// Profiles that could not be saved.
     pub profile_failures: IntCounter,
     /// Bytes of the profiles saved.
@@ -108,6 +110,10 @@ impl Metrics {
                 &["language", "outcome"],
             )?,
             agent_steps: IntCounter::new("weir_agent_steps_total", "Steps that the agent took in sessions")?,
+            model_tokens: IntCounterVec::new(
+                Opts::new("weir_model_tokens_total", "Tokens that pages have cost at the language model, by direction"),
+                &["direction"],
+            )?,
             profile_failures: IntCounter::new("weir_profile_failures_total", "Profiles that could not be saved")?,
             profile_bytes: IntCounter::new("weir_profile_bytes_total", "Bytes of the profiles saved")?,
             relay: IntGaugeVec::new(
@@ -137,6 +143,7 @@ impl Metrics {
             Box::new(metrics.sessions_ended.clone()),
             Box::new(metrics.executes.clone()),
             Box::new(metrics.agent_steps.clone()),
+            Box::new(metrics.model_tokens.clone()),
             Box::new(metrics.profile_failures.clone()),
             Box::new(metrics.profile_bytes.clone()),
             Box::new(metrics.relay.clone()),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_shared::domain::activity::WINDOW_MS;
-use weir_shared::store::{StoreResult, activity, cache, leases, nodes, pages, retention, sessions, sweep, webhooks};
+use weir_shared::store::{
+    StoreResult, activity, cache, leases, nodes, pages, retention, sessions, snapshots, sweep, webhooks,
+};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
@@ -91,7 +93,8 @@ async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult
         tx.commit().await?;
         loop {
             let mut tx = db.begin().await?;
-            let more = activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await?;
+            let more =
+                activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await? | snapshots::expire(&mut tx, now).await?;
             tx.commit().await?;
             if !more {
                 break;

@@ -41,6 +41,7 @@ pub async fn read(model: &ModelSettings, url: &Url, prompt: &str) -> Result<Prom
             picture: None,
             name: "crawl_options",
             schema: &schema,
+            strict: true,
             max_tokens: MAX_TOKENS,
         };
         let (said, problem) = match ask_for_json(model, &question, deadline).await {

@@ -28,6 +28,19 @@ pub struct Document {
     /// Present when actions were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actions: Option<ActionResults>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// What a language model read out of the page, as asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub json: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Passages in the page's own words, with empty lines between them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub highlights: Option<String>,
+    /// How the page has changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change_tracking: Option<Value>,
     /// What the caller should know about how this page was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,

@@ -9,6 +9,7 @@ pub mod describe;
 pub mod document;
 pub mod interact;
 pub mod job;
+pub mod json_schema;
 pub mod map;
 pub mod price;
 pub mod scrape;

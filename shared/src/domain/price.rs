@@ -1,24 +1,65 @@
-//! What a page costs: the one place for the prices of CONTRACT 11.3, in credits.
+//! What a page costs, in credits: the one place for the prices of CONTRACT 11.3.
+//!
+//! A page is billed by its [`Bill`], which says what was delivered. Before it is accepted, [`most`] says what it may
+//! come to.
 
-use super::scrape::ScrapeOptions;
+use super::scrape::{Format, ScrapeOptions};
 use crate::error_code::ErrorCode;
 
 /// A page of a scrape, batch or crawl.
 const PAGE: i64 = 1;
+/// Data read by a language model, once, however many formats ask for it.
+const DATA: i64 = 4;
+/// Each answer or quotation.
+const ANSWER: i64 = 4;
 /// A page of which nothing is kept.
 const ZERO_RETENTION: i64 = 1;
 /// A page in lockdown that was there, and one that was not.
 pub const LOCKDOWN_HIT: i64 = 5;
 const LOCKDOWN_MISS: i64 = 1;
 
-/// The price of a page that was asked for and delivered.
-pub fn of_page(options: &ScrapeOptions) -> i64 {
-    PAGE + if options.zero_retention { ZERO_RETENTION } else { 0 }
+/// What was delivered of a page.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bill {
+    /// A language model has read data out of it.
+    pub data: bool,
+    /// Questions answered and quotations given.
+    pub answers: i64,
+    /// Nothing of it is kept.
+    pub zero_retention: bool,
 }
 
-/// The most that a page may cost: what a team must have to ask for it.
-pub fn at_most(options: &ScrapeOptions) -> i64 {
-    if options.cache.lockdown { LOCKDOWN_HIT } else { of_page(options) }
+impl Bill {
+    /// A page of which nothing is delivered yet.
+    pub fn of(options: &ScrapeOptions) -> Self {
+        Self { zero_retention: options.zero_retention, ..Self::default() }
+    }
+
+    /// Counts a delivered format.
+    pub fn add(&mut self, format: &Format) {
+        match format {
+            Format::Json(_) => self.data = true,
+            Format::ChangeTracking(tracking) if tracking.json => self.data = true,
+            Format::Question(_) | Format::Highlights(_) | Format::Query(_) => self.answers += 1,
+            _ => {}
+        }
+    }
+
+    /// The sum.
+    pub fn credits(self) -> i64 {
+        let once = |is_due: bool, price: i64| if is_due { price } else { 0 };
+        PAGE + once(self.data, DATA) + self.answers * ANSWER + once(self.zero_retention, ZERO_RETENTION)
+    }
+}
+
+/// The most that a page with these options can cost: what a team must have to ask for it.
+pub fn most(options: &ScrapeOptions) -> i64 {
+    if options.cache.lockdown {
+        return LOCKDOWN_HIT;
+    }
+    let mut bill = Bill::of(options);
+    options.formats.iter().for_each(|format| bill.add(format));
+    bill.credits()
 }
 
 /// The price of a page that failed: nothing, unless its name does not exist, or it was not there in lockdown.
@@ -33,15 +74,29 @@ pub fn of_failure(code: ErrorCode) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::scrape::{ChangeTracking, Highlights, JsonFormat, Question};
 
     #[test]
-    fn prices_are_those_published() {
-        let mut options = ScrapeOptions::default();
-        assert_eq!((of_page(&options), at_most(&options)), (1, 1));
-        options.zero_retention = true;
-        assert_eq!((of_page(&options), at_most(&options)), (2, 2));
+    fn prices_are_those_of_the_table() {
+        let of = |formats: Vec<Format>| most(&ScrapeOptions { formats, ..ScrapeOptions::default() });
+        let question = || Format::Question(Question { question: "x".into() });
+        let highlights = || Format::Highlights(Highlights { query: "x".into() });
+        assert_eq!(of(vec![Format::Markdown, Format::Html, Format::Links]), 1);
+        assert_eq!(of(vec![Format::Summary]), 1);
+        assert_eq!(of(vec![Format::Json(JsonFormat::default())]), 5);
+        let tracking = |json| Format::ChangeTracking(ChangeTracking { json, git_diff: true, ..Default::default() });
+        assert_eq!((of(vec![tracking(false)]), of(vec![tracking(true)])), (1, 5));
+        assert_eq!(of(vec![Format::Json(JsonFormat::default()), tracking(true)]), 5, "not added twice");
+        assert_eq!(of(vec![question()]), 5);
+        assert_eq!(of(vec![Format::Json(JsonFormat::default()), question(), highlights()]), 13);
+    }
+
+    #[test]
+    fn what_is_not_kept_and_what_is_only_read_from_the_cache_has_its_price() {
+        let mut options = ScrapeOptions { zero_retention: true, ..ScrapeOptions::default() };
+        assert_eq!(most(&options), 2);
         options.cache.lockdown = true;
-        assert_eq!(at_most(&options), 5);
+        assert_eq!(most(&options), 5);
         for (code, credits) in [
             (ErrorCode::DnsResolution, 1),
             (ErrorCode::LockdownCacheMiss, 1),

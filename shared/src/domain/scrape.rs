@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::action::Action;
 use super::cache::CacheOptions;
@@ -17,6 +18,10 @@ pub struct ScrapeOptions {
     pub formats: Vec<Format>,
     /// Leave navigation, ads, footers and the like out of markdown and html. Default true.
     pub only_main_content: bool,
+    /// Let a language model take what surrounds the content out of markdown. Default false.
+    pub only_clean_content: bool,
+    /// Fail the page when its text tries to instruct a language model. Default false.
+    pub check_prompt_injection: bool,
     /// CSS selectors: only these elements are kept. Empty: all.
     pub include_tags: Vec<String>,
     /// CSS selectors of elements to drop.
@@ -54,6 +59,8 @@ impl Default for ScrapeOptions {
         Self {
             formats: vec![Format::Markdown],
             only_main_content: true,
+            only_clean_content: false,
+            check_prompt_injection: false,
             include_tags: Vec::new(),
             exclude_tags: Vec::new(),
             headers: BTreeMap::new(),
@@ -81,9 +88,28 @@ impl ScrapeOptions {
         })
     }
 
+    /// How changes are tracked, if they are.
+    pub fn change_tracking(&self) -> Option<&ChangeTracking> {
+        self.formats.iter().find_map(|f| match f {
+            Format::ChangeTracking(tracking) => Some(tracking),
+            _ => None,
+        })
+    }
+
     /// Whether `format` is asked for, options aside.
     pub fn wants(&self, format: &Format) -> bool {
         self.formats.iter().any(|f| std::mem::discriminant(f) == std::mem::discriminant(format))
+    }
+
+    /// Whether the page's text is needed although it may not be asked for.
+    pub fn needs_text(&self) -> bool {
+        self.checks_injection() || self.formats.iter().any(Format::is_read)
+    }
+
+    /// Whether a text that instructs a language model fails the page.
+    pub fn checks_injection(&self) -> bool {
+        let asks = |f: &Format| matches!(f, Format::Json(json) if json.check_prompt_injection);
+        self.check_prompt_injection || self.formats.iter().any(asks)
     }
 
     /// Whether only a browser can honour these options.
@@ -102,6 +128,90 @@ pub enum Format {
     Links,
     Images,
     Screenshot(Screenshot),
+    /// What the page says, in short.
+    Summary,
+    Json(JsonFormat),
+    /// Answered in `answer`.
+    Question(Question),
+    Highlights(Highlights),
+    /// The older form of question and highlights; answered in `answer`.
+    Query(Query),
+    /// How the page has changed since the team last tracked it; comes with markdown.
+    ChangeTracking(ChangeTracking),
+}
+
+impl Format {
+    /// Its name on the wire.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Markdown => "markdown",
+            Self::Html => "html",
+            Self::RawHtml => "rawHtml",
+            Self::Links => "links",
+            Self::Images => "images",
+            Self::Screenshot(_) => "screenshot",
+            Self::Summary => "summary",
+            Self::Json(_) => "json",
+            Self::Question(_) => "question",
+            Self::Highlights(_) => "highlights",
+            Self::Query(_) => "query",
+            Self::ChangeTracking(_) => "changeTracking",
+        }
+    }
+
+    /// Whether a language model answers it from the page's text.
+    pub fn is_read(&self) -> bool {
+        matches!(self, Self::Summary | Self::Json(_) | Self::Question(_) | Self::Highlights(_) | Self::Query(_))
+    }
+}
+
+/// What to read out of a page as data. Without either field: its main facts, in the model's own form.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct JsonFormat {
+    /// What is wanted, at most 10,000 characters.
+    pub prompt: Option<String>,
+    /// JSON schema that the data fits; valid and bounded, see [`super::json_schema`].
+    pub schema: Option<Value>,
+    /// The older place of [`ScrapeOptions::check_prompt_injection`].
+    pub check_prompt_injection: bool,
+}
+
+/// A question about the page, 1 to 10,000 characters.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    pub question: String,
+}
+
+/// What to quote the page about, 1 to 10,000 characters.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Highlights {
+    pub query: String,
+}
+
+/// The older form of both.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Query {
+    /// 1 to 10,000 characters.
+    pub prompt: String,
+    /// Quote the page instead of answering. Default false.
+    pub direct_quote: bool,
+}
+
+/// How the changes of a page are told (CONTRACT 3.4).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ChangeTracking {
+    /// Mode `git-diff`: the lines that differ.
+    pub git_diff: bool,
+    /// Mode `json`: the fields that differ, read by a language model.
+    pub json: bool,
+    /// What those fields are, as for [`JsonFormat`].
+    pub schema: Option<Value>,
+    pub prompt: Option<String>,
+    /// Keeps histories of one page apart. At most 256 characters.
+    pub tag: Option<String>,
 }
 
 /// Options of the screenshot format.

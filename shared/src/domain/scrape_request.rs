@@ -123,6 +123,8 @@ fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>)
     let options = ScrapeOptions {
         formats: formats::read(fields, unavailable).unwrap_or(defaults.formats),
         only_main_content: fields.bool("onlyMainContent").unwrap_or(defaults.only_main_content),
+        only_clean_content: fields.bool("onlyCleanContent").unwrap_or(defaults.only_clean_content),
+        check_prompt_injection: fields.bool("checkPromptInjection").unwrap_or(defaults.check_prompt_injection),
         include_tags: read_selectors(fields, "includeTags"),
         exclude_tags: read_selectors(fields, "excludeTags"),
         headers: fields
@@ -169,11 +171,6 @@ fn read_later_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavail
     };
     if read_parsers(fields) {
         unavailable.push(Unavailable { name: "An empty list of parsers".to_owned(), ..later(fields, "parsers") });
-    }
-    for name in ["onlyCleanContent", "checkPromptInjection"] {
-        if fields.bool(name) == Some(true) {
-            unavailable.push(later(fields, name));
-        }
     }
     if session::read_profile(fields).is_some() {
         unavailable.push(later(fields, "profile"));

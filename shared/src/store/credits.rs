@@ -7,8 +7,8 @@ use crate::{on_db, on_pool};
 
 use super::{Db, StoreError, StoreResult, Tx, team_lock};
 
-/// Pages of running jobs that are not billed yet, and the whole ttl of live sessions.
-const RESERVED: &str = "SELECT CAST((SELECT COALESCE(SUM(total - completed - failed), 0) FROM job \
+/// The most that pages of running jobs which are not billed yet can cost, and the whole ttl of live sessions.
+const RESERVED: &str = "SELECT CAST((SELECT COALESCE(SUM((total - completed - failed) * page_credits), 0) FROM job \
     WHERE team_id = $1 AND status = 'scraping') + (SELECT COALESCE(SUM(credits), 0) FROM browser_session \
     WHERE team_id = $1 AND state <> 'destroyed') AS BIGINT)";
 
@@ -102,25 +102,33 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::domain::job::JobKind;
-    use crate::domain::scrape::ScrapeOptions;
+    use crate::domain::scrape::{Format, JsonFormat, ScrapeOptions};
     use crate::ids::JobId;
     use crate::store::{jobs, teams, testing};
 
     async fn team_with(db: &Db, credits: i64) -> TeamId {
+        team_named(db, "acme", credits).await
+    }
+
+    async fn team_named(db: &Db, name: &str, credits: i64) -> TeamId {
         let mut tx = db.begin().await.unwrap();
-        let team = teams::insert(&mut tx, "acme", Timestamp(1)).await.unwrap();
+        let team = teams::insert(&mut tx, name, Timestamp(1)).await.unwrap();
         assert!(grant(&mut tx, team, credits).await.unwrap());
         tx.commit().await.unwrap();
         team
     }
 
     async fn insert_job(tx: &mut Tx, team: TeamId, total: i64) {
+        insert_job_of(tx, team, total, ScrapeOptions::default()).await;
+    }
+
+    async fn insert_job_of(tx: &mut Tx, team: TeamId, total: i64, options: ScrapeOptions) {
         let job = jobs::NewJob {
             id: JobId::new(),
             team,
             key: None,
             kind: JobKind::Batch,
-            options: &ScrapeOptions::default(),
+            options: &options,
             target: "https://example.com",
             origin: None,
             max_concurrency: None,
@@ -135,12 +143,16 @@ mod tests {
     #[tokio::test]
     async fn running_pages_are_held_back_from_what_is_left() {
         for db in testing::databases().await {
-            let team = team_with(&db, 10).await;
+            let (team, rich) = (team_with(&db, 10).await, team_named(&db, "rich", 100).await);
             let mut tx = db.begin().await.unwrap();
             assert_eq!(check_funds(&mut tx, team, 10, true).await.unwrap(), Funds::Enough);
             insert_job(&mut tx, team, 7).await;
             assert_eq!(check_funds(&mut tx, team, 4, true).await.unwrap(), Funds::Short { left: 3 });
             assert_eq!(check_funds(&mut tx, team, 3, true).await.unwrap(), Funds::Enough);
+            // Pages that a model reads cost more.
+            let formats = vec![Format::Json(JsonFormat::default())];
+            insert_job_of(&mut tx, rich, 3, ScrapeOptions { formats, ..ScrapeOptions::default() }).await;
+            assert_eq!(check_funds(&mut tx, rich, 86, true).await.unwrap(), Funds::Short { left: 85 });
             tx.commit().await.unwrap();
             let balance = balance(&db, team).await.unwrap().unwrap();
             assert_eq!((balance.granted, balance.used, balance.reserved, balance.left()), (10, 0, 7, 3));

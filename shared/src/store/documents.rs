@@ -50,7 +50,7 @@ pub fn encode(
     } else {
         Body::Inline(packed)
     };
-    Ok(Encoded { size: json.len() as i64, packed: length, body, cache: None })
+    Ok(Encoded { size: json.len() as i64, packed: length, body, cache: None, snapshot: None })
 }
 
 /// Compressors at rest: making one costs more than compressing a small document with it.

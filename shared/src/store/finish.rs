@@ -17,6 +17,7 @@ use super::cache::{self, CacheEntry};
 use super::crawls::SITEMAP_IDX;
 use super::frontier::{self, Discovery};
 use super::pages::Claimed;
+use super::snapshots::{self, Packed};
 use super::{StoreError, StoreResult, Tx, team_lock};
 
 /// How an attempt ended.
@@ -82,6 +83,8 @@ pub struct Encoded {
     pub body: Body,
     /// Its place in the cache, if it has one.
     pub cache: Option<Box<CacheEntry>>,
+    /// What the page's changes are told from the next time.
+    pub snapshot: Option<Box<Packed>>,
 }
 
 /// A compressed document: in the row, or in a blob that is already written.
@@ -209,6 +212,11 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
     }
 
     insert_documents(tx, &live, &mut first_seq).await?;
+    for end in &live {
+        if let Some(snapshot) = end.outcome.document().and_then(|(document, _)| document.snapshot.as_ref()) {
+            snapshots::put(tx, end.page.team_id, snapshot).await?;
+        }
+    }
     charge(tx, &live, now).await?;
     cache::store(tx, &live, now).await?;
 

@@ -113,7 +113,7 @@ impl Crawl {
 fn crawled(discovery: Discovery) -> Outcome {
     let body = Body::Inline(zstd::bulk::compress(b"{}", 1).unwrap());
     Outcome::Crawled {
-        document: Some(Encoded { size: 2, packed: 2, body, cache: None }),
+        document: Some(Encoded { size: 2, packed: 2, body, cache: None, snapshot: None }),
         credits: 1,
         discovery: Box::new(discovery),
     }

@@ -2,6 +2,7 @@
 
 use crate::domain::job::{JobKind, JobStatus, WebhookEvent};
 use crate::domain::map::site_of;
+use crate::domain::price;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::webhook::WebhookSpec;
 use crate::ids::{JobId, KeyId, TeamId};
@@ -33,8 +34,8 @@ pub struct NewJob<'a> {
 /// Writes the job row. The pages follow in the same transaction.
 pub async fn insert(tx: &mut Tx, job: &NewJob<'_>) -> StoreResult<()> {
     const SQL: &str = "INSERT INTO job (id, team_id, api_key_id, kind, status, rank, options, target, origin, \
-        max_concurrency, webhook, total, queued, created_at, expires_at, site, zero_retention) \
-        VALUES ($1, $2, $3, $4, 'scraping', $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14, $15)";
+        max_concurrency, webhook, total, queued, created_at, expires_at, site, zero_retention, page_credits) \
+        VALUES ($1, $2, $3, $4, 'scraping', $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14, $15, $16)";
     let options = serde_json::to_string(job.options)?;
     let webhook = job.webhook.map(serde_json::to_string).transpose()?;
     on_db!(tx, |conn| {
@@ -54,6 +55,7 @@ pub async fn insert(tx: &mut Tx, job: &NewJob<'_>) -> StoreResult<()> {
             .bind(job.expires_at)
             .bind(site_of(job.target).filter(|_| !job.options.zero_retention))
             .bind(job.options.zero_retention)
+            .bind(price::most(job.options))
             .execute(conn)
             .await?
             .rows_affected()

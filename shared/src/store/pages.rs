@@ -454,7 +454,8 @@ pub enum Replay {
 /// Puts a dead page back into the queue with a clean count of tries; its history stays. A finished job runs again
 /// until the page has ended. What receivers of webhooks have not been told of the failure they are not told any more.
 pub async fn replay(tx: &mut Tx, page: PageId, metered: bool, now: Timestamp) -> StoreResult<Replay> {
-    const OWNER: &str = "SELECT team_id, job_id FROM page WHERE id = $1 AND state = 'failed'";
+    const OWNER: &str = "SELECT page.team_id, page.job_id, job.page_credits FROM page \
+        JOIN job ON job.id = page.job_id WHERE page.id = $1 AND page.state = 'failed'";
     const PAGE: &str = "UPDATE page SET state = 'queued', run_at = $2, queued_at = $2, tries = 0, claims = 0, \
         replays = replays + 1, epoch = epoch + 1, finished_at = NULL, error_code = NULL, error = NULL \
         WHERE id = $1 AND state = 'failed' AND EXISTS (SELECT 1 FROM job WHERE job.id = page.job_id \
@@ -462,11 +463,11 @@ pub async fn replay(tx: &mut Tx, page: PageId, metered: bool, now: Timestamp) ->
     const JOB: &str = "UPDATE job SET queued = queued + 1, failed = failed - 1, status = 'scraping', \
         finished_at = NULL WHERE id = $1";
     const UNTOLD: &str = "DELETE FROM webhook_delivery WHERE job_id = $1 AND page_id = $2 AND state <> 'delivered'";
-    let owner: Option<(TeamId, JobId)> =
+    let owner: Option<(TeamId, JobId, i64)> =
         on_db!(tx, |conn| sqlx::query_as(OWNER).bind(page).fetch_optional(conn).await?);
-    let Some((team, job)) = owner else { return Ok(Replay::NotDead) };
+    let Some((team, job, need)) = owner else { return Ok(Replay::NotDead) };
     team_lock::lock(tx, team).await?;
-    if credits::check_funds(tx, team, 1, metered).await? != Funds::Enough {
+    if credits::check_funds(tx, team, need, metered).await? != Funds::Enough {
         return Ok(Replay::NoCredits);
     }
     let moved = on_db!(tx, |conn| sqlx::query(PAGE).bind(page).bind(now).execute(conn).await?.rows_affected());

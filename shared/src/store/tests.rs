@@ -30,6 +30,7 @@ fn done(page: Claimed) -> Finished {
         packed: json.len() as i64,
         body: Body::Inline(zstd::bulk::compress(&json, 1).unwrap()),
         cache: None,
+        snapshot: None,
     };
     Finished { page, kind: Some(JobKind::Batch), key: None, outcome: Outcome::Done { document, credits: 1 } }
 }

@@ -244,6 +244,7 @@ impl Agent<'_> {
             picture,
             name: "action",
             schema: &self.schema,
+            strict: true,
             max_tokens: ANSWER_TOKENS,
         };
         let sent = say::SYSTEM.len() + turns.iter().map(|(_, text)| text.len()).sum::<usize>();

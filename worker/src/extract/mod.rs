@@ -19,6 +19,7 @@ mod metadata;
 mod scope;
 mod select;
 mod signals;
+mod structured;
 mod tokens;
 mod tree;
 
@@ -51,6 +52,8 @@ pub struct ExtractOptions {
     pub links: bool,
     /// List the images.
     pub images: bool,
+    /// Gather what the page says of itself as data.
+    pub structured: bool,
     /// Leave what surrounds the main content out of markdown and HTML.
     pub only_main_content: bool,
     /// Keep only elements that match one of these CSS selectors; empty: all.
@@ -76,6 +79,8 @@ pub struct Extracted {
     pub images: Option<Vec<String>>,
     /// Metadata keys that the page itself gives (contract 3.3); never one that the service writes.
     pub metadata: serde_json::Map<String, serde_json::Value>,
+    /// JSON-LD, microdata and OpenGraph, where the page has any.
+    pub structured: Option<serde_json::Value>,
     /// The same as [`Page::signals`].
     pub signals: PageSignals,
     /// Something a reader of the result should know, in a sentence.
@@ -173,12 +178,16 @@ impl Page {
                 html = Some(text);
             }
         }
+        let metadata = metadata::of_page(&self.dom, &self.addresses);
+        let structured =
+            options.structured.then(|| structured::of_page(&self.dom, &self.addresses, &metadata)).flatten();
         Extracted {
             markdown,
             html,
             links: options.links.then(|| links::list(&self.dom, &self.addresses)),
             images: options.images.then(|| images::list(&self.dom, &self.addresses)),
-            metadata: metadata::of_page(&self.dom, &self.addresses),
+            metadata,
+            structured,
             signals: self.signals(),
             warning,
         }

@@ -1,6 +1,7 @@
 //! What a worker does with a ticket: one file a kind.
 
 mod cached;
+mod complete;
 mod crawl_page;
 pub mod deliver_webhook;
 pub mod map_site;

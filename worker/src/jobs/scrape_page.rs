@@ -7,23 +7,21 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use url::Url;
-use weir_shared::domain::action::ActionResults;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::{JobKind, MAX_CLAIMS, MAX_TRIES, retry_pause_ms};
 use weir_shared::domain::price;
 use weir_shared::domain::scrape::{Format, Location, ProxyMode, ScrapeOptions};
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::documents;
 use weir_shared::store::finish::{Encoded, Finished, Outcome};
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::pages::Claimed;
 use weir_shared::time::Timestamp;
 
+use super::complete::{Answer, Draft, Stage, complete, refuse_unreadable};
 use super::map_site;
 use crate::browser::{RenderError, RenderRequest, Rendered, ScreenshotRequest};
 use crate::context::WorkerContext;
@@ -144,7 +142,7 @@ pub(super) async fn attempt(
     let work = std::panic::AssertUnwindSafe(scrape(context, page, spec, deadline)).catch_unwind();
     match tokio::time::timeout_at(deadline + RESERVE, work).await {
         Ok(Ok(result)) => result,
-        Ok(Err(_)) => Err(PageError { code: ErrorCode::Unknown, message: "Internal error.".to_owned(), retry: true }),
+        Ok(Err(_)) => Err(PageError::again(ErrorCode::Unknown, "Internal error.")),
         Err(_) => Err(timed_out(&spec.options)),
     }
 }
@@ -152,10 +150,10 @@ pub(super) async fn attempt(
 /// What came of a page.
 pub(super) struct Product {
     pub document: Encoded,
-    /// What it costs; its metadata says the same.
-    pub credits: i64,
     /// For a crawl: what the page leads to.
     pub harvest: Option<Harvest>,
+    /// What it costs; its metadata says the same.
+    pub credits: i64,
 }
 
 /// Where a page of a crawl leads.
@@ -231,6 +229,18 @@ async fn scrape(
     spec: &Arc<JobSpec>,
     deadline: Instant,
 ) -> Result<(Product, Engine), PageError> {
+    refuse_unreadable(context, &spec.options)?;
+    let (stage, engine) = load(context, page, spec, deadline).await?;
+    Ok((complete(context, page, spec, stage, deadline).await?, engine))
+}
+
+/// Asks for the page, with a browser where it needs one.
+async fn load(
+    context: &Arc<WorkerContext>,
+    page: &Claimed,
+    spec: &Arc<JobSpec>,
+    deadline: Instant,
+) -> Result<(Stage, Engine), PageError> {
     let options = &spec.options;
     let mut plan = plan(context, page, options)?;
     let host = format!("{}:{}", plan.url.host_str().unwrap_or_default(), plan.url.port_or_known_default().unwrap_or(0));
@@ -238,9 +248,9 @@ async fn scrape(
         for _ in 0..=REFRESHES {
             let fetched = fetch(context, &plan, options, deadline).await?;
             match from_fetched(context, page, spec, &plan, fetched).await? {
-                Made::Document(document) => {
+                Made::Page(stage) => {
                     context.process.scripted_hosts.record(&host, false);
-                    return Ok((document, Engine::Http));
+                    return Ok((stage, Engine::Http));
                 }
                 Made::Refresh(target) => plan.url = target,
                 Made::NeedsBrowser => {
@@ -265,7 +275,7 @@ async fn scrape(
         Err(RenderError::NotHtml { .. }) if options.screenshot().is_none() => {
             let fetched = fetch(context, &plan, options, deadline).await?;
             match from_fetched(context, page, spec, &plan, fetched).await? {
-                Made::Document(document) => Ok((document, Engine::Http)),
+                Made::Page(stage) => Ok((stage, Engine::Http)),
                 Made::Refresh(_) | Made::NeedsBrowser => Err(unsupported("")),
             }
         }
@@ -361,20 +371,9 @@ async fn render(
 
 /// What came of a fetched answer.
 enum Made {
-    Document(Product),
+    Page(Stage),
     NeedsBrowser,
     Refresh(Url),
-}
-
-/// Everything of an answer that goes into the document besides the extracted parts.
-struct Answer {
-    url: Url,
-    status: u16,
-    content_type: Option<String>,
-    timezone: Option<String>,
-    screenshot: Option<String>,
-    actions: Option<ActionResults>,
-    warnings: Vec<String>,
 }
 
 async fn from_fetched(
@@ -397,17 +396,17 @@ async fn from_fetched(
         screenshot: None,
         actions: None,
         warnings: plan.warnings.clone(),
+        proxy_used: plan.proxy_used,
     };
     if fetched.incomplete {
         answer.warnings.push("The page's compressed body was cut off; this is the readable part.".to_owned());
     }
     let (may_refresh, incomplete) = (plan.url.clone(), fetched.incomplete);
-    let work =
-        Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec), proxy_used: plan.proxy_used };
+    let work = Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec) };
     blocking(move || {
         let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
         if kind != Kind::Html {
-            return work.plain(answer, &text, kind).map(Made::Document);
+            return work.plain(answer, &text, kind).map(Made::Page);
         }
         let parsed = extract::parse(&PageInput { url: &answer.url, html: &text, rendered: false });
         let signals = parsed.signals();
@@ -426,7 +425,7 @@ async fn from_fetched(
             return Ok(Made::NeedsBrowser);
         }
         let extracted = parsed.extract(&extract_options(&work.spec));
-        work.document(answer, extracted, &text).map(Made::Document)
+        work.document(answer, extracted, &text).map(Made::Page)
     })
     .await
 }
@@ -437,7 +436,7 @@ async fn from_rendered(
     spec: &Arc<JobSpec>,
     plan: &Plan,
     rendered: Rendered,
-) -> Result<Product, PageError> {
+) -> Result<Stage, PageError> {
     let screenshot = rendered.screenshot.map(|shot| format!("data:{};base64,{}", shot.mime, shot.data));
     let answer = Answer {
         url: rendered.url,
@@ -447,10 +446,10 @@ async fn from_rendered(
         screenshot,
         actions: rendered.actions,
         warnings: plan.warnings.clone(),
+        proxy_used: plan.proxy_used,
     };
     let (html, raw) = (rendered.html, rendered.raw_html);
-    let work =
-        Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec), proxy_used: plan.proxy_used };
+    let work = Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec) };
     blocking(move || {
         let input = PageInput { url: &answer.url, html: &html, rendered: true };
         let extracted = extract::parse(&input).extract(&extract_options(&work.spec));
@@ -478,10 +477,11 @@ pub(super) async fn blocking<T: Send + 'static>(
 fn extract_options(spec: &JobSpec) -> ExtractOptions {
     let options = &spec.options;
     ExtractOptions {
-        markdown: options.wants(&Format::Markdown),
+        markdown: options.wants(&Format::Markdown) || options.needs_text(),
         html: options.wants(&Format::Html),
         links: options.wants(&Format::Links) || spec.crawl.is_some(),
         images: options.wants(&Format::Images),
+        structured: options.needs_text(),
         only_main_content: options.only_main_content,
         include_tags: options.include_tags.clone(),
         exclude_tags: options.exclude_tags.clone(),
@@ -534,11 +534,10 @@ struct Work {
     context: Arc<WorkerContext>,
     page: Claimed,
     spec: Arc<JobSpec>,
-    proxy_used: &'static str,
 }
 
 impl Work {
-    fn document(self, mut answer: Answer, extracted: extract::Extracted, raw: &str) -> Result<Product, PageError> {
+    fn document(self, mut answer: Answer, extracted: extract::Extracted, raw: &str) -> Result<Stage, PageError> {
         answer.warnings.extend(extracted.warning);
         let wants_raw = self.spec.options.wants(&Format::RawHtml);
         let wants_links = self.spec.options.wants(&Format::Links);
@@ -556,13 +555,13 @@ impl Work {
             metadata: extracted.metadata,
             ..Document::default()
         };
-        let credits = price::of_page(&self.spec.options);
-        let document = self.encode(answer, document)?;
-        Ok(Product { document, credits, harvest })
+        let draft =
+            Draft { structured: extracted.structured, harvest, ..Draft::new(answer, document, &self.spec.options) };
+        draft.advance(&self.context, &self.page, &self.spec)
     }
 
     /// Text and data as they are; JSON in a fence.
-    fn plain(self, answer: Answer, text: &str, kind: Kind) -> Result<Product, PageError> {
+    fn plain(self, answer: Answer, text: &str, kind: Kind) -> Result<Stage, PageError> {
         let options = &self.spec.options;
         let leads_to = |url: Url| Harvest { url, canonical: None, links: Vec::new() };
         let harvest = self.spec.crawl.is_some().then(|| leads_to(answer.url.clone()));
@@ -571,58 +570,15 @@ impl Work {
             _ => text.to_owned(),
         };
         let document = Document {
-            markdown: options.wants(&Format::Markdown).then_some(markdown),
+            markdown: (options.wants(&Format::Markdown) || options.needs_text()).then_some(markdown),
             html: options.wants(&Format::Html).then(|| text.to_owned()),
             raw_html: options.wants(&Format::RawHtml).then(|| text.to_owned()),
             links: options.wants(&Format::Links).then(Vec::new),
             images: options.wants(&Format::Images).then(Vec::new),
             ..Document::default()
         };
-        let credits = price::of_page(&self.spec.options);
-        let document = self.encode(answer, document)?;
-        Ok(Product { document, credits, harvest })
-    }
-
-    fn encode(self, answer: Answer, mut document: Document) -> Result<Encoded, PageError> {
-        let page = &self.page;
-        let meta = &mut document.metadata;
-        let mut put = |key: &str, value: Value| meta.insert(key.to_owned(), value);
-        put("sourceURL", json!(page.url));
-        put("url", json!(answer.url.as_str()));
-        put("statusCode", json!(answer.status));
-        put("scrapeId", json!(page.id));
-        if let Some(content_type) = answer.content_type {
-            put("contentType", json!(content_type));
-        }
-        if let Some(timezone) = answer.timezone {
-            put("timezone", json!(timezone));
-        }
-        if answer.status >= 400 {
-            put("error", json!(format!("The page answered with status {}.", answer.status)));
-        }
-        put("proxyUsed", json!(self.proxy_used));
-        put("creditsUsed", json!(price::of_page(&self.spec.options)));
-        put("concurrencyLimited", json!(page.limited));
-        if cached::lookup(&self.context, page, &self.spec).is_some() {
-            put("cacheState", json!("miss"));
-        }
-        if page.limited {
-            put("concurrencyQueueDurationMs", json!(page.started_at.ms_since(page.queued_at)));
-        }
-        document.screenshot = answer.screenshot;
-        document.actions = answer.actions;
-        if !answer.warnings.is_empty() {
-            document.warning = Some(answer.warnings.join(" "));
-        }
-        let blobs = &self.context.process.blobs;
-        let mut encoded = documents::encode(blobs, page.job_id, page.id, page.epoch, &document).map_err(|error| {
-            tracing::error!(%error, page.id = %page.id, "a document cannot be stored");
-            PageError::again(ErrorCode::Unknown, "The document could not be stored.")
-        })?;
-        if answer.status == 200 && document.warning.is_none() {
-            encoded.cache = cached::entry(&self.context, page, &self.spec);
-        }
-        Ok(encoded)
+        let draft = Draft { harvest, ..Draft::new(answer, document, options) };
+        draft.advance(&self.context, &self.page, &self.spec)
     }
 }
 

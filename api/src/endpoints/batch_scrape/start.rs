@@ -87,11 +87,11 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     let now = Timestamp::now();
     let mut tx = app.db.begin().await?;
     team_lock::lock(&mut tx, caller.team_id()).await?;
-    let count = batch.urls.len() as i64;
-    let need = count * price::at_most(&batch.options);
+    let pages = batch.urls.len() as i64;
+    let need = pages.saturating_mul(price::most(&batch.options));
     let funds = credits::check_funds(&mut tx, caller.team_id(), need, app.settings.limits.metered).await?;
     refuse_short_funds(funds, need)?;
-    refuse_full_queue(&app, &mut tx, &caller, count).await?;
+    refuse_full_queue(&app, &mut tx, &caller, pages).await?;
     idempotency::take(&mut tx, caller.team_id(), key, now).await?;
     let id = match batch.append_to_id {
         Some(id) => append(&mut tx, &caller, id, &batch, now).await?,

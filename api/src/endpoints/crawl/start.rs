@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use weir_shared::crawl_prompt;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
+use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{CrawlRequest, RequestContext, fetch_url, parse_crawl, with_prompt_options};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
@@ -95,7 +96,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     let mut tx = app.db.begin().await?;
     team_lock::lock(&mut tx, caller.team_id()).await?;
     refuse_full_queue(&app, &mut tx, &caller, crawls::first_pages(&crawl.options)).await?;
-    let limit = affordable(&app, &mut tx, &caller, crawl.options.limit).await?;
+    let limit = affordable(&app, &mut tx, &caller, crawl.options.limit, price::most(&crawl.scrape)).await?;
     idempotency::take(&mut tx, caller.team_id(), key, now).await?;
     let id = insert(&app, &mut tx, &caller, &crawl, limit, now).await?;
     if let Some(sentence) = prompt.as_ref().and_then(|prompt| prompt.warning.as_deref()) {
@@ -122,13 +123,13 @@ async fn read_prompt(app: &App, body: &Value, crawl: &mut CrawlRequest) -> ApiRe
     }))
 }
 
-/// The limit, or as many pages as the team can pay for; at least one must be (CONTRACT 5.1).
-async fn affordable(app: &App, tx: &mut Tx, caller: &Caller, limit: i64) -> ApiResult<i64> {
-    match credits::check_funds(tx, caller.team_id(), limit, app.settings.limits.metered).await? {
+/// The limit, or as many pages of this price as the team can pay for; at least one must be (CONTRACT 5.1).
+async fn affordable(app: &App, tx: &mut Tx, caller: &Caller, limit: i64, price: i64) -> ApiResult<i64> {
+    match credits::check_funds(tx, caller.team_id(), limit.saturating_mul(price), app.settings.limits.metered).await? {
         Funds::Enough => Ok(limit),
-        Funds::Short { left } if left >= 1 => Ok(left),
+        Funds::Short { left } if left >= price => Ok(left / price),
         short => {
-            refuse_short_funds(short, 1)?;
+            refuse_short_funds(short, price)?;
             Ok(limit)
         }
     }

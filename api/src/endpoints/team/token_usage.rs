@@ -1,10 +1,14 @@
-//! `GET /v2/team/token-usage` and `/historical` (CONTRACT 10): the same numbers as for credits, one token a credit.
+//! `GET /v2/team/token-usage` and `/historical` (CONTRACT 10): the same numbers as for credits, one token a credit. Beside
+//! them stand the tokens of the operator's language model, which are not billed.
 
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::ids::KeyId;
+use weir_shared::llm::Spent;
 use weir_shared::store::credits::Month;
+use weir_shared::store::model_usage;
+use weir_shared::time::Timestamp;
 
 use super::Plan;
 use crate::app::State;
@@ -71,15 +75,20 @@ struct Period {
     #[serde(skip_serializing_if = "Option::is_none")]
     api_key: Option<KeyId>,
     tokens_used: i64,
+    /// What went to the language model, and what came from it.
+    model_tokens_sent: i64,
+    model_tokens_received: i64,
 }
 
-impl From<Month> for Period {
-    fn from(month: Month) -> Self {
+impl Period {
+    fn new(start: Timestamp, key: Option<KeyId>, credits: i64, spent: Spent) -> Self {
         Self {
-            start_date: month.start.to_iso(),
-            end_date: month.start.plus_month().to_iso(),
-            api_key: month.key,
-            tokens_used: month.credits,
+            start_date: start.to_iso(),
+            end_date: start.plus_month().to_iso(),
+            api_key: key,
+            tokens_used: credits,
+            model_tokens_sent: spent.sent,
+            model_tokens_received: spent.received,
         }
     }
 }
@@ -91,6 +100,15 @@ impl From<Month> for Period {
 pub async fn historical(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let months = super::months(&app, &caller, request.query_string()).await?;
-    let periods = months.into_iter().map(Period::from).collect();
+    let by_key = super::by_api_key(request.query_string())?;
+    let mut spent = model_usage::history(&app.db, caller.team_id(), by_key).await?;
+    let billed = |Month { start, key, credits }: Month| {
+        let key_text = key.map(|key| key.to_string()).unwrap_or_default();
+        Period::new(start, key, credits, spent.remove(&(start, key_text)).unwrap_or_default())
+    };
+    let mut periods: Vec<Period> = months.into_iter().map(billed).collect();
+    // Where nothing was billed, a model may have been asked in vain.
+    periods.extend(spent.into_iter().map(|((start, key), spent)| Period::new(start, key.parse().ok(), 0, spent)));
+    periods.sort_by(|a, b| a.start_date.cmp(&b.start_date));
     Ok(HttpResponse::Ok().json(History { success: true, periods }))
 }

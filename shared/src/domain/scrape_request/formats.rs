@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::Unavailable;
-use crate::domain::scrape::{Format, Screenshot, Viewport};
+use crate::domain::json_schema;
+use crate::domain::scrape::{ChangeTracking, Format, Highlights, JsonFormat, Query, Question, Screenshot, Viewport};
 use crate::domain::validation::{Fields, Issues, Path};
 use crate::error_code::ErrorCode;
 
@@ -34,6 +35,8 @@ const NAMES: &[&str] = &[
 const MAX_FORMATS: i64 = 50;
 /// Characters of a question, query or prompt.
 const PROMPT: std::ops::RangeInclusive<i64> = 1..=10_000;
+/// Longest tag of a history, characters.
+const MAX_TAG: i64 = 256;
 const MAX_VIEWPORT_WIDTH: i64 = 7_680;
 const MAX_VIEWPORT_HEIGHT: i64 = 4_320;
 
@@ -72,6 +75,13 @@ fn check_together(names: &[&str], path: Path, issues: &mut Issues) {
             issues.rule(path.clone(), format!("You may only specify one {name} format"));
         }
     }
+    for (first, second, field) in [("question", "query", "answer"), ("highlights", "highlights", "highlights")] {
+        let both = if first == second { count(first) } else { count(first) + count(second) };
+        if both > 1 {
+            let which = if first == second { first.to_owned() } else { format!("{first} or {second}") };
+            issues.rule(path.clone(), format!("You may only specify one {which} format: they are answered in {field}"));
+        }
+    }
     if count("changeTracking") > 0 && count("markdown") == 0 {
         issues.rule(path.clone(), "The changeTracking format requires the markdown format to be specified as well");
     }
@@ -107,9 +117,9 @@ fn read_one(entry: &Value, path: Path, issues: &mut Issues) -> Option<(&'static 
                 // Not strict: unknown keys are ignored (CONTRACT 2.2).
                 return Some((name, Some(Format::Screenshot(read_screenshot(&mut fields)))));
             }
-            read_fields(name, &mut fields);
+            let format = read_fields(name, &mut fields);
             fields.finish();
-            Some((name, plain(name)))
+            Some((name, format))
         }
         other => {
             issues.wrong_union(path, "string or object", other);
@@ -127,6 +137,9 @@ fn plain(name: &str) -> Option<Format> {
         "links" => Format::Links,
         "images" => Format::Images,
         "screenshot" => Format::Screenshot(Screenshot::default()),
+        "summary" => Format::Summary,
+        "json" => Format::Json(JsonFormat::default()),
+        "changeTracking" => Format::ChangeTracking(ChangeTracking::default()),
         _ => return None,
     })
 }
@@ -158,55 +171,78 @@ fn read_viewport(fields: &mut Fields<'_, '_>) -> Option<Viewport> {
     Some(Viewport { width: width? as u32, height: height? as u32 })
 }
 
-/// Judges the options of formats that this build does not have yet.
-fn read_fields(name: &str, fields: &mut Fields<'_, '_>) {
+/// The options of a format; `None` when this build does not have it, or they are wrong.
+fn read_fields(name: &str, fields: &mut Fields<'_, '_>) -> Option<Format> {
     match name {
         "json" | "deterministicJson" => {
-            fields.text("prompt", 0..=10_000);
-            read_schema(fields);
-            fields.bool("checkPromptInjection");
+            let json = read_json(fields);
+            return (name == "json").then_some(Format::Json(json));
         }
         "changeTracking" => {
-            read_modes(fields);
-            read_schema(fields);
-            fields.text("prompt", 0..=10_000);
-            fields.string("tag");
+            let modes = read_modes(fields);
+            let has = |name: &str| modes.iter().any(|mode| mode == name);
+            return Some(Format::ChangeTracking(ChangeTracking {
+                git_diff: has("git-diff"),
+                json: has("json"),
+                schema: read_schema(fields),
+                prompt: read_prompt(fields),
+                tag: fields.text("tag", 0..=MAX_TAG).map(str::to_owned),
+            }));
         }
         "attributes" => read_attributes(fields),
-        "question" => needed_text(fields, "question"),
-        "highlights" => needed_text(fields, "query"),
+        "question" => return Some(Format::Question(Question { question: needed_text(fields, "question") })),
+        "highlights" => return Some(Format::Highlights(Highlights { query: needed_text(fields, "query") })),
         "query" => {
-            needed_text(fields, "prompt");
-            fields.choice("mode", &["freeform", "directQuote"]);
+            let prompt = needed_text(fields, "prompt");
+            let direct_quote = fields.choice("mode", &["freeform", "directQuote"]) == Some("directQuote");
+            return Some(Format::Query(Query { prompt, direct_quote }));
         }
         _ => {}
     }
+    plain(name)
 }
 
-fn needed_text(fields: &mut Fields<'_, '_>, name: &'static str) {
-    if fields.required(name).is_some() {
-        fields.text(name, PROMPT);
+/// A text that must be there; empty, with an issue, when it is not.
+fn needed_text(fields: &mut Fields<'_, '_>, name: &'static str) -> String {
+    let text = fields.required(name).and_then(|_| fields.text(name, PROMPT));
+    text.map(str::to_owned).unwrap_or_default()
+}
+
+fn read_json(fields: &mut Fields<'_, '_>) -> JsonFormat {
+    JsonFormat {
+        prompt: read_prompt(fields),
+        schema: read_schema(fields),
+        check_prompt_injection: fields.bool("checkPromptInjection").unwrap_or(false),
     }
 }
 
-/// A JSON schema is an object; what it says is judged by whoever uses it.
-fn read_schema(fields: &mut Fields<'_, '_>) {
-    if let Some(value) = fields.get("schema")
-        && !value.is_object()
-    {
+/// An empty prompt says as little as none.
+fn read_prompt(fields: &mut Fields<'_, '_>) -> Option<String> {
+    fields.text("prompt", 0..=10_000).filter(|text| !text.trim().is_empty()).map(str::to_owned)
+}
+
+/// A JSON schema that values can be held to; one without a word is none.
+fn read_schema(fields: &mut Fields<'_, '_>) -> Option<Value> {
+    let value = fields.get("schema")?;
+    if !value.is_object() {
         fields.issues.wrong_type(fields.path_of("schema"), "object", Some(value));
+    } else if let Err(problem) = json_schema::Schema::new(value) {
+        fields.issues.rule(fields.path_of("schema"), problem);
     }
+    Some(value.clone()).filter(|schema| schema.as_object().is_some_and(|map| !map.is_empty()))
 }
 
-fn read_modes(fields: &mut Fields<'_, '_>) {
+fn read_modes(fields: &mut Fields<'_, '_>) -> Vec<String> {
     const MODES: &[&str] = &["git-diff", "json"];
-    for (i, mode) in fields.strings("modes", 10).unwrap_or_default().iter().enumerate() {
+    let modes = fields.strings("modes", 10).unwrap_or_default();
+    for (i, mode) in modes.iter().enumerate() {
         if !MODES.contains(&mode.as_str()) {
             let mut path = fields.path_of("modes");
             path.push(i.into());
             fields.issues.wrong_choice(path, MODES);
         }
     }
+    modes
 }
 
 fn read_attributes(fields: &mut Fields<'_, '_>) {

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::domain::scrape::{Format, Screenshot, Viewport};
+use crate::domain::scrape::{ChangeTracking, Format, Highlights, JsonFormat, Query, Question, Screenshot, Viewport};
 
 const CONTEXT: RequestContext<'static> = RequestContext { knows_host: &|host| host == "intranet" };
 
@@ -118,6 +118,18 @@ fn every_rule_of_the_options_is_held() {
             "too_big",
         ),
         (json!({"formats": [{"type": "json", "schema": "x"}]}), json!(["formats", 0, "schema"]), "invalid_type"),
+        (json!({"formats": [{"type": "json", "schema": {"type": 1}}]}), json!(["formats", 0, "schema"]), "custom"),
+        (json!({"formats": [{"type": "highlights", "query": ""}]}), json!(["formats", 0, "query"]), "too_small"),
+        (
+            json!({"formats": [{"type": "query", "prompt": "a", "mode": "x"}]}),
+            json!(["formats", 0, "mode"]),
+            "invalid_value",
+        ),
+        (
+            json!({"formats": [{"type": "question", "question": "a"}, {"type": "query", "prompt": "a"}]}),
+            json!(["formats"]),
+            "custom",
+        ),
         (
             json!({"formats": ["markdown", {"type": "changeTracking", "modes": ["x"]}]}),
             json!(["formats", 1, "modes", 0]),
@@ -225,6 +237,43 @@ fn a_screenshot_has_its_options_and_ignores_unknown_keys_and_nulls() {
 }
 
 #[test]
+fn formats_that_are_read_have_their_options() {
+    let schema = json!({"type": "object", "properties": {"price": {"type": "number"}}});
+    let formats = json!([
+        "summary", {"type": "json", "prompt": "prices", "schema": schema, "checkPromptInjection": true},
+        {"type": "question", "question": "a?"}, {"type": "highlights", "query": "b"},
+    ]);
+    let options = scrape(json!({"formats": formats, "onlyCleanContent": true})).unwrap().options;
+    let json = JsonFormat { prompt: Some("prices".into()), schema: Some(schema), check_prompt_injection: true };
+    let question = Format::Question(Question { question: "a?".into() });
+    let highlights = Format::Highlights(Highlights { query: "b".into() });
+    assert_eq!(options.formats, vec![Format::Summary, Format::Json(json), question, highlights]);
+    assert!(options.only_clean_content && options.checks_injection() && options.needs_text());
+    let again: ScrapeOptions = serde_json::from_value(serde_json::to_value(&options).unwrap()).unwrap();
+    assert_eq!(again, options);
+    let tracking = json!(["markdown", {"type": "changeTracking", "modes": ["json", "git-diff"], "tag": "daily",
+        "schema": null, "prompt": "prices"}]);
+    let options = scrape(json!({"formats": tracking})).unwrap().options;
+    let tracking = ChangeTracking {
+        git_diff: true,
+        json: true,
+        schema: None,
+        prompt: Some("prices".into()),
+        tag: Some("daily".into()),
+    };
+    assert_eq!(options.change_tracking(), Some(&tracking));
+    let plain = scrape(json!({"formats": ["changeTracking", "markdown"]})).unwrap().options;
+    assert_eq!(plain.change_tracking(), Some(&ChangeTracking::default()));
+    let nulls = json!([{"type": "json", "prompt": null, "schema": null, "checkPromptInjection": null}]);
+    let options = scrape(json!({"formats": nulls})).unwrap().options;
+    assert_eq!(options.formats, vec![Format::Json(JsonFormat::default())]);
+    let query = json!([{"type": "query", "prompt": "a", "mode": "directQuote"}]);
+    let query = scrape(json!({"formats": query, "checkPromptInjection": true})).unwrap().options;
+    assert_eq!(query.formats, vec![Format::Query(Query { prompt: "a".into(), direct_quote: true })]);
+    assert!(query.check_prompt_injection);
+}
+
+#[test]
 fn no_formats_means_markdown() {
     assert_eq!(scrape(json!({"formats": []})).unwrap().options.formats, vec![Format::Markdown]);
 }
@@ -232,24 +281,15 @@ fn no_formats_means_markdown() {
 #[test]
 fn valid_options_of_later_releases_are_refused_by_name() {
     for (body, name) in [
-        (json!({"formats": ["summary"]}), "summary"),
-        (json!({"formats": ["json"]}), "json"),
-        (json!({"formats": [{"type": "json", "prompt": null, "schema": null, "checkPromptInjection": null}]}), "json"),
-        (json!({"formats": ["markdown", "changeTracking"]}), "changeTracking"),
         (json!({"formats": [{"type": "attributes", "selectors": []}]}), "attributes"),
         (json!({"formats": ["branding"]}), "branding"),
         (json!({"formats": ["product"]}), "product"),
         (json!({"formats": ["menu"]}), "menu"),
-        (json!({"formats": [{"type": "question", "question": "a"}]}), "question"),
-        (json!({"formats": [{"type": "highlights", "query": "a"}]}), "highlights"),
-        (json!({"formats": [{"type": "query", "prompt": "a", "mode": "freeform"}]}), "query"),
         (json!({"formats": ["audio"]}), "audio"),
         (json!({"formats": ["video"]}), "video"),
         (json!({"formats": ["rawBase64"]}), "rawBase64"),
         (json!({"formats": ["deterministicJson"]}), "deterministicJson"),
         (json!({"profile": {"name": "a"}}), "profile"),
-        (json!({"onlyCleanContent": true}), "onlyCleanContent"),
-        (json!({"checkPromptInjection": true}), "checkPromptInjection"),
         (json!({"redactPII": true}), "redactPII"),
         (json!({"redactPII": {"mode": "fast"}}), "redactPII"),
         (json!({"parsers": []}), "parsers"),

@@ -1,0 +1,157 @@
+//! What pages looked like when a team last tracked their changes (CONTRACT 3.4). Written with the end of the page, in its
+//! transaction, so that a page that is worked on twice is never compared with itself.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ids::TeamId;
+use crate::time::Timestamp;
+use crate::{on_db, on_pool};
+
+use super::{Db, StoreError, StoreResult, Tx};
+
+/// Bytes kept for one team; past that the oldest go.
+const TEAM_BYTES: i64 = 256 << 20;
+/// How long a page is remembered that is not tracked again, milliseconds: 90 days.
+pub const KEPT_MS: i64 = 90 * 86_400_000;
+/// A snapshot may unpack to this many bytes.
+const UNPACKED: usize = 16 << 20;
+/// Rows removed at once.
+const STEP: i64 = 200;
+
+/// A page as it was.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Snapshot {
+    /// The target said that the page is gone.
+    pub is_gone: bool,
+    pub markdown: String,
+    /// What a language model read out of it, if that was asked for.
+    pub data: Option<Value>,
+    /// By what it was read: a digest of schema and prompt.
+    pub data_by: Option<String>,
+}
+
+/// A snapshot ready to be kept.
+#[derive(Debug, Clone)]
+pub struct Packed {
+    /// What the page is found by: 64 characters.
+    pub key: String,
+    pub scraped_at: Timestamp,
+    body: Vec<u8>,
+}
+
+impl Packed {
+    /// Packs a snapshot. Computes.
+    pub fn new(key: String, scraped_at: Timestamp, snapshot: &Snapshot) -> std::io::Result<Self> {
+        let json = serde_json::to_vec(snapshot).map_err(std::io::Error::other)?;
+        Ok(Self { key, scraped_at, body: zstd::bulk::compress(&json, 3)? })
+    }
+}
+
+/// The page as it last was, and when.
+pub async fn get(db: &Db, team: TeamId, key: &str) -> StoreResult<Option<(Timestamp, Snapshot)>> {
+    const SQL: &str = "SELECT scraped_at, body FROM page_snapshot WHERE team_id = $1 AND key = $2";
+    let found: Option<(Timestamp, Vec<u8>)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(key).fetch_optional(pool).await?);
+    let Some((at, body)) = found else { return Ok(None) };
+    let json = zstd::bulk::decompress(&body, UNPACKED).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+    Ok(Some((at, serde_json::from_slice(&json)?)))
+}
+
+/// Keeps a snapshot; an older one of the page goes, a newer one stays.
+pub async fn put(tx: &mut Tx, team: TeamId, packed: &Packed) -> StoreResult<()> {
+    const PUT: &str = "INSERT INTO page_snapshot (team_id, key, scraped_at, size, body) VALUES ($1, $2, $3, $4, $5) \
+        ON CONFLICT (team_id, key) DO UPDATE SET scraped_at = excluded.scraped_at, size = excluded.size, \
+        body = excluded.body WHERE page_snapshot.scraped_at <= excluded.scraped_at";
+    const USED: &str = "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM page_snapshot WHERE team_id = $1";
+    const OLDEST: &str =
+        "SELECT key, size FROM page_snapshot WHERE team_id = $1 AND key <> $2 ORDER BY scraped_at LIMIT $3";
+    const DROP: &str = "DELETE FROM page_snapshot WHERE team_id = $1 AND key = $2";
+    on_db!(tx, |conn| {
+        sqlx::query(PUT)
+            .bind(team)
+            .bind(&packed.key)
+            .bind(packed.scraped_at)
+            .bind(packed.body.len() as i64)
+            .bind(&packed.body)
+            .execute(conn)
+            .await?
+            .rows_affected()
+    });
+    let used: (i64,) = on_db!(tx, |conn| sqlx::query_as(USED).bind(team).fetch_one(conn).await?);
+    let mut over = used.0 - TEAM_BYTES;
+    if over > 0 {
+        let oldest: Vec<(String, i64)> = on_db!(tx, |conn| {
+            sqlx::query_as(OLDEST).bind(team).bind(&packed.key).bind(STEP).fetch_all(conn).await?
+        });
+        for (key, size) in oldest {
+            if over <= 0 {
+                break;
+            }
+            over -= size;
+            on_db!(tx, |conn| sqlx::query(DROP).bind(team).bind(key).execute(conn).await?.rows_affected());
+        }
+    }
+    Ok(())
+}
+
+/// Removes a part of what was not tracked for too long. `true` while there is more.
+pub async fn expire(tx: &mut Tx, now: Timestamp) -> StoreResult<bool> {
+    const SQL: &str = "DELETE FROM page_snapshot WHERE (team_id, key) IN \
+        (SELECT team_id, key FROM page_snapshot WHERE scraped_at < $1 LIMIT $2)";
+    let before = now.plus_ms(-KEPT_MS);
+    let gone = on_db!(tx, |conn| sqlx::query(SQL).bind(before).bind(STEP).execute(conn).await?.rows_affected());
+    Ok(gone == STEP as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::store::testing;
+
+    fn packed(key: &str, at: i64, markdown: &str) -> Packed {
+        let snapshot = Snapshot { markdown: markdown.to_owned(), ..Snapshot::default() };
+        Packed::new(key.to_owned(), Timestamp(at), &snapshot).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_newest_is_kept_for_each_team_until_it_is_too_old() {
+        for db in testing::databases().await {
+            let (team, other) = (testing::team(&db, "a").await, testing::team(&db, "b").await);
+            let mut tx = db.begin().await.unwrap();
+            for (key, at, text) in [("k", 10, "first"), ("k", 30, "third"), ("k", 20, "second"), ("l", 5, "other")] {
+                put(&mut tx, team, &packed(key, at, text)).await.unwrap();
+            }
+            tx.commit().await.unwrap();
+            let found = get(&db, team, "k").await.unwrap().unwrap();
+            assert_eq!((found.0, found.1.markdown.as_str()), (Timestamp(30), "third"));
+            assert!(get(&db, other, "k").await.unwrap().is_none(), "teams are walls");
+            let mut tx = db.begin().await.unwrap();
+            assert!(!expire(&mut tx, Timestamp(20 + KEPT_MS)).await.unwrap());
+            tx.commit().await.unwrap();
+            assert!(get(&db, team, "l").await.unwrap().is_none() && get(&db, team, "k").await.unwrap().is_some());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_oldest_give_way() {
+        for db in testing::databases().await {
+            let team = testing::team(&db, "a").await;
+            let mut tx = db.begin().await.unwrap();
+            put(&mut tx, team, &packed("old", 1, "x")).await.unwrap();
+            put(&mut tx, team, &packed("new", 2, "x")).await.unwrap();
+            // As if the old one filled the team's room.
+            let full = format!("UPDATE page_snapshot SET size = {TEAM_BYTES} WHERE key = 'old'");
+            on_db!(&mut tx, |conn| {
+                sqlx::query(sqlx::AssertSqlSafe(full)).execute(conn).await.unwrap().rows_affected()
+            });
+            put(&mut tx, team, &packed("newest", 3, "x")).await.unwrap();
+            tx.commit().await.unwrap();
+            for (key, is_there) in [("old", false), ("new", true), ("newest", true)] {
+                assert_eq!(get(&db, team, key).await.unwrap().is_some(), is_there, "{key}");
+            }
+        }
+    }
+}
