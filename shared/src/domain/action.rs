@@ -3,6 +3,7 @@
 //! The wire form is parsed in [`super::scrape_request`]. What is kept of it has the same shape, so a job's options show
 //! its actions as they were given.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::scrape::Screenshot;
@@ -143,7 +144,7 @@ impl Action {
 }
 
 /// What actions brought, each list in the order of execution (CONTRACT 3.6). All four are there, also when empty.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionResults {
     /// Data URIs.
@@ -155,14 +156,14 @@ pub struct ActionResults {
 }
 
 /// The page in the middle of its actions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Scraped {
     pub url: String,
     pub html: String,
 }
 
 /// What a script had as its value.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Returned {
     /// What JavaScript's `typeof` says.
     pub r#type: String,

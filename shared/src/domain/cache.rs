@@ -94,6 +94,7 @@ pub fn key_to_store(url: &str, options: &ScrapeOptions, team: TeamId) -> Option<
 fn is_sensitive(options: &ScrapeOptions) -> bool {
     !options.headers.is_empty()
         || !options.actions.is_empty()
+        || options.change_tracking().is_some()
         || options.proxy == ProxyMode::Enhanced
         || options.change_tracking().is_some()
         || options.zero_retention && !options.cache.lockdown

@@ -25,6 +25,9 @@ pub struct Document {
     /// A data URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub screenshot: Option<String>,
+    /// Present when actions were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actions: Option<ActionResults>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// What a language model read out of the page, as asked for.
@@ -38,9 +41,6 @@ pub struct Document {
     /// How the page has changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change_tracking: Option<Value>,
-    /// Present when actions were asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub actions: Option<ActionResults>,
     /// What the caller should know about how this page was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,

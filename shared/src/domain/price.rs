@@ -1,6 +1,6 @@
-//! What a page costs: the one place for the prices of CONTRACT 11.3, in credits.
+//! What a page costs, in credits: the one place for the prices of CONTRACT 11.3.
 //!
-//! A page is billed by its [`Bill`], which says what was delivered. Before it is accepted, [`at_most`] says what it may
+//! A page is billed by its [`Bill`], which says what was delivered. Before it is accepted, [`most`] says what it may
 //! come to.
 
 use super::scrape::{Format, ProxyMode, ScrapeOptions};
@@ -8,11 +8,6 @@ use crate::error_code::ErrorCode;
 
 /// A page of a scrape, batch or crawl.
 const PAGE: i64 = 1;
-/// A page of which nothing is kept.
-const ZERO_RETENTION: i64 = 1;
-/// A page in lockdown that was there, and one that was not.
-pub const LOCKDOWN_HIT: i64 = 5;
-const LOCKDOWN_MISS: i64 = 1;
 /// Data read by a language model, once, however many formats ask for it.
 const DATA: i64 = 4;
 /// Each answer or quotation.
@@ -21,16 +16,21 @@ const ANSWER: i64 = 4;
 const REDACTION: i64 = 4;
 /// An enhanced proxy that was used.
 const STEALTH: i64 = 4;
+/// A page of which nothing is kept.
+const ZERO_RETENTION: i64 = 1;
+/// A page in lockdown that was there, and one that was not.
+pub const LOCKDOWN_HIT: i64 = 5;
+const LOCKDOWN_MISS: i64 = 1;
 
 /// What was delivered of a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bill {
-    /// Nothing of it is kept.
-    pub zero_retention: bool,
     /// A language model has read data out of it.
     pub data: bool,
     /// Questions answered and quotations given.
     pub answers: i64,
+    /// Nothing of it is kept.
+    pub zero_retention: bool,
     /// Data of persons was taken out.
     pub redacted: bool,
     /// It came through an enhanced proxy.
@@ -38,6 +38,11 @@ pub struct Bill {
 }
 
 impl Bill {
+    /// A page of which nothing is delivered yet.
+    pub fn of(options: &ScrapeOptions) -> Self {
+        Self { zero_retention: options.zero_retention, ..Self::default() }
+    }
+
     /// Counts a delivered format.
     pub fn add(&mut self, format: &Format) {
         match format {
@@ -50,27 +55,23 @@ impl Bill {
 
     /// The sum.
     pub fn credits(self) -> i64 {
-        let if_so = |is: bool, price: i64| if is { price } else { 0 };
-        PAGE + if_so(self.zero_retention, ZERO_RETENTION)
-            + if_so(self.data, DATA)
+        let once = |is_due: bool, price: i64| if is_due { price } else { 0 };
+        PAGE + once(self.data, DATA)
             + self.answers * ANSWER
-            + if_so(self.redacted, REDACTION)
-            + if_so(self.stealth, STEALTH)
+            + once(self.zero_retention, ZERO_RETENTION)
+            + once(self.redacted, REDACTION)
+            + once(self.stealth, STEALTH)
     }
 }
 
-/// The most that a page may cost: what a team must have to ask for it. An enhanced proxy that `auto` may come to need is
-/// not in it.
-pub fn at_most(options: &ScrapeOptions) -> i64 {
+/// The most that a page with these options can cost: what a team must have to ask for it. An enhanced proxy that `auto`
+/// may come to need is not in it.
+pub fn most(options: &ScrapeOptions) -> i64 {
     if options.cache.lockdown {
         return LOCKDOWN_HIT;
     }
-    let mut bill = Bill {
-        zero_retention: options.zero_retention,
-        redacted: options.redact_pii.is_some(),
-        stealth: options.proxy == ProxyMode::Enhanced,
-        ..Bill::default()
-    };
+    let (redacted, stealth) = (options.redact_pii.is_some(), options.proxy == ProxyMode::Enhanced);
+    let mut bill = Bill { redacted, stealth, ..Bill::of(options) };
     options.formats.iter().for_each(|format| bill.add(format));
     bill.credits()
 }
@@ -90,13 +91,30 @@ mod tests {
     use crate::domain::scrape::{ChangeTracking, Highlights, JsonFormat, Question, Redaction};
 
     #[test]
-    fn prices_are_those_published() {
-        let mut options = ScrapeOptions::default();
-        assert_eq!(at_most(&options), 1);
-        options.zero_retention = true;
-        assert_eq!(at_most(&options), 2);
+    fn prices_are_those_of_the_table() {
+        let of = |formats: Vec<Format>| most(&ScrapeOptions { formats, ..ScrapeOptions::default() });
+        let question = || Format::Question(Question { question: "x".into() });
+        let highlights = || Format::Highlights(Highlights { query: "x".into() });
+        assert_eq!(of(vec![Format::Markdown, Format::Html, Format::Links]), 1);
+        assert_eq!(of(vec![Format::Summary]), 1);
+        assert_eq!(of(vec![Format::Json(JsonFormat::default())]), 5);
+        let tracking = |json| Format::ChangeTracking(ChangeTracking { json, git_diff: true, ..Default::default() });
+        assert_eq!((of(vec![tracking(false)]), of(vec![tracking(true)])), (1, 5));
+        assert_eq!(of(vec![Format::Json(JsonFormat::default()), tracking(true)]), 5, "not added twice");
+        assert_eq!(of(vec![question()]), 5);
+        let redacted = ScrapeOptions { redact_pii: Some(Redaction::default()), ..ScrapeOptions::default() };
+        assert_eq!(most(&redacted), 5);
+        let of_proxy = |proxy| most(&ScrapeOptions { proxy, ..ScrapeOptions::default() });
+        assert_eq!([ProxyMode::Basic, ProxyMode::Auto, ProxyMode::Enhanced].map(of_proxy), [1, 1, 5]);
+        assert_eq!(of(vec![Format::Json(JsonFormat::default()), question(), highlights()]), 13);
+    }
+
+    #[test]
+    fn what_is_not_kept_and_what_is_only_read_from_the_cache_has_its_price() {
+        let mut options = ScrapeOptions { zero_retention: true, ..ScrapeOptions::default() };
+        assert_eq!(most(&options), 2);
         options.cache.lockdown = true;
-        assert_eq!(at_most(&options), 5);
+        assert_eq!(most(&options), 5);
         for (code, credits) in [
             (ErrorCode::DnsResolution, 1),
             (ErrorCode::LockdownCacheMiss, 1),
@@ -105,18 +123,5 @@ mod tests {
         ] {
             assert_eq!(of_failure(code), credits);
         }
-        let of = |formats: Vec<Format>| at_most(&ScrapeOptions { formats, ..ScrapeOptions::default() });
-        let question = || Format::Question(Question { question: "x".into() });
-        let highlights = || Format::Highlights(Highlights { query: "x".into() });
-        let json = || Format::Json(JsonFormat::default());
-        let tracking = |json| Format::ChangeTracking(ChangeTracking { json, git_diff: true, ..Default::default() });
-        assert_eq!(of(vec![Format::Markdown, Format::Html, Format::Links, Format::Summary]), 1);
-        assert_eq!((of(vec![json()]), of(vec![tracking(false)]), of(vec![tracking(true)])), (5, 1, 5));
-        assert_eq!(of(vec![json(), tracking(true)]), 5, "not added twice");
-        assert_eq!((of(vec![question()]), of(vec![json(), question(), highlights()])), (5, 13));
-        let redacted = ScrapeOptions { redact_pii: Some(Redaction::default()), ..ScrapeOptions::default() };
-        assert_eq!(at_most(&redacted), 5);
-        let of_proxy = |proxy| at_most(&ScrapeOptions { proxy, ..ScrapeOptions::default() });
-        assert_eq!([ProxyMode::Basic, ProxyMode::Auto, ProxyMode::Enhanced].map(of_proxy), [1, 1, 5]);
     }
 }

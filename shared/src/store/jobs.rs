@@ -55,7 +55,7 @@ pub async fn insert(tx: &mut Tx, job: &NewJob<'_>) -> StoreResult<()> {
             .bind(job.expires_at)
             .bind(site_of(job.target).filter(|_| !job.options.zero_retention))
             .bind(job.options.zero_retention)
-            .bind(price::at_most(job.options))
+            .bind(price::most(job.options))
             .execute(conn)
             .await?
             .rows_affected()

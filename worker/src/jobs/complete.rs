@@ -89,9 +89,9 @@ pub(super) fn refuse_unreadable(context: &WorkerContext, options: &ScrapeOptions
 
 impl Draft {
     /// A page with what was made of it and nothing else.
-    pub fn new(mut answer: Answer, mut document: Document) -> Self {
+    pub fn new(mut answer: Answer, mut document: Document, options: &ScrapeOptions) -> Self {
         document.actions = answer.actions.take();
-        let bill = Bill { stealth: answer.proxy_used == "stealth", ..Bill::default() };
+        let bill = Bill { stealth: answer.proxy_used == "stealth", ..Bill::of(options) };
         Self { answer, document, structured: None, harvest: None, bill, snapshot: None }
     }
 
@@ -111,8 +111,7 @@ impl Draft {
 
     /// Writes the metadata and packs the document. Computes and blocks.
     fn encode(self, context: &WorkerContext, page: &Claimed, spec: &JobSpec) -> Result<Product, PageError> {
-        let Self { answer, mut document, harvest, mut bill, snapshot, .. } = self;
-        bill.zero_retention = spec.options.zero_retention;
+        let Self { answer, mut document, harvest, bill, snapshot, .. } = self;
         let meta = &mut document.metadata;
         let mut put = |key: &str, value: Value| meta.insert(key.to_owned(), value);
         put("sourceURL", json!(page.url));
@@ -138,19 +137,17 @@ impl Draft {
             put("cacheState", json!("miss"));
         }
         document.screenshot = answer.screenshot;
-        let has_warning = !answer.warnings.is_empty();
-        if has_warning {
+        if !answer.warnings.is_empty() {
             document.warning = Some(answer.warnings.join(" "));
         }
+        let is_whole = answer.status == 200 && document.warning.is_none();
         let blobs = &context.process.blobs;
         let mut document = documents::encode(blobs, page.job_id, page.id, page.epoch, &document).map_err(|error| {
             tracing::error!(%error, page.id = %page.id, "a document cannot be stored");
             PageError::again(ErrorCode::Unknown, "The document could not be stored.")
         })?;
         document.snapshot = snapshot;
-        if answer.status == 200 && !has_warning && !bill.stealth {
-            document.cache = cached::entry(context, page, spec);
-        }
+        document.cache = if is_whole && !bill.stealth { cached::entry(context, page, spec) } else { None };
         Ok(Product { document, harvest, credits: bill.credits() })
     }
 }

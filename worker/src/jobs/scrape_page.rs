@@ -583,7 +583,8 @@ impl Work {
             metadata: extracted.metadata,
             ..Document::default()
         };
-        let draft = Draft { structured: extracted.structured, harvest, ..Draft::new(answer, document) };
+        let draft =
+            Draft { structured: extracted.structured, harvest, ..Draft::new(answer, document, &self.spec.options) };
         draft.advance(&self.context, &self.page, &self.spec)
     }
 
@@ -604,7 +605,7 @@ impl Work {
             images: options.wants(&Format::Images).then(Vec::new),
             ..Document::default()
         };
-        let draft = Draft { harvest, ..Draft::new(answer, document) };
+        let draft = Draft { harvest, ..Draft::new(answer, document, options) };
         draft.advance(&self.context, &self.page, &self.spec)
     }
 }

@@ -68,7 +68,7 @@ async fn accept(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult
     let job = JobId::new();
     // Nothing is promised yet: the commit that ends the page makes this one durable with it.
     let mut tx = app.db.begin_relaxed().await?;
-    let need = price::at_most(&scrape.options);
+    let need = price::most(&scrape.options);
     let funds = credits::check_funds(&mut tx, caller.team_id(), need, app.settings.limits.metered).await?;
     refuse_short_funds(funds, need)?;
     refuse_full_queue(app, &mut tx, caller, 1).await?;

@@ -70,7 +70,11 @@ pub(super) async fn track(
         }
     }
     draft.document.change_tracking = Some(Value::Object(report));
-    draft.snapshot = Some(Box::new(packed)).filter(|_| !options.zero_retention);
+    if options.zero_retention {
+        draft.warn("changeTracking: nothing of this page is kept, so it is not compared with the next one.");
+    } else {
+        draft.snapshot = Some(Box::new(packed));
+    }
     Ok(())
 }
 
