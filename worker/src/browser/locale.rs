@@ -43,7 +43,7 @@ const COUNTRIES: &[Country] = countries! {
     "ZA" "en-ZA" "Africa/Johannesburg" -26.20 28.05; "IN" "en-IN" "Asia/Kolkata" 22.57 88.36;
     "PK" "en-PK" "Asia/Karachi" 24.86 67.00; "BD" "bn-BD" "Asia/Dhaka" 23.81 90.41;
     "TH" "th-TH" "Asia/Bangkok" 13.76 100.50; "VN" "vi-VN" "Asia/Ho_Chi_Minh" 10.82 106.63;
-    "ID" "id-ID" "Asia/Jakarta" -6.21 106.85; "MY" "ms-MY" "Asia/Kuala_Lumpur" 3.14 101.69;
+    "ID" "id-ID" "Asia/Jakarta" -6.21 106.85; "MY" "ms-MY" "Asia/Kuala_Lumpur" 3.15 101.69;
     "SG" "en-SG" "Asia/Singapore" 1.35 103.82; "PH" "en-PH" "Asia/Manila" 14.60 120.98;
     "CN" "zh-CN" "Asia/Shanghai" 31.23 121.47; "HK" "zh-HK" "Asia/Hong_Kong" 22.32 114.17;
     "TW" "zh-TW" "Asia/Taipei" 25.03 121.57; "JP" "ja-JP" "Asia/Tokyo" 35.68 139.65;

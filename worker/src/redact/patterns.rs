@@ -45,15 +45,15 @@ pattern!(IBAN, r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b");
 pattern!(SSN, r"\b\d{3}-\d{2}-\d{4}\b");
 pattern!(
     KEY_BLOCK,
-    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[A-Za-z0-9+/=\s:,-]{0,20000}?-----END [A-Z ]{0,40}PRIVATE KEY-----"
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[A-Za-z0-9+/=\s:,-]*?-----END [A-Z ]{0,40}PRIVATE KEY-----"
 );
 pattern!(
     TOKEN,
-    r"\b(?:AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{30,255}|glpat-[A-Za-z0-9_-]{20,100}|xox[abeoprs]-[A-Za-z0-9-]{10,200}|AIza[0-9A-Za-z_-]{35}|sk-[A-Za-z0-9_-]{20,200}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,200}|npm_[A-Za-z0-9]{36}|eyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{10,4000}\.[A-Za-z0-9_-]{10,2000})"
+    r"\b(?:AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|AIza[0-9A-Za-z_-]{35}|sk-[A-Za-z0-9_-]{20,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|npm_[A-Za-z0-9]{36}|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})"
 );
 pattern!(
     SAID_SECRET,
-    r#"(?i)\b(?:password|passwort|passwd|pwd|secret|api[ _-]?key|access[ _-]?token|auth[ _-]?token)\b["']?\s{0,3}[:=]\s{0,3}["']?([^\s"'<>&]{6,200})"#
+    r#"(?i)\b(?:password|passwort|passwd|pwd|secret|api[ _-]?key|access[ _-]?token|auth[ _-]?token)\b["']?\s{0,3}[:=]\s{0,3}["']?([^\s"'<>&]{6,})"#
 );
 pattern!(IPV4, r"\b(?:\d{1,3}\.){3}\d{1,3}\b");
 pattern!(IPV6, r"(?i)\b(?:[0-9a-f]{1,4}:){2,7}(?::?[0-9a-f]{1,4}){1,6}\b");
