@@ -22,6 +22,7 @@ mod wait;
 
 pub use bucket::BucketStore;
 pub use caller::{Answer, Caller};
+pub use contract::fault;
 pub use database::{Database, PostgresCluster};
 pub use hosts::{Host, Hub};
 pub use model::{ModelStandIn, Said};

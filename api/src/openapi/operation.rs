@@ -155,7 +155,7 @@ impl Operation {
 
     /// The answer of success: JSON of this type.
     pub fn answer<T: JsonSchema>(self, text: &'static str) -> Self {
-        self.answer_with(200, text, "application/json", |generator| T::json_schema(generator))
+        self.answer_with(200, text, "application/json", T::json_schema)
     }
 
     /// An answer of another status or kind.
