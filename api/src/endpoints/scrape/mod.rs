@@ -51,7 +51,12 @@ pub fn doc_run() -> Operation {
                 ),
             ],
         )
-        .answer_with(200, "The document, or that the name does not exist.", "application/json", openapi::either::<Body<'_>, Shape<'_>>)
+        .answer_with(
+            200,
+            "The document, or that the name does not exist.",
+            "application/json",
+            openapi::either::<Body<'_>, Shape<'_>>,
+        )
         .example(document_example())
         .errors(&[402, 403, 404, 408])
 }
