@@ -54,8 +54,8 @@ const FIELDS: &[(&str, &str)] = &[
     ("domainTools", "Accepted for the sake of clients."),
     // Formats (CONTRACT 3.4).
     ("formats[].type", "Which format."),
-    ("formats[].prompt", "What to look for, in words."),
-    ("formats[].schema", "JSON Schema of the answer."),
+    ("prompt", "What to look for, in words."),
+    ("schema", "JSON Schema of the answer."),
     ("screenshot.fullPage", "The whole page instead of the window."),
     ("full_page", "The same as fullPage, as some clients write it."),
     ("screenshot.quality", "JPEG quality; PNG without it."),
