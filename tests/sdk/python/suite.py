@@ -117,7 +117,7 @@ class Scrape(Sdk):
     def test_a_cached_page_is_told_as_such(self):
         states = [self.client.scrape(site("/cache/python"), formats=["markdown"]).metadata.cache_state for _ in range(2)]
         self.assertEqual(states, ["miss", "hit"])
-        document = self.client.scrape(site("/cache/python"), formats=["markdown"], min_age=1)
+        document = self.client.scrape(site("/cache/python"), formats=["markdown"], max_age=60_000)
         self.assertTrue(document.metadata.cached_at)
         with self.assertRaises(errors.FirecrawlError) as caught:
             self.client.scrape(site("/cache/never"), lockdown=True)
