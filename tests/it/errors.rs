@@ -238,17 +238,10 @@ async fn an_option_that_is_not_there_yet_is_refused_and_never_ignored() {
     let url = format!("{}/welcome", service.base());
     let mut faults = Vec::new();
     for option in [
-        json!({ "formats": ["summary"] }),
-        json!({ "formats": [{ "type": "json", "prompt": "the title" }] }),
-        json!({ "formats": ["markdown", "changeTracking"] }),
         json!({ "formats": ["branding"] }),
-        json!({ "formats": [{ "type": "question", "question": "why?" }] }),
-        json!({ "formats": [{ "type": "highlights", "query": "why?" }] }),
         json!({ "minAge": 1 }),
         json!({ "lockdown": true }),
         json!({ "zeroDataRetention": true }),
-        json!({ "profile": { "name": "mine" } }),
-        json!({ "onlyCleanContent": true }),
         json!({ "redactPII": true }),
     ] {
         let answer = service.post("/v2/scrape", &with(json!({ "url": url }), &option)).await;
