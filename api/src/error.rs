@@ -7,6 +7,7 @@ use std::fmt;
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, ResponseError};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
@@ -96,16 +97,48 @@ impl From<StoreError> for ApiError {
     }
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// The shape of every error answer.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Error")]
+pub struct Shape<'a> {
+    /// Always false.
+    #[schemars(extend("const" = false))]
     success: bool,
+    /// What happened, for programs. These words never change.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "codes")]
     code: Option<&'static str>,
+    /// What happened, for people.
     error: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "issues")]
     details: Option<&'a Value>,
+    /// Seconds, as in `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_seconds: Option<u64>,
+}
+
+fn codes(_: &mut SchemaGenerator) -> Schema {
+    let codes: Vec<&str> = ErrorCode::ALL.iter().filter_map(|code| code.code()).collect();
+    json_schema!({"type": "string", "enum": codes})
+}
+
+/// [`weir_shared::domain::validation::Issue`] as it is written.
+fn issues(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "What is wrong, field by field.",
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {
+                "code": {"type": "string", "description": "Kind of the mistake, such as invalid_type or too_big."},
+                "path": {"type": "array", "items": {"type": ["string", "integer"]}, "description": "Where it stands."},
+                "message": {"type": "string"},
+            },
+            "required": ["code", "path", "message"],
+            "additionalProperties": true
+        }
+    })
 }
 
 impl ResponseError for ApiError {
@@ -118,7 +151,7 @@ impl ResponseError for ApiError {
         if let Some(seconds) = self.retry_after {
             response.insert_header((header::RETRY_AFTER, seconds));
         }
-        response.json(Body {
+        response.json(Shape {
             success: false,
             code: self.code.code(),
             error: &self.message,

@@ -69,6 +69,9 @@ pub fn path_id<T: std::str::FromStr>(text: &str) -> ApiResult<T> {
     if hyphenated { text.parse().map_err(|_| invalid()) } else { Err(invalid()) }
 }
 
+/// Documents in one page of results at most (CONTRACT 5.7).
+pub const MAX_PAGE: i64 = 1_000;
+
 /// `skip` and `limit` of a page of results (CONTRACT 5.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paging {
@@ -91,7 +94,7 @@ pub fn paging(query: &str) -> ApiResult<Paging> {
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         let (slot, range) = match name.as_ref() {
             "skip" => (&mut paging.skip, 0..=i64::from(u32::MAX)),
-            "limit" => (&mut paging.limit, 1..=1_000),
+            "limit" => (&mut paging.limit, 1..=MAX_PAGE),
             _ => continue,
         };
         let path = vec![name.as_ref().into()];

@@ -3,24 +3,53 @@
 use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
+use schemars::{JsonSchema, json_schema};
 use serde::Serialize;
 use weir_shared::store::{jobs, nodes, sessions, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::app::State;
 use crate::error::{ApiError, ApiResult};
+use crate::openapi::Operation;
 
 /// How long one check may take before it counts as failed.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// `GET /healthz` in the API's document.
+pub fn doc_alive() -> Operation {
+    Operation::public("isAlive", "Does the process live?", "For supervisors.").answer_with(
+        200,
+        "It does.",
+        "application/json",
+        |_| json_schema!({"type": "object", "properties": {"status": {"const": "ok"}}, "required": ["status"]}),
+    )
+}
+
+/// `GET /readyz` in the API's document.
+pub fn doc_ready() -> Operation {
+    let schema = |generator: &mut schemars::SchemaGenerator| Readiness::json_schema(generator);
+    let text = "Whether database, blobs and at least one live worker are there. For load balancers.";
+    Operation::public("isReady", "Can it do its work?", text)
+        .answer_with(200, "It can.", "application/json", schema)
+        .answer_with(503, "It cannot, and why.", "application/json", schema)
+}
+
+/// `GET /metrics` in the API's document.
+pub fn doc_metrics() -> Operation {
+    Operation::public("getMetrics", "Figures", "Prometheus text.")
+        .text_answer("The figures.", "text/plain; version=0.0.4")
+        .errors(&[500])
+}
 
 /// `GET /healthz`: 200 while the process lives.
 pub async fn alive() -> HttpResponse {
     HttpResponse::Ok().json(serde_json::json!({"status": "ok"}))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Readiness {
+    #[schemars(extend("enum" = ["ready", "unavailable"]))]
     status: &'static str,
     /// Live workers.
     workers: usize,

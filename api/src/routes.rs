@@ -1,25 +1,35 @@
 //! Every path and method, in the order of the specification; each line names the file of its operation.
 
+use actix_web::http::header::{self, HeaderValue};
 use actix_web::web::{self, ServiceConfig};
-use actix_web::{HttpRequest, Resource, guard};
+use actix_web::{HttpRequest, HttpResponse, Resource, ResponseError, guard};
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 
 use crate::endpoints::{batch_scrape, browser, crawl, interact, jobs, map, not_built, scrape, team};
 use crate::error::ApiError;
-use crate::{health, welcome};
+use crate::openapi::Operation;
+use crate::{docs, health, welcome};
 
 /// Registers the routes.
 pub fn configure(config: &mut ServiceConfig) {
     for at in routes().0 {
-        config.service(at.resource);
+        let methods: Vec<&str> = at.methods.iter().map(|(method, _)| *method).collect();
+        let allowed = methods.join(", ");
+        let wrong_method = move |request: HttpRequest| std::future::ready(wrong_method(&request, &allowed));
+        config.service(at.resource.default_service(web::to(wrong_method)));
     }
     config.default_service(web::to(not_found));
 }
 
 /// Every method and path: what tests go by, so that a new route is in them by itself.
 pub fn list() -> Vec<(&'static str, String)> {
-    let each = |at: At| at.methods.into_iter().map(move |method| (method, at.path.clone()));
+    operations().into_iter().map(|(method, path, _)| (method, path)).collect()
+}
+
+/// Every method and path with what the API's document says of it. A route cannot be without.
+pub fn operations() -> Vec<(&'static str, String, Operation)> {
+    let each = |at: At| at.methods.into_iter().map(move |(method, doc)| (method, at.path.clone(), doc()));
     routes().0.into_iter().flat_map(each).collect()
 }
 
@@ -30,70 +40,80 @@ fn routes() -> Routes {
     for root in ["/v2/browser", "/v2/interact"] {
         routes = routes
             .service(at(root)
-                .post(browser::create::handle)
-                .get(browser::list::handle)
-                .delete(browser::delete::by_body))
-            .service(at(&format!("{root}/profiles/{{name}}")).delete(browser::profiles::remove))
+                .post(browser::create::handle, browser::create::doc)
+                .get(browser::list::handle, browser::list::doc)
+                .delete(browser::delete::by_body, browser::delete::doc_by_body))
+            .service(at(&format!("{root}/profiles/{{name}}")).delete(browser::profiles::remove, browser::profiles::doc))
             .service(at(&format!("{root}/{{id}}"))
-                .get(browser::show::handle)
-                .delete(browser::delete::by_path))
-            .service(at(&format!("{root}/{{id}}/execute")).post(browser::execute::handle));
+                .get(browser::show::handle, browser::show::doc)
+                .delete(browser::delete::by_path, browser::delete::doc_by_path))
+            .service(at(&format!("{root}/{{id}}/execute")).post(browser::execute::handle, browser::execute::doc));
     }
     routes
         // Its capabilities (CONTRACT 8.5): the DevTools protocol, and the pages that show it.
-        .service(at("/cdp/{id}").get(browser::cdp::handle))
-        .service(at("/cdp/{id}/").get(browser::cdp::handle))
-        .service(at("/cdp/{id}/json/version").get(browser::cdp::version))
-        .service(at("/cdp/{id}/json/version/").get(browser::cdp::version))
-        .service(at("/live/view.js").get(browser::live::script))
-        .service(at("/live/view.css").get(browser::live::style))
-        .service(at("/live/{id}").get(browser::live::page))
-        .service(at("/live/{id}/socket").get(browser::live::socket))
+        .service(at("/cdp/{id}").get(browser::cdp::handle, browser::cdp::doc))
+        .service(at("/cdp/{id}/").get(browser::cdp::handle, browser::cdp::doc))
+        .service(at("/cdp/{id}/json/version").get(browser::cdp::version, browser::cdp::doc_version))
+        .service(at("/cdp/{id}/json/version/").get(browser::cdp::version, browser::cdp::doc_version))
+        .service(at("/live/view.js").get(browser::live::script, browser::live::doc_script))
+        .service(at("/live/view.css").get(browser::live::style, browser::live::doc_style))
+        .service(at("/live/{id}").get(browser::live::page, browser::live::doc_page))
+        .service(at("/live/{id}/socket").get(browser::live::socket, browser::live::doc_socket))
         // Scrape (CONTRACT 3) and interact (SPEC 4.5, 4.6).
-        .service(at("/v2/scrape").post(scrape::run::handle))
-        .service(at("/v2/scrape/{id}").get(scrape::status::handle))
+        .service(at("/v2/scrape").post(scrape::run::handle, scrape::doc_run))
+        .service(at("/v2/scrape/{id}").get(scrape::status::handle, scrape::doc_status))
         .service(at("/v2/scrape/{id}/interact")
-            .post(interact::run::handle)
-            .delete(interact::stop::handle))
-        .service(at("/v2/parse").post(not_built::handle))
-        .service(at("/v2/parse/formats").get(not_built::handle))
+            .post(interact::run::handle, interact::run::doc)
+            .delete(interact::stop::handle, interact::stop::doc))
+        .service(at("/v2/parse").post(not_built::handle, || not_built::doc("parse", "Parse a file")))
+        .service(at("/v2/parse/formats").get(not_built::handle, || not_built::doc("listParseFormats", "Files that can be parsed")))
         // Batch scrape (SPEC 4.7, 4.8; CONTRACT 4 to 6).
-        .service(at("/v2/batch/scrape").post(batch_scrape::start::handle))
+        .service(at("/v2/batch/scrape").post(batch_scrape::start::handle, batch_scrape::start::doc))
         .service(at("/v2/batch/scrape/{id}").app_data(JobKind::Batch)
             .websocket(jobs::watch::handle)
-            .get(jobs::status::handle)
-            .delete(jobs::cancel::handle))
-        .service(at("/v2/batch/scrape/{id}/errors").get(jobs::errors::handle).app_data(JobKind::Batch))
+            .get(jobs::status::handle, || jobs::status::doc(JobKind::Batch))
+            .delete(jobs::cancel::handle, || jobs::cancel::doc(JobKind::Batch)))
+        .service(at("/v2/batch/scrape/{id}/errors").app_data(JobKind::Batch)
+            .get(jobs::errors::handle, || jobs::errors::doc(JobKind::Batch)))
         // Map and crawl (SPEC 4.9 to 4.11).
-        .service(at("/v2/map").post(map::handle))
-        .service(at("/v2/crawl").post(crawl::start::handle))
-        .service(at("/v2/crawl/params-preview").post(crawl::params_preview::handle))
-        .service(at("/v2/crawl/active").get(crawl::active::handle))
-        .service(at("/v2/crawl/ongoing").get(crawl::active::handle))
+        .service(at("/v2/map").post(map::handle, map::doc))
+        .service(at("/v2/crawl").post(crawl::start::handle, crawl::start::doc))
+        .service(at("/v2/crawl/params-preview").post(crawl::params_preview::handle, crawl::params_preview::doc))
+        .service(at("/v2/crawl/active").get(crawl::active::handle, crawl::active::doc))
+        .service(at("/v2/crawl/ongoing").get(crawl::active::handle, crawl::active::doc))
         .service(at("/v2/crawl/{id}").app_data(JobKind::Crawl)
             .websocket(jobs::watch::handle)
-            .get(jobs::status::handle)
-            .delete(jobs::cancel::handle))
-        .service(at("/v2/crawl/{id}/errors").get(jobs::errors::handle).app_data(JobKind::Crawl))
+            .get(jobs::status::handle, || jobs::status::doc(JobKind::Crawl))
+            .delete(jobs::cancel::handle, || jobs::cancel::doc(JobKind::Crawl)))
+        .service(at("/v2/crawl/{id}/errors").app_data(JobKind::Crawl)
+            .get(jobs::errors::handle, || jobs::errors::doc(JobKind::Crawl)))
         // Team (SPEC 4.12, 4.13, CONTRACT 10).
-        .service(at("/v2/team/activity").get(team::activity::handle))
-        .service(at("/v2/team/credit-usage").get(team::credit_usage::handle))
-        .service(at("/v2/team/credit-usage/historical").get(team::credit_usage::historical))
-        .service(at("/v2/team/token-usage").get(team::token_usage::handle))
-        .service(at("/v2/team/token-usage/historical").get(team::token_usage::historical))
-        .service(at("/v2/team/queue-status").get(team::concurrency::queue_status))
-        .service(at("/v2/concurrency-check").get(team::concurrency::check))
+        .service(at("/v2/team/activity").get(team::activity::handle, team::activity::doc))
+        .service(at("/v2/team/credit-usage").get(team::credit_usage::handle, team::credit_usage::doc))
+        .service(at("/v2/team/credit-usage/historical").get(team::credit_usage::historical, team::credit_usage::doc_historical))
+        .service(at("/v2/team/token-usage").get(team::token_usage::handle, team::token_usage::doc))
+        .service(at("/v2/team/token-usage/historical").get(team::token_usage::historical, team::token_usage::doc_historical))
+        .service(at("/v2/team/queue-status").get(team::concurrency::queue_status, team::concurrency::doc_queue_status))
+        .service(at("/v2/concurrency-check").get(team::concurrency::check, team::concurrency::doc_check))
         // Further groups (SPEC 1, CONTRACT 12).
-        .service(at("/v2/search").post(not_built::handle))
-        .service(at("/v2/extract").post(not_built::handle))
-        .service(at("/v2/extract/{id}").get(not_built::handle))
-        .service(at("/v2/agent").post(not_built::handle).get(not_built::handle))
-        .service(at("/v2/agent/{id}").get(not_built::handle).delete(not_built::handle))
+        .service(at("/v2/search").post(not_built::handle, || not_built::doc("search", "Search the web")))
+        .service(at("/v2/extract").post(not_built::handle, || not_built::doc("startExtract", "Start an extraction")))
+        .service(at("/v2/extract/{id}").get(not_built::handle, || not_built::doc("getExtract", "Status of an extraction")))
+        .service(at("/v2/agent")
+            .post(not_built::handle, || not_built::doc("startAgent", "Start an agent"))
+            .get(not_built::handle, || not_built::doc("listAgents", "List agents")))
+        .service(at("/v2/agent/{id}")
+            .get(not_built::handle, || not_built::doc("getAgent", "Status of an agent"))
+            .delete(not_built::handle, || not_built::doc("cancelAgent", "Cancel an agent")))
         // Beside the API (INTERFACE).
-        .service(at("/healthz").get(health::alive))
-        .service(at("/readyz").get(health::ready))
-        .service(at("/metrics").get(health::metrics))
-        .service(at("/welcome").get(welcome::page))
+        .service(at("/healthz").get(health::alive, health::doc_alive))
+        .service(at("/readyz").get(health::ready, health::doc_ready))
+        .service(at("/metrics").get(health::metrics, health::doc_metrics))
+        .service(at("/openapi.json").get(docs::document, docs::doc_document))
+        .service(at("/docs").get(docs::page, docs::doc_page))
+        .service(at("/docs/docs.js").get(docs::script, docs::doc_script))
+        .service(at("/docs/docs.css").get(docs::style, docs::doc_style))
+        .service(at("/welcome").get(welcome::page, welcome::doc))
 }
 
 /// The routes, in order.
@@ -108,16 +128,12 @@ impl Routes {
 
 /// A path; methods that it does not have are answered 405.
 fn at(path: &str) -> At {
-    At {
-        path: path.to_owned(),
-        methods: Vec::new(),
-        resource: web::resource(path).default_service(web::to(wrong_method)),
-    }
+    At { path: path.to_owned(), methods: Vec::new(), resource: web::resource(path) }
 }
 
 struct At {
     path: String,
-    methods: Vec<&'static str>,
+    methods: Vec<(&'static str, fn() -> Operation)>,
     resource: Resource,
 }
 
@@ -125,13 +141,13 @@ struct At {
 macro_rules! methods {
     ($($name:ident = $method:ident;)+) => {
         impl At {$(
-            fn $name<F, Args>(mut self, handler: F) -> Self
+            fn $name<F, Args>(mut self, handler: F, doc: fn() -> Operation) -> Self
             where
                 F: actix_web::Handler<Args>,
                 Args: actix_web::FromRequest + 'static,
                 F::Output: actix_web::Responder + 'static,
             {
-                self.methods.push(stringify!($method));
+                self.methods.push((stringify!($method), doc));
                 self.resource = self.resource.route(web::$name().to(handler));
                 self
             }
@@ -170,7 +186,12 @@ async fn not_found(request: HttpRequest) -> Result<&'static str, ApiError> {
     Err(ApiError::new(ErrorCode::NotFound, text))
 }
 
-async fn wrong_method(request: HttpRequest) -> Result<&'static str, ApiError> {
+/// 405, with the methods that there are (RFC 9110, 15.5.6).
+fn wrong_method(request: &HttpRequest, allowed: &str) -> HttpResponse {
     let text = format!("{} is not allowed on {}", request.method(), request.path());
-    Err(ApiError::new(ErrorCode::MethodNotAllowed, text))
+    let mut answer = ApiError::new(ErrorCode::MethodNotAllowed, text).error_response();
+    if let Ok(allowed) = HeaderValue::from_str(allowed) {
+        answer.headers_mut().insert(header::ALLOW, allowed);
+    }
+    answer
 }

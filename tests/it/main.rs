@@ -4,6 +4,7 @@
 
 mod actions;
 mod auth;
+mod backup;
 mod batch;
 mod browser;
 mod cache;
@@ -11,6 +12,7 @@ mod changes;
 mod cli;
 mod concurrency;
 mod crawl;
+mod document;
 mod errors;
 mod escape;
 mod faults;

@@ -5,6 +5,8 @@ use std::time::Duration;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
+use crate::contract;
+
 /// Speaks to one service with one API key, or with none.
 #[derive(Clone)]
 pub struct Caller {
@@ -91,11 +93,19 @@ impl Caller {
         self.try_send(request).await.unwrap_or_else(|error| panic!("no answer: {error:?}"))
     }
 
-    /// Sends a request whose connection may break, because the service is being killed.
+    /// Sends a request whose connection may break, because the service is being killed. Panics when the answer is not as
+    /// the API's document says.
     pub async fn try_send(&self, request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
-        let answer = request.send().await?;
+        let request = request.build()?;
+        let (method, url) = (request.method().clone(), request.url().clone());
+        let answer = self.http.execute(request).await?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         let text = answer.text().await?;
+        let is_service = url.as_str().starts_with(&self.base);
+        let kind = headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if let Some(fault) = contract::fault(method.as_str(), url.path(), status, kind, &text).filter(|_| is_service) {
+            panic!("not as documented: {fault}");
+        }
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
         Ok(Answer { status, headers, body, text })
     }

@@ -7,6 +7,7 @@
 
 mod bucket;
 mod caller;
+mod contract;
 mod database;
 mod hosts;
 mod model;

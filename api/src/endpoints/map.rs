@@ -7,10 +7,11 @@ use std::time::Duration;
 use actix_web::http::header::ContentType;
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use weir_shared::domain::activity::Endpoint;
-use weir_shared::domain::map::{CREDITS, MapRequest};
-use weir_shared::domain::scrape_request::parse_map;
+use weir_shared::domain::map::{CREDITS, MapAnswer, MapRequest};
+use weir_shared::domain::scrape_request::{RequestContext, parse_map};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
@@ -22,9 +23,10 @@ use weir_shared::time::Timestamp;
 use super::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
 use crate::app::{App, State};
 use crate::auth::Caller;
-use crate::error::{ApiError, ApiResult};
+use crate::error::{ApiError, ApiResult, Shape};
 use crate::extract;
 use crate::limits::Bucket;
+use crate::openapi::{self, Group, Operation};
 
 /// How long a map without a `timeout` is waited for: longer than a worker takes for one.
 const PATIENCE: Duration = Duration::from_secs(280);
@@ -37,6 +39,33 @@ const LATE: Late = Late {
     ),
     working: (ErrorCode::MapTimeout, "The map timed out. Raise timeout, or leave it out."),
 };
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    let text = "The addresses of a site, from its sitemaps, its page, some further pages and what the team has scraped. A \
+        name that does not exist is answered with status 200 and `success: false`.";
+    let read = |body: &Value| parse_map(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    Operation::new(Group::Map, "map", "List a site's addresses", text)
+        .body(
+            "MapRequest",
+            read,
+            vec![
+                ("A site", json!({"url": "https://example.com"})),
+                (
+                    "Its documentation first",
+                    json!({"url": "https://example.com", "search": "documentation", "limit": 100}),
+                ),
+            ],
+        )
+        .answer_with(200, "The addresses, or that the name does not exist.", "application/json", |generator| {
+            openapi::either::<MapAnswer<'_>, Shape<'_>>(generator)
+        })
+        .example(json!({
+            "success": true, "id": "0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f",
+            "links": [{"url": "https://example.com/docs", "title": "Documentation"}],
+        }))
+        .errors(&[402, 403, 408])
+}
 
 /// Handles the request.
 ///

@@ -5,6 +5,14 @@ use weir_shared::error_code::ErrorCode;
 
 use crate::app::State;
 use crate::error::{ApiError, ApiResult};
+use crate::openapi::{Group, Operation};
+
+/// Such an operation in the API's document.
+pub fn doc(id: &'static str, summary: &'static str) -> Operation {
+    Operation::new(Group::Later, id, summary, "Not built yet: callers with a key are answered 501.")
+        .any_id()
+        .errors(&[501])
+}
 
 /// Says so, to callers with a key.
 ///

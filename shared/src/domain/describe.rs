@@ -124,9 +124,12 @@ impl Learner<'_> {
         }
         match shapes.len() {
             1 => shapes.remove(0),
-            2 if null && shapes[0].get("enum").is_none() && shapes[0].get("type").is_some() => {
+            2 if null && shapes[0].get("type").is_some() => {
                 let mut shape = shapes.remove(0);
                 shape["type"] = json!([shape["type"], "null"]);
+                if let Some(Value::Array(words)) = shape.get_mut("enum") {
+                    words.push(Value::Null);
+                }
                 shape
             }
             _ => json!({"anyOf": shapes}),
@@ -186,13 +189,13 @@ impl Learner<'_> {
     /// `base` holds an object at `path`, empty or as it must be.
     fn object(&self, base: &Value, path: &Path) -> Value {
         let Some(names) = self.probe(base).asked.remove(path) else { return self.map(base, path) };
-        if names.contains(&"type") {
-            let kind = self.value(base, &below(path, "type".into()));
-            if let Some(kinds) = kind["enum"].as_array()
-                && let Some(variants) = self.variants(base, path, &names, kinds)
-            {
-                return json!({"oneOf": variants});
-            }
+        // Each kind may have fields of its own. What is wrong with a kind alone is said of its fields.
+        let at = below(path, "type".into());
+        let kinds = names.contains(&"type").then(|| self.probe_with(base, &at, json!("")));
+        if let Some(Value::Array(kinds)) = kinds.and_then(|probe| probe.named(&at, "invalid_value", "options"))
+            && let Some(variants) = self.variants(base, path, &names, &kinds)
+        {
+            return json!({"oneOf": variants});
         }
         self.properties(base, path, &names)
     }
@@ -394,6 +397,7 @@ mod tests {
         assert_eq!(shot["additionalProperties"], Value::Null, "a screenshot is not strict");
         assert_eq!(of(kinds, "question")["required"], json!(["type", "question"]));
         let actions = schema["properties"]["actions"]["items"]["oneOf"].as_array().unwrap();
+        assert_eq!(of(actions, "wait")["properties"]["milliseconds"]["minimum"], 1);
         assert_eq!(of(actions, "click")["required"], json!(["type", "selector"]));
         assert_eq!(of(actions, "click")["properties"]["selector"]["maxLength"], 1_000);
     }

@@ -5,6 +5,7 @@
 "use strict";
 const assert = require("node:assert/strict");
 const { randomUUID } = require("node:crypto");
+const http = require("node:http");
 const { run } = require("node:test");
 const { test } = require("node:test");
 
@@ -328,6 +329,67 @@ function tests() {
     await watcher.start();
     assert.equal((await done).status, "completed");
     assert.deepEqual([documents.length, new Set(documents).size], [111, 111]);
+  });
+
+  // Methods of the specification: they are tested here, in browser.cjs and in interact.cjs.
+  const covered = `scrape interact stopInteraction scrapeExecute stopInteractiveBrowser deleteScrapeBrowser map startCrawl
+    getCrawlStatus cancelCrawl crawl getCrawlErrors getActiveCrawls crawlParamsPreview startBatchScrape getBatchScrapeStatus
+    getBatchScrapeErrors cancelBatchScrape batchScrape browser browserExecute deleteBrowser listBrowsers getConcurrency
+    getCreditUsage getTokenUsage getCreditUsageHistorical getTokenUsageHistorical getQueueStatus watcher scrapeUrl crawlUrl
+    asyncCrawlUrl checkCrawlStatus checkCrawlErrors mapUrl batchScrapeUrls asyncBatchScrapeUrls checkBatchScrapeStatus
+    checkBatchScrapeErrors constructor isCloudService`.split(/\s+/);
+
+  test("what there is not says so in JSON", async () => {
+    // Between the SDK and the service, so that answers are seen as they are sent.
+    const answers = [];
+    const between = http.createServer((request, response) => {
+      const { method, headers, url } = request;
+      const onward = http.request(WEIR_URL + url, { method, headers }, (answer) => {
+        const parts = [];
+        answer.on("data", (part) => parts.push(part));
+        answer.on("end", () => {
+          answers.push({ status: answer.statusCode, text: Buffer.concat(parts).toString() });
+          response.writeHead(answer.statusCode, answer.headers).end(Buffer.concat(parts));
+        });
+      });
+      request.pipe(onward);
+    });
+    await new Promise((resolve) => between.listen(0, "127.0.0.1", resolve));
+    try {
+      const rest = new Firecrawl({ apiKey: WEIR_KEY, apiUrl: `http://127.0.0.1:${between.address().port}` });
+      const methods = Object.entries(Object.getOwnPropertyDescriptors(Object.getPrototypeOf(Firecrawl.prototype)));
+      const names = methods.filter(([, { value }]) => typeof value === "function").map(([name]) => name);
+      const others = names.filter((name) => !covered.includes(name));
+      assert.ok(others.length > 15, others.join());
+      const some = {
+        parse: [{ data: Buffer.from("text"), filename: "x.txt" }],
+        startExtract: [{ urls: [site("/small/1")], prompt: "x" }], extract: [{ urls: [site("/small/1")], prompt: "x" }],
+        startAgent: [{ prompt: "x" }], agent: [{ prompt: "x" }],
+        createMonitor: [{ url: site("/small/1") }], updateMonitor: [randomUUID(), {}], listMonitors: [{}],
+        listMonitorChecks: [randomUUID(), {}],
+        feedback: [{ endpoint: "scrape", jobId: randomUUID(), rating: "good" }], searchFeedback: [randomUUID(), { rating: "good" }],
+      };
+      for (const name of others) {
+        const before = answers.length;
+        // Asks /v2/scrape with a field of its own, which is refused as any unknown one is.
+        if (name === "findTools" || name === "scrapeAlexandria") continue;
+        const outcome = await rest[name](...(some[name] ?? [randomUUID(), randomUUID(), randomUUID()])).catch((error) => error);
+        assert.ok(answers.length > before, `${name} asked nothing: ${outcome}`);
+      }
+      const papers = Object.getOwnPropertyNames(Object.getPrototypeOf(rest.research)).filter((name) => name !== "constructor");
+      for (const name of papers) {
+        const before = answers.length;
+        await rest.research[name]("x", { intent: "y" }).catch((error) => error);
+        assert.ok(answers.length > before, name);
+      }
+      for (const { status, text } of answers) {
+        assert.ok([404, 501].includes(status), `${status} ${text}`);
+        const body = JSON.parse(text);
+        assert.deepEqual([body.success, typeof body.error], [false, "string"]);
+      }
+    } finally {
+      between.close();
+    }
   });
 
   test("the watcher sees every document over the WebSocket", async () => {

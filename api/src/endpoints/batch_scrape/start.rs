@@ -2,11 +2,13 @@
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, JobStatus, WebhookEvent};
 use weir_shared::domain::price;
-use weir_shared::domain::scrape_request::{BatchRequest, parse_batch};
+use weir_shared::domain::scrape_request::{BatchRequest, RequestContext, parse_batch};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
@@ -23,15 +25,50 @@ use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Body {
     success: bool,
     id: JobId,
+    /// Where its status is read.
     url: String,
     /// Absent when invalid URLs fail the request.
     #[serde(rename = "invalidURLs", skip_serializing_if = "Option::is_none")]
     invalid_urls: Option<Vec<String>>,
+}
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    let text = "Accepts a batch and answers before any page is fetched; it outlives any process. Read it by its status, \
+        its WebSocket or a webhook. Options of pages stand beside the batch's own fields.";
+    // Whether there are options at all is about the body, not about what is read of it.
+    let read = |body: &Value| {
+        let request = parse_batch(body, RequestContext::ANYWHERE)?;
+        Ok(format!("{:?}", BatchRequest { has_options: false, ..request }))
+    };
+    let webhook =
+        json!({"url": "https://example.com/hook", "events": ["completed"], "headers": {"X-Team": "research"}});
+    Operation::new(Group::Batch, "startBatchScrape", "Start a batch", text)
+        .header("x-idempotency-key", json!({"type": "string", "format": "uuid"}), idempotency::TEXT)
+        .body(
+            "BatchRequest",
+            read,
+            vec![
+                ("Two pages", json!({"urls": ["https://example.com", "https://example.org"]})),
+                (
+                    "With formats and a webhook",
+                    json!({"urls": ["https://example.com"], "formats": ["markdown", "html"], "maxConcurrency": 5,
+                        "webhook": webhook}),
+                ),
+            ],
+        )
+        .answer::<Body>("The batch is accepted.")
+        .example(json!({
+            "success": true, "id": "0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f",
+            "url": "http://127.0.0.1:3002/v2/batch/scrape/0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f", "invalidURLs": [],
+        }))
+        .errors(&[402, 403, 404, 409])
 }
 
 /// Handles the request.

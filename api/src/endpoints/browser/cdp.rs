@@ -5,8 +5,9 @@
 
 use actix_web::web::{Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::json_schema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use weir_shared::domain::capability::{Capability, verify};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::SessionId;
@@ -16,12 +17,42 @@ use super::session_id;
 use super::splice::{self, Handshake, WorkerSocket};
 use crate::app::{App, State};
 use crate::error::{ApiError, ApiResult};
+use crate::openapi::{Group, Operation};
 
 /// The capability in the query.
 #[derive(Deserialize)]
 pub struct Token {
     #[serde(default)]
     token: String,
+}
+
+/// The WebSocket in the API's document.
+pub fn doc() -> Operation {
+    let text = "What `cdpUrl` of a session leads to: the DevTools protocol over a WebSocket, for `connectOverCDP` and the like.";
+    with_token(Operation::public("connectToBrowserSession", "Connect to a session", text))
+        .bare_answer(101, "The WebSocket.")
+        .errors(&[400])
+}
+
+/// Discovery in the API's document.
+pub fn doc_version() -> Operation {
+    let text = "For clients that are given an http address: the browser's version and where its WebSocket is.";
+    with_token(Operation::public("getBrowserVersion", "Discover a session's WebSocket", text)).answer_with(
+        200,
+        "The browser.",
+        "application/json",
+        |_| {
+            json_schema!({"type": "object", "properties": {"webSocketDebuggerUrl": {"type": "string"}},
+            "required": ["webSocketDebuggerUrl"], "additionalProperties": true})
+        },
+    )
+}
+
+fn with_token(operation: Operation) -> Operation {
+    operation
+        .group(Group::Browser)
+        .query("token", json!({"type": "string"}), "The capability in `cdpUrl`.")
+        .errors(&[401, 404, 410, 500, 502, 503])
 }
 
 /// `GET /cdp/{id}?token=`: the WebSocket.

@@ -2,7 +2,9 @@
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 use weir_shared::domain::session::parse_create;
 use weir_shared::ids::SessionId;
 
@@ -12,18 +14,42 @@ use crate::app::State;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Body {
     success: bool,
     id: SessionId,
     #[serde(flatten)]
     addresses: Addresses,
+    #[schemars(extend("format" = "date-time"))]
     expires_at: String,
     /// What was asked for and has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
+}
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    let text = "Starts a Chromium of the caller's own in a box. Drive it by code (execute) or connect Playwright or \
+        Puppeteer to `cdpUrl`; watch or use it at the live views. The addresses are the only secret that they need. It costs \
+        2 credits a minute, by the second.";
+    let read = |body: &Value| parse_create(body).map(|request| format!("{request:?}"));
+    Operation::new(Group::Browser, "createBrowserSession", "Start a session", text)
+        .optional_body(
+            "BrowserRequest",
+            read,
+            vec![
+                ("As it comes", json!({})),
+                (
+                    "With a profile",
+                    json!({"ttl": 300, "activityTtl": 60, "profile": {"name": "work", "saveChanges": true}}),
+                ),
+            ],
+        )
+        .answer::<Body>("The session is open.")
+        .errors(&[402, 409, 502])
 }
 
 /// Handles the request.

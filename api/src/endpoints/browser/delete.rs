@@ -2,7 +2,9 @@
 
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 use weir_shared::domain::session::{EndReason, SessionState, parse_delete};
 use weir_shared::ids::SessionId;
 use weir_shared::store::sessions;
@@ -14,9 +16,10 @@ use crate::auth::Caller;
 use crate::error::ApiResult;
 use crate::extract;
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 use crate::worker_client::{CallError, Closing};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Body {
     success: bool,
@@ -26,6 +29,29 @@ struct Body {
     /// The browser is still shutting down and its profile being saved; the numbers are final.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cleanup_queued: bool,
+}
+
+/// The form with the id in the path in the API's document.
+pub fn doc_by_path() -> Operation {
+    let text = "Ends a session, saves its profile, and bills it. Told again, it answers the same and bills nothing.";
+    answers(Operation::new(Group::Browser, "deleteBrowserSession", "End a session", text)).errors(&[403, 404])
+}
+
+/// The form with the id in the body in the API's document.
+pub fn doc_by_body() -> Operation {
+    let text = "The same as with the id in the path.";
+    let read = |body: &Value| parse_delete(body);
+    let example = json!({"id": "0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f"});
+    answers(Operation::new(Group::Browser, "deleteBrowserSessionByBody", "End a session named in the body", text))
+        .body("DeleteBrowserRequest", read, vec![("A session", example)])
+        .errors(&[403, 404])
+}
+
+/// The answer of every route that ends a session.
+pub(in crate::endpoints) fn answers(operation: Operation) -> Operation {
+    operation.answer::<Body>("The session has ended; this is its bill.").example(json!({
+        "success": true, "status": "destroyed", "sessionDurationMs": 61_250, "creditsBilled": 3,
+    }))
 }
 
 /// Handles the form with the id in the path.

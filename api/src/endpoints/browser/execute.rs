@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use weir_shared::domain::session::{EndReason, SessionState, parse_execute};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::sessions::SessionRow;
@@ -18,12 +20,13 @@ use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 use crate::worker_client::{CallError, Code, Execution, Output};
 
 /// What `error` says when code failed without a word.
 const FAILED: &str = "Execution failed";
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Body {
     /// The code was run, whatever came of it.
@@ -64,6 +67,29 @@ pub(in crate::endpoints) fn error_of(output: &Output) -> Option<String> {
     let failed = output.killed || output.exit_code != Some(0);
     let said = output.stderr.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(FAILED);
     output.error.clone().or_else(|| failed.then(|| said.to_owned()))
+}
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    let text = "Runs code in a box beside the session's browser: node and python have `page`, `context` and `browser` of \
+        Playwright and keep their state from call to call, bash has agent-browser. Code that failed or ran into its timeout \
+        is a normal answer with an `error`.";
+    let read = |body: &serde_json::Value| parse_execute(body).map(|request| format!("{request:?}"));
+    Operation::new(Group::Browser, "executeInBrowserSession", "Run code", text)
+        .body(
+            "ExecuteRequest",
+            read,
+            vec![
+                ("Playwright in node", json!({"code": "await page.goto('https://example.com'); await page.title()"})),
+                ("The same in python", json!({"code": "await page.title()", "language": "python", "timeout": 60})),
+                ("agent-browser", json!({"code": "agent-browser snapshot -i", "language": "bash"})),
+            ],
+        )
+        .answer::<Body>("The code was run.")
+        .example(json!({
+            "success": true, "stdout": "", "result": "Example Domain", "stderr": "", "exitCode": 0, "killed": false,
+        }))
+        .errors(&[403, 404, 410, 502])
 }
 
 /// Handles the request.

@@ -1,7 +1,9 @@
 //! `GET /v2/browser` (SPEC 4.2): the team's sessions, newest first; destroyed ones for the result time.
 
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use weir_shared::domain::session::{SessionState, parse_status};
 use weir_shared::store::sessions;
 use weir_shared::time::Timestamp;
@@ -10,11 +12,21 @@ use super::{Entry, end_orphans, forgotten_before};
 use crate::app::State;
 use crate::error::ApiResult;
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Body {
     success: bool,
     sessions: Vec<Entry>,
+}
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    let text = "The team's sessions, newest first; destroyed ones as long as results are kept.";
+    Operation::new(Group::Browser, "listBrowserSessions", "List sessions", text)
+        .query("status", json!({"type": "string", "enum": ["active", "destroyed"]}), "Only these.")
+        .answer::<Body>("The sessions.")
+        .errors(&[400])
 }
 
 /// Handles the request.

@@ -27,6 +27,7 @@ use super::session_id;
 use super::splice::{Handshake, WorkerSocket};
 use crate::app::{App, State};
 use crate::error::{ApiError, ApiResult};
+use crate::openapi::{Group, Operation};
 
 const PAGE: &str = include_str!("live/index.html");
 const SCRIPT: &str = include_str!("live/view.js");
@@ -56,6 +57,41 @@ fn file(kind: &'static str, body: &'static str) -> HttpResponse {
         .insert_header((header::REFERRER_POLICY, "no-referrer"))
         .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .body(body)
+}
+
+/// The page in the API's document.
+pub fn doc_page() -> Operation {
+    let text = "What `liveViewUrl` and `interactiveLiveViewUrl` lead to: a page that shows a session, and lets it be used. \
+        The part of the address after # is the capability.";
+    Operation::public("watchBrowserSession", "Live view", text)
+        .group(Group::Browser)
+        .any_id()
+        .text_answer("The page.", "text/html; charset=utf-8")
+}
+
+/// The page's script in the API's document.
+pub fn doc_script() -> Operation {
+    let text = "The live view's script.";
+    Operation::public("getLiveViewScript", "Script of the live view", text)
+        .group(Group::Browser)
+        .text_answer("The script.", "text/javascript; charset=utf-8")
+}
+
+/// The page's style in the API's document.
+pub fn doc_style() -> Operation {
+    let text = "The live view's style.";
+    Operation::public("getLiveViewStyle", "Style of the live view", text)
+        .group(Group::Browser)
+        .text_answer("The style.", "text/css; charset=utf-8")
+}
+
+/// The page's WebSocket in the API's document.
+pub fn doc_socket() -> Operation {
+    let text = "The live view's WebSocket; its first message is the capability.";
+    Operation::public("openLiveViewSocket", "WebSocket of the live view", text)
+        .group(Group::Browser)
+        .bare_answer(101, "The WebSocket. What is wrong is told by its close code.")
+        .errors(&[400, 404, 500])
 }
 
 /// `GET /live/{id}`: the same page for every session; which one, and whether it may, it learns on its socket.

@@ -12,6 +12,7 @@ pub mod relay_target;
 pub mod show;
 mod splice;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::domain::capability::{Capability, token};
 use weir_shared::domain::session::EndReason;
@@ -26,7 +27,7 @@ use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 
 /// Where a session is driven and watched. Each address holds its own capability: no key is needed with it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Addresses {
     /// For `connectOverCDP` and the like, as it is.
@@ -53,16 +54,21 @@ impl Addresses {
 }
 
 /// A session as lists show it (SPEC 2.1). Destroyed ones keep their addresses: clients require the strings.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "BrowserSession")]
 struct Entry {
     id: SessionId,
+    #[schemars(extend("enum" = ["active", "destroyed"]))]
     status: &'static str,
     #[serde(flatten)]
     addresses: Addresses,
     stream_web_view: bool,
+    #[schemars(extend("format" = "date-time"))]
     created_at: String,
+    #[schemars(extend("format" = "date-time"))]
     last_activity: String,
+    #[schemars(extend("format" = "date-time"))]
     expires_at: String,
 }
 

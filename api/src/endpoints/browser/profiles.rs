@@ -2,7 +2,8 @@
 
 use actix_web::web::{self, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use weir_shared::domain::session::check_profile_name;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::profiles::{self, Removal};
@@ -12,6 +13,20 @@ use crate::app::{App, State};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
+
+#[derive(Serialize, JsonSchema)]
+struct Body {
+    success: bool,
+}
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    let text = "Forgets what is saved under a name. While a session is going to save it, that is a 409.";
+    Operation::new(Group::Browser, "deleteBrowserProfile", "Forget a profile", text)
+        .answer::<Body>("It is forgotten.")
+        .errors(&[400, 404, 409])
+}
 
 /// Handles the request.
 ///
@@ -29,7 +44,7 @@ pub async fn remove(app: State, request: HttpRequest, name: Path<String>) -> Api
             let blobs = app.blobs.clone();
             // A reader that is loading it has read it, or reads that there is none.
             web::block(move || blobs.remove(&blob)).await.map_err(|e| ApiError::internal(&e))?;
-            Ok(HttpResponse::Ok().json(json!({"success": true})))
+            Ok(HttpResponse::Ok().json(Body { success: true }))
         }
         Removal::Missing => Err(ApiError::new(ErrorCode::NotFound, "Profile not found.")),
         Removal::Busy => Err(ApiError::new(

@@ -2,6 +2,7 @@
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::domain::session::SessionState;
 use weir_shared::time::Timestamp;
@@ -10,8 +11,9 @@ use super::{Entry, load_own, not_found, session_id};
 use crate::app::State;
 use crate::error::ApiResult;
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Body {
     success: bool,
@@ -21,6 +23,13 @@ struct Body {
     session_duration_ms: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     credits_billed: Option<i64>,
+}
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    Operation::new(Group::Browser, "getBrowserSession", "Show a session", "A session, with its bill once it has ended.")
+        .answer::<Body>("The session.")
+        .errors(&[403, 404])
 }
 
 /// Handles the request.

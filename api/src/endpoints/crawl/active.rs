@@ -1,6 +1,7 @@
 //! `GET /v2/crawl/active` and `/ongoing` (SPEC 4.11, CONTRACT 5.6): the team's running crawls with their options.
 
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use weir_shared::ids::{JobId, TeamId};
@@ -11,22 +12,25 @@ use weir_shared::time::Timestamp;
 use crate::app::State;
 use crate::error::ApiResult;
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 
 /// Crawls in one answer: there is no paging for them.
 const MOST: i64 = 1_000;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Body {
     success: bool,
     crawls: Vec<Entry>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ActiveCrawl")]
 struct Entry {
     id: JobId,
     #[serde(rename = "teamId")]
     team_id: TeamId,
     url: String,
+    #[schemars(extend("format" = "date-time"))]
     created_at: String,
     options: Map<String, Value>,
 }
@@ -40,6 +44,12 @@ impl TryFrom<ActiveCrawl> for Entry {
         let created_at = crawl.created_at.to_iso();
         Ok(Self { id: crawl.id, team_id: crawl.team_id, url: crawl.url, created_at, options })
     }
+}
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    Operation::new(Group::Crawl, "listActiveCrawls", "Crawls that run", "The team's running crawls with their options.")
+        .answer::<Body>("The crawls.")
 }
 
 /// Handles the request.

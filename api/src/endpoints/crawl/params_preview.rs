@@ -2,24 +2,38 @@
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use weir_shared::crawl_prompt;
-use weir_shared::domain::scrape_request::{fetch_url, parse_preview};
+use weir_shared::domain::scrape_request::{RequestContext, fetch_url, parse_preview};
 use weir_shared::error_code::ErrorCode;
 
 use crate::app::State;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Body {
     success: bool,
     data: Map<String, Value>,
     /// What was not understood.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
+}
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    let text = "Turns a sentence into the options of a crawl, without starting one. It costs nothing.";
+    let read = |body: &Value| parse_preview(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let example = json!({"url": "https://example.com", "prompt": "Only the blog, at most 20 pages"});
+    Operation::new(Group::Crawl, "previewCrawl", "Preview a crawl's options", text)
+        .body("PreviewRequest", read, vec![("A blog", example)])
+        .answer::<Body>("The options.")
+        .example(json!({"success": true, "data": {"url": "https://example.com", "includePaths": ["^/blog(/.*)?$"], "limit": 20}}))
+        .errors(&[403])
 }
 
 /// Handles the request. It costs nothing.

@@ -2,13 +2,14 @@
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use weir_shared::crawl_prompt;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::price;
-use weir_shared::domain::scrape_request::{CrawlRequest, fetch_url, parse_crawl, with_prompt_options};
+use weir_shared::domain::scrape_request::{CrawlRequest, RequestContext, fetch_url, parse_crawl, with_prompt_options};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
@@ -27,8 +28,9 @@ use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Body {
     success: bool,
@@ -39,13 +41,42 @@ struct Body {
 }
 
 /// What a prompt was turned into, and what the crawl goes by.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct PromptBody {
     prompt_generated_options: Map<String, Value>,
     final_crawler_options: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
+}
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    let text = "Accepts a crawl and answers before any page is fetched. Pages are found by the links of pages and by \
+        sitemaps, as robots.txt allows. Options of pages stand under `scrapeOptions`. A `prompt` is turned into options; \
+        those that the body names win.";
+    let read = |body: &Value| parse_crawl(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    Operation::new(Group::Crawl, "startCrawl", "Start a crawl", text)
+        .header("x-idempotency-key", json!({"type": "string", "format": "uuid"}), idempotency::TEXT)
+        .body(
+            "CrawlRequest",
+            read,
+            vec![
+                ("A site", json!({"url": "https://example.com"})),
+                (
+                    "A blog's newest pages",
+                    json!({"url": "https://example.com", "includePaths": ["^/blog/.*"], "maxDiscoveryDepth": 2, "limit": 50,
+                        "scrapeOptions": {"formats": ["markdown"], "onlyMainContent": true}}),
+                ),
+                ("By a prompt", json!({"url": "https://example.com", "prompt": "Only the blog, at most 20 pages"})),
+            ],
+        )
+        .answer::<Body>("The crawl is accepted.")
+        .example(json!({
+            "success": true, "id": "0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f",
+            "url": "http://127.0.0.1:3002/v2/crawl/0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f",
+        }))
+        .errors(&[402, 403, 409])
 }
 
 /// Handles the request.

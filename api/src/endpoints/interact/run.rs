@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use weir_shared::domain::interact::{Instruction, InteractRequest, parse_interact};
 use weir_shared::domain::job::{JobKind, PageState};
@@ -27,6 +29,7 @@ use crate::endpoints::browser::{Addresses, destroy_row, execute, gone, load_own}
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 use crate::worker_client::{Answered, CallError, Code, Output, Prompted};
 
 /// What an answer may take past `timeout`: clients wait 5 s longer (CONTRACT 1.10).
@@ -39,13 +42,14 @@ const RUN_AT_LEAST: Duration = Duration::from_secs(1);
 const NO_MODEL: &str = "Prompts need a language model, and none is configured on this server (WEIR_LLM_URL, \
     WEIR_LLM_MODEL). Code works without one.";
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Body {
     success: bool,
     session_id: SessionId,
     #[serde(flatten)]
     addresses: Addresses,
+    #[schemars(extend("format" = "date-time"))]
     expires_at: String,
     #[serde(flatten)]
     done: Done,
@@ -54,7 +58,7 @@ struct Body {
 }
 
 /// What came of the call (SPEC 2.2).
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Done {
     stdout: Option<String>,
@@ -113,6 +117,25 @@ impl Done {
     fn is_success(&self) -> bool {
         self.exit_code == Some(0) && !self.killed
     }
+}
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    let text = "Runs code, or has an agent work on a prompt, in a browser that stands on the scraped page. The first call \
+        opens it; every further one finds it as the last left it. Exactly one of `code` and `prompt`; prompts need a \
+        language model. `id` is a document's `metadata.scrapeId`.";
+    let read = |body: &Value| parse_interact(body).map(|request| format!("{request:?}"));
+    Operation::new(Group::Interact, "interact", "Go on from a scrape", text)
+        .body(
+            "InteractRequest",
+            read,
+            vec![
+                ("Code", json!({"code": "await page.title()"})),
+                ("A prompt", json!({"prompt": "Which links are there?", "timeout": 120})),
+            ],
+        )
+        .answer::<Body>("It was done; `success` says whether without errors.")
+        .errors(&[402, 403, 404, 409, 410, 502])
 }
 
 /// Handles the request.

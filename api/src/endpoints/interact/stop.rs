@@ -13,9 +13,17 @@ use crate::endpoints::browser::delete;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 
 /// How long a session that is just being opened is waited for.
 const PATIENCE: Duration = Duration::from_secs(40);
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    let text = "Ends the session that continues the scrape, and bills it. Told again, it answers the same.";
+    delete::answers(Operation::new(Group::Interact, "stopInteraction", "End the interaction", text))
+        .errors(&[400, 403, 404])
+}
 
 /// Handles the request.
 ///

@@ -2,23 +2,36 @@
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
-use weir_shared::domain::job::JobStatus;
+use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::store::jobs;
 use weir_shared::time::Timestamp;
 
-use super::{kind_of, load_own};
+use super::{Names, kind_of, load_own};
 use crate::app::State;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
+use crate::openapi::Operation;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Body {
     success: bool,
+    #[schemars(extend("const" = "cancelled"))]
     status: &'static str,
+}
+
+/// What the API's document says of it, for jobs of this kind.
+pub fn doc(kind: JobKind) -> Operation {
+    let names = Names::of(kind);
+    let text = "Waiting pages never start, running ones may still finish. What is done stays readable. Told again, it \
+        answers the same; a job that has ended by itself is a 409.";
+    Operation::new(names.group, names.cancel, "Cancel", text)
+        .answer::<Body>("It is cancelled.")
+        .errors(&[400, 404, 409])
 }
 
 /// Handles the request. A second cancel is answered like the first.

@@ -3,6 +3,7 @@
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
@@ -10,16 +11,17 @@ use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::crawls;
 use weir_shared::store::pages::{self, PageRow};
 
-use super::{kind_of, load};
+use super::{Names, kind_of, load};
 use crate::app::State;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
+use crate::openapi::Operation;
 
 /// Failed pages in one answer: there is no paging for them.
 const MOST: i64 = 10_000;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Body {
     success: bool,
@@ -28,9 +30,11 @@ struct Body {
     robots_blocked: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FailedPage")]
 struct Entry {
     id: PageId,
+    #[schemars(extend("format" = "date-time"))]
     timestamp: Option<String>,
     url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,6 +52,15 @@ impl From<PageRow> for Entry {
             error: page.error.unwrap_or_else(|| "The scrape failed.".to_owned()),
         }
     }
+}
+
+/// What the API's document says of it, for jobs of this kind.
+pub fn doc(kind: JobKind) -> Operation {
+    let names = Names::of(kind);
+    let text = "The pages that failed for good, and those that robots.txt forbids.";
+    Operation::new(names.group, names.errors, "Failed pages", text)
+        .answer::<Body>("The pages; up to 10,000 of each.")
+        .errors(&[400, 403, 404])
 }
 
 /// Handles the request.

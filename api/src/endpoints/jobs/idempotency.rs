@@ -9,6 +9,9 @@ use weir_shared::time::Timestamp;
 
 use crate::error::{ApiError, ApiResult};
 
+/// What the API's document says of the header.
+pub const TEXT: &str = "A UUID of this request: sent again, it is refused with 409 instead of done twice.";
+
 /// Reads the key of a request, if it has one.
 ///
 /// # Errors

@@ -16,6 +16,31 @@ use weir_shared::time::Timestamp;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
+use crate::openapi::Group;
+
+/// What the operations of a kind are called in the API's document.
+struct Names {
+    group: Group,
+    status: &'static str,
+    errors: &'static str,
+    cancel: &'static str,
+}
+
+impl Names {
+    fn of(kind: JobKind) -> Self {
+        match kind {
+            JobKind::Crawl => {
+                Self { group: Group::Crawl, status: "getCrawl", errors: "getCrawlErrors", cancel: "cancelCrawl" }
+            }
+            _ => Self {
+                group: Group::Batch,
+                status: "getBatchScrape",
+                errors: "getBatchScrapeErrors",
+                cancel: "cancelBatchScrape",
+            },
+        }
+    }
+}
 
 /// Path of a job, below the base URL.
 pub fn path(kind: JobKind, id: JobId) -> String {

@@ -7,21 +7,25 @@ use std::time::Duration;
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
+use weir_shared::domain::document::Document;
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::ids::JobId;
 use weir_shared::store::documents::{self, StoredDocument};
 use weir_shared::store::jobs::JobRow;
 use weir_shared::store::{crawls, pages};
 
-use super::{kind_of, load_own, path, read_own};
+use super::{Names, kind_of, load_own, path, read_own};
 use crate::app::{App, State};
 use crate::auth::Caller;
 use crate::error::ApiResult;
 use crate::extract::{self, Paging};
 use crate::limits::Bucket;
+use crate::openapi::Operation;
 
 /// Documents in a page when the caller names no number.
 pub(super) const DEFAULT_LIMIT: i64 = 100;
@@ -31,17 +35,24 @@ pub(super) const PAGE_BYTES: usize = 10 * 1024 * 1024;
 const LONG_POLL: Duration = Duration::from_millis(1_000);
 
 /// The status body of CONTRACT 5.3.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Body<'a> {
     pub success: bool,
+    #[schemars(extend("enum" = JobStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>()))]
     pub status: &'static str,
+    /// Pages known so far; at the end, those that were scraped.
     pub total: i64,
+    /// Pages scraped: documents that can be read.
     pub completed: i64,
     pub credits_used: i64,
+    /// From then on the job is unknown.
+    #[schemars(extend("format" = "date-time"))]
     pub expires_at: String,
+    /// Where the next documents are, or will be; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    #[schemars(with = "Vec<Document>")]
     pub data: Vec<&'a RawValue>,
     /// Why the job failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,7 +65,8 @@ pub(super) struct Body<'a> {
 }
 
 /// Counts by state, for people who watch.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CrawlProgress")]
 pub(super) struct Progress {
     /// Addresses met that belong to the crawl.
     pub discovered: i64,
@@ -117,6 +129,21 @@ impl<'a> Body<'a> {
         }
         Ok(())
     }
+}
+
+/// What the API's document says of it, for jobs of this kind.
+pub fn doc(kind: JobKind) -> Operation {
+    let names = Names::of(kind);
+    let text = "Counts, and documents in the order in which they were done: up to 100 and about 10 MB, then `next` is \
+        where to read on. While the job runs there is always a `next`; a read that has seen everything is held for about a \
+        second. Asked for as a WebSocket, with the key in `Authorization` or as the subprotocol, the same address sends \
+        `catchup`, then each `document`, then `done`.";
+    Operation::new(names.group, names.status, "Status and documents", text)
+        .query("skip", json!({"type": "integer", "minimum": 0, "maximum": u32::MAX}), "Documents already read.")
+        .query("limit", json!({"type": "integer", "minimum": 1, "maximum": extract::MAX_PAGE}), "Documents at most.")
+        .answer::<Body<'_>>("The job as it is.")
+        .bare_answer(101, "The WebSocket, where one was asked for.")
+        .errors(&[400, 404])
 }
 
 /// Handles the request.

@@ -5,18 +5,84 @@ pub mod run;
 pub mod status;
 
 use actix_web::HttpResponse;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use weir_shared::domain::document::Document;
+use weir_shared::domain::scrape_request::{RequestContext, parse_scrape};
 use weir_shared::ids::PageId;
 
-#[derive(Serialize)]
+use crate::error::Shape;
+use crate::openapi::{self, Group, Operation};
+
+#[derive(Serialize, JsonSchema)]
 struct Body<'a> {
     success: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scrape_id: Option<PageId>,
+    #[schemars(with = "Document")]
     data: &'a RawValue,
+}
+
+/// `POST /v2/scrape` in the API's document.
+pub fn doc_run() -> Operation {
+    let read = |body: &Value| parse_scrape(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    let text = "Fetches one page, over HTTP or rendered in a browser as it needs, and answers when it is done. A page \
+        that answers with an error is a success with `metadata.statusCode`; a name that does not exist is answered with \
+        status 200 and `success: false`.";
+    Operation::new(Group::Scrape, "scrape", "Scrape a page", text)
+        .body(
+            "ScrapeRequest",
+            read,
+            vec![
+                ("A page as markdown", json!({"url": "https://example.com"})),
+                (
+                    "Several formats, for a phone",
+                    json!({"url": "https://example.com", "formats": ["markdown", "links", {"type": "screenshot", "fullPage": true}],
+                        "mobile": true, "timeout": 30_000}),
+                ),
+                (
+                    "Only the article, in German",
+                    json!({"url": "https://example.com", "includeTags": ["article"], "excludeTags": ["nav"],
+                        "location": {"country": "DE", "languages": ["de-DE"]}}),
+                ),
+            ],
+        )
+        .answer_with(200, "The document, or that the name does not exist.", "application/json", |generator| {
+            openapi::either::<Body<'_>, Shape<'_>>(generator)
+        })
+        .example(document_example())
+        .errors(&[402, 403, 404, 408])
+}
+
+/// `GET /v2/scrape/{id}` in the API's document.
+pub fn doc_status() -> Operation {
+    let text = "The document of a page once more: of a scrape, or of a page of a batch or crawl, by its \
+        `metadata.scrapeId`. A page that failed answers with its error.";
+    Operation::new(Group::Scrape, "getScrape", "Read a scrape again", text)
+        .answer_with(200, "The document, or that the name does not exist.", "application/json", |generator| {
+            openapi::either::<Body<'_>, Shape<'_>>(generator)
+        })
+        .example(document_example())
+        .errors(&[400, 403, 404, 408])
+}
+
+fn document_example() -> Value {
+    json!({
+        "success": true,
+        "data": {
+            "markdown": "# Example Domain\n\nThis domain is for use in examples.",
+            "metadata": {
+                "title": "Example Domain", "language": "en", "sourceURL": "https://example.com",
+                "url": "https://example.com/", "statusCode": 200, "contentType": "text/html",
+                "scrapeId": "0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f", "proxyUsed": "basic", "creditsUsed": 1,
+                "concurrencyLimited": false,
+            },
+        },
+    })
 }
 
 /// The answer with a document, spliced in as stored. A document's warning is also the answer's.

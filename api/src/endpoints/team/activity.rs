@@ -1,7 +1,9 @@
 //! `GET /v2/team/activity` (SPEC 4.12, CONTRACT 10): the team's calls of the last day, newest first.
 
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 use weir_shared::domain::activity::{Cursor, DEFAULT_LIMIT, Endpoint, MAX_LIMIT, WINDOW_MS};
 use weir_shared::error_code::ErrorCode;
@@ -11,11 +13,12 @@ use weir_shared::time::Timestamp;
 use crate::app::State;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 
 /// Version of the API that every call here comes through.
 const API_VERSION: &str = "v2";
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Body {
     success: bool,
     data: Vec<Entry>,
@@ -23,11 +26,15 @@ struct Body {
     has_more: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ActivityEntry")]
 struct Entry {
+    #[schemars(with = "String", extend("format" = "uuid"))]
     id: Uuid,
+    #[schemars(extend("enum" = endpoints()))]
     endpoint: &'static str,
     api_version: &'static str,
+    #[schemars(extend("format" = "date-time"))]
     created_at: String,
     target: Option<String>,
 }
@@ -42,6 +49,24 @@ impl From<activity::Entry> for Entry {
             target: entry.target,
         }
     }
+}
+
+/// The words of the filter.
+fn endpoints() -> Vec<&'static str> {
+    Endpoint::ALL.iter().map(|endpoint| endpoint.as_str()).collect()
+}
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    let text = "The team's calls of the last 24 hours, newest first. `cursor` leads to older ones; it stays right while new \
+        ones come.";
+    let limit = "Entries at most: 1 to 100, 50 without it or when it is no number; what is outside is brought inside.";
+    Operation::new(Group::Team, "listActivity", "What the team did", text)
+        .query("endpoint", json!({"type": "string", "enum": endpoints()}), "Only calls of this kind.")
+        .query("limit", json!({"type": ["integer", "string"], "default": DEFAULT_LIMIT}), limit)
+        .query("cursor", json!({"type": "string"}), "The `cursor` of the page before.")
+        .answer::<Body>("The calls.")
+        .errors(&[400])
 }
 
 /// Handles the request.
@@ -87,8 +112,8 @@ fn read(query: &str) -> ApiResult<Query> {
 }
 
 fn wrong_endpoint() -> ApiError {
-    let words: Vec<&str> = Endpoint::ALL.iter().map(|endpoint| endpoint.as_str()).collect();
-    ApiError::new(ErrorCode::Invalid, format!("Invalid endpoint filter. Must be one of: {}", words.join(", ")))
+    let words = endpoints().join(", ");
+    ApiError::new(ErrorCode::Invalid, format!("Invalid endpoint filter. Must be one of: {words}"))
 }
 
 #[cfg(test)]

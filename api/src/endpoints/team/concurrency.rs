@@ -1,6 +1,7 @@
 //! `GET /v2/team/queue-status` and `/v2/concurrency-check` (CONTRACT 10): how many of the team's pages wait and run.
 
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::store::jobs;
 use weir_shared::time::Timestamp;
@@ -9,8 +10,9 @@ use crate::app::{App, State};
 use crate::auth::Caller;
 use crate::error::ApiResult;
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct QueueStatus {
     success: bool,
@@ -18,7 +20,21 @@ struct QueueStatus {
     active_jobs_in_queue: i64,
     waiting_jobs_in_queue: i64,
     max_concurrency: i64,
+    /// End of the newest job with a result.
+    #[schemars(extend("format" = "date-time"))]
     most_recent_success: Option<String>,
+}
+
+/// `/v2/team/queue-status` in the API's document.
+pub fn doc_queue_status() -> Operation {
+    Operation::new(Group::Team, "getQueueStatus", "Queue status", "How many of the team's pages wait and are in work.")
+        .answer::<QueueStatus>("The numbers.")
+}
+
+/// `/v2/concurrency-check` in the API's document.
+pub fn doc_check() -> Operation {
+    Operation::new(Group::Team, "checkConcurrency", "Concurrency", "Pages in work, and how many may be at once.")
+        .answer::<Concurrency>("The numbers.")
 }
 
 /// Handles `/v2/team/queue-status`.
@@ -38,7 +54,7 @@ pub async fn queue_status(app: State, request: HttpRequest) -> ApiResult<HttpRes
     }))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Concurrency {
     success: bool,

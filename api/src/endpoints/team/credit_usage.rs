@@ -1,6 +1,7 @@
 //! `GET /v2/team/credit-usage` and `/historical` (SPEC 4.13, CONTRACT 10).
 
 use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::ids::KeyId;
 use weir_shared::store::credits::Month;
@@ -9,20 +10,36 @@ use super::Plan;
 use crate::app::State;
 use crate::error::ApiResult;
 use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Body {
     success: bool,
     data: Data,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "CreditUsage")]
 struct Data {
     remaining_credits: i64,
     plan_credits: i64,
     billing_period_start: Option<String>,
     billing_period_end: Option<String>,
+}
+
+/// What the API's document says of the balance.
+pub fn doc() -> Operation {
+    let text = "What the team may use and has left. Without metering both are 99999999; grants do not lapse, so there is no \
+        billing period.";
+    Operation::new(Group::Team, "getCreditUsage", "Credits left", text).answer::<Body>("The balance.").errors(&[404])
+}
+
+/// What the API's document says of the history.
+pub fn doc_historical() -> Operation {
+    let text = "Credits used by calendar month in UTC, oldest first.";
+    super::by_key(Operation::new(Group::Team, "getCreditUsageHistory", "Credits by month", text))
+        .answer::<History>("The months.")
 }
 
 /// Handles the request.
@@ -41,16 +58,19 @@ pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse>
     Ok(HttpResponse::Ok().json(Body { success: true, data }))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct History {
     success: bool,
     periods: Vec<Period>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "CreditPeriod")]
 struct Period {
+    #[schemars(extend("format" = "date-time"))]
     start_date: String,
+    #[schemars(extend("format" = "date-time"))]
     end_date: String,
     /// Id of the key, when the usage is split by it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,12 +5,14 @@ pub mod concurrency;
 pub mod credit_usage;
 pub mod token_usage;
 
+use serde_json::json;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::credits::{self, Month};
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
+use crate::openapi::Operation;
 
 /// What an installation that does not meter tells as the plan: clients want a whole number, and there is no end.
 const UNLIMITED: i64 = 99_999_999;
@@ -35,6 +37,12 @@ async fn plan(app: &App, caller: &Caller) -> ApiResult<Plan> {
 /// The caller's months, with the split by key if `byApiKey` says so.
 async fn months(app: &App, caller: &Caller, query: &str) -> ApiResult<Vec<Month>> {
     Ok(credits::history(&app.db, caller.team_id(), by_api_key(query)?).await?)
+}
+
+/// The parameter that [`by_api_key`] reads, in the API's document.
+fn by_key(operation: Operation) -> Operation {
+    let text = "Split by key, with its id as `apiKey`.";
+    operation.query("byApiKey", json!({"type": "boolean", "default": false}), text).errors(&[400])
 }
 
 /// Reads `byApiKey`; other parameters are ignored.

@@ -1,0 +1,216 @@
+//! The API's description of itself (OpenAPI 3.1), made from what it is about: the routes of [`crate::routes`], the
+//! readers that parse their bodies (`describe` in `shared`), the types that write their answers, and the table of codes.
+//! By hand are only words and examples; tests hold those to the rest.
+
+mod operation;
+mod words;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+pub use operation::{Group, Operation};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+use weir_shared::error_code::ErrorCode;
+
+use crate::error;
+use crate::routes;
+
+const INTRODUCTION: &str = "Compatible with the v2 API of the official Firecrawl SDKs: change their base URL and nothing \
+    else. Every call under /v2 needs a key: `Authorization: Bearer <key>`. Errors have one shape, `Error`.";
+
+/// The document as text, made once.
+pub fn text() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| document().to_string())
+}
+
+/// The document.
+pub fn document() -> Value {
+    let mut generator = SchemaSettings::draft2020_12()
+        .with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        })
+        .for_serialize()
+        .into_generator();
+    let error = generator.subschema_for::<error::Shape>().to_value();
+    let mut bodies = Schemas::default();
+    let mut paths: Map<String, Value> = Map::new();
+    let mut uses: HashMap<&'static str, usize> = HashMap::new();
+    for (method, path, operation) in routes::operations() {
+        let uses = uses.entry(operation.id).or_default();
+        *uses += 1;
+        let written = write(&operation, &path, *uses, &error, &mut bodies, &mut generator);
+        let of_path = paths.entry(path).or_insert_with(|| json!({}));
+        of_path[method.to_ascii_lowercase()] = written;
+    }
+    let mut schemas = bodies.named;
+    schemas.extend(generator.take_definitions(true));
+    let groups = Group::ALL.iter().map(|group| group.words());
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Weir",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": INTRODUCTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"key": []}],
+        "tags": groups.map(|(name, text)| json!({"name": name, "description": text})).collect::<Vec<_>>(),
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "A key of the team."}},
+        },
+    })
+}
+
+fn write(
+    operation: &Operation,
+    path: &str,
+    uses: usize,
+    error: &Value,
+    bodies: &mut Schemas,
+    generator: &mut SchemaGenerator,
+) -> Value {
+    let mut answers = Map::new();
+    for answer in &operation.answers {
+        let mut written = json!({"description": answer.text});
+        if let Some((kind, schema)) = answer.content {
+            let mut schema = schema(generator).to_value();
+            // What the whole is, the answer's own words say.
+            schema.as_object_mut().and_then(|schema| schema.remove("description"));
+            written["content"][kind]["schema"] = schema;
+            if let Some(example) = &answer.example {
+                written["content"][kind]["example"] = example.clone();
+            }
+        }
+        answers.insert(answer.status.to_string(), written);
+    }
+    for status in &operation.errors {
+        // Only a status that no answer above has.
+        answers.entry(status.to_string()).or_insert_with(|| error_answer(*status, error));
+    }
+    // The same under another path, as some clients have it.
+    let (id, summary) = match uses {
+        1 => (operation.id.to_owned(), operation.summary.to_owned()),
+        _ => (format!("{}{uses}", operation.id), format!("{} (also here)", operation.summary)),
+    };
+    let mut written = json!({
+        "operationId": id,
+        "tags": [operation.group.words().0],
+        "summary": summary,
+        "description": operation.text,
+        "responses": answers,
+    });
+    let mut parameters = path_parameters(path, operation.any_id);
+    parameters.extend(operation.parameters.iter().cloned());
+    if !parameters.is_empty() {
+        written["parameters"] = Value::Array(parameters);
+    }
+    if operation.public {
+        written["security"] = json!([]);
+    }
+    if let Some(body) = &operation.body {
+        let reference = bodies.body(body.name, || body.schema());
+        let examples: Map<String, Value> =
+            body.examples.iter().map(|(name, value)| ((*name).to_owned(), json!({"value": value}))).collect();
+        written["requestBody"] = json!({
+            "required": !body.optional,
+            "content": {"application/json": {"schema": reference, "examples": examples}},
+        });
+    }
+    written
+}
+
+/// An error's answer, with the codes that come with its status.
+fn error_answer(status: u16, schema: &Value) -> Value {
+    let codes: Vec<&str> =
+        ErrorCode::ALL.iter().filter(|code| code.status() == status).filter_map(|code| code.code()).collect();
+    let mut text = words::status(status).to_owned();
+    if !codes.is_empty() {
+        text += &format!(" `code`: {}.", codes.join(", "));
+    }
+    let mut answer = json!({"description": text, "content": {"application/json": {"schema": schema}}});
+    if matches!(status, 429 | 503) {
+        let seconds = json!({"type": "integer", "minimum": 0});
+        answer["headers"]["Retry-After"] =
+            json!({"description": "Seconds until another try is worth it.", "schema": seconds});
+    }
+    answer
+}
+
+fn path_parameters(path: &str, any_id: bool) -> Vec<Value> {
+    let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    names
+        .map(|name| {
+            let schema = match name {
+                "id" if any_id => json!({"type": "string", "minLength": 1}),
+                "id" => json!({"type": "string", "format": "uuid"}),
+                _ => json!({"type": "string", "minLength": 1, "maxLength": 128}),
+            };
+            json!({"name": name, "in": "path", "required": true, "description": words::path_parameter(name), "schema": schema})
+        })
+        .collect()
+}
+
+/// The schemas of bodies, and the parts of them that have a name of their own.
+#[derive(Default)]
+struct Schemas {
+    named: Map<String, Value>,
+}
+
+impl Schemas {
+    /// The reference to a body's schema, which is learned when it is asked for first.
+    fn body(&mut self, name: &'static str, schema: impl FnOnce() -> Value) -> Value {
+        if !self.named.contains_key(name) {
+            let mut schema = schema();
+            words::describe(&mut schema, name);
+            self.name_parts(&mut schema, "");
+            self.named.insert(name.to_owned(), schema);
+        }
+        reference(name)
+    }
+
+    /// Gives parts that several bodies have a name, if they are the same in each. `field` is the one that they are in.
+    fn name_parts(&mut self, schema: &mut Value, field: &str) {
+        for key in ["items", "additionalProperties"] {
+            if let Some(part) = schema.get_mut(key) {
+                self.name_parts(part, field);
+            }
+        }
+        for key in ["anyOf", "oneOf"] {
+            for part in schema.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
+                self.name_parts(part, if key == "anyOf" { field } else { "" });
+            }
+        }
+        for (name, part) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+            self.name_parts(part, name);
+        }
+        let Some(name) = words::part(field) else { return };
+        let has_fields = schema.get("properties").is_some() || schema.get("oneOf").is_some();
+        if !has_fields {
+            return;
+        }
+        let known = self.named.entry(name).or_insert_with(|| schema.clone());
+        if known == schema {
+            *schema = reference(name);
+        }
+    }
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+/// Schema of either of two answers, as with a scrape that failed with status 200.
+pub fn either<A: JsonSchema, B: JsonSchema>(generator: &mut SchemaGenerator) -> schemars::Schema {
+    let schemas = [A::json_schema(generator), generator.subschema_for::<B>()];
+    schemars::json_schema!({"anyOf": schemas})
+}
+
+#[cfg(test)]
+mod tests;

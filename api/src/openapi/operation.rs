@@ -1,0 +1,199 @@
+//! What the API's document says of one operation. Each endpoint's file says it of its own, beside its handler.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Value, json};
+use weir_shared::domain::describe;
+use weir_shared::domain::validation::ValidationError;
+
+/// Reads a body as the handler does; the text says what was read.
+pub type Read = fn(&Value) -> Result<String, ValidationError>;
+
+/// Which operations are read together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    Scrape,
+    Batch,
+    Crawl,
+    Map,
+    Browser,
+    Interact,
+    Team,
+    Later,
+    Service,
+}
+
+impl Group {
+    /// In the order of the document.
+    pub const ALL: &'static [Self] = &[
+        Self::Scrape,
+        Self::Batch,
+        Self::Crawl,
+        Self::Map,
+        Self::Browser,
+        Self::Interact,
+        Self::Team,
+        Self::Later,
+        Self::Service,
+    ];
+
+    /// Its name and what it is for.
+    pub const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Scrape => ("Scrape", "One page now: markdown, HTML, links, images, screenshots."),
+            Self::Batch => {
+                ("Batch scrape", "Many pages in the background, read page by page, by WebSocket or webhook.")
+            }
+            Self::Crawl => ("Crawl", "A site's pages, found by its links and sitemaps."),
+            Self::Map => ("Map", "The addresses of a site."),
+            Self::Browser => ("Browser sessions", "A browser of one's own, by code or over the DevTools protocol."),
+            Self::Interact => ("Interact", "Going on from a scrape, by code or by a prompt."),
+            Self::Team => ("Team", "What the team did, used and may use. These calls cost nothing."),
+            Self::Later => ("Not built yet", "Operations that answer 501."),
+            Self::Service => ("Service", "Health, figures and this document. No key is needed."),
+        }
+    }
+}
+
+/// A body that the operation takes.
+pub struct Body {
+    /// Name of its schema.
+    pub name: &'static str,
+    pub read: Read,
+    /// Whether the operation does without one.
+    pub optional: bool,
+    /// Bodies with what they are for. The first holds nothing that could be left out.
+    pub examples: Vec<(&'static str, Value)>,
+}
+
+impl Body {
+    /// Its schema, as its reader has it.
+    pub fn schema(&self) -> Value {
+        let least = self.examples.first().map_or_else(|| json!({}), |(_, body)| body.clone());
+        describe::body_schema(&self.read, &least)
+    }
+}
+
+/// One answer.
+pub struct Answer {
+    pub status: u16,
+    pub text: &'static str,
+    /// Content type and schema; `None`: nothing is said of the body.
+    pub content: Option<(&'static str, fn(&mut SchemaGenerator) -> Schema)>,
+    pub example: Option<Value>,
+}
+
+/// A route as the document has it.
+pub struct Operation {
+    pub id: &'static str,
+    pub group: Group,
+    pub summary: &'static str,
+    pub text: &'static str,
+    /// No key is asked for.
+    pub public: bool,
+    /// The path's id may be any text.
+    pub any_id: bool,
+    /// Parameters of query and header; those of the path are known from it.
+    pub parameters: Vec<Value>,
+    pub body: Option<Body>,
+    pub answers: Vec<Answer>,
+    /// Statuses of the errors.
+    pub errors: Vec<u16>,
+}
+
+impl Operation {
+    /// An operation for callers with a key.
+    pub fn new(group: Group, id: &'static str, summary: &'static str, text: &'static str) -> Self {
+        let (parameters, answers) = (Vec::new(), Vec::new());
+        // No key, too many calls, a failure of ours, the database away.
+        let errors = vec![401, 429, 500, 503];
+        Self { id, group, summary, text, public: false, any_id: false, parameters, body: None, answers, errors }
+    }
+
+    /// An operation for anybody.
+    pub fn public(id: &'static str, summary: &'static str, text: &'static str) -> Self {
+        Self { public: true, errors: Vec::new(), ..Self::new(Group::Service, id, summary, text) }
+    }
+
+    pub fn group(self, group: Group) -> Self {
+        Self { group, ..self }
+    }
+
+    /// The answer is the same whatever the path's id is.
+    pub fn any_id(self) -> Self {
+        Self { any_id: true, ..self }
+    }
+
+    /// The JSON body, by the reader that the handler calls.
+    pub fn body(mut self, name: &'static str, read: Read, examples: Vec<(&'static str, Value)>) -> Self {
+        self.body = Some(Body { name, read, optional: false, examples });
+        self.errors(&[400, 413])
+    }
+
+    /// The same where no body is as good as an empty one.
+    pub fn optional_body(self, name: &'static str, read: Read, examples: Vec<(&'static str, Value)>) -> Self {
+        let mut operation = self.body(name, read, examples);
+        if let Some(body) = &mut operation.body {
+            body.optional = true;
+        }
+        operation
+    }
+
+    /// A parameter of the query.
+    pub fn query(self, name: &str, schema: Value, text: &str) -> Self {
+        self.parameter("query", name, schema, text)
+    }
+
+    /// A header of the request.
+    pub fn header(self, name: &str, schema: Value, text: &str) -> Self {
+        self.parameter("header", name, schema, text)
+    }
+
+    fn parameter(mut self, place: &str, name: &str, schema: Value, text: &str) -> Self {
+        self.parameters.push(json!({"name": name, "in": place, "description": text, "schema": schema}));
+        self
+    }
+
+    /// The answer of success: JSON of this type.
+    pub fn answer<T: JsonSchema>(self, text: &'static str) -> Self {
+        self.answer_with(200, text, "application/json", |generator| T::json_schema(generator))
+    }
+
+    /// An answer of another status or kind.
+    pub fn answer_with(
+        mut self,
+        status: u16,
+        text: &'static str,
+        kind: &'static str,
+        schema: fn(&mut SchemaGenerator) -> Schema,
+    ) -> Self {
+        self.answers.push(Answer { status, text, content: Some((kind, schema)), example: None });
+        self
+    }
+
+    /// An answer that is text.
+    pub fn text_answer(self, text: &'static str, kind: &'static str) -> Self {
+        self.answer_with(200, text, kind, |_| schemars::json_schema!({"type": "string"}))
+    }
+
+    /// An answer whose body is not of this document.
+    pub fn bare_answer(mut self, status: u16, text: &'static str) -> Self {
+        self.answers.push(Answer { status, text, content: None, example: None });
+        self
+    }
+
+    /// What the answer before may look like.
+    pub fn example(mut self, body: Value) -> Self {
+        if let Some(answer) = self.answers.last_mut() {
+            answer.example = Some(body);
+        }
+        self
+    }
+
+    /// Further statuses of errors.
+    pub fn errors(mut self, statuses: &[u16]) -> Self {
+        self.errors.extend_from_slice(statuses);
+        self.errors.sort_unstable();
+        self.errors.dedup();
+        self
+    }
+}

@@ -1,0 +1,252 @@
+//! Words for the document: what the fields of bodies mean. Names, types, bounds and defaults are not said here; they come
+//! from the readers. A test wants words for every field, and a field for all words.
+
+use serde_json::{Value, json};
+
+/// Words by field: `Schema.path`, `path`, `kind.field` for one kind of format or action, or the name alone; the first of
+/// these that there are.
+const FIELDS: &[(&str, &str)] = &[
+    // Scrape, batch and crawl (CONTRACT 3.2).
+    ("url", "Address of the page. Without a scheme, http:// is put before it."),
+    ("formats", "What to answer: names, or objects with a type and its options."),
+    ("onlyMainContent", "Leave navigation, ads and footers out of markdown and html."),
+    ("onlyCleanContent", "Have the language model leave out of the markdown what is not content."),
+    ("includeTags", "CSS selectors: keep only these elements."),
+    ("excludeTags", "CSS selectors of elements to leave out."),
+    ("maxAge", "Milliseconds: a cached result this young will do. 0: always fresh."),
+    ("minAge", "Milliseconds: answer from the cache only, and with a result at least this old."),
+    ("headers", "Further headers of the request for the page."),
+    ("waitFor", "Milliseconds to wait after the page has loaded, at most half of timeout."),
+    ("mobile", "Emulate a phone."),
+    ("skipTlsVerification", "Accept certificates that are not trusted."),
+    ("timeout", "Milliseconds for the whole page."),
+    ("parsers", "How files are read. An empty list: not at all, as base64."),
+    ("parsers[].type", "Which files."),
+    ("parsers[].mode", "fast: the text in the file; ocr: read its pictures; auto: whichever is needed."),
+    ("parsers[].maxPages", "Read at most this many pages."),
+    ("parsers[].pages", "Answer pages one by one."),
+    ("parsers[].blocks", "Answer blocks of text."),
+    ("parsers[].pageMarkers", "Mark where pages begin."),
+    ("actions", "What to do on the page before it is read, in this order."),
+    ("location", "Where to appear from."),
+    ("location.country", "Country, ISO 3166-1 alpha-2."),
+    ("location.languages", "Language tags, most wanted first."),
+    ("removeBase64Images", "Put a placeholder for images that are part of the markdown."),
+    ("blockAds", "Block ads and consent pop-ups."),
+    ("proxy", "Which proxies to use; stealth is enhanced, auto tries basic first."),
+    ("storeInCache", "The result may be kept for other calls."),
+    ("fastMode", "Accepted for the sake of clients."),
+    ("lockdown", "Answer from the cache only, and ask nothing of the site."),
+    ("profile", "Browser state that is kept under a name."),
+    ("profile.name", "Its name. Sessions and scrapes of the team share what has the same name."),
+    ("profile.saveChanges", "Keep what the page changes. One at a time may."),
+    ("redactPII", "Replace personal data in the result."),
+    ("redactPII.mode", "How eagerly."),
+    ("redactPII.entities", "Which kinds of data."),
+    ("redactPII.replaceStyle", "By what: a tag, a mask, or nothing."),
+    ("zeroDataRetention", "Keep nothing of the content. The team must have it enabled."),
+    ("checkPromptInjection", "Refuse pages that try to give the language model orders."),
+    ("origin", "Who calls, for statistics."),
+    ("integration", "The tool that calls, for statistics."),
+    ("useMock", "Accepted for the sake of clients."),
+    ("auditMetadata", "Accepted for the sake of clients."),
+    ("threatProtection", "Accepted for the sake of clients."),
+    ("domainTools", "Accepted for the sake of clients."),
+    // Formats (CONTRACT 3.4).
+    ("formats[].type", "Which format."),
+    ("screenshot.fullPage", "The whole page instead of the window."),
+    ("full_page", "The same as fullPage, as some clients write it."),
+    ("screenshot.quality", "JPEG quality; PNG without it."),
+    ("screenshot.viewport", "Size of the window."),
+    ("viewport.width", "CSS pixels."),
+    ("viewport.height", "CSS pixels."),
+    ("json.prompt", "What to look for, in words."),
+    ("json.schema", "JSON Schema of the answer."),
+    ("json.checkPromptInjection", "Refuse pages that try to give the language model orders."),
+    ("changeTracking.modes", "How changes are told."),
+    ("changeTracking.schema", "JSON Schema of the fields to compare."),
+    ("changeTracking.prompt", "What to compare, in words."),
+    ("changeTracking.tag", "Keeps a history of its own."),
+    ("attributes.selectors", "Which attributes of which elements."),
+    ("selectors[].selector", "CSS selector of the elements."),
+    ("selectors[].attribute", "Name of the attribute."),
+    ("question.question", "The question about the page."),
+    ("highlights.query", "What the passages are to be about."),
+    ("query.prompt", "The question about the page."),
+    ("query.mode", "An answer in words, or quotes."),
+    // Actions (CONTRACT 3.6).
+    ("actions[].type", "What to do."),
+    ("wait.milliseconds", "How long; this or selector."),
+    ("wait.selector", "CSS selector of the element to wait for; this or milliseconds."),
+    ("click.selector", "CSS selector of the element."),
+    ("click.all", "All that match, not only the first."),
+    ("write.text", "Typed into the focused element: click it first."),
+    ("press.key", "Name of the key, such as Enter."),
+    ("scroll.direction", "Which way."),
+    ("scroll.selector", "CSS selector of what to scroll; the page without it."),
+    ("executeJavascript.script", "The value of its last expression is answered."),
+    ("pdf.format", "Size of the paper."),
+    ("pdf.landscape", "Paper on its side."),
+    ("pdf.scale", "Size of the print."),
+    // Batch (CONTRACT 4.1).
+    ("urls", "Addresses of the pages; duplicates are kept."),
+    ("ignoreInvalidURLs", "Leave invalid addresses out, and name them, instead of refusing all."),
+    ("maxConcurrency", "Pages of this job at once; the team's limit holds as well."),
+    ("appendToId", "Add to this running batch instead of starting one."),
+    ("webhook", "Where to tell of the job: an address, or an object."),
+    ("webhook.url", "Address that the deliveries are posted to."),
+    ("webhook.headers", "Headers of each delivery."),
+    ("webhook.metadata", "Comes with each delivery as it is."),
+    ("webhook.events", "Which events; all of them without it."),
+    // Crawl (CONTRACT 5.1).
+    ("CrawlRequest.url", "Where the crawl starts."),
+    ("includePaths", "Regular expressions: only pages whose path one of them matches."),
+    ("excludePaths", "Regular expressions of paths to leave out; they win."),
+    ("maxDiscoveryDepth", "Links from the start page; 0 is that page and the sitemap's."),
+    ("CrawlRequest.limit", "Pages at most."),
+    ("crawlEntireDomain", "Follow links that are not below the start page's path."),
+    ("allowExternalLinks", "Follow links to other sites."),
+    ("MapRequest.allowExternalLinks", "Answer links to other sites too."),
+    ("allowSubdomains", "Follow links to subdomains."),
+    ("sitemap", "Use the site's sitemaps: not at all, beside links, or nothing else."),
+    ("ignoreQueryParameters", "Addresses that differ only in their query are one."),
+    ("deduplicateSimilarURLs", "Variants of an address (www, index, a slash at the end) are one."),
+    ("ignoreRobotsTxt", "Do not ask robots.txt."),
+    ("robotsUserAgent", "Whose rules of robots.txt to follow."),
+    ("regexOnFullURL", "Match patterns against the whole address."),
+    ("delay", "Seconds between pages, which then come one at a time."),
+    ("CrawlRequest.prompt", "Words that are turned into options; those that are given win."),
+    ("scrapeOptions", "How each page is scraped."),
+    ("PreviewRequest.url", "The site."),
+    ("PreviewRequest.prompt", "What to crawl, in words."),
+    // Map (CONTRACT 9).
+    ("MapRequest.url", "The site."),
+    ("search", "Words to order the links by."),
+    ("includeSubdomains", "Links to subdomains too."),
+    ("ignoreCache", "Fetch sitemaps anew."),
+    ("filterByPath", "Only what is below the address's path; by default as long as that leaves more than the page."),
+    ("useIndex", "Pages that the team has scraped lately count too."),
+    ("MapRequest.limit", "Links at most."),
+    ("MapRequest.timeout", "Milliseconds for the whole map."),
+    // Browser sessions and interact (CONTRACT 8).
+    ("ttl", "Seconds that the session lives at most."),
+    ("activityTtl", "Seconds without use after which it ends."),
+    ("streamWebView", "Whether it can be watched."),
+    ("recordSession", "Not available yet: true is refused."),
+    ("BrowserRequest.blockAds", "Not available yet: true is answered with a warning."),
+    ("BrowserRequest.location", "Not available yet: answered with a warning."),
+    ("id", "The session."),
+    ("code", "What to run: up to 100,000 bytes of UTF-8."),
+    ("InteractRequest.code", "What to run: up to 100,000 bytes of UTF-8; this or prompt."),
+    ("language", "What the code is written in."),
+    ("ExecuteRequest.timeout", "Seconds for the run."),
+    ("InteractRequest.timeout", "Seconds for the run."),
+    ("InteractRequest.prompt", "A task for the agent; this or code."),
+];
+
+/// Parts with a schema of their own, by the field that they are in.
+const PARTS: &[(&str, &str)] = &[
+    ("formats", "FormatObject"),
+    ("parsers", "Parser"),
+    ("actions", "Action"),
+    ("location", "Location"),
+    ("profile", "Profile"),
+    ("redactPII", "Redaction"),
+    ("viewport", "Viewport"),
+    ("webhook", "Webhook"),
+    ("selectors", "AttributeSelector"),
+];
+
+/// The name of the schema of what stands in this field.
+pub fn part(field: &str) -> Option<&'static str> {
+    PARTS.iter().find(|(name, _)| *name == field).map(|(_, part)| *part)
+}
+
+/// What a status says.
+pub const fn status(status: u16) -> &'static str {
+    match status {
+        400 => "The request breaks a rule; `details` says which and where.",
+        401 => "No key, or an unknown one.",
+        402 => "The team's credits are not enough.",
+        403 => "Another team's, or an address that may not be reached.",
+        404 => "Unknown, expired, or not this team's.",
+        408 => "It was not done in time.",
+        409 => "Its state forbids the call.",
+        410 => "The browser session has ended.",
+        413 => "The body is over 10 MB.",
+        429 => "Too many requests, sessions or waiting pages.",
+        500 => "The page could not be scraped, or a failure of ours.",
+        501 => "Not built yet.",
+        502 => "The browser failed before anything was done: the same request may be sent again.",
+        503 => "Something that is needed is away at the moment.",
+        _ => "An error.",
+    }
+}
+
+/// What a parameter of a path is.
+pub fn path_parameter(name: &str) -> &'static str {
+    match name {
+        "id" => "The id that was answered at the start.",
+        _ => "The profile's name.",
+    }
+}
+
+/// Puts the words into a body's schema.
+pub fn describe(schema: &mut Value, root: &str) {
+    visit(schema, root, "", "", &mut |schema, keys| {
+        if let Some(text) = keys.iter().find_map(|key| lookup(key)) {
+            schema["description"] = json!(text);
+        }
+    });
+}
+
+fn lookup(key: &str) -> Option<&'static str> {
+    FIELDS.iter().find(|(name, _)| *name == key).map(|(_, text)| *text)
+}
+
+/// Calls `each` for every field of a schema with the keys of its words.
+fn visit(schema: &mut Value, root: &str, path: &str, kind: &str, each: &mut impl FnMut(&mut Value, &[String])) {
+    for key in ["anyOf", "oneOf"] {
+        for part in schema.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
+            let kind = part["properties"]["type"]["enum"][0].as_str().unwrap_or(kind).to_owned();
+            visit(part, root, path, &kind, each);
+        }
+    }
+    if let Some(items) = schema.get_mut("items") {
+        visit(items, root, &format!("{path}[]"), kind, each);
+    }
+    for (name, part) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        // A nested body's fields are named without what leads to it.
+        let path = path.strip_prefix("scrapeOptions").unwrap_or(path);
+        let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let mut keys = vec![format!("{root}.{place}"), place.clone(), format!("{kind}.{name}")];
+        let parent = path.rsplit('.').next().unwrap_or(path);
+        keys.extend([format!("{parent}.{name}"), name.clone()]);
+        visit(part, root, &place, kind, each);
+        each(part, &keys);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fields without words, and words without a field.
+    #[test]
+    fn every_field_has_words_and_all_words_have_a_field() {
+        let (mut missing, mut used) = (Vec::new(), Vec::new());
+        for (_, _, operation) in crate::routes::operations() {
+            let Some(body) = &operation.body else { continue };
+            visit(&mut body.schema(), body.name, "", "", &mut |_, keys| match keys
+                .iter()
+                .find(|key| lookup(key).is_some())
+            {
+                Some(key) => used.push(key.clone()),
+                None => missing.push(keys[0].clone()),
+            });
+        }
+        let idle: Vec<_> = FIELDS.iter().map(|(key, _)| *key).filter(|key| !used.iter().any(|u| u == key)).collect();
+        assert!(missing.is_empty(), "fields without words in this file: {missing:?}");
+        assert!(idle.is_empty(), "words of fields that no reader knows: {idle:?}");
+    }
+}

@@ -1,0 +1,79 @@
+//! The API's document as a judge of its answers: what any test gets from the service is held to it.
+//!
+//! Objects of the document may get further fields for its readers. Here they may not: what is answered and not described
+//! is found.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+struct Contract {
+    document: Value,
+    /// By operation and status, made when they are needed first.
+    validators: Mutex<HashMap<String, Arc<Validator>>>,
+}
+
+fn contract() -> &'static Contract {
+    static CONTRACT: OnceLock<Contract> = OnceLock::new();
+    CONTRACT.get_or_init(|| {
+        let mut document = weir_api::openapi::document();
+        close(&mut document);
+        Contract { document, validators: Mutex::default() }
+    })
+}
+
+/// Lets objects have the fields that they name only.
+fn close(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if map.contains_key("properties") && !map.contains_key("additionalProperties") {
+                map.insert("additionalProperties".to_owned(), json!(false));
+            }
+            map.values_mut().for_each(close);
+        }
+        Value::Array(list) => list.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+/// The path of the document that stands for this one; names win over parameters.
+fn pattern<'d>(document: &'d Value, path: &str) -> Option<&'d str> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let is_parameter = |part: &str| part.starts_with('{');
+    let fits = |pattern: &&String| {
+        let own: Vec<&str> = pattern.split('/').collect();
+        own.len() == parts.len()
+            && own.iter().zip(&parts).all(|(own, part)| is_parameter(own) && !part.is_empty() || own == part)
+    };
+    let patterns = document["paths"].as_object()?.keys().filter(fits);
+    patterns.min_by_key(|pattern| pattern.split('/').filter(|part| is_parameter(part)).count()).map(String::as_str)
+}
+
+/// What is wrong with an answer by the document; `None`: nothing, or the document does not speak of it.
+pub fn fault(method: &str, path: &str, status: u16, kind: &str, text: &str) -> Option<String> {
+    let contract = contract();
+    let pattern = pattern(&contract.document, path)?;
+    // A method that there is not is 405, and no operation.
+    let operation = contract.document["paths"][pattern].get(method.to_ascii_lowercase())?;
+    let Some(answer) = operation["responses"].get(status.to_string()) else {
+        return Some(format!("{method} {pattern}: the document knows no status {status}: {text:.300}"));
+    };
+    let content = answer.get("content")?.as_object()?;
+    let base = |kind: &str| kind.split(';').next().unwrap_or_default().trim().to_owned();
+    let Some((_, content)) = content.iter().find(|(own, _)| base(own) == base(kind)) else {
+        return Some(format!("{method} {pattern}: the document knows no {kind} with status {status}"));
+    };
+    let value: Value = serde_json::from_str(text).ok()?;
+    let validator = {
+        let mut validators = contract.validators.lock().unwrap();
+        let made = validators.entry(format!("{method} {pattern} {status}"));
+        let schema = || json!({"allOf": [content["schema"]], "components": contract.document["components"]});
+        let make = || jsonschema::options().should_validate_formats(true).build(&schema()).unwrap();
+        made.or_insert_with(|| Arc::new(make())).clone()
+    };
+    let faults: Vec<String> =
+        validator.iter_errors(&value).take(3).map(|error| format!("{error} at {}", error.instance_path())).collect();
+    (!faults.is_empty()).then(|| format!("{method} {pattern} {status}: {} in {text:.600}", faults.join("; ")))
+}
