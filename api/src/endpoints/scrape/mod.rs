@@ -55,7 +55,7 @@ pub fn doc_run() -> Operation {
             openapi::either::<Body<'_>, Shape<'_>>(generator)
         })
         .example(document_example())
-        .errors(&[402, 403, 404, 408])
+        .errors(&[402, 403, 404, 408, 409])
 }
 
 /// `GET /v2/scrape/{id}` in the API's document.
@@ -67,7 +67,7 @@ pub fn doc_status() -> Operation {
             openapi::either::<Body<'_>, Shape<'_>>(generator)
         })
         .example(document_example())
-        .errors(&[400, 403, 404, 408])
+        .errors(&[400, 403, 404, 408, 409])
 }
 
 fn document_example() -> Value {
