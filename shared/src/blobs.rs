@@ -33,7 +33,11 @@ impl FromStr for BlobsUrl {
         let (name, prefix) =
             text.strip_prefix("s3://").map(|rest| rest.split_once('/').unwrap_or((rest, ""))).with_context(allowed)?;
         let is_name = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'.');
-        if !(3..=63).contains(&name.len()) || !name.bytes().all(is_name) || prefix.contains("//") {
+        if !(3..=63).contains(&name.len())
+            || !name.bytes().all(is_name)
+            || prefix.starts_with('/')
+            || prefix.contains("//")
+        {
             return Err(anyhow::anyhow!(allowed()));
         }
         Ok(Self::Bucket { name: name.to_owned(), prefix: prefix.trim_matches('/').to_owned() })

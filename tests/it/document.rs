@@ -4,9 +4,7 @@
 use std::process::Stdio;
 
 use serde_json::Value;
-use weir_tests::{Database, ServiceOptions, TestService, checkout, long_tests};
-
-use crate::sdk::installed;
+use weir_tests::{Database, ServiceOptions, TestService, checkout, installed, long_tests};
 
 #[tokio::test]
 async fn the_document_and_its_page_need_no_key_and_nothing_from_elsewhere() {

@@ -51,7 +51,9 @@ fn what_the_python_client_always_sends_passes() {
         "onlyCleanContent": false, "redactPII": false, "useMock": "none", "parsers": ["pdf"], "actions": [],
         "auditMetadata": {"username": "x"}, "threatProtection": {"mode": "off"}, "checkPromptInjection": false,
     }));
-    assert_eq!(request.unwrap().options, ScrapeOptions::default());
+    let mut expected = ScrapeOptions::default();
+    expected.cache.max_age = 14_400_000;
+    assert_eq!(request.unwrap().options, expected);
 }
 
 #[test]
