@@ -122,6 +122,8 @@ error_codes! {
     NoCachedData = 404, "SCRAPE_NO_CACHED_DATA";
     /// `lockdown` and a cache miss (SPEC 4.7).
     LockdownCacheMiss = 404, "SCRAPE_LOCKDOWN_CACHE_MISS";
+    /// Another session or page is writing to the profile.
+    ProfileBusy = 409, "SCRAPE_PROFILE_BUSY";
     /// The job was cancelled before the page was done.
     JobCancelled = 500, "SCRAPE_JOB_CANCELLED";
     /// The map was not done within its `timeout` (CONTRACT 9).

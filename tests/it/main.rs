@@ -24,6 +24,7 @@ mod interact;
 mod limits;
 mod map;
 mod params_preview;
+mod profiles;
 mod reading;
 mod relay;
 mod replay;

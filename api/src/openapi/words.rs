@@ -39,7 +39,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("lockdown", "Answer from the cache only, and ask nothing of the site."),
     ("profile", "Browser state that is kept under a name."),
     ("profile.name", "Its name. Sessions and scrapes of the team share what has the same name."),
-    ("profile.saveChanges", "Keep what the page changes. One at a time may."),
+    ("profile.saveChanges", "Keep what the page changes. One at a time may; another is a 409."),
     ("redactPII", "Replace personal data in the result."),
     ("redactPII.mode", "How eagerly."),
     ("redactPII.entities", "Which kinds of data."),

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::action::Action;
 use super::cache::CacheOptions;
+use super::session::ProfileUse;
 
 /// Options of a scrape, the same for a direct scrape, a batch and later a crawl.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +50,9 @@ pub struct ScrapeOptions {
     pub proxy: ProxyMode,
     #[serde(flatten)]
     pub cache: CacheOptions,
+    /// What the browser that loads the page knows from before, and whether it keeps what is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileUse>,
     /// Nothing of content or addresses stays once it is delivered. Default false.
     #[serde(rename = "zeroDataRetention", skip_serializing_if = "std::ops::Not::not")]
     pub zero_retention: bool,
@@ -74,6 +78,7 @@ impl Default for ScrapeOptions {
             block_ads: true,
             proxy: ProxyMode::Auto,
             cache: CacheOptions::default(),
+            profile: None,
             zero_retention: false,
         }
     }
@@ -114,7 +119,11 @@ impl ScrapeOptions {
 
     /// Whether only a browser can honour these options.
     pub fn needs_browser(&self) -> bool {
-        self.screenshot().is_some() || self.wait_for > 0 || self.mobile || !self.actions.is_empty()
+        self.screenshot().is_some()
+            || self.wait_for > 0
+            || self.mobile
+            || !self.actions.is_empty()
+            || self.profile.is_some()
     }
 }
 

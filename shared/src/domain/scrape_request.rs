@@ -145,6 +145,7 @@ fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>)
             _ => ProxyMode::Auto,
         },
         cache: read_cache(fields),
+        profile: session::read_profile(fields),
         zero_retention: fields.bool("zeroDataRetention").unwrap_or(false),
     };
     read_later_options(fields, unavailable);
@@ -171,9 +172,6 @@ fn read_later_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavail
     };
     if read_parsers(fields) {
         unavailable.push(Unavailable { name: "An empty list of parsers".to_owned(), ..later(fields, "parsers") });
-    }
-    if session::read_profile(fields).is_some() {
-        unavailable.push(later(fields, "profile"));
     }
     if read_redaction(fields) {
         unavailable.push(later(fields, "redactPII"));

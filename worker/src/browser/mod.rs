@@ -10,6 +10,7 @@
 //!     appearance       how it appears
 //!     actions, shot    what is done on it, pictures of it
 //!     intercept, blocklist, locale, agent, egress   requests, ads, place, name, refusals
+//! solo                 a page in a browser of its own, on a profile
 //! companion            a scraped page once more, in the browser of a session
 //! ```
 //!
@@ -38,6 +39,7 @@ mod locale;
 mod page;
 mod pool;
 mod shot;
+mod solo;
 pub(crate) mod wait;
 
 pub use blocklist::is_ad_host;
@@ -45,6 +47,7 @@ pub use chromium::{ChromiumKind, Found, find_chromium};
 pub use companion::Companion;
 pub use error::RenderError;
 pub use pool::{BrowserConfig, BrowserPool, PoolStats};
+pub use solo::Solo;
 
 /// One page to render.
 #[derive(Debug, Clone)]
@@ -74,6 +77,8 @@ pub struct RenderRequest {
     pub want_raw: bool,
     /// When to give up, waiting for a free page included.
     pub deadline: Instant,
+    /// The page opens in the browser's own profile instead of a context that is thrown away.
+    pub in_profile: bool,
     /// Proxy of this page instead of the egress proxy. Whoever sets it answers for what it lets through.
     pub proxy_server: Option<String>,
 }
@@ -99,6 +104,7 @@ impl RenderRequest {
             actions: Vec::new(),
             want_raw: false,
             deadline: Instant::now() + Duration::from_secs(60),
+            in_profile: false,
             proxy_server: None,
         }
     }

@@ -50,7 +50,8 @@ const DESKTOP: (u32, u32) = (1280, 800);
 /// A browser context of our own. Dropping it disposes the context with everything in it.
 struct Tab {
     cell: Arc<Cell>,
-    context: String,
+    /// `None`: the browser's own, which stays.
+    context: Option<String>,
     /// Also the id of its main frame.
     target: String,
     session: String,
@@ -69,7 +70,8 @@ impl Tab {
 impl Drop for Tab {
     fn drop(&mut self) {
         // Sent now, whoever dropped us; the answer only tells that the browser still obeys.
-        let context = json!({ "browserContextId": self.context });
+        let Some(context) = &self.context else { return };
+        let context = json!({ "browserContextId": context });
         let disposed = self.cell.cdp.send_as::<Value>(Target::DisposeBrowserContext::NAME, None, context);
         let cell = Arc::clone(&self.cell);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -103,10 +105,27 @@ impl BlankPage {
         }
         let context = cdp.call::<Target::CreateBrowserContext>(None, params, deadline).await?.browser_context_id;
         // From here on, a failure disposes the context.
-        let mut tab = Tab { cell: Arc::clone(cell), context, target: String::new(), session: String::new() };
-        cdp.post::<Browser::SetDownloadBehavior>(None, json!({ "behavior": "deny", "browserContextId": tab.context }));
-        let blank =
-            json!({ "url": "about:blank", "browserContextId": tab.context, "width": DESKTOP.0, "height": DESKTOP.1 });
+        let tab = Tab { cell: Arc::clone(cell), context: Some(context), target: String::new(), session: String::new() };
+        Self::in_tab(tab, deadline).await
+    }
+
+    /// Opens one in the browser's own profile.
+    async fn open_in_profile(cell: &Arc<Cell>, deadline: Instant) -> Result<Self, RenderError> {
+        let deadline = deadline.min(Instant::now() + STEP);
+        let tab = Tab { cell: Arc::clone(cell), context: None, target: String::new(), session: String::new() };
+        Self::in_tab(tab, deadline).await
+    }
+
+    async fn in_tab(mut tab: Tab, deadline: Instant) -> Result<Self, RenderError> {
+        let cell = Arc::clone(&tab.cell);
+        let cdp = &cell.cdp;
+        let mut downloads = json!({ "behavior": "deny" });
+        let mut blank = json!({ "url": "about:blank", "width": DESKTOP.0, "height": DESKTOP.1 });
+        if let Some(context) = &tab.context {
+            downloads["browserContextId"] = context.as_str().into();
+            blank["browserContextId"] = context.as_str().into();
+        }
+        cdp.post::<Browser::SetDownloadBehavior>(None, downloads);
         tab.target = cdp.call::<Target::CreateTarget>(None, blank, deadline).await?.target_id;
         let attach = json!({ "targetId": tab.target, "flatten": true });
         tab.session = cdp.call::<Target::AttachToTarget>(None, attach, deadline).await?.session_id;
@@ -123,14 +142,16 @@ impl BlankPage {
 /// Renders `request` in a page of `cell`, by its deadline.
 pub(super) async fn render(cell: &Arc<Cell>, request: &RenderRequest) -> Result<Rendered, RenderError> {
     let work = async {
-        let proxy = proxy_of(cell, request);
-        let spare = if proxy.is_none() { cell.take_spare() } else { None };
+        let proxy = if request.in_profile { None } else { proxy_of(cell, request) };
+        let spare = if proxy.is_none() && !request.in_profile { cell.take_spare() } else { None };
         let BlankPage { tab, mut events, prepared } = match spare {
             Some(page) => page,
+            None if request.in_profile => BlankPage::open_in_profile(cell, request.deadline).await?,
             None => BlankPage::open(cell, proxy.as_deref(), request.deadline).await?,
         };
         let own = OwnHeaders::split(request);
-        let refuses_ads = proxy.is_none();
+        // The proxy of a profile's browser is the one of sessions, which lets everything public through.
+        let refuses_ads = proxy.is_none() && !request.in_profile;
         let interception = Interception::new(request, &own, refuses_ads);
         let is_read = AtomicBool::new(false);
         let render =
@@ -303,7 +324,10 @@ impl Render<'_> {
         }
         let cookies = self.own.cookies(request);
         if !cookies.is_empty() {
-            let params = json!({ "cookies": cookies, "browserContextId": tab.context });
+            let mut params = json!({ "cookies": cookies });
+            if let Some(context) = &tab.context {
+                params["browserContextId"] = context.as_str().into();
+            }
             calls.push(tab.cell.cdp.send_as(Storage::SetCookies::NAME, None, params));
         }
     }

@@ -15,6 +15,7 @@ use weir_shared::domain::job::{JobKind, MAX_CLAIMS, MAX_TRIES, retry_pause_ms};
 use weir_shared::domain::price;
 use weir_shared::domain::scrape::{Format, Location, ProxyMode, ScrapeOptions};
 use weir_shared::domain::scrape_request::fetch_url;
+use weir_shared::domain::session::ProfileUse;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::finish::{Encoded, Finished, Outcome};
 use weir_shared::store::jobs::JobSpec;
@@ -28,12 +29,16 @@ use crate::context::WorkerContext;
 use crate::extract::{self, ExtractOptions, PageInput};
 use crate::fetch::{FetchError, FetchRequest, Fetched, ProxyUrl, choose_proxy};
 use crate::gate::Slot;
+use crate::sessions;
+use crate::sessions::page::PageTrouble;
 
 use super::{cached, crawl_page, serve_team};
 
 /// Meta refreshes followed, each with a pause of at most this many seconds.
 const REFRESHES: u32 = 5;
 const REFRESH_SECONDS: u32 = 5;
+/// How soon a page that waits for its profile looks again, milliseconds.
+const LINE_MS: i64 = 500;
 /// Time kept back for extraction and the commit.
 const RESERVE: Duration = Duration::from_millis(50);
 
@@ -43,28 +48,30 @@ pub(super) struct PageError {
     code: ErrorCode,
     message: String,
     retry: bool,
+    /// Nothing has failed: it is not its turn.
+    is_early: bool,
 }
 
 impl PageError {
     pub(super) fn last(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retry: false }
+        Self { code, message: message.into(), retry: false, is_early: false }
     }
 
     /// Worth another try.
     pub(super) fn again(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retry: true }
+        Self { code, message: message.into(), retry: true, is_early: false }
     }
 }
 
 impl From<FetchError> for PageError {
     fn from(error: FetchError) -> Self {
-        Self { code: error.code(), message: error.message(), retry: error.is_retryable() }
+        Self { code: error.code(), message: error.message(), retry: error.is_retryable(), is_early: false }
     }
 }
 
 impl From<RenderError> for PageError {
     fn from(error: RenderError) -> Self {
-        Self { code: error.code(), message: error.message(), retry: error.is_retryable() }
+        Self { code: error.code(), message: error.message(), retry: error.is_retryable(), is_early: false }
     }
 }
 
@@ -194,6 +201,7 @@ pub(super) fn judge(
             pages.with_label_values(&[engine.as_str(), "done"]).inc();
             Outcome::Done { document: product.document, credits: product.credits }
         }
+        Err(error) if error.is_early => Outcome::Postponed { run_at: Timestamp::now().plus_ms(LINE_MS) },
         Err(error) => {
             let again = error.retry && page.tries + 1 < MAX_TRIES;
             let outcome = if again { "retry" } else { "failed" };
@@ -243,6 +251,10 @@ async fn load(
 ) -> Result<(Stage, Engine), PageError> {
     let options = &spec.options;
     let mut plan = plan(context, page, options)?;
+    if let Some(profile) = &options.profile {
+        let rendered = on_profile(context, page, spec, &mut plan, profile, deadline).await?;
+        return from_rendered(context, page, spec, &plan, rendered).await.map(|made| (made, Engine::Browser));
+    }
     let host = format!("{}:{}", plan.url.host_str().unwrap_or_default(), plan.url.port_or_known_default().unwrap_or(0));
     if !options.needs_browser() && !context.process.scripted_hosts.is_scripted(&host) {
         for _ in 0..=REFRESHES {
@@ -337,6 +349,38 @@ pub(super) fn accept_language(location: Option<&Location>) -> Option<String> {
     Some(languages.iter().take(10).enumerate().map(weigh).collect::<Vec<_>>().join(","))
 }
 
+/// The page in a browser of its own, with what the profile holds.
+async fn on_profile(
+    context: &WorkerContext,
+    page: &Claimed,
+    spec: &JobSpec,
+    plan: &mut Plan,
+    profile: &ProfileUse,
+    deadline: Instant,
+) -> Result<Rendered, PageError> {
+    let Some(keeper) = context.process.keeper.get() else {
+        return Err(PageError::again(
+            ErrorCode::AllEnginesFailed,
+            "No browser for profiles is available at the moment.",
+        ));
+    };
+    let busy = "Another session is currently writing to this profile. Try again when it has ended, or set saveChanges \
+        to false.";
+    let (request, egress) = (render_request(plan, &spec.options, deadline), context.process.egress.addr());
+    match sessions::page::render(keeper, egress, page, profile, request).await {
+        Ok((rendered, is_kept)) => {
+            if !is_kept {
+                plan.warnings.push("The profile could not be saved; its last version stays.".to_owned());
+            }
+            Ok(rendered)
+        }
+        Err(PageTrouble::InLine) => Err(PageError { is_early: true, ..PageError::last(ErrorCode::ProfileBusy, busy) }),
+        Err(PageTrouble::Busy) if spec.kind == JobKind::Scrape => Err(PageError::last(ErrorCode::ProfileBusy, busy)),
+        Err(PageTrouble::Busy) => Err(PageError::again(ErrorCode::ProfileBusy, busy)),
+        Err(PageTrouble::Render(error)) => Err(error.into()),
+    }
+}
+
 async fn render(
     context: &WorkerContext,
     plan: &Plan,
@@ -346,12 +390,16 @@ async fn render(
     let Some(browsers) = &context.process.browsers else {
         return Err(RenderError::Unavailable("this worker has no browsers (WEIR_PAGE_BROWSERS=0)".to_owned()));
     };
+    browsers.render(render_request(plan, options, deadline)).await
+}
+
+fn render_request(plan: &Plan, options: &ScrapeOptions, deadline: Instant) -> RenderRequest {
     let screenshot = options.screenshot().map(|shot| ScreenshotRequest {
         full_page: shot.full_page,
         quality: shot.quality,
         viewport: shot.viewport.map(|v| (v.width, v.height)),
     });
-    let request = RenderRequest {
+    RenderRequest {
         url: plan.url.clone(),
         headers: options.headers.clone(),
         cookies: Vec::new(),
@@ -364,9 +412,9 @@ async fn render(
         actions: options.actions.clone(),
         want_raw: options.wants(&Format::RawHtml),
         deadline,
+        in_profile: false,
         proxy_server: None,
-    };
-    browsers.render(request).await
+    }
 }
 
 /// What came of a fetched answer.

@@ -58,7 +58,7 @@ pub fn doc_run() -> Operation {
             openapi::either::<Body<'_>, Shape<'_>>,
         )
         .example(document_example())
-        .errors(&[402, 403, 404, 408])
+        .errors(&[402, 403, 404, 408, 409])
 }
 
 /// `GET /v2/scrape/{id}` in the API's document.
@@ -73,7 +73,7 @@ pub fn doc_status() -> Operation {
             openapi::either::<Body<'_>, Shape<'_>>,
         )
         .example(document_example())
-        .errors(&[400, 403, 404, 408])
+        .errors(&[400, 403, 404, 408, 409])
 }
 
 fn document_example() -> Value {

@@ -291,7 +291,6 @@ fn valid_options_of_later_releases_are_refused_by_name() {
         (json!({"formats": ["video"]}), "video"),
         (json!({"formats": ["rawBase64"]}), "rawBase64"),
         (json!({"formats": ["deterministicJson"]}), "deterministicJson"),
-        (json!({"profile": {"name": "a"}}), "profile"),
         (json!({"redactPII": true}), "redactPII"),
         (json!({"redactPII": {"mode": "fast"}}), "redactPII"),
         (json!({"parsers": []}), "parsers"),

@@ -88,6 +88,7 @@ pub async fn render(
         actions: Vec::new(),
         want_raw: false,
         deadline,
+        in_profile: false,
         proxy_server: None,
     };
     let rendered = match browsers.render(request).await {
