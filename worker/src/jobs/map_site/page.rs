@@ -87,6 +87,7 @@ pub async fn render(
         screenshot: None,
         actions: Vec::new(),
         want_raw: false,
+        want_branding: false,
         deadline,
         proxy_server: None,
     };
