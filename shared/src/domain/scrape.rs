@@ -48,6 +48,8 @@ pub struct ScrapeOptions {
     pub block_ads: bool,
     /// Which proxies to use. Default `auto`.
     pub proxy: ProxyMode,
+    /// Which files are turned into documents. Default: PDFs.
+    pub parsers: Parsers,
     #[serde(flatten)]
     pub cache: CacheOptions,
     /// What the browser that loads the page knows from before, and whether it keeps what is new.
@@ -77,6 +79,7 @@ impl Default for ScrapeOptions {
             remove_base64_images: true,
             block_ads: true,
             proxy: ProxyMode::Auto,
+            parsers: Parsers::default(),
             cache: CacheOptions::default(),
             profile: None,
             zero_retention: false,
@@ -106,6 +109,14 @@ impl ScrapeOptions {
         self.formats.iter().any(|f| std::mem::discriminant(f) == std::mem::discriminant(format))
     }
 
+    /// What the attributes format asks for.
+    pub fn attributes(&self) -> Option<&[AttributeSelector]> {
+        self.formats.iter().find_map(|f| match f {
+            Format::Attributes { selectors } => Some(selectors.as_slice()),
+            _ => None,
+        })
+    }
+
     /// Whether the page's text is needed although it may not be asked for.
     pub fn needs_text(&self) -> bool {
         self.checks_injection() || self.formats.iter().any(Format::is_read)
@@ -119,11 +130,8 @@ impl ScrapeOptions {
 
     /// Whether only a browser can honour these options.
     pub fn needs_browser(&self) -> bool {
-        self.screenshot().is_some()
-            || self.wait_for > 0
-            || self.mobile
-            || !self.actions.is_empty()
-            || self.profile.is_some()
+        let is_drawn = self.screenshot().is_some() || self.wants(&Format::Branding);
+        is_drawn || self.wait_for > 0 || self.mobile || !self.actions.is_empty() || self.profile.is_some()
     }
 }
 
@@ -137,6 +145,16 @@ pub enum Format {
     Links,
     Images,
     Screenshot(Screenshot),
+    /// Values of attributes of the elements that selectors choose.
+    Attributes {
+        selectors: Vec<AttributeSelector>,
+    },
+    /// Colours, fonts, logo and the like of the rendered page.
+    Branding,
+    /// Address of the sound that the page offers.
+    Audio,
+    /// Address of the film that the page offers.
+    Video,
     /// What the page says, in short.
     Summary,
     Json(JsonFormat),
@@ -165,6 +183,10 @@ impl Format {
             Self::Highlights(_) => "highlights",
             Self::Query(_) => "query",
             Self::ChangeTracking(_) => "changeTracking",
+            Self::Attributes { .. } => "attributes",
+            Self::Branding => "branding",
+            Self::Audio => "audio",
+            Self::Video => "video",
         }
     }
 
@@ -223,6 +245,15 @@ pub struct ChangeTracking {
     pub tag: Option<String>,
 }
 
+/// One attribute of the elements that a CSS selector chooses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttributeSelector {
+    /// 1 to 1,000 characters.
+    pub selector: String,
+    /// 1 to 1,000 characters.
+    pub attribute: String,
+}
+
 /// Options of the screenshot format.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -258,4 +289,49 @@ pub enum ProxyMode {
     Basic,
     Enhanced,
     Auto,
+}
+
+/// Which files are turned into documents (CONTRACT 3.5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Parsers {
+    /// How PDFs are read; absent: they are answered as base64.
+    pub pdf: Option<PdfParser>,
+    /// Read the text of images, where a program for that is installed.
+    pub image: bool,
+}
+
+impl Default for Parsers {
+    fn default() -> Self {
+        Self { pdf: Some(PdfParser::default()), image: false }
+    }
+}
+
+/// How PDFs are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PdfParser {
+    pub mode: PdfMode,
+    /// Only this many pages, from the first, 1 to 10,000. Absent: all, up to [`MAX_PDF_PAGES`].
+    pub max_pages: Option<u32>,
+    /// Answer each page's markdown by itself too.
+    pub pages: bool,
+    /// Mark in the markdown where a page begins.
+    pub page_markers: bool,
+}
+
+/// Most pages read of one PDF (CONTRACT 3.5).
+pub const MAX_PDF_PAGES: u32 = 10_000;
+
+/// Where the text of a PDF comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PdfMode {
+    /// The file's own text only.
+    Fast,
+    /// The file's own text; pages without any are recognised from their picture.
+    #[default]
+    Auto,
+    /// Every page is recognised from its picture.
+    Ocr,
 }

@@ -10,6 +10,7 @@ mod countries;
 mod crawl;
 mod formats;
 mod map;
+mod parsers;
 mod preview;
 mod target;
 
@@ -144,6 +145,7 @@ fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>)
             Some("stealth" | "enhanced") => ProxyMode::Enhanced,
             _ => ProxyMode::Auto,
         },
+        parsers: parsers::read(fields, unavailable).unwrap_or(defaults.parsers),
         cache: read_cache(fields),
         profile: session::read_profile(fields),
         zero_retention: fields.bool("zeroDataRetention").unwrap_or(false),
@@ -170,9 +172,6 @@ fn read_later_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavail
         path: fields.path_of(name),
         name: name.to_owned(),
     };
-    if read_parsers(fields) {
-        unavailable.push(Unavailable { name: "An empty list of parsers".to_owned(), ..later(fields, "parsers") });
-    }
     if read_redaction(fields) {
         unavailable.push(later(fields, "redactPII"));
     }
@@ -260,34 +259,6 @@ pub(super) fn read_location(fields: &mut Fields<'_, '_>) -> Option<Location> {
     }
     location.finish();
     Some(Location { country, languages })
-}
-
-/// Whether the list of parsers is empty: a PDF would then be answered as base64. Others are judged only (CONTRACT 3.5).
-fn read_parsers(fields: &mut Fields<'_, '_>) -> bool {
-    const NAMES: &[&str] = &["pdf", "image"];
-    let Some(list) = fields.array("parsers", 10) else { return false };
-    for (i, entry) in list.iter().enumerate() {
-        let mut path = fields.path_of("parsers");
-        path.push(i.into());
-        match entry {
-            Value::String(name) if NAMES.contains(&name.as_str()) => {}
-            Value::String(_) => fields.issues.wrong_choice(path, NAMES),
-            Value::Object(_) => {
-                let Some(mut parser) = Fields::open(entry, path, fields.issues) else { continue };
-                parser = parser.nulls_are_absent();
-                if parser.required("type").is_some() && parser.choice("type", NAMES) == Some("pdf") {
-                    parser.choice("mode", &["fast", "auto", "ocr"]);
-                    parser.integer("maxPages", 1..=10_000);
-                    for name in ["pages", "blocks", "pageMarkers"] {
-                        parser.bool(name);
-                    }
-                }
-                parser.finish();
-            }
-            other => fields.issues.wrong_union(path, "string or object", other),
-        }
-    }
-    list.is_empty()
 }
 
 /// Whether redaction is wanted: `true` or an object.

@@ -35,7 +35,7 @@ use super::intercept::{Interception, OwnHeaders};
 use super::locale::Place;
 use super::shot::Camera;
 use super::wait::{self, Look, Settled};
-use super::{RenderRequest, Rendered, Shot, blocklist, egress};
+use super::{RenderRequest, Rendered, Shot, blocklist, branding, egress};
 
 /// Time for each step that involves no page: contexts, targets, disposal. Far above what it takes under load.
 const STEP: Duration = Duration::from_secs(10);
@@ -287,6 +287,12 @@ impl Render<'_> {
         };
         let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());
         let raw_html = if self.request.want_raw { self.raw().await } else { None };
+        let branding = if self.request.want_branding {
+            let (cdp, session) = (&self.tab.cell.cdp, &self.tab.session);
+            Some(branding::read(cdp, session, &self.tab.target, self.deadline).await?)
+        } else {
+            None
+        };
         let screenshot = match &self.request.screenshot {
             Some(shot) => {
                 let (data, mime) = self.camera().take(shot, (settled.width, settled.height)).await?;
@@ -301,6 +307,7 @@ impl Render<'_> {
             html: settled.html.ok_or(RenderError::PageTooLarge)?,
             raw_html,
             screenshot,
+            branding,
             actions,
             timezone: place.and_then(|p| p.timezone.map(str::to_owned)),
         })

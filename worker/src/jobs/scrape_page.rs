@@ -3,6 +3,12 @@
 //! HTTP first. The browser when the options need one, when the answer looks script-rendered, or when the host's pages
 //! lately did. A page that needs a browser and gets none fails with a code; it is never answered as an empty shell.
 
+mod files;
+mod markdown_html;
+mod media;
+mod pdf;
+mod picture;
+
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -257,9 +263,12 @@ async fn load(
     }
     let host = format!("{}:{}", plan.url.host_str().unwrap_or_default(), plan.url.port_or_known_default().unwrap_or(0));
     if !options.needs_browser() && !context.process.scripted_hosts.is_scripted(&host) {
+        if let Some(stage) = media::at_once(context, page, spec, &plan, deadline).await? {
+            return Ok((stage, Engine::Http));
+        }
         for _ in 0..=REFRESHES {
             let fetched = fetch(context, &plan, options, deadline).await?;
-            match from_fetched(context, page, spec, &plan, fetched).await? {
+            match from_fetched(context, page, spec, &plan, fetched, deadline).await? {
                 Made::Page(stage) => {
                     context.process.scripted_hosts.record(&host, false);
                     return Ok((stage, Engine::Http));
@@ -283,10 +292,17 @@ async fn load(
             let text = format!("{} No actions can be performed on it.", error.message());
             Err(PageError::last(ErrorCode::ActionsNotSupported, text))
         }
-        // What a browser would only download may be text or data that needs none.
-        Err(RenderError::NotHtml { .. }) if options.screenshot().is_none() => {
+        Err(RenderError::NotHtml { .. }) if options.wants(&Format::Branding) => {
+            let text = "The branding format needs a web page; the address gives a file.";
+            Err(PageError::last(ErrorCode::BrandingNotSupported, text))
+        }
+        // What a browser would only download may be a file that needs none.
+        Err(RenderError::NotHtml { .. }) if options.formats.iter().any(|f| !matches!(f, Format::Screenshot(_))) => {
+            if options.screenshot().is_some() {
+                plan.warnings.push("There is no screenshot: the address gives a file and not a page.".to_owned());
+            }
             let fetched = fetch(context, &plan, options, deadline).await?;
-            match from_fetched(context, page, spec, &plan, fetched).await? {
+            match from_fetched(context, page, spec, &plan, fetched, deadline).await? {
                 Made::Page(stage) => Ok((stage, Engine::Http)),
                 Made::Refresh(_) | Made::NeedsBrowser => Err(unsupported("")),
             }
@@ -325,7 +341,11 @@ async fn fetch(
     options: &ScrapeOptions,
     deadline: Instant,
 ) -> Result<Fetched, PageError> {
-    let request = FetchRequest {
+    Ok(context.process.fetcher.fetch(fetch_request(plan, options, deadline)).await?)
+}
+
+fn fetch_request<'a>(plan: &'a Plan, options: &'a ScrapeOptions, deadline: Instant) -> FetchRequest<'a> {
+    FetchRequest {
         url: &plan.url,
         headers: &options.headers,
         accept_language: accept_language(options.location.as_ref()),
@@ -333,8 +353,7 @@ async fn fetch(
         skip_tls_verification: options.skip_tls_verification,
         deadline,
         proxy: plan.proxy.as_ref(),
-    };
-    Ok(context.process.fetcher.fetch(request).await?)
+    }
 }
 
 /// `de-DE,de;q=0.9`: the languages in falling weight.
@@ -411,6 +430,7 @@ fn render_request(plan: &Plan, options: &ScrapeOptions, deadline: Instant) -> Re
         screenshot,
         actions: options.actions.clone(),
         want_raw: options.wants(&Format::RawHtml),
+        want_branding: options.wants(&Format::Branding),
         deadline,
         in_profile: false,
         proxy_server: None,
@@ -430,11 +450,13 @@ async fn from_fetched(
     spec: &Arc<JobSpec>,
     plan: &Plan,
     fetched: Fetched,
+    deadline: Instant,
 ) -> Result<Made, PageError> {
     let media = fetched.media_type().unwrap_or_default();
     let kind = sniff(&media, &fetched.body);
-    if kind == Kind::Other {
-        return Err(unsupported(&media));
+    if kind == Kind::FalsePdf {
+        let text = "The site answered with a web page where a PDF was announced, most likely to keep robots out.";
+        return Err(PageError::last(ErrorCode::PdfAntibot, text));
     }
     let mut answer = Answer {
         url: fetched.url.clone(),
@@ -442,6 +464,7 @@ async fn from_fetched(
         content_type: fetched.content_type.clone(),
         timezone: None,
         screenshot: None,
+        branding: None,
         actions: None,
         warnings: plan.warnings.clone(),
         proxy_used: plan.proxy_used,
@@ -451,10 +474,23 @@ async fn from_fetched(
     }
     let (may_refresh, incomplete) = (plan.url.clone(), fetched.incomplete);
     let work = Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec) };
+    if kind == Kind::Pdf {
+        return pdf::document(work, answer, fetched.body, deadline).await.map(Made::Page);
+    }
+    if kind == Kind::Other && picture::is_one(&work, &media) {
+        return picture::document(work, answer, fetched.body, deadline).await.map(Made::Page);
+    }
+    if kind == Kind::Other && media::is_asked_for(&spec.options) {
+        return blocking(move || media::file(work, answer, &media).map(Made::Page)).await;
+    }
+    if kind == Kind::Other {
+        return Err(unsupported(&media));
+    }
+    let has_browser = context.process.browsers.is_some();
     blocking(move || {
         let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
         if kind != Kind::Html {
-            return work.plain(answer, &text, kind).map(Made::Page);
+            return files::document(work, answer, &text, kind).map(Made::Page);
         }
         let parsed = extract::parse(&PageInput { url: &answer.url, html: &text, rendered: false });
         let signals = parsed.signals();
@@ -473,6 +509,10 @@ async fn from_fetched(
             return Ok(Made::NeedsBrowser);
         }
         let extracted = parsed.extract(&extract_options(&work.spec));
+        // A player may come with the page's scripts.
+        if has_browser && media::is_missing(&work.spec.options, &extracted.media) {
+            return Ok(Made::NeedsBrowser);
+        }
         work.document(answer, extracted, &text).map(Made::Page)
     })
     .await
@@ -492,6 +532,7 @@ async fn from_rendered(
         content_type: rendered.content_type,
         timezone: rendered.timezone,
         screenshot,
+        branding: rendered.branding,
         actions: rendered.actions,
         warnings: plan.warnings.clone(),
         proxy_used: plan.proxy_used,
@@ -529,6 +570,8 @@ fn extract_options(spec: &JobSpec) -> ExtractOptions {
         html: options.wants(&Format::Html),
         links: options.wants(&Format::Links) || spec.crawl.is_some(),
         images: options.wants(&Format::Images),
+        attributes: options.attributes().unwrap_or_default().to_vec(),
+        media: media::is_asked_for(options),
         structured: options.needs_text(),
         only_main_content: options.only_main_content,
         include_tags: options.include_tags.clone(),
@@ -542,8 +585,16 @@ fn extract_options(spec: &JobSpec) -> ExtractOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Html,
+    /// Plain text, and what is written in it.
     Text,
     Json,
+    /// Rows with delimiters.
+    Table,
+    /// XML, feeds among it.
+    Xml,
+    Pdf,
+    /// HTML that is announced as a PDF.
+    FalsePdf,
     Other,
 }
 
@@ -551,17 +602,27 @@ pub(super) fn sniff(media: &str, body: &[u8]) -> Kind {
     let start = &body[..body.len().min(512)];
     let text_start = String::from_utf8_lossy(start).trim_start().to_ascii_lowercase();
     if start.starts_with(b"%PDF-") {
-        return Kind::Other;
+        return Kind::Pdf;
     }
+    let is_html = text_start.starts_with("<!doctype html") || text_start.starts_with("<html");
+    let holds_pdf = || memchr::memmem::find(&body[..body.len().min(pdf::WITHIN)], b"%PDF-").is_some();
     match media {
+        "application/pdf" | "application/x-pdf" if is_html => Kind::FalsePdf,
+        "application/pdf" | "application/x-pdf" => Kind::Pdf,
         "text/html" | "application/xhtml+xml" => Kind::Html,
         "application/json" | "text/json" => Kind::Json,
         m if m.ends_with("+json") => Kind::Json,
-        m if m.starts_with("text/") || m.ends_with("+xml") && m != "image/svg+xml" => Kind::Text,
-        "application/xml" | "application/javascript" | "application/yaml" | "application/x-ndjson" => Kind::Text,
-        "" | "application/octet-stream" => {
-            if text_start.starts_with("<!doctype html") || text_start.starts_with("<html") {
+        "text/csv" | "application/csv" | "text/tab-separated-values" => Kind::Table,
+        "text/xml" | "application/xml" if is_html => Kind::Html,
+        "text/xml" | "application/xml" => Kind::Xml,
+        m if m.ends_with("+xml") && m != "image/svg+xml" => Kind::Xml,
+        m if m.starts_with("text/") => Kind::Text,
+        "application/javascript" | "application/yaml" | "application/x-ndjson" => Kind::Text,
+        "" | "application/octet-stream" | "binary/octet-stream" | "application/force-download" => {
+            if is_html {
                 Kind::Html
+            } else if holds_pdf() {
+                Kind::Pdf
             } else if media.is_empty() && !start.contains(&0) && std::str::from_utf8(start).is_ok() {
                 if text_start.starts_with('<') { Kind::Html } else { Kind::Text }
             } else {
@@ -586,6 +647,7 @@ struct Work {
 
 impl Work {
     fn document(self, mut answer: Answer, extracted: extract::Extracted, raw: &str) -> Result<Stage, PageError> {
+        let offers = media::taken(&self.spec.options, extracted.media)?;
         answer.warnings.extend(extracted.warning);
         let wants_raw = self.spec.options.wants(&Format::RawHtml);
         let wants_links = self.spec.options.wants(&Format::Links);
@@ -600,32 +662,31 @@ impl Work {
             raw_html: wants_raw.then(|| raw.to_owned()),
             links: extracted.links.filter(|_| wants_links),
             images: extracted.images,
+            attributes: self.spec.options.attributes().map(|_| extracted.attributes),
+            audio: offers.audio,
+            video: offers.video,
             metadata: extracted.metadata,
             ..Document::default()
         };
-        let draft =
-            Draft { structured: extracted.structured, harvest, ..Draft::new(answer, document, &self.spec.options) };
-        draft.advance(&self.context, &self.page, &self.spec)
+        let draft = Draft { structured: extracted.structured, ..Draft::new(answer, document, &self.spec.options) };
+        self.advance(draft, harvest)
     }
 
-    /// Text and data as they are; JSON in a fence.
-    fn plain(self, answer: Answer, text: &str, kind: Kind) -> Result<Stage, PageError> {
-        let options = &self.spec.options;
-        let leads_to = |url: Url| Harvest { url, canonical: None, links: Vec::new() };
-        let harvest = self.spec.crawl.is_some().then(|| leads_to(answer.url.clone()));
-        let markdown = match kind {
-            Kind::Json => format!("```json\n{}\n```\n", text.trim_end()),
-            _ => text.to_owned(),
-        };
-        let document = Document {
-            markdown: (options.wants(&Format::Markdown) || options.needs_text()).then_some(markdown),
-            html: options.wants(&Format::Html).then(|| text.to_owned()),
-            raw_html: options.wants(&Format::RawHtml).then(|| text.to_owned()),
-            links: options.wants(&Format::Links).then(Vec::new),
-            images: options.wants(&Format::Images).then(Vec::new),
-            ..Document::default()
-        };
-        let draft = Draft { harvest, ..Draft::new(answer, document, options) };
+    /// Where a file of a crawl leads; `None` when the page belongs to none.
+    fn harvest(&self, answer: &Answer, links: Vec<String>) -> Option<Harvest> {
+        self.spec.crawl.is_some().then(|| Harvest { url: answer.url.clone(), canonical: None, links })
+    }
+
+    /// Whether a file's text is to be made markdown: it is asked for, or something is read out of it.
+    fn wants_markdown(&self) -> bool {
+        self.spec.options.wants(&Format::Markdown) || self.spec.options.needs_text()
+    }
+
+    /// The next step of a page that has its document.
+    fn advance(self, mut draft: Draft, harvest: Option<Harvest>) -> Result<Stage, PageError> {
+        draft.harvest = harvest;
+        let media = [&draft.document.audio, &draft.document.video];
+        draft.bill.media = media.into_iter().flatten().count() as i64;
         draft.advance(&self.context, &self.page, &self.spec)
     }
 }
@@ -640,13 +701,19 @@ mod tests {
             ("text/html", "x", Kind::Html),
             ("application/json", "{}", Kind::Json),
             ("application/ld+json", "{}", Kind::Json),
-            ("application/rss+xml", "<rss>", Kind::Text),
+            ("application/rss+xml", "<rss>", Kind::Xml),
+            ("text/csv", "a,b", Kind::Table),
+            ("text/xml", "<html>", Kind::Html),
+            ("text/yaml", "a: b", Kind::Text),
             ("image/svg+xml", "<svg>", Kind::Other),
-            ("text/html", "%PDF-1.4", Kind::Other),
+            ("text/html", "%PDF-1.4", Kind::Pdf),
+            ("application/octet-stream", "\r\n%PDF-1.4", Kind::Pdf),
+            ("application/pdf", "<!DOCTYPE html><title>", Kind::FalsePdf),
+            ("application/pdf", "junk", Kind::Pdf),
             ("", "<!DOCTYPE html>", Kind::Html),
             ("", "plain", Kind::Text),
             ("application/octet-stream", "\0\0", Kind::Other),
-            ("application/pdf", "%PDF-", Kind::Other),
+            ("application/pdf", "%PDF-", Kind::Pdf),
         ] {
             assert_eq!(sniff(media, body.as_bytes()), kind, "{media} {body}");
         }

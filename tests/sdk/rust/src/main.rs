@@ -9,8 +9,8 @@ use std::future::Future;
 use std::process::ExitCode;
 
 use firecrawl::{
-    Action, AgentOptions, BatchScrapeOptions, Client, CrawlOptions, Format, JobStatus, MapOptions, MapResponse, ParseFile,
-    ScrapeExecuteLanguage, ScrapeExecuteOptions, ScrapeOptions, SitemapMode,
+    Action, AgentOptions, AttributeSelector, BatchScrapeOptions, Client, CrawlOptions, Format, JobStatus, MapOptions,
+    MapResponse, ParseFile, ParserConfig, ScrapeExecuteLanguage, ScrapeExecuteOptions, ScrapeOptions, SitemapMode,
 };
 
 type Outcome = Result<(), String>;
@@ -51,6 +51,31 @@ async fn a_scrape_gives_each_format_in_its_field(world: &World) -> Outcome {
     ensure(document.screenshot.is_some(), "screenshot")?;
     let metadata = document.metadata.ok_or("metadata")?;
     ensure(metadata.status_code == Some(200), format!("{:?}", metadata.status_code))
+}
+
+async fn pdfs_attributes_branding_and_media_have_their_fields(world: &World) -> Outcome {
+    let parser = ParserConfig::Pdf {
+        parser_type: "pdf".into(),
+        mode: Some("auto".into()),
+        max_pages: Some(2),
+        pages: Some(true),
+        blocks: None,
+        page_markers: None,
+    };
+    let options = ScrapeOptions { parsers: Some(vec![parser]), ..World::formats(vec![Format::Markdown]) };
+    let document = told(world.client.scrape(format!("{}/files/report.pdf", world.site), options).await)?;
+    ensure(document.pages.is_some_and(|pages| pages.len() == 2), "pages")?;
+    let metadata = document.metadata.ok_or("metadata")?;
+    ensure(metadata.num_pages == Some(2), format!("{:?}", metadata.num_pages))?;
+
+    let selector = AttributeSelector { selector: "audio source".into(), attribute: "type".into() };
+    let formats = vec![Format::Audio, Format::Video, Format::Attributes, Format::Branding];
+    let options = ScrapeOptions { attribute_selectors: Some(vec![selector]), ..World::formats(formats) };
+    let document = told(world.client.scrape(format!("{}/media", world.site), options).await)?;
+    ensure(document.audio.is_some_and(|url| url.ends_with("/files/audio.wav")), "audio")?;
+    ensure(document.video.is_some_and(|url| url.ends_with("/files/film.webm")), "video")?;
+    ensure(document.attributes.is_some_and(|found| found[0].values == ["audio/wav"]), "attributes")?;
+    ensure(document.branding.is_some_and(|branding| branding["colors"].is_object()), "branding")
 }
 
 async fn actions_give_their_results(world: &World) -> Outcome {
@@ -280,6 +305,7 @@ async fn main() -> ExitCode {
     let (passed, failed) = run_all!(
         &world,
         a_scrape_gives_each_format_in_its_field,
+        pdfs_attributes_branding_and_media_have_their_fields,
         actions_give_their_results,
         errors_have_the_services_text,
         the_waiter_returns_every_document,

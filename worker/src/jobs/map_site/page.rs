@@ -87,6 +87,7 @@ pub async fn render(
         screenshot: None,
         actions: Vec::new(),
         want_raw: false,
+        want_branding: false,
         deadline,
         in_profile: false,
         proxy_server: None,
