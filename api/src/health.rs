@@ -27,11 +27,10 @@ pub fn doc_alive() -> Operation {
 
 /// `GET /readyz` in the API's document.
 pub fn doc_ready() -> Operation {
-    let schema = |generator: &mut schemars::SchemaGenerator| Readiness::json_schema(generator);
     let text = "Whether database, blobs and at least one live worker are there. For load balancers.";
     Operation::public("isReady", "Can it do its work?", text)
-        .answer_with(200, "It can.", "application/json", schema)
-        .answer_with(503, "It cannot, and why.", "application/json", schema)
+        .answer_with(200, "It can.", "application/json", Readiness::json_schema)
+        .answer_with(503, "It cannot, and why.", "application/json", Readiness::json_schema)
 }
 
 /// `GET /metrics` in the API's document.

@@ -131,9 +131,12 @@ fn at(path: &str) -> At {
     At { path: path.to_owned(), methods: Vec::new(), resource: web::resource(path) }
 }
 
+/// A route as the document has it.
+type Doc = fn() -> Operation;
+
 struct At {
     path: String,
-    methods: Vec<(&'static str, fn() -> Operation)>,
+    methods: Vec<(&'static str, Doc)>,
     resource: Resource,
 }
 
@@ -141,7 +144,7 @@ struct At {
 macro_rules! methods {
     ($($name:ident = $method:ident;)+) => {
         impl At {$(
-            fn $name<F, Args>(mut self, handler: F, doc: fn() -> Operation) -> Self
+            fn $name<F, Args>(mut self, handler: F, doc: Doc) -> Self
             where
                 F: actix_web::Handler<Args>,
                 Args: actix_web::FromRequest + 'static,

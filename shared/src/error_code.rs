@@ -106,6 +106,18 @@ error_codes! {
     PageTooLarge = 500, "SCRAPE_PAGE_TOO_LARGE";
     /// The content type is none that can be turned into a document.
     UnsupportedFile = 500, "SCRAPE_UNSUPPORTED_FILE_ERROR";
+    /// What says it is a PDF is an HTML page, most likely one against robots.
+    PdfAntibot = 500, "SCRAPE_PDF_ANTIBOT_ERROR";
+    /// Reading the PDF takes longer than `timeout` leaves.
+    PdfInsufficientTime = 500, "SCRAPE_PDF_INSUFFICIENT_TIME_ERROR";
+    /// The PDF's pages are pictures, and their text is not to be or cannot be recognised here.
+    PdfOcrRequired = 500, "SCRAPE_PDF_OCR_REQUIRED";
+    /// The page offers no sound.
+    AudioUnsupported = 500, "SCRAPE_AUDIO_UNSUPPORTED_URL";
+    /// The page offers no film.
+    VideoUnsupported = 500, "SCRAPE_VIDEO_UNSUPPORTED_URL";
+    /// Only a rendered page has colours and fonts; the address gives a file.
+    BrandingNotSupported = 500, "SCRAPE_BRANDING_NOT_SUPPORTED";
     /// An option that this build does not have yet and that would change the result.
     OptionNotAvailable = 400, "SCRAPE_OPTION_NOT_AVAILABLE";
     /// An action could not be carried out: its element is missing, its script failed (CONTRACT 3.6).
@@ -122,6 +134,8 @@ error_codes! {
     NoCachedData = 404, "SCRAPE_NO_CACHED_DATA";
     /// `lockdown` and a cache miss (SPEC 4.7).
     LockdownCacheMiss = 404, "SCRAPE_LOCKDOWN_CACHE_MISS";
+    /// Another session or page is writing to the profile.
+    ProfileBusy = 409, "SCRAPE_PROFILE_BUSY";
     /// The job was cancelled before the page was done.
     JobCancelled = 500, "SCRAPE_JOB_CANCELLED";
     /// The map was not done within its `timeout` (CONTRACT 9).

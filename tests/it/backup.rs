@@ -39,6 +39,7 @@ both_databases! {
         let before = service.post("/v2/batch/scrape", &json!({ "urls": urls, "formats": ["rawHtml"] })).await.id();
         finished(service.caller(), &before, Duration::from_secs(60)).await;
         let documents = documents_of(service.caller(), &before).await;
+        assert_eq!(documents.len(), 2);
         let running = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/slow?ms=3000&n=", 3) })).await.id();
         wait_until("the pages are in work", || async { (site.hit_count("/slow").await > 0).then_some(()) }).await;
         run(&folder, &url, &save);

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, ended_at, finished};
+use weir_tests::{
+    Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, documents_of, ended_at, finished,
+};
 
 const BOUND: Duration = Duration::from_secs(60);
 
@@ -51,7 +53,8 @@ both_databases! {
         let batch = caller.post("/v2/batch/scrape", &batch).await.id();
         let ended = finished(caller, &batch, BOUND).await;
         assert_eq!((&ended["completed"], &ended["creditsUsed"]), (&json!(2), &json!(2)));
-        let mut states: Vec<_> = ended["data"].as_array().unwrap().iter().map(|d| state(d).unwrap()).collect();
+        let documents = documents_of(caller, &batch).await;
+        let mut states: Vec<_> = documents.iter().map(|d| state(d).unwrap()).collect();
         states.sort_unstable();
         assert_eq!(states, ["hit", "miss"]);
         assert_eq!((site.hit_count("/cache/a").await, site.hit_count("/cache/b").await), (1, 1));

@@ -4,7 +4,7 @@
 use std::process::Stdio;
 
 use serde_json::Value;
-use weir_tests::{Database, ServiceOptions, TestService, checkout, installed, long_tests};
+use weir_tests::{Database, ServiceOptions, TestService, checkout, fault, installed, long_tests};
 
 #[tokio::test]
 async fn the_document_and_its_page_need_no_key_and_nothing_from_elsewhere() {
@@ -12,6 +12,19 @@ async fn the_document_and_its_page_need_no_key_and_nothing_from_elsewhere() {
     let nobody = service.anonymous();
     let document = nobody.get("/openapi.json").await.ok();
     assert_eq!(document["openapi"], "3.1.0");
+    let mut examples = 0;
+    for (path, verbs) in document["paths"].as_object().unwrap() {
+        for (verb, operation) in verbs.as_object().unwrap() {
+            for (status, answer) in operation["responses"].as_object().unwrap() {
+                let Some(example) = answer["content"]["application/json"].get("example") else { continue };
+                let method = verb.to_ascii_uppercase();
+                let fault = fault(&method, path, status.parse().unwrap(), "application/json", &example.to_string());
+                assert_eq!(fault, None, "{method} {path}");
+                examples += 1;
+            }
+        }
+    }
+    assert!(examples >= 8, "{examples} examples of answers");
     let mut page = String::new();
     for (path, kind) in [("/docs", "text/html"), ("/docs/docs.js", "text/javascript"), ("/docs/docs.css", "text/css")] {
         let answer = nobody.get(path).await;

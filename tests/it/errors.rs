@@ -244,7 +244,6 @@ async fn an_option_that_is_not_there_yet_is_refused_and_never_ignored() {
         json!({ "minAge": 1 }),
         json!({ "lockdown": true }),
         json!({ "zeroDataRetention": true }),
-        json!({ "profile": { "name": "mine" } }),
     ] {
         let answer = service.post("/v2/scrape", &with(json!({ "url": url }), &option)).await;
         // 404 is the right answer of a cache that is built and empty (`minAge`, `lockdown`).

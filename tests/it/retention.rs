@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{FixtureSite, ServiceOptions, TestService, both_databases, ended_at, wait_until_within};
+use weir_tests::{FixtureSite, ServiceOptions, TestService, both_databases, documents_of, ended_at, wait_until_within};
 
 const BOUND: Duration = Duration::from_secs(60);
 
@@ -58,7 +58,8 @@ both_databases! {
         let batch = json!({ "urls": [url("/echo"), url("/article/3"), url("/cut/reset")], "formats": ["rawHtml"] });
         let batch = caller.post("/v2/batch/scrape", &batch).await.id();
         let ended = ended_at(caller, &format!("/v2/batch/scrape/{batch}"), BOUND).await;
-        assert_eq!((ended["data"].as_array().unwrap().len(), &ended["creditsUsed"]), (2, &json!(4)), "{ended}");
+        assert_eq!((&ended["completed"], &ended["creditsUsed"]), (&json!(2), &json!(4)), "{ended}");
+        assert_eq!(documents_of(caller, &batch).await.len(), 2);
         let crawl = json!({ "url": url("/crawl/"), "limit": 3, "sitemap": "skip" });
         let crawl = caller.post("/v2/crawl", &crawl).await.id();
         let ended = ended_at(caller, &format!("/v2/crawl/{crawl}"), BOUND).await;

@@ -146,6 +146,14 @@ impl FixtureSite {
         self.deliveries(name).await.into_iter().map(parse).collect()
     }
 
+    /// Serves a file as `/files/{name}`, and returns its address.
+    pub async fn serve_file(&self, name: &str, media_type: &str, file: Vec<u8>) -> String {
+        let path = format!("/_ctl/file/{name}?type={media_type}");
+        let request = self.control.request(reqwest::Method::PUT, &path);
+        self.control.send(request.body(file)).await.ok();
+        self.url(&format!("/files/{name}"))
+    }
+
     /// What robots.txt is answered with from now on: 200 is the file.
     pub async fn answer_robots_with(&self, status: u16) {
         self.control.post(&format!("/_ctl/robots?status={status}"), &json!({})).await.ok();

@@ -15,6 +15,7 @@ pub mod listener;
 pub mod metrics;
 pub mod node;
 mod on_call;
+pub mod pdf;
 mod process;
 pub mod reader;
 pub mod redact;

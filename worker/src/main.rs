@@ -13,6 +13,8 @@ fn main() -> std::process::ExitCode {
         return match argument.as_str() {
             // The first process of a box; not for people.
             weir_worker::sandbox::BOX_ARGUMENT => weir_worker::sandbox::box_main(),
+            // The reader of one PDF; not for people.
+            weir_worker::pdf::CHILD_ARGUMENT => weir_worker::pdf::child_main(),
             "--version" | "-V" => {
                 println!("weir-worker {}", env!("CARGO_PKG_VERSION"));
                 std::process::ExitCode::SUCCESS

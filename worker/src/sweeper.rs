@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::store::{
-    StoreResult, activity, cache, leases, nodes, pages, retention, sessions, snapshots, sweep, webhooks,
+    StoreResult, activity, cache, leases, nodes, pages, profiles, retention, sessions, snapshots, sweep, webhooks,
 };
 use weir_shared::time::Timestamp;
 
@@ -66,6 +66,9 @@ async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult
     if ended > 0 {
         tracing::warn!(ended, "browser sessions that nobody ended are destroyed");
     }
+    let mut tx = db.begin().await?;
+    profiles::free_abandoned(&mut tx).await?;
+    tx.commit().await?;
     let mut tx = db.begin().await?;
     let orphans = pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
     let forgotten = now.plus_ms(-FORGOTTEN_MS);

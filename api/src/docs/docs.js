@@ -68,19 +68,21 @@ function rules(schema) {
   return said.join("; ");
 }
 
-/// The fields below a schema, or null when there are none.
-function fields(schema, depth = 0) {
+/// The fields below a schema, or null when there are none. `headed`: its type stands above it.
+function fields(schema, depth = 0, headed = false) {
   schema = resolve(schema);
   if (depth > DEEPEST) return null;
   if (schema.properties) {
     const list = make("ul", { class: "fields" });
     for (const [name, part] of Object.entries(schema.properties)) {
+      if (headed && name === "type") continue;
       list.append(field(name, part, (schema.required || []).includes(name), depth));
     }
     return list;
   }
   if (schema.items) return fields(schema.items, depth);
-  const parts = variants(schema).map((part) => [part, fields(part, depth + 1)]).filter(([, inner]) => inner);
+  const many = variants(schema).length > 1;
+  const parts = variants(schema).map((part) => [part, fields(part, depth + 1, many && Boolean(resolve(part).properties?.type?.enum))]).filter(([, inner]) => inner);
   if (parts.length === 1) return parts[0][1];
   if (parts.length) {
     const list = make("ul", { class: "fields" });

@@ -57,9 +57,12 @@ pub fn doc() -> Operation {
                 ),
             ],
         )
-        .answer_with(200, "The addresses, or that the name does not exist.", "application/json", |generator| {
-            openapi::either::<MapAnswer<'_>, Shape<'_>>(generator)
-        })
+        .answer_with(
+            200,
+            "The addresses, or that the name does not exist.",
+            "application/json",
+            openapi::either::<MapAnswer<'_>, Shape<'_>>,
+        )
         .example(json!({
             "success": true, "id": "0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f",
             "links": [{"url": "https://example.com/docs", "title": "Documentation"}],

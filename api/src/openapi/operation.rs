@@ -73,12 +73,15 @@ impl Body {
     }
 }
 
+/// Makes the schema of a type.
+pub type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
+
 /// One answer.
 pub struct Answer {
     pub status: u16,
     pub text: &'static str,
     /// Content type and schema; `None`: nothing is said of the body.
-    pub content: Option<(&'static str, fn(&mut SchemaGenerator) -> Schema)>,
+    pub content: Option<(&'static str, MakeSchema)>,
     pub example: Option<Value>,
 }
 
@@ -155,17 +158,11 @@ impl Operation {
 
     /// The answer of success: JSON of this type.
     pub fn answer<T: JsonSchema>(self, text: &'static str) -> Self {
-        self.answer_with(200, text, "application/json", |generator| T::json_schema(generator))
+        self.answer_with(200, text, "application/json", T::json_schema)
     }
 
     /// An answer of another status or kind.
-    pub fn answer_with(
-        mut self,
-        status: u16,
-        text: &'static str,
-        kind: &'static str,
-        schema: fn(&mut SchemaGenerator) -> Schema,
-    ) -> Self {
+    pub fn answer_with(mut self, status: u16, text: &'static str, kind: &'static str, schema: MakeSchema) -> Self {
         self.answers.push(Answer { status, text, content: Some((kind, schema)), example: None });
         self
     }

@@ -39,7 +39,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("lockdown", "Answer from the cache only, and ask nothing of the site."),
     ("profile", "Browser state that is kept under a name."),
     ("profile.name", "Its name. Sessions and scrapes of the team share what has the same name."),
-    ("profile.saveChanges", "Keep what the page changes. One at a time may."),
+    ("profile.saveChanges", "Keep what the page changes. One at a time may; another is a 409."),
     ("redactPII", "Replace personal data in the result."),
     ("redactPII.mode", "How eagerly."),
     ("redactPII.entities", "Which kinds of data."),
@@ -54,6 +54,8 @@ const FIELDS: &[(&str, &str)] = &[
     ("domainTools", "Accepted for the sake of clients."),
     // Formats (CONTRACT 3.4).
     ("formats[].type", "Which format."),
+    ("prompt", "What to look for, in words."),
+    ("schema", "JSON Schema of the answer."),
     ("screenshot.fullPage", "The whole page instead of the window."),
     ("full_page", "The same as fullPage, as some clients write it."),
     ("screenshot.quality", "JPEG quality; PNG without it."),

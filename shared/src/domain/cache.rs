@@ -96,7 +96,7 @@ fn is_sensitive(options: &ScrapeOptions) -> bool {
         || !options.actions.is_empty()
         || options.change_tracking().is_some()
         || options.proxy == ProxyMode::Enhanced
-        || options.change_tracking().is_some()
+        || options.profile.is_some()
         || options.zero_retention && !options.cache.lockdown
 }
 

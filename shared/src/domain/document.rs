@@ -22,9 +22,24 @@ pub struct Document {
     /// Absolute URLs of images, no duplicates, document order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<Vec<String>>,
+    /// Values of attributes, in the order in which they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<Vec<AttributeValues>>,
+    /// What the rendered page looks like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branding: Option<Value>,
+    /// Absolute URL of a sound that the page offers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audio: Option<String>,
+    /// Absolute URL of a film that the page offers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<String>,
     /// A data URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub screenshot: Option<String>,
+    /// The markdown of each page of a PDF, when the parser is asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pages: Option<Vec<PdfPage>>,
     /// Present when actions were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actions: Option<ActionResults>,
@@ -47,6 +62,24 @@ pub struct Document {
     /// Keys of CONTRACT 3.3; strings, arrays of strings, integers or booleans.
     #[schemars(schema_with = "metadata_schema")]
     pub metadata: Map<String, Value>,
+}
+
+/// One attribute of the elements that a selector chose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AttributeValues {
+    pub selector: String,
+    pub attribute: String,
+    /// As written, in document order, repeats included.
+    pub values: Vec<String>,
+}
+
+/// One page of a PDF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PdfPage {
+    /// From 1.
+    pub page_number: u32,
+    pub markdown: String,
 }
 
 /// The keys of `metadata` that are ours; the others are the page's own.

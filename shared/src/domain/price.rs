@@ -6,8 +6,12 @@
 use super::scrape::{Format, ProxyMode, ScrapeOptions};
 use crate::error_code::ErrorCode;
 
-/// A page of a scrape, batch or crawl.
+/// A page of a scrape, batch or crawl; it covers the first page of a PDF.
 const PAGE: i64 = 1;
+/// Each further page of a PDF.
+const PDF_PAGE: i64 = 1;
+/// A sound or a film.
+const MEDIA: i64 = 4;
 /// Data read by a language model, once, however many formats ask for it.
 const DATA: i64 = 4;
 /// Each answer or quotation.
@@ -29,6 +33,10 @@ pub struct Bill {
     pub data: bool,
     /// Questions answered and quotations given.
     pub answers: i64,
+    /// Pages that were read of a PDF; 0 for all else, and for a PDF that is answered as base64.
+    pub pdf_pages: u32,
+    /// Sounds and films whose address was found.
+    pub media: i64,
     /// Nothing of it is kept.
     pub zero_retention: bool,
     /// Data of persons was taken out.
@@ -49,6 +57,7 @@ impl Bill {
             Format::Json(_) => self.data = true,
             Format::ChangeTracking(tracking) if tracking.json => self.data = true,
             Format::Question(_) | Format::Highlights(_) | Format::Query(_) => self.answers += 1,
+            Format::Audio | Format::Video => self.media += 1,
             _ => {}
         }
     }
@@ -56,11 +65,10 @@ impl Bill {
     /// The sum.
     pub fn credits(self) -> i64 {
         let once = |is_due: bool, price: i64| if is_due { price } else { 0 };
-        PAGE + once(self.data, DATA)
-            + self.answers * ANSWER
-            + once(self.zero_retention, ZERO_RETENTION)
-            + once(self.redacted, REDACTION)
-            + once(self.stealth, STEALTH)
+        let pages = PAGE + PDF_PAGE * i64::from(self.pdf_pages.saturating_sub(1));
+        let read = once(self.data, DATA) + self.answers * ANSWER + self.media * MEDIA;
+        let careful = once(self.zero_retention, ZERO_RETENTION) + once(self.redacted, REDACTION);
+        pages + read + careful + once(self.stealth, STEALTH)
     }
 }
 
@@ -101,6 +109,9 @@ mod tests {
         let tracking = |json| Format::ChangeTracking(ChangeTracking { json, git_diff: true, ..Default::default() });
         assert_eq!((of(vec![tracking(false)]), of(vec![tracking(true)])), (1, 5));
         assert_eq!(of(vec![Format::Json(JsonFormat::default()), tracking(true)]), 5, "not added twice");
+        assert_eq!((of(vec![Format::Audio]), of(vec![Format::Markdown, Format::Audio, Format::Video])), (5, 9));
+        let pdf = |pdf_pages| Bill { pdf_pages, ..Bill::default() }.credits();
+        assert_eq!([0, 1, 3, 200].map(pdf), [1, 1, 3, 200]);
         assert_eq!(of(vec![question()]), 5);
         let redacted = ScrapeOptions { redact_pii: Some(Redaction::default()), ..ScrapeOptions::default() };
         assert_eq!(most(&redacted), 5);

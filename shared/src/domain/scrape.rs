@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::action::Action;
 use super::cache::CacheOptions;
+use super::session::ProfileUse;
 
 /// Options of a scrape, the same for a direct scrape, a batch and later a crawl.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,8 +50,13 @@ pub struct ScrapeOptions {
     pub proxy: ProxyMode,
     /// Data of persons to take out of what is delivered; `None`: nothing is.
     pub redact_pii: Option<Redaction>,
+    /// Which files are turned into documents. Default: PDFs.
+    pub parsers: Parsers,
     #[serde(flatten)]
     pub cache: CacheOptions,
+    /// What the browser that loads the page knows from before, and whether it keeps what is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileUse>,
     /// Nothing of content or addresses stays once it is delivered. Default false.
     #[serde(rename = "zeroDataRetention", skip_serializing_if = "std::ops::Not::not")]
     pub zero_retention: bool,
@@ -76,7 +82,9 @@ impl Default for ScrapeOptions {
             block_ads: true,
             proxy: ProxyMode::Auto,
             redact_pii: None,
+            parsers: Parsers::default(),
             cache: CacheOptions::default(),
+            profile: None,
             zero_retention: false,
         }
     }
@@ -104,6 +112,14 @@ impl ScrapeOptions {
         self.formats.iter().any(|f| std::mem::discriminant(f) == std::mem::discriminant(format))
     }
 
+    /// What the attributes format asks for.
+    pub fn attributes(&self) -> Option<&[AttributeSelector]> {
+        self.formats.iter().find_map(|f| match f {
+            Format::Attributes { selectors } => Some(selectors.as_slice()),
+            _ => None,
+        })
+    }
+
     /// Whether the page's text is needed although it may not be asked for.
     pub fn needs_text(&self) -> bool {
         self.checks_injection() || self.formats.iter().any(Format::is_read)
@@ -117,7 +133,8 @@ impl ScrapeOptions {
 
     /// Whether only a browser can honour these options.
     pub fn needs_browser(&self) -> bool {
-        self.screenshot().is_some() || self.wait_for > 0 || self.mobile || !self.actions.is_empty()
+        let is_drawn = self.screenshot().is_some() || self.wants(&Format::Branding);
+        is_drawn || self.wait_for > 0 || self.mobile || !self.actions.is_empty() || self.profile.is_some()
     }
 }
 
@@ -131,6 +148,16 @@ pub enum Format {
     Links,
     Images,
     Screenshot(Screenshot),
+    /// Values of attributes of the elements that selectors choose.
+    Attributes {
+        selectors: Vec<AttributeSelector>,
+    },
+    /// Colours, fonts, logo and the like of the rendered page.
+    Branding,
+    /// Address of the sound that the page offers.
+    Audio,
+    /// Address of the film that the page offers.
+    Video,
     /// What the page says, in short.
     Summary,
     Json(JsonFormat),
@@ -159,6 +186,10 @@ impl Format {
             Self::Highlights(_) => "highlights",
             Self::Query(_) => "query",
             Self::ChangeTracking(_) => "changeTracking",
+            Self::Attributes { .. } => "attributes",
+            Self::Branding => "branding",
+            Self::Audio => "audio",
+            Self::Video => "video",
         }
     }
 
@@ -215,6 +246,15 @@ pub struct ChangeTracking {
     pub prompt: Option<String>,
     /// Keeps histories of one page apart. At most 256 characters.
     pub tag: Option<String>,
+}
+
+/// One attribute of the elements that a CSS selector chooses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttributeSelector {
+    /// 1 to 1,000 characters.
+    pub selector: String,
+    /// 1 to 1,000 characters.
+    pub attribute: String,
 }
 
 /// Options of the screenshot format.
@@ -343,4 +383,49 @@ pub enum ReplaceStyle {
     Mask,
     /// Nothing.
     Remove,
+}
+
+/// Which files are turned into documents (CONTRACT 3.5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Parsers {
+    /// How PDFs are read; absent: they are answered as base64.
+    pub pdf: Option<PdfParser>,
+    /// Read the text of images, where a program for that is installed.
+    pub image: bool,
+}
+
+impl Default for Parsers {
+    fn default() -> Self {
+        Self { pdf: Some(PdfParser::default()), image: false }
+    }
+}
+
+/// How PDFs are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PdfParser {
+    pub mode: PdfMode,
+    /// Only this many pages, from the first, 1 to 10,000. Absent: all, up to [`MAX_PDF_PAGES`].
+    pub max_pages: Option<u32>,
+    /// Answer each page's markdown by itself too.
+    pub pages: bool,
+    /// Mark in the markdown where a page begins.
+    pub page_markers: bool,
+}
+
+/// Most pages read of one PDF (CONTRACT 3.5).
+pub const MAX_PDF_PAGES: u32 = 10_000;
+
+/// Where the text of a PDF comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PdfMode {
+    /// The file's own text only.
+    Fast,
+    /// The file's own text; pages without any are recognised from their picture.
+    #[default]
+    Auto,
+    /// Every page is recognised from its picture.
+    Ocr,
 }

@@ -10,6 +10,7 @@ mod countries;
 mod crawl;
 mod formats;
 mod map;
+mod parsers;
 mod preview;
 mod redaction;
 mod target;
@@ -146,14 +147,16 @@ fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>)
             _ => ProxyMode::Auto,
         },
         redact_pii: redaction::read(fields),
+        parsers: parsers::read(fields, unavailable).unwrap_or(defaults.parsers),
         cache: read_cache(fields),
+        profile: session::read_profile(fields),
         zero_retention: fields.bool("zeroDataRetention").unwrap_or(false),
     };
     if options.only_clean_content && options.zero_retention {
         let text = "onlyCleanContent is not supported with zero data retention";
         fields.issues.rule(fields.path_of("onlyCleanContent"), text);
     }
-    read_later_options(fields, unavailable);
+    read_other_options(fields);
     options
 }
 
@@ -168,19 +171,8 @@ fn read_cache(fields: &mut Fields<'_, '_>) -> CacheOptions {
     }
 }
 
-/// Options that this release judges and does not have, and those that need nothing.
-fn read_later_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) {
-    let later = |fields: &Fields<'_, '_>, name: &str| Unavailable {
-        code: ErrorCode::OptionNotAvailable,
-        path: fields.path_of(name),
-        name: name.to_owned(),
-    };
-    if read_parsers(fields) {
-        unavailable.push(Unavailable { name: "An empty list of parsers".to_owned(), ..later(fields, "parsers") });
-    }
-    if session::read_profile(fields).is_some() {
-        unavailable.push(later(fields, "profile"));
-    }
+/// Options that are judged and need nothing done.
+fn read_other_options(fields: &mut Fields<'_, '_>) {
     fields.bool("fastMode");
     fields.string("useMock");
     fields.ignore(&["auditMetadata", "threatProtection", "domainTools"]);
@@ -265,34 +257,6 @@ pub(super) fn read_location(fields: &mut Fields<'_, '_>) -> Option<Location> {
     }
     location.finish();
     Some(Location { country, languages })
-}
-
-/// Whether the list of parsers is empty: a PDF would then be answered as base64. Others are judged only (CONTRACT 3.5).
-fn read_parsers(fields: &mut Fields<'_, '_>) -> bool {
-    const NAMES: &[&str] = &["pdf", "image"];
-    let Some(list) = fields.array("parsers", 10) else { return false };
-    for (i, entry) in list.iter().enumerate() {
-        let mut path = fields.path_of("parsers");
-        path.push(i.into());
-        match entry {
-            Value::String(name) if NAMES.contains(&name.as_str()) => {}
-            Value::String(_) => fields.issues.wrong_choice(path, NAMES),
-            Value::Object(_) => {
-                let Some(mut parser) = Fields::open(entry, path, fields.issues) else { continue };
-                parser = parser.nulls_are_absent();
-                if parser.required("type").is_some() && parser.choice("type", NAMES) == Some("pdf") {
-                    parser.choice("mode", &["fast", "auto", "ocr"]);
-                    parser.integer("maxPages", 1..=10_000);
-                    for name in ["pages", "blocks", "pageMarkers"] {
-                        parser.bool(name);
-                    }
-                }
-                parser.finish();
-            }
-            other => fields.issues.wrong_union(path, "string or object", other),
-        }
-    }
-    list.is_empty()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! `opening` and `closing` are ours: clients know `active` and `destroyed`. A session that closes takes no more calls
 //! and still holds its slot and its profile's lease, because its state may be on its way to the profile.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::job::words;
@@ -132,8 +133,9 @@ pub fn bill(opened_at: Option<Timestamp>, expires_at: Timestamp, at: Timestamp, 
     }
 }
 
-/// The profile a session loads (SPEC 2.1).
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The profile a session or a page loads (SPEC 2.1).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ProfileUse {
     /// 1 to 128 characters.
     pub name: String,

@@ -78,7 +78,7 @@ pub(super) async fn store(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> St
     Ok(())
 }
 
-/// The page that is looked for. Blocks for a large document.
+/// The page that is looked for.
 pub async fn find(db: &Db, blobs: &Blobs, lookup: &Lookup) -> StoreResult<Option<CachedPage>> {
     const SQL: &str = "SELECT c.cached_at, COALESCE(c.size, d.size), COALESCE(c.body, d.body), d.blob \
         FROM cached_page c LEFT JOIN document d ON d.page_id = c.page_id AND c.body IS NULL \
@@ -88,7 +88,15 @@ pub async fn find(db: &Db, blobs: &Blobs, lookup: &Lookup) -> StoreResult<Option
         sqlx::query_as(SQL).bind(lookup.key.0.as_str()).bind(lookup.from).bind(lookup.to).fetch_optional(pool).await?
     });
     let Some((cached_at, Some(size), body, blob)) = found else { return Ok(None) };
-    match documents::unpack(blobs, size, body, blob) {
+    let unpacked = match blob {
+        None => documents::unpack(blobs, size, body, None),
+        Some(_) => {
+            let blobs = blobs.clone();
+            let reading = tokio::task::spawn_blocking(move || documents::unpack(&blobs, size, body, blob));
+            reading.await.map_err(|e| StoreError::Corrupt(e.to_string()))?
+        }
+    };
+    match unpacked {
         Ok(json) => Ok(Some(CachedPage { cached_at, json })),
         // Its job has expired at this moment.
         Err(StoreError::Corrupt(why)) => {

@@ -329,14 +329,15 @@ pub struct TeamQueue {
 
 /// How a team's queue stands.
 pub async fn team_queue(db: &Db, team: TeamId) -> StoreResult<TeamQueue> {
-    const WAITING: &str = "SELECT CAST(COALESCE(SUM(queued), 0) AS BIGINT) FROM job WHERE team_id = $1 AND queued > 0";
-    const SUCCESS: &str = "SELECT finished_at FROM job WHERE team_id = $1 AND status = 'completed' AND completed > 0 \
-        ORDER BY finished_at DESC LIMIT 1";
-    let waiting: (i64,) = on_pool!(db, |pool| sqlx::query_as(WAITING).bind(team).fetch_one(pool).await?);
-    let success: Option<(Option<Timestamp>,)> =
-        on_pool!(db, |pool| sqlx::query_as(SUCCESS).bind(team).fetch_optional(pool).await?);
-    let running = team_running(db, team).await?;
-    Ok(TeamQueue { waiting: waiting.0, running, last_success: success.and_then(|s| s.0) })
+    // One statement, so that a page on its way from waiting to running is counted once.
+    const SQL: &str = "SELECT \
+        (SELECT CAST(COALESCE(SUM(queued), 0) AS BIGINT) FROM job WHERE team_id = $1 AND queued > 0), \
+        (SELECT COUNT(*) FROM page WHERE team_id = $1 AND state = 'running'), \
+        (SELECT finished_at FROM job WHERE team_id = $1 AND status = 'completed' AND completed > 0 \
+         ORDER BY finished_at DESC LIMIT 1)";
+    let (waiting, running, last_success): (i64, i64, Option<Timestamp>) =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).fetch_one(pool).await?);
+    Ok(TeamQueue { waiting, running, last_success })
 }
 
 /// Whether as many further pages may wait under a team's bound. Exact when the team is locked; without the lock,

@@ -39,12 +39,13 @@ pub(super) async fn overwrite(tx: &mut Tx, on: bool) -> StoreResult<()> {
     Ok(())
 }
 
-/// The same in a transaction of its own, blobs included. Blocks for them.
+/// The same in a transaction of its own, blobs included.
 pub async fn forget(db: &Db, blobs: &Blobs, job: JobId) -> StoreResult<()> {
     let mut tx = db.begin().await?;
     blank(&mut tx, job).await?;
     tx.commit().await?;
-    blobs.remove_job(job);
+    let blobs = blobs.clone();
+    let _ = tokio::task::spawn_blocking(move || blobs.remove_job(job)).await;
     Ok(())
 }
 

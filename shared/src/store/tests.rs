@@ -397,6 +397,22 @@ async fn what_has_expired_is_removed_and_the_ledger_stays() {
     }
 }
 
+fn node(id: WorkerId, now: Timestamp) -> nodes::NodeRow {
+    nodes::NodeRow {
+        id,
+        name: "host-1".into(),
+        host: "h".into(),
+        pid: 1,
+        address: "127.0.0.1:1".into(),
+        state: "live".into(),
+        slots: 16,
+        session_slots: 12,
+        sessions_refused: None,
+        started_at: now,
+        heartbeat_at: now,
+    }
+}
+
 #[tokio::test]
 async fn a_lease_has_one_holder_until_it_ends() {
     for db in databases().await {
@@ -406,6 +422,11 @@ async fn a_lease_has_one_holder_until_it_ends() {
         assert!(!leases::take(&mut tx, "x", b, now, now.plus_ms(100)).await.unwrap());
         assert!(leases::take(&mut tx, "x", a, now, now.plus_ms(100)).await.unwrap());
         assert!(leases::take(&mut tx, "x", b, now.plus_ms(101), now.plus_ms(200)).await.unwrap());
+
+        nodes::insert(&mut tx, &node(b, now)).await.unwrap();
+        assert!(!leases::take(&mut tx, "x", a, now, now.plus_ms(100)).await.unwrap(), "its holder lives");
+        nodes::set_state(&mut tx, b, "dead").await.unwrap();
+        assert!(leases::take(&mut tx, "x", a, now, now.plus_ms(100)).await.unwrap(), "a dead one's is free");
         tx.commit().await.unwrap();
     }
 }
@@ -414,19 +435,7 @@ async fn a_lease_has_one_holder_until_it_ends() {
 async fn workers_are_listed_while_they_beat_and_buried_after() {
     for db in databases().await {
         let now = Timestamp::now();
-        let node = nodes::NodeRow {
-            id: WorkerId::new(),
-            name: "host-1".into(),
-            host: "h".into(),
-            pid: 1,
-            address: "127.0.0.1:1".into(),
-            state: "live".into(),
-            slots: 16,
-            session_slots: 12,
-            sessions_refused: None,
-            started_at: now,
-            heartbeat_at: now,
-        };
+        let node = node(WorkerId::new(), now);
         let mut tx = db.begin().await.unwrap();
         nodes::insert(&mut tx, &node).await.unwrap();
         assert_eq!(nodes::heartbeat(&mut tx, node.id, now).await.unwrap().as_deref(), Some("live"));

@@ -102,6 +102,24 @@ function tests() {
     assert.ok((await client.scrape(site("/article/1"), { formats: [format] })).screenshot);
   });
 
+  test("a PDF is parsed as its parser says", async () => {
+    const parsers = [{ type: "pdf", mode: "auto", maxPages: 2 }];
+    const document = await client.scrape(site("/files/report.pdf"), { formats: ["markdown", "html"], parsers });
+    assert.ok(document.markdown.includes("Page 2 MAIN") && document.html.includes("<p>"));
+    assert.deepEqual([document.metadata.numPages, document.metadata.totalPages, document.metadata.creditsUsed], [2, 3, 2]);
+  });
+
+  test("attributes, branding and media have their fields", async () => {
+    const selectors = [{ selector: "audio source", attribute: "type" }];
+    const document = await client.scrape(site("/media"), { formats: ["audio", "video", { type: "attributes", selectors }] });
+    assert.equal(document.audio, site("/files/audio.wav"));
+    assert.equal(document.video, site("/files/film.webm"));
+    assert.deepEqual(document.attributes, [{ ...selectors[0], values: ["audio/wav"] }]);
+    const { branding } = await client.scrape(site("/brand"), { formats: ["branding"] });
+    assert.equal(branding.colors.primary, "#E4572E");
+    assert.equal(branding.typography.fontFamilies.heading, "Playfair Display");
+  });
+
   test("actions give their results", async () => {
     const { actions, markdown } = await client.scrape(site("/actions"), {
       formats: ["markdown"],

@@ -17,8 +17,8 @@ import uuid
 import requests
 from firecrawl import AsyncFirecrawl, Firecrawl
 from firecrawl.v2.types import (
-    ClickAction, ExecuteJavascriptAction, Location, PaginationConfig, PDFAction, PressAction, ScrapeAction, ScreenshotAction,
-    ScreenshotFormat, ScrollAction, WaitAction, WebhookConfig, WriteAction)
+    AttributesFormat, ClickAction, ExecuteJavascriptAction, Location, PaginationConfig, PDFAction, PDFParser, PressAction,
+    ScrapeAction, ScreenshotAction, ScreenshotFormat, ScrollAction, WaitAction, WebhookConfig, WriteAction)
 from firecrawl.v2.utils import error_handler as errors
 
 URL, KEY, SITE = os.environ["WEIR_URL"], os.environ["WEIR_KEY"], os.environ["SITE_URL"]
@@ -92,6 +92,23 @@ class Scrape(Sdk):
         options = ScreenshotFormat(full_page=True, quality=70, viewport={"width": 800, "height": 600})
         self.assertTrue(self.client.scrape(site("/article/1"), formats=[options]).screenshot)
 
+    def test_a_pdf_is_parsed_as_its_parser_says(self):
+        parser = PDFParser(mode="fast", max_pages=2, pages=True, page_markers=True)
+        document = self.client.scrape(site("/files/report.pdf"), formats=["markdown", "links"], parsers=[parser])
+        self.assertIn("<!-- page 2 -->", document.markdown)
+        self.assertEqual([page.page_number for page in document.pages], [1, 2])
+        metadata = document.metadata
+        self.assertEqual((metadata.num_pages, metadata.total_pages, metadata.credits_used), (2, 3, 2))
+        self.assertTrue(self.client.scrape(site("/files/report.pdf"), parsers=[]).markdown.startswith("JVBER"))
+
+    def test_attributes_branding_and_media_have_their_fields(self):
+        attributes = AttributesFormat(selectors=[{"selector": "audio source", "attribute": "type"}])
+        document = self.client.scrape(site("/media"), formats=["audio", "video", attributes])
+        self.assertEqual((document.audio, document.video), (site("/files/audio.wav"), site("/files/film.webm")))
+        branding = self.client.scrape(site("/brand"), formats=["branding"]).branding
+        self.assertEqual((branding.colors["primary"], branding.logo), ("#E4572E", site("/files/logo.svg")))
+        self.assertIn({"family": "Inter"}, branding.fonts)
+
     def test_the_options_of_a_scrape_pass(self):
         document = self.client.scrape(
             site("/article/3"), formats=["markdown"], only_main_content=True, include_tags=["main"], exclude_tags=["figure"],
@@ -119,7 +136,7 @@ class Scrape(Sdk):
     def test_a_cached_page_is_told_as_such(self):
         states = [self.client.scrape(site("/cache/python"), formats=["markdown"]).metadata.cache_state for _ in range(2)]
         self.assertEqual(states, ["miss", "hit"])
-        document = self.client.scrape(site("/cache/python"), formats=["markdown"], min_age=1)
+        document = self.client.scrape(site("/cache/python"), formats=["markdown"], max_age=60_000)
         self.assertTrue(document.metadata.cached_at)
         with self.assertRaises(errors.FirecrawlError) as caught:
             self.client.scrape(site("/cache/never"), lockdown=True)

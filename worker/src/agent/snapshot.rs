@@ -338,12 +338,15 @@ mod tests {
 
     fn written(refs: &mut Refs, mut nodes: Vec<Value>) -> String {
         // As the browser does, each names its parent too.
-        let parents: Vec<(Value, Value)> = nodes
+        let children = |n: &Value| n["childIds"].as_array().unwrap().clone();
+        let parents: HashMap<String, Value> = nodes
             .iter()
-            .flat_map(|n| n["childIds"].as_array().unwrap().iter().map(|child| (child.clone(), n["nodeId"].clone())))
+            .flat_map(|n| children(n).into_iter().map(|child| (child.to_string(), n["nodeId"].clone())))
             .collect();
-        for (child, parent) in parents {
-            nodes.iter_mut().filter(|n| n["nodeId"] == child).for_each(|n| n["parentId"] = parent.clone());
+        for n in &mut nodes {
+            if let Some(parent) = parents.get(&n["nodeId"].to_string()) {
+                n["parentId"] = parent.clone();
+            }
         }
         let tree: Tree = serde_json::from_value(json!({ "nodes": nodes })).unwrap();
         refs.begin("doc");

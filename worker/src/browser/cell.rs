@@ -1,6 +1,7 @@
 //! One running browser as the pool sees it: its connection, its spare blank page, and whether it is still good.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -57,6 +58,25 @@ impl Cell {
         upstreams: Arc<[SocketAddr]>,
         has_pictures: bool,
     ) -> anyhow::Result<Arc<Self>> {
+        let cell = Self::begin(browser, dir, egress, upstreams, has_pictures).await?;
+        cell.refill_spare();
+        Ok(cell)
+    }
+
+    /// The same for a browser that serves one page, in its own profile: no spare page is opened.
+    pub async fn connect_alone(browser: BrowserBox, dir: SessionDir, egress: SocketAddr) -> anyhow::Result<Arc<Self>> {
+        let cell = Self::begin(browser, dir, egress, Arc::default(), true).await?;
+        cell.retire();
+        Ok(cell)
+    }
+
+    async fn begin(
+        browser: BrowserBox,
+        dir: SessionDir,
+        egress: SocketAddr,
+        upstreams: Arc<[SocketAddr]>,
+        has_pictures: bool,
+    ) -> anyhow::Result<Arc<Self>> {
         let greet = async {
             let cdp = Cdp::connect_over(browser.connect().await?, browser.ws_path()).await?;
             let version = cdp.call::<BrowserDomain::GetVersion>(None, json!({}), Instant::now() + PING).await?;
@@ -70,7 +90,7 @@ impl Cell {
                 return Err(error);
             }
         };
-        let cell = Arc::new(Self {
+        Ok(Arc::new(Self {
             cdp,
             pid: browser.pid().unwrap_or_default(),
             browser,
@@ -88,9 +108,17 @@ impl Cell {
             spare: Mutex::default(),
             is_refilling: AtomicBool::new(false),
             is_retired: AtomicBool::new(false),
-        });
-        cell.refill_spare();
-        Ok(cell)
+        }))
+    }
+
+    /// Resolves when nothing of the browser is left.
+    pub async fn exited(&self) {
+        self.browser.exited().await;
+    }
+
+    /// The folder of its data; `None` once it is stopped.
+    pub fn home(&self) -> Option<PathBuf> {
+        self.dir.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|dir| dir.home.clone())
     }
 
     /// The proxy that lets everything public through, for a context of the browser; its own refuses ads.

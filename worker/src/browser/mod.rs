@@ -10,6 +10,7 @@
 //!     appearance       how it appears
 //!     actions, shot    what is done on it, pictures of it
 //!     intercept, blocklist, locale, agent, egress   requests, ads, place, name, refusals
+//! solo                 a page in a browser of its own, on a profile
 //! companion            a scraped page once more, in the browser of a session
 //! ```
 //!
@@ -27,6 +28,7 @@ mod actions;
 pub(crate) mod agent;
 mod appearance;
 mod blocklist;
+mod branding;
 pub mod cdp;
 mod cell;
 pub(crate) mod chromium;
@@ -38,6 +40,7 @@ mod locale;
 mod page;
 mod pool;
 mod shot;
+mod solo;
 pub(crate) mod wait;
 
 pub use blocklist::is_ad_host;
@@ -46,6 +49,7 @@ pub use companion::Companion;
 pub use error::RenderError;
 pub(crate) use locale::languages;
 pub use pool::{BrowserConfig, BrowserPool, PoolStats};
+pub use solo::Solo;
 
 /// One page to render.
 #[derive(Debug, Clone)]
@@ -67,22 +71,27 @@ pub struct RenderRequest {
     pub block_ads: bool,
     /// Country (ISO 3166 alpha-2) and languages to appear from.
     pub location: Option<(String, Vec<String>)>,
-    /// Picture to take. Without one, and without actions that take some, pictures, media and fonts are not loaded.
+    /// Picture to take. Without one, without branding and without actions that take some, pictures, media and fonts are
+    /// not loaded.
     pub screenshot: Option<ScreenshotRequest>,
     /// What is done on the page before it is read.
     pub actions: Vec<Action>,
     /// Whether to keep the main document as it was served.
     pub want_raw: bool,
+    /// Whether to read what the page looks like from its computed styles.
+    pub want_branding: bool,
     /// When to give up, waiting for a free page included.
     pub deadline: Instant,
     /// Go through this one of the operator's proxies, by its place among them.
     pub upstream: Option<usize>,
+    /// The page opens in the browser's own profile instead of a context that is thrown away.
+    pub in_profile: bool,
 }
 
 impl RenderRequest {
-    /// Whether pictures of the page are wanted.
+    /// Whether pictures of the page are wanted, or what depends on them.
     fn shows_pictures(&self) -> bool {
-        self.screenshot.is_some() || self.actions.iter().any(Action::shows_pictures)
+        self.screenshot.is_some() || self.want_branding || self.actions.iter().any(Action::shows_pictures)
     }
 
     /// A request with the defaults of a scrape and 60 s.
@@ -99,8 +108,10 @@ impl RenderRequest {
             screenshot: None,
             actions: Vec::new(),
             want_raw: false,
+            want_branding: false,
             deadline: Instant::now() + Duration::from_secs(60),
             upstream: None,
+            in_profile: false,
         }
     }
 }
@@ -159,6 +170,8 @@ pub struct Rendered {
     pub raw_html: Option<String>,
     /// When asked for.
     pub screenshot: Option<Shot>,
+    /// What the page looks like, when asked for.
+    pub branding: Option<serde_json::Value>,
     /// Of the request's actions, if it has any.
     pub actions: Option<ActionResults>,
     /// The time zone that the page was given.

@@ -35,7 +35,7 @@ use super::intercept::{Interception, OwnHeaders};
 use super::locale::Place;
 use super::shot::Camera;
 use super::wait::{self, Look, Settled};
-use super::{RenderRequest, Rendered, Shot, blocklist, egress};
+use super::{RenderRequest, Rendered, Shot, blocklist, branding, egress};
 
 /// Time for each step that involves no page: contexts, targets, disposal. Far above what it takes under load.
 const STEP: Duration = Duration::from_secs(10);
@@ -50,7 +50,8 @@ const DESKTOP: (u32, u32) = (1280, 800);
 /// A browser context of our own. Dropping it disposes the context with everything in it.
 struct Tab {
     cell: Arc<Cell>,
-    context: String,
+    /// `None`: the browser's own, which stays.
+    context: Option<String>,
     /// Also the id of its main frame.
     target: String,
     session: String,
@@ -69,7 +70,8 @@ impl Tab {
 impl Drop for Tab {
     fn drop(&mut self) {
         // Sent now, whoever dropped us; the answer only tells that the browser still obeys.
-        let context = json!({ "browserContextId": self.context });
+        let Some(context) = &self.context else { return };
+        let context = json!({ "browserContextId": context });
         let disposed = self.cell.cdp.send_as::<Value>(Target::DisposeBrowserContext::NAME, None, context);
         let cell = Arc::clone(&self.cell);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -103,10 +105,27 @@ impl BlankPage {
         }
         let context = cdp.call::<Target::CreateBrowserContext>(None, params, deadline).await?.browser_context_id;
         // From here on, a failure disposes the context.
-        let mut tab = Tab { cell: Arc::clone(cell), context, target: String::new(), session: String::new() };
-        cdp.post::<Browser::SetDownloadBehavior>(None, json!({ "behavior": "deny", "browserContextId": tab.context }));
-        let blank =
-            json!({ "url": "about:blank", "browserContextId": tab.context, "width": DESKTOP.0, "height": DESKTOP.1 });
+        let tab = Tab { cell: Arc::clone(cell), context: Some(context), target: String::new(), session: String::new() };
+        Self::in_tab(tab, deadline).await
+    }
+
+    /// Opens one in the browser's own profile.
+    async fn open_in_profile(cell: &Arc<Cell>, deadline: Instant) -> Result<Self, RenderError> {
+        let deadline = deadline.min(Instant::now() + STEP);
+        let tab = Tab { cell: Arc::clone(cell), context: None, target: String::new(), session: String::new() };
+        Self::in_tab(tab, deadline).await
+    }
+
+    async fn in_tab(mut tab: Tab, deadline: Instant) -> Result<Self, RenderError> {
+        let cell = Arc::clone(&tab.cell);
+        let cdp = &cell.cdp;
+        let mut downloads = json!({ "behavior": "deny" });
+        let mut blank = json!({ "url": "about:blank", "width": DESKTOP.0, "height": DESKTOP.1 });
+        if let Some(context) = &tab.context {
+            downloads["browserContextId"] = context.as_str().into();
+            blank["browserContextId"] = context.as_str().into();
+        }
+        cdp.post::<Browser::SetDownloadBehavior>(None, downloads);
         tab.target = cdp.call::<Target::CreateTarget>(None, blank, deadline).await?.target_id;
         let attach = json!({ "targetId": tab.target, "flatten": true });
         tab.session = cdp.call::<Target::AttachToTarget>(None, attach, deadline).await?.session_id;
@@ -124,9 +143,10 @@ impl BlankPage {
 pub(super) async fn render(cell: &Arc<Cell>, request: &RenderRequest) -> Result<Rendered, RenderError> {
     let work = async {
         let Way { proxy, refuses_ads } = Way::of(cell, request)?;
-        let spare = if proxy.is_none() { cell.take_spare() } else { None };
+        let spare = if proxy.is_none() && !request.in_profile { cell.take_spare() } else { None };
         let BlankPage { tab, mut events, prepared } = match spare {
             Some(page) => page,
+            None if request.in_profile => BlankPage::open_in_profile(cell, request.deadline).await?,
             None => BlankPage::open(cell, proxy.as_deref(), request.deadline).await?,
         };
         let own = OwnHeaders::split(request);
@@ -274,6 +294,12 @@ impl Render<'_> {
         };
         let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());
         let raw_html = if self.request.want_raw { self.raw().await } else { None };
+        let branding = if self.request.want_branding {
+            let (cdp, session) = (&self.tab.cell.cdp, &self.tab.session);
+            Some(branding::read(cdp, session, &self.tab.target, self.deadline).await?)
+        } else {
+            None
+        };
         let screenshot = match &self.request.screenshot {
             Some(shot) => {
                 let (data, mime) = self.camera().take(shot, (settled.width, settled.height)).await?;
@@ -288,6 +314,7 @@ impl Render<'_> {
             html: settled.html.ok_or(RenderError::PageTooLarge)?,
             raw_html,
             screenshot,
+            branding,
             actions,
             timezone: place.and_then(|p| p.timezone.map(str::to_owned)),
         })
@@ -315,7 +342,10 @@ impl Render<'_> {
         }
         let cookies = self.own.cookies(request);
         if !cookies.is_empty() {
-            let params = json!({ "cookies": cookies, "browserContextId": tab.context });
+            let mut params = json!({ "cookies": cookies });
+            if let Some(context) = &tab.context {
+                params["browserContextId"] = context.as_str().into();
+            }
             calls.push(tab.cell.cdp.send_as(Storage::SetCookies::NAME, None, params));
         }
     }

@@ -129,7 +129,9 @@ pub fn best_source(dom: &Dom, img: usize) -> Option<&str> {
     src
 }
 
-/// All images of the page in order, absolute, without repeats and without `data:` URLs.
+/// All images of the page in order, absolute, without repeats and without `data:` URLs: `img` and its sets, `picture`,
+/// what lazy loaders keep aside, posters, vector images, backgrounds in `style` and older attributes, icons and the
+/// pictures that the page gives to those who link to it.
 pub fn list(dom: &Dom, addresses: &Addresses) -> Vec<String> {
     let mut found = Found { addresses, seen: HashSet::new(), out: Vec::new(), bytes: 0 };
     for i in 0..dom.len() {
@@ -137,55 +139,55 @@ pub fn list(dom: &Dom, addresses: &Addresses) -> Vec<String> {
         if !tag.is_element() {
             continue;
         }
+        let named = |name: &str| dom.attr_named(i, name);
         match tag {
             Tag::Img | Tag::Source => {
+                let is_picture = tag == Tag::Img || dom.tag(dom.parent(i)) == Tag::Picture;
                 if let Some(src) = dom.attr(i, &local_name!("src")).filter(|_| tag == Tag::Img) {
                     found.add(src);
                 }
-                if tag == Tag::Img || dom.tag(dom.parent(i)) == Tag::Picture {
-                    for set in
-                        [dom.attr(i, &local_name!("srcset")), dom.attr_named(i, "data-srcset")].into_iter().flatten()
-                    {
-                        for (url, _) in candidates(set) {
-                            found.add(url);
-                        }
-                    }
-                    for name in LAZY {
-                        if let Some(src) = dom.attr_named(i, name).filter(|v| is_address(v)) {
-                            found.add(src);
-                        }
-                    }
+                if is_picture {
+                    found.set(dom.attr(i, &local_name!("srcset")));
+                    LAZY_SETS.iter().for_each(|name| found.set(named(name)));
+                    LAZY.iter().filter_map(|name| named(name)).filter(|v| is_address(v)).for_each(|v| found.add(v));
                 }
             }
-            Tag::Video => {
-                if let Some(poster) = dom.attr_named(i, "poster") {
-                    found.add(poster);
-                }
-            }
+            Tag::Video => found.maybe(named("poster").or_else(|| named("data-poster"))),
             Tag::Input if dom.attr(i, &local_name!("type")) == Some("image") => {
-                if let Some(src) = dom.attr(i, &local_name!("src")) {
-                    found.add(src);
-                }
+                found.maybe(dom.attr(i, &local_name!("src")));
+            }
+            Tag::Object | Tag::Embed if named("type").is_some_and(|kind| kind.starts_with("image/")) => {
+                found.maybe(named("data").or_else(|| named("src")));
+            }
+            Tag::Body | Tag::Table | Tag::Td | Tag::Th | Tag::Tr => found.maybe(named("background")),
+            Tag::Foreign if dom.element(i).is_some_and(|e| matches!(&*e.name.local, "image" | "feImage")) => {
+                found.maybe(named("href").or_else(|| named("xlink:href")));
             }
             Tag::Meta => {
-                let key = dom.attr_named(i, "property").or_else(|| dom.attr_named(i, "name")).unwrap_or("");
-                if matches!(
-                    key,
-                    "og:image" | "og:image:url" | "og:image:secure_url" | "twitter:image" | "twitter:image:src"
-                ) && let Some(src) = dom.attr_named(i, "content")
-                {
-                    found.add(src);
+                let key = named("property").or_else(|| named("name")).or_else(|| named("itemprop")).unwrap_or("");
+                if META.contains(&key.to_ascii_lowercase().as_str()) {
+                    found.maybe(named("content"));
                 }
             }
             Tag::Link => {
-                let rel = dom.attr_named(i, "rel").unwrap_or("").to_ascii_lowercase();
-                if rel.split_ascii_whitespace().any(|r| matches!(r, "image_src" | "icon" | "apple-touch-icon"))
-                    && let Some(src) = dom.attr(i, &local_name!("href"))
+                let rel = named("rel").unwrap_or("").to_ascii_lowercase();
+                let preloads = rel.split_ascii_whitespace().any(|r| r == "preload") && named("as") == Some("image");
+                if preloads
+                    || rel.split_ascii_whitespace().any(|r| ICONS.contains(&r))
+                    || named("itemprop") == Some("image")
                 {
-                    found.add(src);
+                    found.maybe(dom.attr(i, &local_name!("href")));
+                    found.set(named("imagesrcset"));
                 }
             }
             _ => {}
+        }
+        for name in LAZY_BACKGROUNDS {
+            match named(name) {
+                Some(value) if value.contains("url(") => found.style(value),
+                Some(value) if is_address(value) && !value.contains(char::is_whitespace) => found.add(value),
+                _ => {}
+            }
         }
         if let Some(style) = dom.attr(i, &local_name!("style")) {
             found.style(style);
@@ -193,6 +195,24 @@ pub fn list(dom: &Dom, addresses: &Addresses) -> Vec<String> {
     }
     found.out
 }
+
+/// Attributes lazy loaders keep a background in.
+const LAZY_BACKGROUNDS: [&str; 5] =
+    ["data-bg", "data-background", "data-background-image", "data-bg-src", "data-lazy-background"];
+/// `meta` keys that name a picture.
+const META: [&str; 8] = [
+    "og:image",
+    "og:image:url",
+    "og:image:secure_url",
+    "twitter:image",
+    "twitter:image:src",
+    "msapplication-tileimage",
+    "thumbnail",
+    "image",
+];
+/// Relations of a `link` to a picture.
+const ICONS: [&str; 6] =
+    ["image_src", "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "fluid-icon"];
 
 struct Found<'a> {
     addresses: &'a Addresses,
@@ -202,6 +222,19 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
+    fn maybe(&mut self, source: Option<&str>) {
+        if let Some(source) = source {
+            self.add(source);
+        }
+    }
+
+    /// Every candidate of a `srcset`.
+    fn set(&mut self, srcset: Option<&str>) {
+        for (url, _) in candidates(srcset.unwrap_or("")) {
+            self.add(url);
+        }
+    }
+
     fn add(&mut self, source: &str) {
         if source.trim().is_empty() || is_data(source) || self.out.len() >= MAX_IMAGES || self.bytes > MAX_BYTES {
             return;
@@ -219,10 +252,22 @@ impl Found<'_> {
     fn style(&mut self, style: &str) {
         let mut rest = style;
         while let Some(at) = rest.find("url(") {
-            rest = &rest[at + 4..];
-            let end = rest.find(')').unwrap_or(rest.len());
-            let url = rest[..end].trim().trim_matches(['"', '\'']);
-            self.add(url);
+            rest = rest[at + 4..].trim_start();
+            // A quoted address may hold parentheses.
+            let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
+            let (url, end) = match quote {
+                Some(quote) => {
+                    let end = rest[1..].find(quote).map_or(rest.len(), |end| end + 1);
+                    (&rest[1..end], end)
+                }
+                None => {
+                    let end = rest.find(')').unwrap_or(rest.len());
+                    (rest[..end].trim(), end)
+                }
+            };
+            if !url.starts_with('#') {
+                self.add(url);
+            }
             rest = &rest[end..];
         }
     }
@@ -252,6 +297,23 @@ mod tests {
         let names: Vec<String> =
             list(&dom, &addresses).iter().map(|u| u["https://x.test/".len()..].to_owned()).collect();
         assert_eq!(names, ["og.png", "a.png", "b.png", "c.webp", "d.png", "e.png"]);
+    }
+
+    #[test]
+    fn pictures_are_found_wherever_a_page_keeps_them() {
+        let page = "<link rel='preload' as=image href=/1 imagesrcset='/2 1x, /3 2x'><link rel=preload as=font href=/no>\
+            <link rel=apple-touch-icon-precomposed href=/4><meta name=msapplication-TileImage content=/5>\
+            <meta itemprop=image content=/6><body background=/7><img data-lazy-srcset='/8 1x'><div data-bg=/9></div>\
+            <div data-background-image='url(/10)'></div><p style='background:url(\"/11(1).png\"), url( /12 ), url(#no)'></p>\
+            <svg><image href=/13></image></svg><object type=image/png data=/14></object><video poster=/15></video>\
+            <div data-bg='dark theme'></div><img src='data:image/png;base64,AA'><img src='blob:x'><img src=''>";
+        let dom = guard::parse(page).dom;
+        let addresses = Addresses::of_page(&dom, &Url::parse("https://x.test/p/").expect("a URL"));
+        let names: Vec<String> =
+            list(&dom, &addresses).iter().map(|u| u["https://x.test/".len()..].to_owned()).collect();
+        let wanted = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11(1).png", "12", "14", "15"];
+        let without_svg: Vec<&String> = names.iter().filter(|name| *name != "13").collect();
+        assert_eq!(without_svg, wanted.iter().collect::<Vec<_>>());
     }
 
     #[test]

@@ -9,12 +9,14 @@ pub mod charset;
 mod address;
 mod clean_html;
 mod embedded;
+pub mod feed;
 mod filter;
 mod guard;
 mod images;
 mod links;
 mod markdown;
 mod measure;
+pub mod media;
 mod metadata;
 mod scope;
 mod select;
@@ -26,6 +28,8 @@ mod tree;
 use address::Addresses;
 use measure::Measures;
 use tree::Dom;
+use weir_shared::domain::document::AttributeValues;
+use weir_shared::domain::scrape::AttributeSelector;
 
 /// Visible text below which content hidden in scripts is looked for, characters.
 const LITTLE_TEXT: u32 = 200;
@@ -52,6 +56,10 @@ pub struct ExtractOptions {
     pub links: bool,
     /// List the images.
     pub images: bool,
+    /// Values of attributes to read.
+    pub attributes: Vec<AttributeSelector>,
+    /// Look for a sound, a film.
+    pub media: bool,
     /// Gather what the page says of itself as data.
     pub structured: bool,
     /// Leave what surrounds the main content out of markdown and HTML.
@@ -77,6 +85,10 @@ pub struct Extracted {
     pub links: Option<Vec<String>>,
     /// Absolute URLs of all images of the whole page, in order, without repeats.
     pub images: Option<Vec<String>>,
+    /// In the order in which they were asked for; empty if none were.
+    pub attributes: Vec<AttributeValues>,
+    /// What the page offers, when it was looked for.
+    pub media: media::Offers,
     /// Metadata keys that the page itself gives (contract 3.3); never one that the service writes.
     pub metadata: serde_json::Map<String, serde_json::Value>,
     /// JSON-LD, microdata and OpenGraph, where the page has any.
@@ -178,12 +190,18 @@ impl Page {
                 html = Some(text);
             }
         }
+        let (attributes, told) = select::attributes(&self.dom, &options.attributes);
+        if let Some(told) = told {
+            warning = Some(warning.map_or(told.clone(), |text| format!("{text} {told}")));
+        }
         let metadata = metadata::of_page(&self.dom, &self.addresses);
         let structured =
             options.structured.then(|| structured::of_page(&self.dom, &self.addresses, &metadata)).flatten();
         Extracted {
             markdown,
             html,
+            attributes,
+            media: if options.media { media::offers(&self.dom, &self.addresses) } else { media::Offers::default() },
             links: options.links.then(|| links::list(&self.dom, &self.addresses)),
             images: options.images.then(|| images::list(&self.dom, &self.addresses)),
             metadata,

@@ -1,9 +1,12 @@
-//! CSS selectors of `includeTags` and `excludeTags`.
+//! CSS selectors of `includeTags`, `excludeTags` and the attributes format.
 //!
 //! Selectors are rare, so the tree of the selector engine is made only when a request has some: element by element from
 //! the page's own tree, which therefore is still parsed once.
 
 use scraper::{ElementRef, Html, Selector};
+
+use weir_shared::domain::document::AttributeValues;
+use weir_shared::domain::scrape::AttributeSelector;
 
 use super::tree::Dom;
 
@@ -15,13 +18,53 @@ pub fn is_valid(sel: &str) -> bool {
     Selector::parse(sel).is_ok()
 }
 
+/// Most values of the attributes format, and most bytes of them.
+const MAX_VALUES: usize = 100_000;
+const MAX_VALUE_BYTES: usize = 16 << 20;
+
 /// For each list of selectors, the matched nodes in document order. Selectors that do not parse match nothing.
 pub fn matches<const N: usize>(dom: &Dom, lists: [&[String]; N]) -> [Vec<usize>; N] {
-    let mut out = lists.map(|_| Vec::new());
-    if lists.iter().all(|l| l.is_empty()) {
+    let parse = |list: &[String]| list.iter().filter_map(|s| Selector::parse(s).ok()).collect::<Vec<_>>();
+    let mut found = matched(dom, &lists.map(parse)).into_iter();
+    lists.map(|_| found.next().unwrap_or_default())
+}
+
+/// The values of attributes in document order, and a warning about selectors that are none.
+pub fn attributes(dom: &Dom, wanted: &[AttributeSelector]) -> (Vec<AttributeValues>, Option<String>) {
+    let parsed: Vec<Vec<Selector>> =
+        wanted.iter().map(|w| Selector::parse(&w.selector).into_iter().collect()).collect();
+    let (mut values, mut bytes) = (0, 0);
+    let mut is_cut = false;
+    let mut out = Vec::with_capacity(wanted.len());
+    for (wanted, nodes) in wanted.iter().zip(matched(dom, &parsed)) {
+        let name = wanted.attribute.to_ascii_lowercase();
+        let mut found = Vec::new();
+        for value in nodes.into_iter().filter_map(|i| dom.attr_named(i, &name)) {
+            (values, bytes) = (values + 1, bytes + value.len());
+            if values > MAX_VALUES || bytes > MAX_VALUE_BYTES {
+                is_cut = true;
+                break;
+            }
+            found.push(value.to_owned());
+        }
+        let AttributeSelector { selector, attribute } = wanted.clone();
+        out.push(AttributeValues { selector, attribute, values: found });
+    }
+    let wrong: Vec<&str> =
+        wanted.iter().zip(&parsed).filter(|(_, p)| p.is_empty()).map(|(w, _)| w.selector.as_str()).collect();
+    let mut warning = (!wrong.is_empty()).then(|| format!("These are no CSS selectors: {}.", wrong.join(", ")));
+    if is_cut {
+        warning.get_or_insert_default().push_str(" The attributes were cut at their size limit.");
+    }
+    (out, warning.map(|text| text.trim().to_owned()))
+}
+
+/// For each list of selectors, the nodes that match one of them.
+fn matched(dom: &Dom, parsed: &[Vec<Selector>]) -> Vec<Vec<usize>> {
+    let mut out = vec![Vec::new(); parsed.len()];
+    if parsed.iter().all(Vec::is_empty) {
         return out;
     }
-    let parsed = lists.map(|l| l.iter().filter_map(|s| Selector::parse(s).ok()).collect::<Vec<_>>());
     let mut html = Html::new_document();
     let root = html.tree.root().id();
     let mut nodes = vec![None; dom.len()];
@@ -74,6 +117,19 @@ mod tests {
         assert_eq!(first.iter().map(|&i| dom.text_of(i)).collect::<String>(), "1");
         assert_eq!(second.len(), 2);
         assert_eq!(matches(&dom, [&list("p[")])[0].len(), 0);
+    }
+
+    #[test]
+    fn attributes_are_read_as_written_and_wrong_selectors_told() {
+        let dom = guard::parse("<a href='/x' DATA-Id=1>1</a><a href=''>2</a><a>3</a><img data-id='2 '>").dom;
+        let wanted: Vec<AttributeSelector> = [("a", "href"), ("[data-id]", "Data-ID"), ("p[", "x"), ("b", "c")]
+            .map(|(selector, attribute)| AttributeSelector { selector: selector.into(), attribute: attribute.into() })
+            .into();
+        let (found, warning) = attributes(&dom, &wanted);
+        let values: Vec<&[String]> = found.iter().map(|f| f.values.as_slice()).collect();
+        assert_eq!(values, [&["/x".to_owned(), String::new()][..], &["1".to_owned(), "2 ".to_owned()], &[], &[]]);
+        assert_eq!(warning.as_deref(), Some("These are no CSS selectors: p[."));
+        assert_eq!((found[1].selector.as_str(), found[1].attribute.as_str()), ("[data-id]", "Data-ID"));
     }
 
     #[test]

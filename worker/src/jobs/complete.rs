@@ -38,6 +38,7 @@ pub(super) struct Answer {
     pub content_type: Option<String>,
     pub timezone: Option<String>,
     pub screenshot: Option<String>,
+    pub branding: Option<Value>,
     pub actions: Option<ActionResults>,
     pub warnings: Vec<String>,
     /// As clients know it: `basic` or `stealth`.
@@ -137,6 +138,8 @@ impl Draft {
             put("cacheState", json!("miss"));
         }
         document.screenshot = answer.screenshot;
+        document.branding = answer.branding;
+        document.actions = answer.actions;
         if !answer.warnings.is_empty() {
             document.warning = Some(answer.warnings.join(" "));
         }

@@ -3,6 +3,12 @@
 //! HTTP first. The browser when the options need one, when the answer looks script-rendered, or when the host's pages
 //! lately did. A page that needs a browser and gets none fails with a code; it is never answered as an empty shell.
 
+mod files;
+mod markdown_html;
+mod media;
+mod pdf;
+mod picture;
+
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -15,6 +21,7 @@ use weir_shared::domain::job::{JobKind, MAX_CLAIMS, MAX_TRIES, retry_pause_ms};
 use weir_shared::domain::price;
 use weir_shared::domain::scrape::{Format, Location, ScrapeOptions};
 use weir_shared::domain::scrape_request::fetch_url;
+use weir_shared::domain::session::ProfileUse;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::finish::{Encoded, Finished, Outcome};
 use weir_shared::store::jobs::JobSpec;
@@ -28,6 +35,8 @@ use crate::context::WorkerContext;
 use crate::extract::{self, ExtractOptions, PageInput};
 use crate::fetch::{FetchError, FetchRequest, Fetched, ProxyUrl};
 use crate::gate::Slot;
+use crate::sessions;
+use crate::sessions::page::{Exit, PageTrouble};
 
 use super::ways::{self, Loaded, Way, is_refusal};
 use super::{cached, crawl_page, serve_team};
@@ -35,6 +44,8 @@ use super::{cached, crawl_page, serve_team};
 /// Meta refreshes followed, each with a pause of at most this many seconds.
 const REFRESHES: u32 = 5;
 const REFRESH_SECONDS: u32 = 5;
+/// How soon a page that waits for its profile looks again, milliseconds.
+const LINE_MS: i64 = 500;
 /// Time kept back for extraction and the commit.
 const RESERVE: Duration = Duration::from_millis(50);
 
@@ -44,6 +55,8 @@ pub(super) struct PageError {
     code: ErrorCode,
     message: String,
     retry: bool,
+    /// Nothing has failed: it is not its turn.
+    is_early: bool,
     /// Whose doing it was, where that decides on the next way.
     by: By,
 }
@@ -60,7 +73,7 @@ enum By {
 
 impl PageError {
     pub(super) fn last(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retry: false, by: By::Anybody }
+        Self { code, message: message.into(), retry: false, is_early: false, by: By::Anybody }
     }
 
     /// Worth another try.
@@ -86,7 +99,7 @@ impl From<FetchError> for PageError {
             FetchError::Connect { .. } | FetchError::Cut { .. } | FetchError::Protocol { .. } => By::Site,
             _ => By::Anybody,
         };
-        Self { code: error.code(), message: error.message(), retry: error.is_retryable(), by }
+        Self { code: error.code(), message: error.message(), retry: error.is_retryable(), is_early: false, by }
     }
 }
 
@@ -97,7 +110,7 @@ impl From<RenderError> for PageError {
             RenderError::Site(_) => By::Site,
             _ => By::Anybody,
         };
-        Self { code: error.code(), message: error.message(), retry: error.is_retryable(), by }
+        Self { code: error.code(), message: error.message(), retry: error.is_retryable(), is_early: false, by }
     }
 }
 
@@ -227,6 +240,7 @@ pub(super) fn judge(
             pages.with_label_values(&[engine.as_str(), "done"]).inc();
             Outcome::Done { document: product.document, credits: product.credits }
         }
+        Err(error) if error.is_early => Outcome::Postponed { run_at: Timestamp::now().plus_ms(LINE_MS) },
         Err(error) => {
             let again = error.retry && page.tries + 1 < MAX_TRIES;
             let outcome = if again { "retry" } else { "failed" };
@@ -252,6 +266,8 @@ pub(super) fn judge(
 pub(super) struct Plan {
     url: Url,
     way: Way,
+    /// What the caller should know, beyond what the way says.
+    warnings: Vec<String>,
 }
 
 impl Plan {
@@ -261,7 +277,8 @@ impl Plan {
 
     /// What the caller should know about the way.
     fn warnings(&self) -> Vec<String> {
-        self.way.warning.iter().map(|text| (*text).to_owned()).collect()
+        let of_way = self.way.warning.iter().map(|text| (*text).to_owned());
+        of_way.chain(self.warnings.iter().cloned()).collect()
     }
 }
 
@@ -285,11 +302,18 @@ pub(super) async fn load(
     deadline: Instant,
 ) -> Result<Loaded, PageError> {
     let options = &spec.options;
+    if let Some(profile) = &options.profile {
+        let rendered = on_profile(context, page, spec, &mut plan, profile, deadline).await?;
+        return from_rendered(context, page, spec, &plan, rendered).await;
+    }
     let host = format!("{}:{}", plan.url.host_str().unwrap_or_default(), plan.url.port_or_known_default().unwrap_or(0));
     if !options.needs_browser() && !context.process.scripted_hosts.is_scripted(&host) {
+        if let Some(stage) = media::at_once(context, page, spec, &plan, deadline).await? {
+            return Ok(Loaded { stage, engine: Engine::Http, is_blocked: false });
+        }
         for _ in 0..=REFRESHES {
             let fetched = fetch(context, &plan, options, deadline).await?;
-            match from_fetched(context, page, spec, &plan, fetched).await? {
+            match from_fetched(context, page, spec, &plan, fetched, deadline).await? {
                 Made::Page { stage, is_blocked } => {
                     context.process.scripted_hosts.record(&host, false);
                     return Ok(Loaded { stage, engine: Engine::Http, is_blocked });
@@ -312,10 +336,17 @@ pub(super) async fn load(
             let text = format!("{} No actions can be performed on it.", error.message());
             Err(PageError::last(ErrorCode::ActionsNotSupported, text))
         }
-        // What a browser would only download may be text or data that needs none.
-        Err(RenderError::NotHtml { .. }) if options.screenshot().is_none() => {
+        Err(RenderError::NotHtml { .. }) if options.wants(&Format::Branding) => {
+            let text = "The branding format needs a web page; the address gives a file.";
+            Err(PageError::last(ErrorCode::BrandingNotSupported, text))
+        }
+        // What a browser would only download may be a file that needs none.
+        Err(RenderError::NotHtml { .. }) if options.formats.iter().any(|f| !matches!(f, Format::Screenshot(_))) => {
+            if options.screenshot().is_some() {
+                plan.warnings.push("There is no screenshot: the address gives a file and not a page.".to_owned());
+            }
             let fetched = fetch(context, &plan, options, deadline).await?;
-            match from_fetched(context, page, spec, &plan, fetched).await? {
+            match from_fetched(context, page, spec, &plan, fetched, deadline).await? {
                 Made::Page { stage, is_blocked } => Ok(Loaded { stage, engine: Engine::Http, is_blocked }),
                 Made::Refresh(_) | Made::NeedsBrowser => Err(unsupported("")),
             }
@@ -327,7 +358,7 @@ pub(super) async fn load(
 /// The address of a claimed page, by a way.
 pub(super) fn plan(page: &Claimed, way: Way) -> Result<Plan, PageError> {
     let url = fetch_url(&page.url).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
-    Ok(Plan { url, way })
+    Ok(Plan { url, way, warnings: Vec::new() })
 }
 
 async fn fetch(
@@ -336,7 +367,11 @@ async fn fetch(
     options: &ScrapeOptions,
     deadline: Instant,
 ) -> Result<Fetched, PageError> {
-    let request = FetchRequest {
+    Ok(context.process.fetcher.fetch(fetch_request(plan, options, deadline)).await?)
+}
+
+fn fetch_request<'a>(plan: &'a Plan, options: &'a ScrapeOptions, deadline: Instant) -> FetchRequest<'a> {
+    FetchRequest {
         url: &plan.url,
         headers: &options.headers,
         accept_language: accept_language(options.location.as_ref()),
@@ -344,8 +379,7 @@ async fn fetch(
         skip_tls_verification: options.skip_tls_verification,
         deadline,
         proxy: plan.proxy(),
-    };
-    Ok(context.process.fetcher.fetch(request).await?)
+    }
 }
 
 /// `de-DE,de;q=0.9`: the languages in falling weight; those of the country when none are named.
@@ -361,6 +395,42 @@ pub(super) fn accept_language(location: Option<&Location>) -> Option<String> {
     Some(languages.iter().take(10).enumerate().map(weigh).collect::<Vec<_>>().join(","))
 }
 
+/// The page in a browser of its own, with what the profile holds.
+async fn on_profile(
+    context: &WorkerContext,
+    page: &Claimed,
+    spec: &JobSpec,
+    plan: &mut Plan,
+    profile: &ProfileUse,
+    deadline: Instant,
+) -> Result<Rendered, PageError> {
+    let Some(keeper) = context.process.keeper.get() else {
+        return Err(PageError::again(
+            ErrorCode::AllEnginesFailed,
+            "No browser for profiles is available at the moment.",
+        ));
+    };
+    let busy = "Another session is currently writing to this profile. Try again when it has ended, or set saveChanges \
+        to false.";
+    let upstream = plan.way.chosen.as_ref().map(|chosen| chosen.place);
+    let proxy = upstream.and_then(|place| context.process.upstreams.get(place)).map(|[open, _]| open);
+    let exit = Exit { egress: proxy.unwrap_or(&context.process.egress).addr(), upstream };
+    // The whole browser goes that way, and not this page alone.
+    let request = RenderRequest { upstream: None, ..render_request(plan, &spec.options, deadline) };
+    match sessions::page::render(keeper, exit, page, profile, request).await {
+        Ok((rendered, is_kept)) => {
+            if !is_kept {
+                plan.warnings.push("The profile could not be saved; its last version stays.".to_owned());
+            }
+            Ok(rendered)
+        }
+        Err(PageTrouble::InLine) => Err(PageError { is_early: true, ..PageError::last(ErrorCode::ProfileBusy, busy) }),
+        Err(PageTrouble::Busy) if spec.kind == JobKind::Scrape => Err(PageError::last(ErrorCode::ProfileBusy, busy)),
+        Err(PageTrouble::Busy) => Err(PageError::again(ErrorCode::ProfileBusy, busy)),
+        Err(PageTrouble::Render(error)) => Err(error.into()),
+    }
+}
+
 async fn render(
     context: &WorkerContext,
     plan: &Plan,
@@ -370,12 +440,16 @@ async fn render(
     let Some(browsers) = &context.process.browsers else {
         return Err(RenderError::Unavailable("this worker has no browsers (WEIR_PAGE_BROWSERS=0)".to_owned()));
     };
+    browsers.render(render_request(plan, options, deadline)).await
+}
+
+fn render_request(plan: &Plan, options: &ScrapeOptions, deadline: Instant) -> RenderRequest {
     let screenshot = options.screenshot().map(|shot| ScreenshotRequest {
         full_page: shot.full_page,
         quality: shot.quality,
         viewport: shot.viewport.map(|v| (v.width, v.height)),
     });
-    let request = RenderRequest {
+    RenderRequest {
         url: plan.url.clone(),
         headers: options.headers.clone(),
         cookies: Vec::new(),
@@ -387,10 +461,11 @@ async fn render(
         screenshot,
         actions: options.actions.clone(),
         want_raw: options.wants(&Format::RawHtml),
+        want_branding: options.wants(&Format::Branding),
         deadline,
+        in_profile: false,
         upstream: plan.way.chosen.as_ref().map(|chosen| chosen.place),
-    };
-    browsers.render(request).await
+    }
 }
 
 /// What came of a fetched answer.
@@ -400,17 +475,26 @@ enum Made {
     Refresh(Url),
 }
 
+impl Made {
+    /// A file, which nobody gives to readers who are refused.
+    fn file(stage: Stage) -> Self {
+        Self::Page { stage, is_blocked: false }
+    }
+}
+
 async fn from_fetched(
     context: &Arc<WorkerContext>,
     page: &Claimed,
     spec: &Arc<JobSpec>,
     plan: &Plan,
     fetched: Fetched,
+    deadline: Instant,
 ) -> Result<Made, PageError> {
     let media = fetched.media_type().unwrap_or_default();
     let kind = sniff(&media, &fetched.body);
-    if kind == Kind::Other {
-        return Err(unsupported(&media));
+    if kind == Kind::FalsePdf {
+        let text = "The site answered with a web page where a PDF was announced, most likely to keep robots out.";
+        return Err(PageError::last(ErrorCode::PdfAntibot, text));
     }
     let mut answer = Answer {
         url: fetched.url.clone(),
@@ -418,6 +502,7 @@ async fn from_fetched(
         content_type: fetched.content_type.clone(),
         timezone: None,
         screenshot: None,
+        branding: None,
         actions: None,
         warnings: plan.warnings(),
         proxy_used: plan.way.proxy_used,
@@ -427,11 +512,24 @@ async fn from_fetched(
     }
     let (may_refresh, incomplete) = (plan.url.clone(), fetched.incomplete);
     let work = Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec) };
+    if kind == Kind::Pdf {
+        return pdf::document(work, answer, fetched.body, deadline).await.map(Made::file);
+    }
+    if kind == Kind::Other && picture::is_one(&work, &media) {
+        return picture::document(work, answer, fetched.body, deadline).await.map(Made::file);
+    }
+    if kind == Kind::Other && media::is_asked_for(&spec.options) {
+        return blocking(move || media::file(work, answer, &media).map(Made::file)).await;
+    }
+    if kind == Kind::Other {
+        return Err(unsupported(&media));
+    }
+    let has_browser = context.process.browsers.is_some();
     blocking(move || {
         let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
         if kind != Kind::Html {
             let is_blocked = is_refusal(answer.status, "", 0);
-            return work.plain(answer, &text, kind).map(|stage| Made::Page { stage, is_blocked });
+            return files::document(work, answer, &text, kind).map(|stage| Made::Page { stage, is_blocked });
         }
         let parsed = extract::parse(&PageInput { url: &answer.url, html: &text, rendered: false });
         let signals = parsed.signals();
@@ -451,6 +549,10 @@ async fn from_fetched(
         }
         let is_blocked = is_refusal(answer.status, &text, signals.text_chars);
         let extracted = parsed.extract(&extract_options(&work.spec));
+        // A player may come with the page's scripts.
+        if has_browser && media::is_missing(&work.spec.options, &extracted.media) {
+            return Ok(Made::NeedsBrowser);
+        }
         work.document(answer, extracted, &text).map(|stage| Made::Page { stage, is_blocked })
     })
     .await
@@ -470,6 +572,7 @@ async fn from_rendered(
         content_type: rendered.content_type,
         timezone: rendered.timezone,
         screenshot,
+        branding: rendered.branding,
         actions: rendered.actions,
         warnings: plan.warnings(),
         proxy_used: plan.way.proxy_used,
@@ -509,6 +612,8 @@ fn extract_options(spec: &JobSpec) -> ExtractOptions {
         html: options.wants(&Format::Html),
         links: options.wants(&Format::Links) || spec.crawl.is_some(),
         images: options.wants(&Format::Images),
+        attributes: options.attributes().unwrap_or_default().to_vec(),
+        media: media::is_asked_for(options),
         structured: options.needs_text(),
         only_main_content: options.only_main_content,
         include_tags: options.include_tags.clone(),
@@ -522,8 +627,16 @@ fn extract_options(spec: &JobSpec) -> ExtractOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Html,
+    /// Plain text, and what is written in it.
     Text,
     Json,
+    /// Rows with delimiters.
+    Table,
+    /// XML, feeds among it.
+    Xml,
+    Pdf,
+    /// HTML that is announced as a PDF.
+    FalsePdf,
     Other,
 }
 
@@ -531,17 +644,27 @@ pub(super) fn sniff(media: &str, body: &[u8]) -> Kind {
     let start = &body[..body.len().min(512)];
     let text_start = String::from_utf8_lossy(start).trim_start().to_ascii_lowercase();
     if start.starts_with(b"%PDF-") {
-        return Kind::Other;
+        return Kind::Pdf;
     }
+    let is_html = text_start.starts_with("<!doctype html") || text_start.starts_with("<html");
+    let holds_pdf = || memchr::memmem::find(&body[..body.len().min(pdf::WITHIN)], b"%PDF-").is_some();
     match media {
+        "application/pdf" | "application/x-pdf" if is_html => Kind::FalsePdf,
+        "application/pdf" | "application/x-pdf" => Kind::Pdf,
         "text/html" | "application/xhtml+xml" => Kind::Html,
         "application/json" | "text/json" => Kind::Json,
         m if m.ends_with("+json") => Kind::Json,
-        m if m.starts_with("text/") || m.ends_with("+xml") && m != "image/svg+xml" => Kind::Text,
-        "application/xml" | "application/javascript" | "application/yaml" | "application/x-ndjson" => Kind::Text,
-        "" | "application/octet-stream" => {
-            if text_start.starts_with("<!doctype html") || text_start.starts_with("<html") {
+        "text/csv" | "application/csv" | "text/tab-separated-values" => Kind::Table,
+        "text/xml" | "application/xml" if is_html => Kind::Html,
+        "text/xml" | "application/xml" => Kind::Xml,
+        m if m.ends_with("+xml") && m != "image/svg+xml" => Kind::Xml,
+        m if m.starts_with("text/") => Kind::Text,
+        "application/javascript" | "application/yaml" | "application/x-ndjson" => Kind::Text,
+        "" | "application/octet-stream" | "binary/octet-stream" | "application/force-download" => {
+            if is_html {
                 Kind::Html
+            } else if holds_pdf() {
+                Kind::Pdf
             } else if media.is_empty() && !start.contains(&0) && std::str::from_utf8(start).is_ok() {
                 if text_start.starts_with('<') { Kind::Html } else { Kind::Text }
             } else {
@@ -566,6 +689,7 @@ struct Work {
 
 impl Work {
     fn document(self, mut answer: Answer, extracted: extract::Extracted, raw: &str) -> Result<Stage, PageError> {
+        let offers = media::taken(&self.spec.options, extracted.media)?;
         answer.warnings.extend(extracted.warning);
         let wants_raw = self.spec.options.wants(&Format::RawHtml);
         let wants_links = self.spec.options.wants(&Format::Links);
@@ -580,32 +704,31 @@ impl Work {
             raw_html: wants_raw.then(|| raw.to_owned()),
             links: extracted.links.filter(|_| wants_links),
             images: extracted.images,
+            attributes: self.spec.options.attributes().map(|_| extracted.attributes),
+            audio: offers.audio,
+            video: offers.video,
             metadata: extracted.metadata,
             ..Document::default()
         };
-        let draft =
-            Draft { structured: extracted.structured, harvest, ..Draft::new(answer, document, &self.spec.options) };
-        draft.advance(&self.context, &self.page, &self.spec)
+        let draft = Draft { structured: extracted.structured, ..Draft::new(answer, document, &self.spec.options) };
+        self.advance(draft, harvest)
     }
 
-    /// Text and data as they are; JSON in a fence.
-    fn plain(self, answer: Answer, text: &str, kind: Kind) -> Result<Stage, PageError> {
-        let options = &self.spec.options;
-        let leads_to = |url: Url| Harvest { url, canonical: None, links: Vec::new() };
-        let harvest = self.spec.crawl.is_some().then(|| leads_to(answer.url.clone()));
-        let markdown = match kind {
-            Kind::Json => format!("```json\n{}\n```\n", text.trim_end()),
-            _ => text.to_owned(),
-        };
-        let document = Document {
-            markdown: (options.wants(&Format::Markdown) || options.needs_text()).then_some(markdown),
-            html: options.wants(&Format::Html).then(|| text.to_owned()),
-            raw_html: options.wants(&Format::RawHtml).then(|| text.to_owned()),
-            links: options.wants(&Format::Links).then(Vec::new),
-            images: options.wants(&Format::Images).then(Vec::new),
-            ..Document::default()
-        };
-        let draft = Draft { harvest, ..Draft::new(answer, document, options) };
+    /// Where a file of a crawl leads; `None` when the page belongs to none.
+    fn harvest(&self, answer: &Answer, links: Vec<String>) -> Option<Harvest> {
+        self.spec.crawl.is_some().then(|| Harvest { url: answer.url.clone(), canonical: None, links })
+    }
+
+    /// Whether a file's text is to be made markdown: it is asked for, or something is read out of it.
+    fn wants_markdown(&self) -> bool {
+        self.spec.options.wants(&Format::Markdown) || self.spec.options.needs_text()
+    }
+
+    /// The next step of a page that has its document.
+    fn advance(self, mut draft: Draft, harvest: Option<Harvest>) -> Result<Stage, PageError> {
+        draft.harvest = harvest;
+        let media = [&draft.document.audio, &draft.document.video];
+        draft.bill.media = media.into_iter().flatten().count() as i64;
         draft.advance(&self.context, &self.page, &self.spec)
     }
 }
@@ -620,13 +743,19 @@ mod tests {
             ("text/html", "x", Kind::Html),
             ("application/json", "{}", Kind::Json),
             ("application/ld+json", "{}", Kind::Json),
-            ("application/rss+xml", "<rss>", Kind::Text),
+            ("application/rss+xml", "<rss>", Kind::Xml),
+            ("text/csv", "a,b", Kind::Table),
+            ("text/xml", "<html>", Kind::Html),
+            ("text/yaml", "a: b", Kind::Text),
             ("image/svg+xml", "<svg>", Kind::Other),
-            ("text/html", "%PDF-1.4", Kind::Other),
+            ("text/html", "%PDF-1.4", Kind::Pdf),
+            ("application/octet-stream", "\r\n%PDF-1.4", Kind::Pdf),
+            ("application/pdf", "<!DOCTYPE html><title>", Kind::FalsePdf),
+            ("application/pdf", "junk", Kind::Pdf),
             ("", "<!DOCTYPE html>", Kind::Html),
             ("", "plain", Kind::Text),
             ("application/octet-stream", "\0\0", Kind::Other),
-            ("application/pdf", "%PDF-", Kind::Other),
+            ("application/pdf", "%PDF-", Kind::Pdf),
         ] {
             assert_eq!(sniff(media, body.as_bytes()), kind, "{media} {body}");
         }

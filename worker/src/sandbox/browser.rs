@@ -61,6 +61,8 @@ pub enum Purpose {
 pub struct BrowserSpec {
     /// What it is for.
     pub purpose: Purpose,
+    /// For a session's: the place of the operator's proxy that is its way out; `None`: none of them.
+    pub upstream: Option<usize>,
     /// Further flags, for tests and odd hosts.
     pub extra_flags: Vec<String>,
 }
@@ -68,7 +70,7 @@ pub struct BrowserSpec {
 impl BrowserSpec {
     /// A session's, with the window most have.
     pub fn session() -> Self {
-        Self { purpose: Purpose::Session { window: (1280, 720) }, extra_flags: Vec::new() }
+        Self { purpose: Purpose::Session { window: (1280, 720) }, upstream: None, extra_flags: Vec::new() }
     }
 }
 
@@ -153,10 +155,11 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
     let config = &sandbox.config;
     let (flags, bounds, ways): (_, _, Vec<(u16, &EgressDoor)>) = match spec.purpose {
         Purpose::Session { window } => {
+            let own = spec.upstream.and_then(|place| config.upstreams.get(place));
             let name = sandbox.agent.get_or_init(|| Agent::of_program(&found.path)).await;
             let name = name.as_ref().map(|agent| agent.name(false));
             let flags = chromium::session_flags(found.kind, window, name.as_deref(), PROXY_PORT);
-            (flags, &SESSION_BOUNDS, vec![(PROXY_PORT, &config.egress)])
+            (flags, &SESSION_BOUNDS, vec![(PROXY_PORT, own.map_or(&config.egress, |[open, _]| open))])
         }
         Purpose::Pages { has_pictures } => {
             let flags = chromium::page_flags(found.kind, has_pictures, AD_FREE_PORT);

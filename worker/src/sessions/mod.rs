@@ -12,6 +12,7 @@
 //! that destroys it.
 
 mod continuation;
+pub mod page;
 mod profile;
 pub mod routes;
 mod session;

@@ -71,6 +71,16 @@ pub(super) struct Saved {
 
 /// Starts a browser, from a saved profile if there is one.
 pub(super) async fn start_cold(sandbox: &Arc<Sandbox>, saved: Option<Saved>) -> Result<Started, OpenError> {
+    let (dir, browser, cookies) = start(sandbox, saved, None).await?;
+    Ok(Started { dir: Arc::new(dir), browser: Arc::new(browser), cookies })
+}
+
+/// The same, as its parts; with `upstream`, through that one of the operator's proxies.
+pub(super) async fn start(
+    sandbox: &Arc<Sandbox>,
+    saved: Option<Saved>,
+    upstream: Option<usize>,
+) -> Result<(SessionDir, BrowserBox, Option<Vec<u8>>), OpenError> {
     let maker = Arc::clone(sandbox);
     let prepared = tokio::task::spawn_blocking(move || -> Result<_, OpenError> {
         let name = format!("s{:08x}", rand::random::<u32>());
@@ -82,10 +92,9 @@ pub(super) async fn start_cold(sandbox: &Arc<Sandbox>, saved: Option<Saved>) -> 
         }
     });
     let (dir, cookies) = prepared.await.map_err(|e| OpenError::Profile(e.to_string()))??;
-    let browser = sandbox
-        .start_browser(&dir, BrowserSpec { purpose: Purpose::Session { window: WINDOW }, extra_flags: Vec::new() })
-        .await?;
-    Ok(Started { dir: Arc::new(dir), browser: Arc::new(browser), cookies })
+    let spec = BrowserSpec { purpose: Purpose::Session { window: WINDOW }, upstream, extra_flags: Vec::new() };
+    let browser = sandbox.start_browser(&dir, spec).await?;
+    Ok((dir, browser, cookies))
 }
 
 /// A profile's archive in the blobs, not yet published.
@@ -193,7 +202,7 @@ impl Session {
             && let Some((number, archive)) = load(keeper, row.team_id, &profile.name).await?
         {
             version = Some(number);
-            saved = Some(Saved { archive, vault: keeper.vault.clone(), owner: owner(row.team_id, &profile.name) });
+            saved = Some(archive);
         }
         // A browser that waits has an empty data directory of its own, which serves an empty profile as well.
         let waiting = if saved.is_none() { warm.take() } else { None };
@@ -498,14 +507,17 @@ pub enum PromptError {
 }
 
 /// The last complete version of a profile, if there is one.
-async fn load(keeper: &Keeper, team: TeamId, name: &str) -> Result<Option<(i64, Vec<u8>)>, OpenError> {
+pub(super) async fn load(keeper: &Keeper, team: TeamId, name: &str) -> Result<Option<(i64, Saved)>, OpenError> {
     let mut problem = String::new();
     // A version may be replaced, and its archive removed, between the row and the blob.
     for _ in 0..3 {
         let Some(current) = profiles::current(&keeper.db, team, name).await? else { return Ok(None) };
         let (blobs, key) = (keeper.blobs.clone(), current.blob);
         match tokio::task::spawn_blocking(move || blobs.get(&key)).await {
-            Ok(Ok(archive)) => return Ok(Some((current.version, archive))),
+            Ok(Ok(archive)) => {
+                let saved = Saved { archive, vault: keeper.vault.clone(), owner: owner(team, name) };
+                return Ok(Some((current.version, saved)));
+            }
             Ok(Err(error)) => problem = error.to_string(),
             Err(error) => problem = error.to_string(),
         }
@@ -514,12 +526,12 @@ async fn load(keeper: &Keeper, team: TeamId, name: &str) -> Result<Option<(i64, 
 }
 
 /// Whose profile an archive is: authenticated with it.
-fn owner(team: TeamId, name: &str) -> String {
+pub(super) fn owner(team: TeamId, name: &str) -> String {
     format!("{team}/{name}")
 }
 
 /// A cookie as exported, with the fields that may be set.
-fn settable(mut cookie: Value) -> Value {
+pub(super) fn settable(mut cookie: Value) -> Value {
     const FIELDS: &[&str] = &[
         "name",
         "value",

@@ -4,7 +4,7 @@ use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use weir_shared::domain::session::{EndReason, SessionState, parse_delete};
 use weir_shared::ids::SessionId;
 use weir_shared::store::sessions;
@@ -40,10 +40,9 @@ pub fn doc_by_path() -> Operation {
 /// The form with the id in the body in the API's document.
 pub fn doc_by_body() -> Operation {
     let text = "The same as with the id in the path.";
-    let read = |body: &Value| parse_delete(body);
     let example = json!({"id": "0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f"});
     answers(Operation::new(Group::Browser, "deleteBrowserSessionByBody", "End a session named in the body", text))
-        .body("DeleteBrowserRequest", read, vec![("A session", example)])
+        .body("DeleteBrowserRequest", parse_delete, vec![("A session", example)])
         .errors(&[403, 404])
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use weir_shared::domain::interact::{Instruction, InteractRequest, parse_interact};
 use weir_shared::domain::job::{JobKind, PageState};
-use weir_shared::domain::session::{EndReason, SessionState};
+use weir_shared::domain::session::{CreateSession, EndReason, ProfileUse, SessionState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{PageId, SessionId};
 use weir_shared::store::sessions::{self, SessionRow};
@@ -208,12 +208,15 @@ async fn session(
             // Freed from a dead worker, where there is one.
             return load_own(app, caller, row.id).await;
         }
-        check_replay(app, caller, page).await?;
+        let profile = check_replay(app, caller, page).await?;
         let language = match &wanted.instruction {
             Instruction::Code { language, .. } => Some(*language),
             Instruction::Prompt(_) => None,
         };
-        let start = Wanted { session: wanted.session.clone(), scrape: Some(OfScrape { page, language }) };
+        let start = Wanted {
+            session: CreateSession { profile, ..wanted.session.clone() },
+            scrape: Some(OfScrape { page, language }),
+        };
         // A task of its own: the session opens also when nobody waits any more.
         let started = actix_web::rt::spawn(opening::start(app.clone(), caller.clone(), start));
         match tokio::time::timeout_at(deadline, started).await {
@@ -246,15 +249,17 @@ async fn check_page(app: &App, caller: &Caller, id: PageId) -> ApiResult<()> {
     Ok(())
 }
 
+/// What of a scrape the session begins with besides its page: its profile.
+///
 /// # Errors
 /// 409 when the scrape left nothing that could be brought back.
-async fn check_replay(app: &App, caller: &Caller, id: PageId) -> ApiResult<()> {
+async fn check_replay(app: &App, caller: &Caller, id: PageId) -> ApiResult<Option<ProfileUse>> {
     let page = pages::load(&app.db, id).await?.filter(|page| page.state == PageState::Done);
     if let Some(page) = page
         && !caller.team.zero_data_retention
         && !retention::is_zero(&app.db, page.job_id).await?
     {
-        return Ok(());
+        return Ok(jobs::spec(&app.db, page.job_id).await?.and_then(|spec| spec.options.profile));
     }
     let text = "Replay context is unavailable for this scrape. Rerun the scrape and try again.";
     Err(ApiError::new(ErrorCode::Conflict, text))

@@ -44,7 +44,8 @@ pub async fn answer(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiRe
     if (written.is_err() || scrape.options.zero_retention)
         && let Some(blob) = blob
     {
-        app.blobs.remove(&blob);
+        let blobs = app.blobs.clone();
+        let _ = web::block(move || blobs.remove(&blob)).await;
     }
     written?;
     let named = scrape.origin.as_deref().is_some_and(|origin| origin.contains("website"));

@@ -51,11 +51,14 @@ pub fn doc_run() -> Operation {
                 ),
             ],
         )
-        .answer_with(200, "The document, or that the name does not exist.", "application/json", |generator| {
-            openapi::either::<Body<'_>, Shape<'_>>(generator)
-        })
+        .answer_with(
+            200,
+            "The document, or that the name does not exist.",
+            "application/json",
+            openapi::either::<Body<'_>, Shape<'_>>,
+        )
         .example(document_example())
-        .errors(&[402, 403, 404, 408])
+        .errors(&[402, 403, 404, 408, 409])
 }
 
 /// `GET /v2/scrape/{id}` in the API's document.
@@ -63,11 +66,14 @@ pub fn doc_status() -> Operation {
     let text = "The document of a page once more: of a scrape, or of a page of a batch or crawl, by its \
         `metadata.scrapeId`. A page that failed answers with its error.";
     Operation::new(Group::Scrape, "getScrape", "Read a scrape again", text)
-        .answer_with(200, "The document, or that the name does not exist.", "application/json", |generator| {
-            openapi::either::<Body<'_>, Shape<'_>>(generator)
-        })
+        .answer_with(
+            200,
+            "The document, or that the name does not exist.",
+            "application/json",
+            openapi::either::<Body<'_>, Shape<'_>>,
+        )
         .example(document_example())
-        .errors(&[400, 403, 404, 408])
+        .errors(&[400, 403, 404, 408, 409])
 }
 
 fn document_example() -> Value {

@@ -58,6 +58,10 @@ fn read_scrape_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavai
     let Some(nested) = fields.object("scrapeOptions") else { return ScrapeOptions::default() };
     let mut nested = nested.nulls_are_absent();
     let options = read_options(&mut nested, unavailable);
+    if options.profile.is_some() {
+        let text = "profile is not possible in a crawl, whose pages are many and at once";
+        nested.issues.rule(nested.path_of("profile"), text);
+    }
     // A crawl has to read the site to find its pages.
     for (name, is_given) in [("lockdown", options.cache.lockdown), ("minAge", options.cache.min_age.is_some())] {
         if is_given {

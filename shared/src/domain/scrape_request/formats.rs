@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use super::Unavailable;
 use crate::domain::json_schema;
-use crate::domain::scrape::{ChangeTracking, Format, Highlights, JsonFormat, Query, Question, Screenshot, Viewport};
+use crate::domain::scrape::{
+    AttributeSelector, ChangeTracking, Format, Highlights, JsonFormat, Query, Question, Screenshot, Viewport,
+};
 use crate::domain::validation::{Fields, Issues, Path};
 use crate::error_code::ErrorCode;
 
@@ -35,6 +37,8 @@ const NAMES: &[&str] = &[
 const MAX_FORMATS: i64 = 50;
 /// Characters of a question, query or prompt.
 const PROMPT: std::ops::RangeInclusive<i64> = 1..=10_000;
+/// Most selectors of the attributes format.
+const MAX_ATTRIBUTES: i64 = 200;
 /// Longest tag of a history, characters.
 const MAX_TAG: i64 = 256;
 const MAX_VIEWPORT_WIDTH: i64 = 7_680;
@@ -70,7 +74,7 @@ fn check_together(names: &[&str], path: Path, issues: &mut Issues) {
     if count("screenshot") > 1 {
         issues.rule(path.clone(), "You may only specify one screenshot format");
     }
-    for name in ["json", "deterministicJson", "changeTracking"] {
+    for name in ["json", "deterministicJson", "changeTracking", "attributes"] {
         if count(name) > 1 {
             issues.rule(path.clone(), format!("You may only specify one {name} format"));
         }
@@ -137,6 +141,9 @@ fn plain(name: &str) -> Option<Format> {
         "links" => Format::Links,
         "images" => Format::Images,
         "screenshot" => Format::Screenshot(Screenshot::default()),
+        "branding" => Format::Branding,
+        "audio" => Format::Audio,
+        "video" => Format::Video,
         "summary" => Format::Summary,
         "json" => Format::Json(JsonFormat::default()),
         "changeTracking" => Format::ChangeTracking(ChangeTracking::default()),
@@ -189,7 +196,7 @@ fn read_fields(name: &str, fields: &mut Fields<'_, '_>) -> Option<Format> {
                 tag: fields.text("tag", 0..=MAX_TAG).map(str::to_owned),
             }));
         }
-        "attributes" => read_attributes(fields),
+        "attributes" => return Some(Format::Attributes { selectors: read_attributes(fields) }),
         "question" => return Some(Format::Question(Question { question: needed_text(fields, "question") })),
         "highlights" => return Some(Format::Highlights(Highlights { query: needed_text(fields, "query") })),
         "query" => {
@@ -245,20 +252,24 @@ fn read_modes(fields: &mut Fields<'_, '_>) -> Vec<String> {
     modes
 }
 
-fn read_attributes(fields: &mut Fields<'_, '_>) {
+fn read_attributes(fields: &mut Fields<'_, '_>) -> Vec<AttributeSelector> {
+    let mut selectors = Vec::new();
     if fields.required("selectors").is_none() {
-        return;
+        return selectors;
     }
-    let Some(list) = fields.array("selectors", 200) else { return };
+    let Some(list) = fields.array("selectors", MAX_ATTRIBUTES) else { return selectors };
     for (i, entry) in list.iter().enumerate() {
         let mut path = fields.path_of("selectors");
         path.push(i.into());
         let Some(mut selector) = Fields::open(entry, path, fields.issues) else { continue };
-        for name in ["selector", "attribute"] {
-            if selector.required(name).is_some() {
-                selector.text(name, 1..=1_000);
-            }
-        }
+        let [chosen, attribute] = ["selector", "attribute"].map(|name| {
+            selector.required(name)?;
+            selector.text(name, 1..=1_000)
+        });
         selector.finish();
+        if let (Some(selector), Some(attribute)) = (chosen, attribute) {
+            selectors.push(AttributeSelector { selector: selector.to_owned(), attribute: attribute.to_owned() });
+        }
     }
+    selectors
 }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::domain::scrape::{
-    ChangeTracking, Entity, Format, Highlights, JsonFormat, Query, Question, RedactMode, Redaction, ReplaceStyle,
-    Screenshot, Viewport,
+    ChangeTracking, Entity, Format, Highlights, JsonFormat, Parsers, PdfMode, PdfParser, Query, Question, RedactMode,
+    Redaction, ReplaceStyle, Screenshot, Viewport,
 };
 
 const CONTEXT: RequestContext<'static> = RequestContext { knows_host: &|host| host == "intranet" };
@@ -246,6 +246,17 @@ fn a_screenshot_has_its_options_and_ignores_unknown_keys_and_nulls() {
 }
 
 #[test]
+fn attributes_branding_and_media_are_read() {
+    let selectors = json!([{"selector": "a.next", "attribute": "href"}, {"selector": "img", "attribute": "data-id"}]);
+    let formats = json!([{"type": "attributes", "selectors": selectors}, "branding", {"type": "audio"}, "video"]);
+    let options = scrape(json!({ "formats": formats })).unwrap().options;
+    let attributes = options.attributes().unwrap();
+    assert_eq!((attributes.len(), attributes[1].attribute.as_str()), (2, "data-id"));
+    assert_eq!(options.formats[1..], [Format::Branding, Format::Audio, Format::Video]);
+    assert!(options.needs_browser(), "computed styles are a browser's");
+}
+
+#[test]
 fn formats_that_are_read_have_their_options() {
     let schema = json!({"type": "object", "properties": {"price": {"type": "number"}}});
     let formats = json!([
@@ -306,16 +317,11 @@ fn no_formats_means_markdown() {
 #[test]
 fn valid_options_of_later_releases_are_refused_by_name() {
     for (body, name) in [
-        (json!({"formats": [{"type": "attributes", "selectors": []}]}), "attributes"),
-        (json!({"formats": ["branding"]}), "branding"),
         (json!({"formats": ["product"]}), "product"),
         (json!({"formats": ["menu"]}), "menu"),
-        (json!({"formats": ["audio"]}), "audio"),
-        (json!({"formats": ["video"]}), "video"),
         (json!({"formats": ["rawBase64"]}), "rawBase64"),
         (json!({"formats": ["deterministicJson"]}), "deterministicJson"),
-        (json!({"profile": {"name": "a"}}), "profile"),
-        (json!({"parsers": []}), "parsers"),
+        (json!({"parsers": [{"type": "pdf", "blocks": true}]}), "blocks"),
     ] {
         let error = scrape(body.clone()).expect_err(&body.to_string());
         assert_eq!(error.code, ErrorCode::OptionNotAvailable, "{body}");
@@ -373,10 +379,18 @@ fn the_options_of_the_cache_are_read_with_their_defaults() {
 }
 
 #[test]
-fn parsers_as_clients_send_them_pass() {
-    for parsers in [json!(["pdf"]), json!(["pdf", "image"]), json!([{"type": "pdf", "mode": "auto", "maxPages": 3}])] {
-        assert!(scrape(json!({"parsers": parsers})).is_ok(), "{parsers}");
-    }
+fn parsers_say_which_files_are_read_and_how() {
+    let parsers = |value: Value| scrape(json!({"parsers": value})).unwrap().options.parsers;
+    assert_eq!(scrape(json!({})).unwrap().options.parsers, Parsers::default());
+    assert_eq!(parsers(json!(["pdf"])), Parsers::default());
+    assert!(parsers(json!(["pdf", {"type": "image"}])).image);
+    assert_eq!(parsers(json!([])), Parsers { pdf: None, image: false });
+    let pdf =
+        parsers(json!([{"type": "pdf", "mode": "ocr", "maxPages": 10_000, "pages": true, "pageMarkers": true}])).pdf;
+    let all = PdfParser { mode: PdfMode::Ocr, max_pages: Some(10_000), pages: true, page_markers: true };
+    assert_eq!(pdf, Some(all));
+    let nulls = json!([{"type": "pdf", "mode": null, "maxPages": null, "pages": null, "blocks": null}]);
+    assert_eq!(parsers(nulls).pdf, Some(PdfParser::default()));
 }
 
 #[test]

@@ -88,8 +88,10 @@ pub async fn render(
         screenshot: None,
         actions: Vec::new(),
         want_raw: false,
+        want_branding: false,
         deadline,
         upstream: way.upstream,
+        in_profile: false,
     };
     let rendered = match browsers.render(request).await {
         Ok(rendered) => rendered,

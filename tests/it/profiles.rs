@@ -1,0 +1,78 @@
+//! Profiles of scrapes and batches (SPEC 2.1, 4.7): state that pages and sessions share, and who may write it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_tests::{Caller, Database, FixtureSite, ServiceOptions, TestService, ended_at, wait_until};
+
+/// What the page finds in its browser, after the script.
+async fn page(caller: &Caller, url: &str, profile: Value, script: &str) -> Value {
+    let script = format!(
+        "{script}; [document.cookie.split('; ').sort().join(), localStorage.k || null, localStorage.n || null]"
+    );
+    let body =
+        json!({ "url": url, "profile": profile, "actions": [{ "type": "executeJavascript", "script": script }] });
+    caller.post("/v2/scrape", &body).await.ok()["data"]["actions"]["javascriptReturns"][0]["value"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_and_sessions_share_a_profile_and_one_writes_it_at_a_time() {
+    let site = FixtureSite::start().await;
+    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_WARM_BROWSERS", "0").env("WEIR_CACHE_SIZE", "10MB");
+    let service = TestService::start_with(options).await;
+    wait_until("a worker that takes sessions", || async {
+        let workers = service.cli_json(&["workers", "list", "--json"]);
+        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
+    })
+    .await;
+    let caller = service.caller();
+    let url = site.url("/actions");
+    let (saver, reader) = (json!({ "name": "shop" }), json!({ "name": "shop", "saveChanges": false }));
+
+    let set = "document.cookie = 'kept=1; max-age=99999'; document.cookie = 'brief=1'; localStorage.setItem('k', 'v')";
+    assert_eq!(page(caller, &url, saver.clone(), set).await, json!(["brief=1,kept=1", "v", null]));
+    let spoil = "document.cookie = 'lost=1; max-age=99999'";
+    assert_eq!(page(caller, &url, reader.clone(), spoil).await, json!(["brief=1,kept=1,lost=1", "v", null]));
+    assert_eq!(
+        page(caller, &url, reader.clone(), "1").await,
+        json!(["brief=1,kept=1", "v", null]),
+        "a reader writes nothing"
+    );
+    let stranger = service.new_team("stranger");
+    assert_eq!(page(&stranger, &url, reader.clone(), "1").await, json!(["", null, null]), "a profile is its team's");
+
+    // A session has the same state, and keeps others from writing while it may.
+    let session = caller.post("/v2/browser", &json!({ "ttl": 120, "profile": saver })).await.ok();
+    let look = format!("await page.goto('{url}'); await page.evaluate(() => localStorage.k)");
+    let path = format!("/v2/browser/{}", session["id"].as_str().unwrap());
+    let seen =
+        caller.post(&format!("{path}/execute"), &json!({ "code": look, "language": "node", "timeout": 60 })).await.ok();
+    assert_eq!(seen["result"], "v", "{seen}");
+    let busy = caller.post("/v2/scrape", &json!({ "url": url, "profile": saver })).await;
+    assert_eq!((busy.status, busy.code()), (409, "SCRAPE_PROFILE_BUSY"), "{}", busy.text);
+    assert!(busy.is_base_error() && busy.error().starts_with("Another session is currently writing to this profile"));
+    assert_eq!(page(caller, &url, reader.clone(), "1").await[1], "v", "reading is always possible");
+    caller.delete(&path).await.ok();
+
+    // The pages of a batch write it one after another.
+    let count = "localStorage.setItem('n', 1 + Number(localStorage.n || 0)); 1";
+    let batch = json!({ "urls": [url, url, url], "profile": saver,
+        "actions": [{ "type": "executeJavascript", "script": count }] });
+    let id = caller.post("/v2/batch/scrape", &batch).await.id();
+    let ended = ended_at(caller, &format!("/v2/batch/scrape/{id}"), Duration::from_secs(120)).await;
+    assert_eq!(ended["completed"], 3, "{ended}");
+    let body = json!({ "url": url, "profile": reader });
+    let last = caller.post("/v2/scrape", &body).await.ok()["data"].clone();
+    assert_eq!(last["metadata"].get("cacheState"), None, "what a profile shows is not cached");
+    assert_eq!(page(caller, &url, reader, "1").await, json!(["brief=1,kept=1", "v", "3"]));
+
+    // The session that goes on from a scrape has its profile.
+    let path = format!("/v2/scrape/{}/interact", last["metadata"]["scrapeId"].as_str().unwrap());
+    let seen =
+        caller.post(&path, &json!({ "code": "await page.evaluate(() => localStorage.n)", "timeout": 60 })).await.ok();
+    assert_eq!(seen["result"], "3", "{seen}");
+    caller.delete(&path).await.ok();
+    assert_eq!(caller.delete("/v2/browser/profiles/shop").await.ok()["success"], true);
+    let crawl = caller.post("/v2/crawl", &json!({ "url": url, "scrapeOptions": { "profile": { "name": "x" } } })).await;
+    assert_eq!(crawl.status, 400, "{}", crawl.text);
+}

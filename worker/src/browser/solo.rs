@@ -1,0 +1,74 @@
+//! One page in a browser of its own, whose profile the page sees and changes.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::cell::Cell;
+use super::{RenderError, RenderRequest, Rendered, page};
+use crate::sandbox::{BrowserBox, SessionDir};
+
+/// One call while the browser opens or closes, and how long it may take to end by itself.
+const CALL: Duration = Duration::from_secs(3);
+const CLOSE: Duration = Duration::from_secs(5);
+
+/// The browser. Dropping it kills it.
+pub struct Solo {
+    cell: Arc<Cell>,
+}
+
+impl Solo {
+    /// Connects to a browser that has just started, and gives it its cookies. On an error nothing of it is left.
+    pub async fn connect(
+        browser: BrowserBox,
+        dir: SessionDir,
+        egress: SocketAddr,
+        cookies: Vec<Value>,
+    ) -> anyhow::Result<Self> {
+        let solo = Self { cell: Cell::connect_alone(browser, dir, egress).await? };
+        if !cookies.is_empty() {
+            let set = json!({ "cookies": cookies });
+            let set = solo.cell.cdp.send_as::<Value>("Storage.setCookies", None, set).by(Instant::now() + CALL).await;
+            if let Err(error) = set {
+                solo.stop().await;
+                return Err(error).context("the cookies of the profile");
+            }
+        }
+        Ok(solo)
+    }
+
+    /// Renders the page.
+    ///
+    /// # Errors
+    /// See [`RenderError`].
+    pub async fn render(&self, request: RenderRequest) -> Result<Rendered, RenderError> {
+        page::render(&self.cell, &RenderRequest { in_profile: true, ..request }).await
+    }
+
+    /// Has the browser write its profile and end. Returns the cookies, as JSON: it forgets some of them when it ends.
+    pub async fn close(&self) -> anyhow::Result<Vec<u8>> {
+        let cdp = &self.cell.cdp;
+        let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(Instant::now() + CALL).await?;
+        // The answer may or may not come before the connection ends.
+        let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(Instant::now() + CALL).await;
+        if tokio::time::timeout(CLOSE, self.cell.exited()).await.is_err() {
+            bail!("the browser did not end within {CLOSE:?}");
+        }
+        Ok(serde_json::to_vec(&cookies["cookies"])?)
+    }
+
+    /// The folder of its data; `None` once it is stopped.
+    pub fn home(&self) -> Option<PathBuf> {
+        self.cell.home()
+    }
+
+    /// Ends the browser; nothing of it is left when this returns.
+    pub async fn stop(&self) {
+        self.cell.stop().await;
+    }
+}

@@ -1,0 +1,178 @@
+//! A page of a scrape or batch on a profile (SPEC 4.7): a browser of its own that begins with what the profile holds, as a
+//! session's does, and is packed again when the page is done.
+//!
+//! ```text
+//! lease (when it saves) -> archive, browser, cookies -> the page -> browser closes -> archive -> published, lease freed
+//! ```
+//!
+//! The lease counts for the attempt alone; what is left of it when this worker dies is freed by the sweeper.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use weir_shared::domain::session::ProfileUse;
+use weir_shared::store::StoreError;
+use weir_shared::store::pages::Claimed;
+use weir_shared::store::profiles::{self, PageLease, Published};
+use weir_shared::time::Timestamp;
+
+use super::session::{load, owner, settable, start};
+use super::{Keeper, OpenError};
+use crate::browser::{RenderError, RenderRequest, Rendered, Solo};
+
+/// Browsers of this kind that one worker runs at once.
+static BROWSERS: Semaphore = Semaphore::const_new(4);
+/// What is kept back of a page's time to save its profile, at most.
+const SAVING: Duration = Duration::from_secs(8);
+
+/// The way out of such a browser.
+#[derive(Debug, Clone, Copy)]
+pub struct Exit {
+    /// The egress proxy of this way.
+    pub egress: SocketAddr,
+    /// The place of the operator's proxy behind it; `None`: it connects by itself.
+    pub upstream: Option<usize>,
+}
+
+/// Why there is no page.
+#[derive(Debug)]
+pub enum PageTrouble {
+    /// Another page of the same job saves the profile.
+    InLine,
+    /// Somebody else saves it.
+    Busy,
+    Render(RenderError),
+}
+
+impl From<RenderError> for PageTrouble {
+    fn from(error: RenderError) -> Self {
+        Self::Render(error)
+    }
+}
+
+impl From<StoreError> for PageTrouble {
+    fn from(error: StoreError) -> Self {
+        Self::Render(RenderError::Unavailable(error.to_string()))
+    }
+}
+
+impl From<OpenError> for PageTrouble {
+    fn from(error: OpenError) -> Self {
+        Self::Render(RenderError::Unavailable(error.to_string()))
+    }
+}
+
+/// Renders a page on its profile. With it, whether the profile was kept as it was asked.
+pub async fn render(
+    keeper: &Keeper,
+    exit: Exit,
+    page: &Claimed,
+    profile: &ProfileUse,
+    request: RenderRequest,
+) -> Result<(Rendered, bool), PageTrouble> {
+    let waiting = tokio::time::timeout_at(request.deadline, BROWSERS.acquire());
+    let _place = waiting.await.map_err(|_| RenderError::Timeout)?;
+    if !profile.save_changes {
+        let (rendered, solo) = open(keeper, exit, page, profile, request).await?;
+        solo.stop().await;
+        return Ok((rendered, true));
+    }
+    let mut tx = keeper.db.begin().await?;
+    let lease = profiles::take_for_page(&mut tx, page, &profile.name).await?;
+    tx.commit().await?;
+    match lease {
+        PageLease::Taken => {}
+        PageLease::InLine => return Err(PageTrouble::InLine),
+        PageLease::Busy => return Err(PageTrouble::Busy),
+    }
+    let outcome = save(keeper, exit, page, profile, request).await;
+    let release = async {
+        let mut tx = keeper.db.begin().await?;
+        profiles::release_for_page(&mut tx, page).await?;
+        tx.commit().await
+    };
+    if let Err(error) = release.await {
+        tracing::warn!(page.id = %page.id, %error, "a profile's lease is left to the sweeper");
+    }
+    outcome
+}
+
+async fn open(
+    keeper: &Keeper,
+    exit: Exit,
+    page: &Claimed,
+    profile: &ProfileUse,
+    request: RenderRequest,
+) -> Result<(Rendered, Solo), PageTrouble> {
+    let saved = load(keeper, page.team_id, &profile.name).await?.map(|(_, saved)| saved);
+    let (dir, browser, cookies) = start(&keeper.sandbox, saved, exit.upstream).await?;
+    let cookies: Vec<Value> = match &cookies {
+        Some(cookies) => serde_json::from_slice(cookies).unwrap_or_default(),
+        None => Vec::new(),
+    };
+    let cookies = cookies.into_iter().map(settable).collect();
+    let solo = Solo::connect(browser, dir, exit.egress, cookies).await;
+    let solo = solo.map_err(|error| RenderError::Unavailable(format!("{error:#}")))?;
+    match solo.render(request).await {
+        Ok(rendered) => Ok((rendered, solo)),
+        Err(error) => {
+            solo.stop().await;
+            Err(error.into())
+        }
+    }
+}
+
+async fn save(
+    keeper: &Keeper,
+    exit: Exit,
+    page: &Claimed,
+    profile: &ProfileUse,
+    request: RenderRequest,
+) -> Result<(Rendered, bool), PageTrouble> {
+    let left = request.deadline.saturating_duration_since(Instant::now());
+    let deadline = request.deadline - SAVING.min(left / 3);
+    let (rendered, solo) = open(keeper, exit, page, profile, RenderRequest { deadline, ..request }).await?;
+    let packed = pack(keeper, &solo, page, profile).await;
+    solo.stop().await;
+    match packed {
+        Ok(()) => Ok((rendered, true)),
+        Err(error) => {
+            keeper.metrics.profile_failures.inc();
+            tracing::warn!(page.id = %page.id, error = format!("{error:#}"), "a page's profile is not saved");
+            Ok((rendered, false))
+        }
+    }
+}
+
+async fn pack(keeper: &Keeper, solo: &Solo, page: &Claimed, profile: &ProfileUse) -> anyhow::Result<()> {
+    let cookies = solo.close().await?;
+    let home = solo.home().ok_or_else(|| anyhow::anyhow!("the browser's folder is gone"))?;
+    let (blobs, vault, owner) = (keeper.blobs.clone(), keeper.vault.clone(), owner(page.team_id, &profile.name));
+    let key = format!("profiles/{}/{}-{}.bin", page.team_id, page.id, page.epoch);
+    let (stored, name) = (key.clone(), key);
+    let size = tokio::task::spawn_blocking(move || -> anyhow::Result<i64> {
+        let packed = vault.pack(&home, &cookies, &owner)?;
+        blobs.put(&stored, &packed)?;
+        Ok(packed.len() as i64)
+    })
+    .await??;
+    let mut tx = keeper.db.begin().await?;
+    let published = profiles::publish_for_page(&mut tx, page, &profile.name, &name, size, Timestamp::now()).await?;
+    tx.commit().await?;
+    let unused = match &published {
+        Published::Saved { replaced, .. } => replaced.clone(),
+        Published::Refused => Some(name),
+    };
+    if let Some(blob) = unused {
+        let blobs = keeper.blobs.clone();
+        let _ = tokio::task::spawn_blocking(move || blobs.remove(&blob)).await;
+    }
+    if published == Published::Refused {
+        anyhow::bail!("another attempt has taken over");
+    }
+    keeper.metrics.profile_bytes.inc_by(size.unsigned_abs());
+    Ok(())
+}
