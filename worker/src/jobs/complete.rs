@@ -92,6 +92,7 @@ impl Draft {
     /// A page with what was made of it and nothing else.
     pub fn new(mut answer: Answer, mut document: Document, options: &ScrapeOptions) -> Self {
         document.actions = answer.actions.take();
+        document.branding = answer.branding.take();
         let bill = Bill { stealth: answer.proxy_used == "stealth", ..Bill::of(options) };
         Self { answer, document, structured: None, harvest: None, bill, snapshot: None }
     }
@@ -138,8 +139,6 @@ impl Draft {
             put("cacheState", json!("miss"));
         }
         document.screenshot = answer.screenshot;
-        document.branding = answer.branding;
-        document.actions = answer.actions;
         if !answer.warnings.is_empty() {
             document.warning = Some(answer.warnings.join(" "));
         }

@@ -43,6 +43,10 @@ pub(super) async fn document(
 /// The file as it is, in the place of every text format.
 fn base64_document(work: Work, answer: Answer, file: &[u8]) -> Result<Stage, PageError> {
     let options = &work.spec.options;
+    if options.redact_pii.is_some() {
+        let text = "redactPII cannot read a PDF that is answered as a file. Leave out the empty list of parsers.";
+        return Err(PageError::last(ErrorCode::UnsupportedFile, text));
+    }
     let text = base64::engine::general_purpose::STANDARD.encode(file);
     let document = Document {
         html: options.wants(&Format::Html).then(|| text.clone()),
