@@ -350,8 +350,11 @@ impl Inner {
         let start = async {
             let has_pictures = kind == Kind::Pictures;
             let began = Instant::now();
-            let spec =
-                BrowserSpec { purpose: Purpose::Pages { has_pictures }, upstream: None, extra_flags: self.config.extra_flags.clone() };
+            let spec = BrowserSpec {
+                purpose: Purpose::Pages { has_pictures },
+                upstream: None,
+                extra_flags: self.config.extra_flags.clone(),
+            };
             let (name, maker) = (format!("p{:08x}", rand::random::<u32>()), Arc::clone(&self.sandbox));
             let dir = tokio::task::spawn_blocking(move || maker.session_dir(&name)).await??;
             let browser = match self.sandbox.start_browser(&dir, spec).await {

@@ -612,7 +612,10 @@ async fn a_browser_in_its_box_answers_and_sees_nothing_of_the_machine() {
     let began = Instant::now();
     let browser = world
         .sandbox
-        .start_browser(&dir, BrowserSpec { purpose: Purpose::Session { window: (1000, 600) }, ..BrowserSpec::session() })
+        .start_browser(
+            &dir,
+            BrowserSpec { purpose: Purpose::Session { window: (1000, 600) }, ..BrowserSpec::session() },
+        )
         .await
         .unwrap();
     eprintln!("browser started in {:?}", began.elapsed());
