@@ -238,7 +238,6 @@ async fn an_option_that_is_not_there_yet_is_refused_and_never_ignored() {
     let url = format!("{}/welcome", service.base());
     let mut faults = Vec::new();
     for option in [
-        json!({ "formats": ["branding"] }),
         json!({ "formats": ["deterministicJson"] }),
         json!({ "formats": ["menu"] }),
         json!({ "minAge": 1 }),

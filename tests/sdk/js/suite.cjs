@@ -325,7 +325,9 @@ function tests() {
 
   test("errors and forbidden pages of a crawl are listed", async () => {
     const includePaths = ["^/links$", "^/files/report", "^/private/"];
-    const { id } = await client.startCrawl(site("/links"), { sitemap: "skip", crawlEntireDomain: true, maxDiscoveryDepth: 1, ignoreQueryParameters: true, includePaths });
+    // No action can be performed on a PDF.
+    const scrapeOptions = { actions: [{ type: "wait", milliseconds: 1 }] };
+    const { id } = await client.startCrawl(site("/links"), { sitemap: "skip", crawlEntireDomain: true, maxDiscoveryDepth: 1, ignoreQueryParameters: true, includePaths, scrapeOptions });
     const job = await crawlEnded(id);
     assert.deepEqual([job.status, job.completed, job.total], ["completed", 1, 1]);
     const { errors, robotsBlocked } = await client.getCrawlErrors(id);

@@ -11,7 +11,7 @@ import uuid
 
 from firecrawl import Firecrawl
 from firecrawl.v2.types import (ChangeTrackingFormat, HighlightsFormat, JsonFormat, Location, QueryFormat, QuestionFormat,
-                                RedactPIIOptions)
+                                RedactPIIOptions, ScrapeOptions)
 from firecrawl.v2.utils import error_handler as errors
 
 URL, KEY, SITE = os.environ["WEIR_URL"], os.environ["WEIR_KEY"], os.environ["SITE_URL"]
@@ -49,20 +49,23 @@ class Interact(unittest.TestCase):
         tracking = ChangeTrackingFormat(modes=["git-diff", "json"], schema=schema, tag="python")
         formats = ["markdown", "summary", JsonFormat(prompt="what is seen", schema=schema), QuestionFormat(question="What?"),
                    HighlightsFormat(query="the main thing"), tracking]
-        document = self.client.scrape(SITE + "/article/7", formats=formats, only_clean_content=True)
+        document = self.client.scrape(SITE + "/article/7", formats=formats)
         self.assertIn("MAIN", document.markdown)
         self.assertEqual((document.summary, document.json, document.answer), ("seen", {"seen": "seen"}, "seen"))
         self.assertTrue(document.highlights.startswith("MAIN"))
         self.assertEqual(document.change_tracking["changeStatus"], "new")
         self.assertIsNone(document.change_tracking["previousScrapeAt"])
         self.assertEqual(document.metadata.credits_used, 13)
-        again = self.client.scrape(SITE + "/article/7", formats=["markdown", tracking], only_clean_content=True, max_age=0)
+        again = self.client.scrape(SITE + "/article/7", formats=["markdown", tracking], max_age=0)
         self.assertEqual(again.change_tracking["changeStatus"], "same")
         quote = self.client.scrape(SITE + "/article/7", formats=[QueryFormat(prompt="x", mode="directQuote")])
         self.assertTrue(quote.answer.startswith("MAIN"))
         redaction = RedactPIIOptions(mode="accurate", entities=["EMAIL", "PERSON"], replace_style="mask")
-        redacted = self.client.scrape(SITE + "/article/7", formats=["markdown"], redact_pii=redaction, proxy="basic",
-                                      location=Location(country="DE", languages=["de"]))
+        # The SDK passes it in options of a crawl only.
+        options = ScrapeOptions(formats=["markdown"], redact_pii=redaction, proxy="basic",
+                                location=Location(country="DE", languages=["de"]))
+        crawl = self.client.crawl(SITE + "/article/7", limit=1, sitemap="skip", scrape_options=options, poll_interval=1)
+        redacted = crawl.data[0]
         self.assertEqual((redacted.metadata.credits_used, redacted.metadata.proxy_used), (5, "basic"))
         with self.assertRaises(errors.BadRequestError) as caught:
             self.client.scrape(SITE + "/article/7", formats=[JsonFormat(schema={"type": "nothing"})])

@@ -17,8 +17,8 @@ import uuid
 import requests
 from firecrawl import AsyncFirecrawl, Firecrawl
 from firecrawl.v2.types import (
-    AttributesFormat, ClickAction, ExecuteJavascriptAction, Location, PaginationConfig, PDFAction, PDFParser, PressAction,
-    ScrapeAction, ScreenshotAction, ScreenshotFormat, ScrollAction, WaitAction, WebhookConfig, WriteAction)
+    ClickAction, ExecuteJavascriptAction, Location, PaginationConfig, PDFAction, PDFParser, PressAction, ScrapeAction,
+    ScrapeOptions, ScreenshotAction, ScreenshotFormat, ScrollAction, WaitAction, WebhookConfig, WriteAction)
 from firecrawl.v2.utils import error_handler as errors
 
 URL, KEY, SITE = os.environ["WEIR_URL"], os.environ["WEIR_KEY"], os.environ["SITE_URL"]
@@ -102,7 +102,8 @@ class Scrape(Sdk):
         self.assertTrue(self.client.scrape(site("/files/report.pdf"), parsers=[]).markdown.startswith("JVBER"))
 
     def test_attributes_branding_and_media_have_their_fields(self):
-        attributes = AttributesFormat(selectors=[{"selector": "audio source", "attribute": "type"}])
+        # As a dictionary: of its own class for this format the SDK sends the name alone.
+        attributes = {"type": "attributes", "selectors": [{"selector": "audio source", "attribute": "type"}]}
         document = self.client.scrape(site("/media"), formats=["audio", "video", attributes])
         self.assertEqual((document.audio, document.video), (site("/files/audio.wav"), site("/files/film.webm")))
         branding = self.client.scrape(site("/brand"), formats=["branding"]).branding
@@ -352,9 +353,11 @@ class Crawl(Sdk):
         self.assertFalse(self.client.cancel_crawl(started.id))
 
     def test_errors_and_forbidden_pages_are_listed(self):
+        # No action can be performed on a PDF.
         started = self.client.start_crawl(site("/links"), sitemap="skip", crawl_entire_domain=True, max_discovery_depth=1,
                                           ignore_query_parameters=True,
-                                          include_paths=["^/links$", "^/files/report", "^/private/"])
+                                          include_paths=["^/links$", "^/files/report", "^/private/"],
+                                          scrape_options=ScrapeOptions(actions=[WaitAction(milliseconds=1)]))
         job = self.ended(started.id)
         self.assertEqual((job.status, job.completed, job.total), ("completed", 1, 1))
         listed = self.client.get_crawl_errors(started.id)

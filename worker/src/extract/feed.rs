@@ -141,7 +141,7 @@ impl State<'_> {
         }
         if name == "link" {
             let attribute = |wanted: &str| {
-                let found = start.attributes().flatten().find(|a| a.key.local_name().as_ref() == wanted)?;
+                let found = start.html_attributes().flatten().find(|a| a.key.local_name().as_ref() == wanted)?;
                 let value: &str = found.value.as_ref();
                 Some(quick_xml::escape::unescape(value).map_or(value.to_owned(), |text| text.into_owned()))
             };
