@@ -16,6 +16,7 @@ use weir_shared::wake::Wake;
 
 use crate::auth::{Caller, CallerCache};
 use crate::endpoints::browser::relay_target::RelayTargets;
+use crate::endpoints::direct::QueueRooms;
 use crate::endpoints::jobs::ended::EndedJobs;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::{Bucket, Limiter};
@@ -32,6 +33,7 @@ pub struct App {
     pub callers: CallerCache,
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
+    pub queue_rooms: QueueRooms,
     pub metrics: Metrics,
     /// What the addresses of sessions are made from; the same in every process of the installation.
     pub internal_secret: String,

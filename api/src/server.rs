@@ -121,6 +121,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         callers: CallerCache::default(),
         ended_jobs: EndedJobs::default(),
         limiter: Limiter::default(),
+        queue_rooms: QueueRooms::default(),
         metrics: Metrics::new()?,
         stopping: CancellationToken::new(),
         settings,

@@ -51,8 +51,13 @@ impl CacheOptions {
     }
 
     /// Whether the cache is to be asked at all.
-    fn is_asked(&self) -> bool {
+    pub fn is_asked(&self) -> bool {
         self.is_only_cache() || self.max_age > 0
+    }
+
+    /// Whether what the site answers is kept for later requests.
+    pub fn is_kept(&self) -> bool {
+        self.store_in_cache && !self.is_only_cache()
     }
 }
 
@@ -84,12 +89,6 @@ pub fn lookup(url: &str, options: &ScrapeOptions, team: TeamId, now: Timestamp) 
     Some(Lookup { key, from, to })
 }
 
-/// What the page of this request is stored under; `None`: it is not stored.
-pub fn key_to_store(url: &str, options: &ScrapeOptions, team: TeamId) -> Option<CacheKey> {
-    let is_kept = options.cache.store_in_cache && !options.cache.is_only_cache();
-    if is_kept { key(url, options, team) } else { None }
-}
-
 /// Whether the answer depends on something that only this caller has, or asking changes something at the site.
 fn is_sensitive(options: &ScrapeOptions) -> bool {
     !options.headers.is_empty()
@@ -111,7 +110,8 @@ fn is_private(url: &Url, options: &ScrapeOptions) -> bool {
     !url.username().is_empty() || url.password().is_some() || !options.formats.iter().all(is_common)
 }
 
-fn key(url: &str, options: &ScrapeOptions, team: TeamId) -> Option<CacheKey> {
+/// What the page of this request is known by; `None`: its options keep it out of the cache.
+pub fn key(url: &str, options: &ScrapeOptions, team: TeamId) -> Option<CacheKey> {
     if is_sensitive(options) {
         return None;
     }
@@ -247,13 +247,13 @@ mod tests {
         assert_eq!(times(&with(|o| o.cache.max_age = i64::MAX)), Some((0, i64::MAX)));
         assert_eq!(times(&with(|o| o.cache.min_age = Some(1))), Some((0, now.0 - 1)));
         assert_eq!(times(&with(|o| (o.cache.min_age, o.cache.max_age) = (Some(i64::MAX), 0))), Some((0, 0)));
-        assert!(key_to_store("a.com", &ScrapeOptions::default(), team).is_some());
+        assert!(ScrapeOptions::default().cache.is_kept());
         for options in [
             with(|o| o.cache.store_in_cache = false),
             with(|o| o.cache.lockdown = true),
             with(|o| o.cache.min_age = Some(1)),
         ] {
-            assert_eq!(key_to_store("a.com", &options, team), None);
+            assert!(!options.cache.is_kept());
         }
     }
 

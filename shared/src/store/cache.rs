@@ -41,42 +41,44 @@ pub struct CachedPage {
     pub json: Box<RawValue>,
 }
 
-/// Puts the documents among these ends that have a place in the cache there. Whoever stored a page before is replaced.
-pub(super) async fn store(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> StoreResult<()> {
-    // In the order of their keys, each once: transactions of other teams may write the same ones.
-    let mut rows: BTreeMap<&CacheKey, (&CacheEntry, &Finished, i64)> = BTreeMap::new();
+/// A document with its place in the cache and its packed size.
+pub(super) type Row<'a> = (&'a CacheEntry, &'a Finished, i64);
+
+/// The documents among these ends that have a place in the cache, in the order of their keys, each once: transactions
+/// of other teams may write the same ones.
+pub(super) fn rows<'a>(ends: &[&'a Finished]) -> Vec<Row<'a>> {
+    let mut rows: BTreeMap<&CacheKey, Row<'a>> = BTreeMap::new();
     for end in ends {
         let Some((document, _)) = end.outcome.document() else { continue };
         if let Some(entry) = &document.cache {
             rows.insert(&entry.key, (entry, end, document.packed));
         }
     }
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let count = rows.len();
-    on_db!(tx, |conn| {
-        let mut insert =
-            sqlx::QueryBuilder::new("INSERT INTO cached_page (key, team_id, url, site, page_id, bytes, cached_at) ");
-        insert.push_values(rows.values(), |mut values, (entry, end, packed)| {
+    rows.into_values().collect()
+}
+
+/// Adds the statement that writes such rows to a query. Whoever stored a page before is replaced.
+macro_rules! push_rows {
+    ($query:ident, $rows:ident, $now:ident) => {
+        $query.push("INSERT INTO cached_page (key, team_id, url, site, page_id, bytes, cached_at) ");
+        $query.push_values($rows, |mut values, (entry, end, packed)| {
             values
                 .push_bind(entry.key.0.as_str())
                 .push_bind(end.page.team_id)
                 .push_bind(entry.url.as_str())
                 .push_bind(entry.site.as_deref())
                 .push_bind(end.page.id)
-                .push_bind(*packed)
-                .push_bind(now);
+                .push_bind(packed)
+                .push_bind($now);
         });
-        insert.push(
+        $query.push(
             " ON CONFLICT (key) DO UPDATE SET team_id = excluded.team_id, url = excluded.url, site = excluded.site, \
              page_id = excluded.page_id, bytes = excluded.bytes, body = NULL, size = NULL, \
              cached_at = excluded.cached_at",
         );
-        insert.build().persistent(finish::is_kept(count)).execute(conn).await?.rows_affected()
-    });
-    Ok(())
+    };
 }
+pub(super) use push_rows;
 
 /// The page that is looked for.
 pub async fn find(db: &Db, blobs: &Blobs, lookup: &Lookup) -> StoreResult<Option<CachedPage>> {

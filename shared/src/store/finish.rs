@@ -211,14 +211,12 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
         }
     }
 
-    insert_documents(tx, &live, &mut first_seq).await?;
+    write_results(tx, Results::of(&live, &mut first_seq), now).await?;
     for end in &live {
         if let Some(snapshot) = end.outcome.document().and_then(|(document, _)| document.snapshot.as_ref()) {
             snapshots::put(tx, end.page.team_id, snapshot).await?;
         }
     }
-    charge(tx, &live, now).await?;
-    cache::store(tx, &live, now).await?;
 
     for team in &starved {
         const SQL: &str = "UPDATE team SET starved = FALSE WHERE id = $1";
@@ -468,88 +466,121 @@ async fn was_told(tx: &mut Tx, job: JobId, end: WebhookEvent) -> StoreResult<boo
 
 /// The document and the bill of a page that is done and whose rows say so already.
 pub(super) async fn write_done(tx: &mut Tx, end: &Finished, now: Timestamp) -> StoreResult<()> {
-    insert_documents(tx, &[end], &mut BTreeMap::new()).await?;
-    charge(tx, &[end], now).await
+    write_results(tx, Results::of(&[end], &mut BTreeMap::new()), now).await
 }
 
-async fn insert_documents(tx: &mut Tx, ends: &[&Finished], first_seq: &mut BTreeMap<JobId, i64>) -> StoreResult<()> {
-    let mut rows: Vec<(JobId, i64, PageId, &Encoded)> = Vec::new();
-    for end in ends {
-        if let Some((document, _)) = end.outcome.document() {
-            let seq = first_seq.entry(end.page.job_id).or_insert(1);
-            rows.push((end.page.job_id, *seq, end.page.id, document));
-            *seq += 1;
+/// What ends leave besides the state of their pages and jobs.
+struct Results<'a> {
+    /// With its place in the order of its job.
+    documents: Vec<(&'a Finished, i64, &'a Encoded)>,
+    /// With its credits.
+    bills: Vec<(&'a Finished, i64)>,
+    cached: Vec<cache::Row<'a>>,
+}
+
+impl<'a> Results<'a> {
+    fn of(ends: &[&'a Finished], first_seq: &mut BTreeMap<JobId, i64>) -> Self {
+        let mut documents = Vec::new();
+        for end in ends {
+            if let Some((document, _)) = end.outcome.document() {
+                let seq = first_seq.entry(end.page.job_id).or_insert(1);
+                documents.push((*end, *seq, document));
+                *seq += 1;
+            }
         }
-    }
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let count = rows.len();
-    on_db!(tx, |conn| {
-        let mut insert = sqlx::QueryBuilder::new("INSERT INTO document (job_id, seq, page_id, size, body, blob) ");
-        insert.push_values(rows, |mut values, (job, seq, page, document)| {
-            let (body, blob) = match &document.body {
-                Body::Inline(bytes) => (Some(bytes.as_slice()), None),
-                Body::Blob(key) => (None, Some(key.as_str())),
-            };
-            values
-                .push_bind(job)
-                .push_bind(seq)
-                .push_bind(page)
-                .push_bind(document.size)
-                .push_bind(body)
-                .push_bind(blob);
-        });
-        insert.build().persistent(is_kept(count)).execute(conn).await?.rows_affected()
-    });
-    Ok(())
-}
-
-/// One ledger entry a billed page. A replayed page keeps its key, so it is billed once.
-async fn charge(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> StoreResult<()> {
-    let billed: Vec<(&Finished, i64)> = ends
-        .iter()
-        .filter_map(|end| {
+        let bill = |end: &&'a Finished| {
             let credits = match &end.outcome {
                 Outcome::Failed { credits, .. } => *credits,
                 other => other.document()?.1,
             };
             (credits > 0).then_some((*end, credits))
-        })
-        .collect();
-    if billed.is_empty() {
+        };
+        Self { documents, bills: ends.iter().filter_map(bill).collect(), cached: cache::rows(ends) }
+    }
+}
+
+/// Stores documents, enters them in the cache, and writes one ledger entry a billed page. A replayed page keeps its key,
+/// so it is billed once. All of it goes to the database in one go.
+async fn write_results(tx: &mut Tx, results: Results<'_>, now: Timestamp) -> StoreResult<()> {
+    let Results { documents, bills, cached } = results;
+    if documents.is_empty() && bills.is_empty() && cached.is_empty() {
         return Ok(());
     }
-    macro_rules! entries {
-        ($insert:ident) => {
-            $insert.push("INSERT INTO credit_entry (key, team_id, api_key_id, kind, amount, created_at) ");
-            $insert.push_values(&billed, |mut values, (end, credits)| {
+    let is_kept = is_kept(documents.len().max(bills.len()));
+    macro_rules! push_documents {
+        ($query:ident) => {
+            $query.push("INSERT INTO document (job_id, seq, page_id, size, body, blob) ");
+            $query.push_values(documents, |mut values, (end, seq, document)| {
+                let (body, blob) = match &document.body {
+                    Body::Inline(bytes) => (Some(bytes.as_slice()), None),
+                    Body::Blob(key) => (None, Some(key.as_str())),
+                };
+                values
+                    .push_bind(end.page.job_id)
+                    .push_bind(seq)
+                    .push_bind(end.page.id)
+                    .push_bind(document.size)
+                    .push_bind(body)
+                    .push_bind(blob);
+            });
+        };
+    }
+    macro_rules! push_bills {
+        ($query:ident) => {
+            $query.push("INSERT INTO credit_entry (key, team_id, api_key_id, kind, amount, created_at) ");
+            $query.push_values(bills, |mut values, (end, credits)| {
                 values
                     .push_bind(format!("page:{}", end.page.id))
                     .push_bind(end.page.team_id)
                     .push_bind(end.key)
                     .push_bind(end.kind.unwrap_or(JobKind::Batch).credit_kind())
-                    .push_bind(*credits)
+                    .push_bind(credits)
                     .push_bind(now);
             });
-            $insert.push(" ON CONFLICT (key) DO NOTHING RETURNING team_id, amount");
+            $query.push(" ON CONFLICT (key) DO NOTHING RETURNING team_id, amount");
         };
     }
     let entered: Vec<(TeamId, i64)> = match tx {
         Tx::Sqlite(tx) => {
-            let mut insert = sqlx::QueryBuilder::new("");
-            entries!(insert);
-            insert.build_query_as().persistent(is_kept(billed.len())).fetch_all(&mut **tx).await?
+            let mut query = sqlx::QueryBuilder::new("");
+            if !documents.is_empty() {
+                push_documents!(query);
+                query.push("; ");
+            }
+            if !cached.is_empty() {
+                cache::push_rows!(query, cached, now);
+                query.push("; ");
+            }
+            if !bills.is_empty() {
+                push_bills!(query);
+            }
+            query.build_query_as().persistent(is_kept).fetch_all(&mut **tx).await?
         }
+        // Parts of one statement, the sums among them, which SQLite cannot.
         Tx::Postgres(tx) => {
-            // Both steps in one statement, which SQLite cannot.
-            let mut insert = sqlx::QueryBuilder::new("WITH entered AS (");
-            entries!(insert);
-            insert.push(
-                ") UPDATE team SET credits_used = credits_used + sums.amount FROM (SELECT team_id, \
-                 CAST(SUM(amount) AS BIGINT) AS amount FROM entered GROUP BY team_id) AS sums WHERE team.id = sums.team_id",
-            );
-            insert.build().persistent(is_kept(billed.len())).execute(&mut **tx).await?;
+            let mut query = sqlx::QueryBuilder::new("WITH ");
+            if !documents.is_empty() {
+                query.push("stored AS (");
+                push_documents!(query);
+                query.push("), ");
+            }
+            if !cached.is_empty() {
+                query.push("kept AS (");
+                cache::push_rows!(query, cached, now);
+                query.push("), ");
+            }
+            if bills.is_empty() {
+                query.push("nothing AS (SELECT 1) SELECT 1");
+            } else {
+                query.push("entered AS (");
+                push_bills!(query);
+                query.push(
+                    ") UPDATE team SET credits_used = credits_used + sums.amount FROM (SELECT team_id, \
+                     CAST(SUM(amount) AS BIGINT) AS amount FROM entered GROUP BY team_id) AS sums \
+                     WHERE team.id = sums.team_id",
+                );
+            }
+            query.build().persistent(is_kept).execute(&mut **tx).await?;
             return Ok(());
         }
     };

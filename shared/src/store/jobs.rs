@@ -1,11 +1,12 @@
 //! Job rows: one per scrape, batch or crawl, with counts that change only in the transaction that changes the pages.
 
+use crate::domain::activity::Endpoint;
 use crate::domain::job::{JobKind, JobStatus, WebhookEvent};
 use crate::domain::map::site_of;
 use crate::domain::price;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::webhook::WebhookSpec;
-use crate::ids::{JobId, KeyId, TeamId};
+use crate::ids::{JobId, KeyId, PageId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
@@ -31,36 +32,69 @@ pub struct NewJob<'a> {
     pub expires_at: Timestamp,
 }
 
+/// The statement that writes a job row, and its values.
+macro_rules! insert_job {
+    () => {
+        "INSERT INTO job (id, team_id, api_key_id, kind, status, rank, options, target, origin, max_concurrency, \
+         webhook, total, queued, created_at, expires_at, site, zero_retention, page_credits) \
+         VALUES ($1, $2, $3, $4, 'scraping', $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14, $15, $16)"
+    };
+    ($sql:expr, $job:ident) => {
+        sqlx::query($sql)
+            .bind($job.id)
+            .bind($job.team)
+            .bind($job.key)
+            .bind($job.kind.as_str())
+            .bind($job.kind.rank())
+            .bind(serde_json::to_string($job.options)?)
+            .bind($job.target)
+            .bind($job.origin)
+            .bind($job.max_concurrency)
+            .bind($job.webhook.map(serde_json::to_string).transpose()?)
+            .bind($job.total)
+            .bind($job.created_at)
+            .bind($job.expires_at)
+            .bind(site_of($job.target).filter(|_| !$job.options.zero_retention))
+            .bind($job.options.zero_retention)
+            .bind(price::most($job.options))
+    };
+}
+
 /// Writes the job row. The pages follow in the same transaction.
 pub async fn insert(tx: &mut Tx, job: &NewJob<'_>) -> StoreResult<()> {
-    const SQL: &str = "INSERT INTO job (id, team_id, api_key_id, kind, status, rank, options, target, origin, \
-        max_concurrency, webhook, total, queued, created_at, expires_at, site, zero_retention, page_credits) \
-        VALUES ($1, $2, $3, $4, 'scraping', $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14, $15, $16)";
-    let options = serde_json::to_string(job.options)?;
-    let webhook = job.webhook.map(serde_json::to_string).transpose()?;
-    on_db!(tx, |conn| {
-        sqlx::query(SQL)
-            .bind(job.id)
-            .bind(job.team)
-            .bind(job.key)
-            .bind(job.kind.as_str())
-            .bind(job.kind.rank())
-            .bind(options)
-            .bind(job.target)
-            .bind(job.origin)
-            .bind(job.max_concurrency)
-            .bind(webhook)
-            .bind(job.total)
-            .bind(job.created_at)
-            .bind(job.expires_at)
-            .bind(site_of(job.target).filter(|_| !job.options.zero_retention))
-            .bind(job.options.zero_retention)
-            .bind(price::most(job.options))
-            .execute(conn)
-            .await?
-            .rows_affected()
-    });
+    const SQL: &str = insert_job!();
+    on_db!(tx, |conn| insert_job!(SQL, job).execute(conn).await?.rows_affected());
     Ok(())
+}
+
+/// Writes a job of one page, the page and what the team sees of it, in one go.
+pub async fn insert_with_page(tx: &mut Tx, job: &NewJob<'_>, url: &str, endpoint: Endpoint) -> StoreResult<PageId> {
+    macro_rules! page {
+        () => {
+            "INSERT INTO page (id, job_id, team_id, idx, url, state, run_at, queued_at) \
+             VALUES ($17, $1, $2, 0, $18, 'queued', $12, $12)"
+        };
+    }
+    macro_rules! shown {
+        () => {
+            "INSERT INTO activity (team_id, created_at, id, endpoint, target) VALUES ($2, $12, $17, $19, $20)"
+        };
+    }
+    // The same three, as each database takes them together.
+    const SQLITE: &str = concat!(insert_job!(), "; ", page!(), "; ", shown!());
+    const POSTGRES: &str = concat!("WITH new_job AS (", insert_job!(), "), new_page AS (", page!(), ") ", shown!());
+    let page = PageId::new();
+    let target = Some(job.target).filter(|target| !target.is_empty());
+    macro_rules! run {
+        ($sql:expr, $conn:expr) => {
+            insert_job!($sql, job).bind(page).bind(url).bind(endpoint.as_str()).bind(target).execute($conn).await?
+        };
+    }
+    match tx {
+        Tx::Sqlite(tx) => _ = run!(SQLITE, &mut **tx),
+        Tx::Postgres(tx) => _ = run!(POSTGRES, &mut **tx),
+    }
+    Ok(page)
 }
 
 /// A job as stored, without its options.
@@ -340,12 +374,12 @@ pub async fn team_queue(db: &Db, team: TeamId) -> StoreResult<TeamQueue> {
     Ok(TeamQueue { waiting, running, last_success })
 }
 
-/// Whether as many further pages may wait under a team's bound. Exact when the team is locked; without the lock,
-/// requests at the same moment may pass it together.
-pub async fn has_room(tx: &mut Tx, team: TeamId, further: i64, bound: i64) -> StoreResult<bool> {
+/// A team's pages that are not claimed yet. Exact when the team is locked; without the lock, requests at the same moment
+/// do not see each other's.
+pub async fn team_waiting(tx: &mut Tx, team: TeamId) -> StoreResult<i64> {
     const SQL: &str = "SELECT CAST(COALESCE(SUM(queued), 0) AS BIGINT) FROM job WHERE team_id = $1 AND queued > 0";
     let waiting: (i64,) = on_db!(tx, |conn| sqlx::query_as(SQL).bind(team).fetch_one(conn).await?);
-    Ok(waiting.0.saturating_add(further) <= bound)
+    Ok(waiting.0)
 }
 
 /// Pages of a team that are in work.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::domain::job::{MAX_CLAIMS, PageState};
 use crate::error_code::ErrorCode;
-use crate::ids::{JobId, PageId, TeamId, WorkerId};
+use crate::ids::{JobId, KeyId, PageId, TeamId, WorkerId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool, queue};
 
@@ -72,6 +72,17 @@ pub struct Claimed {
     /// A concurrency limit made it wait.
     #[sqlx(default)]
     pub limited: bool,
+}
+
+/// The same with what its job says.
+#[derive(sqlx::FromRow)]
+struct ClaimedOf {
+    #[sqlx(flatten)]
+    page: Claimed,
+    kind: String,
+    api_key_id: Option<KeyId>,
+    options: String,
+    webhook: Option<String>,
 }
 
 /// What a claim brought.
@@ -182,14 +193,37 @@ pub async fn claim_one(
         RETURNING id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner";
     const TAKEN: &str = "UPDATE job SET queued = queued - 1, last_served = $2 WHERE id = $1 \
         RETURNING kind, api_key_id, options, webhook";
+    // Both in one statement, which SQLite cannot.
+    const BOTH: &str = "WITH taken AS (UPDATE page SET state = 'running', owner = $1, started_at = $2, \
+        epoch = epoch + 1, claims = claims + 1 WHERE id = $3 AND state || '' = 'queued' AND run_at <= $2 \
+        AND (SELECT COUNT(*) FROM page WHERE team_id = $4 AND state = 'running') < $5 \
+        RETURNING id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner) \
+        UPDATE job SET queued = queued - 1, last_served = $2 FROM taken WHERE job.id = taken.job_id \
+        RETURNING taken.*, job.kind, job.api_key_id, job.options, job.webhook";
     const JOB: &str = "SELECT job_id FROM page WHERE id = $1 AND state = 'queued' AND run_at <= $2";
 
     let Some(state) = team_lock::lock(tx, team).await? else { return Ok(None) };
     let limit = state.concurrency.unwrap_or(default_limit);
-    let taken: Option<Claimed> = on_db!(tx, |conn| {
-        sqlx::query_as(TAKE).bind(worker).bind(now).bind(page).bind(team).bind(limit).fetch_optional(conn).await?
-    });
-    let Some(taken) = taken else {
+    macro_rules! bound {
+        ($sql:expr) => {
+            sqlx::query_as($sql).bind(worker).bind(now).bind(page).bind(team).bind(limit)
+        };
+    }
+    let taken: Option<(Claimed, SpecColumns)> = match tx {
+        Tx::Sqlite(tx) => match bound!(TAKE).fetch_optional(&mut **tx).await? {
+            Some(taken) => {
+                let taken: Claimed = taken;
+                let spec = sqlx::query_as(TAKEN).bind(taken.job_id).bind(now).fetch_one(&mut **tx).await?;
+                Some((taken, spec))
+            }
+            None => None,
+        },
+        Tx::Postgres(tx) => {
+            let found: Option<ClaimedOf> = bound!(BOTH).fetch_optional(&mut **tx).await?;
+            found.map(|of| (of.page, (of.kind, of.api_key_id, of.options, of.webhook)))
+        }
+    };
+    let Some((taken, spec)) = taken else {
         let job: Option<(JobId,)> =
             on_db!(tx, |conn| sqlx::query_as(JOB).bind(page).bind(now).fetch_optional(conn).await?);
         if let Some((job,)) = job {
@@ -197,8 +231,6 @@ pub async fn claim_one(
         }
         return Ok(None);
     };
-    let spec: SpecColumns =
-        on_db!(tx, |conn| sqlx::query_as(TAKEN).bind(taken.job_id).bind(now).fetch_one(conn).await?);
     Ok(Some((taken, jobs::read_spec(spec)?)))
 }
 

@@ -74,18 +74,28 @@ pub(super) async fn find(
 }
 
 /// What is asked of the cache for this page, if anything is.
-pub(super) fn lookup(context: &WorkerContext, page: &Claimed, spec: &JobSpec) -> Option<cache::Lookup> {
+fn lookup(context: &WorkerContext, page: &Claimed, spec: &JobSpec) -> Option<cache::Lookup> {
     if context.process.settings.cache_size == 0 || spec.crawl.is_some() {
         return None;
     }
     cache::lookup(&page.url, &spec.options, page.team_id, Timestamp::now())
 }
 
-/// The place in the cache of a page that was read whole, if it may have one.
-pub(super) fn entry(context: &WorkerContext, page: &Claimed, spec: &JobSpec) -> Option<Box<CacheEntry>> {
-    if context.process.settings.cache_size == 0 {
-        return None;
-    }
-    let key = cache::key_to_store(&page.url, &spec.options, page.team_id)?;
-    Some(Box::new(CacheEntry { key, url: page.url.clone(), site: site_of(&page.url) }))
+/// What the cache has to do with a page that the site has answered.
+pub(super) struct Place {
+    /// It was asked and had nothing.
+    pub is_miss: bool,
+    /// Where the page is kept if it was read whole.
+    pub entry: Option<Box<CacheEntry>>,
+}
+
+/// The page's place.
+pub(super) fn place(context: &WorkerContext, page: &Claimed, spec: &JobSpec) -> Place {
+    let options = &spec.options.cache;
+    let is_miss = options.is_asked() && spec.crawl.is_none();
+    let has_cache = context.process.settings.cache_size > 0;
+    let key = (has_cache && (is_miss || options.is_kept())).then(|| cache::key(&page.url, &spec.options, page.team_id));
+    let Some(key) = key.flatten() else { return Place { is_miss: false, entry: None } };
+    let entry = || Box::new(CacheEntry { key, url: page.url.clone(), site: site_of(&page.url) });
+    Place { is_miss, entry: options.is_kept().then(entry) }
 }

@@ -135,7 +135,8 @@ impl Draft {
         if page.limited {
             put("concurrencyQueueDurationMs", json!(page.started_at.ms_since(page.queued_at)));
         }
-        if cached::lookup(context, page, spec).is_some() {
+        let place = cached::place(context, page, spec);
+        if place.is_miss {
             put("cacheState", json!("miss"));
         }
         document.screenshot = answer.screenshot;
@@ -149,7 +150,7 @@ impl Draft {
             PageError::again(ErrorCode::Unknown, "The document could not be stored.")
         })?;
         document.snapshot = snapshot;
-        document.cache = if is_whole && !bill.stealth { cached::entry(context, page, spec) } else { None };
+        document.cache = place.entry.filter(|_| is_whole && !bill.stealth);
         Ok(Product { document, harvest, credits: bill.credits() })
     }
 }

@@ -15,7 +15,6 @@ use weir_shared::domain::scrape_request::{ScrapeRequest, parse_scrape};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
-use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::credits;
 use weir_shared::store::jobs::{self, NewJob};
 use weir_shared::store::retention::expiry;
@@ -90,12 +89,7 @@ async fn accept(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult
             false => now.plus_ms(app.settings.result_ttl.as_millis() as i64),
         },
     };
-    jobs::insert(&mut tx, &row).await?;
-    let urls = std::slice::from_ref(&scrape.url);
-    let ids = pages::insert_many(&mut tx, job, caller.team_id(), 0, urls, now).await?;
-    let page = *ids.first().ok_or_else(|| ApiError::internal(&"no page was inserted"))?;
-    let entry = Entry { id: page.0, endpoint: Endpoint::Scrape, target: target.clone(), created_at: now };
-    activity::record(&mut tx, caller.team_id(), &entry).await?;
+    let page = jobs::insert_with_page(&mut tx, &row, &scrape.url, Endpoint::Scrape).await?;
     queue::scrape_ticket(&mut tx, caller.team_id(), page).await?;
     let end = app.wake.expect(page);
     tx.commit().await?;
