@@ -23,6 +23,7 @@ use crate::access_log;
 use crate::app::{App, State};
 use crate::auth::CallerCache;
 use crate::endpoints::browser::relay_target::{RelayTargets, RowTargets};
+use crate::endpoints::direct::QueueRooms;
 use crate::endpoints::jobs::ended::EndedJobs;
 use crate::first_key::{self, FirstKey};
 use crate::limits::Limiter;
