@@ -5,6 +5,8 @@ use std::sync::Arc;
 use actix_web::HttpRequest;
 use actix_web::web;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument as _;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::Settings;
 use weir_shared::domain::scrape_request::{RequestContext, fetch_url};
@@ -34,6 +36,8 @@ pub struct App {
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
     pub queue_rooms: QueueRooms,
+    /// The runtime that serves the connections to Postgres; requests have others.
+    pub runtime: tokio::runtime::Handle,
     pub metrics: Metrics,
     /// What the addresses of sessions are made from; the same in every process of the installation.
     pub internal_secret: String,
@@ -64,6 +68,22 @@ impl App {
     /// 429 over the rate.
     pub async fn admit(&self, caller: &Caller, bucket: Bucket) -> ApiResult<()> {
         self.limiter.admit(&self.db, caller, bucket, self.settings.limits.rates.as_ref()).await
+    }
+
+    /// Runs work of many statements where the connections to Postgres are served, so that not each of their answers has
+    /// to wake a second thread. Dropping it ends the work.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub async fn beside_database<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = ApiResult<T>> + Send + 'static,
+    ) -> ApiResult<T> {
+        if matches!(self.db, Db::Sqlite(_)) {
+            return work.await;
+        }
+        let task = AbortOnDropHandle::new(self.runtime.spawn(work.in_current_span()));
+        task.await.map_err(|error| ApiError::internal(&error))?
     }
 
     /// Parses a body with what this installation knows of hosts.

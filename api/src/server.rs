@@ -123,6 +123,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         ended_jobs: EndedJobs::default(),
         limiter: Limiter::default(),
         queue_rooms: QueueRooms::default(),
+        runtime: tokio::runtime::Handle::current(),
         metrics: Metrics::new()?,
         stopping: CancellationToken::new(),
         settings,

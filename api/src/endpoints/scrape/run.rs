@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::JobKind;
@@ -51,14 +52,21 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     if let Some(answer) = cached::answer(&app, &caller, &scrape).await? {
         return Ok(answer);
     }
-    let mut accepted = accept(&app, &caller, &scrape).await?;
-    let timeout = Duration::from_millis(u64::from(scrape.options.timeout));
-    direct::wait(&app, &mut accepted, timeout, &LATE).await?;
-    let answer = answer(&app, &accepted, &scrape).await;
-    if scrape.options.zero_retention {
-        retention::forget(&app, accepted.job).await;
-    }
-    answer
+    let inner = app.clone();
+    app.beside_database(async move {
+        let mut accepted = accept(&inner, &caller, &scrape).await?;
+        let timeout = Duration::from_millis(u64::from(scrape.options.timeout));
+        direct::wait(&inner, &mut accepted, timeout, &LATE).await?;
+        let document = document(&inner, &accepted).await;
+        if scrape.options.zero_retention {
+            retention::forget(&inner, accepted.job).await;
+        }
+        // The reference's own website asks for it.
+        let named = scrape.origin.as_deref().is_some_and(|origin| origin.contains("website"));
+        Ok((document?, named.then_some(accepted.page)))
+    })
+    .await
+    .map(|(document, scrape_id)| document_answer(&document, scrape_id))
 }
 
 /// Writes job, page and ticket in one transaction.
@@ -96,11 +104,9 @@ async fn accept(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult
     Ok(Accepted { job, page, end, at })
 }
 
-async fn answer(app: &App, accepted: &Accepted, scrape: &ScrapeRequest) -> ApiResult<HttpResponse> {
+async fn document(app: &App, accepted: &Accepted) -> ApiResult<Box<RawValue>> {
     if let Some(document) = documents::by_page(&app.db, &app.blobs, accepted.page).await? {
-        // The reference's own website asks for it.
-        let named = scrape.origin.as_deref().is_some_and(|origin| origin.contains("website"));
-        return Ok(document_answer(&document.json, named.then_some(accepted.page)));
+        return Ok(document.json);
     }
     let page = pages::load(&app.db, accepted.page).await?.ok_or_else(ApiError::job_not_found)?;
     Err(page_error(&page, "The scrape"))
