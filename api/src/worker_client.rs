@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 use weir_shared::domain::session::Language;
-use weir_shared::ids::SessionId;
+use weir_shared::ids::{KeyId, SessionId};
 
 /// Header that every route of a worker asks for.
 pub const INTERNAL_HEADER: &str = "x-weir-internal";
@@ -220,8 +220,9 @@ impl WorkerClient {
         id: SessionId,
         prompt: &str,
         timeout: Duration,
+        key: Option<KeyId>,
     ) -> Result<Prompted, CallError> {
-        let body = json!({"prompt": prompt, "timeout_ms": timeout.as_millis() as u64});
+        let body = json!({"prompt": prompt, "timeout_ms": timeout.as_millis() as u64, "key": key});
         let path = format!("/sessions/{id}/prompt");
         let (status, body) = self.call(Method::POST, address, &path, Some(body), timeout + EXECUTE_MARGIN).await?;
         Ok(match status {

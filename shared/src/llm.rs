@@ -94,23 +94,11 @@ pub struct Spent {
     pub received: i64,
 }
 
-/// Asks for a JSON object.
+/// Asks for a JSON object. What it costs is added to `meter`, also when it fails.
 ///
 /// # Errors
 /// As [`ModelError`] says; never later than `deadline`.
 pub async fn ask_for_json(
-    model: &ModelSettings,
-    question: &Question<'_>,
-    deadline: Instant,
-) -> Result<Value, ModelError> {
-    ask_metered(model, question, deadline, &Meter::default()).await
-}
-
-/// The same, with what it costs added to `meter`, also when it fails.
-///
-/// # Errors
-/// As [`ask_for_json`].
-pub async fn ask_metered(
     model: &ModelSettings,
     question: &Question<'_>,
     deadline: Instant,

@@ -17,6 +17,7 @@ use apalis_core::task::builder::TaskBuilder;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobId, PageId, TeamId};
+use crate::store::signals::Signal;
 use crate::store::{Db, StoreError, StoreResult, Tx};
 
 /// Queue of [`Ticket::Scrape`]. Names are fixed: renaming one would strand its tickets.
@@ -119,6 +120,7 @@ async fn push(tx: &mut Tx, ticket: Ticket, count: usize, pause: Duration) -> Sto
 
 /// Pushes any payload: tests send broken ones.
 pub async fn push_raw(tx: &mut Tx, queue: &str, tasks: Vec<Task<Vec<u8>>>) -> StoreResult<()> {
+    tx.tell(Signal::Ticket);
     // The two libraries differ in how they take the tasks.
     match tx {
         Tx::Sqlite(tx) => apalis_sqlite::queries::push_tasks(&mut **tx, queue, &tasks)

@@ -1,16 +1,14 @@
 //! Wake-up without polling: tells waiters at once that something was committed, and costs nothing while nothing is.
 //!
-//! Postgres: `LISTEN`; a notification names the page or job that ended, or a new ticket. SQLite: the kernel reports
-//! writes to the write-ahead log (inotify), whichever process made them. A slow tick is the backstop for both.
+//! Postgres: `LISTEN`; a notification names the page or job that ended, or a new ticket. SQLite: a file beside the
+//! database that whoever commits such a thing writes to ([`signals`]). A slow tick is the backstop for both.
 
 use std::collections::HashMap;
-use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context;
-use inotify::{Inotify, WatchMask};
+use inotify::Inotify;
 use sqlx::postgres::PgListener;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
@@ -18,12 +16,9 @@ use tokio::time::Instant;
 use crate::config::DatabaseUrl;
 use crate::domain::job::JobStatus;
 use crate::ids::{JobId, PageId};
+use crate::store::signals::{self, Signal};
 use crate::store::{Db, StoreResult, jobs, pages};
 
-/// From the first write of a commit to its being visible, with room.
-const SETTLE: Duration = Duration::from_micros(100);
-/// Least time between two signals of a busy log.
-const BURST: Duration = Duration::from_micros(250);
 /// Backstop: waiters look again this often even without a signal.
 const TICK: Duration = Duration::from_millis(1_500);
 /// The queue library's own channel on Postgres.
@@ -49,15 +44,15 @@ struct Shared {
 impl Wake {
     /// Starts watching. Needs the database to exist.
     pub async fn start(url: &DatabaseUrl, db: &Db) -> anyhow::Result<Self> {
-        Self::start_with(url, db, &["weir_done"]).await
+        Self::start_with(url, db, Signal::End, "weir_done").await
     }
 
     /// The same for a worker, which new tickets wake too.
     pub async fn start_for_tickets(url: &DatabaseUrl, db: &Db) -> anyhow::Result<Self> {
-        Self::start_with(url, db, &[NEW_TICKET]).await
+        Self::start_with(url, db, Signal::Ticket, NEW_TICKET).await
     }
 
-    async fn start_with(url: &DatabaseUrl, db: &Db, channels: &[&str]) -> anyhow::Result<Self> {
+    async fn start_with(url: &DatabaseUrl, db: &Db, wanted: Signal, channel: &str) -> anyhow::Result<Self> {
         let shared = Arc::new(Shared {
             db: db.clone(),
             signal: watch::Sender::new(0),
@@ -67,17 +62,17 @@ impl Wake {
         let wake = Self { shared };
         match (url, db) {
             (DatabaseUrl::Sqlite(path), _) => {
-                let (log, name, wake) = (watch_log(path)?, log_name(path), wake.clone());
+                let (signals, wake) = (signals::watch(path, wanted)?, wake.clone());
                 let follow = move || {
-                    if let Err(error) = wake.follow_log(log, &name) {
-                        tracing::error!(%error, "the log cannot be watched any more; the slow tick goes on alone");
+                    if let Err(error) = wake.follow_signals(signals) {
+                        tracing::error!(%error, "signals cannot be watched any more; the slow tick goes on alone");
                     }
                 };
                 std::thread::Builder::new().name("wake".to_owned()).spawn(follow).context("wake thread")?;
             }
             (DatabaseUrl::Postgres(_), Db::Postgres(pool)) => {
                 let mut listener = PgListener::connect_with(pool).await.context("LISTEN")?;
-                listener.listen_all(channels.iter().copied()).await.context("LISTEN")?;
+                listener.listen(channel).await.context("LISTEN")?;
                 tokio::spawn(wake.clone().follow_notifications(listener));
             }
             (DatabaseUrl::Postgres(_), Db::Sqlite(_)) => anyhow::bail!("the address is Postgres's, the pool is not"),
@@ -158,28 +153,12 @@ impl Wake {
         }
     }
 
-    /// Runs on a thread of its own, because its pauses are shorter than the runtime's timer.
-    fn follow_log(&self, mut log: Inotify, name: &std::ffi::OsStr) -> std::io::Result<()> {
-        // Pauses are as long as they say, and not the 50 µs longer that the kernel takes to bundle wake-ups.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    /// Runs on a thread of its own.
+    fn follow_signals(&self, mut signals: Inotify) -> std::io::Result<()> {
         let mut buffer = [0; 4096];
         loop {
-            if !log.read_events_blocking(&mut buffer)?.any(|event| event.name == Some(name)) {
-                continue;
-            }
-            loop {
-                // One commit is many writes, and visible a moment after the last: take them as one.
-                std::thread::sleep(SETTLE);
+            if signals.read_events_blocking(&mut buffer)?.next().is_some() {
                 self.poke();
-                std::thread::sleep(BURST);
-                let more = match log.read_events(&mut buffer) {
-                    Ok(mut events) => events.any(|event| event.name == Some(name)),
-                    Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => false,
-                    Err(error) => return Err(error),
-                };
-                if !more {
-                    break;
-                }
             }
         }
     }
@@ -239,22 +218,4 @@ impl Drop for ExpectedPage {
             }
         }
     }
-}
-
-fn log_name(path: &Path) -> std::ffi::OsString {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push("-wal");
-    name
-}
-
-fn watch_log(path: &Path) -> anyhow::Result<Inotify> {
-    let folder: PathBuf = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    };
-    let log = Inotify::init().context("inotify is not available")?;
-    log.watches()
-        .add(&folder, WatchMask::MODIFY | WatchMask::CREATE)
-        .with_context(|| format!("cannot watch {}", folder.display()))?;
-    Ok(log)
 }

@@ -293,6 +293,8 @@ async fn a_prompt_logs_in_searches_pages_and_orders_in_steps() {
     assert_eq!(tools(&again), ["finish"]);
     assert!(again["steps"][0]["saw"]["title"] == "Order placed", "{again}");
     caller.delete(&path).await.ok();
+    let usage = caller.get("/v2/team/token-usage/historical").await.ok();
+    assert!(usage["periods"][0]["modelTokensSent"].as_i64() > Some(100), "the agent's tokens are counted: {usage}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

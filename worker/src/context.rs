@@ -9,9 +9,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::Settings;
-use weir_shared::ids::{JobId, TeamId, WorkerId};
+use weir_shared::ids::{JobId, KeyId, TeamId, WorkerId};
+use weir_shared::llm::Spent;
 use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::{Db, StoreResult, crawls, jobs};
+use weir_shared::store::{Db, StoreResult, crawls, jobs, model_usage};
 use weir_shared::time::Timestamp;
 use weir_shared::wake::Wake;
 
@@ -61,6 +62,13 @@ pub struct Process {
 }
 
 impl Process {
+    /// Writes down a language model's tokens.
+    pub async fn spent(&self, team: TeamId, key: Option<KeyId>, spent: Spent) {
+        self.metrics.model_tokens.with_label_values(&["sent"]).inc_by(spent.sent.unsigned_abs());
+        self.metrics.model_tokens.with_label_values(&["received"]).inc_by(spent.received.unsigned_abs());
+        model_usage::record(&self.db, team, key, spent).await;
+    }
+
     /// The open sessions, while the worker takes any.
     pub fn sessions(&self) -> Option<Arc<Sessions>> {
         self.sessions.read().unwrap_or_else(PoisonError::into_inner).clone()

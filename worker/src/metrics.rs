@@ -50,7 +50,7 @@ pub struct Metrics {
     executes: IntCounterVec,
     /// Steps of the agent.
     pub agent_steps: IntCounter,
-    /// Tokens that pages have cost at the language model, by direction (`sent`, `received`).
+    /// Tokens that pages and tasks have cost at the language model, by direction (`sent`, `received`).
     pub model_tokens: IntCounterVec,
     /// Profiles that could not be saved.
     pub profile_failures: IntCounter,

@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::config::ModelSettings;
 use crate::domain::crawl::CrawlOptions;
-use crate::llm::ModelError;
+use crate::llm::{Meter, ModelError};
 
 /// What a prompt was turned into.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,9 +37,14 @@ pub enum PromptError {
 ///
 /// # Errors
 /// When the model does not answer, or not with valid options on the second try either.
-pub async fn read(model: Option<&ModelSettings>, url: &Url, prompt: &str) -> Result<PromptOptions, PromptError> {
+pub async fn read(
+    model: Option<&ModelSettings>,
+    url: &Url,
+    prompt: &str,
+    meter: &Meter,
+) -> Result<PromptOptions, PromptError> {
     match model {
-        Some(model) => model::read(model, url, prompt).await,
+        Some(model) => model::read(model, url, prompt, meter).await,
         None => Ok(english::read(url, prompt)),
     }
 }

@@ -17,6 +17,7 @@ use super::cache::{self, CacheEntry};
 use super::crawls::SITEMAP_IDX;
 use super::frontier::{self, Discovery};
 use super::pages::Claimed;
+use super::signals::Signal;
 use super::snapshots::{self, Packed};
 use super::{StoreError, StoreResult, Tx, team_lock};
 
@@ -379,6 +380,7 @@ async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta, grown: i64, now: Tim
                 .bind(delta.hidden)
         };
     }
+    tx.tell(Signal::End);
     let row: Row = match tx {
         Tx::Sqlite(tx) => bound!(update!("")).fetch_one(&mut **tx).await?,
         Tx::Postgres(tx) => {

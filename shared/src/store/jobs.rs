@@ -11,6 +11,7 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::crawls::{self, CrawlSpec};
+use super::signals::Signal;
 use super::{Db, StoreError, StoreResult, Tx, team_lock, webhooks};
 
 /// A job to be written, with all its pages queued.
@@ -391,7 +392,7 @@ pub async fn team_running(db: &Db, team: TeamId) -> StoreResult<i64> {
 
 /// Wakes whoever watches the job, when this transaction commits.
 pub(super) async fn notify_job(tx: &mut Tx, id: JobId) -> StoreResult<()> {
-    // Postgres tells listeners at commit; on SQLite the log file's change is the signal.
+    tx.tell(Signal::End);
     if let Tx::Postgres(tx) = tx {
         sqlx::query("SELECT pg_notify('weir_done', $1)").bind(format!("j:{id}")).execute(&mut **tx).await?;
     }

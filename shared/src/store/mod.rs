@@ -7,6 +7,7 @@
 //! file is in WAL mode with `synchronous = NORMAL`, and several processes share it.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -14,7 +15,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{Connection as _, Postgres, Sqlite, Transaction};
+use sqlx::{Connection as _, Postgres, Transaction};
 
 use crate::config::DatabaseUrl;
 
@@ -39,6 +40,7 @@ pub mod retention;
 pub mod scrape_context;
 pub mod sessions;
 pub mod settings;
+pub mod signals;
 pub mod sitemaps;
 pub mod snapshots;
 pub mod sweep;
@@ -49,6 +51,8 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 pub mod webhooks;
+
+use signals::{Signal, Signals, SqliteTx};
 
 /// What can go wrong between us and the database. "Not found" is `Option`, not an error.
 #[derive(Debug, thiserror::Error)]
@@ -100,11 +104,13 @@ pub struct SqliteDb {
     pub reads: SqlitePool,
     /// One connection.
     pub writes: SqlitePool,
+    /// How other processes hear of what this one commits.
+    pub signals: Arc<Signals>,
 }
 
 /// An open transaction on one of the two. Dropped without [`Tx::commit`] it rolls back.
 pub enum Tx {
-    Sqlite(Transaction<'static, Sqlite>),
+    Sqlite(SqliteTx),
     Postgres(Transaction<'static, Postgres>),
 }
 
@@ -156,6 +162,7 @@ impl Db {
             DatabaseUrl::Sqlite(path) => Ok(Self::Sqlite(SqliteDb {
                 writes: connect_sqlite(path, 1).await?,
                 reads: connect_sqlite(path, connections).await?,
+                signals: Arc::new(Signals::open(path)?),
             })),
             DatabaseUrl::Postgres(text) => {
                 let mut options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
@@ -194,7 +201,7 @@ impl Db {
     /// Starts a transaction that may write.
     pub async fn begin(&self) -> StoreResult<Tx> {
         Ok(match self {
-            Self::Sqlite(db) => Tx::Sqlite(db.writes.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Sqlite(db) => db.begin().await?,
             Self::Postgres(pool) => Tx::Postgres(pool.begin().await?),
         })
     }
@@ -203,7 +210,7 @@ impl Db {
     /// caller still waits.
     pub async fn begin_relaxed(&self) -> StoreResult<Tx> {
         Ok(match self {
-            Self::Sqlite(db) => Tx::Sqlite(db.writes.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Sqlite(db) => db.begin().await?,
             Self::Postgres(pool) => Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?),
         })
     }
@@ -229,7 +236,20 @@ impl Db {
     }
 }
 
+impl SqliteDb {
+    async fn begin(&self) -> StoreResult<Tx> {
+        Ok(Tx::Sqlite(SqliteTx::new(self.writes.begin_with("BEGIN IMMEDIATE").await?, &self.signals)))
+    }
+}
+
 impl Tx {
+    /// Tells other processes of this when it is committed. On Postgres the statements themselves do.
+    pub(crate) fn tell(&mut self, signal: Signal) {
+        if let Self::Sqlite(tx) = self {
+            tx.tell(signal);
+        }
+    }
+
     /// Makes the changes durable and visible.
     pub async fn commit(self) -> StoreResult<()> {
         match self {

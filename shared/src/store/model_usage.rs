@@ -10,7 +10,7 @@ use crate::{on_db, on_pool};
 use super::{Db, StoreResult, Tx};
 
 /// Adds what was spent.
-pub async fn add(tx: &mut Tx, team: TeamId, key: Option<KeyId>, spent: Spent, now: Timestamp) -> StoreResult<()> {
+async fn add(tx: &mut Tx, team: TeamId, key: Option<KeyId>, spent: Spent, now: Timestamp) -> StoreResult<()> {
     const SQL: &str = "INSERT INTO model_month (team_id, month, api_key_id, sent, received) VALUES ($1, $2, $3, $4, $5) \
         ON CONFLICT (team_id, month, api_key_id) DO UPDATE SET sent = model_month.sent + excluded.sent, \
         received = model_month.received + excluded.received";
@@ -26,6 +26,21 @@ pub async fn add(tx: &mut Tx, team: TeamId, key: Option<KeyId>, spent: Spent, no
             .rows_affected()
     });
     Ok(())
+}
+
+/// Writes down what a meter says. A count that is lost is no reason to lose the answer.
+pub async fn record(db: &Db, team: TeamId, key: Option<KeyId>, spent: Spent) {
+    if spent == Spent::default() {
+        return;
+    }
+    let write = async {
+        let mut tx = db.begin_relaxed().await?;
+        add(&mut tx, team, key, spent, Timestamp::now()).await?;
+        tx.commit().await
+    };
+    if let Err(error) = write.await {
+        tracing::warn!(%error, team.id = %team, "a language model's tokens cannot be written down");
+    }
 }
 
 /// What a team has spent, by the first moment of the month; with `by_key`, also by the key's id ("": without one).

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::config::ModelSettings;
-use weir_shared::llm::{ModelError, Question, Role, ask_for_json};
+use weir_shared::llm::{Meter, ModelError, Question, Role, ask_for_json};
 
 use crate::browser::cdp::Cdp;
 use say::Action;
@@ -105,7 +105,7 @@ pub enum AgentError {
 }
 
 /// Works on `task` until it is done or a bound is met. `scraped` is the page that the session continues; `tell` is
-/// called with each step for the session's viewers.
+/// called with each step for the session's viewers. What the model costs is added to `meter`.
 ///
 /// # Errors
 /// When the model or the browser failed before anything was done.
@@ -115,12 +115,14 @@ pub async fn work(
     scraped: &Url,
     task: &str,
     deadline: Instant,
+    meter: &Meter,
     tell: impl Fn(&str) + Send,
 ) -> Result<Outcome, AgentError> {
     let stage = Stage::open(cdp).await.map_err(|_| AgentError::Browser)?;
     let mut agent = Agent {
         stage,
         model,
+        meter,
         home: Home::new(scraped, task),
         task,
         fence: format!("{:016x}", rand::random::<u64>()),
@@ -153,6 +155,7 @@ enum End {
 struct Agent<'a> {
     stage: Stage,
     model: &'a ModelSettings,
+    meter: &'a Meter,
     home: Home,
     task: &'a str,
     /// Marks what comes from pages; no page can know it.
@@ -249,7 +252,7 @@ impl Agent<'_> {
         };
         let sent = say::SYSTEM.len() + turns.iter().map(|(_, text)| text.len()).sum::<usize>();
         self.tokens += sent / BYTES_PER_TOKEN + picture.map_or(0, |_| PICTURE_TOKENS);
-        let answer = ask_for_json(self.model, &question, self.deadline.min(Instant::now() + ANSWER)).await;
+        let answer = ask_for_json(self.model, &question, self.deadline.min(Instant::now() + ANSWER), self.meter).await;
         self.tokens += answer.as_ref().map_or(0, |answer| answer.to_string().len() / BYTES_PER_TOKEN);
         answer
     }

@@ -16,11 +16,10 @@ use weir_shared::domain::document::Document;
 use weir_shared::domain::price::Bill;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::llm::Spent;
+use weir_shared::store::documents;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::pages::Claimed;
 use weir_shared::store::snapshots::Packed;
-use weir_shared::store::{documents, model_usage};
 use weir_shared::time::Timestamp;
 
 use super::cached;
@@ -175,7 +174,7 @@ pub(super) async fn complete(
     if let (Ok(()), Some(tracking)) = (&outcome, spec.options.change_tracking()) {
         outcome = track::track(context, page, &spec.options, tracking, &reader, &mut draft).await;
     }
-    record(context, page, spec, reader.meter.read()).await;
+    context.process.spent(page.team_id, spec.key, reader.meter.read()).await;
     outcome?;
     let (context, page, spec) = (Arc::clone(context), page.clone(), Arc::clone(spec));
     blocking(move || draft.encode(&context, &page, &spec)).await
@@ -246,21 +245,4 @@ fn told(what: &str, error: &ReadError) -> String {
 /// The page fails with what `what` asked for.
 fn failure(what: &str, error: &ReadError) -> PageError {
     PageError::last(error.code(), format!("{what} failed: {error}."))
-}
-
-/// Writes down the model's tokens. A count that is lost is no reason to lose the page.
-async fn record(context: &WorkerContext, page: &Claimed, spec: &JobSpec, spent: Spent) {
-    if spent == Spent::default() {
-        return;
-    }
-    context.process.metrics.model_tokens.with_label_values(&["sent"]).inc_by(spent.sent.unsigned_abs());
-    context.process.metrics.model_tokens.with_label_values(&["received"]).inc_by(spent.received.unsigned_abs());
-    let write = async {
-        let mut tx = context.process.db.begin_relaxed().await?;
-        model_usage::add(&mut tx, page.team_id, spec.key, spent, Timestamp::now()).await?;
-        tx.commit().await
-    };
-    if let Err(error) = write.await {
-        tracing::warn!(%error, page.id = %page.id, "a language model's tokens cannot be written down");
-    }
 }

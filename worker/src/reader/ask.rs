@@ -1,7 +1,7 @@
 //! One question about a page, its answer judged, and once more with what was wrong.
 
 use serde_json::Value;
-use weir_shared::llm::{ModelError, Question, Role, ask_metered};
+use weir_shared::llm::{ModelError, Question, Role, ask_for_json};
 
 use super::passages::Excerpt;
 use super::{PageText, ReadError, Reader};
@@ -51,7 +51,7 @@ impl Reader<'_> {
                 strict: task.strict,
                 max_tokens: task.max_tokens,
             };
-            let (said, hint) = match ask_metered(model, &question, self.deadline, &self.meter).await {
+            let (said, hint) = match ask_for_json(model, &question, self.deadline, &self.meter).await {
                 Ok(answer) => {
                     let said = answer.to_string();
                     match check(answer) {

@@ -8,7 +8,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use serde_json::json;
 use weir_shared::domain::session::{EndReason, Language};
-use weir_shared::ids::SessionId;
+use weir_shared::ids::{KeyId, SessionId};
+use weir_shared::llm::Meter;
 
 use super::{OpenError, PromptError};
 use crate::agent;
@@ -121,6 +122,9 @@ async fn execute(
 struct Prompt {
     prompt: String,
     timeout_ms: u64,
+    /// Whose tokens it spends.
+    #[serde(default)]
+    key: Option<KeyId>,
 }
 
 async fn prompt(
@@ -137,10 +141,16 @@ async fn prompt(
     let Some(model) = process.settings.model.clone() else {
         return HttpResponse::NotImplemented().json(json!({"error": "this worker has no language model"}));
     };
-    let Prompt { prompt, timeout_ms } = body.into_inner();
+    let Prompt { prompt, timeout_ms, key } = body.into_inner();
     // The agent goes on when the caller hangs up, as code does.
     let timeout = Duration::from_millis(timeout_ms);
-    let running = tokio::spawn(async move { session.prompt(&model, &prompt, timeout).await });
+    let inner = process.clone();
+    let running = tokio::spawn(async move {
+        let meter = Meter::default();
+        let outcome = session.prompt(&model, &prompt, timeout, &meter).await;
+        inner.spent(session.team, key, meter.read()).await;
+        outcome
+    });
     let (word, answer) = match running.await {
         Ok(Some(Ok(outcome))) => {
             process.metrics.agent_steps.inc_by(outcome.steps.len() as u64);

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use weir_shared::domain::session::{EndReason, Language, ProfileUse};
 use weir_shared::ids::{PageId, SessionId, TeamId};
+use weir_shared::llm::Meter;
 use weir_shared::store::profiles;
 use weir_shared::store::sessions::SessionRow;
 
@@ -304,13 +305,14 @@ impl Session {
         self.browser.memory().await
     }
 
-    /// Has the agent work on a task in it; prompts stand in line. `None`: the session takes no more calls, or was never
+    /// Has the agent work on a task in it, at the cost that `meter` then tells; prompts stand in line. `None`: the session takes no more calls, or was never
     /// one that continues a scrape.
     pub async fn prompt(
         &self,
         model: &ModelSettings,
         task: &str,
         timeout: Duration,
+        meter: &Meter,
     ) -> Option<Result<agent::Outcome, PromptError>> {
         let handle = self.handle()?;
         let (_, scraped) = self.scrape.get()?;
@@ -325,7 +327,7 @@ impl Session {
                     live.announce(text);
                 }
             };
-            Ok(agent::work(cdp, model, scraped, task, deadline, tell).await?)
+            Ok(agent::work(cdp, model, scraped, task, deadline, meter, tell).await?)
         };
         tokio::select! {
             outcome = work => Some(outcome),

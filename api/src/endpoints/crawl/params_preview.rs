@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 use weir_shared::crawl_prompt;
 use weir_shared::domain::scrape_request::{RequestContext, fetch_url, parse_preview};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::llm::Meter;
+use weir_shared::store::model_usage;
 
 use crate::app::State;
 use crate::error::{ApiError, ApiResult};
@@ -41,12 +43,14 @@ pub fn doc() -> Operation {
 /// # Errors
 /// The rows of CONTRACT 2.1 that name params-preview.
 pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
-    app.authorize(&request, Bucket::Map).await?;
+    let caller = app.authorize(&request, Bucket::Map).await?;
     let body = extract::json(&request, payload).await?;
     let preview = app.parse(|context| parse_preview(&body, context))?;
     app.check_target(&preview.url)?;
     let url = fetch_url(&preview.url).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
-    let read = crawl_prompt::read(app.settings.model.as_ref(), &url, &preview.prompt).await;
+    let meter = Meter::default();
+    let read = crawl_prompt::read(app.settings.model.as_ref(), &url, &preview.prompt, &meter).await;
+    model_usage::record(&app.db, caller.team_id(), caller.key, meter.read()).await;
     let read = read.map_err(|e| ApiError::new(ErrorCode::Invalid, e.to_string()))?;
     let mut data = Map::new();
     data.insert("url".to_owned(), Value::String(preview.url));

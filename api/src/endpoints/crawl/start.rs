@@ -12,11 +12,13 @@ use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{CrawlRequest, RequestContext, fetch_url, parse_crawl, with_prompt_options};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
+use weir_shared::llm::Meter;
 use weir_shared::queue;
 use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::crawls::{self, NewCrawl};
 use weir_shared::store::credits::{self, Funds};
 use weir_shared::store::jobs::{self, NewJob};
+use weir_shared::store::model_usage;
 use weir_shared::store::{Tx, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
@@ -90,7 +92,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     app.check_target(&crawl.url)?;
     retention::settle(&caller, &mut crawl.scrape)?;
     let key = idempotency::key(&request)?;
-    let prompt = read_prompt(&app, &body, &mut crawl).await?;
+    let prompt = read_prompt(&app, &caller, &body, &mut crawl).await?;
 
     let now = Timestamp::now();
     let mut tx = app.db.begin().await?;
@@ -109,10 +111,17 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
 }
 
 /// Turns the prompt, if there is one, into options; those that the body names win (CONTRACT 5.1).
-async fn read_prompt(app: &App, body: &Value, crawl: &mut CrawlRequest) -> ApiResult<Option<PromptBody>> {
+async fn read_prompt(
+    app: &App,
+    caller: &Caller,
+    body: &Value,
+    crawl: &mut CrawlRequest,
+) -> ApiResult<Option<PromptBody>> {
     let Some(prompt) = &crawl.prompt else { return Ok(None) };
     let url = fetch_url(&crawl.url).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
-    let read = crawl_prompt::read(app.settings.model.as_ref(), &url, prompt).await;
+    let meter = Meter::default();
+    let read = crawl_prompt::read(app.settings.model.as_ref(), &url, prompt, &meter).await;
+    model_usage::record(&app.db, caller.team_id(), caller.key, meter.read()).await;
     let read = read.map_err(|e| ApiError::new(ErrorCode::Invalid, e.to_string()))?;
     let merged = with_prompt_options(body, &read.options);
     crawl.options = app.parse(|context| parse_crawl(&merged, context))?.options;

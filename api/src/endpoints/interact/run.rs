@@ -272,7 +272,7 @@ async fn ask(app: &App, caller: &Caller, row: &SessionRow, prompt: &str, timeout
         ApiError::new(ErrorCode::BrowserFailed, text)
     };
     let owner = row.worker.as_ref().ok_or_else(gone)?;
-    match app.workers.prompt(&owner.address, row.id, prompt, timeout).await {
+    match app.workers.prompt(&owner.address, row.id, prompt, timeout, caller.key).await {
         Ok(Prompted::Answered(answered)) => Ok(answered),
         Ok(Prompted::Ended) => Err(gone()),
         Ok(Prompted::NoModel) => Err(ApiError::new(ErrorCode::BrowserNotConfigured, NO_MODEL)),

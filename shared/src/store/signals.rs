@@ -1,0 +1,118 @@
+//! Signals between processes on one SQLite file: what LISTEN and NOTIFY are on Postgres.
+//!
+//! A process that has committed something others wait for writes a byte into a small file beside the database, and the
+//! kernel tells whoever watches that file (inotify). Files say more than the database's own log would: nobody is woken for
+//! a heartbeat, and when a signal comes the commit is visible. A signal that is lost costs its watcher a slow tick.
+
+use std::fs::File;
+use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use inotify::{Inotify, WatchMask};
+use sqlx::{Sqlite, SqliteConnection, Transaction};
+
+/// What a commit may have brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// A ticket in the queue.
+    Ticket,
+    /// The end of a page or a change of its job.
+    End,
+}
+
+impl Signal {
+    const ALL: [Self; 2] = [Self::Ticket, Self::End];
+
+    /// The file beside the database.
+    fn file(self, database: &Path) -> PathBuf {
+        let mut name = database.as_os_str().to_owned();
+        name.push(match self {
+            Self::Ticket => "-tickets",
+            Self::End => "-ends",
+        });
+        name.into()
+    }
+
+    fn open(self, database: &Path) -> anyhow::Result<File> {
+        let path = self.file(database);
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        file.with_context(|| format!("cannot open {}", path.display()))
+    }
+}
+
+/// The files of one database, to write to.
+#[derive(Debug)]
+pub struct Signals([File; Signal::ALL.len()]);
+
+impl Signals {
+    /// Opens them, and makes them where they are not there.
+    ///
+    /// # Errors
+    /// When the database's folder cannot be written to.
+    pub fn open(database: &Path) -> anyhow::Result<Self> {
+        let [ticket, end] = Signal::ALL.map(|signal| signal.open(database));
+        Ok(Self([ticket?, end?]))
+    }
+
+    fn send(&self, signal: Signal) {
+        if let Err(error) = self.0[signal as usize].write_at(b".", 0) {
+            tracing::warn!(%error, "a signal is lost; whoever waits for it looks again soon");
+        }
+    }
+}
+
+/// Watches for a signal of any process.
+///
+/// # Errors
+/// When its file cannot be watched.
+pub fn watch(database: &Path, signal: Signal) -> anyhow::Result<Inotify> {
+    signal.open(database)?;
+    let path = signal.file(database);
+    let watch = Inotify::init().context("inotify is not available")?;
+    watch.watches().add(&path, WatchMask::MODIFY).with_context(|| format!("cannot watch {}", path.display()))?;
+    Ok(watch)
+}
+
+/// A transaction that knows what to tell when it is committed.
+pub struct SqliteTx {
+    inner: Transaction<'static, Sqlite>,
+    signals: Arc<Signals>,
+    told: [bool; Signal::ALL.len()],
+}
+
+impl SqliteTx {
+    pub(super) fn new(inner: Transaction<'static, Sqlite>, signals: &Arc<Signals>) -> Self {
+        Self { inner, signals: Arc::clone(signals), told: Default::default() }
+    }
+
+    pub(super) fn tell(&mut self, signal: Signal) {
+        self.told[signal as usize] = true;
+    }
+
+    pub(super) async fn commit(self) -> sqlx::Result<()> {
+        self.inner.commit().await?;
+        for signal in Signal::ALL {
+            if self.told[signal as usize] {
+                self.signals.send(signal);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Deref for SqliteTx {
+    type Target = SqliteConnection;
+
+    fn deref(&self) -> &SqliteConnection {
+        &self.inner
+    }
+}
+
+impl DerefMut for SqliteTx {
+    fn deref_mut(&mut self) -> &mut SqliteConnection {
+        &mut self.inner
+    }
+}
