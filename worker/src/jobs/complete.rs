@@ -20,7 +20,6 @@ use weir_shared::store::documents;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::pages::Claimed;
 use weir_shared::store::snapshots::Packed;
-use weir_shared::time::Timestamp;
 
 use super::cached;
 use super::scrape_page::{Harvest, PageError, Product, blocking};
