@@ -124,8 +124,9 @@ error_codes! {
     Action = 500, "SCRAPE_ACTION_ERROR";
     /// Actions are asked for where none are possible: the address gives a file and no page.
     ActionsNotSupported = 400, "SCRAPE_ACTIONS_NOT_SUPPORTED";
-    /// A format or option needs a language model, and none is configured here (`WEIR_LLM_URL`).
-    ModelNotConfigured = 503, "SCRAPE_MODEL_NOT_CONFIGURED";
+    /// A format or option needs a language model, and none is configured here (`WEIR_LLM_URL`). Asking again
+    /// does not help, so it is the caller's to change.
+    ModelNotConfigured = 400, "SCRAPE_MODEL_NOT_CONFIGURED";
     /// The language model failed, or its answers could not be used.
     ModelFailed = 500, "SCRAPE_MODEL_FAILED";
     /// The page's text tries to instruct a language model, and the caller asked to be told.

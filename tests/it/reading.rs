@@ -252,7 +252,7 @@ async fn without_a_model_the_rest_is_delivered_and_alone_it_is_an_error() {
         let mut whole = body.clone();
         whole["url"] = json!(url);
         let refused = service.post("/v2/scrape", &whole).await;
-        assert_eq!((refused.status, refused.code()), (503, "SCRAPE_MODEL_NOT_CONFIGURED"), "{body}: {}", refused.text);
+        assert_eq!((refused.status, refused.code()), (400, "SCRAPE_MODEL_NOT_CONFIGURED"), "{body}: {}", refused.text);
     }
     assert_eq!(pages.heads("/kettle").len(), asked, "the page was not asked for in vain");
     let body = json!({ "url": url, "onlyCleanContent": true });

@@ -44,7 +44,7 @@ async fn by_form_data_leaves_every_text() {
     // Names have none.
     for redaction in [json!(true), json!({"entities": ["PERSON"]}), json!({"mode": "aggressive"})] {
         let refused = service.post("/v2/scrape", &body(&url, redaction)).await;
-        assert_eq!((refused.status, refused.code()), (503, "SCRAPE_MODEL_NOT_CONFIGURED"), "{}", refused.text);
+        assert_eq!((refused.status, refused.code()), (400, "SCRAPE_MODEL_NOT_CONFIGURED"), "{}", refused.text);
         assert!(refused.error().contains("mode fast") && !refused.text.contains("Ann"), "{}", refused.text);
     }
     let wrong = json!({"mode": "fast", "entities": ["LOCATION"]});

@@ -28,8 +28,8 @@ use crate::browser::cdp::{Cdp, CdpError, Event, Events};
 use crate::relay::Upstream;
 use crate::relay::meter::Meter;
 
-/// Time between two pictures, which is kept by acknowledging them late: 11 in a second.
-const PACE: Duration = Duration::from_millis(95);
+/// Time between two pictures, which is kept by acknowledging them late: 10 in a second.
+const PACE: Duration = Duration::from_millis(98);
 /// Size and quality of the pictures.
 const SIZE: (u32, u32) = (1280, 720);
 const QUALITY: u8 = 60;
