@@ -72,6 +72,12 @@ async fn pages_and_sessions_share_a_profile_and_one_writes_it_at_a_time() {
         caller.post(&path, &json!({ "code": "await page.evaluate(() => localStorage.n)", "timeout": 60 })).await.ok();
     assert_eq!(seen["result"], "3", "{seen}");
     caller.delete(&path).await.ok();
+    // A file needs no browser, and a name that does not exist is told as without a profile.
+    let other = json!({ "name": "shop", "saveChanges": false });
+    let file = caller.post("/v2/scrape", &json!({ "url": site.url("/files/doc.csv"), "profile": other })).await.ok();
+    assert!(file["warning"].as_str().is_some_and(|text| text.contains("without the profile")), "{file}");
+    let gone = caller.post("/v2/scrape", &json!({ "url": "http://no-such-host.invalid/", "profile": other })).await;
+    assert_eq!((gone.status, gone.code()), (200, "SCRAPE_DNS_RESOLUTION_ERROR"), "{}", gone.text);
     assert_eq!(caller.delete("/v2/browser/profiles/shop").await.ok()["success"], true);
     let crawl = caller.post("/v2/crawl", &json!({ "url": url, "scrapeOptions": { "profile": { "name": "x" } } })).await;
     assert_eq!(crawl.status, 400, "{}", crawl.text);

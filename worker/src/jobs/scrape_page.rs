@@ -302,10 +302,6 @@ pub(super) async fn load(
     deadline: Instant,
 ) -> Result<Loaded, PageError> {
     let options = &spec.options;
-    if let Some(profile) = &options.profile {
-        let rendered = on_profile(context, page, spec, &mut plan, profile, deadline).await?;
-        return from_rendered(context, page, spec, &plan, rendered).await;
-    }
     let host = format!("{}:{}", plan.url.host_str().unwrap_or_default(), plan.url.port_or_known_default().unwrap_or(0));
     if !options.needs_browser() && !context.process.scripted_hosts.is_scripted(&host) {
         if let Some(stage) = media::at_once(context, page, spec, &plan, deadline).await? {
@@ -330,7 +326,11 @@ pub(super) async fn load(
         // The browser would only tell that its proxy refused.
         context.process.fetcher.check(&plan.url).await?;
     }
-    match render(context, &plan, options, deadline).await {
+    let rendered = match &options.profile {
+        Some(profile) => on_profile(context, page, spec, &mut plan, profile, deadline).await?,
+        None => render(context, &plan, options, deadline).await,
+    };
+    match rendered {
         Ok(rendered) => from_rendered(context, page, spec, &plan, rendered).await,
         Err(error @ RenderError::NotHtml { .. }) if !options.actions.is_empty() => {
             let text = format!("{} No actions can be performed on it.", error.message());
@@ -344,6 +344,9 @@ pub(super) async fn load(
         Err(RenderError::NotHtml { .. }) if options.formats.iter().any(|f| !matches!(f, Format::Screenshot(_))) => {
             if options.screenshot().is_some() {
                 plan.warnings.push("There is no screenshot: the address gives a file and not a page.".to_owned());
+            }
+            if options.profile.is_some() {
+                plan.warnings.push("The address gives a file; it was asked for without the profile.".to_owned());
             }
             let fetched = fetch(context, &plan, options, deadline).await?;
             match from_fetched(context, page, spec, &plan, fetched, deadline).await? {
@@ -395,7 +398,7 @@ pub(super) fn accept_language(location: Option<&Location>) -> Option<String> {
     Some(languages.iter().take(10).enumerate().map(weigh).collect::<Vec<_>>().join(","))
 }
 
-/// The page in a browser of its own, with what the profile holds.
+/// The page in a browser of its own, with what the profile holds. Fails where no such browser was to be had.
 async fn on_profile(
     context: &WorkerContext,
     page: &Claimed,
@@ -403,7 +406,7 @@ async fn on_profile(
     plan: &mut Plan,
     profile: &ProfileUse,
     deadline: Instant,
-) -> Result<Rendered, PageError> {
+) -> Result<Result<Rendered, RenderError>, PageError> {
     let Some(keeper) = context.process.keeper.get() else {
         return Err(PageError::again(
             ErrorCode::AllEnginesFailed,
@@ -422,12 +425,12 @@ async fn on_profile(
             if !is_kept {
                 plan.warnings.push("The profile could not be saved; its last version stays.".to_owned());
             }
-            Ok(rendered)
+            Ok(Ok(rendered))
         }
         Err(PageTrouble::InLine) => Err(PageError { is_early: true, ..PageError::last(ErrorCode::ProfileBusy, busy) }),
         Err(PageTrouble::Busy) if spec.kind == JobKind::Scrape => Err(PageError::last(ErrorCode::ProfileBusy, busy)),
         Err(PageTrouble::Busy) => Err(PageError::again(ErrorCode::ProfileBusy, busy)),
-        Err(PageTrouble::Render(error)) => Err(error.into()),
+        Err(PageTrouble::Render(error)) => Ok(Err(error)),
     }
 }
 
