@@ -15,10 +15,27 @@ use std::time::Duration;
 use apalis_core::task::Task;
 use apalis_core::task::builder::TaskBuilder;
 use serde::{Deserialize, Serialize};
+use ulid::Ulid;
 
 use crate::ids::{JobId, PageId, TeamId};
 use crate::store::signals::Signal;
 use crate::store::{Db, StoreError, StoreResult, Tx};
+
+/// The library's own statement for a ticket, as a part of the one that writes a scrape: `$21` to `$24` are the fields of a
+/// [`ScrapeTicket`]. Times are whole seconds, so that a fetch that began just before takes it too. With the ticket
+/// nothing is promised yet, so on Postgres its transaction waits for no disk.
+macro_rules! insert_ticket {
+    (sqlite) => {
+        "INSERT INTO Jobs (id, job_type, job, status, attempts, max_attempts, run_at, priority, metadata) \
+         VALUES ($21, $22, $23, 'Pending', 0, $24, unixepoch(), 0, '{}')"
+    };
+    (postgres) => {
+        "INSERT INTO apalis.jobs (id, job_type, job, status, attempts, max_attempts, run_at, priority) \
+         SELECT $21, $22, $23, 'Pending', 0, $24, date_trunc('second', NOW()), 0 \
+         FROM set_config('synchronous_commit', 'off', TRUE)"
+    };
+}
+pub(crate) use insert_ticket;
 
 /// Queue of [`Ticket::Scrape`]. Names are fixed: renaming one would strand its tickets.
 pub const SCRAPE_QUEUE: &str = "scrape";
@@ -29,6 +46,10 @@ pub const WEBHOOK_QUEUE: &str = "webhook";
 
 /// Tickets a new batch sends at most: enough for several workers to join in at once.
 const LANES_AT_START: usize = 4;
+
+/// The signal that tells other processes of a ticket.
+pub(crate) const SIGNALS: [(&str, Signal); 3] =
+    [(SCRAPE_QUEUE, Signal::Scrape), (LANE_QUEUE, Signal::Lane), (WEBHOOK_QUEUE, Signal::Webhook)];
 
 /// Tries the library may make when a handler meets a dead database.
 const TICKET_ATTEMPTS: usize = 5;
@@ -63,7 +84,26 @@ impl Ticket {
     }
 }
 
-/// For a direct scrape, after its rows are inserted.
+/// The ticket of a direct scrape, for `insert_ticket!`.
+pub(crate) struct ScrapeTicket {
+    pub id: String,
+    pub queue: &'static str,
+    pub payload: Vec<u8>,
+    pub attempts: i64,
+}
+
+impl ScrapeTicket {
+    pub fn new(team: TeamId, page: PageId) -> StoreResult<Self> {
+        Ok(Self {
+            id: Ulid::from(page.0.as_u128()).to_string(),
+            queue: SCRAPE_QUEUE,
+            payload: serde_json::to_vec(&Ticket::Scrape { v: 1, team, page })?,
+            attempts: TICKET_ATTEMPTS as i64,
+        })
+    }
+}
+
+/// For a page somebody waits for, after its rows are inserted.
 pub async fn scrape_ticket(tx: &mut Tx, team: TeamId, page: PageId) -> StoreResult<()> {
     push(tx, Ticket::Scrape { v: 1, team, page }, 1, Duration::ZERO).await
 }
@@ -120,7 +160,9 @@ async fn push(tx: &mut Tx, ticket: Ticket, count: usize, pause: Duration) -> Sto
 
 /// Pushes any payload: tests send broken ones.
 pub async fn push_raw(tx: &mut Tx, queue: &str, tasks: Vec<Task<Vec<u8>>>) -> StoreResult<()> {
-    tx.tell(Signal::Ticket);
+    if let Some((_, signal)) = SIGNALS.iter().find(|(name, _)| *name == queue) {
+        tx.tell(*signal);
+    }
     // The two libraries differ in how they take the tasks.
     match tx {
         Tx::Sqlite(tx) => apalis_sqlite::queries::push_tasks(&mut **tx, queue, &tasks)

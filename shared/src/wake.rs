@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context;
-use inotify::Inotify;
+use inotify::{Inotify, WatchDescriptor};
 use sqlx::postgres::PgListener;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use crate::config::DatabaseUrl;
 use crate::domain::job::JobStatus;
 use crate::ids::{JobId, PageId};
+use crate::queue::SIGNALS;
 use crate::store::signals::{self, Signal};
 use crate::store::{Db, StoreResult, jobs, pages};
 
@@ -37,22 +38,22 @@ struct Shared {
     /// Counts signals; receivers see that something was committed.
     signal: watch::Sender<u64>,
     waiting: Mutex<HashMap<PageId, Vec<oneshot::Sender<()>>>>,
-    /// New tickets by queue that Postgres told of, until somebody takes them.
+    /// New tickets by queue that were told of, until somebody takes them.
     told: Mutex<HashMap<String, u64>>,
 }
 
 impl Wake {
     /// Starts watching. Needs the database to exist.
     pub async fn start(url: &DatabaseUrl, db: &Db) -> anyhow::Result<Self> {
-        Self::start_with(url, db, Signal::End, "weir_done").await
+        Self::start_with(url, db, &[Signal::End], "weir_done").await
     }
 
     /// The same for a worker, which new tickets wake too.
     pub async fn start_for_tickets(url: &DatabaseUrl, db: &Db) -> anyhow::Result<Self> {
-        Self::start_with(url, db, Signal::Ticket, NEW_TICKET).await
+        Self::start_with(url, db, &SIGNALS.map(|(_, signal)| signal), NEW_TICKET).await
     }
 
-    async fn start_with(url: &DatabaseUrl, db: &Db, wanted: Signal, channel: &str) -> anyhow::Result<Self> {
+    async fn start_with(url: &DatabaseUrl, db: &Db, wanted: &[Signal], channel: &str) -> anyhow::Result<Self> {
         let shared = Arc::new(Shared {
             db: db.clone(),
             signal: watch::Sender::new(0),
@@ -62,9 +63,9 @@ impl Wake {
         let wake = Self { shared };
         match (url, db) {
             (DatabaseUrl::Sqlite(path), _) => {
-                let (signals, wake) = (signals::watch(path, wanted)?, wake.clone());
+                let ((signals, watches), wake) = (signals::watch(path, wanted)?, wake.clone());
                 let follow = move || {
-                    if let Err(error) = wake.follow_signals(signals) {
+                    if let Err(error) = wake.follow_signals(signals, &watches) {
                         tracing::error!(%error, "signals cannot be watched any more; the slow tick goes on alone");
                     }
                 };
@@ -91,7 +92,8 @@ impl Wake {
         self.shared.signal.send_modify(|n| *n = n.wrapping_add(1));
     }
 
-    /// The new tickets by queue that the database told of since the last call; SQLite tells of none.
+    /// The new tickets by queue that were told of since the last call. There may be more: signals that come together
+    /// count as one.
     pub fn take_told(&self) -> HashMap<String, u64> {
         std::mem::take(&mut *self.shared.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
@@ -154,13 +156,22 @@ impl Wake {
     }
 
     /// Runs on a thread of its own.
-    fn follow_signals(&self, mut signals: Inotify) -> std::io::Result<()> {
+    fn follow_signals(&self, mut signals: Inotify, watches: &HashMap<WatchDescriptor, Signal>) -> std::io::Result<()> {
         let mut buffer = [0; 4096];
         loop {
-            if signals.read_events_blocking(&mut buffer)?.next().is_some() {
-                self.poke();
+            for event in signals.read_events_blocking(&mut buffer)? {
+                let signal = watches.get(&event.wd);
+                if let Some((queue, _)) = SIGNALS.iter().find(|(_, of)| Some(of) == signal) {
+                    self.tell_of_ticket((*queue).to_owned());
+                }
             }
+            self.poke();
         }
+    }
+
+    fn tell_of_ticket(&self, queue: String) {
+        let mut told = self.shared.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *told.entry(queue).or_default() += 1;
     }
 
     async fn follow_notifications(self, mut listener: PgListener) {
@@ -174,8 +185,7 @@ impl Wake {
                     if note.channel() == NEW_TICKET
                         && let Some(queue) = crate::queue::named_in(note.payload())
                     {
-                        let mut told = self.shared.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                        *told.entry(queue).or_default() += 1;
+                        self.tell_of_ticket(queue);
                     }
                     self.poke();
                 }

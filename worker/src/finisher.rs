@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use weir_shared::domain::job::JobKind;
-use weir_shared::store::finish::{Body, Finished, Outcome, finish_many};
+use weir_shared::store::finish::{Body, Finished, Outcome, finish};
 use weir_shared::store::{Db, StoreError};
 use weir_shared::time::Timestamp;
 use weir_shared::wake::Wake;
@@ -100,9 +100,14 @@ fn is_urgent(end: &Finished) -> bool {
 async fn commit(store: &Store, group: Vec<Finished>) {
     let mut pause = Duration::from_millis(50);
     let mut waiting = vec![group];
+    // After an error nobody knows what was committed before it.
+    let mut is_first = true;
     while let Some(group) = waiting.pop() {
-        match write(&store.db, &group).await {
-            Ok(written) => store.conclude(&group, &written),
+        let written = write(&store.db, &group).await;
+        let was_first = is_first;
+        is_first &= written.is_ok();
+        match written {
+            Ok(written) => store.conclude(&group, &written, was_first),
             Err(StoreError::Unavailable(error)) => {
                 tracing::warn!(%error, pages = group.len(), "results cannot be written; they are kept and tried again");
                 waiting.push(group);
@@ -122,15 +127,13 @@ async fn commit(store: &Store, group: Vec<Finished>) {
 }
 
 async fn write(db: &Db, group: &[Finished]) -> Result<Vec<weir_shared::ids::PageId>, StoreError> {
-    let mut tx = db.begin().await?;
-    let report = finish_many(&mut tx, group, Timestamp::now()).await?;
-    tx.commit().await?;
-    Ok(report.written)
+    Ok(finish(db, group, Timestamp::now()).await?.written)
 }
 
 impl Store {
-    /// What a crawl has now is remembered. Blobs of attempts that another has overtaken belong to nobody.
-    fn conclude(&self, group: &[Finished], written: &[weir_shared::ids::PageId]) {
+    /// What a crawl has now is remembered. Blobs of attempts that another has overtaken belong to nobody; where the
+    /// other may be an earlier write of the same attempt (not `is_first`), they stay until their job goes.
+    fn conclude(&self, group: &[Finished], written: &[weir_shared::ids::PageId], is_first: bool) {
         for end in group {
             if written.contains(&end.page.id) {
                 if let Outcome::Crawled { discovery, .. } = &end.outcome {
@@ -139,7 +142,8 @@ impl Store {
                 continue;
             }
             tracing::info!(page.id = %end.page.id, page.epoch = end.page.epoch, "an overtaken attempt is dropped");
-            if let Outcome::Done { document, .. } | Outcome::Crawled { document: Some(document), .. } = &end.outcome
+            if is_first
+                && let Outcome::Done { document, .. } | Outcome::Crawled { document: Some(document), .. } = &end.outcome
                 && let Body::Blob(key) = &document.body
             {
                 let (blobs, key) = (self.blobs.clone(), key.clone());

@@ -2,7 +2,7 @@
 //!
 //! | defect of the library | fence |
 //! |---|---|
-//! | a poll timer that is never polled again loses wake-ups | [`crate::on_call`] polls its source until it has our waker |
+//! | a poll timer that is never polled again loses wake-ups | [`crate::on_call`] fetches, and polls its source until it has our waker |
 //! | fetched tickets wait in memory without heartbeat | one ticket a fetch; [`crate::node`] beats for every worker |
 //! | no heartbeat while draining | the same independent heartbeat, until the drain ends |
 //! | a delayed retry strands or storms | handlers never ask for one; retries are our own tickets |
@@ -28,7 +28,7 @@ use weir_shared::wake::Wake;
 
 use crate::context::WorkerContext;
 use crate::jobs::{deliver_webhook, serve_team};
-use crate::on_call::OnCall;
+use crate::on_call::{OnCall, PostgresTickets, SqliteTickets};
 
 /// Tickets of each queue in work at once.
 const QUEUES: [(&str, usize); 3] = [(SCRAPE_QUEUE, 64), (LANE_QUEUE, 16), (WEBHOOK_QUEUE, 8)];
@@ -162,9 +162,10 @@ where
                 .lock_tasks(false)
                 .heartbeat_interval(consumer.heartbeat)
                 .missed_heartbeats(consumer.missed);
+            let tickets = SqliteTickets { writes: db.writes.clone(), config: config.clone() };
             let backend =
                 apalis_sqlite::SqliteStorage::<Vec<u8>>::new(&db.writes).with_config(config).with_codec(Bytes);
-            let backend = OnCall::new(backend, calls);
+            let backend = OnCall::new(backend, tickets, calls);
             let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
             worker.build(handler).run_until(stop).boxed()
         }
@@ -175,8 +176,9 @@ where
                 .lock_tasks(false)
                 .heartbeat_interval(consumer.heartbeat)
                 .missed_heartbeats(consumer.missed);
+            let tickets = PostgresTickets { pool: pool.clone(), config: config.clone() };
             let backend = apalis_postgres::PostgresStorage::<Vec<u8>>::new(pool).with_config(config).with_codec(Bytes);
-            let backend = OnCall::new(backend, calls);
+            let backend = OnCall::new(backend, tickets, calls);
             let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
             worker.build(handler).run_until(stop).boxed()
         }

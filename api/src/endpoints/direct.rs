@@ -69,7 +69,7 @@ impl QueueRooms {
     const PART: i64 = 64;
 
     /// Takes one place of what is known; `false`: look again.
-    fn take(&self, team: TeamId) -> bool {
+    pub fn take(&self, team: TeamId) -> bool {
         let mut rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match rooms.get_mut(&team) {
             Some((seen, left)) if *left > 0 && seen.elapsed() < Self::COUNTS => {

@@ -71,14 +71,19 @@ macro_rules! push_rows {
                 .push_bind(packed)
                 .push_bind($now);
         });
-        $query.push(
-            " ON CONFLICT (key) DO UPDATE SET team_id = excluded.team_id, url = excluded.url, site = excluded.site, \
-             page_id = excluded.page_id, bytes = excluded.bytes, body = NULL, size = NULL, \
-             cached_at = excluded.cached_at",
-        );
+        $query.push(cache::replace_row!());
     };
 }
 pub(super) use push_rows;
+
+/// The end of such a statement.
+macro_rules! replace_row {
+    () => {
+        " ON CONFLICT (key) DO UPDATE SET team_id = excluded.team_id, url = excluded.url, site = excluded.site, \
+         page_id = excluded.page_id, bytes = excluded.bytes, body = NULL, size = NULL, cached_at = excluded.cached_at"
+    };
+}
+pub(super) use replace_row;
 
 /// The page that is looked for.
 pub async fn find(db: &Db, blobs: &Blobs, lookup: &Lookup) -> StoreResult<Option<CachedPage>> {

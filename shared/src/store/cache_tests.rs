@@ -25,17 +25,15 @@ async fn found(db: &Db, blobs: &Blobs, name: &str) -> Option<Value> {
 
 /// Scrapes a page and stores it under `name` at `at`; its job.
 async fn stored(db: &Db, blobs: &Blobs, team: TeamId, name: &str, text: &str, at: Timestamp) -> JobId {
-    let (job, ids) = testing::job(db, team, JobKind::Batch, 1, None).await;
-    let mut tx = db.begin().await.unwrap();
-    let claimed = pages::claim_one(&mut tx, team, ids[0], WorkerId::new(), 50, Timestamp::now()).await.unwrap();
+    let (job, ids) = testing::job(db, team, JobKind::Scrape, 1, None).await;
+    let claimed = pages::claim_one(db, team, ids[0], WorkerId::new(), 50, Timestamp::now()).await.unwrap();
     let page = claimed.unwrap().0;
     let mut document = documents::encode(blobs, job, page.id, page.epoch, &json!({ "markdown": text })).unwrap();
     let url = format!("http://site.test/{name}");
     document.cache = Some(Box::new(CacheEntry { key: key(name), url, site: Some("site.test".into()) }));
     let outcome = Outcome::Done { document, credits: 1 };
-    let end = [Finished { page, kind: Some(JobKind::Batch), key: None, outcome }];
-    finish::finish_many(&mut tx, &end, at).await.unwrap();
-    tx.commit().await.unwrap();
+    let end = [Finished { page, kind: Some(JobKind::Scrape), key: None, outcome }];
+    assert_eq!(finish::finish(db, &end, at).await.unwrap().ended, [job]);
     job
 }
 

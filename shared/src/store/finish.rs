@@ -19,7 +19,9 @@ use super::frontier::{self, Discovery};
 use super::pages::Claimed;
 use super::signals::Signal;
 use super::snapshots::{self, Packed};
-use super::{StoreError, StoreResult, Tx, team_lock};
+use super::{Db, StoreError, StoreResult, Tx};
+
+mod at_once;
 
 /// How an attempt ended.
 #[derive(Debug, Clone)]
@@ -126,22 +128,31 @@ struct Delta {
     hidden: i64,
 }
 
-/// Writes the ends of many attempts. Pages of one group should be of few teams.
+/// Writes the ends of many attempts in one transaction. Pages of one group should be of few teams.
+pub async fn finish(db: &Db, group: &[Finished], now: Timestamp) -> StoreResult<Report> {
+    if let (Db::Postgres(pool), [end]) = (db, group)
+        && let Some(report) = at_once::finish(pool, end, now).await?
+    {
+        return Ok(report);
+    }
+    let mut tx = db.begin().await?;
+    let report = finish_many(&mut tx, group, now).await?;
+    tx.commit().await?;
+    Ok(report)
+}
+
+/// The same in a transaction that does more.
 pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> StoreResult<Report> {
     let mut teams: Vec<TeamId> = group.iter().map(|f| f.page.team_id).collect();
     teams.sort_unstable();
     teams.dedup();
-    let mut starved = Vec::new();
-    for team in teams {
-        if team_lock::lock(tx, team).await?.is_some_and(|t| t.starved) {
-            starved.push(team);
-        }
-    }
 
-    let moved = move_pages(tx, group, now).await?;
-    let replayed: Vec<PageId> = moved.iter().filter(|(_, replays)| *replays > 0).map(|(id, _)| *id).collect();
+    let moved = move_pages(tx, group, &teams, now).await?;
+    teams.retain(|team| moved.iter().any(|page| page.starved && page.team_id == *team));
+    let starved = teams;
+    let replayed: Vec<PageId> = moved.iter().filter(|page| page.replays > 0).map(|page| page.id).collect();
     let billed = billed_before(tx, &replayed).await?;
-    let written = moved.into_iter().map(|(id, _)| id).collect();
+    let written = moved.into_iter().map(|page| page.id).collect();
     let mut report = Report { written, ended: Vec::new() };
     let mut live: Vec<&Finished> = group.iter().filter(|f| report.written.contains(&f.page.id)).collect();
     write_attempts(tx, &live, now).await?;
@@ -246,9 +257,20 @@ pub(super) fn is_kept(rows: usize) -> bool {
     rows <= 4
 }
 
-/// The fenced step: only attempts that are still the page's current ones move it. Returns those, with how often each
-/// page was replayed.
-async fn move_pages(tx: &mut Tx, group: &[Finished], now: Timestamp) -> StoreResult<Vec<(PageId, i64)>> {
+/// A page that an attempt has moved.
+#[derive(sqlx::FromRow)]
+struct Moved {
+    id: PageId,
+    team_id: TeamId,
+    /// How often it was replayed.
+    replays: i64,
+    /// A claim of its team was cut short by a limit.
+    starved: bool,
+}
+
+/// The fenced step: locks the teams, and only attempts that are still the page's current ones move it. Returns those.
+async fn move_pages(tx: &mut Tx, group: &[Finished], teams: &[TeamId], now: Timestamp) -> StoreResult<Vec<Moved>> {
+    let locks = matches!(tx, Tx::Postgres(_));
     Ok(on_db!(tx, |conn| {
         let mut update = sqlx::QueryBuilder::new(
             "WITH ended (id, epoch, state, run_at, finished_at, tried, claimed, code, error) AS (VALUES ",
@@ -280,13 +302,25 @@ async fn move_pages(tx: &mut Tx, group: &[Finished], now: Timestamp) -> StoreRes
             update.push(" AS TEXT), CAST(").push_bind(error);
             update.push(" AS TEXT))");
         }
+        // SQLite holds the whole file already. A page is moved after its team is locked: it is joined to the lock.
+        if locks {
+            update.push("), held AS (SELECT id, starved FROM team WHERE id IN (");
+            let mut ids = update.separated(", ");
+            for team in teams {
+                ids.push_bind(*team);
+            }
+            update.push(") ORDER BY id FOR NO KEY UPDATE");
+        }
         update.push(
             ") UPDATE page SET state = ended.state, run_at = COALESCE(ended.run_at, page.run_at), \
              finished_at = ended.finished_at, owner = NULL, tries = page.tries + ended.tried, \
-             claims = page.claims - ended.claimed, error_code = ended.code, error = ended.error FROM ended \
-             WHERE page.id = ended.id AND page.epoch = ended.epoch AND page.state || '' = 'running' RETURNING page.id, \
-             page.replays",
+             claims = page.claims - ended.claimed, error_code = ended.code, error = ended.error FROM ended",
         );
+        update.push(if locks { ", held" } else { "" });
+        update.push(" WHERE page.id = ended.id AND page.epoch = ended.epoch AND page.state || '' = 'running'");
+        update.push(if locks { " AND held.id = page.team_id" } else { "" });
+        update.push(" RETURNING page.id, page.team_id, page.replays, ");
+        update.push(if locks { "held.starved" } else { "(SELECT starved FROM team WHERE id = team_id) AS starved" });
         update.build_query_as().persistent(is_kept(group.len())).fetch_all(conn).await?
     }))
 }

@@ -7,6 +7,7 @@ use crate::domain::price;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::webhook::WebhookSpec;
 use crate::ids::{JobId, KeyId, PageId, TeamId};
+use crate::queue::{ScrapeTicket, insert_ticket};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
@@ -68,34 +69,74 @@ pub async fn insert(tx: &mut Tx, job: &NewJob<'_>) -> StoreResult<()> {
     Ok(())
 }
 
-/// Writes a job of one page, the page and what the team sees of it, in one go.
-pub async fn insert_with_page(tx: &mut Tx, job: &NewJob<'_>, url: &str, endpoint: Endpoint) -> StoreResult<PageId> {
-    macro_rules! page {
-        () => {
-            "INSERT INTO page (id, job_id, team_id, idx, url, state, run_at, queued_at) \
-             VALUES ($17, $1, $2, 0, $18, 'queued', $12, $12)"
-        };
-    }
-    macro_rules! shown {
-        () => {
-            "INSERT INTO activity (team_id, created_at, id, endpoint, target) VALUES ($2, $12, $17, $19, $20)"
-        };
-    }
-    // The same three, as each database takes them together.
-    const SQLITE: &str = concat!(insert_job!(), "; ", page!(), "; ", shown!());
-    const POSTGRES: &str = concat!("WITH new_job AS (", insert_job!(), "), new_page AS (", page!(), ") ", shown!());
-    let page = PageId::new();
-    let target = Some(job.target).filter(|target| !target.is_empty());
-    macro_rules! run {
-        ($sql:expr, $conn:expr) => {
-            insert_job!($sql, job).bind(page).bind(url).bind(endpoint.as_str()).bind(target).execute($conn).await?
-        };
-    }
+/// A job of one page that somebody waits for.
+pub struct NewScrape<'a> {
+    pub job: NewJob<'a>,
+    pub page: PageId,
+    pub url: &'a str,
+    pub endpoint: Endpoint,
+}
+
+/// The statement that writes job, page, what the team sees of it and the ticket, and its values.
+macro_rules! insert_scrape {
+    (page) => {
+        "INSERT INTO page (id, job_id, team_id, idx, url, state, run_at, queued_at) \
+         VALUES ($17, $1, $2, 0, $18, 'queued', $12, $12)"
+    };
+    (shown) => {
+        "INSERT INTO activity (team_id, created_at, id, endpoint, target) VALUES ($2, $12, $17, $19, $20)"
+    };
+    ($scrape:ident, $sqlite_or_postgres:ident, $conn:expr) => {{
+        let job = &$scrape.job;
+        let ticket = ScrapeTicket::new(job.team, $scrape.page)?;
+        insert_job!(insert_scrape!($sqlite_or_postgres), job)
+            .bind($scrape.page)
+            .bind($scrape.url)
+            .bind($scrape.endpoint.as_str())
+            .bind(Some(job.target).filter(|target| !target.is_empty()))
+            .bind(ticket.id)
+            .bind(ticket.queue)
+            .bind(ticket.payload)
+            .bind(ticket.attempts)
+            .execute($conn)
+            .await?;
+    }};
+    (sqlite) => {
+        concat!(insert_job!(), "; ", insert_scrape!(page), "; ", insert_scrape!(shown), "; ", insert_ticket!(sqlite))
+    };
+    (postgres) => {
+        concat!(
+            "WITH new_job AS (",
+            insert_job!(),
+            "), new_page AS (",
+            insert_scrape!(page),
+            "), new_ticket AS (",
+            insert_ticket!(postgres),
+            ") ",
+            insert_scrape!(shown)
+        )
+    };
+}
+
+/// Writes the job with its page, what the team sees of it and its ticket.
+pub async fn insert_scrape(tx: &mut Tx, scrape: &NewScrape<'_>) -> StoreResult<()> {
+    tx.tell(Signal::Scrape);
     match tx {
-        Tx::Sqlite(tx) => _ = run!(SQLITE, &mut **tx),
-        Tx::Postgres(tx) => _ = run!(POSTGRES, &mut **tx),
+        Tx::Sqlite(tx) => insert_scrape!(scrape, sqlite, &mut **tx),
+        Tx::Postgres(tx) => insert_scrape!(scrape, postgres, &mut **tx),
     }
-    Ok(page)
+    Ok(())
+}
+
+/// The same as a transaction of its own.
+pub async fn insert_scrape_alone(db: &Db, scrape: &NewScrape<'_>) -> StoreResult<()> {
+    if let Db::Postgres(pool) = db {
+        insert_scrape!(scrape, postgres, pool);
+        return Ok(());
+    }
+    let mut tx = db.begin_relaxed().await?;
+    insert_scrape(&mut tx, scrape).await?;
+    tx.commit().await
 }
 
 /// A job as stored, without its options.

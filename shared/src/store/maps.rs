@@ -183,10 +183,7 @@ mod tests {
     }
 
     async fn claim_one(db: &Db, team: TeamId, page: PageId) -> Claimed {
-        let mut tx = db.begin().await.unwrap();
-        let claimed = pages::claim_one(&mut tx, team, page, WorkerId::new(), 50, Timestamp::now()).await.unwrap();
-        tx.commit().await.unwrap();
-        claimed.unwrap().0
+        pages::claim_one(db, team, page, WorkerId::new(), 50, Timestamp::now()).await.unwrap().unwrap().0
     }
 
     #[tokio::test]

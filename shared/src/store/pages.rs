@@ -180,6 +180,45 @@ pub async fn claim(
 /// Takes one page somebody waits for, with its job's spec. `None`: it is taken, ended, or its team is at its limit
 /// (then a mark is left).
 pub async fn claim_one(
+    db: &Db,
+    team: TeamId,
+    page: PageId,
+    worker: WorkerId,
+    default_limit: i64,
+    now: Timestamp,
+) -> StoreResult<Option<(Claimed, JobSpec)>> {
+    // All of it in one statement, which SQLite cannot. The row may come before the commit; a claim that is lost then
+    // is overtaken.
+    const AT_ONCE: &str = "WITH held AS (SELECT id, concurrency, set_config('synchronous_commit', 'off', TRUE) \
+        FROM team WHERE id = $4 FOR NO KEY UPDATE), \
+        taken AS (UPDATE page SET state = 'running', owner = $1, started_at = $2, epoch = epoch + 1, \
+        claims = claims + 1 FROM held WHERE page.id = $3 AND page.state || '' = 'queued' AND page.run_at <= $2 \
+        AND pages_running(held.id) < COALESCE(held.concurrency, $5) RETURNING page.id, page.job_id, page.team_id, \
+        page.idx, page.url, page.depth, page.epoch, page.claims, page.tries, page.queued_at, page.started_at, \
+        page.owner) \
+        UPDATE job SET queued = queued - 1, last_served = $2 FROM taken WHERE job.id = taken.job_id \
+        RETURNING taken.*, job.kind, job.api_key_id, job.options, job.webhook";
+    if let Db::Postgres(pool) = db {
+        let found: Option<ClaimedOf> = sqlx::query_as(AT_ONCE)
+            .bind(worker)
+            .bind(now)
+            .bind(page)
+            .bind(team)
+            .bind(default_limit)
+            .fetch_optional(pool)
+            .await?;
+        if let Some(of) = found {
+            let spec = jobs::read_spec((of.kind, of.api_key_id, of.options, of.webhook))?;
+            return Ok(Some((of.page, spec)));
+        }
+    }
+    let mut tx = db.begin_relaxed().await?;
+    let claimed = claim_or_mark(&mut tx, team, page, worker, default_limit, now).await?;
+    tx.commit().await?;
+    Ok(claimed)
+}
+
+async fn claim_or_mark(
     tx: &mut Tx,
     team: TeamId,
     page: PageId,
@@ -193,37 +232,14 @@ pub async fn claim_one(
         RETURNING id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner";
     const TAKEN: &str = "UPDATE job SET queued = queued - 1, last_served = $2 WHERE id = $1 \
         RETURNING kind, api_key_id, options, webhook";
-    // Both in one statement, which SQLite cannot.
-    const BOTH: &str = "WITH taken AS (UPDATE page SET state = 'running', owner = $1, started_at = $2, \
-        epoch = epoch + 1, claims = claims + 1 WHERE id = $3 AND state || '' = 'queued' AND run_at <= $2 \
-        AND (SELECT COUNT(*) FROM page WHERE team_id = $4 AND state = 'running') < $5 \
-        RETURNING id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner) \
-        UPDATE job SET queued = queued - 1, last_served = $2 FROM taken WHERE job.id = taken.job_id \
-        RETURNING taken.*, job.kind, job.api_key_id, job.options, job.webhook";
     const JOB: &str = "SELECT job_id FROM page WHERE id = $1 AND state = 'queued' AND run_at <= $2";
 
     let Some(state) = team_lock::lock(tx, team).await? else { return Ok(None) };
     let limit = state.concurrency.unwrap_or(default_limit);
-    macro_rules! bound {
-        ($sql:expr) => {
-            sqlx::query_as($sql).bind(worker).bind(now).bind(page).bind(team).bind(limit)
-        };
-    }
-    let taken: Option<(Claimed, SpecColumns)> = match tx {
-        Tx::Sqlite(tx) => match bound!(TAKE).fetch_optional(&mut **tx).await? {
-            Some(taken) => {
-                let taken: Claimed = taken;
-                let spec = sqlx::query_as(TAKEN).bind(taken.job_id).bind(now).fetch_one(&mut **tx).await?;
-                Some((taken, spec))
-            }
-            None => None,
-        },
-        Tx::Postgres(tx) => {
-            let found: Option<ClaimedOf> = bound!(BOTH).fetch_optional(&mut **tx).await?;
-            found.map(|of| (of.page, (of.kind, of.api_key_id, of.options, of.webhook)))
-        }
-    };
-    let Some((taken, spec)) = taken else {
+    let taken: Option<Claimed> = on_db!(tx, |conn| {
+        sqlx::query_as(TAKE).bind(worker).bind(now).bind(page).bind(team).bind(limit).fetch_optional(conn).await?
+    });
+    let Some(taken) = taken else {
         let job: Option<(JobId,)> =
             on_db!(tx, |conn| sqlx::query_as(JOB).bind(page).bind(now).fetch_optional(conn).await?);
         if let Some((job,)) = job {
@@ -231,6 +247,8 @@ pub async fn claim_one(
         }
         return Ok(None);
     };
+    let spec: SpecColumns =
+        on_db!(tx, |conn| sqlx::query_as(TAKEN).bind(taken.job_id).bind(now).fetch_one(conn).await?);
     Ok(Some((taken, jobs::read_spec(spec)?)))
 }
 

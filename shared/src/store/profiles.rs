@@ -189,10 +189,7 @@ mod tests {
     use crate::store::{pages, testing};
 
     async fn claimed(db: &Db, team: TeamId, page: crate::ids::PageId) -> Claimed {
-        let mut tx = db.begin().await.unwrap();
-        let taken = pages::claim_one(&mut tx, team, page, WorkerId::new(), 50, Timestamp::now()).await.unwrap();
-        tx.commit().await.unwrap();
-        taken.unwrap().0
+        pages::claim_one(db, team, page, WorkerId::new(), 50, Timestamp::now()).await.unwrap().unwrap().0
     }
 
     #[tokio::test]

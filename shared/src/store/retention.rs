@@ -119,7 +119,9 @@ mod tests {
             jobs::insert(&mut tx, &new).await.unwrap();
             let urls = ["http://secret.test/a".to_owned()];
             let page = pages::insert_many(&mut tx, id, team, 0, &urls, now).await.unwrap()[0];
-            let claimed = pages::claim_one(&mut tx, team, page, WorkerId::new(), 50, now).await.unwrap().unwrap().0;
+            tx.commit().await.unwrap();
+            let claimed = pages::claim_one(&db, team, page, WorkerId::new(), 50, now).await.unwrap().unwrap().0;
+            let mut tx = db.begin().await.unwrap();
             let text = serde_json::json!({ "markdown": "secret" });
             let document = documents::encode(&blobs, id, page, claimed.epoch, &text).unwrap();
             let outcome = Outcome::Done { document, credits: 1 };

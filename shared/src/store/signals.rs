@@ -1,9 +1,10 @@
 //! Signals between processes on one SQLite file: what LISTEN and NOTIFY are on Postgres.
 //!
-//! A process that has committed something others wait for writes a byte into a small file beside the database, and the
-//! kernel tells whoever watches that file (inotify). Files say more than the database's own log would: nobody is woken for
+//! A process that has committed something others wait for writes a byte into the small file beside the database that
+//! stands for it, and the kernel tells whoever watches that file (inotify). Files say more than the database's own log would: nobody is woken for
 //! a heartbeat, and when a signal comes the commit is visible. A signal that is lost costs its watcher a slow tick.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::FileExt as _;
@@ -11,26 +12,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use inotify::{Inotify, WatchMask};
+use inotify::{Inotify, WatchDescriptor, WatchMask};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
 
 /// What a commit may have brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// A ticket in the queue.
-    Ticket,
+    /// A ticket in the queue of that name.
+    Scrape,
+    Lane,
+    Webhook,
     /// The end of a page or a change of its job.
     End,
 }
 
 impl Signal {
-    const ALL: [Self; 2] = [Self::Ticket, Self::End];
+    const ALL: [Self; 4] = [Self::Scrape, Self::Lane, Self::Webhook, Self::End];
 
     /// The file beside the database.
     fn file(self, database: &Path) -> PathBuf {
         let mut name = database.as_os_str().to_owned();
         name.push(match self {
-            Self::Ticket => "-tickets",
+            Self::Scrape => "-scrape",
+            Self::Lane => "-lane",
+            Self::Webhook => "-webhook",
             Self::End => "-ends",
         });
         name.into()
@@ -53,8 +58,8 @@ impl Signals {
     /// # Errors
     /// When the database's folder cannot be written to.
     pub fn open(database: &Path) -> anyhow::Result<Self> {
-        let [ticket, end] = Signal::ALL.map(|signal| signal.open(database));
-        Ok(Self([ticket?, end?]))
+        let [scrape, lane, webhook, end] = Signal::ALL.map(|signal| signal.open(database));
+        Ok(Self([scrape?, lane?, webhook?, end?]))
     }
 
     fn send(&self, signal: Signal) {
@@ -64,16 +69,20 @@ impl Signals {
     }
 }
 
-/// Watches for a signal of any process.
+/// Watches for signals of any process, with what tells them apart.
 ///
 /// # Errors
-/// When its file cannot be watched.
-pub fn watch(database: &Path, signal: Signal) -> anyhow::Result<Inotify> {
-    signal.open(database)?;
-    let path = signal.file(database);
-    let watch = Inotify::init().context("inotify is not available")?;
-    watch.watches().add(&path, WatchMask::MODIFY).with_context(|| format!("cannot watch {}", path.display()))?;
-    Ok(watch)
+/// When their files cannot be watched.
+pub fn watch(database: &Path, wanted: &[Signal]) -> anyhow::Result<(Inotify, HashMap<WatchDescriptor, Signal>)> {
+    let inotify = Inotify::init().context("inotify is not available")?;
+    let mut watches = HashMap::new();
+    for signal in wanted {
+        signal.open(database)?;
+        let path = signal.file(database);
+        let watch = inotify.watches().add(&path, WatchMask::MODIFY);
+        watches.insert(watch.with_context(|| format!("cannot watch {}", path.display()))?, *signal);
+    }
+    Ok((inotify, watches))
 }
 
 /// A transaction that knows what to tell when it is committed.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use super::finish::{Body, Encoded, Finished, Outcome, finish_many};
+use super::finish::{self, Body, Encoded, Finished, Outcome};
 use super::pages::{Claim, Claimed, Replay};
 use super::testing::{databases, job, team};
 use super::*;
@@ -12,6 +12,7 @@ use crate::domain::job::{JobKind, JobStatus, PageState};
 use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
 use crate::ids::{JobId, TeamId, WorkerId};
+use crate::queue;
 use crate::time::Timestamp;
 
 async fn claim(db: &Db, team: TeamId, worker: WorkerId, want: usize, limit: i64) -> Claim {
@@ -40,10 +41,7 @@ fn ended(page: Claimed, outcome: Outcome) -> Finished {
 }
 
 async fn finish(db: &Db, group: Vec<Finished>) -> usize {
-    let mut tx = db.begin().await.unwrap();
-    let report = finish_many(&mut tx, &group, Timestamp::now()).await.unwrap();
-    tx.commit().await.unwrap();
-    report.written.len()
+    finish::finish(db, &group, Timestamp::now()).await.unwrap().written.len()
 }
 
 async fn counts(db: &Db, id: JobId) -> (JobStatus, i64, i64, i64, i64) {
@@ -126,6 +124,47 @@ async fn a_claim_keeps_the_limits_of_team_and_job_and_leaves_a_mark() {
         tx.commit().await.unwrap();
         let next = claim(&db, team, worker, 5, 5).await;
         assert!(next.pages.iter().all(|p| p.limited), "they waited because of a limit");
+    }
+}
+
+#[tokio::test]
+async fn a_scrape_that_is_done_ends_once_with_document_and_bill() {
+    let blobs = Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", uuid::Uuid::now_v7()))).unwrap();
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let worker = WorkerId::new();
+        let (id, ids) = job(&db, team, JobKind::Scrape, 1, None).await;
+        let (other, others) = job(&db, team, JobKind::Scrape, 1, None).await;
+        let (page, spec) = pages::claim_one(&db, team, ids[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
+        assert_eq!((page.job_id, page.epoch, page.claims, page.owner), (id, 1, 1, Some(worker)));
+        assert_eq!((spec.kind, spec.options), (JobKind::Scrape, ScrapeOptions::default()));
+        for _ in 0..2 {
+            let taken = pages::claim_one(&db, team, ids[0], worker, 9, Timestamp::now()).await.unwrap();
+            assert!(taken.is_none(), "it is taken");
+        }
+        // The team's one place is taken: the other scrape waits for it.
+        assert!(pages::claim_one(&db, team, others[0], worker, 1, Timestamp::now()).await.unwrap().is_none());
+        assert!(queue::due(&db).await.unwrap().is_empty());
+
+        let stale = Claimed { epoch: 0, ..page.clone() };
+        let end = |page: &Claimed| vec![Finished { kind: Some(JobKind::Scrape), ..done(page.clone()) }];
+        assert_eq!(finish(&db, end(&stale)).await, 0, "overtaken");
+        assert_eq!(finish(&db, end(&page)).await, 1);
+        assert_eq!(queue::due(&db).await.unwrap(), [(queue::LANE_QUEUE.to_owned(), 1)], "the other is sent for");
+        let (page, _) = pages::claim_one(&db, team, others[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
+        assert_eq!(page.job_id, other);
+        // Nobody waits now: on Postgres this end is one statement.
+        assert_eq!(finish(&db, end(&page)).await, 1);
+        assert_eq!(finish(&db, end(&page)).await, 0, "an ended attempt writes nothing");
+
+        for (job, page) in [(id, ids[0]), (other, others[0])] {
+            let row = jobs::load(&db, job).await.unwrap().unwrap();
+            let row = (row.status, row.queued, row.completed, row.credits_used, row.finished_at.is_some());
+            assert_eq!(row, (JobStatus::Completed, 0, 1, 1, true));
+            assert_eq!(pages::load(&db, page).await.unwrap().unwrap().state, PageState::Done);
+            assert!(documents::by_page(&db, &blobs, page).await.unwrap().is_some());
+        }
+        assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 2);
     }
 }
 

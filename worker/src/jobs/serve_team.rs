@@ -127,10 +127,8 @@ pub async fn direct(context: &Arc<WorkerContext>, team: TeamId, page: PageId) ->
     let Some(slot) = slot(context, Urgency::Direct).await else {
         return Err(StoreError::Conflict("the worker is stopping; the ticket goes back".to_owned()));
     };
-    let mut tx = context.process.db.begin_relaxed().await?;
     let limit = context.process.settings.limits.team_concurrency;
-    let claimed = pages::claim_one(&mut tx, team, page, context.id, limit, Timestamp::now()).await?;
-    tx.commit().await?;
+    let claimed = pages::claim_one(&context.process.db, team, page, context.id, limit, Timestamp::now()).await?;
     if let Some((page, spec)) = claimed {
         context.keep_spec(page.job_id, Arc::new(spec));
         start(context, page, slot);

@@ -14,10 +14,9 @@ use weir_shared::domain::job::JobKind;
 use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{ScrapeRequest, parse_scrape};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::JobId;
-use weir_shared::queue;
+use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::credits;
-use weir_shared::store::jobs::{self, NewJob};
+use weir_shared::store::jobs::{self, NewJob, NewScrape};
 use weir_shared::store::retention::expiry;
 use weir_shared::store::{documents, pages};
 use weir_shared::time::Timestamp;
@@ -73,12 +72,6 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
 async fn accept(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult<Accepted> {
     let (at, now) = (Instant::now(), Timestamp::now());
     let job = JobId::new();
-    // Nothing is promised yet: the commit that ends the page makes this one durable with it.
-    let mut tx = app.db.begin_relaxed().await?;
-    let need = price::most(&scrape.options);
-    let funds = credits::check_funds(&mut tx, caller.team_id(), need, app.settings.limits.metered).await?;
-    refuse_short_funds(funds, need)?;
-    refuse_full_queue(app, &mut tx, caller, 1).await?;
     let target = retention::shown(&scrape.options, &scrape.url);
     let row = NewJob {
         id: job,
@@ -97,10 +90,21 @@ async fn accept(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult
             false => now.plus_ms(app.settings.result_ttl.as_millis() as i64),
         },
     };
-    let page = jobs::insert_with_page(&mut tx, &row, &scrape.url, Endpoint::Scrape).await?;
-    queue::scrape_ticket(&mut tx, caller.team_id(), page).await?;
+    let page = PageId::new();
     let end = app.wake.expect(page);
-    tx.commit().await?;
+    let new = NewScrape { job: row, page, url: &scrape.url, endpoint: Endpoint::Scrape };
+    let is_metered = app.settings.limits.metered;
+    // Nothing is promised yet: the commit that ends the page makes this one durable with it.
+    if !is_metered && app.queue_rooms.take(caller.team_id()) {
+        jobs::insert_scrape_alone(&app.db, &new).await?;
+    } else {
+        let mut tx = app.db.begin_relaxed().await?;
+        let need = price::most(&scrape.options);
+        refuse_short_funds(credits::check_funds(&mut tx, caller.team_id(), need, is_metered).await?, need)?;
+        refuse_full_queue(app, &mut tx, caller, 1).await?;
+        jobs::insert_scrape(&mut tx, &new).await?;
+        tx.commit().await?;
+    }
     Ok(Accepted { job, page, end, at })
 }
 

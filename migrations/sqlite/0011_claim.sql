@@ -1,0 +1,2 @@
+-- Nothing: this step is a function for claims on Postgres.
+SELECT 1;

@@ -1,0 +1,73 @@
+//! The end of a page that somebody waits for and that is simply done, on Postgres: everything that
+//! [`super::finish_many`] would write, in one statement and so in one trip to the database.
+//!
+//! It leaves a page alone that more hangs on (a replay, a team that waits for a place): that stays for the others.
+
+use sqlx::PgPool;
+
+use crate::domain::job::JobStatus;
+use crate::store::{StoreError, StoreResult, cache};
+use crate::time::Timestamp;
+
+use super::{Body, Finished, Outcome, Report};
+
+/// In this order: lock the team, move the page, count it in its job and tell who waits, store the document, enter it in
+/// the cache, bill it. Jobs of one page have no webhook.
+const SQL: &str = concat!(
+    "WITH held AS (SELECT id FROM team WHERE id = $3 AND NOT starved FOR NO KEY UPDATE), \
+     moved AS (UPDATE page SET state = 'done', finished_at = $5, owner = NULL, error_code = NULL, error = NULL \
+         FROM held WHERE page.id = $1 AND page.epoch = $2 AND page.state || '' = 'running' AND page.replays = 0 \
+         AND page.team_id = held.id RETURNING page.job_id), \
+     counted AS (UPDATE job SET completed = completed + 1, credits_used = credits_used + $6, \
+         status = CASE WHEN status <> 'scraping' OR completed + failed + 1 < total THEN status ELSE 'completed' END, \
+         finished_at = CASE WHEN status <> 'scraping' OR completed + failed + 1 < total THEN finished_at ELSE $5 END \
+         FROM moved WHERE job.id = $4 AND job.id = moved.job_id \
+         RETURNING job.id, job.status, job.completed, pg_notify('weir_done', 'p:' || $1)), \
+     stored AS (INSERT INTO document (job_id, seq, page_id, size, body, blob) \
+         SELECT id, completed, $1, $7, $8, $9 FROM counted), \
+     kept AS (INSERT INTO cached_page (key, team_id, url, site, page_id, bytes, cached_at) \
+         SELECT $10, $3, $11, $12, $1, $13, $5 FROM counted WHERE $10 IS NOT NULL",
+    cache::replace_row!(),
+    "), \
+     entered AS (INSERT INTO credit_entry (key, team_id, api_key_id, kind, amount, created_at) \
+         SELECT 'page:' || $1, $3, $14, $15, $6, $5 FROM counted WHERE $6 > 0 ON CONFLICT (key) DO NOTHING \
+         RETURNING amount), \
+     billed AS (UPDATE team SET credits_used = credits_used + entered.amount FROM entered WHERE team.id = $3) \
+     SELECT status FROM counted"
+);
+
+/// Writes the end, if it is such a one. `None`: it is not, or was overtaken, or more hangs on it.
+pub(super) async fn finish(pool: &PgPool, end: &Finished, now: Timestamp) -> StoreResult<Option<Report>> {
+    let Outcome::Done { document, credits } = &end.outcome else { return Ok(None) };
+    let Some(kind) = end.kind.filter(|kind| kind.is_direct() && document.snapshot.is_none()) else { return Ok(None) };
+    let (body, blob) = match &document.body {
+        Body::Inline(bytes) => (Some(bytes.as_slice()), None),
+        Body::Blob(key) => (None, Some(key.as_str())),
+    };
+    let place = document.cache.as_deref();
+    // All of the answer is waited for: the row comes before the commit.
+    let written: Option<(String,)> = sqlx::query_as(SQL)
+        .bind(end.page.id)
+        .bind(end.page.epoch)
+        .bind(end.page.team_id)
+        .bind(end.page.job_id)
+        .bind(now)
+        .bind(credits)
+        .bind(document.size)
+        .bind(body)
+        .bind(blob)
+        .bind(place.map(|place| place.key.0.as_str()))
+        .bind(place.map(|place| place.url.as_str()))
+        .bind(place.and_then(|place| place.site.as_deref()))
+        .bind(document.packed)
+        .bind(end.key)
+        .bind(kind.credit_kind())
+        .fetch_all(pool)
+        .await?
+        .pop();
+    let Some((status,)) = written else { return Ok(None) };
+    let status: JobStatus = status.parse().map_err(StoreError::Corrupt)?;
+    let is_over = matches!(status, JobStatus::Completed | JobStatus::Failed);
+    let ended = if is_over { vec![end.page.job_id] } else { Vec::new() };
+    Ok(Some(Report { written: vec![end.page.id], ended }))
+}
