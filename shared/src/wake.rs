@@ -88,7 +88,7 @@ impl Wake {
     }
 
     /// Signals by hand: this process has just committed something.
-    pub fn poke(&self) {
+    fn poke(&self) {
         self.shared.signal.send_modify(|n| *n = n.wrapping_add(1));
     }
 

@@ -10,7 +10,6 @@ use weir_shared::domain::job::JobKind;
 use weir_shared::store::finish::{Body, Finished, Outcome, finish};
 use weir_shared::store::{Db, StoreError};
 use weir_shared::time::Timestamp;
-use weir_shared::wake::Wake;
 
 use crate::frontier_memory::FrontierMemory;
 use crate::metrics::Metrics;
@@ -33,13 +32,12 @@ impl Finisher {
     pub fn start(
         db: Db,
         blobs: weir_shared::blobs::Blobs,
-        wake: Wake,
         metrics: Metrics,
         frontiers: Arc<FrontierMemory>,
         fenced: CancellationToken,
     ) -> (Self, tokio::task::JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(BACKLOG);
-        let task = tokio::spawn(run(Store { db, blobs, frontiers }, wake, metrics, fenced, receiver));
+        let task = tokio::spawn(run(Store { db, blobs, frontiers }, metrics, fenced, receiver));
         (Self { sender }, task)
     }
 
@@ -58,13 +56,7 @@ struct Store {
     frontiers: Arc<FrontierMemory>,
 }
 
-async fn run(
-    store: Store,
-    wake: Wake,
-    metrics: Metrics,
-    fenced: CancellationToken,
-    mut receiver: mpsc::Receiver<Finished>,
-) {
+async fn run(store: Store, metrics: Metrics, fenced: CancellationToken, mut receiver: mpsc::Receiver<Finished>) {
     while let Some(first) = receiver.recv().await {
         let mut urgent = is_urgent(&first);
         let mut group = vec![first];
@@ -87,7 +79,6 @@ async fn run(
         }
         metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
         metrics.commit_pages.observe(size as f64);
-        wake.poke();
     }
 }
 

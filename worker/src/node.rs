@@ -175,7 +175,6 @@ async fn life(process: &Arc<Process>, tickets: &Db, address: &str, stop: &Cancel
     let (finisher, writer) = Finisher::start(
         process.db.clone(),
         process.blobs.clone(),
-        process.wake.clone(),
         process.metrics.clone(),
         Arc::clone(&process.frontiers),
         fenced.clone(),
@@ -331,7 +330,6 @@ async fn announce(process: &Process, id: WorkerId, address: &str) -> anyhow::Res
     nodes::insert(&mut tx, &node).await?;
     tx.commit().await?;
     store::sessions::end_orphans(&process.db).await?;
-    process.wake.poke();
     Ok(())
 }
 

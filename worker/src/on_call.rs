@@ -3,19 +3,21 @@
 //! Left alone the queue library fetches whenever it is polled, also after each acknowledgement, and in a transaction of
 //! its own: three trips to the database for a statement that is whole by itself.
 
-use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use apalis_core::backend::future::BoxSyncFuture;
 use apalis_core::backend::{Backend, BackendConfig, WireFormatBackend};
 use apalis_core::task::Task;
 use apalis_core::worker::context::WorkerContext;
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use futures_util::{FutureExt as _, Stream};
+use futures_util::task::AtomicWaker;
 use sqlx::{PgPool, SqlitePool};
-use tokio::sync::watch;
 
 type Ticket = Task<Vec<u8>>;
+type Taking<E> = BoxSyncFuture<Result<Vec<Ticket>, E>>;
 
 /// The library's statements about tickets, on one of its two databases.
 pub trait Tickets: Clone + Send + Sync + Unpin + 'static {
@@ -29,28 +31,51 @@ pub trait Tickets: Clone + Send + Sync + Unpin + 'static {
     fn give_back(self, tickets: Vec<Ticket>, worker: WorkerContext) -> BoxFuture<'static, Result<(), Self::Error>>;
 }
 
-/// A library backend whose tickets are fetched when called for: as many as the last call said are due.
+/// How many tickets of a queue are due and not yet fetched, as far as this worker has heard.
+#[derive(Debug, Default)]
+pub struct Due {
+    tickets: AtomicU64,
+    task: AtomicWaker,
+}
+
+impl Due {
+    /// So many more.
+    pub fn add(&self, tickets: u64) {
+        self.tickets.fetch_add(tickets, Ordering::AcqRel);
+        self.task.wake();
+    }
+
+    /// So many were counted.
+    pub fn at_least(&self, tickets: u64) {
+        self.tickets.fetch_max(tickets, Ordering::AcqRel);
+        self.task.wake();
+    }
+
+    fn now(&self) -> u64 {
+        self.tickets.load(Ordering::Acquire)
+    }
+
+    fn subtract(&self, tickets: u64) {
+        let less = |due: u64| Some(due.saturating_sub(tickets));
+        let _ = self.tickets.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+    }
+}
+
+/// A library backend whose tickets are fetched when they are due.
 pub struct OnCall<B, T, E> {
     backend: B,
     tickets: T,
-    calls: Pin<Box<dyn Stream<Item = u64> + Send + Sync>>,
-    /// Tickets it may still fetch.
-    due: u64,
-    taking: Option<BoxSyncFuture<Result<Vec<Ticket>, E>>>,
+    due: Arc<Due>,
+    /// With what was due when it began: no more can be told of by an empty fetch.
+    taking: Option<(u64, Taking<E>)>,
     taken: Vec<Ticket>,
     giving_back: Option<BoxSyncFuture<Result<(), E>>>,
 }
 
 impl<B, T: Tickets> OnCall<B, T, T::Error> {
-    /// `calls` says how many tickets are due.
-    pub fn new(backend: B, tickets: T, calls: watch::Receiver<u64>) -> Self {
-        let calls = futures_util::stream::unfold(calls, |mut calls| async move {
-            calls.changed().await.ok()?;
-            let due = *calls.borrow_and_update();
-            Some((due, calls))
-        });
-        let calls = Box::pin(calls);
-        Self { backend, tickets, calls, due: 0, taking: None, taken: Vec::new(), giving_back: None }
+    /// Fetches what `due` says.
+    pub fn new(backend: B, tickets: T, due: Arc<Due>) -> Self {
+        Self { backend, tickets, due, taking: None, taken: Vec::new(), giving_back: None }
     }
 }
 
@@ -63,26 +88,26 @@ impl<B: Backend<Task = Ticket, Error = T::Error> + Unpin, T: Tickets> Backend fo
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>, worker: &WorkerContext) -> Poll<Option<Result<Ticket, T::Error>>> {
-        // Ends only when the source has taken our waker: no call is lost.
-        while let Poll::Ready(Some(due)) = self.calls.as_mut().poll_next(cx) {
-            self.due = due;
-        }
+        // Before the look at what is due: no call is lost.
+        self.due.task.register(cx.waker());
         loop {
             if let Some(ticket) = self.taken.pop() {
-                self.due = self.due.saturating_sub(1);
+                self.due.subtract(1);
                 return Poll::Ready(Some(Ok(ticket)));
             }
-            let Some(taking) = &mut self.taking else {
-                if self.due == 0 {
+            let Some((due, taking)) = &mut self.taking else {
+                let due = self.due.now();
+                if due == 0 {
                     return Poll::Pending;
                 }
-                self.taking = Some(self.tickets.clone().take(worker.clone()).into());
+                self.taking = Some((due, self.tickets.clone().take(worker.clone()).into()));
                 continue;
             };
+            let due = *due;
             let Poll::Ready(taken) = taking.poll_unpin(cx) else { return Poll::Pending };
             self.taking = None;
             match taken {
-                Ok(taken) if taken.is_empty() => self.due = 0,
+                Ok(taken) if taken.is_empty() => self.due.subtract(due),
                 Ok(taken) => self.taken = taken,
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
@@ -90,7 +115,7 @@ impl<B: Backend<Task = Ticket, Error = T::Error> + Unpin, T: Tickets> Backend fo
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>, worker: &WorkerContext) -> Poll<Result<(), T::Error>> {
-        if let Some(taking) = &mut self.taking {
+        if let Some((_, taking)) = &mut self.taking {
             let Poll::Ready(taken) = taking.poll_unpin(cx) else { return Poll::Pending };
             self.taking = None;
             // What was taken by a statement that failed nobody knows; it counts as an orphan later.

@@ -49,7 +49,6 @@ async fn one(context: &WorkerContext, schedule: &Schedule) -> StoreResult<()> {
     let deliveries = replay_deliveries(context, now).await?;
     if pages > 0 || deliveries > 0 {
         tracing::info!(pages, deliveries, "failures that were worth it go back into the queue");
-        context.process.wake.poke();
     }
     Ok(())
 }

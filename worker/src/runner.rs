@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use apalis::prelude::*;
@@ -21,20 +21,20 @@ use apalis_core::backend::codec::Codec;
 use apalis_core::backend::ext::BackendExt;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio::sync::watch;
+use tokio::time::Instant;
 use weir_shared::queue::{self, LANE_QUEUE, SCRAPE_QUEUE, Ticket, WEBHOOK_QUEUE};
 use weir_shared::store::{Db, StoreResult};
 use weir_shared::wake::Wake;
 
 use crate::context::WorkerContext;
 use crate::jobs::{deliver_webhook, serve_team};
-use crate::on_call::{OnCall, PostgresTickets, SqliteTickets};
+use crate::on_call::{Due, OnCall, PostgresTickets, SqliteTickets};
 
 /// Tickets of each queue in work at once.
 const QUEUES: [(&str, usize); 3] = [(SCRAPE_QUEUE, 64), (LANE_QUEUE, 16), (WEBHOOK_QUEUE, 8)];
 /// Backstop of the wake-up.
 const TICK: Duration = Duration::from_secs(2);
-/// From a look that found tickets to the next.
+/// From a look that found tickets, or from a signal that may stand for several, to the next look.
 const LATE: Duration = Duration::from_millis(15);
 /// Pause before an error is handed to the library, which tries again at once.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
@@ -58,9 +58,9 @@ pub fn start(context: &Arc<WorkerContext>, tickets: &Db) -> Vec<tokio::task::Joi
     let mut calls = HashMap::new();
     let mut tasks = Vec::new();
     for (queue, concurrency) in QUEUES {
-        let call = watch::Sender::new(0);
-        tasks.push(tokio::spawn(supervise(Arc::clone(context), tickets.clone(), queue, concurrency, call.subscribe())));
-        calls.insert(queue, call);
+        let due = Arc::new(Due::default());
+        calls.insert(queue, Arc::downgrade(&due));
+        tasks.push(tokio::spawn(supervise(Arc::clone(context), tickets.clone(), queue, concurrency, due)));
     }
     tokio::spawn(look_out(tickets.clone(), context.process.wake.clone(), calls));
     tasks
@@ -68,51 +68,51 @@ pub fn start(context: &Arc<WorkerContext>, tickets: &Db) -> Vec<tokio::task::Joi
 
 /// Calls a queue's worker when the queue holds a ticket that is due, so that only then it fetches: a fetch writes, and
 /// on SQLite stands in line with every other write, while this look is one read whatever the number of queues.
-async fn look_out(tickets: Db, wake: Wake, calls: HashMap<&'static str, watch::Sender<u64>>) {
-    let call = |queue: &str, due: u64| {
-        if let Some(call) = calls.get(queue) {
-            call.send_replace(due);
-        }
-    };
+async fn look_out(tickets: Db, wake: Wake, calls: HashMap<&'static str, Weak<Due>>) {
+    let due_in = |queue: &str| calls.get(queue).and_then(Weak::upgrade);
+    // Signals of a file that come together count as one; notifications do not.
+    let may_be_more = matches!(tickets, Db::Sqlite(_));
     let mut signals = wake.subscribe();
     // What came before we listened.
-    let mut pause = Duration::ZERO;
-    while calls.values().any(|call| !call.is_closed()) {
-        let _ = tokio::time::timeout(pause, signals.changed()).await;
+    let mut next_look = Instant::now();
+    while calls.values().any(|due| due.strong_count() > 0) {
+        let _ = tokio::time::timeout_at(next_look, signals.changed()).await;
         signals.borrow_and_update();
-        // Told of tickets, there is nothing to ask; the next look asks.
+        // Told of tickets, there is nothing to ask.
         let told = wake.take_told();
         if !told.is_empty() {
-            pause = LATE;
             for (queue, count) in told {
-                call(&queue, count);
+                if let Some(due) = due_in(&queue) {
+                    due.add(count);
+                }
             }
-            continue;
+            let now = Instant::now();
+            if may_be_more {
+                next_look = next_look.min(now + LATE);
+            }
+            if now < next_look {
+                continue;
+            }
         }
         match queue::due(&tickets).await {
             Ok(due) => {
                 // A fetch under way may have looked too early for what is there now.
-                pause = if due.is_empty() { TICK } else { LATE };
+                next_look = Instant::now() + if due.is_empty() { TICK } else { LATE };
                 for (queue, count) in due {
-                    call(&queue, count.unsigned_abs());
+                    if let Some(due) = due_in(&queue) {
+                        due.at_least(count.unsigned_abs());
+                    }
                 }
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot look for tickets; it is tried again");
-                pause = ERROR_PAUSE;
                 tokio::time::sleep(ERROR_PAUSE).await;
             }
         }
     }
 }
 
-async fn supervise(
-    context: Arc<WorkerContext>,
-    tickets: Db,
-    queue: &'static str,
-    concurrency: usize,
-    calls: watch::Receiver<u64>,
-) {
+async fn supervise(context: Arc<WorkerContext>, tickets: Db, queue: &'static str, concurrency: usize, due: Arc<Due>) {
     let mut life = 0_u32;
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
         let name = format!("{}/{queue}/{life}", context.id);
@@ -129,18 +129,18 @@ async fn supervise(
         };
         let worker = Arc::clone(&context);
         let handler = move |payload: Vec<u8>| dispatch(Arc::clone(&worker), payload);
-        if let Err(error) = consume(tickets.clone(), consumer, calls.clone(), stop, handler).await {
+        if let Err(error) = consume(tickets.clone(), consumer, Arc::clone(&due), stop, handler).await {
             tracing::warn!(queue, %error, "a queue worker ended; it is started again");
             tokio::time::sleep(ERROR_PAUSE).await;
         }
     }
 }
 
-/// Runs one library worker until `stop`, then waits for the tickets under way. `calls` say how many tickets are due.
+/// Runs one library worker until `stop`, then waits for the tickets under way. It fetches what is `due`.
 pub fn consume<Handler, Work>(
     tickets: Db,
     consumer: Consumer,
-    calls: watch::Receiver<u64>,
+    due: Arc<Due>,
     stop: impl Future<Output = ()> + Send + 'static,
     handler: Handler,
 ) -> BoxFuture<'static, Result<(), WorkerError>>
@@ -165,7 +165,7 @@ where
             let tickets = SqliteTickets { writes: db.writes.clone(), config: config.clone() };
             let backend =
                 apalis_sqlite::SqliteStorage::<Vec<u8>>::new(&db.writes).with_config(config).with_codec(Bytes);
-            let backend = OnCall::new(backend, tickets, calls);
+            let backend = OnCall::new(backend, tickets, due);
             let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
             worker.build(handler).run_until(stop).boxed()
         }
@@ -178,7 +178,7 @@ where
                 .missed_heartbeats(consumer.missed);
             let tickets = PostgresTickets { pool: pool.clone(), config: config.clone() };
             let backend = apalis_postgres::PostgresStorage::<Vec<u8>>::new(pool).with_config(config).with_codec(Bytes);
-            let backend = OnCall::new(backend, tickets, calls);
+            let backend = OnCall::new(backend, tickets, due);
             let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
             worker.build(handler).run_until(stop).boxed()
         }

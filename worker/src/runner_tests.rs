@@ -7,9 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{Consumer, consume, look_out};
+use super::{Consumer, Due, consume, look_out};
 use apalis_core::task::builder::TaskBuilder;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use weir_shared::config::DatabaseUrl;
 use weir_shared::ids::{TeamId, WorkerId};
@@ -94,9 +93,9 @@ impl Bench {
     {
         let id = WorkerId::new();
         let consumer = Consumer { queue: QUEUE, concurrency, name: format!("{id}/{QUEUE}/0"), heartbeat, missed };
-        let call = watch::Sender::new(0);
-        let calls = call.subscribe();
-        tokio::spawn(look_out(self.tickets.clone(), self.wake.clone(), HashMap::from([(QUEUE, call)])));
+        let due = Arc::new(Due::default());
+        let calls = HashMap::from([(QUEUE, Arc::downgrade(&due))]);
+        tokio::spawn(look_out(self.tickets.clone(), self.wake.clone(), calls));
         let tickets = self.tickets.clone();
         let (seen, stop) = (Arc::clone(&self.seen), self.stop.clone());
         let task = tokio::spawn(async move {
@@ -105,7 +104,7 @@ impl Bench {
                 seen.lock().unwrap().push((Instant::now(), text.clone()));
                 work(text)
             };
-            consume(tickets, consumer, calls, async move { stop.cancelled().await }, handler).await.unwrap();
+            consume(tickets, consumer, due, async move { stop.cancelled().await }, handler).await.unwrap();
         });
         (id, task)
     }

@@ -72,14 +72,12 @@ async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult
     let mut tx = db.begin().await?;
     let orphans = pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
     let forgotten = now.plus_ms(-FORGOTTEN_MS);
-    let reminded = pages::remind_teams(&mut tx, forgotten).await? + webhooks::remind(&mut tx, forgotten).await?;
+    pages::remind_teams(&mut tx, forgotten).await?;
+    webhooks::remind(&mut tx, forgotten).await?;
     tx.commit().await?;
     if orphans > 0 {
         context.process.metrics.orphans.add(orphans as i64);
         tracing::info!(orphans, "pages of dead workers are back in the queue");
-    }
-    if orphans > 0 || reminded > 0 {
-        context.process.wake.poke();
     }
     if round.is_multiple_of(TIDY_EVERY) {
         let keep_ms = context.process.settings.result_ttl.as_millis() as i64;

@@ -103,7 +103,6 @@ async fn take_in(
         if found.len() + blocked.len() >= GROUP || is_last && !(found.is_empty() && blocked.is_empty()) {
             count += found.len();
             let wants_more = add_from_sitemap(&context.process.db, page, &found, &blocked, Timestamp::now()).await?;
-            context.process.wake.poke();
             found.clear();
             blocked.clear();
             if !wants_more {

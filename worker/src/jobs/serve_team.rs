@@ -44,7 +44,6 @@ pub async fn lane(context: &Arc<WorkerContext>, team: TeamId) -> StoreResult<()>
                 let mut tx = context.process.db.begin().await?;
                 queue::page_tickets(&mut tx, team, NEXT).await?;
                 tx.commit().await?;
-                context.process.wake.poke();
                 return Ok(());
             }
             Ok(false) if context.lanes.close(team) => return Ok(()),
