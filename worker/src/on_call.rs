@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-use apalis_core::backend::future::BoxSyncFuture;
 use apalis_core::backend::{Backend, BackendConfig, WireFormatBackend};
 use apalis_core::task::Task;
 use apalis_core::worker::context::WorkerContext;
@@ -15,9 +14,11 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::task::AtomicWaker;
 use sqlx::{PgPool, SqlitePool};
+use tokio::task::JoinHandle;
 
 type Ticket = Task<Vec<u8>>;
-type Taking<E> = BoxSyncFuture<Result<Vec<Ticket>, E>>;
+/// A task of its own: on SQLite it holds the one connection that the acknowledgements of this same worker wait for.
+type Taking<E> = JoinHandle<Result<Vec<Ticket>, E>>;
 
 /// The library's statements about tickets, on one of its two databases.
 pub trait Tickets: Clone + Send + Sync + Unpin + 'static {
@@ -69,7 +70,7 @@ pub struct OnCall<B, T, E> {
     /// With what was due when it began: no more can be told of by an empty fetch.
     taking: Option<(u64, Taking<E>)>,
     taken: Vec<Ticket>,
-    giving_back: Option<BoxSyncFuture<Result<(), E>>>,
+    giving_back: Option<JoinHandle<Result<(), E>>>,
 }
 
 impl<B, T: Tickets> OnCall<B, T, T::Error> {
@@ -100,16 +101,18 @@ impl<B: Backend<Task = Ticket, Error = T::Error> + Unpin, T: Tickets> Backend fo
                 if due == 0 {
                     return Poll::Pending;
                 }
-                self.taking = Some((due, self.tickets.clone().take(worker.clone()).into()));
+                self.taking = Some((due, tokio::spawn(self.tickets.clone().take(worker.clone()))));
                 continue;
             };
             let due = *due;
             let Poll::Ready(taken) = taking.poll_unpin(cx) else { return Poll::Pending };
             self.taking = None;
             match taken {
-                Ok(taken) if taken.is_empty() => self.due.subtract(due),
-                Ok(taken) => self.taken = taken,
-                Err(error) => return Poll::Ready(Some(Err(error))),
+                Ok(Ok(taken)) if !taken.is_empty() => self.taken = taken,
+                Ok(Ok(_)) => self.due.subtract(due),
+                Ok(Err(error)) => return Poll::Ready(Some(Err(error))),
+                // The runtime goes down.
+                Err(_) => return Poll::Ready(None),
             }
         }
     }
@@ -119,16 +122,16 @@ impl<B: Backend<Task = Ticket, Error = T::Error> + Unpin, T: Tickets> Backend fo
             let Poll::Ready(taken) = taking.poll_unpin(cx) else { return Poll::Pending };
             self.taking = None;
             // What was taken by a statement that failed nobody knows; it counts as an orphan later.
-            self.taken.extend(taken.unwrap_or_default());
+            self.taken.extend(taken.into_iter().flatten().flatten());
         }
         if !self.taken.is_empty() {
             let abandoned = std::mem::take(&mut self.taken);
-            self.giving_back = Some(self.tickets.clone().give_back(abandoned, worker.clone()).into());
+            self.giving_back = Some(tokio::spawn(self.tickets.clone().give_back(abandoned, worker.clone())));
         }
         if let Some(giving_back) = &mut self.giving_back {
             let Poll::Ready(given_back) = giving_back.poll_unpin(cx) else { return Poll::Pending };
             self.giving_back = None;
-            if let Err(error) = given_back {
+            if let Ok(Err(error)) = given_back {
                 return Poll::Ready(Err(error));
             }
         }
