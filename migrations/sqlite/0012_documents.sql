@@ -1,0 +1,2 @@
+-- Nothing: this step concerns how Postgres stores large values.
+SELECT 1;
