@@ -87,7 +87,7 @@ impl Wake {
         self.shared.signal.subscribe()
     }
 
-    /// Signals by hand: this process has just committed something.
+    /// Wakes every receiver.
     fn poke(&self) {
         self.shared.signal.send_modify(|n| *n = n.wrapping_add(1));
     }
