@@ -15,6 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use weir_tests::{
     Caller, Database, FixtureSite, Machine, ProcessInfo, ServiceOptions, SiteOptions, TestService, is_root, wait_until,
+    wait_until_none,
 };
 
 /// What must be found nowhere: it is in another session's files, in the service's environment and on the inner page.
@@ -129,9 +130,8 @@ async fn no_code_gets_out_of_its_session() {
     assert!(kept["result"].as_str().unwrap().contains(OTHERS), "the other session has what it had: {kept}");
     inmate.end().await;
     other.end().await;
-    wait_until("no process of a session", || async {
-        let left: Vec<_> = service.processes().into_iter().filter(ProcessInfo::is_boxed).collect();
-        left.is_empty().then_some(())
+    wait_until_none("processes of a session", || {
+        service.processes().into_iter().filter(ProcessInfo::is_boxed).collect()
     })
     .await;
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use weir_tests::{
     Database, FixtureSite, PostgresCluster, ServiceOptions, TestService, both_databases, documents_of, errors_of,
-    finished, long_tests, wait_until, wait_until_within,
+    finished, long_tests, wait_until, wait_until_none, wait_until_within,
 };
 
 /// What one kill test does.
@@ -145,7 +145,7 @@ async fn nothing_left(service: &mut TestService) {
     let zombies: Vec<_> = service.processes().into_iter().filter(|process| process.state == 'Z').collect();
     assert!(zombies.is_empty(), "{zombies:?}");
     service.stop();
-    wait_until("every process is gone", || async { service.processes().is_empty().then_some(()) }).await;
+    wait_until_none("processes", || service.processes()).await;
     let left = files_below(&service.folder().join("tmp"));
     assert!(left.is_empty(), "temporary files left: {left:?}");
 }

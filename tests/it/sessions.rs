@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_tests::{
     Answer, Caller, Database, FixtureSite, ProcessInfo, ServiceOptions, TestService, both_databases, long_tests,
-    require_all, wait_until,
+    require_all, wait_until, wait_until_none,
 };
 
 /// A service whose sandbox works, without a browser that waits: the tests count processes.
@@ -62,9 +62,8 @@ async fn until_destroyed(caller: &Caller, session: &Value) {
 }
 
 async fn until_nothing_runs(service: &TestService) {
-    wait_until("no process of a session", || async {
-        let left: Vec<_> = service.processes().into_iter().filter(ProcessInfo::is_boxed).collect();
-        left.is_empty().then_some(())
+    wait_until_none("processes of a session", || {
+        service.processes().into_iter().filter(ProcessInfo::is_boxed).collect()
     })
     .await;
 }
@@ -402,7 +401,7 @@ mod churn {
     /// Everything that boxes could leave behind on this machine: processes, directories, cgroups.
     async fn until_nothing_is_left(service: &TestService) {
         until_nothing_runs(service).await;
-        wait_until("no directory and no cgroup of a session", || async {
+        wait_until_none("directories and cgroups of sessions", || {
             let run_dir = service.folder().join("tmp/weir-run");
             let workers = std::fs::read_dir(&run_dir).into_iter().flatten().flatten().filter(|e| e.path().is_dir());
             let mut left: Vec<_> = workers
@@ -416,7 +415,7 @@ mod churn {
                 let boxes = groups.lines().flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten());
                 left.extend(boxes.map(|entry| entry.path()).filter(|path| path.is_dir()));
             }
-            left.is_empty().then_some(())
+            left
         })
         .await;
     }

@@ -35,7 +35,7 @@ pub use relay_stage::{RelayStage, StageChromium};
 pub use service::{Machine, ServiceOptions, TestService, WEBHOOK_SECRET, binary_folder};
 pub use site::{FixtureSite, SiteOptions};
 pub use stand_in::StandIn;
-pub use wait::{wait_until, wait_until_within};
+pub use wait::{wait_until, wait_until_none, wait_until_within};
 
 use std::path::PathBuf;
 

@@ -1,5 +1,6 @@
 //! The only place where a test waits: a condition is asked again until it holds or its time is up.
 
+use std::fmt::Debug;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,22 @@ where
     Fut: Future<Output = Option<T>>,
 {
     wait_until_within(Duration::from_secs(30), what, condition).await
+}
+
+/// Asks `rest` until nothing is left, for at most 30 seconds. Panics with `what` and the rest after that.
+pub async fn wait_until_none<T: Debug>(what: &str, mut rest: impl FnMut() -> Vec<T>) {
+    let mut last = Vec::new();
+    let empty = async {
+        loop {
+            last = rest();
+            if last.is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(30), empty).await.is_ok();
+    assert!(in_time, "left after 30 s: {what}: {last:?}");
 }
 
 /// [`wait_until`] with a bound of its own.

@@ -31,6 +31,8 @@ use crate::{listener, replayer, runner, sweeper};
 const DRAIN: Duration = Duration::from_secs(12);
 /// Bound on writing the last results.
 const LAST_WRITES: Duration = Duration::from_secs(5);
+/// Bound on the end of the last boxes.
+const LAST_BOXES: Duration = Duration::from_secs(5);
 
 /// Runs a worker until `stop` is cancelled and its work is drained.
 pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
@@ -58,6 +60,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     if let Some(browsers) = &process.browsers {
         browsers.shutdown().await;
     }
+    process.sandbox.close(LAST_BOXES).await;
     server_handle.stop(false).await;
     tickets.close().await;
     db.close().await;

@@ -93,6 +93,7 @@ pub(crate) fn kill_users_of(dir: &Path) -> usize {
     let Some(name) = dir.file_name() else { return 0 };
     // Mounts are listed by their path inside their file system, so only the last part is sure to be there.
     let mount = format!("/{}/", name.to_string_lossy());
+    let inside = format!("{}/", dir.display());
     let marks = [format!("--user-data-dir={}/", dir.display()), format!("HOME={}/", dir.display())];
     let is_user = |pid: u32| {
         let words = |file: &str, mark: &str| {
@@ -103,7 +104,14 @@ pub(crate) fn kill_users_of(dir: &Path) -> usize {
             fs::read_link(format!("/proc/{pid}/ns/mnt")).is_ok_and(|mounts| Some(mounts) != own_mounts)
                 && fs::read_to_string(format!("/proc/{pid}/mountinfo")).is_ok_and(|text| text.contains(&mount))
         };
-        words("cmdline", &marks[0]) || words("environ", &marks[1]) || is_boxed()
+        // A bubblewrap whose other half died while they built the box waits for it for ever, and shows nothing yet.
+        let is_builder = || {
+            let text = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let mut words = text.split(|b| *b == 0);
+            words.next().is_some_and(|program| program.ends_with(b"bwrap"))
+                && words.any(|word| word.starts_with(inside.as_bytes()))
+        };
+        words("cmdline", &marks[0]) || words("environ", &marks[1]) || is_boxed() || is_builder()
     };
     let mut found = std::collections::BTreeSet::new();
     for _ in 0..100 {
@@ -238,5 +246,28 @@ mod tests {
         let me = Identity::of_self().expect("proc");
         assert!(me.is_alive());
         assert!(!Identity { started: me.started + 1, ..me }.is_alive());
+    }
+
+    #[test]
+    fn half_of_a_bubblewrap_goes_and_a_persons_editor_stays() {
+        use std::os::unix::process::CommandExt as _;
+        let dir = std::env::temp_dir().join(format!("weir-dir-{:08x}", rand::random::<u32>()));
+        let start = |name: &str| {
+            let mut command = std::process::Command::new("/bin/sh");
+            command.arg0(name).args(["-c", "read line"]).arg(dir.join("home")).stdin(std::process::Stdio::piped());
+            command.spawn().expect("sh")
+        };
+        let (mut builder, mut editor) = (start("/usr/bin/bwrap"), start("vim"));
+        // Between fork and exec a process still has our name.
+        while [&builder, &editor].iter().any(|child| {
+            !fs::read(format!("/proc/{}/cmdline", child.id())).is_ok_and(|line| line.ends_with(b"/home\0"))
+        }) {
+            std::thread::yield_now();
+        }
+        assert_eq!(kill_users_of(&dir), 1);
+        assert!(builder.wait().is_ok_and(|status| !status.success()));
+        assert!(editor.try_wait().is_ok_and(|status| status.is_none()));
+        drop(editor.stdin.take());
+        let _ = editor.wait();
     }
 }

@@ -21,6 +21,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use rustix::fs::FlockOperation;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::process;
 
@@ -34,6 +36,8 @@ const MAX_PATH: usize = 107 - "/io/".len() - 16;
 #[derive(Debug)]
 pub(super) struct WorkerDir {
     pub path: PathBuf,
+    /// Directories and boxes of sessions that are not gone yet.
+    pub remains: TaskTracker,
 }
 
 impl WorkerDir {
@@ -48,7 +52,7 @@ impl WorkerDir {
             let tail = if n == 0 { String::new() } else { format!("-{n}") };
             let path = run_dir.join(format!("x-{}-{}{tail}", me.pid, me.started));
             match make_dir(&path, 0o711, false) {
-                Ok(()) => return Ok(Self { path }),
+                Ok(()) => return Ok(Self { path, remains: TaskTracker::new() }),
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e).with_context(|| format!("creating {}", path.display())),
             }
@@ -194,6 +198,8 @@ pub struct SessionDir {
     pub io: PathBuf,
     pub(super) name: String,
     pub(super) user: Arc<User>,
+    /// Held until nothing of it is left.
+    remains: TaskTrackerToken,
     is_removed: bool,
 }
 
@@ -202,6 +208,9 @@ impl SessionDir {
         let is_plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
         if !is_plain || ["box", "cgroups"].contains(&name) {
             bail!("{name:?} cannot name a session's directory");
+        }
+        if worker.remains.is_closed() {
+            bail!("the worker is stopping");
         }
         let root = worker.path.join(name);
         if root.as_os_str().len() > MAX_PATH {
@@ -216,6 +225,7 @@ impl SessionDir {
             root,
             name: name.to_owned(),
             user,
+            remains: worker.remains.token(),
             is_removed: false,
         };
         dir.fill().with_context(|| format!("filling {}", dir.root.display()))?;
@@ -262,8 +272,12 @@ impl SessionDir {
     /// runs as the session's own user is killed.
     pub async fn remove(mut self) {
         self.is_removed = true;
-        let (root, user) = (self.root.clone(), Arc::clone(&self.user));
-        let _ = tokio::task::spawn_blocking(move || end_session(&root, &user)).await;
+        let (root, user, remains) = (self.root.clone(), Arc::clone(&self.user), self.remains.clone());
+        let removing = tokio::task::spawn_blocking(move || {
+            end_session(&root, &user);
+            drop(remains);
+        });
+        let _ = removing.await;
     }
 }
 
@@ -278,8 +292,11 @@ fn end_session(root: &Path, user: &User) {
 impl Drop for SessionDir {
     fn drop(&mut self) {
         if !self.is_removed {
-            let (root, user) = (self.root.clone(), Arc::clone(&self.user));
-            std::thread::spawn(move || end_session(&root, &user));
+            let (root, user, remains) = (self.root.clone(), Arc::clone(&self.user), self.remains.clone());
+            std::thread::spawn(move || {
+                end_session(&root, &user);
+                drop(remains);
+            });
         }
     }
 }

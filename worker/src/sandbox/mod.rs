@@ -202,6 +202,16 @@ impl Sandbox {
         SessionDir::create(&self.worker_dir, &self.users, name)
     }
 
+    /// Waits until every box and every directory of a session is gone, for `limit` at most. Their owners must have let
+    /// go of them; no further directory can be had.
+    pub async fn close(&self, limit: Duration) {
+        let remains = &self.worker_dir.remains;
+        remains.close();
+        if tokio::time::timeout(limit, remains.wait()).await.is_err() {
+            tracing::warn!(left = remains.len(), "boxes are left to the next worker of this machine");
+        }
+    }
+
     /// Starts Chromium; it answers on its debugging port when this returns.
     ///
     /// # Errors
@@ -237,7 +247,14 @@ impl Sandbox {
         } else {
             Wrapper::Nothing { program: self.program.clone() }
         };
-        Running::start(Plan { wrapper, user: Arc::clone(&dir.user), order, cgroup }).await
+        Running::start(Plan {
+            wrapper,
+            user: Arc::clone(&dir.user),
+            order,
+            cgroup,
+            remains: self.worker_dir.remains.token(),
+        })
+        .await
     }
 
     /// Why there is no Chromium.

@@ -26,6 +26,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::SandboxError;
 use super::cgroup::Cgroup;
@@ -66,6 +67,8 @@ pub(super) struct Plan {
     pub user: Arc<User>,
     pub order: Order,
     pub cgroup: Cgroup,
+    /// Held until nothing of the box is left.
+    pub remains: TaskTrackerToken,
 }
 
 /// What the first process has handed out.
@@ -162,7 +165,11 @@ impl Running {
         });
         let ((ended_tx, ended), (said_tx, said), (first_tx, first)) =
             (watch::channel(None), watch::channel(Said::default()), oneshot::channel());
-        tokio::spawn(look_after(child, status, first_tx, Arc::clone(&shared), ended_tx));
+        let life = look_after(child, status, first_tx, Arc::clone(&shared), ended_tx);
+        tokio::spawn(async move {
+            life.await;
+            drop(plan.remains);
+        });
         tokio::spawn(listen(messages, said_tx));
         let running = Self { shared, ended, said };
 

@@ -223,7 +223,18 @@ enum Done {
     Targets(Vec<TargetInfo>),
     /// Something to tell a viewer.
     Tell(u64, Value),
+    /// What was selected, for the viewer who copied.
+    Copied(u64, Option<String>),
     Nothing,
+}
+
+/// A copy at work. The selection is read after every input before it and before any input behind it, as in a browser
+/// at hand: select all, copy, cut and type may follow each other faster than a page answers.
+struct Copying {
+    viewer: u64,
+    is_asked: bool,
+    /// What came meanwhile.
+    held: VecDeque<(u64, Order)>,
 }
 
 struct Hub {
@@ -236,6 +247,7 @@ struct Hub {
     stage: Option<Stage>,
     work: FuturesUnordered<BoxFuture<'static, Done>>,
     inputs: usize,
+    copying: Option<Copying>,
     /// When the next picture is acknowledged at the earliest.
     next_ack: Instant,
     /// When the view may follow the work to another tab.
@@ -262,6 +274,7 @@ impl Hub {
             stage: None,
             work: FuturesUnordered::new(),
             inputs: 0,
+            copying: None,
             next_ack: now,
             follow_at: None,
             state_is_old: true,
@@ -668,7 +681,16 @@ impl Hub {
 
     fn take_result(&mut self, done: Done) {
         match done {
-            Done::Input => self.inputs = self.inputs.saturating_sub(1),
+            Done::Input => {
+                self.inputs = self.inputs.saturating_sub(1);
+                self.read_selection();
+            }
+            Done::Copied(viewer, text) => {
+                if let Some(text) = text {
+                    self.view.tell(viewer, &json!({"type": "clipboard", "text": text}));
+                }
+                self.end_copying();
+            }
             Done::Found(Some(target)) => {
                 self.tabs.show(&target);
                 self.state_is_old = true;
@@ -718,7 +740,16 @@ impl Hub {
     }
 
     fn carry_out(&mut self, viewer: u64, order: Order) {
-        if let Some((method, params)) = order.command(self.stage.as_ref().map_or(0.0, |stage| stage.offset_top)) {
+        let offset_top = self.stage.as_ref().map_or(0.0, |stage| stage.offset_top);
+        if let Some(copying) = &mut self.copying
+            && (matches!(order, Order::Copy) || order.command(offset_top).is_some())
+        {
+            if copying.held.len() < INPUTS.1 && !order.is_passing() {
+                copying.held.push_back((viewer, order));
+            }
+            return;
+        }
+        if let Some((method, params)) = order.command(offset_top) {
             return self.input(&order, method, params);
         }
         match order {
@@ -830,19 +861,40 @@ impl Hub {
         drop(self.cdp.send_as::<Value>("Target.closeTarget", None, json!({"targetId": id})));
     }
 
-    fn copy(&self, viewer: u64) {
+    fn copy(&mut self, viewer: u64) {
+        self.copying = Some(Copying { viewer, is_asked: false, held: VecDeque::new() });
+        self.read_selection();
+    }
+
+    /// Asks for the selection once nothing that was typed before the copy is on its way.
+    fn read_selection(&mut self) {
         const SELECTED: &str = "(() => { const a = document.activeElement; \
             return a && typeof a.selectionStart === 'number' && a.type !== 'password' \
                 ? a.value.slice(a.selectionStart, a.selectionEnd) : String(getSelection()); })()";
+        let Some(copying) = self.copying.as_mut().filter(|copying| self.inputs == 0 && !copying.is_asked) else {
+            return;
+        };
+        copying.is_asked = true;
+        let viewer = copying.viewer;
+        if self.stage.is_none() {
+            return self.end_copying();
+        }
         let params = json!({"expression": SELECTED, "returnByValue": true, "timeout": 500});
         self.later("Runtime.evaluate", params, ANSWER, move |answer| {
-            match answer.ok().and_then(|a| a["result"]["value"].as_str().map(str::to_owned)) {
-                Some(text) if !text.is_empty() && text.len() <= input::TEXT_MESSAGE => {
-                    Done::Tell(viewer, json!({"type": "clipboard", "text": text}))
-                }
-                _ => Done::Nothing,
-            }
+            let text = answer.ok().and_then(|a| a["result"]["value"].as_str().map(str::to_owned));
+            Done::Copied(viewer, text.filter(|text| !text.is_empty() && text.len() <= input::TEXT_MESSAGE))
         });
+    }
+
+    /// Goes on with what waited for the copy, up to the next one.
+    fn end_copying(&mut self) {
+        let mut held = self.copying.take().map(|copying| copying.held).unwrap_or_default();
+        while let Some((viewer, order)) = held.pop_front() {
+            self.carry_out(viewer, order);
+            if let Some(copying) = &mut self.copying {
+                copying.held.append(&mut held);
+            }
+        }
     }
 
     /// Gives the files to the input that asked for them, from inside the page: no file of this machine is involved.
