@@ -37,6 +37,27 @@ macro_rules! insert_ticket {
 }
 pub(crate) use insert_ticket;
 
+/// The next waiting ticket of [`SCRAPE_QUEUE`] as the library would fetch it, as a part of the statement that claims
+/// its page: `id`, `team` and `page` of it.
+///
+/// A ticket that this version cannot read is an error of the statement, or names no page; the library delivers it.
+macro_rules! next_ticket {
+    (sqlite $field:literal) => {
+        concat!(
+            "(SELECT ",
+            $field,
+            " FROM Jobs WHERE job_type = 'scrape' AND status = 'Pending' AND lock_by IS NULL \
+             AND run_at <= unixepoch() ORDER BY run_at LIMIT 1)"
+        )
+    };
+    (postgres) => {
+        "(SELECT id, says ->> 'team' AS team, says ->> 'page' AS page FROM (SELECT id, \
+         convert_from(job, 'UTF8')::json AS says FROM apalis.jobs WHERE job_type = 'scrape' AND status = 'Pending' \
+         AND lock_by IS NULL AND run_at <= NOW() ORDER BY priority DESC, run_at LIMIT 1 FOR UPDATE SKIP LOCKED) AS next)"
+    };
+}
+pub(crate) use next_ticket;
+
 /// Queue of [`Ticket::Scrape`]. Names are fixed: renaming one would strand its tickets.
 pub const SCRAPE_QUEUE: &str = "scrape";
 /// Queue of [`Ticket::Lane`].

@@ -21,6 +21,7 @@ use apalis_core::backend::codec::Codec;
 use apalis_core::backend::ext::BackendExt;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use weir_shared::queue::{self, LANE_QUEUE, SCRAPE_QUEUE, Ticket, WEBHOOK_QUEUE};
 use weir_shared::store::{Db, StoreResult};
@@ -32,6 +33,8 @@ use crate::on_call::{Due, OnCall, PostgresTickets, SqliteTickets};
 
 /// Tickets of each queue in work at once.
 const QUEUES: [(&str, usize); 3] = [(SCRAPE_QUEUE, 64), (LANE_QUEUE, 16), (WEBHOOK_QUEUE, 8)];
+/// Scrapes that wait for a free place without having fetched their ticket.
+const TAKERS: usize = 64;
 /// Backstop of the wake-up.
 const TICK: Duration = Duration::from_secs(2);
 /// From a look that found tickets, or from a signal that may stand for several, to the next look.
@@ -62,13 +65,48 @@ pub fn start(context: &Arc<WorkerContext>, tickets: &Db) -> Vec<tokio::task::Joi
         calls.insert(queue, Arc::downgrade(&due));
         tasks.push(tokio::spawn(supervise(Arc::clone(context), tickets.clone(), queue, concurrency, due)));
     }
-    tokio::spawn(look_out(tickets.clone(), context.process.wake.clone(), calls));
+    let scrapes = calls.get(SCRAPE_QUEUE).cloned().unwrap_or_default();
+    let (worker, takers) = (Arc::downgrade(context), Arc::new(Semaphore::new(TAKERS)));
+    let ahead = move |queue: &str, told: u64| match worker.upgrade() {
+        Some(context) if queue == SCRAPE_QUEUE => take_ahead(&context, &takers, &scrapes, told),
+        _ => told,
+    };
+    tokio::spawn(look_out(tickets.clone(), context.process.wake.clone(), calls, ahead));
     tasks
 }
 
+/// Claims the pages somebody waits for without the library's round: its tickets are fetched, claimed and acknowledged
+/// in three steps, a page and its ticket are taken in one. What cannot be claimed so goes the library's way, which also
+/// delivers what nobody was told of. Returns how many tickets are not tried.
+fn take_ahead(context: &Arc<WorkerContext>, takers: &Arc<Semaphore>, scrapes: &Weak<Due>, told: u64) -> u64 {
+    for tried in 0..told {
+        let Ok(taker) = Arc::clone(takers).try_acquire_owned() else { return told - tried };
+        let (context, scrapes) = (Arc::clone(context), scrapes.clone());
+        tokio::spawn(async move {
+            let claimed = serve_team::next_direct(&context).await;
+            if let Err(error) = &claimed {
+                tracing::debug!(%error, "the next scrape could not be claimed; its ticket is fetched");
+            }
+            if !claimed.unwrap_or(false)
+                && let Some(due) = scrapes.upgrade()
+            {
+                due.add(1);
+            }
+            drop(taker);
+        });
+    }
+    0
+}
+
 /// Calls a queue's worker when the queue holds a ticket that is due, so that only then it fetches: a fetch writes, and
-/// on SQLite stands in line with every other write, while this look is one read whatever the number of queues.
-async fn look_out(tickets: Db, wake: Wake, calls: HashMap<&'static str, Weak<Due>>) {
+/// on SQLite stands in line with every other write, while this look is one read whatever the number of queues. Of
+/// tickets it is told of, `ahead` may see to some itself and says how many are left.
+async fn look_out(
+    tickets: Db,
+    wake: Wake,
+    calls: HashMap<&'static str, Weak<Due>>,
+    ahead: impl Fn(&str, u64) -> u64 + Send,
+) {
     let due_in = |queue: &str| calls.get(queue).and_then(Weak::upgrade);
     // Signals of a file that come together count as one; notifications do not.
     let may_be_more = matches!(tickets, Db::Sqlite(_));
@@ -83,7 +121,7 @@ async fn look_out(tickets: Db, wake: Wake, calls: HashMap<&'static str, Weak<Due
         if !told.is_empty() {
             for (queue, count) in told {
                 if let Some(due) = due_in(&queue) {
-                    due.add(count);
+                    due.add(ahead(&queue, count));
                 }
             }
             let now = Instant::now();

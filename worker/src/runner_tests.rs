@@ -95,7 +95,7 @@ impl Bench {
         let consumer = Consumer { queue: QUEUE, concurrency, name: format!("{id}/{QUEUE}/0"), heartbeat, missed };
         let due = Arc::new(Due::default());
         let calls = HashMap::from([(QUEUE, Arc::downgrade(&due))]);
-        tokio::spawn(look_out(self.tickets.clone(), self.wake.clone(), calls));
+        tokio::spawn(look_out(self.tickets.clone(), self.wake.clone(), calls, |_, told| told));
         let tickets = self.tickets.clone();
         let (seen, stop) = (Arc::clone(&self.seen), self.stop.clone());
         let task = tokio::spawn(async move {

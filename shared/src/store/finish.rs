@@ -130,8 +130,8 @@ struct Delta {
 
 /// Writes the ends of many attempts in one transaction. Pages of one group should be of few teams.
 pub async fn finish(db: &Db, group: &[Finished], now: Timestamp) -> StoreResult<Report> {
-    if let (Db::Postgres(pool), [end]) = (db, group)
-        && let Some(report) = at_once::finish(pool, end, now).await?
+    if let [end] = group
+        && let Some(report) = at_once::finish(db, end, now).await?
     {
         return Ok(report);
     }

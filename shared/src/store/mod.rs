@@ -201,7 +201,7 @@ impl Db {
     /// Starts a transaction that may write.
     pub async fn begin(&self) -> StoreResult<Tx> {
         Ok(match self {
-            Self::Sqlite(db) => db.begin().await?,
+            Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
             Self::Postgres(pool) => Tx::Postgres(pool.begin().await?),
         })
     }
@@ -210,7 +210,7 @@ impl Db {
     /// caller still waits.
     pub async fn begin_relaxed(&self) -> StoreResult<Tx> {
         Ok(match self {
-            Self::Sqlite(db) => db.begin().await?,
+            Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
             Self::Postgres(pool) => Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?),
         })
     }
@@ -237,8 +237,8 @@ impl Db {
 }
 
 impl SqliteDb {
-    async fn begin(&self) -> StoreResult<Tx> {
-        Ok(Tx::Sqlite(SqliteTx::new(self.writes.begin_with("BEGIN IMMEDIATE").await?, &self.signals)))
+    async fn begin(&self) -> StoreResult<SqliteTx> {
+        Ok(SqliteTx::new(self.writes.begin_with("BEGIN IMMEDIATE").await?, &self.signals))
     }
 }
 

@@ -5,11 +5,14 @@
 
 use std::collections::HashMap;
 
+use sqlx::FromRow as _;
+
 use crate::domain::job::{MAX_CLAIMS, PageState};
 use crate::error_code::ErrorCode;
 use crate::ids::{JobId, KeyId, PageId, TeamId, WorkerId};
+use crate::queue::{self, next_ticket};
 use crate::time::Timestamp;
-use crate::{on_db, on_pool, queue};
+use crate::{on_db, on_pool};
 
 use super::credits::{self, Funds};
 use super::jobs::{self, JobSpec, SpecColumns};
@@ -177,6 +180,67 @@ pub async fn claim(
     Ok(claim)
 }
 
+/// Takes the next page somebody waits for, with its job's spec, and removes its ticket: all that a worker with a free
+/// place does before it fetches. `None`: there is none, or it is no longer queued, or its team is at its limit; its
+/// ticket stays, and [`claim_one`] settles it when the library delivers it.
+pub async fn claim_next(
+    db: &Db,
+    worker: WorkerId,
+    default_limit: i64,
+    now: Timestamp,
+) -> StoreResult<Option<(Claimed, JobSpec)>> {
+    // The row may come before the commit; a claim that is lost then is overtaken. Rows are named by subqueries: a join
+    // with so little is planned as a look through the whole table while Postgres believes it to be small.
+    const AT_ONCE: &str = concat!(
+        "WITH ticket AS MATERIALIZED ",
+        next_ticket!(postgres),
+        ", held AS (SELECT team.id, team.concurrency, ticket.id AS ticket, ticket.page, \
+         set_config('synchronous_commit', 'off', TRUE) FROM ticket JOIN team ON team.id = ticket.team \
+         FOR NO KEY UPDATE OF team), \
+         taken AS (UPDATE page SET state = 'running', owner = $1, started_at = $2, epoch = epoch + 1, \
+         claims = claims + 1 WHERE page.id = (SELECT page FROM held) AND page.state || '' = 'queued' \
+         AND page.run_at <= $2 AND (SELECT pages_running(id) < COALESCE(concurrency, $3) FROM held) RETURNING page.id, \
+         page.job_id, page.team_id, page.idx, page.url, page.depth, page.epoch, page.claims, page.tries, \
+         page.queued_at, page.started_at, page.owner), \
+         over AS (DELETE FROM apalis.jobs WHERE id = (SELECT held.ticket FROM held, taken)) \
+         UPDATE job SET queued = queued - 1, last_served = $2 FROM taken WHERE job.id = (SELECT job_id FROM taken) \
+         RETURNING taken.*, job.kind, job.api_key_id, job.options, job.webhook"
+    );
+    // Each statement goes on only when the one before it changed a row.
+    const IN_TURN: &str = concat!(
+        "UPDATE page SET state = 'running', owner = $1, started_at = $2, epoch = epoch + 1, claims = claims + 1 \
+         WHERE id = ",
+        next_ticket!(sqlite "CAST(job AS TEXT) ->> 'page'"),
+        " AND state || '' = 'queued' AND run_at <= $2 \
+         AND (SELECT COUNT(*) FROM page AS other WHERE other.team_id = page.team_id AND other.state = 'running') \
+         < COALESCE((SELECT concurrency FROM team WHERE team.id = page.team_id), $3) \
+         RETURNING id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner; \
+         UPDATE job SET queued = queued - 1, last_served = $2 WHERE changes() = 1 \
+         AND id = (SELECT job_id FROM page WHERE id = ",
+        next_ticket!(sqlite "CAST(job AS TEXT) ->> 'page'"),
+        ") RETURNING kind, api_key_id, options, webhook; \
+         DELETE FROM Jobs WHERE changes() = 1 AND id = ",
+        next_ticket!(sqlite "id")
+    );
+    match db {
+        Db::Postgres(pool) => {
+            let found: Option<ClaimedOf> =
+                sqlx::query_as(AT_ONCE).bind(worker).bind(now).bind(default_limit).fetch_optional(pool).await?;
+            let Some(of) = found else { return Ok(None) };
+            let spec = jobs::read_spec((of.kind, of.api_key_id, of.options, of.webhook))?;
+            Ok(Some((of.page, spec)))
+        }
+        Db::Sqlite(db) => {
+            let mut tx = db.begin().await?;
+            let rows = sqlx::query(IN_TURN).bind(worker).bind(now).bind(default_limit).fetch_all(&mut *tx).await?;
+            let [page, spec] = &rows[..] else { return Ok(None) };
+            let (page, spec) = (Claimed::from_row(page)?, SpecColumns::from_row(spec)?);
+            tx.commit().await?;
+            Ok(Some((page, jobs::read_spec(spec)?)))
+        }
+    }
+}
+
 /// Takes one page somebody waits for, with its job's spec. `None`: it is taken, ended, or its team is at its limit
 /// (then a mark is left).
 pub async fn claim_one(
@@ -187,31 +251,6 @@ pub async fn claim_one(
     default_limit: i64,
     now: Timestamp,
 ) -> StoreResult<Option<(Claimed, JobSpec)>> {
-    // All of it in one statement, which SQLite cannot. The row may come before the commit; a claim that is lost then
-    // is overtaken.
-    const AT_ONCE: &str = "WITH held AS (SELECT id, concurrency, set_config('synchronous_commit', 'off', TRUE) \
-        FROM team WHERE id = $4 FOR NO KEY UPDATE), \
-        taken AS (UPDATE page SET state = 'running', owner = $1, started_at = $2, epoch = epoch + 1, \
-        claims = claims + 1 FROM held WHERE page.id = $3 AND page.state || '' = 'queued' AND page.run_at <= $2 \
-        AND pages_running(held.id) < COALESCE(held.concurrency, $5) RETURNING page.id, page.job_id, page.team_id, \
-        page.idx, page.url, page.depth, page.epoch, page.claims, page.tries, page.queued_at, page.started_at, \
-        page.owner) \
-        UPDATE job SET queued = queued - 1, last_served = $2 FROM taken WHERE job.id = taken.job_id \
-        RETURNING taken.*, job.kind, job.api_key_id, job.options, job.webhook";
-    if let Db::Postgres(pool) = db {
-        let found: Option<ClaimedOf> = sqlx::query_as(AT_ONCE)
-            .bind(worker)
-            .bind(now)
-            .bind(page)
-            .bind(team)
-            .bind(default_limit)
-            .fetch_optional(pool)
-            .await?;
-        if let Some(of) = found {
-            let spec = jobs::read_spec((of.kind, of.api_key_id, of.options, of.webhook))?;
-            return Ok(Some((of.page, spec)));
-        }
-    }
     let mut tx = db.begin_relaxed().await?;
     let claimed = claim_or_mark(&mut tx, team, page, worker, default_limit, now).await?;
     tx.commit().await?;

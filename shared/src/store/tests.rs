@@ -12,6 +12,7 @@ use crate::domain::job::{JobKind, JobStatus, PageState};
 use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
 use crate::ids::{JobId, TeamId, WorkerId};
+use crate::on_db;
 use crate::queue;
 use crate::time::Timestamp;
 
@@ -128,6 +129,47 @@ async fn a_claim_keeps_the_limits_of_team_and_job_and_leaves_a_mark() {
 }
 
 #[tokio::test]
+async fn the_next_scrape_is_claimed_with_its_ticket_and_within_the_limit() {
+    for db in databases().await {
+        let (one, two) = (team(&db, "a").await, team(&db, "b").await);
+        let worker = WorkerId::new();
+        let next = async |limit| pages::claim_next(&db, worker, limit, Timestamp::now()).await.unwrap();
+        assert!(next(5).await.is_none(), "nobody waits");
+        let mut wanted = Vec::new();
+        for team in [one, one, two] {
+            let (id, ids) = job(&db, team, JobKind::Scrape, 1, None).await;
+            let mut tx = db.begin().await.unwrap();
+            queue::scrape_ticket(&mut tx, team, ids[0]).await.unwrap();
+            tx.commit().await.unwrap();
+            wanted.push((id, ids[0]));
+        }
+        let (page, spec) = next(1).await.unwrap();
+        assert_eq!((page.job_id, page.id, page.epoch, page.owner), (wanted[0].0, wanted[0].1, 1, Some(worker)));
+        assert_eq!((spec.kind, page.claims), (JobKind::Scrape, 1));
+        assert_eq!(queue::due(&db).await.unwrap(), [(queue::SCRAPE_QUEUE.to_owned(), 2)], "its ticket is gone");
+        assert_eq!(jobs::load(&db, page.job_id).await.unwrap().unwrap().queued, 0);
+        assert!(next(1).await.is_none(), "the team is at its limit, and its ticket is the library's to deliver");
+        assert_eq!(queue::due(&db).await.unwrap(), [(queue::SCRAPE_QUEUE.to_owned(), 2)]);
+        assert_eq!(next(2).await.unwrap().0.id, wanted[1].1);
+        // Put off: its ticket has come too early.
+        let mut tx = db.begin().await.unwrap();
+        let none = "UPDATE page SET run_at = run_at + 60000 WHERE team_id = $1";
+        on_db!(&mut tx, |conn| sqlx::query(none).bind(two).execute(conn).await.unwrap().rows_affected());
+        tx.commit().await.unwrap();
+        assert!(next(5).await.is_none());
+        // A ticket that nobody can read keeps nothing from being told.
+        let mut tx = db.begin().await.unwrap();
+        let broken = apalis_core::task::builder::TaskBuilder::new(b"{".to_vec()).build();
+        queue::push_raw(&mut tx, queue::SCRAPE_QUEUE, vec![broken]).await.unwrap();
+        let any = "UPDATE page SET run_at = run_at - 60000 WHERE team_id = $1";
+        on_db!(&mut tx, |conn| sqlx::query(any).bind(two).execute(conn).await.unwrap().rows_affected());
+        tx.commit().await.unwrap();
+        assert_eq!(next(5).await.unwrap().0.id, wanted[2].1);
+        assert!(!matches!(pages::claim_next(&db, worker, 5, Timestamp::now()).await, Ok(Some(_))));
+    }
+}
+
+#[tokio::test]
 async fn a_scrape_that_is_done_ends_once_with_document_and_bill() {
     let blobs = Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", uuid::Uuid::now_v7()))).unwrap();
     for db in databases().await {
@@ -153,7 +195,7 @@ async fn a_scrape_that_is_done_ends_once_with_document_and_bill() {
         assert_eq!(queue::due(&db).await.unwrap(), [(queue::LANE_QUEUE.to_owned(), 1)], "the other is sent for");
         let (page, _) = pages::claim_one(&db, team, others[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
         assert_eq!(page.job_id, other);
-        // Nobody waits now: on Postgres this end is one statement.
+        // Nobody waits now: this end is written at once.
         assert_eq!(finish(&db, end(&page)).await, 1);
         assert_eq!(finish(&db, end(&page)).await, 0, "an ended attempt writes nothing");
 

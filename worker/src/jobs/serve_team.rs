@@ -121,6 +121,23 @@ pub fn look_again(context: &Arc<WorkerContext>, team: TeamId, at: Timestamp) {
     });
 }
 
+/// The next page somebody waits for, whichever it is. `false`: none was claimed, and the library is to deliver what
+/// tickets there are.
+pub async fn next_direct(context: &Arc<WorkerContext>) -> StoreResult<bool> {
+    // A worker that stops leaves its tickets to the others.
+    let Some(slot) = slot(context, Urgency::Direct).await else { return Ok(true) };
+    let limit = context.process.settings.limits.team_concurrency;
+    let claimed = pages::claim_next(&context.process.db, context.id, limit, Timestamp::now()).await?;
+    Ok(match claimed {
+        Some((page, spec)) => {
+            context.keep_spec(page.job_id, Arc::new(spec));
+            start(context, page, slot);
+            true
+        }
+        None => false,
+    })
+}
+
 /// The page somebody waits for. At its team's limit it stays queued; the next page of the team that ends sends for it.
 pub async fn direct(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> StoreResult<()> {
     let Some(slot) = slot(context, Urgency::Direct).await else {
