@@ -1,5 +1,5 @@
 -- The queue library's table of tickets comes with fourteen indexes, and each change of a ticket writes most of them. What
--- is asked of it here is served by its key, by lock_by, and by (job_type, status, run_at).
+-- is asked of it here is served by four: its key, lock_by, (job_type, status, run_at), and done_at for the sweep.
 DROP INDEX IF EXISTS TIdx;
 DROP INDEX IF EXISTS SIdx;
 DROP INDEX IF EXISTS JTIdx;

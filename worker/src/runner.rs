@@ -120,8 +120,11 @@ async fn look_out(
         let told = wake.take_told();
         if !told.is_empty() {
             for (queue, count) in told {
-                if let Some(due) = due_in(&queue) {
-                    due.add(ahead(&queue, count));
+                let left = ahead(&queue, count);
+                if left > 0
+                    && let Some(due) = due_in(&queue)
+                {
+                    due.add(left);
                 }
             }
             let now = Instant::now();

@@ -1,5 +1,5 @@
 //! The end of a page that somebody waits for and that is simply done: everything that [`super::finish_many`] would
-//! write, in one trip to the database; on Postgres one statement, on SQLite one string of them.
+//! write, as one statement on Postgres, and on SQLite as one string of them between BEGIN and COMMIT.
 //!
 //! It leaves a page alone that more hangs on (a replay, a team that waits for a place): that stays for the others.
 
@@ -10,8 +10,8 @@ use crate::time::Timestamp;
 
 use super::{Body, Finished, Outcome, Report};
 
-/// On Postgres, in this order: lock the team, move the page, count it in its job and tell who waits, store the document, enter it in
-/// the cache, bill it. Jobs of one page have no webhook.
+/// On Postgres, in this order: lock the team, move the page, count it in its job and tell who waits, store the document,
+/// enter it in the cache, bill it. Jobs of one page have no webhook.
 const POSTGRES: &str = concat!(
     "WITH held AS (SELECT id FROM team WHERE id = $3 AND NOT starved FOR NO KEY UPDATE), \
      moved AS (UPDATE page SET state = 'done', finished_at = $5, owner = NULL, error_code = NULL, error = NULL \
