@@ -21,6 +21,7 @@ use crate::endpoints::browser::relay_target::RelayTargets;
 use crate::endpoints::direct::QueueRooms;
 use crate::endpoints::jobs::ended::EndedJobs;
 use crate::error::{ApiError, ApiResult};
+use crate::hand_over::HandOver;
 use crate::limits::{Bucket, Limiter};
 use crate::metrics::Metrics;
 use crate::worker_client::WorkerClient;
@@ -41,7 +42,9 @@ pub struct App {
     pub metrics: Metrics,
     /// What the addresses of sessions are made from; the same in every process of the installation.
     pub internal_secret: String,
-    pub workers: WorkerClient,
+    pub workers: Arc<WorkerClient>,
+    /// Workers that scrapes are handed to past the queue.
+    pub hand_over: HandOver,
     /// Where sessions live, for their CDP clients and viewers.
     pub relay_targets: Arc<dyn RelayTargets>,
     /// Cancelled when the process has been told to stop: whoever waits cuts it short.

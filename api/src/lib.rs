@@ -11,6 +11,7 @@ pub mod endpoints;
 pub mod error;
 pub mod extract;
 pub mod first_key;
+pub mod hand_over;
 pub mod health;
 pub mod limits;
 pub mod metrics;

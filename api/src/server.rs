@@ -26,6 +26,7 @@ use crate::endpoints::browser::relay_target::{RelayTargets, RowTargets};
 use crate::endpoints::direct::QueueRooms;
 use crate::endpoints::jobs::ended::EndedJobs;
 use crate::first_key::{self, FirstKey};
+use crate::hand_over::HandOver;
 use crate::limits::Limiter;
 use crate::metrics::Metrics;
 use crate::routes;
@@ -111,8 +112,10 @@ pub async fn build(settings: Settings, db: Db) -> anyhow::Result<State> {
 pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn RelayTargets>) -> anyhow::Result<State> {
     let internal_secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
     store::clock::follow(&db);
+    let (workers, runtime) = (Arc::new(WorkerClient::new(&internal_secret)?), tokio::runtime::Handle::current());
     Ok(web::Data::new(App {
-        workers: WorkerClient::new(&internal_secret)?,
+        hand_over: HandOver::new(db.clone(), Arc::clone(&workers), runtime.clone()),
+        workers,
         internal_secret,
         relay_targets,
         blobs: Blobs::at(&settings.blobs)?,
@@ -123,7 +126,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         ended_jobs: EndedJobs::default(),
         limiter: Limiter::default(),
         queue_rooms: QueueRooms::default(),
-        runtime: tokio::runtime::Handle::current(),
+        runtime,
         metrics: Metrics::new()?,
         stopping: CancellationToken::new(),
         settings,

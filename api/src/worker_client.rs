@@ -1,7 +1,8 @@
-//! The API's side of the workers' private listeners: open, close and use a browser session on the worker that owns it.
+//! The API's side of the workers' private listeners: open, close and use a browser session on the worker that owns it,
+//! hand a scrape to a worker.
 //!
-//! One connection a request: they are rare beside what they start, and it tells a worker that never saw a request
-//! from one that may have carried it out. Nothing here repeats a request; callers do where that is harmless.
+//! A session's calls have one connection each: they are rare beside what they start, and it tells a worker that never saw
+//! a request from one that may have carried it out. Nothing here repeats a request; callers do where that is harmless.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +10,8 @@ use std::time::Duration;
 use actix_web::web::Bytes;
 use anyhow::Context;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
+use hyper::client::conn::http1::SendRequest;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
@@ -18,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 use weir_shared::domain::session::Language;
+use weir_shared::hand_over;
 use weir_shared::ids::{KeyId, SessionId};
 
 /// Header that every route of a worker asks for.
@@ -48,6 +51,45 @@ pub enum CallError {
     Lost(String),
     /// The bound passed: the worker may still be at it.
     Late(Duration),
+}
+
+impl CallError {
+    fn lost(error: &dyn fmt::Display) -> Self {
+        Self::Lost(error.to_string())
+    }
+}
+
+/// A worker's answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+/// A connection to a worker's private listener; one request at a time.
+pub struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    /// Sends and receives.
+    _driver: AbortOnDropHandle<hyper::Result<()>>,
+}
+
+impl Connection {
+    /// Waits until it takes the next request. `false`: it never will.
+    pub async fn is_ready(&mut self) -> bool {
+        self.sender.ready().await.is_ok()
+    }
+
+    async fn send(
+        &mut self,
+        request: Result<Request<Full<Bytes>>, hyper::http::Error>,
+        longest: usize,
+    ) -> Result<Answer, CallError> {
+        let request = request.map_err(|e| CallError::lost(&e))?;
+        let (head, body) = self.sender.send_request(request).await.map_err(|e| CallError::lost(&e))?.into_parts();
+        let body = Limited::new(body, longest).collect().await.map_err(|e| CallError::lost(&e))?;
+        Ok(Answer { status: head.status, headers: head.headers, body: body.to_bytes() })
+    }
 }
 
 impl fmt::Display for CallError {
@@ -238,6 +280,36 @@ impl WorkerClient {
         })
     }
 
+    /// Hands a scrape to a worker. Its answer is as late as the page: callers bound the wait.
+    ///
+    /// # Errors
+    /// When the connection breaks; the scrape may be in work.
+    pub async fn hand_over(
+        &self,
+        connection: &mut Connection,
+        address: &str,
+        scrape: Bytes,
+    ) -> Result<Answer, CallError> {
+        connection.send(self.request(Method::POST, address, hand_over::PATH, scrape), hand_over::MAX_ANSWER).await
+    }
+
+    /// A connection to a worker, of the runtime that this is called in.
+    ///
+    /// # Errors
+    /// When there is none within 2 s.
+    pub async fn connect(&self, address: &str) -> Result<Connection, CallError> {
+        let stream = match tokio::time::timeout(CONNECT, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return Err(CallError::Unreachable(error.to_string())),
+            Err(_) => return Err(CallError::Unreachable("it does not take the connection".to_owned())),
+        };
+        // A small request must not wait for the answer to an earlier segment.
+        let _ = stream.set_nodelay(true);
+        let (sender, driver) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| CallError::lost(&e))?;
+        Ok(Connection { sender, _driver: AbortOnDropHandle::new(tokio::spawn(driver)) })
+    }
+
     /// One request on a connection of its own, within `bound`.
     async fn call(
         &self,
@@ -248,22 +320,10 @@ impl WorkerClient {
         bound: Duration,
     ) -> Result<(StatusCode, Bytes), CallError> {
         let work = async {
-            let stream = match tokio::time::timeout(CONNECT, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => stream,
-                Ok(Err(error)) => return Err(CallError::Unreachable(error.to_string())),
-                Err(_) => return Err(CallError::Unreachable("it does not take the connection".to_owned())),
-            };
-            // A small request must not wait for the answer to an earlier segment.
-            let _ = stream.set_nodelay(true);
-            let lost = |error: &dyn fmt::Display| CallError::Lost(error.to_string());
-            let request = self.request(method, address, path, body).map_err(|e| lost(&e))?;
-            let (mut sender, connection) =
-                hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| lost(&e))?;
-            let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
-            let answer = sender.send_request(request).await.map_err(|e| lost(&e))?;
-            let status = answer.status();
-            let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await.map_err(|e| lost(&e))?;
-            Ok((status, body.to_bytes()))
+            let body = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
+            let mut connection = self.connect(address).await?;
+            let answer = connection.send(self.request(method, address, path, body), MAX_ANSWER).await?;
+            Ok((answer.status, answer.body))
         };
         match tokio::time::timeout(bound, work).await {
             Ok(outcome) => outcome,
@@ -276,9 +336,8 @@ impl WorkerClient {
         method: Method,
         address: &str,
         path: &str,
-        body: Option<Value>,
+        body: Bytes,
     ) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
-        let body = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
         Request::builder()
             .method(method)
             .uri(path)

@@ -7,6 +7,7 @@ pub mod crawl_prompt;
 pub mod domain;
 pub mod error_code;
 pub mod guard;
+pub mod hand_over;
 pub mod ids;
 pub mod llm;
 pub mod memory;

@@ -160,6 +160,35 @@ fn files_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
         .collect()
 }
 
+/// Line of a worker's metrics: scrapes that it was handed.
+const TAKEN: &str = "weir_scrapes_handed_total{outcome=\"taken\"}";
+
+/// Scrapes until every worker has been handed one past the queue.
+async fn scrapes_are_handed_over(service: &TestService, site: &FixtureSite) {
+    wait_until("every worker is handed scrapes", || async {
+        let scrapes = (0..4).map(|n| {
+            let (caller, url) = (service.caller().clone(), site.url(&format!("/article/{n}")));
+            tokio::spawn(async move { caller.post("/v2/scrape", &json!({ "url": url, "maxAge": 0 })).await.ok() })
+        });
+        for scrape in scrapes.collect::<Vec<_>>() {
+            scrape.await.unwrap();
+        }
+        for worker in 0..service.worker_count() {
+            if service.worker_figure(worker, TAKEN).await == 0 {
+                return None;
+            }
+        }
+        Some(())
+    })
+    .await;
+}
+
+/// The credits that the team has used this month.
+async fn used(service: &TestService) -> u64 {
+    let usage = service.get("/v2/team/credit-usage/historical").await.ok();
+    usage["periods"][0]["creditsUsed"].as_u64().unwrap_or_else(|| panic!("{usage}"))
+}
+
 both_databases! {
     async fn a_batch_survives_killed_workers_and_browsers(database) {
         let site = FixtureSite::start().await;
@@ -197,6 +226,7 @@ both_databases! {
     async fn a_scrape_that_loses_its_worker_is_still_answered(database) {
         let site = FixtureSite::start().await;
         let mut service = TestService::start_with(ServiceOptions::new(database).workers(1)).await;
+        scrapes_are_handed_over(&service, &site).await;
         let caller = service.caller().clone();
         let url = site.url("/slow?ms=2000");
         let scrape = tokio::spawn(async move { caller.post("/v2/scrape", &json!({ "url": url, "timeout": 40_000 })).await });
@@ -204,6 +234,35 @@ both_databases! {
         service.restart_worker(0);
         let answer = scrape.await.unwrap().ok();
         assert_eq!(answer["data"]["metadata"]["statusCode"], 200);
+    }
+
+    async fn a_worker_that_stands_still_holds_no_scrape_up(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start_with(ServiceOptions::new(database).workers(2)).await;
+        scrapes_are_handed_over(&service, &site).await;
+        service.pause_worker(0);
+        let began = Instant::now();
+        let scrapes = (0..6).map(|n| {
+            let (caller, url) = (service.caller().clone(), site.url(&format!("/small/{n}")));
+            tokio::spawn(async move { caller.post("/v2/scrape", &json!({ "url": url, "maxAge": 0 })).await.ok() })
+        });
+        for scrape in scrapes.collect::<Vec<_>>() {
+            assert_eq!(scrape.await.unwrap()["data"]["metadata"]["statusCode"], 200);
+        }
+        assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+        // What it was handed meanwhile it finds done.
+        service.resume_worker(0);
+        let before = used(&service).await;
+        wait_until("the worker goes on", || async {
+            let body = json!({ "url": site.url("/small/9"), "maxAge": 0 });
+            service.post("/v2/scrape", &body).await.ok();
+            (service.worker_figure(0, TAKEN).await > 0).then_some(())
+        })
+        .await;
+        for n in 0..6 {
+            assert_eq!(site.hit_count(&format!("/small/{n}")).await, 1);
+        }
+        assert_eq!(used(&service).await - before, site.hit_count("/small/9").await);
     }
 
     async fn a_page_that_takes_its_worker_down_each_time_is_given_up(database) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::database::FreshDatabase;
-use crate::process::{Process, ProcessInfo, free_port, processes_mentioning};
+use crate::process::{Process, ProcessInfo, free_port, processes_mentioning, signal};
 use crate::{Answer, Caller, Database, wait_until_within};
 
 /// The secret that signs webhooks of every service under test.
@@ -310,6 +310,31 @@ impl TestService {
         self.workers[n].take().expect("it was started").await_end(bound)
     }
 
+    /// Stops a worker where it is, without ending it; `resume_worker` lets it go on.
+    pub fn pause_worker(&self, n: usize) {
+        signal("STOP", &self.worker_id(n));
+    }
+
+    pub fn resume_worker(&self, n: usize) {
+        signal("CONT", &self.worker_id(n));
+    }
+
+    fn worker_id(&self, n: usize) -> String {
+        self.workers[n].as_ref().expect("it was started").id().to_string()
+    }
+
+    /// What one worker says of itself: the value of a line of its metrics, 0 where there is none.
+    pub async fn worker_figure(&self, n: usize, line: &str) -> u64 {
+        let end = format!("-{}", self.worker_id(n));
+        let workers = self.cli_json(&["workers", "list", "--json"]);
+        let mut all = workers.as_array().unwrap().iter();
+        let Some(worker) = all.find(|worker| worker["name"].as_str().unwrap().ends_with(&end)) else { return 0 };
+        let address = worker["address"].as_str().unwrap();
+        let text = reqwest::get(format!("http://{address}/metrics")).await.unwrap().text().await.unwrap();
+        let value = text.lines().find_map(|found| found.strip_prefix(line)?.trim().parse().ok());
+        value.unwrap_or(0)
+    }
+
     /// Takes the API process away from the service; whoever holds it ends it.
     pub fn take_api(&mut self) -> Process {
         self.api.take().expect("the API was started")
@@ -317,7 +342,7 @@ impl TestService {
 
     /// What `weir workers` calls one worker.
     pub fn worker_name(&self, n: usize) -> String {
-        let end = format!("-{}", self.workers[n].as_ref().expect("it was started").id());
+        let end = format!("-{}", self.worker_id(n));
         let workers = self.cli_json(&["workers", "list", "--json"]);
         let mut names = workers.as_array().unwrap().iter().filter_map(|worker| worker["name"].as_str());
         names.find(|name| name.ends_with(&end)).unwrap_or_else(|| panic!("no {end} in {workers}")).to_owned()

@@ -1,7 +1,7 @@
 //! What every job of a worker shares.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::OnceCell;
@@ -59,6 +59,10 @@ pub struct Process {
     pub secret: String,
     /// The sessions of the life the worker is in.
     pub sessions: RwLock<Option<Arc<Sessions>>>,
+    /// The life the worker is in.
+    pub life: RwLock<Weak<WorkerContext>>,
+    /// The runtime that pages are worked on in; the listener has another.
+    pub runtime: tokio::runtime::Handle,
 }
 
 impl Process {
@@ -67,6 +71,11 @@ impl Process {
         self.metrics.model_tokens.with_label_values(&["sent"]).inc_by(spent.sent.unsigned_abs());
         self.metrics.model_tokens.with_label_values(&["received"]).inc_by(spent.received.unsigned_abs());
         model_usage::record(&self.db, team, key, spent).await;
+    }
+
+    /// The life the worker is in, until it ends.
+    pub fn life(&self) -> Option<Arc<WorkerContext>> {
+        self.life.read().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
     /// The open sessions, while the worker takes any.

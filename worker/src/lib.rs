@@ -10,6 +10,7 @@ pub mod fetch;
 pub mod finisher;
 pub mod frontier_memory;
 pub mod gate;
+pub mod handed;
 pub mod jobs;
 pub mod listener;
 pub mod metrics;

@@ -1,8 +1,9 @@
-//! The worker's private listener: health and figures, and the sessions of this worker. The API and operators reach it,
+//! The worker's private listener: health and figures, the sessions of this worker, and scrapes handed to it. The API and operators reach it,
 //! the world does not.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::{App, HttpResponse, HttpServer, web};
 use anyhow::Context as _;
@@ -10,8 +11,10 @@ use anyhow::Context as _;
 use crate::context::Process;
 use crate::relay::routes::Relays;
 use crate::sessions::routes::OfProcess;
-use crate::{relay, sessions};
+use crate::{handed, relay, sessions};
 
+/// How long an idle connection of the API is kept for its next scrape.
+const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// Longest body of a call, bytes: code with every character escaped.
 const CALL_LIMIT: usize = 1 << 20;
 
@@ -26,6 +29,7 @@ pub fn start(socket: TcpListener, process: Arc<Process>) -> anyhow::Result<(Sock
             .app_data(web::JsonConfig::default().limit(CALL_LIMIT))
             .configure(|config| relay::routes::configure(config, relays.clone()))
             .configure(sessions::routes::configure)
+            .configure(handed::configure)
             .route("/healthz", web::get().to(async || HttpResponse::Ok().json(serde_json::json!({"status": "ok"}))))
             .route("/metrics", web::get().to(metrics))
             .default_service(web::to(async || {
@@ -33,6 +37,7 @@ pub fn start(socket: TcpListener, process: Arc<Process>) -> anyhow::Result<(Sock
             }))
     })
     .workers(1)
+    .keep_alive(KEEP_ALIVE)
     // A CDP message is small and waits for nobody.
     .tcp_nodelay(true)
     .disable_signals()

@@ -22,6 +22,8 @@ pub struct Metrics {
     pub commit_seconds: Histogram,
     /// Seconds of one claim.
     pub claim_seconds: Histogram,
+    /// Scrapes that the API handed over, by what became of the offer (`taken`, `refused`).
+    pub handed: IntCounterVec,
     /// Page slots in use.
     pub slots_busy: IntGauge,
     /// Webhook tries, by outcome (`delivered`, `retry`, `dead`).
@@ -80,6 +82,10 @@ impl Metrics {
             )?,
             commit_seconds: seconds("weir_commit_seconds", "Seconds of one commit of results")?,
             claim_seconds: seconds("weir_claim_seconds", "Seconds of one claim of pages")?,
+            handed: IntCounterVec::new(
+                Opts::new("weir_scrapes_handed_total", "Scrapes handed over by the API, taken or refused"),
+                &["outcome"],
+            )?,
             slots_busy: IntGauge::new("weir_slots_busy", "Page slots in use")?,
             webhooks: IntCounterVec::new(
                 Opts::new("weir_webhook_tries_total", "Webhook tries, by outcome"),
@@ -128,6 +134,7 @@ impl Metrics {
             Box::new(metrics.commit_pages.clone()),
             Box::new(metrics.commit_seconds.clone()),
             Box::new(metrics.claim_seconds.clone()),
+            Box::new(metrics.handed.clone()),
             Box::new(metrics.slots_busy.clone()),
             Box::new(metrics.webhooks.clone()),
             Box::new(metrics.replays.clone()),

@@ -3,7 +3,7 @@
 //! The heartbeat has its own thread, runtime and connection, so that neither a full pool nor long CPU work silences it.
 //! Without a heartbeat for [`nodes::FENCE_MS`] the worker abandons everything before the others may declare it dead.
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -143,6 +143,8 @@ async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<P
         frontiers: Arc::default(),
         keeper: OnceCell::new(),
         sessions: RwLock::default(),
+        life: RwLock::default(),
+        runtime: tokio::runtime::Handle::current(),
         secret,
         sandbox,
         browsers,
@@ -183,6 +185,7 @@ async fn life(process: &Arc<Process>, tickets: &Db, address: &str, stop: &Cancel
         fenced.clone(),
     );
     let context = Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
+    *process.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
     let consumers = runner::start(&context, tickets);
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&context)));
     let replaying = tokio::spawn(replayer::run(Arc::clone(&context)));

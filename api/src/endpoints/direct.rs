@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use prometheus::IntGauge;
 use tokio::time::Instant;
 use weir_shared::domain::job::PageState;
 use weir_shared::error_code::ErrorCode;
@@ -105,16 +106,30 @@ pub async fn refuse_full_queue(app: &App, tx: &mut Tx, caller: &Caller, further:
 
 /// Waits until the page has ended, or says why it will not.
 pub async fn wait(app: &App, accepted: &mut Accepted, timeout: Duration, late: &Late) -> ApiResult<()> {
-    app.metrics.waiting.inc();
-    let outcome = tokio::select! {
+    let _waiting = Waiting::of(app);
+    tokio::select! {
         outcome = wait_for_page(app, accepted, timeout, late) => outcome,
         () = stopped(app) => {
             give_up(app, accepted.job).await;
             Err(ApiError::new(ErrorCode::Unavailable, "The server is stopping. Please try again."))
         }
-    };
-    app.metrics.waiting.dec();
-    outcome
+    }
+}
+
+/// Counted among those that wait for a page until it is dropped, also by a caller who hangs up.
+pub struct Waiting(IntGauge);
+
+impl Waiting {
+    pub fn of(app: &App) -> Self {
+        app.metrics.waiting.inc();
+        Self(app.metrics.waiting.clone())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 /// Ends some time after the process has been told to stop.

@@ -93,6 +93,17 @@ fn decode(blobs: &Blobs, c: Columns) -> StoreResult<StoredDocument> {
     Ok(StoredDocument { seq, page_id, json: unpack(blobs, size, body, blob)? })
 }
 
+/// The text of a compressed document, of `size` bytes.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when it cannot be unpacked to that.
+pub fn open(size: i64, packed: &[u8]) -> StoreResult<Box<RawValue>> {
+    let size = usize::try_from(size).unwrap_or(SIZE_LIMIT).min(SIZE_LIMIT);
+    let json = zstd::bulk::decompress(packed, size).map_err(|e| StoreError::Corrupt(e.to_string()))?;
+    let json = String::from_utf8(json).map_err(|e| StoreError::Corrupt(e.to_string()))?;
+    Ok(RawValue::from_string(json)?)
+}
+
 /// The text of a document in its row or in a blob.
 pub(super) fn unpack(
     blobs: &Blobs,
@@ -105,10 +116,7 @@ pub(super) fn unpack(
         (None, Some(key)) => blobs.get(&key).map_err(|e| StoreError::Corrupt(format!("blob {key}: {e}")))?,
         (None, None) => return Err(StoreError::Corrupt("document without body".to_owned())),
     };
-    let size = usize::try_from(size).unwrap_or(SIZE_LIMIT).min(SIZE_LIMIT);
-    let json = zstd::bulk::decompress(&packed, size).map_err(|e| StoreError::Corrupt(e.to_string()))?;
-    let json = String::from_utf8(json).map_err(|e| StoreError::Corrupt(e.to_string()))?;
-    Ok(RawValue::from_string(json)?)
+    open(size, &packed)
 }
 
 /// Documents after the first `skip`, at most `limit` of them and about `max_bytes`; at least one if there is one.

@@ -6,12 +6,13 @@ use crate::domain::map::site_of;
 use crate::domain::price;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::webhook::WebhookSpec;
-use crate::ids::{JobId, KeyId, PageId, TeamId};
+use crate::ids::{JobId, KeyId, PageId, TeamId, WorkerId};
 use crate::queue::{ScrapeTicket, insert_ticket};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::crawls::{self, CrawlSpec};
+use super::pages::Claimed;
 use super::signals::Signal;
 use super::{Db, StoreError, StoreResult, Tx, team_lock, webhooks};
 
@@ -37,9 +38,18 @@ pub struct NewJob<'a> {
 /// The statement that writes a job row, and its values.
 macro_rules! insert_job {
     () => {
+        concat!(insert_job!(into), "VALUES (", insert_job!(values "$11"), ")")
+    };
+    (into) => {
         "INSERT INTO job (id, team_id, api_key_id, kind, status, rank, options, target, origin, max_concurrency, \
-         webhook, total, queued, created_at, expires_at, site, zero_retention, page_credits) \
-         VALUES ($1, $2, $3, $4, 'scraping', $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14, $15, $16)"
+         webhook, total, queued, created_at, expires_at, site, zero_retention, page_credits) "
+    };
+    (values $queued:literal) => {
+        concat!(
+            "$1, $2, $3, $4, 'scraping', $5, $6, $7, $8, $9, $10, $11, ",
+            $queued,
+            ", $12, $13, $14, $15, $16"
+        )
     };
     ($sql:expr, $job:ident) => {
         sqlx::query($sql)
@@ -137,6 +147,84 @@ pub async fn insert_scrape_alone(db: &Db, scrape: &NewScrape<'_>) -> StoreResult
     let mut tx = db.begin_relaxed().await?;
     insert_scrape(&mut tx, scrape).await?;
     tx.commit().await
+}
+
+/// Writes the job with its page, claimed by `worker`: all that a worker with a free place does before it fetches a page
+/// it was handed. `None`: nothing is written, for its team is at its limit (`default_limit` when it has none of its own)
+/// or has pages that wait for a place.
+pub async fn insert_scrape_claimed(
+    db: &Db,
+    scrape: &NewScrape<'_>,
+    worker: WorkerId,
+    default_limit: i64,
+    now: Timestamp,
+) -> StoreResult<Option<Claimed>> {
+    // The caller still waits, so a commit that is lost in a crash loses nothing. The team is locked before its running
+    // pages are counted.
+    const AT_ONCE: &str = concat!(
+        "WITH held AS (SELECT id, concurrency, set_config('synchronous_commit', 'off', TRUE) FROM team \
+         WHERE id = $2 AND NOT starved FOR NO KEY UPDATE), new_job AS (",
+        insert_job!(into),
+        "SELECT ",
+        insert_job!(values "0"),
+        " FROM held WHERE pages_running(held.id) < COALESCE(held.concurrency, $23) RETURNING id), \
+         new_page AS (INSERT INTO page (id, job_id, team_id, idx, url, state, run_at, queued_at, owner, started_at, \
+         epoch, claims) SELECT $17, id, $2, 0, $18, 'running', $12, $12, $21, $22, 1, 1 FROM new_job) \
+         INSERT INTO activity (team_id, created_at, id, endpoint, target) SELECT $2, $12, $17, $19, $20 FROM new_job \
+         RETURNING id"
+    );
+    // Each statement goes on only when the one before it wrote a row.
+    const IN_TURN: &str = concat!(
+        insert_job!(into),
+        "SELECT ",
+        insert_job!(values "0"),
+        " FROM team WHERE id = $2 AND NOT starved AND \
+         (SELECT COUNT(*) FROM page WHERE team_id = $2 AND state = 'running') < COALESCE(concurrency, $23); \
+         INSERT INTO page (id, job_id, team_id, idx, url, state, run_at, queued_at, owner, started_at, epoch, claims) \
+         SELECT $17, $1, $2, 0, $18, 'running', $12, $12, $21, $22, 1, 1 WHERE changes() = 1; \
+         INSERT INTO activity (team_id, created_at, id, endpoint, target) SELECT $2, $12, $17, $19, $20 \
+         WHERE changes() = 1 RETURNING id"
+    );
+    let job = &scrape.job;
+    macro_rules! bound {
+        ($sql:expr) => {
+            insert_job!($sql, job)
+                .bind(scrape.page)
+                .bind(scrape.url)
+                .bind(scrape.endpoint.as_str())
+                .bind(Some(job.target).filter(|target| !target.is_empty()))
+                .bind(worker)
+                .bind(now)
+                .bind(default_limit)
+        };
+    }
+    let is_written = match db {
+        Db::Postgres(pool) => !bound!(AT_ONCE).fetch_all(pool).await?.is_empty(),
+        Db::Sqlite(db) => {
+            let mut tx = db.begin().await?;
+            let is_written = !bound!(IN_TURN).fetch_all(&mut *tx).await?.is_empty();
+            if is_written {
+                tx.commit().await?;
+            }
+            is_written
+        }
+    };
+    Ok(is_written.then(|| Claimed {
+        id: scrape.page,
+        job_id: job.id,
+        team_id: job.team,
+        idx: 0,
+        url: scrape.url.to_owned(),
+        depth: 0,
+        epoch: 1,
+        claims: 1,
+        tries: 0,
+        queued_at: job.created_at,
+        started_at: now,
+        owner: Some(worker),
+        limited: false,
+        handed: true,
+    }))
 }
 
 /// A job as stored, without its options.

@@ -75,6 +75,9 @@ pub struct Claimed {
     /// A concurrency limit made it wait.
     #[sqlx(default)]
     pub limited: bool,
+    /// Whoever waits for it is told by its worker ([`crate::hand_over`]).
+    #[sqlx(default)]
+    pub handed: bool,
 }
 
 /// The same with what its job says.

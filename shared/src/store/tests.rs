@@ -11,10 +11,11 @@ use crate::domain::document::Document;
 use crate::domain::job::{JobKind, JobStatus, PageState};
 use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
-use crate::ids::{JobId, TeamId, WorkerId};
-use crate::on_db;
+use crate::hand_over::HandedScrape;
+use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::queue;
 use crate::time::Timestamp;
+use crate::{on_db, on_pool};
 
 async fn claim(db: &Db, team: TeamId, worker: WorkerId, want: usize, limit: i64) -> Claim {
     let mut tx = db.begin().await.unwrap();
@@ -167,6 +168,73 @@ async fn the_next_scrape_is_claimed_with_its_ticket_and_within_the_limit() {
         assert_eq!(next(5).await.unwrap().0.id, wanted[2].1);
         assert!(!matches!(pages::claim_next(&db, worker, 5, Timestamp::now()).await, Ok(Some(_))));
     }
+}
+
+#[tokio::test]
+async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
+    let blobs = Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", uuid::Uuid::now_v7()))).unwrap();
+    for db in databases().await {
+        let (team, worker) = (team(&db, "a").await, WorkerId::new());
+        let now = Timestamp::now();
+        let scrape = || HandedScrape {
+            job: JobId::new(),
+            page: PageId::new(),
+            team,
+            key: None,
+            options: ScrapeOptions::default(),
+            url: "http://site.test/".into(),
+            target: "http://site.test/".into(),
+            origin: None,
+            created_at: now,
+            expires_at: now.plus_ms(86_400_000),
+        };
+        let take = async |scrape: &HandedScrape, limit| {
+            jobs::insert_scrape_claimed(&db, &scrape.rows(), worker, limit, Timestamp::now()).await
+        };
+        let (first, second) = (scrape(), scrape());
+        let page = take(&first, 1).await.unwrap().unwrap();
+        let row = pages::load(&db, first.page).await.unwrap().unwrap();
+        assert_eq!((row.state, row.claims, row.job_id, row.team_id), (PageState::Running, 1, first.job, team));
+        assert_eq!(jobs::load(&db, first.job).await.unwrap().unwrap().waiting().running, 1);
+        assert_eq!(jobs::spec(&db, first.job).await.unwrap().unwrap().options, first.options);
+        assert!(queue::due(&db).await.unwrap().is_empty(), "it has no ticket");
+        assert_recount(&db, first.job).await;
+
+        assert!(matches!(take(&first, 9).await, Err(StoreError::Conflict(_))), "it is there");
+        assert!(take(&second, 1).await.unwrap().is_none(), "the team is at its limit");
+        assert!(jobs::load(&db, second.job).await.unwrap().is_none());
+        assert!(pages::load(&db, second.page).await.unwrap().is_none());
+        assert!(activity_of(&db, team).await == [first.page]);
+
+        // Another page of the team waits for a place: it comes first.
+        let (_, waiting) = job(&db, team, JobKind::Scrape, 1, None).await;
+        assert!(pages::claim_one(&db, team, waiting[0], worker, 1, Timestamp::now()).await.unwrap().is_none());
+        assert!(take(&second, 9).await.unwrap().is_none());
+        let end = |page| vec![Finished { kind: Some(JobKind::Scrape), ..done(page) }];
+        assert_eq!(finish(&db, end(page.clone())).await, 1);
+        assert_eq!(finish(&db, end(page)).await, 0, "it has ended");
+        assert!(documents::by_page(&db, &blobs, first.page).await.unwrap().is_some());
+        let row = jobs::load(&db, first.job).await.unwrap().unwrap();
+        assert_eq!((row.status, row.completed, row.credits_used), (JobStatus::Completed, 1, 1));
+
+        // The worker is not known: the page goes back to the queue, with a ticket.
+        let (waiting, _) = pages::claim_one(&db, team, waiting[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
+        assert_eq!(finish(&db, end(waiting)).await, 1);
+        take(&second, 1).await.unwrap().unwrap();
+        let mut tx = db.begin().await.unwrap();
+        assert_eq!(pages::rescue_orphans(&mut tx, Timestamp::now(), 10).await.unwrap(), 1);
+        tx.commit().await.unwrap();
+        assert_eq!(pages::load(&db, second.page).await.unwrap().unwrap().state, PageState::Queued);
+        assert_recount(&db, second.job).await;
+        assert!(!queue::due(&db).await.unwrap().is_empty());
+    }
+}
+
+/// The pages that the team's activity shows.
+async fn activity_of(db: &Db, team: TeamId) -> Vec<PageId> {
+    const SQL: &str = "SELECT id FROM activity WHERE team_id = $1";
+    let rows: Vec<(PageId,)> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).fetch_all(pool).await.unwrap());
+    rows.into_iter().map(|row| row.0).collect()
 }
 
 #[tokio::test]

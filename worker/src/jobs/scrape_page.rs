@@ -34,6 +34,7 @@ use crate::browser::{RenderError, RenderRequest, Rendered, ScreenshotRequest, la
 use crate::context::WorkerContext;
 use crate::extract::{self, ExtractOptions, PageInput};
 use crate::fetch::{FetchError, FetchRequest, Fetched, ProxyUrl};
+use crate::finisher::Told;
 use crate::gate::Slot;
 use crate::sessions;
 use crate::sessions::page::{Exit, PageTrouble};
@@ -132,8 +133,9 @@ impl Engine {
     }
 }
 
-/// Works on a claimed page and hands in its end. The slot is given back before the end is committed.
-pub async fn run(context: &Arc<WorkerContext>, page: Claimed, slot: Slot) {
+/// Works on a claimed page and hands in its end, of which `told` hears. The slot is given back before the end is
+/// committed.
+pub async fn run(context: &Arc<WorkerContext>, page: Claimed, slot: Slot, told: Option<Told>) {
     let spec = match context.spec(page.job_id).await {
         Ok(Some(spec)) => spec,
         // The job is gone with its pages, or the sweeper takes the page back.
@@ -169,7 +171,8 @@ pub async fn run(context: &Arc<WorkerContext>, page: Claimed, slot: Slot) {
     drop(slot);
     context.process.metrics.page_seconds.observe(started.elapsed().as_secs_f64());
     let (team, again) = (page.team_id, outcome.run_at());
-    context.finisher.submit(Finished { page, kind: Some(spec.kind), key: spec.key, outcome }).await;
+    let end = Finished { page, kind: Some(spec.kind), key: spec.key, outcome };
+    context.finisher.submit_and_tell(end, told).await;
     if let Some(at) = again {
         serve_team::look_again(context, team, at);
     }

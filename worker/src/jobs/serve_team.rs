@@ -7,14 +7,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use weir_shared::hand_over::HandedScrape;
 use weir_shared::ids::{PageId, TeamId};
 use weir_shared::queue;
 use weir_shared::store::finish::{Finished, Outcome};
+use weir_shared::store::jobs::{self, JobSpec};
 use weir_shared::store::pages::{self, Claimed};
 use weir_shared::store::{StoreError, StoreResult};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
+use crate::finisher::Told;
 use crate::gate::{Slot, Urgency};
 
 use super::scrape_page;
@@ -78,7 +81,7 @@ async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> Store
                 None => slot(context, Urgency::Background).await,
             };
             match free {
-                Some(slot) => start(context, page, slot),
+                Some(slot) => start(context, page, slot, None),
                 None => {
                     let end = Finished { page, kind: None, key: None, outcome: Outcome::GivenBack };
                     context.finisher.submit(end).await;
@@ -131,7 +134,7 @@ pub async fn next_direct(context: &Arc<WorkerContext>) -> StoreResult<bool> {
     Ok(match claimed {
         Some((page, spec)) => {
             context.keep_spec(page.job_id, Arc::new(spec));
-            start(context, page, slot);
+            start(context, page, slot, None);
             true
         }
         None => false,
@@ -147,9 +150,29 @@ pub async fn direct(context: &Arc<WorkerContext>, team: TeamId, page: PageId) ->
     let claimed = pages::claim_one(&context.process.db, team, page, context.id, limit, Timestamp::now()).await?;
     if let Some((page, spec)) = claimed {
         context.keep_spec(page.job_id, Arc::new(spec));
-        start(context, page, slot);
+        start(context, page, slot, None);
     }
     Ok(())
+}
+
+/// A page that the API hands to this worker past the queue. `false`: nothing is written, for no slot is free, the
+/// worker stops, or its team is at its limit; the queue is the place for it.
+pub async fn handed(context: &Arc<WorkerContext>, scrape: HandedScrape, told: Told) -> StoreResult<bool> {
+    if context.draining.is_cancelled() || context.fenced.is_cancelled() {
+        return Ok(false);
+    }
+    let Some(slot) = context.process.gate.take_free(1).pop() else { return Ok(false) };
+    let limit = context.process.settings.limits.team_concurrency;
+    let rows = scrape.rows();
+    let db = &context.process.db;
+    let started = Instant::now();
+    let claimed = jobs::insert_scrape_claimed(db, &rows, context.id, limit, Timestamp::now()).await?;
+    context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
+    let Some(page) = claimed else { return Ok(false) };
+    let spec = JobSpec { kind: rows.job.kind, key: scrape.key, options: scrape.options, webhook: None, crawl: None };
+    context.keep_spec(page.job_id, Arc::new(spec));
+    start(context, page, slot, Some(told));
+    Ok(true)
 }
 
 /// A slot, unless the worker drains first.
@@ -161,11 +184,11 @@ async fn slot(context: &WorkerContext, urgency: Urgency) -> Option<Slot> {
     }
 }
 
-fn start(context: &Arc<WorkerContext>, page: Claimed, slot: Slot) {
+fn start(context: &Arc<WorkerContext>, page: Claimed, slot: Slot, told: Option<Told>) {
     let worker = Arc::clone(context);
     context.tasks.spawn(async move {
         worker.process.metrics.slots_busy.inc();
-        scrape_page::run(&worker, page, slot).await;
+        scrape_page::run(&worker, page, slot, told).await;
         worker.process.metrics.slots_busy.dec();
     });
 }

@@ -1,34 +1,38 @@
 //! `POST /v2/scrape` (CONTRACT 3.1): one page now.
 //!
-//! The page goes through the same rows and queue as a batch's; this side writes them, waits to be woken, and answers
-//! with what the worker stored.
+//! The page has the same rows as a batch's. A worker with a free place is handed it and answers with what it stored;
+//! where there is none, or no answer comes soon, it takes the queue as well: this side writes the rows and waits to be
+//! woken.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
+use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
-use weir_shared::domain::activity::Endpoint;
-use weir_shared::domain::job::JobKind;
 use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{ScrapeRequest, parse_scrape};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::hand_over::HandedScrape;
 use weir_shared::ids::{JobId, PageId};
-use weir_shared::store::credits;
-use weir_shared::store::jobs::{self, NewJob, NewScrape};
 use weir_shared::store::retention::expiry;
-use weir_shared::store::{documents, pages};
+use weir_shared::store::{StoreError, credits, documents, jobs, pages};
 use weir_shared::time::Timestamp;
 
 use super::{cached, document_answer};
 use crate::app::{App, State};
 use crate::auth::Caller;
-use crate::endpoints::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
+use crate::endpoints::direct::{self, Accepted, Late, Waiting, page_error, refuse_full_queue, refuse_short_funds};
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
+use crate::hand_over::Handed;
 use crate::limits::Bucket;
+
+/// How long the answer of a worker alone is waited for: then the rows are looked at.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 const LATE: Late = Late {
     queued: (
@@ -51,67 +55,130 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     if let Some(answer) = cached::answer(&app, &caller, &scrape).await? {
         return Ok(answer);
     }
-    let inner = app.clone();
-    app.beside_database(async move {
-        let mut accepted = accept(&inner, &caller, &scrape).await?;
-        let timeout = Duration::from_millis(u64::from(scrape.options.timeout));
-        direct::wait(&inner, &mut accepted, timeout, &LATE).await?;
-        let document = document(&inner, &accepted).await;
-        if scrape.options.zero_retention {
-            retention::forget(&inner, accepted.job).await;
-        }
-        // The reference's own website asks for it.
-        let named = scrape.origin.as_deref().is_some_and(|origin| origin.contains("website"));
-        Ok((document?, named.then_some(accepted.page)))
-    })
-    .await
-    .map(|(document, scrape_id)| document_answer(&document, scrape_id))
+    // The reference's own website asks for it.
+    let is_named = scrape.origin.as_deref().is_some_and(|origin| origin.contains("website"));
+    let scrape = accept(&app, &caller, scrape);
+    let named = is_named.then_some(scrape.page);
+    Ok(document_answer(&answer(&app, caller, scrape).await?, named))
 }
 
-/// Writes job, page and ticket in one transaction.
-async fn accept(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult<Accepted> {
-    let (at, now) = (Instant::now(), Timestamp::now());
-    let job = JobId::new();
-    let target = retention::shown(&scrape.options, &scrape.url);
-    let row = NewJob {
-        id: job,
+/// The job and the page, before they are written.
+fn accept(app: &App, caller: &Caller, scrape: ScrapeRequest) -> HandedScrape {
+    let now = Timestamp::now();
+    HandedScrape {
+        job: JobId::new(),
+        page: PageId::new(),
         team: caller.team_id(),
         key: caller.key,
-        kind: JobKind::Scrape,
-        options: &scrape.options,
-        target: target.as_deref().unwrap_or_default(),
-        origin: scrape.origin.as_deref(),
-        max_concurrency: None,
-        webhook: None,
-        total: 1,
+        target: retention::shown(&scrape.options, &scrape.url).unwrap_or_default(),
+        url: scrape.url,
+        origin: scrape.origin,
         created_at: now,
         expires_at: match scrape.options.zero_retention {
             true => expiry(now, i64::from(scrape.options.timeout)),
             false => now.plus_ms(app.settings.result_ttl.as_millis() as i64),
         },
+        options: scrape.options,
+    }
+}
+
+/// The document: from a worker that has a free place now, or by way of the queue.
+async fn answer(app: &State, caller: Caller, scrape: HandedScrape) -> ApiResult<Box<RawValue>> {
+    let at = Instant::now();
+    // Where each page must be paid first, or the queue may be full, the rows come first.
+    let is_admitted = !app.settings.limits.metered && app.queue_rooms.take(caller.team_id());
+    let mut call = if is_admitted { app.hand_over.offer(&scrape) } else { None };
+    let reply = match &mut call {
+        Some(call) => {
+            let _waiting = Waiting::of(app);
+            tokio::time::timeout(PATIENCE, call).await.ok()
+        }
+        None => Some(Handed::Refused),
     };
-    let page = PageId::new();
-    let end = app.wake.expect(page);
-    let new = NewScrape { job: row, page, url: &scrape.url, endpoint: Endpoint::Scrape };
-    let is_metered = app.settings.limits.metered;
+    let reply = match reply {
+        Some(Handed::Document(document)) if !scrape.options.zero_retention => return Ok(document),
+        reply => reply,
+    };
+    let inner = app.clone();
+    let rest = async move {
+        let app = &inner;
+        let document = match reply {
+            Some(Handed::Document(document)) => Ok(document),
+            Some(Handed::Over) => document(app, scrape.page).await,
+            reply => {
+                let call = call.filter(|_| reply.is_none());
+                let may_be_known = !matches!(reply, Some(Handed::Refused));
+                match follow(app, &caller, &scrape, at, is_admitted, may_be_known, call).await? {
+                    Some(document) => Ok(document),
+                    None => document(app, scrape.page).await,
+                }
+            }
+        };
+        if scrape.options.zero_retention {
+            retention::forget(app, scrape.job).await;
+        }
+        document
+    };
+    app.beside_database(rest).await
+}
+
+/// Writes the rows unless a worker has, and waits for the page's end, or for the answer of the worker that still owes
+/// one (`call`): its document, if that comes first.
+async fn follow(
+    app: &App,
+    caller: &Caller,
+    scrape: &HandedScrape,
+    at: Instant,
+    is_admitted: bool,
+    may_be_known: bool,
+    call: Option<BoxFuture<'static, Handed>>,
+) -> ApiResult<Option<Box<RawValue>>> {
+    let mut accepted = Accepted { job: scrape.job, page: scrape.page, end: app.wake.expect(scrape.page), at };
+    let known = if may_be_known { pages::load(&app.db, scrape.page).await? } else { None };
+    match known {
+        Some(page) if page.finished_at.is_some() => return Ok(None),
+        Some(_) => {}
+        None => queue(app, caller, scrape, is_admitted).await?,
+    }
+    let timeout = Duration::from_millis(u64::from(scrape.options.timeout));
+    let mut waited = pin!(direct::wait(app, &mut accepted, timeout, &LATE));
+    if let Some(call) = call {
+        tokio::select! {
+            done = &mut waited => return done.map(|()| None),
+            reply = call => match reply {
+                Handed::Document(document) => return Ok(Some(document)),
+                Handed::Over => return Ok(None),
+                Handed::Refused | Handed::Unknown => {}
+            }
+        }
+    }
+    waited.await.map(|()| None)
+}
+
+/// Writes job, page and ticket in one transaction, unless a worker was a moment faster.
+async fn queue(app: &App, caller: &Caller, scrape: &HandedScrape, is_admitted: bool) -> ApiResult<()> {
     // Nothing is promised yet: the commit that ends the page makes this one durable with it.
-    if !is_metered && app.queue_rooms.take(caller.team_id()) {
-        jobs::insert_scrape_alone(&app.db, &new).await?;
+    let written = if is_admitted {
+        jobs::insert_scrape_alone(&app.db, &scrape.rows()).await
     } else {
         let mut tx = app.db.begin_relaxed().await?;
         let need = price::most(&scrape.options);
-        refuse_short_funds(credits::check_funds(&mut tx, caller.team_id(), need, is_metered).await?, need)?;
+        let funds = credits::check_funds(&mut tx, scrape.team, need, app.settings.limits.metered).await?;
+        refuse_short_funds(funds, need)?;
         refuse_full_queue(app, &mut tx, caller, 1).await?;
-        jobs::insert_scrape(&mut tx, &new).await?;
-        tx.commit().await?;
+        jobs::insert_scrape(&mut tx, &scrape.rows()).await?;
+        tx.commit().await
+    };
+    match written {
+        Ok(()) | Err(StoreError::Conflict(_)) => Ok(()),
+        Err(error) => Err(error.into()),
     }
-    Ok(Accepted { job, page, end, at })
 }
 
-async fn document(app: &App, accepted: &Accepted) -> ApiResult<Box<RawValue>> {
-    if let Some(document) = documents::by_page(&app.db, &app.blobs, accepted.page).await? {
+async fn document(app: &App, page: PageId) -> ApiResult<Box<RawValue>> {
+    if let Some(document) = documents::by_page(&app.db, &app.blobs, page).await? {
         return Ok(document.json);
     }
-    let page = pages::load(&app.db, accepted.page).await?.ok_or_else(ApiError::job_not_found)?;
+    let page = pages::load(&app.db, page).await?.ok_or_else(ApiError::job_not_found)?;
     Err(page_error(&page, "The scrape"))
 }

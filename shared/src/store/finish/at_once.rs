@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 
 use super::{Body, Finished, Outcome, Report};
 
-/// On Postgres, in this order: lock the team, move the page, count it in its job and tell who waits, store the document,
+/// On Postgres, in this order: lock the team, move the page, count it in its job and tell who waits (unless its worker does), store the document,
 /// enter it in the cache, bill it. Jobs of one page have no webhook.
 const POSTGRES: &str = concat!(
     "WITH held AS (SELECT id FROM team WHERE id = $3 AND NOT starved FOR NO KEY UPDATE), \
@@ -21,7 +21,8 @@ const POSTGRES: &str = concat!(
          status = CASE WHEN status <> 'scraping' OR completed + failed + 1 < total THEN status ELSE 'completed' END, \
          finished_at = CASE WHEN status <> 'scraping' OR completed + failed + 1 < total THEN finished_at ELSE $5 END \
          FROM moved WHERE job.id = $4 AND job.id = moved.job_id \
-         RETURNING job.id, job.status, job.completed, pg_notify('weir_done', 'p:' || $1)), \
+         RETURNING job.id, job.status, job.completed, \
+             CASE WHEN NOT $16 THEN pg_notify('weir_done', 'p:' || $1) END), \
      stored AS (INSERT INTO document (job_id, seq, page_id, size, body, blob) \
          SELECT id, completed, $1, $7, $8, $9 FROM counted), \
      kept AS (INSERT INTO cached_page (key, team_id, url, site, page_id, bytes, cached_at) \
@@ -92,6 +93,7 @@ pub(super) async fn finish(db: &Db, end: &Finished, now: Timestamp) -> StoreResu
                 .bind(document.packed)
                 .bind(end.key)
                 .bind(kind.credit_kind())
+                .bind(end.page.handed)
         };
     }
     // All of the answer is waited for: the row comes before the rest is done.
@@ -102,7 +104,9 @@ pub(super) async fn finish(db: &Db, end: &Finished, now: Timestamp) -> StoreResu
             let sql = if place.is_some() { sqlite!(cache::replace_row!()) } else { sqlite!() };
             let written = bound!(sql).fetch_all(&mut *tx).await?.pop();
             if written.is_some() {
-                tx.tell(Signal::End);
+                if !end.page.handed {
+                    tx.tell(Signal::End);
+                }
                 tx.commit().await?;
             }
             written

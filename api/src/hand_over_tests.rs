@@ -1,0 +1,186 @@
+//! Workers that answer in every way there is, and what the API makes of it.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::sync::Mutex;
+
+use actix_web::{App, HttpResponse, HttpServer, web};
+use futures_util::FutureExt as _;
+use weir_shared::blobs::Blobs;
+use weir_shared::domain::scrape::ScrapeOptions;
+use weir_shared::hand_over::PATH;
+use weir_shared::ids::{JobId, PageId, TeamId};
+use weir_shared::store::finish::Body;
+
+use super::*;
+use crate::service_tests::Api;
+
+/// What the worker does with the next scrapes.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Document,
+    Ended,
+    Full,
+    Strange,
+    Broken,
+    Hang,
+}
+
+struct Bench {
+    _api: Api,
+    hand_over: HandOver,
+    way: web::Data<Mutex<(Way, usize)>>,
+}
+
+impl Bench {
+    /// One worker with two places. Without `listens` there is nothing at its address.
+    async fn start(way: Way, listens: bool) -> Self {
+        let api = Api::start(&[]).await;
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap().to_string();
+        let way = web::Data::new(Mutex::new((way, 0)));
+        if listens {
+            let data = way.clone();
+            let server = HttpServer::new(move || App::new().app_data(data.clone()).route(PATH, web::post().to(answer)))
+                .workers(1)
+                .disable_signals()
+                .listen(socket)
+                .unwrap();
+            tokio::spawn(server.run());
+        } else {
+            drop(socket);
+        }
+        let now = Timestamp::now();
+        let node = NodeRow {
+            id: WorkerId::new(),
+            name: "worker".into(),
+            host: "host".into(),
+            pid: 1,
+            address,
+            state: "live".into(),
+            slots: 2,
+            session_slots: 0,
+            sessions_refused: None,
+            started_at: now,
+            heartbeat_at: now,
+        };
+        let db = &api.state.db;
+        let mut tx = db.begin().await.unwrap();
+        nodes::insert(&mut tx, &node).await.unwrap();
+        tx.commit().await.unwrap();
+        let hand_over = HandOver::new(db.clone(), Arc::clone(&api.state.workers), Handle::current());
+        assert!(hand_over.offer(&scrape()).is_none(), "the workers are not known yet");
+        read(Arc::clone(&hand_over.places), db.clone()).await;
+        Self { _api: api, hand_over, way }
+    }
+
+    fn set(&self, way: Way) {
+        self.way.lock().unwrap().0 = way;
+    }
+
+    /// Scrapes that the worker has seen.
+    fn seen(&self) -> usize {
+        self.way.lock().unwrap().1
+    }
+
+    async fn hand_over(&self) -> Handed {
+        self.hand_over.offer(&scrape()).expect("the worker has a place").await
+    }
+}
+
+fn scrape() -> HandedScrape {
+    let now = Timestamp::now();
+    HandedScrape {
+        job: JobId::new(),
+        page: PageId::new(),
+        team: TeamId::new(),
+        key: None,
+        options: ScrapeOptions::default(),
+        url: "http://site.test/".into(),
+        target: "http://site.test/".into(),
+        origin: None,
+        created_at: now,
+        expires_at: now.plus_ms(60_000),
+    }
+}
+
+async fn answer(way: web::Data<Mutex<(Way, usize)>>, scrape: web::Json<HandedScrape>) -> HttpResponse {
+    let way = {
+        let mut way = way.lock().unwrap();
+        way.1 += 1;
+        way.0
+    };
+    match way {
+        Way::Document => {
+            let blobs = Blobs::open(&std::env::temp_dir().join(format!("weir-hand-{}", scrape.page))).unwrap();
+            let text = serde_json::json!({"markdown": scrape.url});
+            let encoded = documents::encode(&blobs, scrape.job, scrape.page, 1, &text).unwrap();
+            let Body::Inline(packed) = encoded.body else { panic!("it is small") };
+            HttpResponse::Ok().insert_header((SIZE_HEADER, encoded.size)).body(packed)
+        }
+        Way::Ended => HttpResponse::NoContent().finish(),
+        Way::Full => HttpResponse::ServiceUnavailable().finish(),
+        Way::Strange => HttpResponse::NotFound().finish(),
+        Way::Broken => panic!("a worker's fault"),
+        Way::Hang => std::future::pending().await,
+    }
+}
+
+#[tokio::test]
+async fn a_worker_answers_with_the_document_or_that_it_has_ended() {
+    let bench = Bench::start(Way::Document, true).await;
+    for _ in 0..3 {
+        match bench.hand_over().await {
+            Handed::Document(document) => assert_eq!(document.get(), r#"{"markdown":"http://site.test/"}"#),
+            other => panic!("{other:?}"),
+        }
+    }
+    bench.set(Way::Ended);
+    assert!(matches!(bench.hand_over().await, Handed::Over));
+    assert_eq!(bench.seen(), 4);
+}
+
+#[tokio::test]
+async fn a_worker_without_a_place_is_asked_again_a_moment_later() {
+    let bench = Bench::start(Way::Full, true).await;
+    assert!(matches!(bench.hand_over().await, Handed::Refused));
+    assert!(bench.hand_over.offer(&scrape()).is_none());
+    tokio::time::sleep(FULL * 2).await;
+    bench.set(Way::Document);
+    assert!(matches!(bench.hand_over().await, Handed::Document(_)));
+}
+
+#[tokio::test]
+async fn a_worker_that_does_not_take_scrapes_is_left_alone() {
+    for (way, listens) in [(Way::Strange, true), (Way::Strange, false)] {
+        let bench = Bench::start(way, listens).await;
+        assert!(matches!(bench.hand_over().await, Handed::Refused));
+        tokio::time::sleep(FULL * 2).await;
+        assert!(bench.hand_over.offer(&scrape()).is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_broken_connection_tells_nothing() {
+    let bench = Bench::start(Way::Broken, true).await;
+    assert!(matches!(bench.hand_over().await, Handed::Unknown));
+    bench.set(Way::Document);
+    assert!(matches!(bench.hand_over().await, Handed::Document(_)));
+}
+
+#[tokio::test]
+async fn a_worker_is_offered_no_more_than_its_places() {
+    let bench = Bench::start(Way::Hang, true).await;
+    let mut waiting: Vec<_> = (0..2).map(|_| bench.hand_over.offer(&scrape()).unwrap()).collect();
+    assert!(bench.hand_over.offer(&scrape()).is_none());
+    assert!((&mut waiting[0]).now_or_never().is_none());
+    waiting.pop();
+    assert!(bench.hand_over.offer(&scrape()).is_some(), "a caller hung up");
+}
+
+#[tokio::test]
+async fn what_is_too_long_takes_the_queue() {
+    let bench = Bench::start(Way::Document, true).await;
+    let long = HandedScrape { origin: Some("x".repeat(LIMIT)), ..scrape() };
+    assert!(bench.hand_over.offer(&long).is_none());
+    assert!(bench.hand_over.offer(&scrape()).is_some());
+}
