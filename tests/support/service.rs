@@ -206,6 +206,11 @@ impl TestService {
         crate::database::tables_with(&self.database.url, text).await
     }
 
+    /// Changes rows behind the service's back.
+    pub async fn execute(&self, sql: &str) {
+        crate::database::execute(&self.database.url, sql).await;
+    }
+
     // --- The operator's commands ----------------------------------------------------------------
 
     /// Runs `weir …`; panics when it fails.

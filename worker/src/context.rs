@@ -1,6 +1,6 @@
 //! What every job of a worker shares.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -9,9 +9,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::Settings;
-use weir_shared::ids::{JobId, KeyId, TeamId, WorkerId};
+use weir_shared::ids::{JobId, KeyId, PageId, TeamId, WorkerId};
 use weir_shared::llm::Spent;
 use weir_shared::store::jobs::JobSpec;
+use weir_shared::store::pages::Claimed;
 use weir_shared::store::{Db, StoreResult, crawls, jobs, model_usage};
 use weir_shared::time::Timestamp;
 use weir_shared::wake::Wake;
@@ -101,6 +102,7 @@ pub struct WorkerContext {
     /// Work under way.
     pub tasks: TaskTracker,
     pub lanes: Lanes,
+    pub held: Arc<HeldPages>,
     specs: Mutex<HashMap<JobId, Arc<JobSpec>>>,
 }
 
@@ -117,7 +119,8 @@ impl WorkerContext {
         fenced: CancellationToken,
     ) -> Self {
         let specs = Mutex::new(HashMap::new());
-        Self { process, id, finisher, draining, fenced, tasks: TaskTracker::new(), lanes: Lanes::default(), specs }
+        let (tasks, lanes, held) = (TaskTracker::new(), Lanes::default(), Arc::default());
+        Self { process, id, finisher, draining, fenced, tasks, lanes, held, specs }
     }
 
     /// The part of a job that does not change, or not any more, from memory when it was used lately. `None`: the job is
@@ -146,6 +149,41 @@ impl WorkerContext {
 
     fn lock_specs(&self) -> std::sync::MutexGuard<'_, HashMap<JobId, Arc<JobSpec>>> {
         self.specs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The pages that this worker knows it has. A row may say more: a claim whose answer is lost with its connection, a page
+/// whose work broke off.
+#[derive(Debug, Default)]
+pub struct HeldPages(Mutex<HashSet<(PageId, i64)>>);
+
+impl HeldPages {
+    /// Holds a claimed page until the answer is dropped.
+    pub fn hold(self: &Arc<Self>, page: &Claimed) -> HeldPage {
+        let claim = (page.id, page.epoch);
+        self.lock().insert(claim);
+        HeldPage { held: Arc::clone(self), claim }
+    }
+
+    pub fn contains(&self, page: &Claimed) -> bool {
+        self.lock().contains(&(page.id, page.epoch))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<(PageId, i64)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of [`HeldPages`].
+#[derive(Debug)]
+pub struct HeldPage {
+    held: Arc<HeldPages>,
+    claim: (PageId, i64),
+}
+
+impl Drop for HeldPage {
+    fn drop(&mut self) {
+        self.held.lock().remove(&self.claim);
     }
 }
 

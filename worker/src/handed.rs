@@ -31,13 +31,14 @@ async fn take(
     let Some(context) = process.life() else { return refused() };
     let (page, (told, end)) = (scrape.page, oneshot::channel());
     // In a task of its own: the work goes on when the caller hangs up.
-    let taking = process.runtime.spawn(async move {
+    let tasks = context.tasks.clone();
+    let taking = process.runtime.spawn(tasks.track_future(async move {
         let taken = serve_team::handed(&context, scrape.into_inner(), told).await;
         let outcome = if matches!(taken, Ok(false)) { "refused" } else { "taken" };
         context.process.metrics.handed.with_label_values(&[outcome]).inc();
         taken
-    });
-    // One wake-up for a page that is taken: what became of the taking is asked only of one that is not.
+    }));
+    // One wake-up for a page that has ended: what became of the taking is asked only where no end was written.
     match end.await {
         Ok(WrittenEnd::Document { size, packed }) => HttpResponse::Ok().insert_header((SIZE_HEADER, size)).body(packed),
         Ok(WrittenEnd::Over) => HttpResponse::NoContent().finish(),

@@ -1,10 +1,12 @@
 //! One worker at a time, by lease: buries dead workers, takes back their pages, ends their sessions, reminds of lost
 //! tickets, removes what has expired.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_shared::domain::activity::WINDOW_MS;
+use weir_shared::ids::PageId;
 use weir_shared::store::{
     StoreResult, activity, cache, leases, nodes, pages, profiles, retention, sessions, snapshots, sweep, webhooks,
 };
@@ -22,6 +24,8 @@ const FORGOTTEN_MS: i64 = 5_000;
 const TIDY_EVERY: u32 = 8;
 /// The cache is weighed every so many sweeps.
 const WEIGH_EVERY: u32 = 24;
+/// A worker compares what the rows say it has with what it knows of: every so many sweeps.
+const COMPARE_EVERY: u32 = 2;
 /// Orphans taken back in one transaction.
 const ORPHANS: i64 = 200;
 
@@ -29,6 +33,7 @@ const ORPHANS: i64 = 200;
 pub async fn run(context: Arc<WorkerContext>) {
     let mut last_good: Option<Instant> = None;
     let mut round = 0_u32;
+    let mut unknown = HashSet::new();
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
         // After an outage every heartbeat is old, also those of the living: let them speak first.
         let may_bury = last_good.is_some_and(|at| at.elapsed() < EVERY * 3);
@@ -36,12 +41,36 @@ pub async fn run(context: Arc<WorkerContext>) {
             Ok(()) => last_good = Some(Instant::now()),
             Err(error) => tracing::warn!(%error, "a sweep failed; the next one follows"),
         }
+        if round.is_multiple_of(COMPARE_EVERY)
+            && let Err(error) = compare(&context, &mut unknown).await
+        {
+            tracing::warn!(%error, "pages that may have been lost cannot be looked for; it is tried again");
+        }
         round = round.wrapping_add(1);
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
             () = context.draining.cancelled() => {}
         }
     }
+}
+
+/// Takes back the pages that are this worker's by the rows, and that it knew nothing of at the last look (`unknown`)
+/// and knows nothing of now: their claim's answer was lost, or their work broke off.
+async fn compare(context: &WorkerContext, unknown: &mut HashSet<(PageId, i64)>) -> StoreResult<()> {
+    let mut tx = context.process.db.begin_relaxed().await?;
+    let held = pages::held_by(&mut tx, context.id).await?;
+    tx.commit().await?;
+    let strange: Vec<_> = held.into_iter().filter(|page| !context.held.contains(page)).collect();
+    let found: HashSet<_> = strange.iter().map(|page| (page.id, page.epoch)).collect();
+    let lost: Vec<_> = strange.into_iter().filter(|page| unknown.contains(&(page.id, page.epoch))).collect();
+    *unknown = found;
+    if lost.is_empty() {
+        return Ok(());
+    }
+    tracing::warn!(pages = lost.len(), "pages of this worker that it does not know of go back to the queue");
+    let mut tx = context.process.db.begin().await?;
+    pages::rescue(&mut tx, lost, "the worker lost it", Timestamp::now()).await?;
+    tx.commit().await
 }
 
 async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult<()> {

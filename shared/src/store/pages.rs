@@ -319,11 +319,17 @@ pub async fn rescue_orphans(tx: &mut Tx, now: Timestamp, limit: i64) -> StoreRes
         FROM page WHERE state = 'running' AND owner NOT IN (SELECT id FROM worker_node WHERE state <> 'dead') \
         ORDER BY team_id LIMIT $1";
     let orphans: Vec<Claimed> = on_db!(tx, |conn| sqlx::query_as(ORPHANS).bind(limit).fetch_all(conn).await?);
-    if orphans.is_empty() {
-        return Ok(0);
-    }
     let count = orphans.len();
-    let ends = orphans
+    rescue(tx, orphans, "the worker died", now).await?;
+    Ok(count)
+}
+
+/// Pages that are said to be in work and are not: they go back to the queue, or fail at the ceiling of claims.
+pub async fn rescue(tx: &mut Tx, pages: Vec<Claimed>, reason: &'static str, now: Timestamp) -> StoreResult<()> {
+    if pages.is_empty() {
+        return Ok(());
+    }
+    let ends = pages
         .into_iter()
         .map(|page| {
             let outcome = if page.claims >= MAX_CLAIMS {
@@ -333,13 +339,13 @@ pub async fn rescue_orphans(tx: &mut Tx, now: Timestamp, limit: i64) -> StoreRes
                     credits: 0,
                 }
             } else {
-                super::finish::Outcome::Lost { reason: "the worker died" }
+                super::finish::Outcome::Lost { reason }
             };
             super::finish::Finished { page, kind: None, key: None, outcome }
         })
         .collect::<Vec<_>>();
     super::finish::finish_many(tx, &ends, now).await?;
-    Ok(count)
+    Ok(())
 }
 
 /// Teams with pages that were due before `before`: each gets a ticket, in case one was lost. Returns how many.
@@ -574,11 +580,16 @@ pub async fn replay(tx: &mut Tx, page: PageId, metered: bool, now: Timestamp) ->
     Ok(Replay::Queued)
 }
 
-/// Everything a worker still holds goes back to the queue as if never claimed: it stops in good order.
-pub async fn give_back(tx: &mut Tx, worker: WorkerId, now: Timestamp) -> StoreResult<usize> {
+/// What a worker holds, by the rows: 2,000 pages of it at most.
+pub async fn held_by(tx: &mut Tx, worker: WorkerId) -> StoreResult<Vec<Claimed>> {
     const HELD: &str = "SELECT id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner \
         FROM page WHERE state = 'running' AND owner = $1 ORDER BY team_id LIMIT 2000";
-    let held: Vec<Claimed> = on_db!(tx, |conn| sqlx::query_as(HELD).bind(worker).fetch_all(conn).await?);
+    Ok(on_db!(tx, |conn| sqlx::query_as(HELD).bind(worker).fetch_all(conn).await?))
+}
+
+/// Everything a worker still holds goes back to the queue as if never claimed: it stops in good order.
+pub async fn give_back(tx: &mut Tx, worker: WorkerId, now: Timestamp) -> StoreResult<usize> {
+    let held = held_by(tx, worker).await?;
     let ends: Vec<super::finish::Finished> = held
         .into_iter()
         .map(|page| super::finish::Finished { page, kind: None, key: None, outcome: super::finish::Outcome::GivenBack })

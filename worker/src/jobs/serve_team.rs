@@ -16,7 +16,7 @@ use weir_shared::store::pages::{self, Claimed};
 use weir_shared::store::{StoreError, StoreResult};
 use weir_shared::time::Timestamp;
 
-use crate::context::WorkerContext;
+use crate::context::{HeldPage, WorkerContext};
 use crate::finisher::Told;
 use crate::gate::{Slot, Urgency};
 
@@ -75,13 +75,14 @@ async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> Store
         context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
         let claimed = Instant::now();
         let mut slots = slots.into_iter();
-        for page in claim.pages {
+        let pages: Vec<_> = claim.pages.into_iter().map(|page| (context.held.hold(&page), page)).collect();
+        for (held, page) in pages {
             let free = match slots.next() {
                 Some(slot) => Some(slot),
                 None => slot(context, Urgency::Background).await,
             };
             match free {
-                Some(slot) => start(context, page, slot, None),
+                Some(slot) => start(context, page, held, slot),
                 None => {
                     let end = Finished { page, kind: None, key: None, outcome: Outcome::GivenBack };
                     context.finisher.submit(end).await;
@@ -134,7 +135,8 @@ pub async fn next_direct(context: &Arc<WorkerContext>) -> StoreResult<bool> {
     Ok(match claimed {
         Some((page, spec)) => {
             context.keep_spec(page.job_id, Arc::new(spec));
-            start(context, page, slot, None);
+            let held = context.held.hold(&page);
+            start(context, page, held, slot);
             true
         }
         None => false,
@@ -150,12 +152,13 @@ pub async fn direct(context: &Arc<WorkerContext>, team: TeamId, page: PageId) ->
     let claimed = pages::claim_one(&context.process.db, team, page, context.id, limit, Timestamp::now()).await?;
     if let Some((page, spec)) = claimed {
         context.keep_spec(page.job_id, Arc::new(spec));
-        start(context, page, slot, None);
+        let held = context.held.hold(&page);
+        start(context, page, held, slot);
     }
     Ok(())
 }
 
-/// A page that the API hands to this worker past the queue. `false`: nothing is written, for no slot is free, the
+/// Works on a page that the API hands to this worker past the queue. `false`: nothing is written, for no slot is free, the
 /// worker stops, or its team is at its limit; the queue is the place for it.
 pub async fn handed(context: &Arc<WorkerContext>, scrape: HandedScrape, told: Told) -> StoreResult<bool> {
     if context.draining.is_cancelled() || context.fenced.is_cancelled() {
@@ -171,7 +174,8 @@ pub async fn handed(context: &Arc<WorkerContext>, scrape: HandedScrape, told: To
     let Some(page) = claimed else { return Ok(false) };
     let spec = JobSpec { kind: rows.job.kind, key: scrape.key, options: scrape.options, webhook: None, crawl: None };
     context.keep_spec(page.job_id, Arc::new(spec));
-    start(context, page, slot, Some(told));
+    let held = context.held.hold(&page);
+    work(context, page, held, slot, Some(told)).await;
     Ok(true)
 }
 
@@ -184,11 +188,13 @@ async fn slot(context: &WorkerContext, urgency: Urgency) -> Option<Slot> {
     }
 }
 
-fn start(context: &Arc<WorkerContext>, page: Claimed, slot: Slot, told: Option<Told>) {
+fn start(context: &Arc<WorkerContext>, page: Claimed, held: HeldPage, slot: Slot) {
     let worker = Arc::clone(context);
-    context.tasks.spawn(async move {
-        worker.process.metrics.slots_busy.inc();
-        scrape_page::run(&worker, page, slot, told).await;
-        worker.process.metrics.slots_busy.dec();
-    });
+    context.tasks.spawn(async move { work(&worker, page, held, slot, None).await });
+}
+
+async fn work(context: &Arc<WorkerContext>, page: Claimed, _held: HeldPage, slot: Slot, told: Option<Told>) {
+    context.process.metrics.slots_busy.inc();
+    scrape_page::run(context, page, slot, told).await;
+    context.process.metrics.slots_busy.dec();
 }
