@@ -85,9 +85,8 @@ fn accept(app: &App, caller: &Caller, scrape: ScrapeRequest) -> HandedScrape {
 /// The document: from a worker that has a free place now, or by way of the queue.
 async fn answer(app: &State, caller: Caller, scrape: HandedScrape) -> ApiResult<Box<RawValue>> {
     let at = Instant::now();
-    // Where each page must be paid first, or the queue may be full, the rows come first.
-    let is_admitted = !app.settings.limits.metered && app.queue_rooms.take(caller.team_id());
-    let mut call = if is_admitted { app.hand_over.offer(&scrape) } else { None };
+    // Where a page must be paid first, the queue is where that is seen to.
+    let mut call = if app.settings.limits.metered { None } else { app.hand_over.offer(&scrape) };
     let reply = match &mut call {
         Some(call) => {
             let _waiting = Waiting::of(app);
@@ -108,7 +107,7 @@ async fn answer(app: &State, caller: Caller, scrape: HandedScrape) -> ApiResult<
             reply => {
                 let call = call.filter(|_| reply.is_none());
                 let may_be_known = !matches!(reply, Some(Handed::Refused));
-                match follow(app, &caller, &scrape, at, is_admitted, may_be_known, call).await? {
+                match follow(app, &caller, &scrape, at, may_be_known, call).await? {
                     Some(document) => Ok(document),
                     None => document(app, scrape.page).await,
                 }
@@ -129,7 +128,6 @@ async fn follow(
     caller: &Caller,
     scrape: &HandedScrape,
     at: Instant,
-    is_admitted: bool,
     may_be_known: bool,
     call: Option<BoxFuture<'static, Handed>>,
 ) -> ApiResult<Option<Box<RawValue>>> {
@@ -138,7 +136,7 @@ async fn follow(
     match known {
         Some(page) if page.finished_at.is_some() => return Ok(None),
         Some(_) => {}
-        None => queue(app, caller, scrape, is_admitted).await?,
+        None => queue(app, caller, scrape).await?,
     }
     let timeout = Duration::from_millis(u64::from(scrape.options.timeout));
     let mut waited = pin!(direct::wait(app, &mut accepted, timeout, &LATE));
@@ -156,14 +154,15 @@ async fn follow(
 }
 
 /// Writes job, page and ticket in one transaction, unless a worker was a moment faster.
-async fn queue(app: &App, caller: &Caller, scrape: &HandedScrape, is_admitted: bool) -> ApiResult<()> {
+async fn queue(app: &App, caller: &Caller, scrape: &HandedScrape) -> ApiResult<()> {
+    let is_metered = app.settings.limits.metered;
     // Nothing is promised yet: the commit that ends the page makes this one durable with it.
-    let written = if is_admitted {
+    let written = if !is_metered && app.queue_rooms.take(scrape.team) {
         jobs::insert_scrape_alone(&app.db, &scrape.rows()).await
     } else {
         let mut tx = app.db.begin_relaxed().await?;
         let need = price::most(&scrape.options);
-        let funds = credits::check_funds(&mut tx, scrape.team, need, app.settings.limits.metered).await?;
+        let funds = credits::check_funds(&mut tx, scrape.team, need, is_metered).await?;
         refuse_short_funds(funds, need)?;
         refuse_full_queue(app, &mut tx, caller, 1).await?;
         jobs::insert_scrape(&mut tx, &scrape.rows()).await?;
