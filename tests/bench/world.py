@@ -304,7 +304,8 @@ class Service:
         def look():
             status = self.client.ok("GET", f"/v2/batch/scrape/{batch}?limit=1")
             return status if status["status"] != "scraping" else None
-        return wait_for(f"the end of batch {batch}", look, seconds, 0.02)
+        # Seldom enough that the asking is no load, and the wait for the next look no time, beside some seconds of work.
+        return wait_for(f"the end of batch {batch}", look, seconds, 0.05)
 
     def documents(self, batch):
         """Every document of a batch, page by page of results."""
