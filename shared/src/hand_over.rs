@@ -17,7 +17,6 @@ pub const PATH: &str = "/scrapes";
 pub const SIZE_HEADER: &str = "x-weir-size";
 /// Longest such scrape in JSON, bytes; a longer one takes the queue.
 pub const LIMIT: usize = 256 << 10;
-
 /// Longest answer, bytes: a larger document is read from where it is stored.
 pub const MAX_ANSWER: usize = 1 << 20;
 

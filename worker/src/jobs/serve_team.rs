@@ -158,8 +158,8 @@ pub async fn direct(context: &Arc<WorkerContext>, team: TeamId, page: PageId) ->
     Ok(())
 }
 
-/// Works on a page that the API hands to this worker past the queue. `false`: nothing is written, for no slot is free, the
-/// worker stops, or its team is at its limit; the queue is the place for it.
+/// Works on a page that the API hands to this worker past the queue. `false`: nothing is written, for no slot is free,
+/// the worker stops, or its team is at its limit; the queue is the place for it.
 pub async fn handed(context: &Arc<WorkerContext>, scrape: HandedScrape, told: Told) -> StoreResult<bool> {
     if context.draining.is_cancelled() || context.fenced.is_cancelled() {
         return Ok(false);

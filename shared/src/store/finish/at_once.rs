@@ -10,8 +10,8 @@ use crate::time::Timestamp;
 
 use super::{Body, Finished, Outcome, Report};
 
-/// On Postgres, in this order: lock the team, move the page, count it in its job and tell who waits (unless its worker does), store the document,
-/// enter it in the cache, bill it. Jobs of one page have no webhook.
+/// On Postgres, in this order: lock the team, move the page, count it in its job and tell who waits (unless its worker
+/// does), store the document, enter it in the cache, bill it. Jobs of one page have no webhook.
 const POSTGRES: &str = concat!(
     "WITH held AS (SELECT id FROM team WHERE id = $3 AND NOT starved FOR NO KEY UPDATE), \
      moved AS (UPDATE page SET state = 'done', finished_at = $5, owner = NULL, error_code = NULL, error = NULL \
