@@ -241,7 +241,7 @@ both_databases! {
         let service = TestService::start_with(ServiceOptions::new(database).workers(1)).await;
         service.ready().await;
         // A claim of the worker that the worker has not heard of: its connection broke behind the commit.
-        service.pause_worker(0);
+        service.pause_worker(0).await;
         let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 2) })).await.id();
         for sql in [
             "UPDATE page SET state = 'running', owner = (SELECT id FROM worker_node WHERE state = 'live'), \
@@ -261,7 +261,7 @@ both_databases! {
         let site = FixtureSite::start().await;
         let service = TestService::start_with(ServiceOptions::new(database).workers(2)).await;
         scrapes_are_handed_over(&service, &site).await;
-        service.pause_worker(0);
+        service.pause_worker(0).await;
         let began = Instant::now();
         let scrapes = (0..6).map(|n| {
             let (caller, url) = (service.caller().clone(), site.url(&format!("/small/{n}")));

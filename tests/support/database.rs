@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 
 /// Which database a service under test uses.
@@ -42,6 +44,16 @@ impl Database {
             }
         }
     }
+}
+
+/// Whether a write gets its turn: `false` where one that has begun does not end.
+pub(crate) async fn is_writable(url: &str) -> bool {
+    let Some(path) = url.strip_prefix("sqlite://") else { return true };
+    let options = SqliteConnectOptions::new().filename(path).busy_timeout(Duration::from_millis(300));
+    let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+    let is_writable = sqlx::query("BEGIN IMMEDIATE").execute(&mut connection).await.is_ok();
+    connection.close().await.unwrap();
+    is_writable
 }
 
 /// Runs one statement in a service's database, past the service.

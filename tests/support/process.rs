@@ -99,6 +99,16 @@ pub fn signal(name: &str, target: &str) {
     let _ = Command::new("kill").args([&format!("-{name}"), "--", target]).stderr(Stdio::null()).status();
 }
 
+/// Whether no thread of the process runs any more, since it was told to stop.
+pub fn threads_have_stopped(process: &str) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return false };
+    threads.flatten().all(|thread| {
+        // "…) T …": the name before it may hold anything.
+        fs::read_to_string(thread.path().join("stat"))
+            .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
+    })
+}
+
 /// What /proc tells about one process.
 #[derive(Debug, Clone)]
 pub struct ProcessInfo {

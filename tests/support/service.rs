@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::database::FreshDatabase;
-use crate::process::{Process, ProcessInfo, free_port, processes_mentioning, signal};
-use crate::{Answer, Caller, Database, wait_until_within};
+use crate::database::{FreshDatabase, is_writable};
+use crate::process::{Process, ProcessInfo, free_port, processes_mentioning, signal, threads_have_stopped};
+use crate::{Answer, Caller, Database, wait_until, wait_until_within};
 
 /// The secret that signs webhooks of every service under test.
 pub const WEBHOOK_SECRET: &str = "a secret of the tests";
@@ -315,9 +315,21 @@ impl TestService {
         self.workers[n].take().expect("it was started").await_end(bound)
     }
 
-    /// Stops a worker where it is, without ending it; `resume_worker` lets it go on.
-    pub fn pause_worker(&self, n: usize) {
-        signal("STOP", &self.worker_id(n));
+    /// Stops a worker where it is, without ending it, though not where it holds SQLite's one write lock; `resume_worker`
+    /// lets it go on.
+    pub async fn pause_worker(&self, n: usize) {
+        let id = self.worker_id(n);
+        wait_until("the worker stands still outside a write", || async {
+            signal("STOP", &id);
+            // The signal is only the request.
+            wait_until("every thread has stopped", || async { threads_have_stopped(&id).then_some(()) }).await;
+            if is_writable(self.database_url()).await {
+                return Some(());
+            }
+            signal("CONT", &id);
+            None
+        })
+        .await;
     }
 
     pub fn resume_worker(&self, n: usize) {
