@@ -89,6 +89,7 @@ def static(report, site, databases, scale):
         service = Service(postgres)
         try:
             service.finished(service.batch(urls[:100]))                 # connections and caches are warm
+            service.rest()
             before_disk, before_pages = service.disk(), service.metrics()
             wall, cpu, cpu_postgres, batch, status = run_batch(service, urls)
             after_pages = service.metrics()

@@ -266,6 +266,15 @@ class Service:
         """CPU seconds so far: of the service with its browsers, and of the Postgres cluster."""
         return cpu_of(self.pids), cpu_of([self.postgres.pid]) if self.postgres else 0.0
 
+    def rest(self):
+        """Waits until what a start does beside its work is over: a browser comes up, the boxes are tried. For batches of
+        seconds that are measured, it is not theirs."""
+        def look():
+            before = sum(self.cpu())
+            time.sleep(0.5)
+            return sum(self.cpu()) - before < 0.05
+        wait_for("the service's rest", look, 30, 0)
+
     def resident(self):
         """Resident bytes of API and workers, Chromium aside."""
         return sum(s[2] for pid in self.pids if (s := stat(pid)))

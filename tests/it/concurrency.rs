@@ -38,6 +38,25 @@ both_databases! {
         assert!(waited.count() > 8, "pages that waited say so");
     }
 
+    async fn pages_that_were_claimed_ahead_do_not_wait_behind_slow_ones(database) {
+        let site = FixtureSite::start().await;
+        let options = ServiceOptions::new(database).workers(2).env("WEIR_WORKER_CONCURRENCY", "4");
+        let service = TestService::start_with(options).await;
+        service.ready().await;
+        // One worker alone is so quick with the small pages that it claims all of the slow ones with them.
+        service.pause_worker(1).await;
+        let urls = [site.urls("/small/", 60), site.urls("/slow?ms=12000&n=", 8)].concat();
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
+        wait_until("its places are taken", || async { (site.hit_count("/slow").await == 4).then_some(()) }).await;
+        service.resume_worker(1);
+        let began = Instant::now();
+        wait_until("the others are in work", || async { (site.hit_count("/slow").await == 8).then_some(()) }).await;
+        assert!(began.elapsed() < Duration::from_secs(8), "they waited for {:?}", began.elapsed());
+        let status = finished(service.caller(), &id, BOUND).await;
+        assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(68), &json!(68)));
+        assert_eq!(site.hit_count("/slow").await, 8);
+    }
+
     async fn a_large_batch_of_one_team_does_not_delay_another_team(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;

@@ -68,6 +68,11 @@ impl Gate {
         (0..count).map(|_| Slot { gate: Some(self.clone()) }).collect()
     }
 
+    /// Whether no slot is free now.
+    pub fn is_full(&self) -> bool {
+        self.lock().free == 0
+    }
+
     /// Slots in use now.
     pub fn busy(&self) -> usize {
         let state = self.lock();

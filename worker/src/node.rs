@@ -42,6 +42,11 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
         Db::Sqlite(_) => db.clone(),
         Db::Postgres(_) => Db::connect(&settings.database_url, 6, PoolUse::Tickets).await?,
     };
+    // Ends of pages have a connection of their own: what they need is warm in one server process, not cold in eight.
+    let ends = match &db {
+        Db::Sqlite(_) => db.clone(),
+        Db::Postgres(_) => Db::connect(&settings.database_url, 1, PoolUse::Rows).await?,
+    };
     wait_for_tables(&db).await?;
     let secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
     let process = Arc::new(prepare(settings, db.clone(), secret).await?);
@@ -52,7 +57,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     tokio::spawn(server);
     tracing::info!(%address, slots = process.settings.worker.concurrency, "the worker is ready");
     while !stop.is_cancelled() {
-        if life(&process, &tickets, &address.to_string(), &stop).await? == End::Drained {
+        if life(&process, &tickets, &ends, &address.to_string(), &stop).await? == End::Drained {
             break;
         }
         tracing::warn!("this worker counted as dead; it starts again under a new id");
@@ -63,6 +68,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     process.sandbox.close(LAST_BOXES).await;
     server_handle.stop(false).await;
     tickets.close().await;
+    ends.close().await;
     db.close().await;
     Ok(())
 }
@@ -170,7 +176,13 @@ enum End {
     Fenced,
 }
 
-async fn life(process: &Arc<Process>, tickets: &Db, address: &str, stop: &CancellationToken) -> anyhow::Result<End> {
+async fn life(
+    process: &Arc<Process>,
+    tickets: &Db,
+    ends: &Db,
+    address: &str,
+    stop: &CancellationToken,
+) -> anyhow::Result<End> {
     let id = WorkerId::new();
     announce(process, id, address).await?;
     let draining = stop.child_token();
@@ -178,7 +190,7 @@ async fn life(process: &Arc<Process>, tickets: &Db, address: &str, stop: &Cancel
     let beat_over = CancellationToken::new();
     let heartbeat = start_heartbeat(process, id, draining.clone(), fenced.clone(), beat_over.clone())?;
     let (finisher, writer) = Finisher::start(
-        process.db.clone(),
+        ends.clone(),
         process.blobs.clone(),
         process.metrics.clone(),
         Arc::clone(&process.frontiers),

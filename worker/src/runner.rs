@@ -39,6 +39,8 @@ const TAKERS: usize = 64;
 const TICK: Duration = Duration::from_secs(2);
 /// From a look that found tickets, or from a signal that may stand for several, to the next look.
 const LATE: Duration = Duration::from_millis(15);
+/// How much later a worker without a free slot looks for what it is told of.
+const COURTESY: Duration = Duration::from_millis(10);
 /// Pause before an error is handed to the library, which tries again at once.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
 
@@ -66,9 +68,14 @@ pub fn start(context: &Arc<WorkerContext>, tickets: &Db) -> Vec<tokio::task::Joi
         tasks.push(tokio::spawn(supervise(Arc::clone(context), tickets.clone(), queue, concurrency, due)));
     }
     let scrapes = calls.get(SCRAPE_QUEUE).cloned().unwrap_or_default();
+    let lanes = calls.get(LANE_QUEUE).cloned().unwrap_or_default();
     let (worker, takers) = (Arc::downgrade(context), Arc::new(Semaphore::new(TAKERS)));
     let ahead = move |queue: &str, told: u64| match worker.upgrade() {
         Some(context) if queue == SCRAPE_QUEUE => take_ahead(&context, &takers, &scrapes, told),
+        Some(context) if queue == LANE_QUEUE && context.process.gate.is_full() => {
+            give_way(lanes.clone(), told);
+            0
+        }
         _ => told,
     };
     tokio::spawn(look_out(tickets.clone(), context.process.wake.clone(), calls, ahead));
@@ -96,6 +103,16 @@ fn take_ahead(context: &Arc<WorkerContext>, takers: &Arc<Semaphore>, scrapes: &W
         });
     }
     0
+}
+
+/// Leaves tickets for a moment to workers with a free slot.
+fn give_way(lanes: Weak<Due>, told: u64) {
+    tokio::spawn(async move {
+        tokio::time::sleep(COURTESY).await;
+        if let Some(due) = lanes.upgrade() {
+            due.add(told);
+        }
+    });
 }
 
 /// Calls a queue's worker when the queue holds a ticket that is due, so that only then it fetches: a fetch writes, and

@@ -223,7 +223,9 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
         }
     }
 
-    write_results(tx, Results::of(&live, &mut first_seq), now).await?;
+    for part in parts(&live) {
+        write_results(tx, Results::of(part, &mut first_seq), now).await?;
+    }
     for end in &live {
         if let Some(snapshot) = end.outcome.document().and_then(|(document, _)| document.snapshot.as_ref()) {
             snapshots::put(tx, end.page.team_id, snapshot).await?;
@@ -251,10 +253,14 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
     Ok(report)
 }
 
-/// Whether a statement with so many rows is worth keeping prepared. Each number of rows is a statement of its own, kept
-/// once a connection; large ones would be most of the process's memory.
-pub(super) fn is_kept(rows: usize) -> bool {
-    rows <= 4
+/// Parts of a few sizes: each number of rows is a statement of its own, and those of these sizes stay prepared.
+fn parts<T>(mut rest: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let size = [16, 8, 4, 2, 1].into_iter().find(|size| *size <= rest.len())?;
+        let part;
+        (part, rest) = rest.split_at(size);
+        Some(part)
+    })
 }
 
 /// A page that an attempt has moved.
@@ -270,6 +276,24 @@ struct Moved {
 
 /// The fenced step: locks the teams, and only attempts that are still the page's current ones move it. Returns those.
 async fn move_pages(tx: &mut Tx, group: &[Finished], teams: &[TeamId], now: Timestamp) -> StoreResult<Vec<Moved>> {
+    // Postgres plans a join anew each time, for it must not keep to one that it has made for a small table.
+    if matches!(tx, Tx::Postgres(_)) {
+        return move_part(tx, group, teams, now, group.len() <= 4).await;
+    }
+    let mut moved = Vec::with_capacity(group.len());
+    for part in parts(group) {
+        moved.append(&mut move_part(tx, part, teams, now, true).await?);
+    }
+    Ok(moved)
+}
+
+async fn move_part(
+    tx: &mut Tx,
+    group: &[Finished],
+    teams: &[TeamId],
+    now: Timestamp,
+    is_kept: bool,
+) -> StoreResult<Vec<Moved>> {
     let locks = matches!(tx, Tx::Postgres(_));
     Ok(on_db!(tx, |conn| {
         let mut update = sqlx::QueryBuilder::new(
@@ -321,7 +345,7 @@ async fn move_pages(tx: &mut Tx, group: &[Finished], teams: &[TeamId], now: Time
         update.push(if locks { " AND held.id = page.team_id" } else { "" });
         update.push(" RETURNING page.id, page.team_id, page.replays, ");
         update.push(if locks { "held.starved" } else { "(SELECT starved FROM team WHERE id = team_id) AS starved" });
-        update.build_query_as().persistent(is_kept(group.len())).fetch_all(conn).await?
+        update.build_query_as().persistent(is_kept).fetch_all(conn).await?
     }))
 }
 
@@ -469,25 +493,27 @@ async fn queue_events(
     if events.is_empty() {
         return Ok(());
     }
-    let count = events.len();
-    on_db!(tx, |conn| {
-        let mut insert = sqlx::QueryBuilder::new(
-            "INSERT INTO webhook_delivery (id, team_id, job_id, page_id, event, stage, state, next_at, created_at) ",
-        );
-        insert.push_values(events, |mut values, (page, event)| {
-            values
-                .push_bind(DeliveryId::new())
-                .push_bind(after.team)
-                .push_bind(job)
-                .push_bind(page)
-                .push_bind(event.as_str())
-                .push_bind(event.stage())
-                .push("'waiting'")
-                .push_bind(now)
-                .push_bind(now);
+    for part in parts(&events) {
+        on_db!(tx, |conn| {
+            let mut insert = sqlx::QueryBuilder::new(
+                "INSERT INTO webhook_delivery \
+                 (id, team_id, job_id, page_id, event, stage, state, next_at, created_at) ",
+            );
+            insert.push_values(part, |mut values, (page, event)| {
+                values
+                    .push_bind(DeliveryId::new())
+                    .push_bind(after.team)
+                    .push_bind(job)
+                    .push_bind(*page)
+                    .push_bind(event.as_str())
+                    .push_bind(event.stage())
+                    .push("'waiting'")
+                    .push_bind(now)
+                    .push_bind(now);
+            });
+            insert.build().execute(conn).await?.rows_affected()
         });
-        insert.build().persistent(is_kept(count)).execute(conn).await?.rows_affected()
-    });
+    }
     queue::webhook_ticket(tx, job, Duration::ZERO).await
 }
 
@@ -542,7 +568,8 @@ async fn write_results(tx: &mut Tx, results: Results<'_>, now: Timestamp) -> Sto
     if documents.is_empty() && bills.is_empty() && cached.is_empty() {
         return Ok(());
     }
-    let is_kept = is_kept(documents.len().max(bills.len()));
+    // Most pages leave all of it, so that there are few kinds of statements.
+    let is_kept = documents.len() == bills.len() && (cached.is_empty() || documents.len() == cached.len());
     macro_rules! push_documents {
         ($query:ident) => {
             $query.push("INSERT INTO document (job_id, seq, page_id, size, body, blob) ");

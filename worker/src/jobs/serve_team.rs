@@ -4,6 +4,7 @@
 //! and goes on for a short turn; with more to claim it sends the next ticket to the back of the queue, where the
 //! teams' tickets take turns.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,14 +26,24 @@ use super::scrape_page;
 /// Turn of a lane.
 const TURN: Duration = Duration::from_millis(500);
 /// Pages in one claim at most.
-const CLAIM: usize = 16;
-/// A lane whose last claim found its slots within this time claims pages ahead of the slots: they will not wait longer
-/// than that here, and the claims are fewer and larger.
-const AHEAD: Duration = Duration::from_millis(25);
+const CLAIM: usize = 32;
+/// A lane whose slots come back within this time claims pages ahead of them: the claims are fewer and larger, and no
+/// slot waits for one.
+const AHEAD: Duration = Duration::from_millis(100);
+/// After this time without a slot another worker is invited, which may have one, and pages that were claimed ahead go
+/// back.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// A page put off for longer, in milliseconds, is left to its ticket.
 const FAR_MS: i64 = 90_000;
 /// Tickets for what is left after a turn: one for this worker, one for another to join.
 const NEXT: usize = 2;
+
+/// Claimed pages that are not started yet, and the slots that are there for the first of them.
+#[derive(Default)]
+struct Ready {
+    pages: Vec<(HeldPage, Claimed)>,
+    slots: Vec<Slot>,
+}
 
 /// Serves a team until nothing can be claimed or the turn is over.
 pub async fn lane(context: &Arc<WorkerContext>, team: TeamId) -> StoreResult<()> {
@@ -42,15 +53,12 @@ pub async fn lane(context: &Arc<WorkerContext>, team: TeamId) -> StoreResult<()>
     let end = Instant::now() + TURN;
     loop {
         match turn(context, team, end).await {
-            Ok(true) => {
+            Ok(Some(rest)) => {
                 context.lanes.abandon(team);
-                let mut tx = context.process.db.begin().await?;
-                queue::page_tickets(&mut tx, team, NEXT).await?;
-                tx.commit().await?;
-                return Ok(());
+                return tokio::join!(invite(context, team, NEXT), hand_out(context, rest)).0;
             }
-            Ok(false) if context.lanes.close(team) => return Ok(()),
-            Ok(false) => {}
+            Ok(None) if context.lanes.close(team) => return Ok(()),
+            Ok(None) => {}
             Err(error) => {
                 context.lanes.abandon(team);
                 return Err(error);
@@ -59,45 +67,83 @@ pub async fn lane(context: &Arc<WorkerContext>, team: TeamId) -> StoreResult<()>
     }
 }
 
-/// Claims and starts pages. `true`: the turn is over and there is more.
-async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> StoreResult<bool> {
-    let mut is_quick = false;
+/// Claims and starts pages until there are none (`None`) or the turn is over: then what is claimed and not started.
+async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> StoreResult<Option<Ready>> {
+    let mut has_started = false;
     loop {
-        let Some(first) = slot(context, Urgency::Background).await else { return Ok(true) };
+        let waits = Instant::now();
+        let mut first = pin!(slot(context, Urgency::Background));
+        let first = loop {
+            match tokio::time::timeout(PATIENCE, &mut first).await {
+                Ok(first) => break first,
+                Err(_) => invite(context, team, 1).await?,
+            }
+        };
+        let Some(first) = first else { return Ok(Some(Ready::default())) };
+        let mut is_quick = has_started && waits.elapsed() < AHEAD;
         let mut slots = vec![first];
         slots.extend(context.process.gate.take_free(CLAIM - 1));
-        let want = if is_quick { CLAIM } else { slots.len() };
-        let started = Instant::now();
-        let mut tx = context.process.db.begin_relaxed().await?;
-        let limit = context.process.settings.limits.team_concurrency;
-        let claim = pages::claim(&mut tx, team, context.id, want, limit, Timestamp::now()).await?;
-        tx.commit().await?;
-        context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
-        let claimed = Instant::now();
-        let mut slots = slots.into_iter();
-        let pages: Vec<_> = claim.pages.into_iter().map(|page| (context.held.hold(&page), page)).collect();
-        for (held, page) in pages {
-            let free = match slots.next() {
-                Some(slot) => Some(slot),
-                None => slot(context, Urgency::Background).await,
-            };
-            match free {
-                Some(slot) => start(context, page, held, slot),
-                None => {
-                    let end = Finished { page, kind: None, key: None, outcome: Outcome::GivenBack };
-                    context.finisher.submit(end).await;
-                }
+        let most = if is_quick { CLAIM } else { slots.len() };
+        let (pages, mut has_more) = claim(context, team, most).await?;
+        let mut ready = Ready { pages, slots };
+        while is_quick && has_more && Instant::now() < end {
+            let began = Instant::now();
+            let ((), next) = tokio::join!(hand_out(context, ready), claim(context, team, CLAIM));
+            is_quick = began.elapsed() < AHEAD;
+            ready = Ready::default();
+            (ready.pages, has_more) = next?;
+        }
+        if has_more && Instant::now() >= end {
+            return Ok(Some(ready));
+        }
+        hand_out(context, ready).await;
+        if !has_more {
+            return Ok(None);
+        }
+        has_started = true;
+    }
+}
+
+/// Sends tickets for a team, at the back of the queue.
+async fn invite(context: &WorkerContext, team: TeamId, tickets: usize) -> StoreResult<()> {
+    let mut tx = context.process.db.begin().await?;
+    queue::page_tickets(&mut tx, team, tickets).await?;
+    tx.commit().await
+}
+
+/// Claims up to `most` pages of a team; with them, whether there is more.
+async fn claim(
+    context: &Arc<WorkerContext>,
+    team: TeamId,
+    most: usize,
+) -> StoreResult<(Vec<(HeldPage, Claimed)>, bool)> {
+    let started = Instant::now();
+    let mut tx = context.process.db.begin_relaxed().await?;
+    let limit = context.process.settings.limits.team_concurrency;
+    let claim = pages::claim(&mut tx, team, context.id, most, limit, Timestamp::now()).await?;
+    tx.commit().await?;
+    context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
+    if let Some(at) = claim.next_at {
+        look_again(context, team, at);
+    }
+    Ok((claim.pages.into_iter().map(|page| (context.held.hold(&page), page)).collect(), claim.more))
+}
+
+/// Starts pages as slots become free. Those that wait too long, or whose worker stops, go back.
+async fn hand_out(context: &Arc<WorkerContext>, ready: Ready) {
+    let by = tokio::time::Instant::now() + PATIENCE;
+    let mut slots = ready.slots.into_iter();
+    for (held, page) in ready.pages {
+        let free = match slots.next() {
+            Some(slot) => Some(slot),
+            None => tokio::time::timeout_at(by, slot(context, Urgency::Background)).await.ok().flatten(),
+        };
+        match free {
+            Some(slot) => start(context, page, held, slot),
+            None => {
+                let end = Finished { page, kind: None, key: None, outcome: Outcome::GivenBack };
+                context.finisher.submit(end).await;
             }
-        }
-        if let Some(at) = claim.next_at {
-            look_again(context, team, at);
-        }
-        is_quick = claimed.elapsed() < AHEAD;
-        if !claim.more {
-            return Ok(false);
-        }
-        if Instant::now() >= end {
-            return Ok(true);
         }
     }
 }
