@@ -595,10 +595,9 @@ async fn from_rendered(
     .await
 }
 
-/// Pieces of CPU work at once: enough that a core has one when another is paused, and not more, for each thread keeps
-/// memory of its own.
+/// Pieces of CPU work at once: more threads would not be faster, and each keeps memory of its own.
 static CORES: LazyLock<Semaphore> =
-    LazyLock::new(|| Semaphore::new(3 * std::thread::available_parallelism().map_or(2, std::num::NonZero::get)));
+    LazyLock::new(|| Semaphore::new(2 * std::thread::available_parallelism().map_or(2, std::num::NonZero::get)));
 
 /// CPU work off the async threads.
 pub(super) async fn blocking<T: Send + 'static>(
