@@ -1,8 +1,8 @@
 //! Tickets about pages: claim for a team, or the one page somebody waits for, and set the pages going.
 //!
-//! A worker has at most one lane a team. A lane waits for a slot, claims as many pages as there are slots, starts them
-//! and goes on for a short turn; with more to claim it sends the next ticket to the back of the queue, where the
-//! teams' tickets take turns.
+//! At most one lane a team claims in a worker. It waits for a slot, claims as many pages as there are slots (more where
+//! slots come back quickly), starts them and goes on for a short turn; with more to claim it sends the next ticket to the
+//! back of the queue, where the teams' tickets take turns.
 
 use std::pin::pin;
 use std::sync::Arc;
