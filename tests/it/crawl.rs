@@ -202,20 +202,20 @@ both_databases! {
         let one = begin(&service, &site.url("/crawl/"), slow.clone()).await;
         let two = begin(&service, &site.url("/crawl/1/"), slow).await;
         // The caller's own delay, on another host so that nothing else counts there.
-        let delayed = json!({ "delay": 0.4, "limit": 8, "maxConcurrency": 5, "ignoreRobotsTxt": true });
+        let delayed = json!({ "delay": 0.8, "limit": 6, "maxConcurrency": 5, "ignoreRobotsTxt": true });
         let own = begin(&service, &site.url_at("127.0.0.2", "/trap/"), delayed).await;
-        assert_eq!(end(&service, &site, own).await.pages.len(), 8);
+        assert_eq!(end(&service, &site, own).await.pages.len(), 6);
         for path in [one, two] {
             assert_eq!(end(&service, &site, path).await.pages.len(), 2);
         }
-        for (prefix, count, pause) in [("/crawl/", 4, 2.0), ("/trap/", 8, 0.4)] {
+        for (prefix, count, pause) in [("/crawl/", 4, 2.0), ("/trap/", 6, 0.8)] {
             let times = site.times(prefix).await;
             assert_eq!(times.len(), count, "{prefix}");
             let least = times.windows(2).map(|w| w[1] - w[0]).fold(f64::MAX, f64::min);
-            // What a request takes from its worker to the site differs, by more on a busy machine; the sum does not.
-            assert!(least > pause * 0.7, "{prefix}: {least:.3} s apart, {pause} s asked for");
+            // What a request takes from its worker to the site differs, by more on a busy machine: half a pause is for that.
+            assert!(least > pause * 0.5, "{prefix}: {least:.3} s apart, {pause} s asked for");
             let whole = times[count - 1] - times[0];
-            assert!(whole > pause * (count - 1) as f64 - 0.2, "{prefix}: {whole:.1} s for {count} pages");
+            assert!(whole > pause * (count as f64 - 1.5), "{prefix}: {whole:.1} s for {count} pages");
             assert!(whole < pause * count as f64 * 3.0 + 3.0, "{prefix}: {whole:.1} s for {count} pages");
         }
 
