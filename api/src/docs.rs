@@ -6,6 +6,7 @@ use actix_web::HttpResponse;
 use actix_web::http::header::{self, ContentType};
 use schemars::json_schema;
 
+use crate::asset::asset;
 use crate::openapi::{self, Operation};
 
 const PAGE: &str = include_str!("docs/index.html");
@@ -15,16 +16,6 @@ const STYLE: &str = include_str!("docs/docs.css");
 /// Everything comes from here and nothing may be added.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-
-fn file(kind: &'static str, body: &'static str) -> HttpResponse {
-    HttpResponse::Ok()
-        .content_type(kind)
-        .insert_header((header::CACHE_CONTROL, "no-cache"))
-        .insert_header((header::CONTENT_SECURITY_POLICY, POLICY))
-        .insert_header((header::REFERRER_POLICY, "no-referrer"))
-        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .body(body)
-}
 
 /// `GET /openapi.json` in the document.
 pub fn doc_document() -> Operation {
@@ -65,15 +56,15 @@ pub async fn document() -> HttpResponse {
 
 /// `GET /docs`.
 pub async fn page() -> HttpResponse {
-    file("text/html; charset=utf-8", PAGE)
+    asset("text/html; charset=utf-8", POLICY, PAGE)
 }
 
 /// `GET /docs/docs.js`.
 pub async fn script() -> HttpResponse {
-    file("text/javascript; charset=utf-8", SCRIPT)
+    asset("text/javascript; charset=utf-8", POLICY, SCRIPT)
 }
 
 /// `GET /docs/docs.css`.
 pub async fn style() -> HttpResponse {
-    file("text/css; charset=utf-8", STYLE)
+    asset("text/css; charset=utf-8", POLICY, STYLE)
 }

@@ -3,6 +3,7 @@
 
 pub mod access_log;
 pub mod app;
+mod asset;
 pub mod auth;
 pub mod base_url;
 pub mod cli;

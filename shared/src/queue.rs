@@ -10,7 +10,7 @@
 //! | `lane` | this team has pages to claim: take turns with the other teams' tickets |
 //! | `webhook` | this job has deliveries to make |
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use apalis_core::task::Task;
 use apalis_core::task::builder::TaskBuilder;
@@ -71,6 +71,10 @@ const LANES_AT_START: usize = 4;
 /// The signal that tells other processes of a ticket.
 pub(crate) const SIGNALS: [(&str, Signal); 3] =
     [(SCRAPE_QUEUE, Signal::Scrape), (LANE_QUEUE, Signal::Lane), (WEBHOOK_QUEUE, Signal::Webhook)];
+
+/// How much older a ticket says it is. Postgres tells of a ticket that is due when its transaction began, by its own
+/// clock: of one that is a second younger nobody would hear.
+const BACKDATED: Duration = Duration::from_secs(5);
 
 /// Tries the library may make when a handler meets a dead database.
 const TICKET_ATTEMPTS: usize = 5;
@@ -173,7 +177,11 @@ async fn push(tx: &mut Tx, ticket: Ticket, count: usize, pause: Duration) -> Sto
     let tasks: Vec<Task<Vec<u8>>> = (0..count)
         .map(|_| {
             let task = TaskBuilder::new(payload.clone()).max_attempts(TICKET_ATTEMPTS);
-            if pause.is_zero() { task.build() } else { task.run_after(pause + Duration::from_millis(999)).build() }
+            if pause.is_zero() {
+                task.run_at_time(SystemTime::now() - BACKDATED).build()
+            } else {
+                task.run_after(pause + Duration::from_millis(999)).build()
+            }
         })
         .collect();
     push_raw(tx, ticket.queue(), tasks).await

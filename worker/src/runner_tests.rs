@@ -300,3 +300,19 @@ async fn a_payload_that_nobody_can_read_does_not_end_the_consumer() {
         task.await.unwrap();
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_of_a_slow_transaction_is_told_of_too() {
+    for bench in benches().await {
+        let mut tx = bench.db.begin().await.unwrap();
+        // Into the next second, so that the ticket is younger than its transaction.
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        queue::page_tickets(&mut tx, TeamId::new(), 1).await.unwrap();
+        tx.commit().await.unwrap();
+        let end = Instant::now() + Duration::from_secs(5);
+        while !bench.wake.take_told().contains_key(QUEUE) {
+            assert!(Instant::now() < end, "nobody was told of the ticket");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}

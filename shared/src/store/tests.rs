@@ -492,6 +492,37 @@ async fn dead_deliveries_are_worth_it_when_the_receiver_may_do_better() {
 }
 
 #[tokio::test]
+async fn deliveries_that_another_worker_is_taking_are_left_to_it() {
+    use crate::domain::job::WebhookEvent;
+    for db in databases().await {
+        // SQLite has one writer at a time.
+        if matches!(db, Db::Sqlite(_)) {
+            continue;
+        }
+        let team = team(&db, "a").await;
+        let (id, pages) = job(&db, team, JobKind::Batch, 4, None).await;
+        let now = Timestamp::now();
+        let mut tx = db.begin().await.unwrap();
+        for page in &pages {
+            webhooks::queue(&mut tx, team, id, Some(*page), WebhookEvent::Page, now).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+
+        let lease = now.plus_ms(60_000);
+        let (mut one, mut two) = (db.begin().await.unwrap(), db.begin().await.unwrap());
+        let mut taken = webhooks::claim(&mut one, id, now, lease, 2).await.unwrap();
+        let rest = webhooks::claim(&mut two, id, now, lease, 10);
+        let rest =
+            tokio::time::timeout(std::time::Duration::from_secs(10), rest).await.expect("it waits for the other");
+        taken.extend(rest.unwrap());
+        let ids: std::collections::HashSet<_> = taken.iter().map(|delivery| delivery.id).collect();
+        assert_eq!((taken.len(), ids.len()), (4, 4));
+        one.commit().await.unwrap();
+        two.commit().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn webhook_stages_go_in_order_and_a_lost_try_is_taken_again() {
     use crate::domain::job::WebhookEvent;
     for db in databases().await {

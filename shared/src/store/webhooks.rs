@@ -61,13 +61,27 @@ pub async fn claim(
     lease: Timestamp,
     limit: i64,
 ) -> StoreResult<Vec<ClaimedDelivery>> {
-    const SQL: &str = "UPDATE webhook_delivery SET attempt = attempt + 1, next_at = $3 WHERE id IN (\
-        SELECT id FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting' AND next_at <= $2 AND stage = (\
-        SELECT MIN(stage) FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting') ORDER BY next_at, id LIMIT $4) \
-        AND state = 'waiting' AND next_at <= $2 RETURNING id, team_id, job_id, page_id, event, attempt, retry_from";
+    // What another worker is just taking is left to it: to wait for it would be a deadlock when it waits for ours.
+    macro_rules! claim {
+        ($lock:literal) => {
+            concat!(
+                "UPDATE webhook_delivery SET attempt = attempt + 1, next_at = $3 WHERE id IN (\
+                 SELECT id FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting' AND next_at <= $2 AND stage = (\
+                 SELECT MIN(stage) FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting') \
+                 ORDER BY next_at, id LIMIT $4",
+                $lock,
+                ") AND state = 'waiting' AND next_at <= $2 \
+                 RETURNING id, team_id, job_id, page_id, event, attempt, retry_from"
+            )
+        };
+    }
+    let sql = match tx {
+        Tx::Sqlite(_) => claim!(""),
+        Tx::Postgres(_) => claim!(" FOR NO KEY UPDATE SKIP LOCKED"),
+    };
     type Row = (DeliveryId, TeamId, JobId, Option<PageId>, String, i64, i64);
     let rows: Vec<Row> =
-        on_db!(tx, |conn| sqlx::query_as(SQL).bind(job).bind(now).bind(lease).bind(limit).fetch_all(conn).await?);
+        on_db!(tx, |conn| sqlx::query_as(sql).bind(job).bind(now).bind(lease).bind(limit).fetch_all(conn).await?);
     rows.into_iter()
         .map(|r| {
             Ok(ClaimedDelivery {

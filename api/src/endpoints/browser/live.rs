@@ -26,6 +26,7 @@ use super::relay_target::locate;
 use super::session_id;
 use super::splice::{Handshake, WorkerSocket};
 use crate::app::{App, State};
+use crate::asset::asset;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
 
@@ -48,16 +49,6 @@ const REFUSED: u16 = 4003;
 const OFF: u16 = 4005;
 /// RFC 6455: the service has a problem, try again.
 const TRY_AGAIN: u16 = 1013;
-
-fn file(kind: &'static str, body: &'static str) -> HttpResponse {
-    HttpResponse::Ok()
-        .content_type(kind)
-        .insert_header((header::CACHE_CONTROL, "no-cache"))
-        .insert_header((header::CONTENT_SECURITY_POLICY, POLICY))
-        .insert_header((header::REFERRER_POLICY, "no-referrer"))
-        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .body(body)
-}
 
 /// The page in the API's document.
 pub fn doc_page() -> Operation {
@@ -96,17 +87,17 @@ pub fn doc_socket() -> Operation {
 
 /// `GET /live/{id}`: the same page for every session; which one, and whether it may, it learns on its socket.
 pub async fn page() -> HttpResponse {
-    file("text/html; charset=utf-8", PAGE)
+    asset("text/html; charset=utf-8", POLICY, PAGE)
 }
 
 /// `GET /live/view.js`.
 pub async fn script() -> HttpResponse {
-    file("text/javascript; charset=utf-8", SCRIPT)
+    asset("text/javascript; charset=utf-8", POLICY, SCRIPT)
 }
 
 /// `GET /live/view.css`.
 pub async fn style() -> HttpResponse {
-    file("text/css; charset=utf-8", STYLE)
+    asset("text/css; charset=utf-8", POLICY, STYLE)
 }
 
 /// `GET /live/{id}/socket`: the page's WebSocket. Refusals are told by its close code, because a page sees no status.
