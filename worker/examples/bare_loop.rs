@@ -115,7 +115,7 @@ async fn load(cdp: &Cdp, url: &Url) -> anyhow::Result<String> {
     let context =
         cdp.send_as::<Value>("Target.createBrowserContext", None, json!({"disposeOnDetach": true})).by(by).await?;
     let context = text(&context, "browserContextId")?;
-    let target = json!({"url": "about:blank", "browserContextId": context});
+    let target = json!({"url": "javascript:void(0)", "browserContextId": context});
     let target = text(&cdp.send_as::<Value>("Target.createTarget", None, target).by(by).await?, "targetId")?;
     let attach = json!({"targetId": target, "flatten": true});
     let session = text(&cdp.send_as::<Value>("Target.attachToTarget", None, attach).by(by).await?, "sessionId")?;
