@@ -84,6 +84,10 @@ impl From<serde_json::Error> for StoreError {
     }
 }
 
+/// After this time, ms, Postgres ends a connection that stands still in a transaction, as those of a frozen or cut-off
+/// machine do: its rows would stay locked until the network gives up, for hours. Ours ask statement after statement.
+const IDLE_IN_TRANSACTION: &str = "5000";
+
 /// How long closing waits for connections that are in use.
 const CLOSE_PATIENCE: Duration = Duration::from_millis(500);
 
@@ -165,7 +169,8 @@ impl Db {
                 signals: Arc::new(Signals::open(path)?),
             })),
             DatabaseUrl::Postgres(text) => {
-                let mut options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
+                let options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
+                let mut options = options.options([("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION)]);
                 if usage == PoolUse::Tickets {
                     options = options.options([("synchronous_commit", "off")]);
                 }

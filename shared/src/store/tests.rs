@@ -632,6 +632,21 @@ async fn workers_are_listed_while_they_beat_and_buried_after() {
 }
 
 #[tokio::test]
+async fn a_process_that_freezes_in_a_transaction_lets_go_of_its_rows() {
+    for db in databases().await {
+        // On SQLite the lock is the kernel's, which keeps it for a process that stands still and frees it when that ends.
+        let Db::Postgres(pool) = &db else { continue };
+        let team = team(&db, "frozen").await;
+        let lock = || sqlx::query("SELECT id FROM team WHERE id = $1 FOR UPDATE").bind(team);
+        let mut frozen = pool.begin().await.unwrap();
+        lock().execute(&mut *frozen).await.unwrap();
+        let waited = tokio::time::timeout(Duration::from_secs(15), lock().execute(pool)).await;
+        waited.expect("the row is free in time").unwrap();
+        assert!(frozen.commit().await.is_err(), "what it wrote is not kept");
+    }
+}
+
+#[tokio::test]
 async fn both_databases_have_the_same_tables_and_columns() {
     let mut shapes = Vec::new();
     for db in databases().await {
