@@ -129,17 +129,18 @@ impl Blobs {
             Place::Folder(root) => std::fs::remove_file(root.join(key)),
             Place::Bucket(bucket) => bucket.remove(key),
         };
-        tell_failure(removed, key);
+        let _ = tell_failure(removed, key);
     }
 
-    /// Removes everything of a job.
-    pub fn remove_job(&self, job: JobId) {
+    /// Removes everything of a job. `false`: it could not be done now.
+    #[must_use]
+    pub fn remove_job(&self, job: JobId) -> bool {
         let prefix = job_prefix(job);
         let removed = match &self.0 {
             Place::Folder(root) => std::fs::remove_dir_all(root.join(&prefix)),
             Place::Bucket(bucket) => bucket.remove_all(&prefix),
         };
-        tell_failure(removed, &prefix);
+        tell_failure(removed, &prefix)
     }
 }
 
@@ -168,12 +169,14 @@ fn put_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::rename(&draft, path)
 }
 
-/// What could not be removed stays behind as waste, which nobody can find by itself.
-fn tell_failure(removed: std::io::Result<()>, key: &str) {
-    if let Err(error) = removed
-        && error.kind() != std::io::ErrorKind::NotFound
-    {
-        tracing::warn!(%error, key, "a blob cannot be removed");
+/// What could not be removed stays behind as waste, which nobody can find by itself. `true`: it is gone.
+fn tell_failure(removed: std::io::Result<()>, key: &str) -> bool {
+    match removed {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(%error, key, "a blob cannot be removed");
+            false
+        }
+        _ => true,
     }
 }
 
@@ -191,7 +194,7 @@ mod tests {
         let key = Blobs::key(job, page, 1);
         blobs.put(&key, b"text").unwrap();
         assert_eq!(blobs.get(&key).unwrap(), b"text");
-        blobs.remove_job(job);
+        assert!(blobs.remove_job(job));
         assert_eq!(blobs.get(&key).unwrap_err().kind(), std::io::ErrorKind::NotFound);
         std::fs::remove_dir_all(root).unwrap();
     }

@@ -25,7 +25,7 @@ use crate::metrics::Metrics;
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxMode};
 use crate::sessions::{Keeper, Sessions, Vault};
 use crate::site::RobotsStore;
-use crate::{listener, replayer, runner, sweeper};
+use crate::{listener, replayer, runner, sweeper, tidier};
 
 /// How long a drain may take; what is not done by then goes back to the queue.
 const DRAIN: Duration = Duration::from_secs(12);
@@ -200,6 +200,7 @@ async fn life(
     *process.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
     let consumers = runner::start(&context, tickets);
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&context)));
+    let tidying = tokio::spawn(tidier::run(Arc::clone(&context)));
     let replaying = tokio::spawn(replayer::run(Arc::clone(&context)));
     let offering = tokio::spawn(offer_sessions(Arc::clone(process), id, draining.clone(), fenced.clone()));
 
@@ -234,6 +235,7 @@ async fn life(
         let _ = tokio::time::timeout(Duration::from_secs(2), consumer).await;
     }
     sweeping.abort();
+    tidying.abort();
     replaying.abort();
     drop(context);
     let _ = tokio::time::timeout(LAST_WRITES, writer).await;
@@ -399,7 +401,7 @@ async fn beat(
     while !over.is_cancelled() {
         let sign = async {
             if db.is_none() {
-                db = Some(Db::connect(&url, 1, PoolUse::Tickets).await.map_err(|e| e.to_string())?);
+                db = Some(Db::connect(&url, 1, PoolUse::Heartbeats).await.map_err(|e| e.to_string())?);
             }
             let Some(db) = &db else { return Err("no connection".to_owned()) };
             sign(db, id).await.map_err(|e| e.to_string())

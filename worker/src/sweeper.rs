@@ -1,15 +1,12 @@
 //! One worker at a time, by lease: buries dead workers, takes back their pages, ends their sessions, reminds of lost
-//! tickets, removes what has expired.
+//! tickets. What may take long is not done here, for dead workers' pages would wait for it: see [`crate::tidier`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::ids::PageId;
-use weir_shared::store::{
-    StoreResult, activity, cache, leases, nodes, pages, profiles, retention, sessions, snapshots, sweep, webhooks,
-};
+use weir_shared::store::{StoreResult, leases, nodes, pages, profiles, sessions, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
@@ -20,10 +17,6 @@ const EVERY: Duration = Duration::from_millis(2_500);
 const LEASE_MS: i64 = 8_000;
 /// Work that was due for this long without being taken gets a new ticket.
 const FORGOTTEN_MS: i64 = 5_000;
-/// Removal of expired things and finished tickets: every so many sweeps.
-const TIDY_EVERY: u32 = 8;
-/// The cache is weighed every so many sweeps.
-const WEIGH_EVERY: u32 = 24;
 /// A worker compares what the rows say it has with what it knows of: every so many sweeps.
 const COMPARE_EVERY: u32 = 2;
 /// Orphans taken back in one transaction.
@@ -37,7 +30,7 @@ pub async fn run(context: Arc<WorkerContext>) {
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
         // After an outage every heartbeat is old, also those of the living: let them speak first.
         let may_bury = last_good.is_some_and(|at| at.elapsed() < EVERY * 3);
-        match one(&context, may_bury, round).await {
+        match one(&context, may_bury).await {
             Ok(()) => last_good = Some(Instant::now()),
             Err(error) => tracing::warn!(%error, "a sweep failed; the next one follows"),
         }
@@ -73,7 +66,7 @@ async fn compare(context: &WorkerContext, unknown: &mut HashSet<(PageId, i64)>) 
     tx.commit().await
 }
 
-async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult<()> {
+async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
     let db = &context.process.db;
     let now = Timestamp::now();
     let mut tx = db.begin_relaxed().await?;
@@ -107,36 +100,6 @@ async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult
     if orphans > 0 {
         context.process.metrics.orphans.add(orphans as i64);
         tracing::info!(orphans, "pages of dead workers are back in the queue");
-    }
-    if round.is_multiple_of(TIDY_EVERY) {
-        let keep_ms = context.process.settings.result_ttl.as_millis() as i64;
-        let mut tx = db.begin().await?;
-        let had_zero = retention::shorten(&mut tx, keep_ms).await?;
-        tx.commit().await?;
-        while sweep::expire(db, &context.process.blobs, now).await? {}
-        if had_zero {
-            retention::empty_log(db).await?;
-        }
-        let mut tx = db.begin().await?;
-        sessions::remove_old(&mut tx, now.plus_ms(-(context.process.settings.result_ttl.as_millis() as i64))).await?;
-        sweep::prune(&mut tx, now).await?;
-        tx.commit().await?;
-        loop {
-            let mut tx = db.begin().await?;
-            let more =
-                activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await? | snapshots::expire(&mut tx, now).await?;
-            tx.commit().await?;
-            if !more {
-                break;
-            }
-        }
-        if round.is_multiple_of(WEIGH_EVERY) {
-            let dropped = cache::evict(db, context.process.settings.cache_size, now).await?;
-            if dropped > 0 {
-                tracing::info!(pages = dropped, "pages left the cache");
-            }
-        }
-        sweep::shrink(db).await?;
     }
     Ok(())
 }

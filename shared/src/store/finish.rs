@@ -19,7 +19,7 @@ use super::frontier::{self, Discovery};
 use super::pages::Claimed;
 use super::signals::Signal;
 use super::snapshots::{self, Packed};
-use super::{Db, StoreError, StoreResult, Tx};
+use super::{Db, StoreError, StoreResult, Tx, jobs};
 
 mod at_once;
 
@@ -223,8 +223,11 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
         }
     }
 
+    // In the order of their keys over all parts.
+    let mut cached = cache::rows(&live).into_iter();
     for part in parts(&live) {
-        write_results(tx, Results::of(part, &mut first_seq), now).await?;
+        let cached = cached.by_ref().take(part.len()).collect();
+        write_results(tx, Results::of(part, &mut first_seq, cached), now).await?;
     }
     for end in &live {
         if let Some(snapshot) = end.outcome.document().and_then(|(document, _)| document.snapshot.as_ref()) {
@@ -457,20 +460,20 @@ async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta, grown: i64, now: Tim
         webhook: row.4,
     };
     if delta.queued > 0 && after.status != JobStatus::Scraping {
-        after.total -= drop_late(tx, job).await?;
+        drop_late(tx, job, delta.queued, now).await?;
+        after.total -= delta.queued;
     }
     Ok(after)
 }
 
-/// Pages that came back to a job that had ended meanwhile are cancelled like those that were waiting then.
-async fn drop_late(tx: &mut Tx, job: JobId) -> StoreResult<i64> {
-    const PAGES: &str = "UPDATE page SET state = 'cancelled', finished_at = run_at, epoch = epoch + 1 \
-        WHERE job_id = $1 AND state = 'queued'";
+/// So many pages that came back to a job that had ended meanwhile are cancelled like those that were waiting then. When
+/// those are not all marked yet, it does not matter which ones are now.
+async fn drop_late(tx: &mut Tx, job: JobId, count: i64, now: Timestamp) -> StoreResult<()> {
     const JOB: &str = "UPDATE job SET total = total - $2, queued = 0, hidden = (SELECT COUNT(*) FROM page \
         WHERE job_id = $1 AND idx < 0 AND state = 'running') WHERE id = $1";
-    let dropped = on_db!(tx, |conn| sqlx::query(PAGES).bind(job).execute(conn).await?.rows_affected()) as i64;
-    on_db!(tx, |conn| sqlx::query(JOB).bind(job).bind(dropped).execute(conn).await?.rows_affected());
-    Ok(dropped)
+    jobs::drop_waiting(tx, job, now, count).await?;
+    on_db!(tx, |conn| sqlx::query(JOB).bind(job).bind(count).execute(conn).await?.rows_affected());
+    Ok(())
 }
 
 async fn queue_events(
@@ -528,7 +531,7 @@ async fn was_told(tx: &mut Tx, job: JobId, end: WebhookEvent) -> StoreResult<boo
 
 /// The document and the bill of a page that is done and whose rows say so already.
 pub(super) async fn write_done(tx: &mut Tx, end: &Finished, now: Timestamp) -> StoreResult<()> {
-    write_results(tx, Results::of(&[end], &mut BTreeMap::new()), now).await
+    write_results(tx, Results::of(&[end], &mut BTreeMap::new(), cache::rows(&[end])), now).await
 }
 
 /// What ends leave besides the state of their pages and jobs.
@@ -541,7 +544,7 @@ struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
-    fn of(ends: &[&'a Finished], first_seq: &mut BTreeMap<JobId, i64>) -> Self {
+    fn of(ends: &[&'a Finished], first_seq: &mut BTreeMap<JobId, i64>, cached: Vec<cache::Row<'a>>) -> Self {
         let mut documents = Vec::new();
         for end in ends {
             if let Some((document, _)) = end.outcome.document() {
@@ -557,7 +560,7 @@ impl<'a> Results<'a> {
             };
             (credits > 0).then_some((*end, credits))
         };
-        Self { documents, bills: ends.iter().filter_map(bill).collect(), cached: cache::rows(ends) }
+        Self { documents, bills: ends.iter().filter_map(bill).collect(), cached }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::ids::WorkerId;
 use crate::store::crawls::{NewCrawl, Turn};
 use crate::store::finish::{Body, Encoded, finish_many};
 use crate::store::jobs::{JobRow, NewJob};
+use crate::store::slices::Slices;
 use crate::store::testing::{databases, team};
 use crate::store::{pages, sweep};
 
@@ -244,8 +245,8 @@ async fn sitemaps_are_read_in_a_hidden_step_that_is_fenced_like_a_page() {
         assert_eq!(warning.as_deref(), Some("Note."));
 
         // Past its expiry nothing of it is left.
-        let blobs = crate::blobs::Blobs::open(&std::env::temp_dir()).unwrap();
-        sweep::expire(&crawl.db, &blobs, Timestamp::now().plus_ms(90_000_000)).await.unwrap();
+        let later = Timestamp::now().plus_ms(90_000_000);
+        sweep::expire(&crawl.db, &mut Slices::default(), later).await.unwrap();
         assert!(crawls::counts(&crawl.db, crawl.id).await.unwrap().is_none());
         assert!(recount(&crawl.db, crawl.id).await.unwrap().is_empty());
     }

@@ -20,11 +20,14 @@ use sqlx::{Connection as _, Postgres, Transaction};
 use crate::config::DatabaseUrl;
 
 pub mod activity;
+#[cfg(test)]
+mod bulk_tests;
 pub mod cache;
 pub mod clock;
 pub mod crawls;
 pub mod credits;
 pub mod documents;
+pub mod drafts;
 pub mod finish;
 pub mod frontier;
 pub mod jobs;
@@ -42,6 +45,7 @@ pub mod sessions;
 pub mod settings;
 pub mod signals;
 pub mod sitemaps;
+pub mod slices;
 pub mod snapshots;
 pub mod sweep;
 pub mod team_lock;
@@ -157,6 +161,8 @@ pub enum PoolUse {
     Rows,
     /// Tickets being fetched and acknowledged: a lost write is a second delivery, which claims fence.
     Tickets,
+    /// Signs of life: they never fold SQLite's log into the file, which takes long when it has grown.
+    Heartbeats,
 }
 
 impl Db {
@@ -164,14 +170,14 @@ impl Db {
     pub async fn connect(url: &DatabaseUrl, connections: u32, usage: PoolUse) -> anyhow::Result<Self> {
         match url {
             DatabaseUrl::Sqlite(path) => Ok(Self::Sqlite(SqliteDb {
-                writes: connect_sqlite(path, 1).await?,
-                reads: connect_sqlite(path, connections).await?,
+                writes: connect_sqlite(path, 1, usage).await?,
+                reads: connect_sqlite(path, connections, usage).await?,
                 signals: Arc::new(Signals::open(path)?),
             })),
             DatabaseUrl::Postgres(text) => {
                 let options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
                 let mut options = options.options([("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION)]);
-                if usage == PoolUse::Tickets {
+                if usage != PoolUse::Rows {
                     options = options.options([("synchronous_commit", "off")]);
                 }
                 let pool = PgPoolOptions::new()
@@ -265,7 +271,7 @@ impl Tx {
     }
 }
 
-async fn connect_sqlite(path: &Path, connections: u32) -> anyhow::Result<SqlitePool> {
+async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow::Result<SqlitePool> {
     if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
@@ -284,7 +290,7 @@ async fn connect_sqlite(path: &Path, connections: u32) -> anyhow::Result<SqliteP
         // What is deleted inside of pages is gone; see `retention` for whole ones.
         .pragma("secure_delete", "FAST")
         // Pages that change with every group are folded into the file less often.
-        .pragma("wal_autocheckpoint", "4000")
+        .pragma("wal_autocheckpoint", if usage == PoolUse::Heartbeats { "0" } else { "4000" })
         .statement_cache_capacity(200);
     if is_new {
         // Only a new file can take it; on an old one the pragma would wait for the writer for nothing.

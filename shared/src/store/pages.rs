@@ -348,14 +348,14 @@ pub async fn rescue(tx: &mut Tx, pages: Vec<Claimed>, reason: &'static str, now:
     Ok(())
 }
 
-/// Teams with pages that were due before `before`: each gets a ticket, in case one was lost. Returns how many.
+/// Teams with pages that were due before `before`: each gets a ticket, in case one was lost, unless it has one. Returns
+/// how many.
 pub async fn remind_teams(tx: &mut Tx, before: Timestamp) -> StoreResult<usize> {
     const TEAMS: &str = "SELECT DISTINCT job.team_id FROM job WHERE job.queued > 0 AND EXISTS (SELECT 1 FROM page \
         WHERE page.job_id = job.id AND page.state = 'queued' AND page.run_at <= $1) LIMIT 1000";
     let teams: Vec<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(TEAMS).bind(before).fetch_all(conn).await?);
-    for (team,) in &teams {
-        queue::lane_ticket(tx, *team, std::time::Duration::ZERO).await?;
-    }
+    let teams: Vec<TeamId> = teams.into_iter().map(|row| row.0).collect();
+    queue::remind_lanes(tx, &teams).await?;
     Ok(teams.len())
 }
 

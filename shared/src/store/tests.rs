@@ -4,6 +4,7 @@
 
 use super::finish::{self, Body, Encoded, Finished, Outcome};
 use super::pages::{Claim, Claimed, Replay};
+use super::slices::Slices;
 use super::testing::{databases, job, team};
 use super::*;
 use crate::blobs::Blobs;
@@ -565,8 +566,8 @@ async fn what_has_expired_is_removed_and_the_ledger_stays() {
         let (id, _) = job(&db, team, JobKind::Batch, 3, None).await;
         let pages = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
         finish(&db, pages.into_iter().map(done).collect()).await;
-        let blobs = crate::blobs::Blobs::open(&std::env::temp_dir()).unwrap();
-        sweep::expire(&db, &blobs, Timestamp::now().plus_ms(90_000_000)).await.unwrap();
+        let later = Timestamp::now().plus_ms(90_000_000);
+        assert_eq!(sweep::expire(&db, &mut Slices::default(), later).await.unwrap(), 1);
         assert!(jobs::load(&db, id).await.unwrap().is_none());
         assert!(pages::list(&db, id, None, 10).await.unwrap().is_empty());
         assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 2);
