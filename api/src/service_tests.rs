@@ -150,6 +150,18 @@ async fn a_missing_empty_or_unknown_key_is_401() {
 }
 
 #[actix_web::test]
+async fn a_key_file_that_others_could_read_is_shut() {
+    use std::os::unix::fs::PermissionsExt;
+    let api = Api::start(&[]).await;
+    let file = api.folder.join("api-key");
+    let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o600);
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+    assert_eq!(first_key::ensure(&api.state.db, &api.state.settings.api).await.unwrap().key, api.key);
+    assert_eq!(mode(), 0o600);
+}
+
+#[actix_web::test]
 async fn open_auth_takes_any_key_and_none() {
     let api = Api::start(&[("WEIR_AUTH", "open")]).await;
     let body = json!({"urls": ["http://a.test/"]}).to_string();
