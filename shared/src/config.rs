@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use ipnet::IpNet;
 
 use crate::blobs::BlobsUrl;
 use crate::guard::AddressGuard;
+use crate::private;
 use crate::schedule::Schedule;
 
 /// Everything both processes can be told.
@@ -71,8 +72,9 @@ pub struct WorkerSettings {
     pub concurrency: usize,
     /// Browser sessions at once in one worker, 0 to 1,000.
     pub sessions: usize,
-    /// Folder for Chromium profiles and the like; emptied of dead owners' things at start.
-    pub run_dir: PathBuf,
+    /// Folders for Chromium profiles and the like, of which the first is taken that can be used; emptied of dead owners'
+    /// things at start.
+    pub run_dirs: Vec<PathBuf>,
     /// Where `scripts/setup` has put the packages of the code runners.
     pub runners: PathBuf,
 }
@@ -181,7 +183,7 @@ impl Settings {
     /// The same from any source of values.
     pub fn from_lookup(get: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let reader = Reader { get };
-        let database_url = reader.text("DATABASE_URL", "sqlite://data/weir.db");
+        let database_url: DatabaseUrl = reader.text("DATABASE_URL", "sqlite://data/weir.db").parse()?;
         let bind: SocketAddr = reader.parse("WEIR_BIND", "127.0.0.1:3002", "ADDRESS:PORT")?;
         let auth_required = reader.choice("WEIR_AUTH", &["required", "open"])? == "required";
         let anywhere = reader.text("WEIR_AUTH_OPEN_ANYWHERE", "") == "1";
@@ -195,7 +197,6 @@ impl Settings {
             bail!("WEIR_API_KEY: allowed are 8 or more letters, digits, '-' and '_'");
         }
         Ok(Self {
-            database_url: database_url.parse()?,
             blobs: reader.text("WEIR_BLOBS", "file://data/blobs").parse()?,
             api: ApiSettings {
                 bind,
@@ -208,7 +209,7 @@ impl Settings {
                 bind: reader.parse("WEIR_WORKER_BIND", "127.0.0.1:0", "ADDRESS:PORT")?,
                 concurrency: reader.number("WEIR_WORKER_CONCURRENCY", 16, 1, 1_000)?,
                 sessions: reader.number("WEIR_SESSIONS_PER_WORKER", 12, 0, 1_000)?,
-                run_dir: std::env::temp_dir().join("weir-run"),
+                run_dirs: reader.run_dirs(&database_url),
                 runners: reader.runners(),
             },
             browser: BrowserSettings {
@@ -240,6 +241,7 @@ impl Settings {
             result_ttl: reader.duration("WEIR_RESULT_TTL", "24h")?,
             cache_size: reader.size("WEIR_CACHE_SIZE", "1GB")?,
             internal_secret: reader.internal_secret()?,
+            database_url,
         })
     }
 }
@@ -341,6 +343,24 @@ impl Reader<'_> {
         })
     }
 
+    /// What was said; else `/run/weir`, else beside the data. Root's data may lie where nobody else gets through, and
+    /// anybody's below a path that is too long.
+    fn run_dirs(&self, database: &DatabaseUrl) -> Vec<PathBuf> {
+        if let Some(given) = (self.get)("WEIR_RUN_DIR") {
+            return vec![given.into()];
+        }
+        let data = match database {
+            DatabaseUrl::Sqlite(path) => path.parent().map(Path::to_owned).unwrap_or_default(),
+            DatabaseUrl::Postgres(_) => private::DATA.into(),
+        };
+        let mut places = vec![PathBuf::from("/run/weir"), data.join("weir-run")];
+        places.push(match private::own_uid() {
+            0 => "/var/lib/weir-run".into(),
+            uid => std::env::temp_dir().join(format!("weir-run-{uid}")),
+        });
+        places
+    }
+
     fn rates(&self) -> Result<Option<BTreeMap<String, u32>>> {
         let text = self.text("WEIR_RATE_LIMITS", "");
         if text.trim().eq_ignore_ascii_case("off") {
@@ -438,8 +458,7 @@ impl Reader<'_> {
 
 /// Whether this process is root.
 fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+    private::own_uid() == 0
 }
 
 /// One `BUCKET=N` of the rate limits. The error says which buckets there are.

@@ -79,7 +79,7 @@ async fn http(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Re
 async fn browser(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Result<f64> {
     let egress = EgressProxy::start(settings.net.guard(), None).await?;
     let config = SandboxConfig {
-        run_dir: std::env::temp_dir().join("weir-bare-loop"),
+        run_dirs: vec![std::env::temp_dir().join("weir-bare-loop")],
         mode: SandboxMode::Strict,
         egress: egress.door(),
         ad_free: egress.door(),

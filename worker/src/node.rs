@@ -111,8 +111,12 @@ async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<P
         ]);
     }
     let config = SandboxConfig {
-        run_dir: settings.worker.run_dir.clone(),
-        mode: if settings.browser.sandbox { SandboxMode::Strict } else { SandboxMode::Off },
+        run_dirs: settings.worker.run_dirs.clone(),
+        mode: match settings.browser.sandbox {
+            SandboxChoice::Strict => SandboxMode::Strict,
+            SandboxChoice::Degraded => SandboxMode::Degraded,
+            SandboxChoice::Off => SandboxMode::Off,
+        },
         egress: egress.door(),
         ad_free: ad_free.door(),
         upstreams: upstreams.iter().map(|[open, ad_free]| [open.door(), ad_free.door()]).collect(),

@@ -28,6 +28,15 @@ fn the_runners_are_where_they_are_said_to_be_or_in_the_cache() {
 }
 
 #[test]
+fn boxes_run_where_it_is_said_else_in_run_else_beside_the_data() {
+    let places = |pairs: &[(&str, &str)]| read(pairs).unwrap().worker.run_dirs;
+    assert_eq!(places(&[("WEIR_RUN_DIR", "/r")]), [PathBuf::from("/r")]);
+    assert_eq!(places(&[])[..2], [PathBuf::from("/run/weir"), PathBuf::from("data/weir-run")]);
+    assert_eq!(places(&[("DATABASE_URL", "sqlite:///srv/w/weir.db")])[1], PathBuf::from("/srv/w/weir-run"));
+    assert_eq!(places(&[("DATABASE_URL", "postgres://a/b")])[1], PathBuf::from("data/weir-run"));
+}
+
+#[test]
 fn a_wrong_setting_is_named_with_what_is_allowed() {
     for (name, value, allowed) in [
         ("WEIR_BIND", "nowhere", "ADDRESS:PORT"),

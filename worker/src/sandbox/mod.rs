@@ -34,6 +34,7 @@ mod bwrap;
 mod cgroup;
 mod code;
 mod dir;
+mod run_dir;
 mod running;
 mod seccomp;
 mod spawn;
@@ -85,8 +86,9 @@ pub enum SandboxMode {
 
 /// How a sandbox is made.
 pub struct SandboxConfig {
-    /// Where directories of sessions are made. Its parents must let other users through (mode 711).
-    pub run_dir: PathBuf,
+    /// Where directories of sessions are made: the first of these places that is ours alone and lets the users of boxes
+    /// through.
+    pub run_dirs: Vec<PathBuf>,
     /// Whether boxes are required.
     pub mode: SandboxMode,
     /// The proxy that is every box's way out.
@@ -151,7 +153,7 @@ impl Sandbox {
     pub fn prepare(config: SandboxConfig) -> anyhow::Result<Self> {
         // What a box that loses its outer process leaves comes to us.
         process::adopt_orphans();
-        let worker_dir = WorkerDir::prepare(&config.run_dir)?;
+        let worker_dir = WorkerDir::prepare(&config.run_dirs)?;
         let own = PathBuf::from("/proc/self/exe");
         let program = worker_dir.install(config.program.as_deref().unwrap_or(&own))?;
         let cgroups = Cgroups::detect();

@@ -60,7 +60,7 @@ impl World {
         let guard = AddressGuard::new(vec!["127.0.0.1/32".parse().unwrap()], hosts);
         let egress = EgressProxy::start_with(guard, EgressOptions::default()).await.unwrap();
         let config = SandboxConfig {
-            run_dir: run_dir.clone(),
+            run_dirs: vec![run_dir.clone()],
             mode,
             egress: egress.door(),
             ad_free: egress.door(),
