@@ -140,6 +140,8 @@ impl std::fmt::Debug for ModelSettings {
 pub struct NetSettings {
     pub allow_nets: Vec<IpNet>,
     pub allow_hosts: HashMap<String, IpAddr>,
+    /// Ports that may be reached although browsers refuse them.
+    pub allow_ports: Vec<u16>,
     pub proxy_basic: Vec<CountryProxy>,
     pub proxy_enhanced: Vec<CountryProxy>,
 }
@@ -155,7 +157,7 @@ pub struct CountryProxy {
 impl NetSettings {
     /// The rule that decides which addresses may be reached.
     pub fn guard(&self) -> AddressGuard {
-        AddressGuard::new(self.allow_nets.clone(), self.allow_hosts.clone())
+        AddressGuard::with_ports(self.allow_nets.clone(), self.allow_hosts.clone(), self.allow_ports.clone())
     }
 }
 
@@ -233,6 +235,7 @@ impl Settings {
             net: NetSettings {
                 allow_nets: reader.nets()?,
                 allow_hosts: reader.hosts()?,
+                allow_ports: reader.ports()?,
                 proxy_basic: reader.proxies("WEIR_PROXY_BASIC")?,
                 proxy_enhanced: reader.proxies("WEIR_PROXY_ENHANCED")?,
             },
@@ -430,6 +433,17 @@ impl Reader<'_> {
                 p.split_once('=')
                     .and_then(|(host, ip)| Some((host.trim().to_ascii_lowercase(), ip.trim().parse().ok()?)))
                     .with_context(|| format!("WEIR_ALLOW_HOSTS: {p}: allowed are pairs host=address"))
+            })
+            .collect()
+    }
+
+    fn ports(&self) -> Result<Vec<u16>> {
+        let text = self.text("WEIR_ALLOW_PORTS", "");
+        let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+        parts
+            .map(|p| {
+                let port = p.parse().ok().filter(|port| *port != 0);
+                port.with_context(|| format!("WEIR_ALLOW_PORTS: {p}: allowed are port numbers such as 22,6000"))
             })
             .collect()
     }

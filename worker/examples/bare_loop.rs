@@ -84,6 +84,7 @@ async fn browser(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow:
         egress: egress.door(),
         ad_free: egress.door(),
         upstreams: Vec::new(),
+        allow_ports: Vec::new(),
         chromium: settings.browser.chromium.clone(),
         program: Some(std::env::current_exe()?.parent().context("no folder")?.join("../weir-worker")),
     };

@@ -120,6 +120,7 @@ async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<P
         egress: egress.door(),
         ad_free: ad_free.door(),
         upstreams: upstreams.iter().map(|[open, ad_free]| [open.door(), ad_free.door()]).collect(),
+        allow_ports: settings.net.allow_ports.clone(),
         chromium: settings.browser.chromium.clone(),
         program: None,
     };

@@ -44,6 +44,7 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
         ("WEIR_SANDBOX", "maybe", "strict or off"),
         ("WEIR_RESULT_TTL", "soon", "24h"),
         ("WEIR_ALLOW_NETS", "home", "CIDR"),
+        ("WEIR_ALLOW_PORTS", "22,ssh", "22,6000"),
         ("WEIR_RATE_LIMITS", "lunch=3", "BUCKET=N"),
         ("DATABASE_URL", "mysql://x", "postgres://"),
         ("WEIR_BLOBS", "gs://pages", "s3://BUCKET/PREFIX"),

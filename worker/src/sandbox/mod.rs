@@ -97,6 +97,8 @@ pub struct SandboxConfig {
     pub ad_free: EgressDoor,
     /// Both again for each of the operator's proxies, which they go on through, for the scraping pool.
     pub upstreams: Vec<[EgressDoor; 2]>,
+    /// Ports that browsers would refuse, and are not to.
+    pub allow_ports: Vec<u16>,
     /// The browser's program; absent: searched for.
     pub chromium: Option<PathBuf>,
     /// The program that understands [`BOX_ARGUMENT`]; absent: this one.

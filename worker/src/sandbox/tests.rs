@@ -65,6 +65,7 @@ impl World {
             egress: egress.door(),
             ad_free: egress.door(),
             upstreams: Vec::new(),
+            allow_ports: Vec::new(),
             chromium: None,
             program: Some(program()),
         };
