@@ -16,6 +16,7 @@ pub mod hand_over;
 pub mod health;
 pub mod limits;
 pub mod metrics;
+pub mod open_mode;
 pub mod openapi;
 pub mod routes;
 pub mod server;

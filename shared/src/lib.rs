@@ -11,6 +11,7 @@ pub mod hand_over;
 pub mod ids;
 pub mod llm;
 pub mod memory;
+pub mod private;
 pub mod queue;
 pub mod runners;
 pub mod schedule;

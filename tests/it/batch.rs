@@ -45,7 +45,7 @@ both_databases! {
     async fn failed_pages_leave_the_total_and_stand_in_the_error_list(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
-        let bad = [site.url("/cut/reset"), site.url("/hang?x=1"), "http://127.0.0.1:1/".to_owned()];
+        let bad = [site.url("/cut/reset"), site.url("/hang?x=1"), "http://127.0.0.1:2/".to_owned()];
         let mut urls = site.urls("/article/", 5);
         urls.extend(bad.iter().cloned());
         let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "timeout": 2000 })).await.id();

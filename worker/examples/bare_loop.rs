@@ -79,11 +79,12 @@ async fn http(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Re
 async fn browser(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Result<f64> {
     let egress = EgressProxy::start(settings.net.guard(), None).await?;
     let config = SandboxConfig {
-        run_dir: std::env::temp_dir().join("weir-bare-loop"),
+        run_dirs: vec![std::env::temp_dir().join("weir-bare-loop")],
         mode: SandboxMode::Strict,
         egress: egress.door(),
         ad_free: egress.door(),
         upstreams: Vec::new(),
+        allow_ports: Vec::new(),
         chromium: settings.browser.chromium.clone(),
         program: Some(std::env::current_exe()?.parent().context("no folder")?.join("../weir-worker")),
     };

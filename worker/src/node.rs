@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
-use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::config::{DatabaseUrl, SandboxChoice, Settings};
 use weir_shared::ids::WorkerId;
 use weir_shared::store::{self, Db, PoolUse, nodes};
 use weir_shared::time::Timestamp;
@@ -111,11 +111,16 @@ async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<P
         ]);
     }
     let config = SandboxConfig {
-        run_dir: settings.worker.run_dir.clone(),
-        mode: if settings.browser.sandbox { SandboxMode::Strict } else { SandboxMode::Off },
+        run_dirs: settings.worker.run_dirs.clone(),
+        mode: match settings.browser.sandbox {
+            SandboxChoice::Strict => SandboxMode::Strict,
+            SandboxChoice::Degraded => SandboxMode::Degraded,
+            SandboxChoice::Off => SandboxMode::Off,
+        },
         egress: egress.door(),
         ad_free: ad_free.door(),
         upstreams: upstreams.iter().map(|[open, ad_free]| [open.door(), ad_free.door()]).collect(),
+        allow_ports: settings.net.allow_ports.clone(),
         chromium: settings.browser.chromium.clone(),
         program: None,
     };
@@ -348,6 +353,9 @@ async fn announce(process: &Process, id: WorkerId, address: &str) -> anyhow::Res
     let mut tx = process.db.begin().await?;
     bury_neighbours(&mut tx, &node).await?;
     nodes::insert(&mut tx, &node).await?;
+    let found = process.sandbox.status();
+    let limits = if found.boxed { found.limits.name() } else { "there are no boxes (WEIR_SANDBOX=off)" };
+    nodes::say_box_limits(&mut tx, id, limits).await?;
     tx.commit().await?;
     store::sessions::end_orphans(&process.db).await?;
     Ok(())

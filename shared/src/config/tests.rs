@@ -14,7 +14,9 @@ fn defaults_work_on_one_machine() {
     assert_eq!(settings.database_url, DatabaseUrl::Sqlite("data/weir.db".into()));
     assert_eq!(settings.worker.concurrency, 16);
     assert_eq!(settings.webhooks.retries.len(), 3);
-    assert!(settings.api.auth_required && settings.browser.sandbox && !settings.limits.metered);
+    assert!(
+        settings.api.auth_required && settings.browser.sandbox == SandboxChoice::Strict && !settings.limits.metered
+    );
 }
 
 #[test]
@@ -28,13 +30,23 @@ fn the_runners_are_where_they_are_said_to_be_or_in_the_cache() {
 }
 
 #[test]
+fn boxes_run_where_it_is_said_else_in_run_else_beside_the_data() {
+    let places = |pairs: &[(&str, &str)]| read(pairs).unwrap().worker.run_dirs;
+    assert_eq!(places(&[("WEIR_RUN_DIR", "/r")]), [PathBuf::from("/r")]);
+    assert_eq!(places(&[])[..2], [PathBuf::from("/run/weir"), PathBuf::from("data/weir-run")]);
+    assert_eq!(places(&[("DATABASE_URL", "sqlite:///srv/w/weir.db")])[1], PathBuf::from("/srv/w/weir-run"));
+    assert_eq!(places(&[("DATABASE_URL", "postgres://a/b")])[1], PathBuf::from("data/weir-run"));
+}
+
+#[test]
 fn a_wrong_setting_is_named_with_what_is_allowed() {
     for (name, value, allowed) in [
         ("WEIR_BIND", "nowhere", "ADDRESS:PORT"),
         ("WEIR_WORKER_CONCURRENCY", "0", "from 1 to 1000"),
-        ("WEIR_SANDBOX", "maybe", "strict or off"),
+        ("WEIR_SANDBOX", "maybe", "strict or degraded or off"),
         ("WEIR_RESULT_TTL", "soon", "24h"),
         ("WEIR_ALLOW_NETS", "home", "CIDR"),
+        ("WEIR_ALLOW_PORTS", "22,ssh", "22,6000"),
         ("WEIR_RATE_LIMITS", "lunch=3", "BUCKET=N"),
         ("DATABASE_URL", "mysql://x", "postgres://"),
         ("WEIR_BLOBS", "gs://pages", "s3://BUCKET/PREFIX"),

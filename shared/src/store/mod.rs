@@ -18,6 +18,7 @@ use sqlx::sqlite::{
 use sqlx::{Connection as _, Postgres, Transaction};
 
 use crate::config::DatabaseUrl;
+use crate::private;
 
 pub mod activity;
 #[cfg(test)]
@@ -273,9 +274,10 @@ impl Tx {
 
 async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow::Result<SqlitePool> {
     if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        private::make_folder(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
-    let is_new = !path.exists();
+    keep_private(path)?;
+    let is_new = std::fs::metadata(path).is_ok_and(|found| found.len() == 0);
     let mut options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
@@ -309,6 +311,23 @@ async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow
         .connect_with(options)
         .await
         .with_context(|| format!("cannot open {}", path.display()))
+}
+
+/// Makes the database's file before SQLite does, for our user only, and shuts one that an earlier release left open to
+/// others. SQLite gives the files beside it the same mode when it makes them. A file that is there is not opened: to
+/// close it again would take away the locks of this process's connections.
+fn keep_private(path: &Path) -> anyhow::Result<()> {
+    match private::file_options().create_new(true).open(path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => private::shut(path),
+        Err(error) => return Err(error).with_context(|| format!("cannot open {}", path.display())),
+    }
+    for tail in ["-wal", "-shm", "-journal"] {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(tail);
+        private::shut(Path::new(&beside));
+    }
+    Ok(())
 }
 
 /// Brings the database to this build's shape: the queue library's tables, then ours. Safe to repeat; run by one

@@ -365,7 +365,7 @@ class Crawl(Sdk):
         self.assertEqual(listed.robots_blocked, [site("/private/secret")])
 
     def test_a_start_page_that_cannot_be_read_fails_the_crawl(self):
-        started = self.client.start_crawl("http://127.0.0.1:1/", sitemap="skip")
+        started = self.client.start_crawl("http://127.0.0.1:2/", sitemap="skip")
         def failure():
             try:
                 self.client.get_crawl_status(started.id)

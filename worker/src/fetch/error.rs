@@ -17,6 +17,9 @@ pub enum FetchError {
     /// The target, or a redirect's target, is not a public address.
     #[error("The address of {host} is not allowed: only public addresses can be reached")]
     Blocked { host: String },
+    /// The target, or a redirect's target, is on a port that browsers refuse.
+    #[error("Port {port} of {host} is not allowed: browsers refuse it too")]
+    Port { host: String, port: u16 },
     /// The name has no address, or is no valid name.
     #[error("DNS resolution failed for hostname: {host}")]
     Dns { host: String },
@@ -71,7 +74,7 @@ impl FetchError {
     /// Code on the wire.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Blocked { .. } => ErrorCode::AddressBlocked,
+            Self::Blocked { .. } | Self::Port { .. } => ErrorCode::AddressBlocked,
             Self::Dns { .. } | Self::DnsTimeout { .. } => ErrorCode::DnsResolution,
             Self::Tls { .. } => ErrorCode::Ssl,
             Self::Connect { .. }
@@ -110,6 +113,7 @@ impl FetchError {
     pub(super) fn from_guard(error: GuardError, asked: &str) -> Self {
         match error {
             GuardError::Blocked { host, .. } => Self::Blocked { host },
+            GuardError::Port { host, port } => Self::Port { host, port },
             GuardError::Dns { host } | GuardError::InvalidHost { host } => Self::Dns { host },
             GuardError::Timeout => Self::DnsTimeout { host: asked.to_owned() },
             GuardError::Unsupported => Self::UnsupportedUrl,

@@ -640,6 +640,7 @@ mod tests {
             "/loop" => redirect("/loop2", ""),
             "/loop2" => redirect("/loop", ""),
             "/ip" => redirect("http://127.0.0.2/", ""),
+            "/port" => redirect("http://127.0.0.1:6667/", ""),
             "/mapped" => redirect("http://[::ffff:10.0.0.1]/", ""),
             "/name" => redirect("http://inner.test/", ""),
             "/file" => redirect("file:///etc/passwd", ""),
@@ -650,7 +651,7 @@ mod tests {
         let at = |path: &str| format!("http://a.test:{port}/{path}");
         assert_eq!(fetch(&at("loop")).await.unwrap_err(), FetchError::RedirectLoop);
         assert_eq!(fetch(&at("more")).await.unwrap_err(), FetchError::TooManyRedirects { limit: 20 });
-        for path in ["ip", "mapped", "name"] {
+        for path in ["ip", "mapped", "name", "port"] {
             let error = fetch(&at(path)).await.unwrap_err();
             assert_eq!(error.code(), ErrorCode::AddressBlocked, "{path}");
             assert!(!error.message().contains("10.0.0.1") || path == "mapped", "{}", error.message());
@@ -662,7 +663,14 @@ mod tests {
 
     #[tokio::test]
     async fn inner_targets_are_refused_before_any_connection() {
-        for url in ["http://127.0.0.2/", "http://10.0.0.1/", "http://inner.test/", "http://[::1]/", "http://0x7f.2/"] {
+        for url in [
+            "http://127.0.0.2/",
+            "http://10.0.0.1/",
+            "http://inner.test/",
+            "http://[::1]/",
+            "http://0x7f.2/",
+            "http://127.0.0.1:22/",
+        ] {
             let error = fetch(url).await.unwrap_err();
             assert_eq!(error.code(), ErrorCode::AddressBlocked, "{url}: {error:?}");
             assert!(!error.is_retryable());

@@ -179,6 +179,10 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
             argv.push("--disable-dev-shm-usage".to_owned());
         }
     }
+    if !config.allow_ports.is_empty() {
+        let ports: Vec<String> = config.allow_ports.iter().map(u16::to_string).collect();
+        argv.push(format!("--explicitly-allowed-ports={}", ports.join(",")));
+    }
     argv.extend(spec.extra_flags);
     argv.push("about:blank".to_owned());
     let order = Order {

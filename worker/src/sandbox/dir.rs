@@ -24,13 +24,14 @@ use rustix::fs::FlockOperation;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::run_dir;
 use crate::process;
 
 /// Users of sessions when the worker is root. systemd and Debian leave this range to local use.
 const UIDS: std::ops::RangeInclusive<u32> = 61_000..=61_183;
 
 /// Longest path of a session's directory: a socket's whole path must fit into 107 bytes.
-const MAX_PATH: usize = 107 - "/io/".len() - 16;
+pub(super) const MAX_PATH: usize = 107 - "/io/".len() - 16;
 
 /// This worker's directory in the run directory.
 #[derive(Debug)]
@@ -41,10 +42,9 @@ pub(super) struct WorkerDir {
 }
 
 impl WorkerDir {
-    /// Cleans up after dead workers and makes the directory.
-    pub fn prepare(run_dir: &Path) -> anyhow::Result<Self> {
-        make_dir(run_dir, 0o711, true).with_context(|| format!("creating {}", run_dir.display()))?;
-        let run_dir = run_dir.canonicalize()?;
+    /// Cleans up after dead workers and makes the directory, in the first of these places that can be used.
+    pub fn prepare(places: &[PathBuf]) -> anyhow::Result<Self> {
+        let run_dir = run_dir::prepare(places)?;
         remove_leftovers(&run_dir);
         let me = process::Identity::of_self()?;
         // Several in one process happen in tests only.
@@ -353,7 +353,7 @@ mod tests {
     #[tokio::test]
     async fn sessions_have_their_own_user_and_leave_nothing() {
         let run_dir = run_dir();
-        let worker = WorkerDir::prepare(&run_dir).unwrap();
+        let worker = WorkerDir::prepare(std::slice::from_ref(&run_dir)).unwrap();
         let users = Arc::new(Users::prepare().unwrap());
         let one = SessionDir::create(&worker, &users, "s-1").unwrap();
         let two = SessionDir::create(&worker, &users, "s-2").unwrap();

@@ -198,7 +198,7 @@ mod tests {
             let robots = store().get(&url, &Way::default()).await;
             assert_eq!(robots.rules("x").allows("/page"), allowed, "{status}");
         }
-        let nobody: Url = "http://127.0.0.1:9/".parse().expect("a URL");
+        let nobody: Url = "http://127.0.0.1:2/".parse().expect("a URL");
         assert!(!store().get(&nobody, &Way::default()).await.rules("x").allows("/"));
     }
 
