@@ -36,6 +36,7 @@ mod replay;
 mod retention;
 mod scrape;
 mod sdk;
+mod secrets;
 mod sessions;
 mod site_walk;
 mod team;

@@ -18,7 +18,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("headers", "Further headers of the request for the page."),
     ("waitFor", "Milliseconds to wait after the page has loaded, at most half of timeout."),
     ("mobile", "Emulate a phone."),
-    ("skipTlsVerification", "Accept certificates that are not trusted."),
+    (
+        "skipTlsVerification",
+        "Accept certificates that are not trusted. Headers, cookies and profiles are sent over one only when this is given as true.",
+    ),
     ("timeout", "Milliseconds for the whole page."),
     ("parsers", "How files are read. An empty list: not at all, as base64."),
     ("parsers[].type", "Which files."),

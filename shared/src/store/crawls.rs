@@ -87,6 +87,8 @@ fn scope(base: Url, options: &CrawlOptions) -> StoreResult<CrawlScope> {
 /// What a worker must know of a crawl to work on its pages.
 #[derive(Debug, Clone)]
 pub struct CrawlSpec {
+    /// The start page as asked for: what the caller named.
+    pub start: String,
     pub scope: Arc<CrawlScope>,
     /// The scope will not move any more: the start page has ended.
     pub is_settled: bool,
@@ -104,7 +106,7 @@ pub(super) async fn spec(db: &Db, job: JobId) -> StoreResult<Option<CrawlSpec>> 
     // Patterns take a while to compile.
     let made = tokio::task::spawn_blocking(move || scope(base, &options)).await;
     let scope = made.map_err(|e| StoreError::Corrupt(e.to_string()))??;
-    Ok(Some(CrawlSpec { scope: Arc::new(scope), is_settled }))
+    Ok(Some(CrawlSpec { start: url, scope: Arc::new(scope), is_settled }))
 }
 
 /// Whether the scope of a crawl will not move any more, or the crawl is gone.

@@ -357,6 +357,11 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// The address that the caller named for a page at `url`: the page's own, or where its crawl begins.
+    pub fn named<'a>(&'a self, url: &'a str) -> &'a str {
+        self.crawl.as_ref().map_or(url, |crawl| crawl.start.as_str())
+    }
+
     /// Whether it will never change.
     pub fn is_settled(&self) -> bool {
         self.crawl.as_ref().is_none_or(|crawl| crawl.is_settled)

@@ -32,5 +32,6 @@ pub async fn load(db: &Db, blobs: &Blobs, page: PageId, now: Timestamp) -> Store
     let Some(document) = documents::by_page(db, blobs, page).await? else { return Ok(None) };
     let ended: Ended = serde_json::from_str(document.json.get())?;
     let final_url = ended.metadata.url.filter(|url| !url.is_empty()).unwrap_or_else(|| row.url.clone());
-    Ok(Some(ScrapeContext { url: row.url, final_url, options: spec.options }))
+    let named = spec.named(&row.url).to_owned();
+    Ok(Some(ScrapeContext { url: row.url, named, final_url, options: spec.options }))
 }

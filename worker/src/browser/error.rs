@@ -82,7 +82,8 @@ impl RenderError {
             }
             Self::AddressBlocked => "The URL leads to an address that is not public, which is not allowed.".into(),
             Self::Ssl(net) => format!(
-                "The TLS connection to the site failed ({net}). Set skipTlsVerification to accept untrusted certificates."
+                "The TLS connection to the site failed ({net}). Set skipTlsVerification to true to accept untrusted \
+                 certificates; headers, cookies, profiles and passwords are not sent over one otherwise."
             ),
             Self::Site(net) => format!("The site refused or broke the connection ({net})."),
             Self::Proxy => "The proxy could not reach the site.".into(),

@@ -29,6 +29,13 @@ pub enum FetchError {
     /// The certificate was refused or the handshake failed; `reason` says which, in a few words.
     #[error("The TLS connection to {host} failed: {reason}")]
     Tls { host: String, reason: &'static str },
+    /// The same where something was to be sent that only the caller has, and untrusted certificates are not accepted for
+    /// that unless the caller says so.
+    #[error(
+        "The TLS connection to {host} failed: {reason}. Headers, cookies, profiles and passwords are not sent over a \
+         certificate that cannot be trusted unless the request itself sets skipTlsVerification to true"
+    )]
+    Untrusted { host: String, reason: &'static str },
     /// No connection: refused, reset, unreachable or slower than the connect timeout.
     #[error("Could not connect to {host}: {reason}")]
     Connect { host: String, reason: &'static str },
@@ -76,7 +83,7 @@ impl FetchError {
         match self {
             Self::Blocked { .. } | Self::Port { .. } => ErrorCode::AddressBlocked,
             Self::Dns { .. } | Self::DnsTimeout { .. } => ErrorCode::DnsResolution,
-            Self::Tls { .. } => ErrorCode::Ssl,
+            Self::Tls { .. } | Self::Untrusted { .. } => ErrorCode::Ssl,
             Self::Connect { .. }
             | Self::Cut { .. }
             | Self::Protocol { .. }

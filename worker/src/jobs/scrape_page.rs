@@ -33,7 +33,7 @@ use super::map_site;
 use crate::browser::{RenderError, RenderRequest, Rendered, ScreenshotRequest, languages};
 use crate::context::WorkerContext;
 use crate::extract::{self, ExtractOptions, PageInput};
-use crate::fetch::{FetchError, FetchRequest, Fetched, ProxyUrl};
+use crate::fetch::{CallerHeaders, FetchError, FetchRequest, Fetched, ProxyUrl};
 use crate::finisher::Told;
 use crate::gate::Slot;
 use crate::sessions;
@@ -268,6 +268,12 @@ pub(super) fn judge(
 /// Where a page is asked for, and how.
 pub(super) struct Plan {
     url: Url,
+    /// What the caller gave to be sent along, and where it may go.
+    caller: CallerHeaders,
+    /// Everything that came over TLS so far came over certificates that verify.
+    is_trusted: bool,
+    /// The caller's headers went along with the first request.
+    begins_at_home: bool,
     way: Way,
     /// What the caller should know, beyond what the way says.
     warnings: Vec<String>,
@@ -278,10 +284,15 @@ impl Plan {
         self.way.chosen.as_ref().map(|chosen| &chosen.proxy)
     }
 
-    /// What the caller should know about the way.
-    fn warnings(&self) -> Vec<String> {
+    /// What the caller should know about a page that ended at `end`.
+    fn warnings_at(&self, end: &Url) -> Vec<String> {
         let of_way = self.way.warning.iter().map(|text| (*text).to_owned());
-        of_way.chain(self.warnings.iter().cloned()).collect()
+        let is_elsewhere = self.begins_at_home && !self.caller.names(end);
+        let of_headers = is_elsewhere.then(|| {
+            let end = end.origin().ascii_serialization();
+            format!("The page led to {end}, where the request's headers were not sent: they go to the origin of the URL alone.")
+        });
+        of_way.chain(self.warnings.iter().cloned()).chain(of_headers).collect()
     }
 }
 
@@ -311,7 +322,7 @@ pub(super) async fn load(
             return Ok(Loaded { stage, engine: Engine::Http, is_blocked: false });
         }
         for _ in 0..=REFRESHES {
-            let fetched = fetch(context, &plan, options, deadline).await?;
+            let fetched = fetch(context, &mut plan, options, deadline).await?;
             match from_fetched(context, page, spec, &plan, fetched, deadline).await? {
                 Made::Page { stage, is_blocked } => {
                     context.process.scripted_hosts.record(&host, false);
@@ -351,7 +362,7 @@ pub(super) async fn load(
             if options.profile.is_some() {
                 plan.warnings.push("The address gives a file; it was asked for without the profile.".to_owned());
             }
-            let fetched = fetch(context, &plan, options, deadline).await?;
+            let fetched = fetch(context, &mut plan, options, deadline).await?;
             match from_fetched(context, page, spec, &plan, fetched, deadline).await? {
                 Made::Page { stage, is_blocked } => Ok(Loaded { stage, engine: Engine::Http, is_blocked }),
                 Made::Refresh(_) | Made::NeedsBrowser => Err(unsupported("")),
@@ -362,27 +373,31 @@ pub(super) async fn load(
 }
 
 /// The address of a claimed page, by a way.
-pub(super) fn plan(page: &Claimed, way: Way) -> Result<Plan, PageError> {
+pub(super) fn plan(page: &Claimed, spec: &JobSpec, way: Way) -> Result<Plan, PageError> {
     let url = fetch_url(&page.url).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
-    Ok(Plan { url, way, warnings: Vec::new() })
+    let caller = CallerHeaders::new(spec.named(&page.url), &spec.options.headers);
+    let begins_at_home = caller.has_secrets_for(&url);
+    Ok(Plan { url, caller, is_trusted: true, begins_at_home, way, warnings: Vec::new() })
 }
 
 async fn fetch(
     context: &WorkerContext,
-    plan: &Plan,
+    plan: &mut Plan,
     options: &ScrapeOptions,
     deadline: Instant,
 ) -> Result<Fetched, PageError> {
-    Ok(context.process.fetcher.fetch(fetch_request(plan, options, deadline)).await?)
+    let fetched = context.process.fetcher.fetch(fetch_request(plan, options, deadline)).await?;
+    plan.is_trusted &= fetched.is_trusted;
+    Ok(fetched)
 }
 
 fn fetch_request<'a>(plan: &'a Plan, options: &'a ScrapeOptions, deadline: Instant) -> FetchRequest<'a> {
     FetchRequest {
         url: &plan.url,
-        headers: &options.headers,
+        headers: &plan.caller,
         accept_language: accept_language(options.location.as_ref()),
         mobile: options.mobile,
-        skip_tls_verification: options.skip_tls_verification,
+        certificates: options.certificates(),
         deadline,
         proxy: plan.proxy(),
     }
@@ -457,11 +472,11 @@ fn render_request(plan: &Plan, options: &ScrapeOptions, deadline: Instant) -> Re
     });
     RenderRequest {
         url: plan.url.clone(),
-        headers: options.headers.clone(),
+        headers: plan.caller.clone(),
         cookies: Vec::new(),
         wait_for: Duration::from_millis(u64::from(options.wait_for)),
         mobile: options.mobile,
-        skip_tls_verification: options.skip_tls_verification,
+        certificates: options.certificates(),
         block_ads: options.block_ads,
         location: options.location.as_ref().map(|l| (l.country.clone(), l.languages.clone())),
         screenshot,
@@ -510,8 +525,9 @@ async fn from_fetched(
         screenshot: None,
         branding: None,
         actions: None,
-        warnings: plan.warnings(),
+        warnings: plan.warnings_at(&fetched.url),
         proxy_used: plan.way.proxy_used,
+        is_trusted: plan.is_trusted,
     };
     if fetched.incomplete {
         answer.warnings.push("The page's compressed body was cut off; this is the readable part.".to_owned());
@@ -572,6 +588,7 @@ async fn from_rendered(
     rendered: Rendered,
 ) -> Result<Loaded, PageError> {
     let screenshot = rendered.screenshot.map(|shot| format!("data:{};base64,{}", shot.mime, shot.data));
+    let warnings = plan.warnings_at(&rendered.url);
     let answer = Answer {
         url: rendered.url,
         status: rendered.status,
@@ -580,8 +597,9 @@ async fn from_rendered(
         screenshot,
         branding: rendered.branding,
         actions: rendered.actions,
-        warnings: plan.warnings(),
+        warnings,
         proxy_used: plan.way.proxy_used,
+        is_trusted: plan.is_trusted && rendered.is_trusted,
     };
     let (html, raw) = (rendered.html, rendered.raw_html);
     let work = Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec) };

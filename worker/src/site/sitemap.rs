@@ -9,7 +9,7 @@
 //! Nothing is held whole: a file's bytes and entries pass through channels of a few pieces. The walk ends at its bounds,
 //! at its deadline, and as soon as the caller stops receiving.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::io::{Cursor, Read};
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::domain::scrape::Certificates;
 
 pub use super::sitemap_reader::{Ending, MAX_ENTRIES, SitemapEntry};
 
@@ -27,7 +28,7 @@ use super::Way;
 use super::robots::Robots;
 use super::sitemap_cache::{Packed, SitemapCache};
 use super::sitemap_reader::{self, Item};
-use crate::fetch::{FetchRequest, HttpFetcher, Opened};
+use crate::fetch::{CallerHeaders, FetchRequest, HttpFetcher, Opened};
 
 /// Entries in one batch.
 const BATCH: usize = 1_000;
@@ -51,7 +52,7 @@ pub struct Source {
     pub fetcher: HttpFetcher,
     pub way: Way,
     /// A caller's own headers; with any, nothing is cached.
-    pub headers: Arc<BTreeMap<String, String>>,
+    pub headers: Arc<CallerHeaders>,
     /// Absent: every file is fetched.
     pub cache: Option<SitemapCache>,
 }
@@ -226,7 +227,7 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
         headers: &source.headers,
         accept_language: source.way.accept_language.clone(),
         mobile: false,
-        skip_tls_verification: true,
+        certificates: Certificates::AnyWithoutSecrets,
         deadline,
         proxy: source.way.proxy.as_ref(),
     };
@@ -238,7 +239,8 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
             return end;
         }
     };
-    let packer = cache.map(|_| Packed::writer());
+    // What an untrusted certificate gave may have come from anybody.
+    let packer = cache.filter(|_| opened.is_trusted).map(|_| Packed::writer());
     let Some((ending, collector)) = read_answer(opened, Collector::new(number, sink, packer)).await else {
         return end;
     };
