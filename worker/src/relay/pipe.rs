@@ -131,12 +131,13 @@ where
     let farewell = async {
         // The answer to `Browser.close` may still be waiting.
         while let Ok(answer) = writer.answers.try_recv() {
-            writer.to.feed(answer).await?;
+            let _ = writer.to.feed(answer).await;
         }
-        writer.to.send(Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }))).await?;
+        // Refused when the client has said goodbye first: then what it said is its answer, and goes out with the read.
+        let goodbye = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
+        let _ = writer.to.send(Message::Close(Some(goodbye))).await;
         // The other side closes; until then what it still sends is of no interest.
         while let Some(Ok(_)) = reader.from.next().await {}
-        Ok::<(), Error>(())
     };
     let _ = tokio::join!(tokio::time::timeout(FAREWELL, farewell), tokio::time::timeout(FAREWELL, reader.to.close()),);
     end

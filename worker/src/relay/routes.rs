@@ -1,14 +1,18 @@
 //! The worker's side of `/cdp/{id}` and `/live/{id}`: WebSockets for the API processes, which have checked the
 //! client's capability.
 
+use std::any::Any;
 use std::sync::Arc;
 
+use actix_web::dev::Extensions;
 use actix_web::http::StatusCode;
+use actix_web::rt::net::TcpStream;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use weir_shared::hang_up::Line;
 
 use super::{CLIENTS, SessionHandle, Sessions, Source, Upstream, live, relay_cdp, socket, upgrade};
 
@@ -63,6 +67,13 @@ impl ResponseError for Refusal {
 
     fn error_response(&self) -> HttpResponse {
         HttpResponse::build(self.0).json(json!({"error": self.1}))
+    }
+}
+
+/// Notes a new connection of the listener, so that an upgraded one can be ended.
+pub fn remember(connection: &dyn Any, known: &mut Extensions) {
+    if let Some(connection) = connection.downcast_ref::<TcpStream>() {
+        known.insert(Line::of(connection));
     }
 }
 
