@@ -34,6 +34,7 @@ mod bwrap;
 mod cgroup;
 mod code;
 mod dir;
+mod disk;
 mod running;
 mod seccomp;
 mod spawn;
@@ -46,6 +47,7 @@ pub use browser::{BrowserBox, BrowserSpec, Purpose};
 pub use cgroup::LimitsKind;
 pub use code::{CodeBox, CodeHandle, CodeLimits, CodeSpec};
 pub use dir::SessionDir;
+pub use disk::{Disk, DiskUse};
 
 use cgroup::{Bounds, Cgroups};
 use dir::{Users, WorkerDir};

@@ -38,10 +38,6 @@ pub const WINDOW: (u32, u32) = (1280, 720);
 const CALL: Duration = Duration::from_secs(3);
 /// How long a browser may take to end by itself; past it the profile is not saved.
 const CLOSE: Duration = Duration::from_secs(5);
-/// Disk space that a session may take, bytes, and how often that is looked at. What is written faster than that is
-/// bounded file by file.
-const DISK: u64 = 4 << 30;
-const DISK_CHECK: Duration = Duration::from_secs(5);
 /// How often running code counts as use.
 const IDLE_CHECK: Duration = Duration::from_secs(1);
 
@@ -393,10 +389,8 @@ impl Session {
             }
         };
         let full = async {
-            while self.dir.disk_use().await <= DISK {
-                tokio::time::sleep(DISK_CHECK).await;
-            }
-            tracing::warn!(session.id = %self.id, "a session that filled more than {} MiB of disk is ended", DISK >> 20);
+            let used = self.dir.disk().overfull().await;
+            tracing::warn!(session.id = %self.id, ?used, "a session that filled more disk than it may is ended");
         };
         tokio::select! {
             biased;
