@@ -158,4 +158,4 @@ impl Drop for Counted<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -24,7 +24,7 @@ use crate::browser::{ChromiumKind, find_chromium};
 const LONG: Duration = Duration::from_secs(20);
 
 /// A headless browser of this test.
-struct Chromium {
+pub(crate) struct Chromium {
     address: SocketAddr,
     path: String,
     folder: std::path::PathBuf,
@@ -32,7 +32,7 @@ struct Chromium {
 }
 
 impl Chromium {
-    async fn start() -> Arc<Self> {
+    pub(crate) async fn start() -> Arc<Self> {
         let found = find_chromium(None).expect("a Chromium is installed");
         let folder = std::env::temp_dir().join(format!("weir-relay-test-{}", uuid::Uuid::now_v7()));
         std::fs::create_dir_all(folder.join("downloads")).unwrap();
