@@ -112,7 +112,7 @@ async fn cdp(
         return Err(Refusal(StatusCode::TOO_MANY_REQUESTS, "too many clients of this session"));
     }
     // Chromium first: a client that gets 101 can talk at once.
-    let upstream = match Upstream::connect(session.browser.as_ref()).await {
+    let upstream = match Upstream::connect(session.browser.as_ref(), &session.budget).await {
         Ok(upstream) => upstream,
         Err(error) => {
             tracing::warn!(session.id = %id, %error, "the session's browser does not answer");

@@ -27,7 +27,7 @@ use crate::agent::{self, AgentError};
 use crate::browser::Companion;
 use crate::browser::cdp::Cdp;
 use crate::exec::{self, BoxHandle, ExecError, Execution, Program, Runners, StartBox, StartedBox};
-use crate::relay::{self, Activity, LiveView, Rules, SessionHandle};
+use crate::relay::{self, Activity, Budget, LiveView, Rules, SessionHandle};
 use crate::sandbox::{
     self, BrowserBox, BrowserSpec, CodeBox, CodeHandle, CodeSpec, Purpose, Sandbox, SandboxError, SessionDir,
 };
@@ -258,7 +258,14 @@ impl Session {
         let rules = Arc::new(Rules { downloads: files.join("downloads"), uploads: vec![files] });
         let shared: Arc<dyn relay::Browser> = Arc::clone(&browser) as _;
         let live = row.stream_web_view.then(|| LiveView::new(Arc::clone(&shared), Arc::clone(&activity)));
-        let handle = Arc::new(SessionHandle { browser: shared, rules, activity, live, ended: ended.clone() });
+        let handle = Arc::new(SessionHandle {
+            browser: shared,
+            rules,
+            activity,
+            live,
+            budget: Budget::default(),
+            ended: ended.clone(),
+        });
         let path = dir.io.join("cdp.sock");
         let listener = UnixListener::bind(&path)?;
         let socket = tokio::spawn(relay::serve_cdp_socket(listener, Arc::clone(&handle)));
