@@ -8,6 +8,7 @@ pub mod domain;
 pub mod error_code;
 pub mod guard;
 pub mod hand_over;
+pub mod hang_up;
 pub mod ids;
 pub mod llm;
 pub mod memory;

@@ -16,7 +16,7 @@ use super::agent::Agent;
 use super::cdp::Cdp;
 use super::page::BlankPage;
 use super::wait::WaitScript;
-use crate::sandbox::{BrowserBox, SessionDir};
+use crate::sandbox::{BrowserBox, DiskUse, SessionDir};
 
 /// How long a browser may take to say its version, which is also the health check.
 const PING: Duration = Duration::from_secs(10);
@@ -119,6 +119,15 @@ impl Cell {
     /// The folder of its data; `None` once it is stopped.
     pub fn home(&self) -> Option<PathBuf> {
         self.dir.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|dir| dir.home.clone())
+    }
+
+    /// Resolves once its directory holds more than a session's may.
+    pub async fn overfull(&self) -> DiskUse {
+        let disk = self.dir.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(SessionDir::disk);
+        match disk {
+            Some(disk) => disk.overfull().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// The proxy that lets everything public through, for a context of the browser; its own refuses ads.

@@ -25,7 +25,7 @@ pub enum RenderError {
     /// The deadline passed.
     #[error("the page did not finish in time")]
     Timeout,
-    /// The document is over 50 MiB.
+    /// The document is over 50 MiB, or the page filled the disk of its browser.
     #[error("the page is too large")]
     PageTooLarge,
     /// A download, or a document that is no HTML. Another engine may turn it into a document.

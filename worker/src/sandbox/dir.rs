@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,6 +25,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::run_dir;
+use super::disk::{self, Disk};
 use crate::process;
 
 /// Users of sessions when the worker is root. systemd and Debian leave this range to local use.
@@ -262,10 +263,9 @@ impl SessionDir {
         (self.user.uid, self.user.gid)
     }
 
-    /// Disk space that the session takes, bytes. Walks the directory: some milliseconds.
-    pub async fn disk_use(&self) -> u64 {
-        let root = self.root.clone();
-        tokio::task::spawn_blocking(move || disk_use(&root)).await.unwrap_or(0)
+    /// For whoever looks after its size.
+    pub fn disk(&self) -> Disk {
+        Disk::of(&self.root)
     }
 
     /// Removes the directory with everything in it and gives the user back. The boxes must be gone; whatever else
@@ -307,43 +307,23 @@ fn make_dir(path: &Path, mode: u32, recursive: bool) -> io::Result<()> {
     if recursive { Ok(()) } else { fs::set_permissions(path, fs::Permissions::from_mode(mode)) }
 }
 
-fn disk_use(dir: &Path) -> u64 {
-    let mut sum = 0;
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let Ok(meta) = entry.metadata() else { continue };
-        sum += meta.blocks() * 512;
-        if meta.is_dir() {
-            sum += disk_use(&entry.path());
-        }
-    }
-    sum
-}
-
 /// Removes a directory against dying processes that still write into it, and against modes that shut out their
 /// own owner. Follows no links.
 pub(super) fn remove_dir(dir: &Path) {
     for attempt in 0..50 {
-        match fs::remove_dir_all(dir) {
+        match disk::remove(dir) {
             Ok(()) => return,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return,
             Err(e) if attempt == 49 => tracing::warn!(error = %e, "a session's directory could not be removed"),
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => open_dirs(dir),
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
-        }
-    }
-}
-
-fn open_dirs(dir: &Path) {
-    let _ = fs::set_permissions(dir, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_dirs(&entry.path());
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
 
     fn run_dir() -> PathBuf {
@@ -370,7 +350,7 @@ mod tests {
             assert!(SessionDir::create(&worker, &users, name).is_err(), "{name}");
         }
         fs::write(one.work.join("file"), vec![1; 100_000]).unwrap();
-        assert!(one.disk_use().await >= 100_000);
+        assert!(one.disk().used().await.bytes >= 100_000);
         fs::create_dir_all(one.work.join("shut/in")).unwrap();
         fs::set_permissions(one.work.join("shut"), fs::Permissions::from_mode(0o000)).unwrap();
         let root = one.root.clone();

@@ -35,6 +35,7 @@ mod cgroup;
 mod code;
 mod dir;
 mod run_dir;
+mod disk;
 mod running;
 mod seccomp;
 mod spawn;
@@ -48,6 +49,7 @@ pub use browser::{BrowserBox, BrowserSpec, Purpose};
 pub use cgroup::LimitsKind;
 pub use code::{CodeBox, CodeHandle, CodeLimits, CodeSpec};
 pub use dir::SessionDir;
+pub use disk::{Disk, DiskUse};
 
 use cgroup::{Bounds, Cgroups};
 use dir::{Users, WorkerDir};
