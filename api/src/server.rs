@@ -24,6 +24,7 @@ use weir_shared::wake::Wake;
 use crate::access_log;
 use crate::app::{App, State};
 use crate::auth::CallerCache;
+use crate::bodies::Bodies;
 use crate::endpoints::browser::relay_target::{RelayTargets, RowTargets};
 use crate::endpoints::direct::QueueRooms;
 use crate::endpoints::jobs::ended::EndedJobs;
@@ -138,6 +139,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         db,
         guard: settings.net.guard(),
         callers: CallerCache::default(),
+        bodies: Bodies::default(),
         ended_jobs: EndedJobs::default(),
         limiter: Limiter::default(),
         queue_rooms: QueueRooms::default(),

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 pub use batch::{BatchRequest, parse_batch};
-pub use crawl::{CrawlRequest, parse_crawl, with_prompt_options};
+pub use crawl::{CrawlRequest, crawl_fields, parse_crawl, with_prompt_options};
 pub use map::parse_map;
 pub use preview::{PreviewRequest, parse_preview};
 pub use target::{UrlProblem, fetch_url, named_origins};

@@ -84,8 +84,8 @@ pub fn doc() -> Operation {
 /// Every row of CONTRACT 2.1 that names batches.
 pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Crawl).await?;
-    let body = extract::json(&request, payload).await?;
-    let mut batch = app.parse(|context| parse_batch(&body, context))?;
+    let read = |body: &Value| app.parse(|context| parse_batch(body, context));
+    let (mut batch, _room) = extract::json(&app, &caller, &request, payload, read).await?;
     refuse_blocked_urls(&app, &mut batch)?;
     retention::settle(&caller, &mut batch.options)?;
     let key = idempotency::key(&request)?;

@@ -73,6 +73,14 @@ fn read_scrape_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavai
     options
 }
 
+/// Of a body that was read, the fields of the crawl itself, without those of its pages: all that
+/// [`with_prompt_options`] asks for.
+pub fn crawl_fields(body: &Value) -> Value {
+    let fields = body.as_object().into_iter().flatten();
+    let own = fields.filter(|(name, _)| !matches!(name.as_str(), "scrapeOptions" | "webhook" | "auditMetadata"));
+    Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
 /// The body with the options that a prompt was turned into, where it names none itself.
 pub fn with_prompt_options(body: &Value, options: &Map<String, Value>) -> Value {
     let mut merged = body.clone();
