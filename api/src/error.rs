@@ -92,7 +92,20 @@ impl From<StoreError> for ApiError {
                 tracing::error!(error = %cause, "the database is unavailable");
                 Self::new(ErrorCode::Unavailable, "The database is unavailable. Please try again shortly.")
             }
-            other => Self::internal(&other),
+            StoreError::BlobsAway(cause) => {
+                tracing::error!(error = %cause, "the blobs are unavailable");
+                Self::new(
+                    ErrorCode::Unavailable,
+                    "The store of large documents is unavailable. Please try again shortly.",
+                )
+            }
+            StoreError::Lost(why) => {
+                tracing::error!(why, "a document is lost");
+                let text =
+                    "The document of this page is lost: what was stored cannot be read any more. Scrape it again.";
+                Self::new(ErrorCode::NotFound, text)
+            }
+            other @ (StoreError::Conflict(_) | StoreError::Corrupt(_)) => Self::internal(&other),
         }
     }
 }

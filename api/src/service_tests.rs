@@ -519,3 +519,84 @@ async fn probes_and_the_welcome_page_answer_without_a_key() {
     assert_eq!((status, &body["reasons"]), (503, &json!(["workers: no live worker"])));
     assert_eq!((send("/metrics").await.0, send("/welcome").await.0), (200, 200));
 }
+
+/// The pages of a batch of which the second has a large document.
+async fn with_a_blob(api: &Api) -> (String, Vec<Value>) {
+    let id = api.batch(&["http://a.test/1", "http://a.test/2", "http://a.test/3"]).await;
+    let now = Timestamp::now();
+    let mut tx = api.state.db.begin().await.unwrap();
+    let claim = pages::claim(&mut tx, api.team, WorkerId::new(), 3, 100, now).await.unwrap();
+    let ended: Vec<Finished> = claim
+        .pages
+        .into_iter()
+        .map(|page| {
+            if page.url.ends_with('2') {
+                // What does not compress.
+                let noise: String = (0..60_000).map(|_| JobId::new().to_string()).collect();
+                let document = Document { markdown: Some(noise), ..Document::default() };
+                let blobs = &api.state.blobs;
+                let document = documents::encode(blobs, page.job_id, page.id, page.epoch, &document).unwrap();
+                let outcome = Outcome::Done { document, credits: 1 };
+                return Finished { page, kind: Some(JobKind::Batch), key: None, outcome };
+            }
+            api.end(page)
+        })
+        .collect();
+    finish_many(&mut tx, &ended, now).await.unwrap();
+    tx.commit().await.unwrap();
+    let scrapes = ended.iter().map(|end| json!(end.page.id)).collect();
+    (id, scrapes)
+}
+
+fn blob_file(folder: &std::path::Path) -> PathBuf {
+    let inner = |path: &PathBuf| std::fs::read_dir(path).unwrap().next().unwrap().unwrap().path();
+    let mut path = folder.join("blobs");
+    while path.is_dir() {
+        path = inner(&path);
+    }
+    path
+}
+
+#[actix_web::test]
+async fn one_lost_document_is_named_in_its_place_and_the_others_are_answered() {
+    for is_damaged in [false, true] {
+        let api = Api::start(&[]).await;
+        let (id, scrapes) = with_a_blob(&api).await;
+        let blob = blob_file(&api.folder);
+        match is_damaged {
+            true => std::fs::write(&blob, b"no zstd").unwrap(),
+            false => std::fs::remove_file(&blob).unwrap(),
+        }
+        let (status, body) = api.get(&format!("/v2/batch/scrape/{id}")).await;
+        assert_eq!((status, &body["completed"]), (200, &json!(3)), "{body}");
+        let data = body["data"].as_array().unwrap();
+        let lost: Vec<_> = data.iter().filter(|document| document["metadata"]["error"].is_string()).collect();
+        assert_eq!((data.len(), lost.len()), (3, 1), "{body}");
+        assert_eq!(lost[0]["metadata"]["sourceURL"], "http://a.test/2");
+        assert_eq!(lost[0]["metadata"]["scrapeId"], scrapes[1]);
+        assert!(lost[0]["warning"].as_str().unwrap().contains("lost"));
+        let page = scrapes[1].as_str().unwrap();
+        let (status, body) = api.get(&format!("/v2/scrape/{page}")).await;
+        assert_eq!(status, 404, "{body}");
+        assert!(body["error"].as_str().unwrap().contains("lost"), "{body}");
+        let good = scrapes[0].as_str().unwrap();
+        assert_eq!(api.get(&format!("/v2/scrape/{good}")).await.0, 200);
+    }
+}
+
+#[actix_web::test]
+async fn blobs_that_are_away_are_a_503_that_says_when_to_come_back() {
+    let api = Api::start(&[]).await;
+    let (id, scrapes) = with_a_blob(&api).await;
+    let (blobs, away) = (api.folder.join("blobs"), api.folder.join("away"));
+    std::fs::rename(&blobs, &away).unwrap();
+    let page = scrapes[1].as_str().unwrap();
+    for path in [format!("/v2/batch/scrape/{id}"), format!("/v2/scrape/{page}")] {
+        let (status, retry_after, body) = api.send_whole(api.request(Method::GET, &path)).await;
+        assert_eq!((status, &body["code"]), (503, &json!("UNAVAILABLE")), "{body}");
+        assert!(retry_after.is_some());
+    }
+    std::fs::rename(&away, &blobs).unwrap();
+    let (status, body) = api.get(&format!("/v2/batch/scrape/{id}")).await;
+    assert_eq!((status, body["data"].as_array().unwrap().len()), (200, 3));
+}

@@ -128,6 +128,14 @@ impl Blobs {
         }
     }
 
+    /// Whether an error of [`Blobs::get`] is the whole place's and will pass, not this blob's alone.
+    pub fn is_away(&self, error: &std::io::Error) -> bool {
+        match &self.0 {
+            Place::Folder(root) => std::fs::read_dir(root).is_err(),
+            Place::Bucket(_) => error.kind() != std::io::ErrorKind::NotFound,
+        }
+    }
+
     /// Removes one blob; a missing one is fine.
     pub fn remove(&self, key: &str) {
         let removed = match &self.0 {

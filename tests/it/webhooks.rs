@@ -6,7 +6,8 @@ use std::time::Duration;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use weir_tests::{
-    Database, FixtureSite, TestService, WEBHOOK_SECRET, both_databases, documents_of, finished, wait_until,
+    Database, FixtureSite, ServiceOptions, TestService, WEBHOOK_SECRET, both_databases, documents_of, finished,
+    wait_until,
 };
 
 const BOUND: Duration = Duration::from_secs(60);
@@ -109,6 +110,35 @@ both_databases! {
             .filter(|(_, delivery)| delivery["answered"] == 200)
             .map(|(event, _)| event["type"].as_str().unwrap().to_owned()).collect();
         assert_eq!((order[0].as_str(), order[4].as_str()), ("batch_scrape.started", "batch_scrape.completed"), "{order:?}");
+    }
+
+    async fn a_document_that_is_lost_repeats_and_holds_up_no_other_event(database) {
+        let site = FixtureSite::start().await;
+        // `started` is refused until the document is lost, and every page's event waits for it.
+        let retries = ["300ms"; 60].join(",");
+        let options = ServiceOptions::new(database).env("WEIR_WEBHOOK_RETRIES", retries);
+        let service = TestService::start_with(options).await;
+        site.webhook_behaves("lost", json!({ "fail_first": 1000, "status": 503 })).await;
+        let body = json!({ "urls": site.urls("/article/", 5), "webhook": site.webhook_url("lost") });
+        let id = service.post("/v2/batch/scrape", &body).await.id();
+        finished(service.caller(), &id, BOUND).await;
+        service.execute("UPDATE document SET body = NULL, blob = 'gone/one.zst' WHERE seq = 2").await;
+        site.webhook_behaves("lost", json!({})).await;
+        events_until(&site, "lost", "batch_scrape.completed").await;
+
+        let deliveries = site.deliveries("lost").await;
+        let accepted = deliveries.iter().filter(|delivery| delivery["answered"] == 200);
+        let mut count: BTreeMap<String, usize> = BTreeMap::new();
+        for delivery in accepted {
+            let event: Value = serde_json::from_str(delivery["body"].as_str().unwrap()).unwrap();
+            *count.entry(event["webhookId"].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+        assert_eq!(count.len(), 6, "started, four pages, completed");
+        assert!(count.values().all(|times| *times == 1), "{count:?}");
+        let listed = service.cli_json(&["webhooks", "deliveries", "--json"]);
+        let dead: Vec<_> = listed.as_array().unwrap().iter().filter(|delivery| delivery["state"] == "dead").collect();
+        assert_eq!(dead.len(), 1, "{listed}");
+        assert!(dead[0].to_string().contains("gone/one.zst"), "dead by name: {listed}");
     }
 
     async fn a_cancelled_batch_says_so(database) {

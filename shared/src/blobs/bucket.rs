@@ -18,6 +18,8 @@ const REQUEST: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
 /// A call with its further tries.
 const CALL: Duration = Duration::from_secs(60);
+/// The same for a read: somebody waits for it.
+const READ: Duration = Duration::from_secs(20);
 /// Tries after the first.
 const RETRIES: usize = 4;
 
@@ -63,7 +65,7 @@ impl Bucket {
 
     pub fn get(&self, key: &str) -> Result<Vec<u8>> {
         let path = self.path(key);
-        self.call(move |store| async move { Ok(store.get(&path).await?.bytes().await?.to_vec()) })
+        self.call_within(READ, move |store| async move { Ok(store.get(&path).await?.bytes().await?.to_vec()) })
     }
 
     pub fn remove(&self, key: &str) -> Result<()> {
@@ -84,8 +86,16 @@ impl Bucket {
         Path::from(format!("{}/{key}", self.0.prefix))
     }
 
-    /// Runs a request on the bucket's own thread and waits for it.
     fn call<T, F>(&self, request: impl FnOnce(Arc<AmazonS3>) -> F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = object_store::Result<T>> + Send + 'static,
+    {
+        self.call_within(CALL, request)
+    }
+
+    /// Runs a request on the bucket's own thread and waits for it.
+    fn call_within<T, F>(&self, bound: Duration, request: impl FnOnce(Arc<AmazonS3>) -> F) -> Result<T>
     where
         T: Send + 'static,
         F: Future<Output = object_store::Result<T>> + Send + 'static,
@@ -94,14 +104,14 @@ impl Bucket {
         let (sender, answer) = mpsc::sync_channel(1);
         let request = request(self.0.store.clone());
         runtime.spawn(async move {
-            let _ = sender.send(tokio::time::timeout(CALL, request).await);
+            let _ = sender.send(tokio::time::timeout(bound, request).await);
         });
         match answer.recv().map_err(Error::other)? {
             Ok(done) => done.map_err(|error| match error {
                 object_store::Error::NotFound { .. } => Error::new(ErrorKind::NotFound, error),
                 other => Error::other(other),
             }),
-            Err(_) => Err(Error::new(ErrorKind::TimedOut, format!("{self} did not answer in {} s", CALL.as_secs()))),
+            Err(_) => Err(Error::new(ErrorKind::TimedOut, format!("{self} did not answer in {} s", bound.as_secs()))),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::ids::{JobId, PageId};
 use crate::on_pool;
 
 use super::finish::{Body, Encoded};
-use super::{Db, StoreError, StoreResult};
+use super::{Db, StoreError, StoreResult, pages};
 
 /// Compressed documents above this many bytes become blobs.
 const INLINE_LIMIT: usize = 256 * 1024;
@@ -78,8 +78,11 @@ const LARGE: usize = 256 << 10;
 
 type Columns = (i64, PageId, i64, Option<Vec<u8>>, Option<String>);
 
-/// Unpacks documents; those that lie elsewhere are read off the async threads.
-async fn decode_all(blobs: &Blobs, rows: Vec<Columns>) -> StoreResult<Vec<StoredDocument>> {
+/// A document as read, or why this one cannot be.
+type Read = (i64, PageId, Result<Box<RawValue>, String>);
+
+/// Unpacks documents; those that lie elsewhere are read off the async threads. One that is lost is not the others' loss.
+async fn decode_all(blobs: &Blobs, rows: Vec<Columns>) -> StoreResult<Vec<Read>> {
     if rows.iter().all(|(_, _, _, body, _)| body.is_some()) {
         return rows.into_iter().map(|c| decode(blobs, c)).collect();
     }
@@ -88,38 +91,67 @@ async fn decode_all(blobs: &Blobs, rows: Vec<Columns>) -> StoreResult<Vec<Stored
     tokio::task::spawn_blocking(reading).await.map_err(|e| StoreError::Corrupt(e.to_string()))?
 }
 
-fn decode(blobs: &Blobs, c: Columns) -> StoreResult<StoredDocument> {
+fn decode(blobs: &Blobs, c: Columns) -> StoreResult<Read> {
     let (seq, page_id, size, body, blob) = c;
-    Ok(StoredDocument { seq, page_id, json: unpack(blobs, size, body, blob)? })
+    match unpack(blobs, size, body, blob) {
+        Ok(json) => Ok((seq, page_id, Ok(json))),
+        Err(StoreError::Lost(why)) => Ok((seq, page_id, Err(why))),
+        Err(error) => Err(error),
+    }
+}
+
+/// What stands in the place of a document that is lost: which page it was, and that it is no more.
+async fn in_place(db: &Db, page: PageId) -> StoreResult<Box<RawValue>> {
+    const TEXT: &str = "The document of this page is lost: what was stored cannot be read any more. Scrape it again.";
+    let url = pages::load(db, page).await?.map(|row| row.url).unwrap_or_default();
+    let document = serde_json::json!({
+        "warning": TEXT,
+        "metadata": {"sourceURL": url, "scrapeId": page, "error": TEXT},
+    });
+    Ok(serde_json::value::to_raw_value(&document)?)
 }
 
 /// The text of a compressed document, of `size` bytes.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when it cannot be unpacked to that.
+/// [`StoreError::Lost`] when it cannot be unpacked to that.
 pub fn open(size: i64, packed: &[u8]) -> StoreResult<Box<RawValue>> {
     let size = usize::try_from(size).unwrap_or(SIZE_LIMIT).min(SIZE_LIMIT);
-    let json = zstd::bulk::decompress(packed, size).map_err(|e| StoreError::Corrupt(e.to_string()))?;
-    let json = String::from_utf8(json).map_err(|e| StoreError::Corrupt(e.to_string()))?;
-    Ok(RawValue::from_string(json)?)
+    let damaged = |error: &dyn std::fmt::Display| StoreError::Lost(format!("it is damaged: {error}"));
+    let json = zstd::bulk::decompress(packed, size).map_err(|e| damaged(&e))?;
+    let json = String::from_utf8(json).map_err(|e| damaged(&e))?;
+    RawValue::from_string(json).map_err(|e| damaged(&e))
 }
 
 /// The text of a document in its row or in a blob.
+///
+/// # Errors
+/// [`StoreError::Lost`] when this one cannot be read, [`StoreError::BlobsAway`] when none can.
 pub(super) fn unpack(
     blobs: &Blobs,
     size: i64,
     body: Option<Vec<u8>>,
     blob: Option<String>,
 ) -> StoreResult<Box<RawValue>> {
-    let packed = match (body, blob) {
-        (Some(body), _) => body,
-        (None, Some(key)) => blobs.get(&key).map_err(|e| StoreError::Corrupt(format!("blob {key}: {e}")))?,
-        (None, None) => return Err(StoreError::Corrupt("document without body".to_owned())),
-    };
-    open(size, &packed)
+    match (body, blob) {
+        (Some(body), _) => open(size, &body),
+        (None, Some(key)) => {
+            let lost = |why: &dyn std::fmt::Display| StoreError::Lost(format!("blob {key}: {why}"));
+            match blobs.get(&key) {
+                Ok(packed) => open(size, &packed).map_err(|error| lost(&error)),
+                Err(error) if blobs.is_away(&error) => Err(StoreError::BlobsAway(error)),
+                Err(error) => Err(lost(&error)),
+            }
+        }
+        (None, None) => Err(StoreError::Lost("it has no body".to_owned())),
+    }
 }
 
-/// Documents after the first `skip`, at most `limit` of them and about `max_bytes`; at least one if there is one.
+/// Documents after the first `skip`, at most `limit` of them and about `max_bytes`; at least one if there is one. In the
+/// place of one that is lost stands what is known of its page.
+///
+/// # Errors
+/// [`StoreError::BlobsAway`] when a blob among them cannot be read now.
 pub async fn slice(
     db: &Db,
     blobs: &Blobs,
@@ -149,7 +181,18 @@ pub async fn slice(
     };
     let rows: Vec<Columns> =
         on_pool!(db, |pool| sqlx::query_as(BODIES).bind(job).bind(skip).bind(last).fetch_all(pool).await?);
-    decode_all(blobs, rows).await
+    let mut documents = Vec::with_capacity(rows.len());
+    for (seq, page_id, read) in decode_all(blobs, rows).await? {
+        let json = match read {
+            Ok(json) => json,
+            Err(why) => {
+                tracing::error!(why, page.id = %page_id, job.id = %job, "a document is lost; its place is named");
+                in_place(db, page_id).await?
+            }
+        };
+        documents.push(StoredDocument { seq, page_id, json });
+    }
+    Ok(documents)
 }
 
 /// What a document says of its page.
@@ -198,8 +241,14 @@ pub async fn metadata(db: &Db, pages: &[PageId]) -> StoreResult<HashMap<PageId, 
 }
 
 /// The document of one page.
+///
+/// # Errors
+/// [`StoreError::Lost`] when it cannot be read any more, [`StoreError::BlobsAway`] when it cannot be read now.
 pub async fn by_page(db: &Db, blobs: &Blobs, page: PageId) -> StoreResult<Option<StoredDocument>> {
     const SQL: &str = "SELECT seq, page_id, size, body, blob FROM document WHERE page_id = $1";
     let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_optional(pool).await?);
-    Ok(decode_all(blobs, found.into_iter().collect()).await?.pop())
+    match decode_all(blobs, found.into_iter().collect()).await?.pop() {
+        Some((seq, page_id, read)) => Ok(Some(StoredDocument { seq, page_id, json: read.map_err(StoreError::Lost)? })),
+        None => Ok(None),
+    }
 }

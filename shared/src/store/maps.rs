@@ -9,7 +9,7 @@ use crate::ids::{JobId, KeyId, PageId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::{Db, StoreResult, Tx, documents, pages};
+use super::{Db, StoreError, StoreResult, Tx, documents, pages};
 
 /// A map to be written.
 pub struct NewMap<'a> {
@@ -131,7 +131,16 @@ pub async fn known_links(
     let found: Option<(PageId,)> =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(site).bind(max_size).fetch_optional(pool).await?);
     let Some((page,)) = found else { return Ok(Vec::new()) };
-    let Some(document) = documents::by_page(db, blobs, page).await? else { return Ok(Vec::new()) };
+    let document = match documents::by_page(db, blobs, page).await {
+        Ok(Some(document)) => document,
+        Ok(None) => return Ok(Vec::new()),
+        // A map goes without what an earlier one knew.
+        Err(error @ (StoreError::Lost(_) | StoreError::BlobsAway(_))) => {
+            tracing::warn!(%error, page.id = %page, "an earlier map cannot be read");
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(error),
+    };
     Ok(serde_json::from_str::<Answer>(document.json.get())?.links)
 }
 

@@ -71,6 +71,12 @@ pub enum StoreError {
     /// A row holds what it must not.
     #[error("corrupt row: {0}")]
     Corrupt(String),
+    /// The place of the blobs does not answer; the same call may work later.
+    #[error("the blobs are unavailable: {0}")]
+    BlobsAway(std::io::Error),
+    /// This one document cannot be read any more: its blob is gone or damaged.
+    #[error("a lost document: {0}")]
+    Lost(String),
 }
 
 impl From<sqlx::Error> for StoreError {

@@ -32,7 +32,8 @@ pub async fn current(db: &Db, team: TeamId, name: &str) -> StoreResult<Option<Pr
 /// How a save ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Published {
-    /// Sessions load it from now on. The blob it replaces may be removed once this is committed.
+    /// Sessions load it from now on. The blob it replaces may be removed once this is committed. Nothing is replaced by a
+    /// save that had been committed before: one whose answer was lost is asked for again.
     Saved { version: i64, replaced: Option<String> },
     /// The session is not the profile's saver, or not any more: the new blob may be removed.
     Refused,
@@ -41,17 +42,23 @@ pub enum Published {
 /// Makes `blob` the profile's state. The session must hold the lease, which it keeps until it is destroyed.
 pub async fn publish(tx: &mut Tx, session: SessionId, blob: &str, size: i64, now: Timestamp) -> StoreResult<Published> {
     const LEASE: &str = "SELECT team_id, name FROM profile_lease WHERE session_id = $1";
+    // Another try of this save may have been committed, its lease with it.
+    const SAVED: &str = "SELECT p.version FROM browser_session s \
+        JOIN profile p ON p.team_id = s.team_id AND p.name = s.profile_name WHERE s.id = $1 AND p.blob = $2";
     let found: Option<(TeamId, String)> =
         on_db!(tx, |conn| sqlx::query_as(LEASE).bind(session).fetch_optional(conn).await?);
-    let Some((team, name)) = found else { return Ok(Published::Refused) };
-    team_lock::lock(tx, team).await?;
-    // The lease may have gone while we waited for the lock.
-    let held: Option<(TeamId, String)> =
-        on_db!(tx, |conn| sqlx::query_as(LEASE).bind(session).fetch_optional(conn).await?);
-    if held.is_none() {
-        return Ok(Published::Refused);
+    if let Some((team, name)) = found {
+        team_lock::lock(tx, team).await?;
+        // The lease may have gone while we waited for the lock.
+        let held: Option<(TeamId, String)> =
+            on_db!(tx, |conn| sqlx::query_as(LEASE).bind(session).fetch_optional(conn).await?);
+        if held.is_some() {
+            return replace(tx, team, &name, blob, size, now).await;
+        }
     }
-    replace(tx, team, &name, blob, size, now).await
+    let saved: Option<(i64,)> =
+        on_db!(tx, |conn| sqlx::query_as(SAVED).bind(session).bind(blob).fetch_optional(conn).await?);
+    Ok(saved.map_or(Published::Refused, |(version,)| Published::Saved { version, replaced: None }))
 }
 
 async fn replace(
@@ -62,16 +69,19 @@ async fn replace(
     size: i64,
     now: Timestamp,
 ) -> StoreResult<Published> {
-    const OLD: &str = "SELECT blob FROM profile WHERE team_id = $1 AND name = $2";
+    const OLD: &str = "SELECT version, blob FROM profile WHERE team_id = $1 AND name = $2";
     const SQL: &str = "INSERT INTO profile (team_id, name, version, blob, size, updated_at) \
         VALUES ($1, $2, 1, $3, $4, $5) ON CONFLICT (team_id, name) DO UPDATE SET version = profile.version + 1, \
         blob = excluded.blob, size = excluded.size, updated_at = excluded.updated_at RETURNING version";
-    let old: Option<(String,)> =
+    let old: Option<(i64, String)> =
         on_db!(tx, |conn| sqlx::query_as(OLD).bind(team).bind(name).fetch_optional(conn).await?);
+    if let Some((version, _)) = old.as_ref().filter(|(_, old)| old == blob) {
+        return Ok(Published::Saved { version: *version, replaced: None });
+    }
     let saved: (i64,) = on_db!(tx, |conn| {
         sqlx::query_as(SQL).bind(team).bind(name).bind(blob).bind(size).bind(now).fetch_one(conn).await?
     });
-    Ok(Published::Saved { version: saved.0, replaced: old.map(|o| o.0).filter(|old| old != blob) })
+    Ok(Published::Saved { version: saved.0, replaced: old.map(|(_, old)| old) })
 }
 
 /// Whether a page may save a profile.

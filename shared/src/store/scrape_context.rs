@@ -8,7 +8,7 @@ use crate::domain::job::{JobKind, PageState};
 use crate::ids::PageId;
 use crate::time::Timestamp;
 
-use super::{Db, StoreResult, documents, jobs, pages};
+use super::{Db, StoreError, StoreResult, documents, jobs, pages};
 
 /// The part of a document that says where the page was in the end.
 #[derive(Deserialize)]
@@ -29,9 +29,17 @@ pub async fn load(db: &Db, blobs: &Blobs, page: PageId, now: Timestamp) -> Store
         return Ok(None);
     }
     let Some(spec) = jobs::spec(db, row.job_id).await? else { return Ok(None) };
-    let Some(document) = documents::by_page(db, blobs, page).await? else { return Ok(None) };
-    let ended: Ended = serde_json::from_str(document.json.get())?;
-    let final_url = ended.metadata.url.filter(|url| !url.is_empty()).unwrap_or_else(|| row.url.clone());
+    let end = match documents::by_page(db, blobs, page).await {
+        Ok(Some(document)) => serde_json::from_str::<Ended>(document.json.get())?.metadata.url,
+        Ok(None) => return Ok(None),
+        // Where it was asked for is known all the same.
+        Err(StoreError::Lost(why)) => {
+            tracing::warn!(why, page.id = %page, "a scrape whose document is lost is continued where it began");
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    let final_url = end.filter(|url| !url.is_empty()).unwrap_or_else(|| row.url.clone());
     let named = spec.named(&row.url).to_owned();
     Ok(Some(ScrapeContext { url: row.url, named, final_url, options: spec.options }))
 }

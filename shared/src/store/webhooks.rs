@@ -147,6 +147,16 @@ pub async fn record(tx: &mut Tx, delivery: &ClaimedDelivery, attempt: &Attempt, 
     Ok(())
 }
 
+/// Puts off a delivery whose receiver was not asked: nothing is taken from its schedule.
+pub async fn put_off(tx: &mut Tx, delivery: &ClaimedDelivery, until: Timestamp) -> StoreResult<()> {
+    const SQL: &str = "UPDATE webhook_delivery SET next_at = $3, retry_from = retry_from + 1 \
+        WHERE id = $1 AND attempt = $2 AND state = 'waiting'";
+    on_db!(tx, |conn| {
+        sqlx::query(SQL).bind(delivery.id).bind(delivery.attempt).bind(until).execute(conn).await?.rows_affected()
+    });
+    Ok(())
+}
+
 /// When the job's current stage next has something to do; `None`: nothing waits.
 pub async fn next_due(tx: &mut Tx, job: JobId) -> StoreResult<Option<Timestamp>> {
     const SQL: &str = "SELECT MIN(next_at) FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting' AND stage = (\

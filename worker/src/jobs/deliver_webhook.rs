@@ -1,7 +1,9 @@
 //! Webhook deliveries of one job: each due one is tried once, recorded, and either done, due again later, or dead.
 //!
 //! Redirects are not followed, the receiver has 10 s, the address rules hold as for pages. The body is built from the
-//! rows at each try, so it is the same every time and stored once.
+//! rows at each try, so it is the same every time and stored once. Where it cannot be built now, the delivery is put off
+//! and its receiver not asked; where it never can, as with a lost document, the delivery is dead. Neither touches the
+//! others'.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +12,12 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use weir_shared::blobs::Blobs;
 use weir_shared::domain::job::WebhookEvent;
 use weir_shared::domain::webhook::{WebhookSpec, signature};
 use weir_shared::ids::JobId;
 use weir_shared::store::webhooks::{self, Attempt, ClaimedDelivery};
-use weir_shared::store::{StoreError, StoreResult, documents, jobs, pages, teams};
+use weir_shared::store::{Db, StoreError, StoreResult, documents, jobs, pages, teams};
 use weir_shared::time::Timestamp;
 use weir_shared::{domain::job::JobKind, queue};
 
@@ -25,8 +28,13 @@ use crate::fetch::PostRequest;
 const AT_ONCE: i64 = 16;
 /// What a receiver may take (CONTRACT 7).
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A try that is not recorded by then has died with its worker.
+/// How long a body may take to be read, and when it is looked for again.
+const READING: Duration = Duration::from_secs(5);
+const AGAIN_MS: i64 = 15_000;
+/// A try that is not recorded by then has died with its worker: longer than reading and sending take.
 const LEASE_MS: i64 = 20_000;
+/// Pause between tries to record; the longest.
+const RECORD_PAUSE: Duration = Duration::from_secs(2);
 /// A pause up to this long is slept here instead of going through the queue, whose times are whole seconds.
 const SHORT_PAUSE_MS: i64 = 1_500;
 
@@ -43,7 +51,8 @@ pub async fn run(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
         }
         let now = Timestamp::now();
         let mut tx = db.begin_relaxed().await?;
-        let due = webhooks::claim(&mut tx, job, now, now.plus_ms(LEASE_MS), AT_ONCE).await?;
+        let lease = now.plus_ms(LEASE_MS);
+        let due = webhooks::claim(&mut tx, job, now, lease, AT_ONCE).await?;
         let next = if due.is_empty() { webhooks::next_due(&mut tx, job).await? } else { None };
         if let Some(at) = next.filter(|at| at.ms_since(now) > SHORT_PAUSE_MS) {
             queue::webhook_ticket(&mut tx, job, Duration::from_millis(at.ms_since(now) as u64)).await?;
@@ -60,12 +69,46 @@ pub async fn run(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
             }
         }
         let tries = due.iter().map(|delivery| attempt(context, row.kind, &spec, secret.as_deref(), delivery));
-        let results = join_all(tries).await;
-        let mut tx = db.begin().await?;
-        for (delivery, result) in due.iter().zip(results) {
-            webhooks::record(&mut tx, delivery, &result?, Timestamp::now()).await?;
+        let tried: Vec<Tried> = join_all(tries).await;
+        let tried: Vec<(&ClaimedDelivery, Tried)> = due.iter().zip(tried).collect();
+        if let Err(error) = record(db, &tried).await {
+            tracing::warn!(%error, job.id = %job, "tries of webhooks cannot be recorded at once; each is by itself");
+            for one in &tried {
+                record_alone(db, one, lease).await?;
+            }
         }
-        tx.commit().await?;
+    }
+}
+
+/// What became of a try.
+enum Tried {
+    /// The receiver was asked, or never can be.
+    Ended(Attempt),
+    /// There is no body now.
+    PutOff,
+}
+
+async fn record(db: &Db, tried: &[(&ClaimedDelivery, Tried)]) -> StoreResult<()> {
+    let mut tx = db.begin().await?;
+    for (delivery, tried) in tried {
+        match tried {
+            Tried::Ended(attempt) => webhooks::record(&mut tx, delivery, attempt, Timestamp::now()).await?,
+            Tried::PutOff => webhooks::put_off(&mut tx, delivery, Timestamp::now().plus_ms(AGAIN_MS)).await?,
+        }
+    }
+    tx.commit().await
+}
+
+/// Records one try, again and again until its lease ends: what is not recorded is sent once more.
+async fn record_alone(db: &Db, tried: &(&ClaimedDelivery, Tried), lease: Timestamp) -> StoreResult<()> {
+    let mut pause = Duration::from_millis(100);
+    loop {
+        match record(db, std::slice::from_ref(tried)).await {
+            Ok(()) => return Ok(()),
+            Err(error) if lease <= Timestamp::now() => return Err(error),
+            Err(_) => tokio::time::sleep(pause).await,
+        }
+        pause = (pause * 2).min(RECORD_PAUSE);
     }
 }
 
@@ -75,8 +118,25 @@ async fn attempt(
     spec: &WebhookSpec,
     secret: Option<&str>,
     delivery: &ClaimedDelivery,
-) -> StoreResult<Attempt> {
-    let body = body(context, kind, spec, delivery).await?;
+) -> Tried {
+    let db = (&context.process.db, &context.process.blobs);
+    let body = match tokio::time::timeout(READING, body(db, kind, spec, delivery)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(error @ (StoreError::Lost(_) | StoreError::Corrupt(_)))) => {
+            tracing::error!(%error, delivery.id = %delivery.id, job.id = %delivery.job_id, "a webhook delivery has no body and is dead");
+            context.process.metrics.webhooks.with_label_values(&["dead"]).inc();
+            let error = Some(format!("the body cannot be made: {error}"));
+            return Tried::Ended(Attempt { at: Timestamp::now(), duration_ms: 0, status: None, error, next_at: None });
+        }
+        Ok(Err(error)) => {
+            tracing::warn!(%error, delivery.id = %delivery.id, job.id = %delivery.job_id, "a webhook delivery waits for its body");
+            return Tried::PutOff;
+        }
+        Err(_) => {
+            tracing::warn!(delivery.id = %delivery.id, job.id = %delivery.job_id, "the body of a webhook delivery is not read in time; it waits");
+            return Tried::PutOff;
+        }
+    };
     let mut headers: Vec<(String, String)> =
         spec.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
@@ -104,7 +164,7 @@ async fn attempt(
     if let Some(error) = &error {
         tracing::info!(delivery.id = %delivery.id, job.id = %delivery.job_id, attempt = delivery.attempt, outcome, error, "a webhook delivery failed");
     }
-    Ok(Attempt { at, duration_ms: Timestamp::now().ms_since(at), status, error, next_at })
+    Tried::Ended(Attempt { at, duration_ms: Timestamp::now().ms_since(at), status, error, next_at })
 }
 
 /// The body of CONTRACT 7; `data` is spliced in as stored.
@@ -123,7 +183,7 @@ struct Body<'a> {
 }
 
 async fn body(
-    context: &Arc<WorkerContext>,
+    (db, blobs): (&Db, &Blobs),
     kind: JobKind,
     spec: &WebhookSpec,
     delivery: &ClaimedDelivery,
@@ -137,19 +197,17 @@ async fn body(
     let mut data = Vec::new();
     let mut error = None;
     match (delivery.event, delivery.page_id) {
-        (WebhookEvent::Page, Some(page)) => {
-            match documents::by_page(&context.process.db, &context.process.blobs, page).await? {
-                Some(document) => data.push(document.json),
-                None => {
-                    let row = pages::load(&context.process.db, page).await?;
-                    let url = row.as_ref().map(|r| r.url.clone()).unwrap_or_default();
-                    let text = row.and_then(|r| r.error).unwrap_or_else(|| "The page failed.".to_owned());
-                    let metadata = json!({"metadata": {"sourceURL": url, "scrapeId": page, "error": text}});
-                    data.push(serde_json::value::to_raw_value(&metadata)?);
-                    error = Some(text);
-                }
+        (WebhookEvent::Page, Some(page)) => match documents::by_page(db, blobs, page).await? {
+            Some(document) => data.push(document.json),
+            None => {
+                let row = pages::load(db, page).await?;
+                let url = row.as_ref().map(|r| r.url.clone()).unwrap_or_default();
+                let text = row.and_then(|r| r.error).unwrap_or_else(|| "The page failed.".to_owned());
+                let metadata = json!({"metadata": {"sourceURL": url, "scrapeId": page, "error": text}});
+                data.push(serde_json::value::to_raw_value(&metadata)?);
+                error = Some(text);
             }
-        }
+        },
         (WebhookEvent::Cancelled, _) => error = Some("The job was cancelled.".to_owned()),
         (WebhookEvent::Failed, _) => error = Some("The job failed.".to_owned()),
         _ => {}

@@ -15,6 +15,7 @@ mod continuation;
 pub mod page;
 mod profile;
 pub mod routes;
+mod save;
 mod session;
 mod warm;
 
@@ -27,7 +28,6 @@ use tokio_util::task::TaskTracker;
 use weir_shared::blobs::Blobs;
 use weir_shared::domain::session::{EndReason, Language, SessionState};
 use weir_shared::ids::{SessionId, WorkerId};
-use weir_shared::store::profiles::{self, Published};
 use weir_shared::store::sessions as rows;
 use weir_shared::store::{Db, StoreError, StoreResult};
 use weir_shared::time::Timestamp;
@@ -193,7 +193,7 @@ impl Sessions {
         };
         session.takes_no_more_calls();
         self.write_close(session.id, reason).await;
-        let archived = tokio::select! {
+        let mut archived = tokio::select! {
             biased;
             () = self.fenced.cancelled() => {
                 self.lock().remove(&session.id);
@@ -204,7 +204,8 @@ impl Sessions {
         };
         let mut pause = Duration::from_millis(100);
         loop {
-            match self.destroy_with(session.id, reason, archived.clone()).await {
+            let (db, blobs) = (&self.keeper.db, &self.keeper.blobs);
+            match save::destroy(db, blobs, session.id, reason, archived.as_mut()).await {
                 Ok(()) => break,
                 Err(error) if self.fenced.is_cancelled() => {
                     tracing::warn!(session.id = %session.id, %error, "the session's end is left to the others");
@@ -241,32 +242,7 @@ impl Sessions {
     }
 
     async fn destroy(&self, id: SessionId, reason: EndReason) -> StoreResult<()> {
-        self.destroy_with(id, reason, None).await
-    }
-
-    /// Publishes the archive and destroys the row in one transaction; the blob it replaces goes afterwards.
-    async fn destroy_with(
-        &self,
-        id: SessionId,
-        reason: EndReason,
-        archive: Option<session::Archive>,
-    ) -> StoreResult<()> {
-        let mut tx = self.keeper.db.begin().await?;
-        let mut unused = None;
-        if let Some(archive) = &archive {
-            unused = match profiles::publish(&mut tx, id, &archive.blob, archive.size, Timestamp::now()).await? {
-                Published::Saved { replaced, .. } => replaced,
-                // Its lease is gone, so somebody else may have saved meanwhile.
-                Published::Refused => Some(archive.blob.clone()),
-            };
-        }
-        rows::destroy(&mut tx, id, reason, Timestamp::now()).await?;
-        tx.commit().await?;
-        if let Some(blob) = unused {
-            let blobs = self.keeper.blobs.clone();
-            let _ = tokio::task::spawn_blocking(move || blobs.remove(&blob)).await;
-        }
-        Ok(())
+        save::destroy(&self.keeper.db, &self.keeper.blobs, id, reason, None).await
     }
 
     /// Ends the session in good order and waits until its row says so. `false`: it is not open here.

@@ -14,11 +14,12 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use weir_shared::domain::session::ProfileUse;
-use weir_shared::store::StoreError;
 use weir_shared::store::pages::Claimed;
-use weir_shared::store::profiles::{self, PageLease, Published};
+use weir_shared::store::profiles::{self, PageLease};
+use weir_shared::store::{Db, StoreError, StoreResult};
 use weir_shared::time::Timestamp;
 
+use super::save::Archive;
 use super::session::{load, owner, settable, start};
 use super::{Keeper, OpenError};
 use crate::browser::{RenderError, RenderRequest, Rendered, Solo};
@@ -27,6 +28,8 @@ use crate::browser::{RenderError, RenderRequest, Rendered, Solo};
 static BROWSERS: Semaphore = Semaphore::const_new(4);
 /// What is kept back of a page's time to save its profile, at most.
 const SAVING: Duration = Duration::from_secs(8);
+/// Before each further try to write that it is saved.
+const PAUSES: [Duration; 3] = [Duration::from_millis(100), Duration::from_millis(400), Duration::from_millis(1_500)];
 
 /// The way out of such a browser.
 #[derive(Debug, Clone, Copy)]
@@ -159,20 +162,32 @@ async fn pack(keeper: &Keeper, solo: &Solo, page: &Claimed, profile: &ProfileUse
         Ok(packed.len() as i64)
     })
     .await??;
-    let mut tx = keeper.db.begin().await?;
-    let published = profiles::publish_for_page(&mut tx, page, &profile.name, &name, size, Timestamp::now()).await?;
-    tx.commit().await?;
-    let unused = match &published {
-        Published::Saved { replaced, .. } => replaced.clone(),
-        Published::Refused => Some(name),
+    let mut archive = Archive::new(name, size);
+    let mut pauses = PAUSES.into_iter();
+    let is_saved = loop {
+        match publish(&keeper.db, page, &profile.name, &mut archive).await {
+            Ok(is_saved) => break is_saved,
+            // It may be committed all the same: the archive stays, and the next try sees.
+            Err(error) => match pauses.next() {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return Err(error.into()),
+            },
+        }
     };
-    if let Some(blob) = unused {
-        let blobs = keeper.blobs.clone();
-        let _ = tokio::task::spawn_blocking(move || blobs.remove(&blob)).await;
-    }
-    if published == Published::Refused {
+    archive.tidy(&keeper.blobs).await;
+    if !is_saved {
         anyhow::bail!("another attempt has taken over");
     }
     keeper.metrics.profile_bytes.inc_by(size.unsigned_abs());
     Ok(())
+}
+
+/// `false`: the attempt does not hold the profile any more.
+async fn publish(db: &Db, page: &Claimed, name: &str, archive: &mut Archive) -> StoreResult<bool> {
+    let mut tx = db.begin().await?;
+    let (blob, size) = (&archive.blob, archive.size);
+    let published = profiles::publish_for_page(&mut tx, page, name, blob, size, Timestamp::now()).await?;
+    let is_saved = archive.tried(published);
+    tx.commit().await?;
+    Ok(is_saved)
 }

@@ -21,6 +21,7 @@ use weir_shared::store::sessions::SessionRow;
 use url::Url;
 use weir_shared::config::ModelSettings;
 
+use super::save::Archive;
 use super::warm::WarmPool;
 use super::{Keeper, OpenError, continuation};
 use crate::agent::{self, AgentError};
@@ -92,13 +93,6 @@ pub(super) async fn start(
     let spec = BrowserSpec { purpose: Purpose::Session { window: WINDOW }, upstream, extra_flags: Vec::new() };
     let browser = sandbox.start_browser(&dir, spec).await?;
     Ok((dir, browser, cookies))
-}
-
-/// A profile's archive in the blobs, not yet published.
-#[derive(Debug, Clone)]
-pub(super) struct Archive {
-    pub blob: String,
-    pub size: i64,
 }
 
 /// How far a session is.
@@ -460,7 +454,7 @@ impl Session {
         let archive = tokio::task::spawn_blocking(move || -> anyhow::Result<Archive> {
             let packed = vault.pack(&home, &cookies, &owner)?;
             blobs.put(&key, &packed)?;
-            Ok(Archive { blob: key, size: packed.len() as i64 })
+            Ok(Archive::new(key, packed.len() as i64))
         })
         .await??;
         keeper.metrics.profile_bytes.inc_by(archive.size.unsigned_abs());

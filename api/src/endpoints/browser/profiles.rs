@@ -57,6 +57,12 @@ pub async fn remove(app: State, request: HttpRequest, name: Path<String>) -> Api
 async fn try_remove(app: &App, caller: &Caller, name: &str) -> ApiResult<Removal> {
     let mut tx = app.db.begin().await?;
     let removal = profiles::remove(&mut tx, caller.team_id(), name).await?;
-    tx.commit().await?;
+    if let Err(error) = tx.commit().await {
+        // Where the answer alone was lost the profile is gone, and so must be its blob.
+        let is_removed = matches!(removal, Removal::Removed { .. });
+        if !is_removed || profiles::current(&app.db, caller.team_id(), name).await?.is_some() {
+            return Err(error.into());
+        }
+    }
     Ok(removal)
 }

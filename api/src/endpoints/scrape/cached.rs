@@ -7,12 +7,13 @@ use serde_json::value::{RawValue, to_raw_value};
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::cache::{self, Hit};
 use weir_shared::domain::scrape_request::ScrapeRequest;
+use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::cache as store;
 use weir_shared::store::finish::{Body, Encoded};
 use weir_shared::store::retention::expiry;
-use weir_shared::store::{credits, documents};
+use weir_shared::store::{StoreError, credits, documents, pages};
 use weir_shared::time::Timestamp;
 
 use super::document_answer;
@@ -32,7 +33,15 @@ pub async fn answer(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiRe
         return Ok(None);
     }
     let Some(lookup) = cache::lookup(&scrape.url, &scrape.options, caller.team_id(), now) else { return Ok(None) };
-    let Some(found) = store::find(&app.db, &app.blobs, &lookup).await? else { return Ok(None) };
+    let found = match store::find(&app.db, &app.blobs, &lookup).await {
+        // The page can still be asked for.
+        Err(StoreError::BlobsAway(error)) if !scrape.options.cache.is_only_cache() => {
+            tracing::warn!(%error, "the cache cannot be read");
+            None
+        }
+        found => found?,
+    };
+    let Some(found) = found else { return Ok(None) };
     let (job, page) = (JobId::new(), PageId::new());
     let made = make(app, scrape, found, job, page).await?;
     let blob = match &made.document.body {
@@ -40,8 +49,14 @@ pub async fn answer(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiRe
         Body::Inline(_) => None,
     };
     let written = write(app, caller, scrape, job, page, made.document, made.credits, now).await;
-    // Nothing refers to it: the rows were not written, or keep nothing.
-    if (written.is_err() || scrape.options.zero_retention)
+    // An answer to the commit that is lost says nothing of the rows: these do, and what is written is answered.
+    let is_unknown = written.as_ref().is_err_and(|error| error.code() == ErrorCode::Unavailable);
+    let written = match written {
+        Err(_) if is_unknown && pages::load(&app.db, page).await?.is_some() => Ok(()),
+        written => written,
+    };
+    // Nothing refers to it: the rows were refused, or keep nothing.
+    if (scrape.options.zero_retention || (written.is_err() && !is_unknown))
         && let Some(blob) = blob
     {
         let blobs = app.blobs.clone();

@@ -330,6 +330,8 @@ async fn a_profile_has_one_saver_and_any_number_of_readers() {
 
         end(&db, saver, EndReason::Deleted, now).await;
         let mut tx = db.begin().await.unwrap();
+        let again = profiles::publish(&mut tx, saver, "two", 20, now).await.unwrap();
+        assert_eq!(again, Published::Saved { version: 2, replaced: None }, "the answer to its commit was lost");
         let late = profiles::publish(&mut tx, saver, "late", 1, now).await.unwrap();
         assert_eq!(late, Published::Refused, "the lease is gone with the session");
         tx.commit().await.unwrap();
