@@ -7,6 +7,7 @@ mod asset;
 pub mod auth;
 pub mod base_url;
 pub mod cli;
+mod cors;
 pub mod docs;
 pub mod endpoints;
 pub mod error;
