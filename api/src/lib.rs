@@ -8,6 +8,7 @@ pub mod auth;
 pub mod base_url;
 pub mod bodies;
 pub mod cli;
+mod cors;
 pub mod docs;
 pub mod endpoints;
 pub mod error;

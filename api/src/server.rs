@@ -25,6 +25,7 @@ use crate::access_log;
 use crate::app::{App, State};
 use crate::auth::CallerCache;
 use crate::bodies::Bodies;
+use crate::cors;
 use crate::endpoints::browser::relay_target::{RelayTargets, RowTargets};
 use crate::endpoints::direct::QueueRooms;
 use crate::endpoints::jobs::ended::EndedJobs;
@@ -80,7 +81,11 @@ pub async fn start(settings: Settings) -> anyhow::Result<Running> {
     let stopping = app.stopping.clone();
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let server = HttpServer::new(move || {
-        actix_web::App::new().app_data(app.clone()).wrap(from_fn(access_log::observe)).configure(routes::configure)
+        actix_web::App::new()
+            .app_data(app.clone())
+            .wrap(from_fn(cors::allow))
+            .wrap(from_fn(access_log::observe))
+            .configure(routes::configure)
     })
     .workers(cores)
     .on_connect(remember)

@@ -62,6 +62,17 @@ pub struct ApiSettings {
     pub api_key: Option<String>,
     /// Where a made key is kept.
     pub api_key_file: PathBuf,
+    /// Whose pages may call the API.
+    pub cors: CorsOrigins,
+}
+
+/// `WEIR_CORS_ORIGINS`: origins of web pages that may call the API and read its answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CorsOrigins {
+    Off,
+    Any,
+    /// As browsers write them: scheme, host and port, nothing after.
+    Only(Vec<String>),
 }
 
 /// The job side.
@@ -216,6 +227,7 @@ impl Settings {
                 auth_required,
                 api_key,
                 api_key_file: PathBuf::from("data/api-key"),
+                cors: reader.cors()?,
             },
             worker: WorkerSettings {
                 bind: reader.parse("WEIR_WORKER_BIND", "127.0.0.1:0", "ADDRESS:PORT")?,
@@ -424,6 +436,26 @@ impl Reader<'_> {
         };
         let context = self.number("WEIR_LLM_CONTEXT", 32_000, 8_000, 10_000_000)?;
         Ok(Some(ModelSettings { url, key, name: name.trim().to_owned(), images, context }))
+    }
+
+    fn cors(&self) -> Result<CorsOrigins> {
+        let text = self.text("WEIR_CORS_ORIGINS", "*");
+        match text.trim() {
+            "*" => return Ok(CorsOrigins::Any),
+            "off" => return Ok(CorsOrigins::Off),
+            _ => {}
+        }
+        let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+        let origins = parts.map(|p| {
+            let origin = url::Url::parse(p).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+            origin
+                .map(|url| url.origin().ascii_serialization())
+                .filter(|origin| p.trim_end_matches('/') == origin)
+                .with_context(|| {
+                    format!("WEIR_CORS_ORIGINS: {p}: allowed are *, off, or origins such as https://app.example.com")
+                })
+        });
+        Ok(CorsOrigins::Only(origins.collect::<Result<_>>()?))
     }
 
     fn nets(&self) -> Result<Vec<IpNet>> {

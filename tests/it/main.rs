@@ -11,6 +11,7 @@ mod cache;
 mod changes;
 mod cli;
 mod concurrency;
+mod cors;
 mod crawl;
 mod document;
 mod errors;

@@ -29,6 +29,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("parsers[].maxPages", "Read at most this many pages."),
     ("parsers[].pages", "Answer pages one by one."),
     ("parsers[].blocks", "Answer blocks of text."),
+    ("parsers[].pageMarkdown", "Older name of `pages`."),
     ("parsers[].pageMarkers", "Mark where pages begin."),
     ("actions", "What to do on the page before it is read, in this order."),
     ("location", "Where to appear from."),
@@ -55,6 +56,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("auditMetadata", "Accepted for the sake of clients."),
     ("threatProtection", "Accepted for the sake of clients."),
     ("domainTools", "Accepted for the sake of clients."),
+    ("toolDetail", "Accepted for the sake of clients."),
     // Formats (CONTRACT 3.4).
     ("formats[].type", "Which format."),
     ("prompt", "What to look for, in words."),

@@ -58,6 +58,8 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
         ("WEIR_LLM_URL", "localhost", "https://host/v1"),
         ("WEIR_LLM_URL", "http://localhost", "WEIR_LLM_MODEL"),
         ("WEIR_LLM_MODEL", "gpt", "WEIR_LLM_URL"),
+        ("WEIR_CORS_ORIGINS", "app.example.com", "https://app.example.com"),
+        ("WEIR_CORS_ORIGINS", "https://app.example.com/path", "https://app.example.com"),
     ] {
         let error = read(&[(name, value)]).unwrap_err().to_string();
         assert!(error.contains(name) && error.contains(allowed), "{name}: {error}");
@@ -136,4 +138,13 @@ fn the_readmes_table_has_every_setting_with_its_default() {
         }
     }
     assert_eq!(documented, asked);
+}
+
+#[test]
+fn origins_of_web_pages_are_any_none_or_a_list() {
+    let cors = |value| read(&[("WEIR_CORS_ORIGINS", value)]).unwrap().api.cors;
+    assert_eq!(read(&[]).unwrap().api.cors, CorsOrigins::Any);
+    assert_eq!((cors("*"), cors("off")), (CorsOrigins::Any, CorsOrigins::Off));
+    let list = ["https://app.example.com", "http://localhost:5173"].map(str::to_owned).to_vec();
+    assert_eq!(cors("https://app.example.com/, http://localhost:5173"), CorsOrigins::Only(list));
 }

@@ -177,7 +177,7 @@ fn read_cache(fields: &mut Fields<'_, '_>) -> CacheOptions {
 fn read_other_options(fields: &mut Fields<'_, '_>) {
     fields.bool("fastMode");
     fields.string("useMock");
-    fields.ignore(&["auditMetadata", "threatProtection", "domainTools"]);
+    fields.ignore(&["auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
 }
 
 fn read_selectors(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<String> {

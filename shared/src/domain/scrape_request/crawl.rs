@@ -45,7 +45,7 @@ pub fn parse_crawl(body: &Value, context: RequestContext<'_>) -> Result<CrawlReq
             integration: label(&mut fields, "integration"),
         };
         request.scrape.zero_retention |= fields.bool("zeroDataRetention").unwrap_or(false);
-        fields.ignore(&["auditMetadata"]);
+        fields.ignore(&["auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
         fields.finish();
         request
     });

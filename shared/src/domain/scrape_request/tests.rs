@@ -414,6 +414,8 @@ fn parsers_say_which_files_are_read_and_how() {
         parsers(json!([{"type": "pdf", "mode": "ocr", "maxPages": 10_000, "pages": true, "pageMarkers": true}])).pdf;
     let all = PdfParser { mode: PdfMode::Ocr, max_pages: Some(10_000), pages: true, page_markers: true };
     assert_eq!(pdf, Some(all));
+    let older = parsers(json!([{"type": "pdf", "pageMarkdown": true}])).pdf;
+    assert_eq!(older, Some(PdfParser { pages: true, ..PdfParser::default() }));
     let nulls = json!([{"type": "pdf", "mode": null, "maxPages": null, "pages": null, "blocks": null}]);
     assert_eq!(parsers(nulls).pdf, Some(PdfParser::default()));
 }
