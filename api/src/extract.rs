@@ -8,6 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 use weir_shared::domain::validation::{Issues, ValidationError};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::memory;
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -17,6 +18,9 @@ use crate::json::{self, Fault};
 
 /// Largest JSON body, bytes (CONTRACT 1.8).
 const MAX_BODY: usize = 10 * 1024 * 1024;
+
+/// From here on the memory of a body that was read is given back at once, bytes.
+const LARGE: usize = 1024 * 1024;
 
 /// Reads a JSON body of any shape for `parser` to judge. What the parser makes of it is all that is left when this
 /// returns: handlers wait for pages and sessions, and a body of any size would wait with them. The room is to be held as
@@ -63,8 +67,14 @@ fn parsed<T>(body: BytesMut, parser: impl FnOnce(&Value) -> Result<T, Validation
             ApiError::new(ErrorCode::BadRequest, text)
         }
     })?;
+    let is_large = body.len() > LARGE;
     drop(body);
-    Ok(parser(&value)?)
+    let made = parser(&value);
+    drop(value);
+    if is_large {
+        memory::give_back_now();
+    }
+    Ok(made?)
 }
 
 async fn bytes(app: &App, caller: &Caller, request: &HttpRequest, mut payload: Payload) -> ApiResult<(BytesMut, Room)> {

@@ -23,6 +23,7 @@ use ipnet::IpNet;
 use url::{Host, Url};
 
 use machine::Machine;
+use crate::lookups;
 
 /// Longest time one name resolution may take.
 pub const DNS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -246,10 +247,10 @@ impl AddressGuard {
         if let Some(fake) = self.inner.fake_dns {
             return Ok(fake(name));
         }
-        match tokio::time::timeout(DNS_TIMEOUT, tokio::net::lookup_host((name, 0))).await {
+        match tokio::time::timeout(DNS_TIMEOUT, lookups::addresses(name)).await {
             Err(_) => Err(GuardError::Timeout),
             Ok(Err(_)) => Err(GuardError::Dns { host: name.to_owned() }),
-            Ok(Ok(found)) => Ok(found.map(|address| address.ip()).collect()),
+            Ok(Ok(found)) => Ok(found),
         }
     }
 

@@ -243,6 +243,50 @@ pub(crate) fn session_memory(session: u32) -> u64 {
     pids().filter(|pid| Stat::read(*pid).is_some_and(|s| s.session == session)).map(memory).sum()
 }
 
+/// A process in which a browser runs pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PageProcess {
+    pub pid: u32,
+    /// What is its own, bytes.
+    pub memory: u64,
+}
+
+/// The processes of pages among the descendants of a browser's box. A browser gives pages a process namespace of their
+/// own, so that is not what they are known by.
+pub(crate) fn pages_of(browser: u32) -> Vec<PageProcess> {
+    let mut rest: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, Stat::read(pid)?.parent))).collect();
+    let mut family = std::collections::BTreeSet::from([browser]);
+    loop {
+        // Parents are not always listed before their children.
+        let before = rest.len();
+        rest.retain(|(pid, parent)| {
+            let belongs = family.contains(parent);
+            if belongs {
+                family.insert(*pid);
+            }
+            !belongs
+        });
+        if rest.len() == before {
+            break;
+        }
+    }
+    let is_page = |pid: &u32| {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        memchr::memmem::find(&command, b"--type=renderer").is_some()
+    };
+    let pages = family.into_iter().filter(is_page);
+    pages.map(|pid| PageProcess { pid, memory: own_memory(pid) }).collect()
+}
+
+/// What a process has that is not a file's, bytes.
+fn own_memory(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let of = |name: &str| -> Option<u64> {
+        status.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.parse().ok())
+    };
+    ["RssAnon:", "RssShmem:"].into_iter().filter_map(of).sum::<u64>() * 1024
+}
+
 fn memory(pid: u32) -> u64 {
     let Ok(text) = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) else { return 0 };
     text.lines()

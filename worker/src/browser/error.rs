@@ -28,6 +28,9 @@ pub enum RenderError {
     /// The document is over 50 MiB, or the page filled the disk of its browser.
     #[error("the page is too large")]
     PageTooLarge,
+    /// Its process took more memory than a page may.
+    #[error("the page takes too much memory")]
+    OutOfMemory,
     /// A download, or a document that is no HTML. Another engine may turn it into a document.
     #[error("the address gives no HTML page")]
     NotHtml {
@@ -60,7 +63,7 @@ impl RenderError {
             Self::Ssl(_) => ErrorCode::Ssl,
             Self::Site(_) | Self::Proxy => ErrorCode::Site,
             Self::Timeout => ErrorCode::Timeout,
-            Self::PageTooLarge => ErrorCode::PageTooLarge,
+            Self::PageTooLarge | Self::OutOfMemory => ErrorCode::PageTooLarge,
             Self::NotHtml { .. } => ErrorCode::UnsupportedFile,
             Self::Action(_) => ErrorCode::Action,
             Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_) => {
@@ -89,6 +92,7 @@ impl RenderError {
             Self::Proxy => "The proxy could not reach the site.".into(),
             Self::Timeout => "The page did not finish loading within the timeout.".into(),
             Self::PageTooLarge => "The page is larger than 50 MiB.".into(),
+            Self::OutOfMemory => "The page took more memory in the browser than one page may have.".into(),
             Self::NotHtml { content_type: Some(kind) } => {
                 format!("The URL gives a file of type {kind}, which is not a page.")
             }

@@ -10,6 +10,7 @@
 //!     appearance       how it appears
 //!     actions, shot    what is done on it, pictures of it
 //!     intercept, blocklist, locale, agent, egress   requests and certificates, ads, place, name, refusals
+//!   outgrown           ends the page that takes too much memory
 //! solo                 a page in a browser of its own, on a profile
 //! companion            a scraped page once more, in the browser of a session
 //! ```
@@ -39,6 +40,7 @@ mod egress;
 mod error;
 mod intercept;
 mod locale;
+mod outgrown;
 mod page;
 mod pool;
 mod shot;

@@ -260,6 +260,12 @@ impl Running {
         connecting.await.map_err(io::Error::other)?
     }
 
+    /// The same as [`Running::memory`] where the kernel counts it, which is cheap; `None` where it does not.
+    pub async fn counted_memory(&self) -> Option<u64> {
+        let shared = Arc::clone(&self.shared);
+        spawn_blocking(move || shared.cgroup.memory()).await.ok().flatten()
+    }
+
     /// Memory of all in the box, bytes.
     pub async fn memory(&self) -> u64 {
         let shared = Arc::clone(&self.shared);

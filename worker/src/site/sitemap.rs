@@ -21,6 +21,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::scrape::Certificates;
+use weir_shared::domain::map::site_of;
+use weir_shared::shares::Shares;
 
 pub use super::sitemap_reader::{Ending, MAX_ENTRIES, SitemapEntry};
 
@@ -42,9 +44,9 @@ const FILE_PATIENCE: Duration = Duration::from_secs(60);
 const MAX_FRESH: usize = 8 << 20;
 
 /// Files read at once that are in memory, and files that still arrive while they are read: the latter hold a thread for
-/// as long as a site likes, so they must not keep the others waiting.
+/// as long as a site likes, so they must not keep the others waiting, and no site has more than two of their places.
 static READERS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(4));
-static STREAMS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(8));
+static STREAMS: LazyLock<Shares> = LazyLock::new(|| Shares::new(8, 2));
 
 /// Where sitemaps come from.
 #[derive(Clone)]
@@ -275,8 +277,12 @@ async fn read_answer(mut opened: Opened, mut collector: Collector) -> Option<(En
             }
         }
     }
-    let semaphore = if is_whole { &*READERS } else { &*STREAMS };
-    let _turn = semaphore.acquire().await.ok()?;
+    let (_reader, _stream) = if is_whole {
+        (Some(READERS.acquire().await.ok()?), None)
+    } else {
+        let site = site_of(opened.url.as_str()).unwrap_or_default();
+        (None, Some(STREAMS.take(&site).await))
+    };
     let (wire, pieces) = mpsc::channel(8);
     let base = opened.url.clone();
     let start = Cursor::new(ahead.concat());
