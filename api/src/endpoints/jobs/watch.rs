@@ -101,7 +101,8 @@ pub async fn handle(
         (Credentials::Absent, Some(key)) => app.caller_with(Credentials::Token(key)).await,
         (given, _) => app.caller_with(given).await,
     };
-    actix_web::rt::spawn(async move {
+    let outer = app.clone();
+    actix_web::rt::spawn(outer.on_own_runtime(async move {
         app.metrics.sockets.inc();
         let admitted = match authorized {
             Ok(caller) => app.admit(&caller, Bucket::Status).await.map(|()| caller),
@@ -117,7 +118,7 @@ pub async fn handle(
         };
         close(session, end).await;
         app.metrics.sockets.dec();
-    });
+    }));
     Ok(response)
 }
 
