@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::Method;
 use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::{ConnectionType, Method};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage, web};
 use uuid::Uuid;
@@ -30,7 +30,15 @@ pub async fn observe(
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let start = Instant::now();
     let id = request_id(&request);
-    let mut response = next.call(request).await?;
+    let app = request.app_data::<web::Data<App>>().cloned();
+    let mut response = match &app {
+        Some(app) => app.on_own_runtime(next.call(request)).await?,
+        None => next.call(request).await?,
+    };
+    if app.is_some_and(|app| app.stopping.is_cancelled()) {
+        // The connection's next request is another process's.
+        response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
+    }
     let took = start.elapsed();
     let status = response.status().as_u16();
     {

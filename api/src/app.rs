@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use actix_web::HttpRequest;
 use actix_web::web;
+use futures_util::future::Either;
+use tokio_util::context::TokioContext;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
@@ -89,6 +91,16 @@ impl App {
         }
         let task = AbortOnDropHandle::new(self.runtime.spawn(work.in_current_span()));
         task.await.map_err(|error| ApiError::internal(&error))?
+    }
+
+    /// Has what the work opens served by the process's own runtime. A connection to Postgres that a request's thread serves
+    /// would end with that thread, and at a stop a thread that is idle goes while the others still answer requests. On
+    /// SQLite nothing is opened.
+    pub fn on_own_runtime<F: Future>(&self, work: F) -> Either<F, TokioContext<F>> {
+        match self.db {
+            Db::Sqlite(_) => Either::Left(work),
+            Db::Postgres(_) => Either::Right(TokioContext::new(work, self.runtime.clone())),
+        }
     }
 
     /// Parses a body with what this installation knows of hosts.

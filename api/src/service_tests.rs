@@ -14,7 +14,7 @@ use weir_shared::config::Settings;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::{JobId, TeamId, WorkerId};
+use weir_shared::ids::{JobId, PageId, TeamId, WorkerId};
 use weir_shared::store::finish::{Finished, Outcome, finish_many};
 use weir_shared::store::{self, documents, keys, pages, teams};
 use weir_shared::time::Timestamp;
@@ -599,4 +599,58 @@ async fn blobs_that_are_away_are_a_503_that_says_when_to_come_back() {
     std::fs::rename(&away, &blobs).unwrap();
     let (status, body) = api.get(&format!("/v2/batch/scrape/{id}")).await;
     assert_eq!((status, body["data"].as_array().unwrap().len()), (200, 3));
+}
+
+/// Waits until nothing of a page's content is in the rows.
+async fn is_forgotten(api: &Api, page: PageId) {
+    let began = std::time::Instant::now();
+    loop {
+        let row = pages::load(&api.state.db, page).await.unwrap().unwrap();
+        let document = documents::by_page(&api.state.db, &api.state.blobs, page).await.unwrap();
+        if row.url.is_empty() && document.is_none() {
+            return;
+        }
+        assert!(began.elapsed().as_secs() < 10, "{} is still there", row.url);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+#[actix_web::test]
+async fn what_keeps_nothing_is_forgotten_though_nobody_waits_for_it() {
+    let api = Api::start(&[]).await;
+    let db = &api.state.db;
+    let mut tx = db.begin().await.unwrap();
+    let change = teams::TeamChange { zero_data_retention: Some(true), ..teams::TeamChange::default() };
+    assert!(teams::update(&mut tx, "default", &change).await.unwrap());
+    tx.commit().await.unwrap();
+    let claimed = async || loop {
+        let mut tx = db.begin().await.unwrap();
+        let claim = pages::claim(&mut tx, api.team, WorkerId::new(), 1, 100, Timestamp::now()).await.unwrap();
+        tx.commit().await.unwrap();
+        match claim.pages.into_iter().next() {
+            Some(page) => return page,
+            None => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+        }
+    };
+
+    // The caller hangs up while the page is in work.
+    let page = tokio::select! {
+        answer = api.post("/v2/scrape", json!({"url": "http://secret.test/1"})) => panic!("{answer:?}"),
+        page = claimed() => page,
+    };
+    let id = page.id;
+    let mut tx = db.begin().await.unwrap();
+    finish_many(&mut tx, &[Finished { kind: Some(JobKind::Scrape), ..api.end(page) }], Timestamp::now()).await.unwrap();
+    tx.commit().await.unwrap();
+    is_forgotten(&api, id).await;
+
+    // It takes too long, and ends after its caller was told so.
+    let scrape = api.post("/v2/scrape", json!({"url": "http://secret.test/2", "timeout": 1_000}));
+    let (answer, page) = tokio::join!(scrape, claimed());
+    assert_eq!(answer.0, 408, "{}", answer.1);
+    let id = page.id;
+    let mut tx = db.begin().await.unwrap();
+    finish_many(&mut tx, &[Finished { kind: Some(JobKind::Scrape), ..api.end(page) }], Timestamp::now()).await.unwrap();
+    tx.commit().await.unwrap();
+    is_forgotten(&api, id).await;
 }

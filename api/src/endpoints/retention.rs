@@ -1,13 +1,19 @@
 //! Zero data retention (SPEC 4.7): who has it, and what of a request is written down then.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::JobId;
-use weir_shared::store::retention;
+use weir_shared::ids::{JobId, PageId};
+use weir_shared::store::{pages, retention};
 
-use crate::app::App;
+use crate::app::{App, State};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
+
+/// How long the end of a page is waited for that its caller does not wait for any more. It was told to end.
+const AFTERMATH: Duration = Duration::from_secs(120);
 
 /// Settles whether the request keeps nothing: the team has it for everything, and lockdown is treated so.
 ///
@@ -32,5 +38,30 @@ pub fn shown(options: &ScrapeOptions, url: &str) -> Option<String> {
 pub async fn forget(app: &App, job: JobId) {
     if let Err(error) = retention::forget(&app.db, &app.blobs, job).await {
         tracing::warn!(job.id = %job, %error, "what was delivered cannot be forgotten yet");
+    }
+}
+
+/// The same for a scrape that was not answered with its document, as soon as its page has ended. `None` written, nothing to
+/// forget.
+pub async fn forget_ended(app: State, job: JobId, page: PageId) {
+    let until = Instant::now() + AFTERMATH;
+    loop {
+        let mut end = app.wake.expect(page);
+        match pages::load(&app.db, page).await {
+            Ok(None) => return,
+            Ok(Some(row)) if row.finished_at.is_some() => return forget(&app, job).await,
+            Ok(Some(_)) => {}
+            Err(error) => {
+                tracing::warn!(job.id = %job, %error, "the end of what is to be forgotten cannot be looked for")
+            }
+        }
+        if Instant::now() >= until {
+            tracing::warn!(job.id = %job, "a page that is to be forgotten does not end; the sweeper forgets it");
+            return;
+        }
+        let again = (Instant::now() + Duration::from_secs(5)).min(until);
+        if end.ended(again).await.is_err() {
+            tokio::time::sleep_until(again).await;
+        }
     }
 }

@@ -217,7 +217,7 @@ async fn session(
             scrape: Some(OfScrape { page, language }),
         };
         // A task of its own: the session opens also when nobody waits any more.
-        let started = actix_web::rt::spawn(opening::start(app.clone(), caller.clone(), start));
+        let started = actix_web::rt::spawn(app.on_own_runtime(opening::start(app.clone(), caller.clone(), start)));
         match tokio::time::timeout_at(deadline, started).await {
             Ok(started) => match started.map_err(|e| ApiError::internal(&e))? {
                 // Another call was first: its session is there, or on its way.

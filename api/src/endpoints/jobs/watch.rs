@@ -115,7 +115,8 @@ pub async fn handle(
     let over = CancellationToken::new();
     let response = end_with(response, &over, server::hang_up(&request));
     let over = over.drop_guard();
-    actix_web::rt::spawn(async move {
+    let outer = app.clone();
+    actix_web::rt::spawn(outer.on_own_runtime(async move {
         let _over = over;
         app.metrics.sockets.inc();
         let admitted = match authorized {
@@ -132,7 +133,7 @@ pub async fn handle(
         };
         close(session, end, &mut socket.messages).await;
         app.metrics.sockets.dec();
-    });
+    }));
     Ok(response)
 }
 

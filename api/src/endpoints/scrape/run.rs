@@ -13,6 +13,7 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{ScrapeRequest, parse_scrape};
 use weir_shared::error_code::ErrorCode;
@@ -83,8 +84,28 @@ fn accept(app: &App, caller: &Caller, scrape: ScrapeRequest) -> HandedScrape {
     }
 }
 
-/// The document: from a worker that has a free place now, or by way of the queue.
+/// The document of the page. What keeps nothing is forgotten when its page has ended, also where its caller has left or was
+/// told that it takes too long: that work is a task of its own.
 async fn answer(app: &State, caller: Caller, scrape: HandedScrape) -> ApiResult<Box<RawValue>> {
+    if !scrape.options.zero_retention {
+        return find(app, caller, scrape).await;
+    }
+    let inner = app.clone();
+    let work = async move {
+        let (job, page) = (scrape.job, scrape.page);
+        let found = find(&inner, caller, scrape).await;
+        if found.is_ok() {
+            retention::forget(&inner, job).await;
+        } else {
+            inner.runtime.spawn(retention::forget_ended(inner.clone(), job, page));
+        }
+        found
+    };
+    app.runtime.spawn(work.in_current_span()).await.map_err(|error| ApiError::internal(&error))?
+}
+
+/// The document: from a worker that has a free place now, or by way of the queue.
+async fn find(app: &State, caller: Caller, scrape: HandedScrape) -> ApiResult<Box<RawValue>> {
     let at = Instant::now();
     // Where a page must be paid first, the queue is where that is seen to.
     let mut call = if app.settings.limits.metered { None } else { app.hand_over.offer(&scrape) };
@@ -96,28 +117,21 @@ async fn answer(app: &State, caller: Caller, scrape: HandedScrape) -> ApiResult<
         None => Some(Handed::Refused),
     };
     let reply = match reply {
-        Some(Handed::Document(document)) if !scrape.options.zero_retention => return Ok(document),
+        Some(Handed::Document(document)) => return Ok(document),
         reply => reply,
     };
     let inner = app.clone();
     let rest = async move {
         let app = &inner;
-        let document = match reply {
-            Some(Handed::Document(document)) => Ok(document),
-            Some(Handed::Over) => document(app, scrape.page).await,
-            reply => {
-                let call = call.filter(|_| reply.is_none());
-                let may_be_known = !matches!(reply, Some(Handed::Refused));
-                match follow(app, &caller, &scrape, at, may_be_known, call).await? {
-                    Some(document) => Ok(document),
-                    None => document(app, scrape.page).await,
-                }
-            }
-        };
-        if scrape.options.zero_retention {
-            retention::forget(app, scrape.job).await;
+        if matches!(reply, Some(Handed::Over)) {
+            return document(app, scrape.page).await;
         }
-        document
+        let call = call.filter(|_| reply.is_none());
+        let may_be_known = !matches!(reply, Some(Handed::Refused));
+        match follow(app, &caller, &scrape, at, may_be_known, call).await? {
+            Some(document) => Ok(document),
+            None => document(app, scrape.page).await,
+        }
     };
     app.beside_database(rest).await
 }
@@ -130,16 +144,32 @@ async fn follow(
     scrape: &HandedScrape,
     at: Instant,
     may_be_known: bool,
-    call: Option<BoxFuture<'static, Handed>>,
+    mut call: Option<BoxFuture<'static, Handed>>,
 ) -> ApiResult<Option<Box<RawValue>>> {
     let mut accepted = Accepted { job: scrape.job, page: scrape.page, end: app.wake.expect(scrape.page), at };
+    let timeout = Duration::from_millis(u64::from(scrape.options.timeout));
     let known = if may_be_known { pages::load(&app.db, scrape.page).await? } else { None };
     match known {
         Some(page) if page.finished_at.is_some() => return Ok(None),
         Some(_) => {}
-        None => queue(app, caller, scrape).await?,
+        None => {
+            if let Err(error) = queue(app, caller, scrape).await {
+                // The worker may be writing the rows at this moment, or the answer to our own commit was lost: what is
+                // committed is answered.
+                if let Some(owed) = call.take() {
+                    match tokio::time::timeout_at(at + timeout, owed).await {
+                        Ok(Handed::Document(document)) => return Ok(Some(document)),
+                        Ok(Handed::Over) => return Ok(None),
+                        Ok(Handed::Refused | Handed::Unknown) | Err(_) => {}
+                    }
+                }
+                let is_sure = !may_be_known && error.code() != ErrorCode::Unavailable;
+                if is_sure || pages::load(&app.db, scrape.page).await?.is_none() {
+                    return Err(error);
+                }
+            }
+        }
     }
-    let timeout = Duration::from_millis(u64::from(scrape.options.timeout));
     let mut waited = pin!(direct::wait(app, &mut accepted, timeout, &LATE));
     if let Some(call) = call {
         tokio::select! {
@@ -166,8 +196,10 @@ async fn queue(app: &App, caller: &Caller, scrape: &HandedScrape) -> ApiResult<(
         let funds = credits::check_funds(&mut tx, scrape.team, need, is_metered).await?;
         refuse_short_funds(funds, need)?;
         refuse_full_queue(app, &mut tx, caller, 1).await?;
-        jobs::insert_scrape(&mut tx, &scrape.rows()).await?;
-        tx.commit().await
+        match jobs::insert_scrape(&mut tx, &scrape.rows()).await {
+            Ok(()) => tx.commit().await,
+            refused => refused,
+        }
     };
     match written {
         Ok(()) | Err(StoreError::Conflict(_)) => Ok(()),
@@ -181,4 +213,32 @@ async fn document(app: &App, page: PageId) -> ApiResult<Box<RawValue>> {
     }
     let page = pages::load(&app.db, page).await?.ok_or_else(ApiError::job_not_found)?;
     Err(page_error(&page, "The scrape"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use weir_shared::domain::scrape::ScrapeOptions;
+    use weir_shared::ids::WorkerId;
+
+    use super::*;
+    use crate::auth::Credentials;
+    use crate::service_tests::Api;
+
+    #[actix_web::test]
+    async fn a_page_that_a_worker_wrote_a_moment_earlier_is_no_failure() {
+        let api = Api::start(&[]).await;
+        let app = &api.state;
+        let caller = app.caller_with(Credentials::Token(&api.key)).await.unwrap();
+        // The room in the team's queue is not known at first, and is known from then on.
+        for _ in 0..2 {
+            let url = "http://a.test/".to_owned();
+            let scrape = ScrapeRequest { url, options: ScrapeOptions::default(), origin: None, integration: None };
+            let scrape = accept(app, &caller, scrape);
+            let now = Timestamp::now();
+            let written = jobs::insert_scrape_claimed(&app.db, &scrape.rows(), WorkerId::new(), 50, now).await;
+            assert!(written.unwrap().is_some());
+            queue(app, &caller, &scrape).await.unwrap();
+        }
+    }
 }
