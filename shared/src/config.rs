@@ -87,8 +87,18 @@ pub struct BrowserSettings {
     pub pages_per_browser: usize,
     /// Browsers that wait started for a session, 0 to 64.
     pub warm: usize,
-    /// `false`: an explicit, loudly logged choice.
-    pub sandbox: bool,
+    pub sandbox: SandboxChoice,
+}
+
+/// How boxes are made (`WEIR_SANDBOX`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SandboxChoice {
+    /// Nothing runs without a box, no session without bounds for its boxes as a whole.
+    Strict,
+    /// Boxes, with whatever bounds there are: an explicit choice.
+    Degraded,
+    /// No boxes: an explicit, loudly logged choice.
+    Off,
 }
 
 /// What a team may use when it has no numbers of its own.
@@ -219,7 +229,11 @@ impl Settings {
                 page_browsers: reader.number("WEIR_PAGE_BROWSERS", 1, 0, 64)?,
                 pages_per_browser: reader.number("WEIR_PAGES_PER_BROWSER", 8, 1, 64)?,
                 warm: reader.number("WEIR_WARM_BROWSERS", 1, 0, 64)?,
-                sandbox: reader.choice("WEIR_SANDBOX", &["strict", "off"])? == "strict",
+                sandbox: match reader.choice("WEIR_SANDBOX", &["strict", "degraded", "off"])? {
+                    "off" => SandboxChoice::Off,
+                    "degraded" => SandboxChoice::Degraded,
+                    _ => SandboxChoice::Strict,
+                },
             },
             limits: LimitSettings {
                 team_concurrency: reader.number("WEIR_TEAM_CONCURRENCY", 50, 1, 100_000)? as i64,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
-use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::config::{DatabaseUrl, SandboxChoice, Settings};
 use weir_shared::ids::WorkerId;
 use weir_shared::store::{self, Db, PoolUse, nodes};
 use weir_shared::time::Timestamp;
@@ -351,6 +351,9 @@ async fn announce(process: &Process, id: WorkerId, address: &str) -> anyhow::Res
     let mut tx = process.db.begin().await?;
     bury_neighbours(&mut tx, &node).await?;
     nodes::insert(&mut tx, &node).await?;
+    let found = process.sandbox.status();
+    let limits = if found.boxed { found.limits.name() } else { "there are no boxes (WEIR_SANDBOX=off)" };
+    nodes::say_box_limits(&mut tx, id, limits).await?;
     tx.commit().await?;
     store::sessions::end_orphans(&process.db).await?;
     Ok(())

@@ -14,7 +14,9 @@ fn defaults_work_on_one_machine() {
     assert_eq!(settings.database_url, DatabaseUrl::Sqlite("data/weir.db".into()));
     assert_eq!(settings.worker.concurrency, 16);
     assert_eq!(settings.webhooks.retries.len(), 3);
-    assert!(settings.api.auth_required && settings.browser.sandbox && !settings.limits.metered);
+    assert!(
+        settings.api.auth_required && settings.browser.sandbox == SandboxChoice::Strict && !settings.limits.metered
+    );
 }
 
 #[test]
@@ -41,7 +43,7 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
     for (name, value, allowed) in [
         ("WEIR_BIND", "nowhere", "ADDRESS:PORT"),
         ("WEIR_WORKER_CONCURRENCY", "0", "from 1 to 1000"),
-        ("WEIR_SANDBOX", "maybe", "strict or off"),
+        ("WEIR_SANDBOX", "maybe", "strict or degraded or off"),
         ("WEIR_RESULT_TTL", "soon", "24h"),
         ("WEIR_ALLOW_NETS", "home", "CIDR"),
         ("WEIR_ALLOW_PORTS", "22,ssh", "22,6000"),

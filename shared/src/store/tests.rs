@@ -594,6 +594,48 @@ fn node(id: WorkerId, now: Timestamp) -> nodes::NodeRow {
 }
 
 #[tokio::test]
+async fn a_worker_says_what_bounds_its_boxes() {
+    for db in databases().await {
+        let (told, silent, now) = (WorkerId::new(), WorkerId::new(), Timestamp::now());
+        let mut tx = db.begin().await.unwrap();
+        for id in [told, silent] {
+            nodes::insert(&mut tx, &node(id, now)).await.unwrap();
+        }
+        nodes::say_box_limits(&mut tx, told, "cgroup v2").await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(nodes::box_limits(&db, now).await.unwrap(), [("host-1".to_owned(), "cgroup v2".to_owned())]);
+        assert_eq!(nodes::box_limits(&db, now.plus_ms(nodes::DEAD_MS + 1)).await.unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn the_files_of_a_database_are_its_users_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = std::env::temp_dir().join(format!("weir-files-{}", uuid::Uuid::now_v7()));
+    let url = crate::config::DatabaseUrl::Sqlite(folder.join("weir.db"));
+    let files = || std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let all_shut = || files().iter().all(|file| mode(file) == 0o600);
+    let connect = async || {
+        let db = Db::connect(&url, 2, crate::store::PoolUse::Rows).await.unwrap();
+        crate::store::migrate(&db).await.unwrap();
+        team(&db, &uuid::Uuid::now_v7().to_string()).await;
+        db
+    };
+    let first = connect().await;
+    assert_eq!((mode(&folder), all_shut()), (0o700, true), "{:?}", files());
+    assert!(files().iter().any(|file| file.ends_with("weir.db-wal")), "the log is among them: {:?}", files());
+    // As an earlier release has left them.
+    let open = |path: &std::path::Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o644)).unwrap();
+    files().iter().for_each(|file| open(file));
+    let second = connect().await;
+    assert!(all_shut(), "{:?}", files());
+    first.close().await;
+    second.close().await;
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[tokio::test]
 async fn a_lease_has_one_holder_until_it_ends() {
     for db in databases().await {
         let (a, b, now) = (WorkerId::new(), WorkerId::new(), Timestamp::now());
