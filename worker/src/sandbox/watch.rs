@@ -182,7 +182,7 @@ fn temporary_files(watched: &Watched) -> u64 {
     }
     let root = Path::new("/proc").join(watched.first.pid.to_string()).join("root");
     let used = |name: &&str| {
-        let found = rustix::fs::statfs(&root.join(name)).ok().filter(|found| found.f_type == TMPFS)?;
+        let found = rustix::fs::statfs(root.join(name)).ok().filter(|found| found.f_type == TMPFS)?;
         Some(found.f_blocks.saturating_sub(found.f_bfree).saturating_mul(found.f_bsize.unsigned_abs()))
     };
     TEMPORARY.iter().filter_map(used).sum()
