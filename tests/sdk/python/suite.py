@@ -142,7 +142,8 @@ class Scrape(Sdk):
         fields = DocumentMetadata.model_fields
         self.assertIn("concurrency_queue_duration_ms", fields)
         metas = []
-        for field in fields:
+        # The service's first: of the others a page may have so many that not all are taken.
+        for field in sorted(fields, key=is_own):
             words = field.split("_")
             large = [word.capitalize() for word in words]
             forms = {words[0] + "".join(large[1:]), "".join(large), "".join(words), "".join(words).upper()}
