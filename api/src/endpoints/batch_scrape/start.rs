@@ -164,9 +164,10 @@ async fn accept(
     let now = Timestamp::now();
     let mut tx = app.db.begin().await?;
     judge(app, &mut tx, caller, batch, key, now).await?;
-    let mut slices = batch.urls.chunks(AT_ONCE);
-    if batch.append_to_id.is_some() {
-        append(&mut tx, caller, id, slices.next().unwrap_or_default(), now).await?;
+    let rest = if batch.append_to_id.is_some() {
+        let (first, rest) = batch.urls.split_at(batch.urls.len().min(AT_ONCE));
+        append(&mut tx, caller, id, first, now).await?;
+        rest
     } else {
         if is_draft && !drafts::accept(&mut tx, id, now).await? {
             let text = "It took too long to write the batch. Please try again, or with fewer URLs.";
@@ -174,16 +175,17 @@ async fn accept(
         }
         let pages = if is_draft { &[] } else { batch.urls.as_slice() };
         insert(app, &mut tx, caller, id, batch, pages, now).await?;
-        slices = [].chunks(AT_ONCE);
-    }
+        &[]
+    };
     queue::page_tickets(&mut tx, caller.team_id(), batch.urls.len()).await?;
     tx.commit().await?;
-    for urls in slices {
+    let mut slices = Slices::default();
+    for urls in rest.chunks(AT_ONCE) {
         let mut tx = app.db.begin().await?;
         let began = Instant::now();
         append(&mut tx, caller, id, urls, now).await?;
         tx.commit().await?;
-        Slices::default().pause(began).await;
+        slices.pause(began).await;
     }
     Ok(())
 }
