@@ -468,6 +468,28 @@ async fn metered_teams_pay_up_front() {
 }
 
 #[actix_web::test]
+async fn an_append_costs_what_the_pages_of_its_batch_cost() {
+    let api =
+        Api::start(&[("WEIR_CREDITS", "metered"), ("WEIR_LLM_URL", "http://127.0.0.1:9/v1"), ("WEIR_LLM_MODEL", "m")])
+            .await;
+    let mut tx = api.state.db.begin().await.unwrap();
+    store::credits::grant(&mut tx, api.team, 14).await.unwrap();
+    tx.commit().await.unwrap();
+    let read = json!({"urls": ["http://a.test/1"], "formats": [{"type": "json", "prompt": "the title"}]});
+    let (status, body) = api.post("/v2/batch/scrape", read).await;
+    assert_eq!(status, 200, "{body}");
+    let append = |urls: Value| json!({"urls": urls, "appendToId": body["id"]});
+    let left = async || store::credits::balance(&api.state.db, api.team).await.unwrap().unwrap().left();
+    assert_eq!(left().await, 9);
+    let (status, refused) = api.post("/v2/batch/scrape", append(json!(["http://a.test/2", "http://a.test/3"]))).await;
+    assert_eq!((status, left().await), (402, 9), "{refused}");
+    assert_eq!(api.post("/v2/batch/scrape", append(json!(["http://a.test/2"]))).await.0, 200);
+    assert_eq!(left().await, 4);
+    let (status, refused) = api.post("/v2/batch/scrape", append(json!(["http://a.test/3"]))).await;
+    assert_eq!((status, left().await), (402, 4), "{refused}");
+}
+
+#[actix_web::test]
 async fn the_rate_is_limited_per_minute() {
     let api = Api::start(&[("WEIR_RATE_LIMITS", "crawl=1")]).await;
     api.batch(&["http://a.test/1"]).await;

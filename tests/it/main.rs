@@ -26,6 +26,7 @@ mod hosts;
 mod idempotency_paging;
 mod interact;
 mod limits;
+mod locked;
 mod map;
 mod options;
 mod params_preview;

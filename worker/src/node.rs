@@ -29,6 +29,8 @@ use crate::{listener, replayer, runner, sweeper, tidier};
 
 /// How long a drain may take; what is not done by then goes back to the queue.
 const DRAIN: Duration = Duration::from_secs(12);
+/// Connections for the ends of pages of teams whose lock somebody holds, at most.
+const LATE_ENDS: u32 = 4;
 /// Bound on writing the last results.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 /// Bound on the end of the last boxes.
@@ -43,9 +45,13 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
         Db::Postgres(_) => Db::connect(&settings.database_url, 6, PoolUse::Tickets).await?,
     };
     // Ends of pages have a connection of their own: what they need is warm in one server process, not cold in eight.
-    let ends = match &db {
-        Db::Sqlite(_) => db.clone(),
-        Db::Postgres(_) => Db::connect(&settings.database_url, 1, PoolUse::Rows).await?,
+    // Those of teams whose lock somebody holds have others.
+    let (ends, late_ends) = match &db {
+        Db::Sqlite(_) => (db.clone(), db.clone()),
+        Db::Postgres(_) => (
+            Db::connect(&settings.database_url, 1, PoolUse::Ends).await?,
+            Db::connect(&settings.database_url, LATE_ENDS, PoolUse::LateEnds).await?,
+        ),
     };
     wait_for_tables(&db).await?;
     let secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
@@ -57,7 +63,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     tokio::spawn(server);
     tracing::info!(%address, slots = process.settings.worker.concurrency, "the worker is ready");
     while !stop.is_cancelled() {
-        if life(&process, &tickets, &ends, &address.to_string(), &stop).await? == End::Drained {
+        if life(&process, &tickets, [&ends, &late_ends], &address.to_string(), &stop).await? == End::Drained {
             break;
         }
         tracing::warn!("this worker counted as dead; it starts again under a new id");
@@ -69,6 +75,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     server_handle.stop(false).await;
     tickets.close().await;
     ends.close().await;
+    late_ends.close().await;
     db.close().await;
     Ok(())
 }
@@ -184,7 +191,7 @@ enum End {
 async fn life(
     process: &Arc<Process>,
     tickets: &Db,
-    ends: &Db,
+    [ends, late_ends]: [&Db; 2],
     address: &str,
     stop: &CancellationToken,
 ) -> anyhow::Result<End> {
@@ -194,12 +201,12 @@ async fn life(
     let fenced = CancellationToken::new();
     let beat_over = CancellationToken::new();
     let heartbeat = start_heartbeat(process, id, draining.clone(), fenced.clone(), beat_over.clone())?;
-    let (finisher, writer) = Finisher::start(
+    let (finisher, mut writer) = Finisher::start(
         ends.clone(),
+        late_ends.clone(),
         process.blobs.clone(),
         process.metrics.clone(),
         Arc::clone(&process.frontiers),
-        fenced.clone(),
     );
     let context = Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
     *process.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
@@ -243,11 +250,28 @@ async fn life(
     tidying.abort();
     replaying.abort();
     drop(context);
-    let _ = tokio::time::timeout(LAST_WRITES, writer).await;
+    if end == End::Fenced {
+        wait_for_answers(process, stop).await;
+    }
+    let _ = tokio::time::timeout(LAST_WRITES, &mut writer).await;
     beat_over.cancel();
     retire(process, id).await;
     let _ = tokio::task::spawn_blocking(move || heartbeat.join()).await;
     Ok(end)
+}
+
+/// Until the database answers again, or the worker is to stop: what was fetched before the silence is written then, and
+/// the claims of this life are given back, before the next one begins.
+async fn wait_for_answers(process: &Process, stop: &CancellationToken) {
+    let answers = async {
+        while !matches!(tokio::time::timeout(LAST_WRITES, process.db.ping()).await, Ok(Ok(()))) {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    };
+    tokio::select! {
+        () = answers => {}
+        () = stop.cancelled() => {}
+    }
 }
 
 /// Tries the sandbox, then takes sessions or says why not and tries again. Pages do not wait for it.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_shared::ids::PageId;
-use weir_shared::store::{StoreResult, leases, nodes, pages, profiles, sessions, webhooks};
+use weir_shared::store::pages::{Claimed, Loss};
+use weir_shared::store::{StoreResult, leases, nodes, pages, profiles, sessions, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
@@ -21,6 +22,8 @@ const FORGOTTEN_MS: i64 = 5_000;
 const COMPARE_EVERY: u32 = 2;
 /// Orphans taken back in one transaction.
 const ORPHANS: i64 = 200;
+/// Teams whose lock is waited for in one sweep, to take back their pages.
+const LOCKED_TEAMS: i64 = 5;
 
 /// Sweeps until the worker stops.
 pub async fn run(context: Arc<WorkerContext>) {
@@ -50,20 +53,45 @@ pub async fn run(context: Arc<WorkerContext>) {
 /// Takes back the pages that are this worker's by the rows, and that it knew nothing of at the last look (`unknown`)
 /// and knows nothing of now: their claim's answer was lost, or their work broke off.
 async fn compare(context: &WorkerContext, unknown: &mut HashSet<(PageId, i64)>) -> StoreResult<()> {
+    let broken = context.held.broken();
     let mut tx = context.process.db.begin_relaxed().await?;
     let held = pages::held_by(&mut tx, context.id).await?;
     tx.commit().await?;
     let strange: Vec<_> = held.into_iter().filter(|page| !context.held.contains(page)).collect();
     let found: HashSet<_> = strange.iter().map(|page| (page.id, page.epoch)).collect();
     let lost: Vec<_> = strange.into_iter().filter(|page| unknown.contains(&(page.id, page.epoch))).collect();
+    context.held.forget_broken(broken.difference(&found));
     *unknown = found;
     if lost.is_empty() {
         return Ok(());
     }
     tracing::warn!(pages = lost.len(), "pages of this worker that it does not know of go back to the queue");
-    let mut tx = context.process.db.begin().await?;
-    pages::rescue(&mut tx, lost, "the worker lost it", Timestamp::now()).await?;
+    let loss = |page: Claimed| match broken.contains(&(page.id, page.epoch)) {
+        true => (page, Loss::BrokeOff),
+        false => (page, Loss::NeverBegun),
+    };
+    let mut tx = context.process.db.begin_claim().await?;
+    pages::rescue(&mut tx, lost.into_iter().map(loss).collect(), Timestamp::now()).await?;
     tx.commit().await
+}
+
+/// Takes back the pages of dead workers. A team whose lock somebody holds keeps no other one waiting; it has a moment
+/// afterwards, and else the next sweep.
+async fn rescue(context: &WorkerContext, now: Timestamp) -> StoreResult<usize> {
+    let db = &context.process.db;
+    let mut tx = db.begin().await?;
+    let mut orphans = pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
+    tx.commit().await?;
+    for team in pages::orphaned_teams(db, LOCKED_TEAMS).await? {
+        let mut tx = db.begin_claim().await?;
+        match team_lock::lock(&mut tx, team).await {
+            Err(error) if error.is_lock_wait() => continue,
+            locked => locked?,
+        };
+        orphans += pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
+        tx.commit().await?;
+    }
+    Ok(orphans)
 }
 
 async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
@@ -84,6 +112,12 @@ async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
             tracing::warn!(buried, "workers without a heartbeat are declared dead");
         }
     }
+    // Before everything that may wait for a team's lock.
+    let orphans = rescue(context, now).await?;
+    if orphans > 0 {
+        context.process.metrics.orphans.add(orphans as i64);
+        tracing::info!(orphans, "pages of dead workers are back in the queue");
+    }
     let ended = sessions::end_orphans(db).await? + sessions::end_overdue(db, now).await?;
     if ended > 0 {
         tracing::warn!(ended, "browser sessions that nobody ended are destroyed");
@@ -92,14 +126,9 @@ async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
     profiles::free_abandoned(&mut tx).await?;
     tx.commit().await?;
     let mut tx = db.begin().await?;
-    let orphans = pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
     let forgotten = now.plus_ms(-FORGOTTEN_MS);
     pages::remind_teams(&mut tx, forgotten).await?;
     webhooks::remind(&mut tx, forgotten).await?;
     tx.commit().await?;
-    if orphans > 0 {
-        context.process.metrics.orphans.add(orphans as i64);
-        tracing::info!(orphans, "pages of dead workers are back in the queue");
-    }
     Ok(())
 }

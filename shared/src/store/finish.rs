@@ -32,9 +32,9 @@ pub enum Outcome {
     Failed { code: ErrorCode, error: String, credits: i64 },
     /// Failed, worth another try at `run_at`.
     Retry { code: ErrorCode, error: String, run_at: Timestamp },
-    /// Its worker died under it: back to the queue, the claim stays counted.
+    /// Its worker died under it: back to its place in the queue, the claim stays counted.
     Lost { reason: &'static str },
-    /// Not started or not finished because the worker stops: back to the queue as if never claimed.
+    /// Not started or not finished for a reason that is not the page's: back to its place as if never claimed.
     GivenBack,
     /// Not its turn: back to the queue as if never claimed, until then.
     Postponed { run_at: Timestamp },
@@ -310,8 +310,8 @@ async fn move_part(
                 }
                 Outcome::Failed { code, error, .. } => ("failed", None, 1, 0, Some(*code), Some(error.as_str())),
                 Outcome::Retry { run_at, .. } => ("queued", Some(*run_at), 1, 0, None, None),
-                Outcome::Lost { .. } => ("queued", Some(now), 0, 0, None, None),
-                Outcome::GivenBack => ("queued", Some(now), 0, 1, None, None),
+                Outcome::Lost { .. } => ("queued", None, 0, 0, None, None),
+                Outcome::GivenBack => ("queued", None, 0, 1, None, None),
                 Outcome::Postponed { run_at } => ("queued", Some(*run_at), 0, 1, None, None),
                 Outcome::Crawled { .. } => ("done", None, 0, 0, None, None),
                 Outcome::Blocked { .. } | Outcome::SitemapsRead { .. } => ("cancelled", None, 0, 0, None, None),
@@ -416,7 +416,7 @@ async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta, grown: i64, now: Tim
         ($more:literal) => {
             concat!(
                 "UPDATE job SET completed = completed + $2, failed = failed + $3, queued = queued + $4, \
-                 credits_used = credits_used + $5, total = total + $7, hidden = hidden - $8, \
+                 due_at = CASE WHEN $4 > 0 THEN 0 ELSE due_at END, credits_used = credits_used + $5, total = total + $7, hidden = hidden - $8, \
                  status = CASE WHEN status <> 'scraping' OR completed + failed + $2 + $3 < total + $7 THEN status \
                      WHEN kind IN ('scrape', 'crawl', 'map') AND failed + $3 > 0 AND completed + $2 = 0 THEN 'failed' \
                      ELSE 'completed' END, \

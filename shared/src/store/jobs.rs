@@ -17,7 +17,7 @@ use super::crawls::{self, CrawlSpec};
 use super::pages::Claimed;
 use super::signals::Signal;
 use super::slices::Slices;
-use super::{Db, StoreError, StoreResult, Tx, team_lock, webhooks};
+use super::{Db, StoreError, StoreResult, Tx, claim_patience, team_lock, webhooks};
 
 /// A job to be written, with all its pages queued.
 pub struct NewJob<'a> {
@@ -154,7 +154,8 @@ pub async fn insert_scrape_alone(db: &Db, scrape: &NewScrape<'_>) -> StoreResult
 
 /// Writes the job with its page, claimed by `worker`: all that a worker with a free place does before it fetches a page
 /// it was handed. `None`: nothing is written, for its team is at its limit (`default_limit` when it has none of its own)
-/// or has pages that wait for a place.
+/// or has pages that wait for a place. On Postgres the team's lock is not waited for long
+/// ([`StoreError::is_lock_wait`]).
 pub async fn insert_scrape_claimed(
     db: &Db,
     scrape: &NewScrape<'_>,
@@ -165,8 +166,10 @@ pub async fn insert_scrape_claimed(
     // The caller still waits, so a commit that is lost in a crash loses nothing. The team is locked before its running
     // pages are counted.
     const AT_ONCE: &str = concat!(
-        "WITH held AS (SELECT id, concurrency, set_config('synchronous_commit', 'off', TRUE) FROM team \
-         WHERE id = $2 AND NOT starved FOR NO KEY UPDATE), new_job AS (",
+        "WITH held AS (SELECT id, concurrency, set_config('synchronous_commit', 'off', TRUE), \
+         set_config('lock_timeout', '",
+        claim_patience!(),
+        "', TRUE) FROM team WHERE id = $2 AND NOT starved FOR NO KEY UPDATE), new_job AS (",
         insert_job!(into),
         "SELECT ",
         insert_job!(values "0"),
@@ -395,9 +398,18 @@ pub(super) fn read_spec((kind, key, options, webhook): SpecColumns) -> StoreResu
     })
 }
 
+/// What a page of the team's job is held back for: the most that the job's options can come to. `None`: the team has no
+/// such job.
+pub async fn page_price(tx: &mut Tx, team: TeamId, id: JobId) -> StoreResult<Option<i64>> {
+    const SQL: &str = "SELECT page_credits FROM job WHERE id = $1 AND team_id = $2";
+    let found: Option<(i64,)> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(id).bind(team).fetch_optional(conn).await?);
+    Ok(found.map(|row| row.0))
+}
+
 /// Adds pages to a running batch (`appendToId`). `false` when it has ended.
 pub async fn grow(tx: &mut Tx, id: JobId, by: i64) -> StoreResult<bool> {
-    const SQL: &str = "UPDATE job SET total = total + $2, queued = queued + $2 WHERE id = $1 AND status = 'scraping'";
+    const SQL: &str = "UPDATE job SET total = total + $2, queued = queued + $2, due_at = 0 \
+        WHERE id = $1 AND status = 'scraping'";
     let done = on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(by).execute(conn).await?.rows_affected());
     Ok(done == 1)
 }

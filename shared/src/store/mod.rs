@@ -79,6 +79,15 @@ pub enum StoreError {
     Lost(String),
 }
 
+impl StoreError {
+    /// Postgres refused to wait longer for somebody else's lock; nothing of the transaction was done.
+    pub fn is_lock_wait(&self) -> bool {
+        const LOCK_NOT_AVAILABLE: &str = "55P03";
+        let Self::Unavailable(sqlx::Error::Database(error)) = self else { return false };
+        error.code().is_some_and(|code| code == LOCK_NOT_AVAILABLE)
+    }
+}
+
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
@@ -99,8 +108,20 @@ impl From<serde_json::Error> for StoreError {
 /// machine do: its rows would stay locked until the network gives up, for hours. Ours ask statement after statement.
 const IDLE_IN_TRANSACTION: &str = "5000";
 
+/// How long the ends of pages wait on Postgres for a lock of somebody else, ms: beside those of other teams, and alone.
+const LOCK_PATIENCE: &str = "150";
+const LATE_LOCK_PATIENCE: &str = "2000";
+
 /// How long closing waits for connections that are in use.
 const CLOSE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long a claim waits on Postgres for its team's lock, ms.
+macro_rules! claim_patience {
+    () => {
+        "300"
+    };
+}
+pub(crate) use claim_patience;
 
 /// Result of a store function.
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -170,6 +191,10 @@ pub enum PoolUse {
     Tickets,
     /// Signs of life: they never fold SQLite's log into the file, which takes long when it has grown.
     Heartbeats,
+    /// Ends of pages of any team: nobody else's lock is waited for ([`StoreError::is_lock_wait`]).
+    Ends,
+    /// Ends of pages of teams whose lock somebody holds: it is waited for, in turns.
+    LateEnds,
 }
 
 impl Db {
@@ -184,9 +209,12 @@ impl Db {
             DatabaseUrl::Postgres(text) => {
                 let options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
                 let mut options = options.options([("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION)]);
-                if usage != PoolUse::Rows {
-                    options = options.options([("synchronous_commit", "off")]);
-                }
+                options = match usage {
+                    PoolUse::Rows => options,
+                    PoolUse::Tickets | PoolUse::Heartbeats => options.options([("synchronous_commit", "off")]),
+                    PoolUse::Ends => options.options([("lock_timeout", LOCK_PATIENCE)]),
+                    PoolUse::LateEnds => options.options([("lock_timeout", LATE_LOCK_PATIENCE)]),
+                };
                 let pool = PgPoolOptions::new()
                     .max_connections(connections)
                     .min_connections(1)
@@ -230,6 +258,17 @@ impl Db {
         Ok(match self {
             Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
             Self::Postgres(pool) => Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?),
+        })
+    }
+
+    /// Starts a transaction that claims pages: as [`Db::begin_relaxed`], and on Postgres it fails rather than wait long
+    /// for a team's lock ([`StoreError::is_lock_wait`]), because who claims has slots and a connection in hand.
+    pub async fn begin_claim(&self) -> StoreResult<Tx> {
+        const BEGIN: &str =
+            concat!("BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL lock_timeout = ", claim_patience!());
+        Ok(match self {
+            Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
+            Self::Postgres(pool) => Tx::Postgres(pool.begin_with(BEGIN).await?),
         })
     }
 

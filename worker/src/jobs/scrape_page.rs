@@ -31,7 +31,7 @@ use weir_shared::time::Timestamp;
 use super::complete::{Answer, Draft, Stage, complete, refuse_unreadable};
 use super::map_site;
 use crate::browser::{RenderError, RenderRequest, Rendered, ScreenshotRequest, languages};
-use crate::context::WorkerContext;
+use crate::context::{HeldPage, WorkerContext};
 use crate::extract::{self, ExtractOptions, PageInput};
 use crate::fetch::{CallerHeaders, FetchError, FetchRequest, Fetched, ProxyUrl};
 use crate::finisher::Told;
@@ -134,8 +134,8 @@ impl Engine {
 }
 
 /// Works on a claimed page and hands in its end, of which `told` hears. The slot is given back before the end is
-/// committed.
-pub async fn run(context: &Arc<WorkerContext>, page: Claimed, slot: Slot, told: Option<Told>) {
+/// committed; the page is `held` until it is.
+pub async fn run(context: &Arc<WorkerContext>, page: Claimed, held: HeldPage, slot: Slot, told: Option<Told>) {
     let spec = match context.spec(page.job_id).await {
         Ok(Some(spec)) => spec,
         // The job is gone with its pages, or the sweeper takes the page back.
@@ -143,7 +143,7 @@ pub async fn run(context: &Arc<WorkerContext>, page: Claimed, slot: Slot, told: 
         Err(error) => {
             tracing::warn!(%error, page.id = %page.id, "a job's options cannot be read; the page goes back");
             let end = Finished { page, kind: None, key: None, outcome: Outcome::GivenBack };
-            return context.finisher.submit(end).await;
+            return context.finisher.submit(end, held, None).await;
         }
     };
     let started = Instant::now();
@@ -172,7 +172,7 @@ pub async fn run(context: &Arc<WorkerContext>, page: Claimed, slot: Slot, told: 
     context.process.metrics.page_seconds.observe(started.elapsed().as_secs_f64());
     let (team, again) = (page.team_id, outcome.run_at());
     let end = Finished { page, kind: Some(spec.kind), key: spec.key, outcome };
-    context.finisher.submit_and_tell(end, told).await;
+    context.finisher.submit(end, held, told).await;
     if let Some(at) = again {
         serve_team::look_again(context, team, at);
     }
@@ -215,10 +215,11 @@ pub(super) struct Harvest {
     pub links: Vec<String>,
 }
 
-/// A caller on the line counts from the call, so the time in the queue is part of it; background pages from the claim.
+/// Once claimed a page has its whole `timeout`, however long it was in the queue. For a caller on the line further tries
+/// are within the time that is left since the call, and have a third of it at least.
 fn deadline(page: &Claimed, spec: &JobSpec, started: Instant) -> Instant {
     let timeout = Duration::from_millis(u64::from(spec.options.timeout));
-    if page.limited || spec.kind != weir_shared::domain::job::JobKind::Scrape {
+    if page.tries == 0 || page.limited || spec.kind != JobKind::Scrape {
         return started + timeout;
     }
     let waited = Duration::from_millis(page.started_at.ms_since(page.queued_at).unsigned_abs());
@@ -254,7 +255,7 @@ pub(super) fn judge(
             );
             if again {
                 // A caller on the line gets its retries at once.
-                let background = spec.kind != weir_shared::domain::job::JobKind::Scrape;
+                let background = spec.kind != JobKind::Scrape;
                 let pause = if background { retry_pause_ms(page.tries + 1) } else { 100 };
                 let jitter = rand::random_range(0..=pause / 4);
                 let run_at = Timestamp::now().plus_ms(pause + jitter);
@@ -759,6 +760,8 @@ impl Work {
 
 #[cfg(test)]
 mod tests {
+    use weir_shared::ids::{JobId, PageId, TeamId};
+
     use super::*;
 
     #[test]
@@ -783,6 +786,40 @@ mod tests {
         ] {
             assert_eq!(sniff(media, body.as_bytes()), kind, "{media} {body}");
         }
+    }
+
+    #[test]
+    fn a_page_claimed_late_has_its_whole_timeout() {
+        let spec = |kind| {
+            let options = ScrapeOptions { timeout: 9_000, ..ScrapeOptions::default() };
+            JobSpec { kind, key: None, options, webhook: None, crawl: None }
+        };
+        let page = |waited: i64, tries: i64| Claimed {
+            id: PageId::new(),
+            job_id: JobId::new(),
+            team_id: TeamId::new(),
+            idx: 0,
+            url: String::new(),
+            depth: 0,
+            epoch: 1,
+            claims: tries + 1,
+            tries,
+            queued_at: Timestamp(1_000),
+            started_at: Timestamp(1_000 + waited),
+            owner: None,
+            limited: false,
+            handed: false,
+        };
+        let started = Instant::now();
+        let left = |page: &Claimed, kind| (deadline(page, &spec(kind), started) - started).as_millis();
+        for kind in [JobKind::Scrape, JobKind::Batch, JobKind::Map] {
+            assert_eq!(left(&page(0, 0), kind), 9_000);
+            assert_eq!(left(&page(5_900, 0), kind), 9_000, "{kind:?}");
+        }
+        assert_eq!(left(&page(2_000, 1), JobKind::Scrape), 7_000, "the time of the tries before is gone");
+        assert_eq!(left(&page(8_000, 2), JobKind::Scrape), 3_000);
+        assert_eq!(left(&page(8_000, 2), JobKind::Batch), 9_000);
+        assert_eq!(left(&Claimed { limited: true, ..page(8_000, 1) }, JobKind::Scrape), 9_000);
     }
 
     #[test]

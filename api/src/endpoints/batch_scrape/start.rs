@@ -125,7 +125,13 @@ async fn judge(
 ) -> ApiResult<()> {
     team_lock::lock(tx, caller.team_id()).await?;
     let pages = batch.urls.len() as i64;
-    let need = pages.saturating_mul(price::most(&batch.options));
+    // Appended pages are scraped with the options of their batch, whatever this body says. A batch that is not the
+    // team's is refused where it is appended to.
+    let price = match batch.append_to_id {
+        Some(id) => jobs::page_price(tx, caller.team_id(), id).await?.unwrap_or(0),
+        None => price::most(&batch.options),
+    };
+    let need = pages.saturating_mul(price);
     let funds = credits::check_funds(tx, caller.team_id(), need, app.settings.limits.metered).await?;
     refuse_short_funds(funds, need)?;
     refuse_full_queue(app, tx, caller, pages).await?;
