@@ -231,11 +231,30 @@ pub(crate) fn own_and_shared_memory(pid: u32) -> Option<(u64, u64)> {
     field("Pss_Anon:").zip(field("Pss_Shmem:")).or_else(|| Some((field("Pss:")?, 0)))
 }
 
-/// Proportional memory of all processes in the process namespace of `pid`, bytes.
-pub(crate) fn namespace_memory(pid: u32) -> u64 {
-    let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-    let Some(wanted) = namespace(pid) else { return 0 };
-    pids().filter(|pid| namespace(*pid).as_ref() == Some(&wanted)).map(memory).sum()
+/// A process and all that descend from it.
+fn family(ancestor: u32) -> std::collections::BTreeSet<u32> {
+    let mut rest: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, Stat::read(pid)?.parent))).collect();
+    let mut family = std::collections::BTreeSet::from([ancestor]);
+    loop {
+        // Parents are not always listed before their children.
+        let before = rest.len();
+        rest.retain(|(pid, parent)| {
+            let belongs = family.contains(parent);
+            if belongs {
+                family.insert(*pid);
+            }
+            !belongs
+        });
+        if rest.len() == before {
+            return family;
+        }
+    }
+}
+
+/// Proportional memory of a box's first process and all that descend from it, bytes. They are not known by their process
+/// namespace: a browser gives pages one of their own.
+pub(crate) fn box_memory(init: u32) -> u64 {
+    family(init).into_iter().map(memory).sum()
 }
 
 /// Proportional memory of a session, bytes. Falls back to nothing where the kernel does not tell.
@@ -251,30 +270,13 @@ pub(crate) struct PageProcess {
     pub memory: u64,
 }
 
-/// The processes of pages among the descendants of a browser's box. A browser gives pages a process namespace of their
-/// own, so that is not what they are known by.
+/// The processes of pages among the descendants of a browser's box.
 pub(crate) fn pages_of(browser: u32) -> Vec<PageProcess> {
-    let mut rest: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, Stat::read(pid)?.parent))).collect();
-    let mut family = std::collections::BTreeSet::from([browser]);
-    loop {
-        // Parents are not always listed before their children.
-        let before = rest.len();
-        rest.retain(|(pid, parent)| {
-            let belongs = family.contains(parent);
-            if belongs {
-                family.insert(*pid);
-            }
-            !belongs
-        });
-        if rest.len() == before {
-            break;
-        }
-    }
     let is_page = |pid: &u32| {
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         memchr::memmem::find(&command, b"--type=renderer").is_some()
     };
-    let pages = family.into_iter().filter(is_page);
+    let pages = family(browser).into_iter().filter(is_page);
     pages.map(|pid| PageProcess { pid, memory: own_memory(pid) }).collect()
 }
 
@@ -319,6 +321,24 @@ mod tests {
         let line = "42 (a b) c) S 1 42 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2";
         let expected = Stat { state: b'S', parent: 1, session: 41, threads: 1, started: 987_654, resident: 2 };
         assert_eq!(Stat::parse(line), Some(expected));
+    }
+
+    #[test]
+    fn a_family_is_a_process_with_all_that_descend_from_it() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "sh -c 'sleep 60; true' & read line"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let found = (0..1_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            family(child.id()).len() == 3
+        });
+        let all = family(child.id());
+        all.iter().for_each(|pid| kill(*pid));
+        let _ = child.wait();
+        assert!(found, "the shell, the one below it, and what that runs: {all:?}");
+        assert!(!all.contains(&std::process::id()));
     }
 
     #[test]

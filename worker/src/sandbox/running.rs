@@ -273,7 +273,7 @@ impl Running {
             let pid = shared.init().as_ref().map_or(0, |init| init.pid);
             match (shared.cgroup.memory(), shared.is_boxed) {
                 (Some(bytes), _) => bytes,
-                (None, true) => process::namespace_memory(pid),
+                (None, true) => process::box_memory(pid),
                 (None, false) => process::session_memory(pid),
             }
         })
