@@ -303,11 +303,13 @@ async fn turns_are_apart_and_those_who_wait_come_one_after_another() {
         let now = Timestamp(1_000_000);
         let at = |ms: i64| now.plus_ms(ms);
         let (host, other) = (pace("host", 2_000), pace("other", 2_000));
-        let ask =
-            async |tx: &mut Tx, pace: &Pace, ms| match crawls::take_turns(tx, &[pace.clone()], at(ms)).await.unwrap() {
-                Turn::Now => None,
-                Turn::NotBefore(until, _) => Some(until),
-            };
+        let ask = async |tx: &mut Tx, pace: &Pace, ms| match crawls::take_turns(tx, std::slice::from_ref(pace), at(ms))
+            .await
+            .unwrap()
+        {
+            Turn::Now => None,
+            Turn::NotBefore(until, _) => Some(until),
+        };
         assert_eq!(ask(&mut tx, &host, 0).await, None);
         assert_eq!(ask(&mut tx, &other, 0).await, None);
         assert_eq!(ask(&mut tx, &host, 10).await, Some(at(2_000)));

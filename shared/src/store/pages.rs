@@ -157,7 +157,7 @@ pub async fn claim(
         // Those at their own limit have pages in work, so they do not use up what is looked at.
         let look = if room > 0 { LOOK + running.len() } else { LOOK };
         let jobs: Vec<(JobId, Option<i64>, Option<Timestamp>, i64)> =
-            on_db!(tx, |conn| { sqlx::query_as(JOBS).bind(team).bind(now).bind(look as i64).fetch_all(conn).await? });
+            on_db!(tx, |conn| sqlx::query_as(JOBS).bind(team).bind(now).bind(look as i64).fetch_all(conn).await?);
         let is_last = jobs.len() < look;
         for (job, max, limited_at, queued) in jobs {
             let free = max.map_or(i64::MAX, |m| m - running.get(&job).copied().unwrap_or(0));
