@@ -356,8 +356,8 @@ mod tests {
         };
         let (own, sites) = (("crawl".to_owned(), 5_000), ("host".to_owned(), 2_000));
         assert_eq!(names(None, None), []);
-        assert_eq!(names(Some(5.0), None), [own.clone()]);
-        assert_eq!(names(None, Some(&robots)), [sites.clone()]);
+        assert_eq!(names(Some(5.0), None), std::slice::from_ref(&own));
+        assert_eq!(names(None, Some(&robots)), std::slice::from_ref(&sites));
         assert_eq!(names(Some(5.0), Some(&robots)), [own, sites]);
     }
 
