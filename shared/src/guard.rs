@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use ipnet::IpNet;
 use url::{Host, Url};
 
-use machine::Machine;
 use crate::lookups;
+use machine::Machine;
 
 /// Longest time one name resolution may take.
 pub const DNS_TIMEOUT: Duration = Duration::from_secs(5);

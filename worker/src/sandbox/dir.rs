@@ -24,8 +24,8 @@ use rustix::fs::FlockOperation;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::run_dir;
 use super::disk::{self, Disk};
+use super::run_dir;
 use crate::process;
 
 /// Users of sessions when the worker is root. systemd and Debian leave this range to local use.

@@ -20,8 +20,8 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use url::Url;
-use weir_shared::domain::scrape::Certificates;
 use weir_shared::domain::map::site_of;
+use weir_shared::domain::scrape::Certificates;
 use weir_shared::shares::Shares;
 
 pub use super::sitemap_reader::{Ending, MAX_ENTRIES, SitemapEntry};
