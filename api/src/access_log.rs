@@ -13,7 +13,7 @@ use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage, web};
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::app::{App, note_thread_runtime};
 use crate::auth::CallerTeam;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -31,6 +31,7 @@ pub async fn observe(
     let start = Instant::now();
     let id = request_id(&request);
     let app = request.app_data::<web::Data<App>>().cloned();
+    note_thread_runtime();
     let mut response = match &app {
         Some(app) => app.on_own_runtime(next.call(request)).await?,
         None => next.call(request).await?,

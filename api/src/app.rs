@@ -1,10 +1,13 @@
 //! What every handler can reach: settings, database, wake-ups, limits. One per process, shared by its threads.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use actix_web::HttpRequest;
 use actix_web::web;
 use futures_util::future::Either;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use tokio_util::context::TokioContext;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -57,6 +60,24 @@ pub struct App {
 
 /// How handlers get it.
 pub type State = web::Data<App>;
+
+thread_local! {
+    /// The runtime of a thread that serves requests. What cannot leave the thread runs there.
+    static OF_THREAD: RefCell<Option<Handle>> = const { RefCell::new(None) };
+}
+
+/// Notes the runtime of this thread, before [`App::on_own_runtime`] puts the process's own in its place.
+pub fn note_thread_runtime() {
+    OF_THREAD.set(Some(Handle::current()));
+}
+
+/// Runs `work` beside the request, on its thread. Inside of a handler nothing else may spawn there: it would look for the
+/// thread's runtime and find the process's own.
+pub fn spawn_on_thread<F: Future + 'static>(work: F) -> JoinHandle<F::Output> {
+    let handle = OF_THREAD.with_borrow(Clone::clone);
+    let _entered = handle.as_ref().map(Handle::enter);
+    actix_web::rt::spawn(work)
+}
 
 impl App {
     /// Who calls, within the bucket's rate: the first step of every `/v2` route (SPEC 5, CONTRACT 11.1).

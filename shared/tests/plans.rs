@@ -34,13 +34,18 @@ use weir_shared::store::{
 use weir_shared::time::Timestamp;
 
 /// What may be looked through: tables with a row for each team, worker, host or lease, and what a statement makes itself.
-const SMALL: [&str; 14] = [
+const SMALL: [&str; 18] = [
     "found",
     "team",
     "worker_node",
     "n",
     "lease",
     "turn",
+    "turn_line",
+    // Parts of a statement, each with a limit of its own.
+    "ready",
+    "woken",
+    "jobs",
     "setting",
     "Workers",
     "profile_lease",

@@ -12,7 +12,7 @@ use weir_shared::store::sessions::{self, NewSession, Placed, Refusal, SessionRow
 use weir_shared::time::Timestamp;
 
 use super::{destroy_row, end_orphans};
-use crate::app::{App, State};
+use crate::app::{App, State, spawn_on_thread};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::worker_client::{CallError, Opening};
@@ -212,7 +212,7 @@ async fn open(app: &State, placed: &Placed, scrape: Option<OfScrape>) -> Result<
     if matches!(failure, NotOpened::Failed) {
         // It may have a browser all the same. Nobody waits for its end.
         let (app, address) = (app.clone(), placed.address.clone());
-        actix_web::rt::spawn(async move {
+        spawn_on_thread(async move {
             if let Err(error) = app.workers.close(&address, id).await {
                 tracing::warn!(session.id = %id, %error, "the browser of a session that was given up may still run");
             }

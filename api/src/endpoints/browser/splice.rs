@@ -23,6 +23,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::hang_up::HangUp;
 
 use super::gone;
+use crate::app::spawn_on_thread;
 use crate::error::{ApiError, ApiResult};
 
 /// Header by which workers know the API.
@@ -130,7 +131,7 @@ impl WorkerSocket {
         // Whoever drops the answer ends the other direction too, also while it waits for the worker.
         let over = CancellationToken::new();
         let guard = over.clone().drop_guard();
-        actix_web::rt::spawn(async move {
+        spawn_on_thread(async move {
             let forward = async {
                 let mut piece = ahead;
                 while self.to.write_all(&piece).await.is_ok() {

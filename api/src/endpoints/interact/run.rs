@@ -22,7 +22,7 @@ use weir_shared::store::{jobs, pages, retention};
 use weir_shared::time::Timestamp;
 
 use super::{forbidden, opened, still_opening};
-use crate::app::{App, State};
+use crate::app::{App, State, spawn_on_thread};
 use crate::auth::Caller;
 use crate::endpoints::browser::opening::{self, OfScrape, Wanted};
 use crate::endpoints::browser::{Addresses, destroy_row, execute, gone, load_own};
@@ -217,7 +217,7 @@ async fn session(
             scrape: Some(OfScrape { page, language }),
         };
         // A task of its own: the session opens also when nobody waits any more.
-        let started = actix_web::rt::spawn(app.on_own_runtime(opening::start(app.clone(), caller.clone(), start)));
+        let started = spawn_on_thread(app.on_own_runtime(opening::start(app.clone(), caller.clone(), start)));
         match tokio::time::timeout_at(deadline, started).await {
             Ok(started) => match started.map_err(|e| ApiError::internal(&e))? {
                 // Another call was first: its session is there, or on its way.

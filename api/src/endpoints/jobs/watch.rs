@@ -38,7 +38,7 @@ use weir_shared::store::jobs::JobRow;
 
 use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES};
 use super::{kind_of, load};
-use crate::app::{App, State};
+use crate::app::{App, State, spawn_on_thread};
 use crate::auth::{Credentials, credentials};
 use crate::error::ApiError;
 use crate::extract;
@@ -116,7 +116,7 @@ pub async fn handle(
     let response = end_with(response, &over, server::hang_up(&request));
     let over = over.drop_guard();
     let outer = app.clone();
-    actix_web::rt::spawn(outer.on_own_runtime(async move {
+    spawn_on_thread(outer.on_own_runtime(async move {
         let _over = over;
         app.metrics.sockets.inc();
         let admitted = match authorized {
