@@ -289,7 +289,9 @@ both_databases! {
     async fn scrapes_beside_a_busy_write_lock_are_answered_and_billed_once(database) {
         const HALF: usize = 40;
         let site = FixtureSite::start().await;
-        let service = TestService::start_with(ServiceOptions::new(database).workers(1)).await;
+        // A place for each, so that all are handed to the worker, also while others wait for the lock.
+        let options = ServiceOptions::new(database).workers(1).env("WEIR_WORKER_CONCURRENCY", "100");
+        let service = TestService::start_with(options).await;
         scrapes_are_handed_over(&service, &site).await;
         let before = used(&service).await;
         let start = |urls: Vec<String>| -> Vec<_> {
