@@ -286,6 +286,40 @@ both_databases! {
         assert_eq!(used(&service).await - before, site.hit_count("/small/9").await);
     }
 
+    async fn scrapes_beside_a_busy_write_lock_are_answered_and_billed_once(database) {
+        const HALF: usize = 40;
+        let site = FixtureSite::start().await;
+        // A place for each, so that all are handed to the worker, also while others wait for the lock.
+        let options = ServiceOptions::new(database).workers(1).env("WEIR_WORKER_CONCURRENCY", "100");
+        let service = TestService::start_with(options).await;
+        scrapes_are_handed_over(&service, &site).await;
+        let before = used(&service).await;
+        let start = |urls: Vec<String>| -> Vec<_> {
+            let urls = urls.into_iter().map(|url| {
+                let caller = service.caller().clone();
+                tokio::spawn(async move { caller.post("/v2/scrape", &json!({ "url": url, "maxAge": 0 })).await })
+            });
+            urls.collect()
+        };
+        // Some are accepted before the lock is taken and end beside it, the others come while it is held.
+        let mut scrapes = start(site.urls("/slow?ms=300&n=", HALF));
+        wait_until("pages are in work", || async { (site.hit_count("/slow").await >= 4).then_some(()) }).await;
+        let lock = service.lock_writes("").await;
+        scrapes.extend(start(site.urls("/small/", HALF)));
+        // How long the lock is held is the fault itself.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        lock.release().await;
+        let mut refused = Vec::new();
+        for scrape in scrapes {
+            let answer = scrape.await.unwrap();
+            if answer.status != 200 || answer.body["data"]["metadata"]["statusCode"] != 200 {
+                refused.push((answer.status, answer.text));
+            }
+        }
+        assert!(refused.is_empty(), "{} of {} scrapes, the first: {:?}", refused.len(), HALF * 2, refused.first());
+        assert_eq!(used(&service).await - before, HALF as u64 * 2, "each is billed once");
+    }
+
     async fn a_page_that_takes_its_worker_down_each_time_is_given_up(database) {
         // Some 80 s; what counts in the rows is tested beside the store on both.
         if matches!(database, Database::Postgres(_)) && !long_tests() {

@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use sqlx::Connection;
 use weir_tests::{Database, FixtureSite, ServiceOptions, TestService, finished, wait_until};
 
 const PAGES: usize = 40;
@@ -15,15 +14,12 @@ async fn survive_a_lock(hold: Duration) {
     let options = ServiceOptions::new(database).workers(1).env("WEIR_WORKER_CONCURRENCY", "8");
     let service = TestService::start_with(options).await;
     let other = service.new_team("other");
-    let mut lock = sqlx::PgConnection::connect(service.database_url()).await.unwrap();
-    sqlx::query("SET idle_in_transaction_session_timeout = 0").execute(&mut lock).await.unwrap();
 
     let slow = site.urls("/slow?ms=300&n=", PAGES);
     let id = service.post("/v2/batch/scrape", &json!({ "urls": slow })).await.id();
     wait_until("pages are in work", || async { (site.hit_count("/slow").await >= 8).then_some(()) }).await;
     let began = Instant::now();
-    let mut held = lock.begin().await.unwrap();
-    sqlx::query("SELECT id FROM team WHERE name <> 'other' FOR UPDATE").execute(&mut *held).await.unwrap();
+    let lock = service.lock_writes("other").await;
 
     for round in 0..2 {
         let quick = site.urls(&format!("/small/{round}"), PAGES);
@@ -34,7 +30,7 @@ async fn survive_a_lock(hold: Duration) {
         other.post("/v2/scrape", &scrape).await.ok();
     }
     tokio::time::sleep(hold.saturating_sub(began.elapsed())).await;
-    held.rollback().await.unwrap();
+    lock.release().await;
 
     let status = finished(service.caller(), &id, Duration::from_secs(30)).await;
     assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(PAGES), &json!(PAGES)), "{status}");

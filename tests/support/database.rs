@@ -56,6 +56,43 @@ pub(crate) async fn is_writable(url: &str) -> bool {
     is_writable
 }
 
+/// What keeps others from writing until it is released: SQLite's one write lock, or the rows of teams on Postgres.
+pub struct WriteLock(Holder);
+
+enum Holder {
+    Sqlite(SqliteConnection),
+    Postgres(PgConnection),
+}
+
+impl WriteLock {
+    /// Waits for the lock; on Postgres it is that of every team but `spared`.
+    pub(crate) async fn take(url: &str, spared: &str) -> Self {
+        if url.starts_with("sqlite:") {
+            let mut connection = SqliteConnection::connect(url).await.unwrap();
+            sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut connection).await.unwrap();
+            return Self(Holder::Sqlite(connection));
+        }
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        sqlx::raw_sql("SET idle_in_transaction_session_timeout = 0; BEGIN").execute(&mut connection).await.unwrap();
+        let rows = sqlx::query("SELECT id FROM team WHERE name <> $1 FOR UPDATE").bind(spared);
+        assert!(!rows.fetch_all(&mut connection).await.unwrap().is_empty(), "there is a team to lock");
+        Self(Holder::Postgres(connection))
+    }
+
+    pub async fn release(self) {
+        match self.0 {
+            Holder::Sqlite(mut connection) => {
+                sqlx::raw_sql("ROLLBACK").execute(&mut connection).await.unwrap();
+                connection.close().await.unwrap();
+            }
+            Holder::Postgres(mut connection) => {
+                sqlx::raw_sql("ROLLBACK").execute(&mut connection).await.unwrap();
+                connection.close().await.unwrap();
+            }
+        }
+    }
+}
+
 /// Runs one statement in a service's database, past the service.
 pub(crate) async fn execute(url: &str, sql: &str) {
     let sql = AssertSqlSafe(sql.to_owned());

@@ -24,7 +24,7 @@ mod wait;
 pub use bucket::BucketStore;
 pub use caller::{Answer, Caller};
 pub use contract::fault;
-pub use database::{Database, PostgresCluster};
+pub use database::{Database, PostgresCluster, WriteLock};
 pub use forward_proxy::ForwardProxy;
 pub use hosts::{Host, Hub};
 pub use model::{ModelStandIn, Said};

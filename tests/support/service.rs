@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::database::{FreshDatabase, is_writable};
+use crate::database::{FreshDatabase, WriteLock, is_writable};
 use crate::process::{Process, ProcessInfo, free_port, processes_mentioning, signal, threads_have_stopped};
 use crate::{Answer, Caller, Database, wait_until, wait_until_within};
 
@@ -206,6 +206,11 @@ impl TestService {
     /// Tables of the database in which this text is found in any column, and how many documents there are.
     pub async fn tables_with(&self, text: &str) -> (Vec<String>, i64) {
         crate::database::tables_with(&self.database.url, text).await
+    }
+
+    /// Keeps everybody from writing, and on Postgres every team but `spared` from having its rows written.
+    pub async fn lock_writes(&self, spared: &str) -> WriteLock {
+        WriteLock::take(&self.database.url, spared).await
     }
 
     /// Changes rows behind the service's back.

@@ -2,12 +2,18 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use sqlx::Connection;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use weir_tests::{
     Database, FixtureSite, ServiceOptions, TestService, both_databases, finished, wait_until, wait_until_within,
 };
@@ -50,6 +56,45 @@ both_databases! {
         answered_ids_exist(&site, service, 1000, 25).await;
     }
 
+    async fn a_silent_bucket_keeps_no_page_of_a_dead_worker_waiting(database) {
+        if !wanted() {
+            return;
+        }
+        const PAGES: usize = 8;
+        let site = FixtureSite::start().await;
+        let bucket = MuteBucket::start().await;
+        let mut options = ServiceOptions::new(database).workers(2).env("WEIR_WORKER_CONCURRENCY", "4");
+        options.env.extend(bucket.settings());
+        let mut service = TestService::start_with(options).await;
+        let expiring = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 2) })).await.id();
+        finished(service.caller(), &expiring, Duration::from_secs(30)).await;
+
+        // What there is to tidy is the task of the worker that lives on, and it stands before the bucket.
+        bucket.fall_silent();
+        let name = service.worker_name(1);
+        let mine = format!("UPDATE lease SET holder = (SELECT id FROM worker_node WHERE name = '{name}')");
+        service.execute(&mine).await;
+        service.execute("UPDATE job SET expires_at = 1").await;
+        wait_until("the bucket is asked in vain", || async { bucket.is_waited_for().then_some(()) }).await;
+
+        let urls = site.urls("/slow?ms=6000&n=", PAGES);
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
+        wait_until("both workers are full", || async {
+            (site.hit_count("/slow").await == PAGES as u64).then_some(())
+        })
+        .await;
+        service.kill_worker(0);
+        let died = Instant::now();
+        // A call of the bucket lasts for 60 s.
+        wait_until_within(Duration::from_secs(30), "the dead worker's pages are in work again", || async {
+            (site.hit_count("/slow").await == PAGES as u64 * 3 / 2).then_some(())
+        })
+        .await;
+        println!("the pages are in work again after {:.1} s", died.elapsed().as_secs_f64());
+        let status = finished(service.caller(), &id, Duration::from_secs(30)).await;
+        assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(PAGES), &json!(PAGES)));
+    }
+
     async fn a_worker_that_froze_and_woke_up_does_no_harm(database) {
         if !wanted() {
             return;
@@ -77,6 +122,70 @@ both_databases! {
 async fn a_batch_survives_five_restarts_of_postgres() {
     if wanted() && Database::postgres().is_some() {
         survives_postgres_restarts(800, 5).await;
+    }
+}
+
+/// A bucket that takes whatever is put there, until it answers nobody any more.
+struct MuteBucket {
+    address: SocketAddr,
+    is_silent: Arc<AtomicBool>,
+    /// Requests that have not been answered and whose callers still wait.
+    waiting: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl MuteBucket {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (is_silent, waiting) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (silent, count) = (is_silent.clone(), waiting.clone());
+        let task = tokio::spawn(async move {
+            loop {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let (silent, count) = (silent.clone(), count.clone());
+                tokio::spawn(async move {
+                    let mut bytes = [0; 16_384];
+                    // A probe and a removal are read in one piece.
+                    while socket.read(&mut bytes).await.is_ok_and(|read| read > 0) {
+                        if silent.load(Ordering::Relaxed) {
+                            count.fetch_add(1, Ordering::Relaxed);
+                            while socket.read(&mut bytes).await.is_ok_and(|read| read > 0) {}
+                            count.fetch_sub(1, Ordering::Relaxed);
+                            return;
+                        }
+                        let answer = "HTTP/1.1 200 OK\r\netag: \"1\"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                        let _ = socket.write_all(answer.as_bytes()).await;
+                        let _ = socket.shutdown().await;
+                    }
+                });
+            }
+        });
+        Self { address, is_silent, waiting, task }
+    }
+
+    fn settings(&self) -> [(&'static str, String); 5] {
+        [
+            ("WEIR_BLOBS", "s3://pages/weir".to_owned()),
+            ("AWS_ENDPOINT_URL", format!("http://{}", self.address)),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_ACCESS_KEY_ID", "tests".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "tests".to_owned()),
+        ]
+    }
+
+    fn fall_silent(&self) {
+        self.is_silent.store(true, Ordering::Relaxed);
+    }
+
+    fn is_waited_for(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Drop for MuteBucket {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 
