@@ -19,6 +19,7 @@ use weir_shared::store::Db;
 use weir_shared::wake::Wake;
 
 use crate::auth::{Caller, CallerCache};
+use crate::bodies::Bodies;
 use crate::endpoints::browser::relay_target::RelayTargets;
 use crate::endpoints::direct::QueueRooms;
 use crate::endpoints::jobs::ended::EndedJobs;
@@ -36,6 +37,7 @@ pub struct App {
     pub wake: Wake,
     pub guard: AddressGuard,
     pub callers: CallerCache,
+    pub bodies: Bodies,
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
     pub queue_rooms: QueueRooms,

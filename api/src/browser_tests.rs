@@ -387,13 +387,18 @@ async fn a_team_has_a_number_of_sessions_and_the_server_a_number_of_slots() {
     let ask = async |api: &Api| api.send_whole(api.request(Method::POST, "/v2/browser").set_payload("{}")).await;
     let (status, retry, body) = ask(&api).await;
     assert_eq!((status, retry, &body["error"]), (503, Some(5), &json!("No worker is running. Please try again.")));
-    announce(&api.state.db, WorkerId::new(), "127.0.0.1:1", 0, Some("user namespaces are forbidden")).await;
+    let worker = WorkerId::new();
+    announce(&api.state.db, worker, "127.0.0.1:1", 0, Some("user namespaces are forbidden")).await;
+    let mut tx = api.state.db.begin().await.unwrap();
+    nodes::say_box_limits(&mut tx, worker, "cgroup v2").await.unwrap();
+    tx.commit().await.unwrap();
     let (status, retry, body) = ask(&api).await;
     assert_eq!((status, retry.is_some(), &body["code"]), (503, true, &json!("BROWSER_NOT_CONFIGURED")));
     let text = body["error"].as_str().unwrap();
     assert!(text.starts_with("Browser feature is not configured") && text.contains("user namespaces"), "{text}");
     let (_, ready) = api.get("/readyz").await;
     assert!(ready["sessionsRefused"][0].as_str().unwrap().contains("user namespaces"), "{ready}");
+    assert!(ready["boxLimits"][0].as_str().unwrap().ends_with(": cgroup v2"), "{ready}");
 
     Worker::start(&api, 3).await;
     let first = create(&api, json!({})).await;

@@ -8,47 +8,94 @@ use serde_json::Value;
 use uuid::Uuid;
 use weir_shared::domain::validation::{Issues, ValidationError};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::memory;
 
+use crate::app::App;
+use crate::auth::Caller;
+use crate::bodies::Room;
 use crate::error::{ApiError, ApiResult};
+use crate::json::{self, Fault};
 
 /// Largest JSON body, bytes (CONTRACT 1.8).
 const MAX_BODY: usize = 10 * 1024 * 1024;
 
-/// Reads a JSON body of any shape; the parsers of `shared::domain` judge it.
+/// From here on the memory of a body that was read is given back at once, bytes.
+const LARGE: usize = 1024 * 1024;
+
+/// Reads a JSON body of any shape for `parser` to judge. What the parser makes of it is all that is left when this
+/// returns: handlers wait for pages and sessions, and a body of any size would wait with them. The room is to be held as
+/// long as that is used.
+///
+/// Call it with a caller: nobody else's body is read.
 ///
 /// # Errors
-/// 413 over 10 MB, 400 when it is not JSON.
-pub async fn json(request: &HttpRequest, payload: Payload) -> ApiResult<Value> {
-    let body = bytes(request, payload).await?;
-    serde_json::from_slice(&body).map_err(|e| malformed(&e))
+/// 413 over 10 MB, 429 when the key's bodies take up too much room, 400 when it is not JSON or its values are too many
+/// for its length, and what the parser says.
+pub async fn json<T>(
+    app: &App,
+    caller: &Caller,
+    request: &HttpRequest,
+    payload: Payload,
+    parser: impl FnOnce(&Value) -> Result<T, ValidationError>,
+) -> ApiResult<(T, Room)> {
+    let (body, room) = bytes(app, caller, request, payload).await?;
+    Ok((parsed(body, parser)?, room))
 }
 
 /// The same where every field is optional: no body at all is an empty object.
 ///
 /// # Errors
 /// As [`json`].
-pub async fn optional_json(request: &HttpRequest, payload: Payload) -> ApiResult<Value> {
-    let body = bytes(request, payload).await?;
-    if body.is_empty() {
-        return Ok(Value::Object(serde_json::Map::new()));
-    }
-    serde_json::from_slice(&body).map_err(|e| malformed(&e))
+pub async fn optional_json<T>(
+    app: &App,
+    caller: &Caller,
+    request: &HttpRequest,
+    payload: Payload,
+    parser: impl FnOnce(&Value) -> Result<T, ValidationError>,
+) -> ApiResult<(T, Room)> {
+    let (body, room) = bytes(app, caller, request, payload).await?;
+    let body = if body.is_empty() { BytesMut::from("{}") } else { body };
+    Ok((parsed(body, parser)?, room))
 }
 
-async fn bytes(request: &HttpRequest, mut payload: Payload) -> ApiResult<BytesMut> {
+fn parsed<T>(body: BytesMut, parser: impl FnOnce(&Value) -> Result<T, ValidationError>) -> ApiResult<T> {
+    let value = json::decode(&body).map_err(|fault| match fault {
+        Fault::Malformed(error) => malformed(&error),
+        Fault::TooDense => {
+            let text = "Bad request: the JSON body has far more values than its length is for. Leave out what the \
+                request does not need, or split it.";
+            ApiError::new(ErrorCode::BadRequest, text)
+        }
+    })?;
+    let is_large = body.len() > LARGE;
+    drop(body);
+    let made = parser(&value);
+    drop(value);
+    if is_large {
+        memory::give_back_now();
+    }
+    Ok(made?)
+}
+
+async fn bytes(app: &App, caller: &Caller, request: &HttpRequest, mut payload: Payload) -> ApiResult<(BytesMut, Room)> {
+    let mut room = app.bodies.room(caller.key);
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|n| n > MAX_BODY) {
+    let announced = announced.unwrap_or(0);
+    if announced > MAX_BODY {
         return Err(too_large());
     }
-    let mut body = BytesMut::with_capacity(announced.unwrap_or(0).min(64 * 1024));
+    room.reach(announced)?;
+    // The whole of it at once: growing would need the room twice.
+    let mut body = BytesMut::with_capacity(announced);
     while let Some(chunk) = payload.next().await {
         let chunk = chunk.map_err(|e| malformed(&e))?;
         if body.len() + chunk.len() > MAX_BODY {
             return Err(too_large());
         }
+        room.reach(body.len() + chunk.len())?;
         body.extend_from_slice(&chunk);
     }
-    Ok(body)
+    Ok((body, room))
 }
 
 fn too_large() -> ApiError {

@@ -1,11 +1,11 @@
 //! The default team and its key, so that a fresh installation can be used at once.
 
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::Context;
 use weir_shared::config::ApiSettings;
+use weir_shared::private;
 use weir_shared::store::keys::{self, Given};
 use weir_shared::store::{Db, teams};
 use weir_shared::time::Timestamp;
@@ -51,6 +51,7 @@ pub async fn ensure(db: &Db, settings: &ApiSettings) -> anyhow::Result<FirstKey>
 }
 
 fn read(file: &Path) -> anyhow::Result<Option<String>> {
+    private::shut(file);
     match std::fs::read_to_string(file) {
         Ok(text) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
         Ok(_) => Ok(None),
@@ -62,9 +63,9 @@ fn read(file: &Path) -> anyhow::Result<Option<String>> {
 fn write(file: &Path, key: &str) -> anyhow::Result<()> {
     let context = || format!("cannot write the key to {}", file.display());
     if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).with_context(context)?;
+        private::make_folder(folder).with_context(context)?;
     }
-    let mut options = std::fs::OpenOptions::new();
-    let mut handle = options.write(true).create(true).truncate(true).mode(0o600).open(file).with_context(context)?;
+    let mut handle = private::open(file).with_context(context)?;
+    handle.set_len(0).with_context(context)?;
     writeln!(handle, "{key}").with_context(context)
 }

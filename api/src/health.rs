@@ -57,6 +57,9 @@ struct Readiness {
     /// Why workers take none although they should; pages are scraped all the same.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sessions_refused: Vec<String>,
+    /// What keeps each worker's boxes within their memory and processes: a cgroup, or in its absence something weaker.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    box_limits: Vec<String>,
     /// What is missing; empty when ready.
     reasons: Vec<String>,
 }
@@ -85,6 +88,11 @@ pub async fn ready(app: State) -> HttpResponse {
             0
         }
     };
+    let box_limits = match tokio::time::timeout(CHECK_TIMEOUT, nodes::box_limits(&app.db, Timestamp::now())).await {
+        Ok(Ok(limits)) => limits.into_iter().map(|(name, limits)| format!("{name}: {limits}")).collect(),
+        // That the database is away has been told.
+        _ => Vec::new(),
+    };
     let blobs = app.blobs.clone();
     match tokio::time::timeout(CHECK_TIMEOUT, web::block(move || blobs.check())).await {
         Ok(Ok(Ok(()))) => {}
@@ -96,7 +104,7 @@ pub async fn ready(app: State) -> HttpResponse {
     let is_ready = reasons.is_empty();
     let status = if is_ready { "ready" } else { "unavailable" };
     let mut answer = if is_ready { HttpResponse::Ok() } else { HttpResponse::ServiceUnavailable() };
-    answer.json(Readiness { status, workers, session_slots, sessions_refused, reasons })
+    answer.json(Readiness { status, workers, session_slots, sessions_refused, box_limits, reasons })
 }
 
 /// `GET /metrics`: Prometheus text. Figures of the queue keep their last value while the database is away.

@@ -1,6 +1,7 @@
 //! Every path and method, in the order of the specification; each line names the file of its operation.
 
 use actix_web::http::header::{self, HeaderValue};
+use actix_web::middleware::from_fn;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, Resource, ResponseError, guard};
 use weir_shared::domain::job::JobKind;
@@ -9,7 +10,7 @@ use weir_shared::error_code::ErrorCode;
 use crate::endpoints::{batch_scrape, browser, crawl, interact, jobs, map, not_built, scrape, team};
 use crate::error::ApiError;
 use crate::openapi::Operation;
-use crate::{docs, health, welcome};
+use crate::{docs, health, open_mode, welcome};
 
 /// Registers the routes.
 pub fn configure(config: &mut ServiceConfig) {
@@ -17,7 +18,8 @@ pub fn configure(config: &mut ServiceConfig) {
         let methods: Vec<&str> = at.methods.iter().map(|(method, _)| *method).collect();
         let allowed = methods.join(", ");
         let wrong_method = move |request: HttpRequest| std::future::ready(wrong_method(&request, &allowed));
-        config.service(at.resource.default_service(web::to(wrong_method)));
+        let resource = at.resource.default_service(web::to(wrong_method));
+        config.service(resource.wrap(from_fn(open_mode::keep_pages_out)));
     }
     config.default_service(web::to(not_found));
 }

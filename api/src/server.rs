@@ -7,21 +7,25 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::dev::ServerHandle;
+use actix_web::dev::{Extensions, ServerHandle};
 use actix_web::middleware::from_fn;
-use actix_web::{HttpServer, web};
+use actix_web::rt::net::TcpStream;
+use actix_web::{HttpRequest, HttpServer, web};
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::hang_up::{HangUp, Line};
 use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::wake::Wake;
 
 use crate::access_log;
 use crate::app::{App, State};
 use crate::auth::CallerCache;
+use crate::bodies::Bodies;
+use crate::cors;
 use crate::endpoints::browser::relay_target::{RelayTargets, RowTargets};
 use crate::endpoints::direct::QueueRooms;
 use crate::endpoints::jobs::ended::EndedJobs;
@@ -77,9 +81,14 @@ pub async fn start(settings: Settings) -> anyhow::Result<Running> {
     let stopping = app.stopping.clone();
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let server = HttpServer::new(move || {
-        actix_web::App::new().app_data(app.clone()).wrap(from_fn(access_log::observe)).configure(routes::configure)
+        actix_web::App::new()
+            .app_data(app.clone())
+            .wrap(from_fn(cors::allow))
+            .wrap(from_fn(access_log::observe))
+            .configure(routes::configure)
     })
     .workers(cores)
+    .on_connect(remember)
     .keep_alive(KEEP_ALIVE)
     .client_request_timeout(HEAD_TIMEOUT)
     // Each message of a CDP client is somebody's round trip.
@@ -94,6 +103,18 @@ pub async fn start(settings: Settings) -> anyhow::Result<Running> {
     let task = tokio::spawn(server);
     tracing::info!(%address, "the API listens");
     Ok(Running { address, key, db, handle, stopping, task })
+}
+
+/// Notes a new connection, for [`hang_up`].
+pub fn remember(connection: &dyn std::any::Any, known: &mut Extensions) {
+    if let Some(connection) = connection.downcast_ref::<TcpStream>() {
+        known.insert(Line::of(connection));
+    }
+}
+
+/// What ends the connection of an upgraded request, once it is dropped with the answer. For the request's handler.
+pub fn hang_up(request: &HttpRequest) -> Option<HangUp> {
+    request.conn_data::<Line>()?.hang_up(request.peer_addr())
 }
 
 /// The process's state over a database that is up to date.
@@ -123,6 +144,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         db,
         guard: settings.net.guard(),
         callers: CallerCache::default(),
+        bodies: Bodies::default(),
         ended_jobs: EndedJobs::default(),
         limiter: Limiter::default(),
         queue_rooms: QueueRooms::default(),

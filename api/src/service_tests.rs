@@ -88,6 +88,14 @@ impl Api {
         self.send(self.request(Method::POST, path).set_payload(body.to_string())).await
     }
 
+    /// Starts a batch without a key.
+    async fn batch_by(&self, host: (&str, &str), body: &str) -> String {
+        let request = TestRequest::with_uri("/v2/batch/scrape").method(Method::POST).insert_header(host);
+        let (status, answer) = self.send(request.set_payload(body.to_owned())).await;
+        assert_eq!(status, 200, "{answer}");
+        answer["id"].as_str().unwrap().to_owned()
+    }
+
     async fn batch(&self, urls: &[&str]) -> String {
         let (status, body) = self.post("/v2/batch/scrape", json!({"urls": urls})).await;
         assert_eq!(status, 200, "{body}");
@@ -150,6 +158,18 @@ async fn a_missing_empty_or_unknown_key_is_401() {
 }
 
 #[actix_web::test]
+async fn a_key_file_that_others_could_read_is_shut() {
+    use std::os::unix::fs::PermissionsExt;
+    let api = Api::start(&[]).await;
+    let file = api.folder.join("api-key");
+    let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o600);
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+    assert_eq!(first_key::ensure(&api.state.db, &api.state.settings.api).await.unwrap().key, api.key);
+    assert_eq!(mode(), 0o600);
+}
+
+#[actix_web::test]
 async fn open_auth_takes_any_key_and_none() {
     let api = Api::start(&[("WEIR_AUTH", "open")]).await;
     let body = json!({"urls": ["http://a.test/"]}).to_string();
@@ -157,6 +177,93 @@ async fn open_auth_takes_any_key_and_none() {
         let request = TestRequest::with_uri("/v2/batch/scrape").method(Method::POST).set_payload(body.clone());
         let (status, _) = api.send(request.insert_header(("authorization", header))).await;
         assert_eq!(status, 200);
+    }
+}
+
+/// What a page of another site can make the operator's browser send, and what comes of it.
+#[actix_web::test]
+async fn open_auth_is_not_for_pages_from_elsewhere() {
+    let public = ("WEIR_PUBLIC_URL", "https://weir.example.com");
+    let api = Api::start(&[("WEIR_AUTH", "open"), public]).await;
+    let own = ("host", "127.0.0.1:3002");
+    let json = ("content-type", "application/json");
+    let body = json!({"urls": ["http://a.test/"]}).to_string();
+    let upgrade = [("upgrade", "websocket"), ("connection", "upgrade"), ("sec-websocket-version", "13")];
+    let key = ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+    let job = api.batch_by(own, &body).await;
+    let status = format!("/v2/batch/scrape/{job}");
+    let send = async |path: &str, headers: &[(&str, &str)], body: Option<&str>| {
+        let method = if body.is_some() { Method::POST } else { Method::GET };
+        let mut request = TestRequest::with_uri(path).method(method);
+        for header in headers {
+            request = request.append_header(*header);
+        }
+        if let Some(body) = body {
+            request = request.insert_header(("content-length", body.len())).set_payload(body.to_owned());
+        }
+        api.send(request).await.0
+    };
+    let start = "/v2/batch/scrape";
+    let refused: &[&[(&str, &str)]] = &[
+        &[own, json, ("origin", "https://evil.example")],
+        &[own, json, ("origin", "null")],
+        &[own, json, ("origin", "http://127.0.0.1:8080")],
+        &[own, json, ("origin", "http://localhost:3002")],
+        &[own, json, ("origin", "http://127.0.0.1:3002"), ("origin", "https://evil.example")],
+        &[own, json, ("sec-fetch-site", "cross-site")],
+        &[own, json, ("sec-fetch-site", "same-site"), ("sec-fetch-mode", "navigate")],
+        &[("host", "evil.example:3002"), json],
+        &[("host", "evil.example:3002"), json, ("origin", "http://evil.example:3002")],
+        &[("host", "127.0.0.1.evil.example"), json],
+        &[("host", "127.0.0.1@evil.example"), json],
+        &[("host", "10.0.0.5:3002"), json],
+        &[own, ("host", "evil.example"), json],
+        &[own, ("content-type", "text/plain")],
+        &[own, ("content-type", "text/plain"), ("origin", "http://127.0.0.1:3002")],
+        &[own, ("content-type", "application/x-www-form-urlencoded")],
+        &[own, ("content-type", "multipart/form-data; boundary=x")],
+        &[own, ("origin", "http://127.0.0.1:3002")],
+    ];
+    for headers in refused {
+        assert_eq!(send(start, headers, Some(&body)).await, 403, "{headers:?}");
+    }
+    for headers in [
+        vec![("host", "evil.example")],
+        vec![own, ("origin", "null")],
+        vec![own, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")],
+        [&[own, key, ("origin", "https://evil.example")][..], &upgrade].concat(),
+        [&[("host", "evil.example"), key][..], &upgrade].concat(),
+    ] {
+        assert_eq!(send(&status, &headers, None).await, 403, "{headers:?}");
+    }
+    let taken: &[&[(&str, &str)]] = &[
+        &[own, json],
+        &[own, ("content-type", "Application/JSON; charset=utf-8")],
+        &[("host", "localhost:3002"), json, ("origin", "http://localhost:3002"), ("sec-fetch-site", "same-origin")],
+        &[("host", "a.localhost"), json],
+        &[("host", "[::1]:3002"), json, ("origin", "http://[::1]:3002")],
+        &[("host", "weir.example.com"), json, ("origin", "https://weir.example.com")],
+        &[own, json, ("origin", "https://weir.example.com")],
+    ];
+    for headers in taken {
+        assert_eq!(send(start, headers, Some(&body)).await, 200, "{headers:?}");
+    }
+    let link = [own, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+    assert_eq!(send("/docs", &link, None).await, 200);
+    assert_eq!(send("/healthz", &[("host", "weir:3002")], None).await, 200);
+    // Where a key is required, the key tells who calls.
+    let closed = Api::start(&[]).await;
+    let request = closed.request(Method::POST, start).insert_header(("origin", "https://evil.example"));
+    assert_eq!(closed.send(request.insert_header(("content-type", "text/plain")).set_payload(body)).await.0, 200);
+}
+
+#[actix_web::test]
+async fn open_auth_for_everybody_answers_by_addresses_and_by_its_own_name() {
+    let anywhere = [("WEIR_AUTH", "open"), ("WEIR_AUTH_OPEN_ANYWHERE", "1"), ("WEIR_BIND", "0.0.0.0:3002")];
+    let api = Api::start(&anywhere).await;
+    for (host, expected) in [("10.0.0.5:3002", 404), ("127.0.0.1", 404), ("evil.example", 403)] {
+        let path = format!("/v2/batch/scrape/{}", JobId::new());
+        assert_eq!(api.send(TestRequest::with_uri(&path).insert_header(("host", host))).await.0, expected, "{host}");
     }
 }
 
@@ -358,6 +465,28 @@ async fn metered_teams_pay_up_front() {
     tx.commit().await.unwrap();
     api.batch(&["http://a.test/1"]).await;
     assert_eq!(api.post("/v2/batch/scrape", json!({"urls": ["http://a.test/2"]})).await.0, 402);
+}
+
+#[actix_web::test]
+async fn an_append_costs_what_the_pages_of_its_batch_cost() {
+    let api =
+        Api::start(&[("WEIR_CREDITS", "metered"), ("WEIR_LLM_URL", "http://127.0.0.1:9/v1"), ("WEIR_LLM_MODEL", "m")])
+            .await;
+    let mut tx = api.state.db.begin().await.unwrap();
+    store::credits::grant(&mut tx, api.team, 14).await.unwrap();
+    tx.commit().await.unwrap();
+    let read = json!({"urls": ["http://a.test/1"], "formats": [{"type": "json", "prompt": "the title"}]});
+    let (status, body) = api.post("/v2/batch/scrape", read).await;
+    assert_eq!(status, 200, "{body}");
+    let append = |urls: Value| json!({"urls": urls, "appendToId": body["id"]});
+    let left = async || store::credits::balance(&api.state.db, api.team).await.unwrap().unwrap().left();
+    assert_eq!(left().await, 9);
+    let (status, refused) = api.post("/v2/batch/scrape", append(json!(["http://a.test/2", "http://a.test/3"]))).await;
+    assert_eq!((status, left().await), (402, 9), "{refused}");
+    assert_eq!(api.post("/v2/batch/scrape", append(json!(["http://a.test/2"]))).await.0, 200);
+    assert_eq!(left().await, 4);
+    let (status, refused) = api.post("/v2/batch/scrape", append(json!(["http://a.test/3"]))).await;
+    assert_eq!((status, left().await), (402, 4), "{refused}");
 }
 
 #[actix_web::test]

@@ -12,6 +12,10 @@ use anyhow::Context;
 
 use self::bucket::Bucket;
 use crate::ids::{JobId, PageId};
+use crate::private;
+
+/// Where profiles lie.
+const PROFILES: &str = "profiles";
 
 /// `WEIR_BLOBS`: where blobs lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +85,8 @@ impl Blobs {
     /// # Errors
     /// When it cannot be made.
     pub fn open(root: &Path) -> anyhow::Result<Self> {
-        std::fs::create_dir_all(root).with_context(|| format!("cannot make the blob folder {}", root.display()))?;
+        private::make_folder(root).with_context(|| format!("cannot make the blob folder {}", root.display()))?;
+        shut_old(root);
         Ok(Self(Place::Folder(root.to_owned())))
     }
 
@@ -137,17 +142,18 @@ impl Blobs {
             Place::Folder(root) => std::fs::remove_file(root.join(key)),
             Place::Bucket(bucket) => bucket.remove(key),
         };
-        tell_failure(removed, key);
+        let _ = tell_failure(removed, key);
     }
 
-    /// Removes everything of a job.
-    pub fn remove_job(&self, job: JobId) {
+    /// Removes everything of a job. `false`: it could not be done now.
+    #[must_use]
+    pub fn remove_job(&self, job: JobId) -> bool {
         let prefix = job_prefix(job);
         let removed = match &self.0 {
             Place::Folder(root) => std::fs::remove_dir_all(root.join(&prefix)),
             Place::Bucket(bucket) => bucket.remove_all(&prefix),
         };
-        tell_failure(removed, &prefix);
+        tell_failure(removed, &prefix)
     }
 }
 
@@ -165,23 +171,40 @@ fn job_prefix(job: JobId) -> String {
     format!("{}/{job}/", &job[24..26])
 }
 
+/// Shuts what earlier releases left open to other users of the machine. The folder may hold other things beside ours,
+/// so of it only those are touched that we make, unless it is the default one.
+fn shut_old(root: &Path) {
+    if root == Path::new(private::DATA).join("blobs") {
+        private::shut(root);
+    }
+    for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_of_jobs = name.len() == 2 && name.as_encoded_bytes().iter().all(u8::is_ascii_hexdigit);
+        if is_of_jobs || name == PROFILES {
+            private::shut_all(&entry.path());
+        }
+    }
+}
+
 fn put_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+        private::make_folder(folder)?;
     }
     let draft = path.with_extension("tmp");
-    let mut file = std::fs::File::create(&draft)?;
+    let mut file = private::file_options().create(true).truncate(true).open(&draft)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(&draft, path)
 }
 
-/// What could not be removed stays behind as waste, which nobody can find by itself.
-fn tell_failure(removed: std::io::Result<()>, key: &str) {
-    if let Err(error) = removed
-        && error.kind() != std::io::ErrorKind::NotFound
-    {
-        tracing::warn!(%error, key, "a blob cannot be removed");
+/// What could not be removed stays behind as waste, which nobody can find by itself. `true`: it is gone.
+fn tell_failure(removed: std::io::Result<()>, key: &str) -> bool {
+    match removed {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(%error, key, "a blob cannot be removed");
+            false
+        }
+        _ => true,
     }
 }
 
@@ -199,8 +222,40 @@ mod tests {
         let key = Blobs::key(job, page, 1);
         blobs.put(&key, b"text").unwrap();
         assert_eq!(blobs.get(&key).unwrap(), b"text");
-        blobs.remove_job(job);
+        assert!(blobs.remove_job(job));
         assert_eq!(blobs.get(&key).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn blobs_are_their_users_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = std::env::temp_dir().join(format!("weir-blobs-{}", uuid::Uuid::now_v7()));
+        let blobs = Blobs::open(&root).unwrap();
+        let key = Blobs::key(JobId::new(), PageId::new(), 1);
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let levels = || {
+            let file = root.join(&key);
+            [file.clone(), file.parent().unwrap().to_owned(), file.ancestors().nth(2).unwrap().to_owned()]
+        };
+        for key in [key.as_str(), "profiles/a/b.bin"] {
+            blobs.put(key, b"text").unwrap();
+        }
+        assert_eq!(levels().map(|path| mode(&path)), [0o600, 0o700, 0o700]);
+        assert_eq!((mode(&root), mode(&root.join("profiles/a/b.bin"))), (0o700, 0o600));
+        // As an earlier release has left them: shut from the top at once.
+        let foreign = root.join("foreign");
+        std::fs::create_dir(&foreign).unwrap();
+        for path in levels().into_iter().chain([root.join("profiles"), foreign.clone()]) {
+            std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        Blobs::open(&root).unwrap();
+        assert_eq!((mode(&levels()[2]), mode(&root.join("profiles")), mode(&foreign)), (0o700, 0o700, 0o755));
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while levels().iter().any(|path| mode(path) & 0o077 != 0) {
+            assert!(std::time::Instant::now() < end, "the rest is shut soon");
+            std::thread::yield_now();
+        }
         std::fs::remove_dir_all(root).unwrap();
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use ipnet::IpNet;
 
 use crate::blobs::BlobsUrl;
 use crate::guard::AddressGuard;
+use crate::private;
 use crate::schedule::Schedule;
 
 /// Everything both processes can be told.
@@ -61,6 +62,17 @@ pub struct ApiSettings {
     pub api_key: Option<String>,
     /// Where a made key is kept.
     pub api_key_file: PathBuf,
+    /// Whose pages may call the API.
+    pub cors: CorsOrigins,
+}
+
+/// `WEIR_CORS_ORIGINS`: origins of web pages that may call the API and read its answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CorsOrigins {
+    Off,
+    Any,
+    /// As browsers write them: scheme, host and port, nothing after.
+    Only(Vec<String>),
 }
 
 /// The job side.
@@ -71,8 +83,9 @@ pub struct WorkerSettings {
     pub concurrency: usize,
     /// Browser sessions at once in one worker, 0 to 1,000.
     pub sessions: usize,
-    /// Folder for Chromium profiles and the like; emptied of dead owners' things at start.
-    pub run_dir: PathBuf,
+    /// Folders for Chromium profiles and the like, of which the first is taken that can be used; emptied of dead owners'
+    /// things at start.
+    pub run_dirs: Vec<PathBuf>,
     /// Where `scripts/setup` has put the packages of the code runners.
     pub runners: PathBuf,
 }
@@ -85,8 +98,18 @@ pub struct BrowserSettings {
     pub pages_per_browser: usize,
     /// Browsers that wait started for a session, 0 to 64.
     pub warm: usize,
-    /// `false`: an explicit, loudly logged choice.
-    pub sandbox: bool,
+    pub sandbox: SandboxChoice,
+}
+
+/// How boxes are made (`WEIR_SANDBOX`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SandboxChoice {
+    /// Nothing runs without a box, no session without bounds for its boxes as a whole.
+    Strict,
+    /// Boxes, with whatever bounds there are: an explicit choice.
+    Degraded,
+    /// No boxes: an explicit, loudly logged choice.
+    Off,
 }
 
 /// What a team may use when it has no numbers of its own.
@@ -138,6 +161,8 @@ impl std::fmt::Debug for ModelSettings {
 pub struct NetSettings {
     pub allow_nets: Vec<IpNet>,
     pub allow_hosts: HashMap<String, IpAddr>,
+    /// Ports that may be reached although browsers refuse them.
+    pub allow_ports: Vec<u16>,
     pub proxy_basic: Vec<CountryProxy>,
     pub proxy_enhanced: Vec<CountryProxy>,
 }
@@ -153,7 +178,7 @@ pub struct CountryProxy {
 impl NetSettings {
     /// The rule that decides which addresses may be reached.
     pub fn guard(&self) -> AddressGuard {
-        AddressGuard::new(self.allow_nets.clone(), self.allow_hosts.clone())
+        AddressGuard::with_ports(self.allow_nets.clone(), self.allow_hosts.clone(), self.allow_ports.clone())
     }
 }
 
@@ -181,7 +206,7 @@ impl Settings {
     /// The same from any source of values.
     pub fn from_lookup(get: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let reader = Reader { get };
-        let database_url = reader.text("DATABASE_URL", "sqlite://data/weir.db");
+        let database_url: DatabaseUrl = reader.text("DATABASE_URL", "sqlite://data/weir.db").parse()?;
         let bind: SocketAddr = reader.parse("WEIR_BIND", "127.0.0.1:3002", "ADDRESS:PORT")?;
         let auth_required = reader.choice("WEIR_AUTH", &["required", "open"])? == "required";
         let anywhere = reader.text("WEIR_AUTH_OPEN_ANYWHERE", "") == "1";
@@ -195,7 +220,6 @@ impl Settings {
             bail!("WEIR_API_KEY: allowed are 8 or more letters, digits, '-' and '_'");
         }
         Ok(Self {
-            database_url: database_url.parse()?,
             blobs: reader.text("WEIR_BLOBS", "file://data/blobs").parse()?,
             api: ApiSettings {
                 bind,
@@ -203,12 +227,13 @@ impl Settings {
                 auth_required,
                 api_key,
                 api_key_file: PathBuf::from("data/api-key"),
+                cors: reader.cors()?,
             },
             worker: WorkerSettings {
                 bind: reader.parse("WEIR_WORKER_BIND", "127.0.0.1:0", "ADDRESS:PORT")?,
                 concurrency: reader.number("WEIR_WORKER_CONCURRENCY", 16, 1, 1_000)?,
                 sessions: reader.number("WEIR_SESSIONS_PER_WORKER", 12, 0, 1_000)?,
-                run_dir: std::env::temp_dir().join("weir-run"),
+                run_dirs: reader.run_dirs(&database_url),
                 runners: reader.runners(),
             },
             browser: BrowserSettings {
@@ -216,7 +241,11 @@ impl Settings {
                 page_browsers: reader.number("WEIR_PAGE_BROWSERS", 1, 0, 64)?,
                 pages_per_browser: reader.number("WEIR_PAGES_PER_BROWSER", 8, 1, 64)?,
                 warm: reader.number("WEIR_WARM_BROWSERS", 1, 0, 64)?,
-                sandbox: reader.choice("WEIR_SANDBOX", &["strict", "off"])? == "strict",
+                sandbox: match reader.choice("WEIR_SANDBOX", &["strict", "degraded", "off"])? {
+                    "off" => SandboxChoice::Off,
+                    "degraded" => SandboxChoice::Degraded,
+                    _ => SandboxChoice::Strict,
+                },
             },
             limits: LimitSettings {
                 team_concurrency: reader.number("WEIR_TEAM_CONCURRENCY", 50, 1, 100_000)? as i64,
@@ -232,6 +261,7 @@ impl Settings {
             net: NetSettings {
                 allow_nets: reader.nets()?,
                 allow_hosts: reader.hosts()?,
+                allow_ports: reader.ports()?,
                 proxy_basic: reader.proxies("WEIR_PROXY_BASIC")?,
                 proxy_enhanced: reader.proxies("WEIR_PROXY_ENHANCED")?,
             },
@@ -240,6 +270,7 @@ impl Settings {
             result_ttl: reader.duration("WEIR_RESULT_TTL", "24h")?,
             cache_size: reader.size("WEIR_CACHE_SIZE", "1GB")?,
             internal_secret: reader.internal_secret()?,
+            database_url,
         })
     }
 }
@@ -341,6 +372,24 @@ impl Reader<'_> {
         })
     }
 
+    /// What was said; else `/run/weir`, else beside the data. Root's data may lie where nobody else gets through, and
+    /// anybody's below a path that is too long.
+    fn run_dirs(&self, database: &DatabaseUrl) -> Vec<PathBuf> {
+        if let Some(given) = (self.get)("WEIR_RUN_DIR") {
+            return vec![given.into()];
+        }
+        let data = match database {
+            DatabaseUrl::Sqlite(path) => path.parent().map(Path::to_owned).unwrap_or_default(),
+            DatabaseUrl::Postgres(_) => private::DATA.into(),
+        };
+        let mut places = vec![PathBuf::from("/run/weir"), data.join("weir-run")];
+        places.push(match private::own_uid() {
+            0 => "/var/lib/weir-run".into(),
+            uid => std::env::temp_dir().join(format!("weir-run-{uid}")),
+        });
+        places
+    }
+
     fn rates(&self) -> Result<Option<BTreeMap<String, u32>>> {
         let text = self.text("WEIR_RATE_LIMITS", "");
         if text.trim().eq_ignore_ascii_case("off") {
@@ -389,6 +438,26 @@ impl Reader<'_> {
         Ok(Some(ModelSettings { url, key, name: name.trim().to_owned(), images, context }))
     }
 
+    fn cors(&self) -> Result<CorsOrigins> {
+        let text = self.text("WEIR_CORS_ORIGINS", "*");
+        match text.trim() {
+            "*" => return Ok(CorsOrigins::Any),
+            "off" => return Ok(CorsOrigins::Off),
+            _ => {}
+        }
+        let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+        let origins = parts.map(|p| {
+            let origin = url::Url::parse(p).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+            origin
+                .map(|url| url.origin().ascii_serialization())
+                .filter(|origin| p.trim_end_matches('/') == origin)
+                .with_context(|| {
+                    format!("WEIR_CORS_ORIGINS: {p}: allowed are *, off, or origins such as https://app.example.com")
+                })
+        });
+        Ok(CorsOrigins::Only(origins.collect::<Result<_>>()?))
+    }
+
     fn nets(&self) -> Result<Vec<IpNet>> {
         let text = self.text("WEIR_ALLOW_NETS", "");
         let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
@@ -410,6 +479,17 @@ impl Reader<'_> {
                 p.split_once('=')
                     .and_then(|(host, ip)| Some((host.trim().to_ascii_lowercase(), ip.trim().parse().ok()?)))
                     .with_context(|| format!("WEIR_ALLOW_HOSTS: {p}: allowed are pairs host=address"))
+            })
+            .collect()
+    }
+
+    fn ports(&self) -> Result<Vec<u16>> {
+        let text = self.text("WEIR_ALLOW_PORTS", "");
+        let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+        parts
+            .map(|p| {
+                let port = p.parse().ok().filter(|port| *port != 0);
+                port.with_context(|| format!("WEIR_ALLOW_PORTS: {p}: allowed are port numbers such as 22,6000"))
             })
             .collect()
     }
@@ -438,8 +518,7 @@ impl Reader<'_> {
 
 /// Whether this process is root.
 fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+    private::own_uid() == 0
 }
 
 /// One `BUCKET=N` of the rate limits. The error says which buckets there are.

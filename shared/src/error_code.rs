@@ -92,7 +92,7 @@ error_codes! {
 
     /// Name resolution failed. Answered as 200 with `success:false`, billed 1 credit (CONTRACT 2.3).
     DnsResolution = 200, "SCRAPE_DNS_RESOLUTION_ERROR";
-    /// The certificate is not trusted and `skipTlsVerification` is false, or the TLS handshake failed.
+    /// The certificate is not trusted where it has to be (`skipTlsVerification`), or the TLS handshake failed.
     Ssl = 500, "SCRAPE_SSL_ERROR";
     /// The target refused, reset or cut the connection, or broke HTTP.
     Site = 500, "SCRAPE_SITE_ERROR";

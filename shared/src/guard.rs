@@ -6,8 +6,13 @@
 //! second later (DNS rebinding) gains nothing, because nobody resolves it again.
 //!
 //! Default: only global unicast. Everything else (loopback, private, link-local, carrier NAT, the
-//! special-purpose registries of IANA, tunnels that embed an IPv4 address) needs an explicit range in
-//! `WEIR_ALLOW_NETS`. Nothing here may log or print a resolved address to a client.
+//! special-purpose registries of IANA, tunnels that embed an IPv4 address), and of the public addresses
+//! those of this very machine and its IPv6 neighbours, needs an explicit range in `WEIR_ALLOW_NETS`.
+//! Ports that browsers refuse need `WEIR_ALLOW_PORTS`. Nothing here may log or print a resolved address
+//! to a client.
+
+mod machine;
+mod ports;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,6 +21,9 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use url::{Host, Url};
+
+use crate::lookups;
+use machine::Machine;
 
 /// Longest time one name resolution may take.
 pub const DNS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -67,6 +75,9 @@ pub enum GuardError {
     /// what a name means inside this network is nobody's business; `address` is for our own log.
     #[error("{host} is not a public address")]
     Blocked { host: String, address: IpAddr },
+    /// No web page is served on this port, and browsers refuse it.
+    #[error("port {port} of {host} is one that browsers refuse")]
+    Port { host: String, port: u16 },
     /// The name has no address.
     #[error("{host} cannot be resolved")]
     Dns { host: String },
@@ -90,6 +101,9 @@ pub struct AddressGuard {
 struct Inner {
     allow_nets: Vec<IpNet>,
     allow_hosts: HashMap<String, IpAddr>,
+    /// Of the ports that browsers refuse, those that may be reached.
+    allow_ports: Vec<u16>,
+    machine: Machine,
     /// Answers that passed, by lower-case name. Refused names are asked again each time.
     cache: Mutex<HashMap<String, Checked>>,
     /// Stands in for DNS in tests.
@@ -115,12 +129,19 @@ impl AddressGuard {
     /// `allow_nets` are reachable besides public addresses (`WEIR_ALLOW_NETS`); `allow_hosts` are
     /// names answered without DNS (`WEIR_ALLOW_HOSTS`), their addresses still subject to the rules.
     pub fn new(allow_nets: Vec<IpNet>, allow_hosts: HashMap<String, IpAddr>) -> Self {
+        Self::with_ports(allow_nets, allow_hosts, Vec::new())
+    }
+
+    /// The same with ports that may be reached although browsers refuse them (`WEIR_ALLOW_PORTS`).
+    pub fn with_ports(allow_nets: Vec<IpNet>, allow_hosts: HashMap<String, IpAddr>, allow_ports: Vec<u16>) -> Self {
         let allow_hosts =
             allow_hosts.into_iter().map(|(host, ip)| (bare_name(&host.to_ascii_lowercase()).to_owned(), ip));
         Self {
             inner: Arc::new(Inner {
                 allow_nets,
                 allow_hosts: allow_hosts.collect(),
+                allow_ports,
+                machine: Machine::default(),
                 cache: Mutex::new(HashMap::new()),
                 #[cfg(test)]
                 fake_dns: None,
@@ -135,15 +156,25 @@ impl AddressGuard {
         if !self.inner.allow_nets.is_empty() && (opened(&ip) || (judged != ip && opened(&judged))) {
             return true;
         }
-        is_global_unicast(judged)
+        is_global_unicast(judged) && !self.inner.machine.has(judged)
+    }
+
+    /// Refuses ports that browsers refuse. 0 is not judged: so ask those who only want a name's addresses.
+    fn judge_port(&self, host: &str, port: u16) -> Result<(), GuardError> {
+        if port == 0 || !ports::is_refused_by_browsers(port) || self.inner.allow_ports.contains(&port) {
+            return Ok(());
+        }
+        Err(GuardError::Port { host: host.to_owned(), port })
     }
 
     /// Checked addresses of `host`, a name or an address literal with or without brackets, joined
-    /// with `port`. Never empty. Connect to these and to nothing else.
+    /// with `port`. Never empty. Connect to these and to nothing else. Port 0: whoever asks has judged
+    /// the port with [`AddressGuard::check_url`].
     ///
-    /// Fails when the host is malformed, has no address, takes longer than [`DNS_TIMEOUT`], or when
-    /// **any** of its addresses is not allowed.
+    /// Fails when the host is malformed, has no address, takes longer than [`DNS_TIMEOUT`], when
+    /// **any** of its addresses is not allowed, or the port is not.
     pub async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, GuardError> {
+        self.judge_port(host, port)?;
         let join = |addresses: &[IpAddr]| addresses.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
         let name = match parse_host(host)? {
             Host::Ipv4(ip) => return self.judge(host, &[ip.into()]).map(|()| vec![SocketAddr::new(ip.into(), port)]),
@@ -154,6 +185,8 @@ impl AddressGuard {
             return known.map(|addresses| join(&addresses));
         }
         if let Some(addresses) = self.cached(&name) {
+            // The machine may have got one of them meanwhile.
+            self.judge(&name, &addresses)?;
             return Ok(join(&addresses));
         }
         let addresses = self.look_up(&name).await?;
@@ -166,12 +199,18 @@ impl AddressGuard {
         Ok(answer)
     }
 
-    /// What can be said about a URL without DNS: the scheme is http or https, and a host that is an
-    /// address, `localhost` or in `WEIR_ALLOW_HOSTS` is allowed. Passing is not enough to connect:
+    /// What can be said about a URL without DNS: the scheme is http or https, the port is none that browsers
+    /// refuse, and a host that is an address, `localhost` or in `WEIR_ALLOW_HOSTS` is allowed. Passing is not enough to connect:
     /// other names are judged when they are resolved.
     pub fn check_url(&self, url: &Url) -> Result<(), GuardError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(GuardError::Unsupported);
+        }
+        let host = url.host_str().unwrap_or_default();
+        match url.port() {
+            Some(0) => return Err(GuardError::Port { host: host.to_owned(), port: 0 }),
+            Some(port) => self.judge_port(host, port)?,
+            None => {}
         }
         match url.host().ok_or(GuardError::Unsupported)? {
             Host::Ipv4(ip) => self.judge(&ip.to_string(), &[ip.into()]),
@@ -208,10 +247,10 @@ impl AddressGuard {
         if let Some(fake) = self.inner.fake_dns {
             return Ok(fake(name));
         }
-        match tokio::time::timeout(DNS_TIMEOUT, tokio::net::lookup_host((name, 0))).await {
+        match tokio::time::timeout(DNS_TIMEOUT, lookups::addresses(name)).await {
             Err(_) => Err(GuardError::Timeout),
             Ok(Err(_)) => Err(GuardError::Dns { host: name.to_owned() }),
-            Ok(Ok(found)) => Ok(found.map(|address| address.ip()).collect()),
+            Ok(Ok(found)) => Ok(found),
         }
     }
 
@@ -296,6 +335,14 @@ mod tests {
 
     fn open(nets: &[&str]) -> AddressGuard {
         AddressGuard::new(nets.iter().map(|net| net.parse().unwrap()).collect(), HashMap::new())
+    }
+
+    fn on_machine(of: &[&str], nets: &[&str], ports: &[u16]) -> AddressGuard {
+        let nets = nets.iter().map(|net| net.parse().unwrap()).collect();
+        let guard = AddressGuard::with_ports(nets, HashMap::new(), ports.to_vec());
+        let mut inner = Arc::try_unwrap(guard.inner).unwrap_or_else(|_| unreachable!());
+        inner.machine = Machine::of(of);
+        AddressGuard { inner: Arc::new(inner) }
     }
 
     fn with_dns(nets: &[&str], fake: fn(&str) -> Vec<IpAddr>) -> AddressGuard {
@@ -431,6 +478,77 @@ mod tests {
         assert!(open(&["::1/128"]).allows("::1".parse().unwrap()));
     }
 
+    #[tokio::test]
+    async fn the_machines_own_public_addresses_and_its_links_are_refused() {
+        let own = ["198.41.0.4/32", "2a01:4f8::2/128", "2a01:4f8::/64"];
+        let guard = on_machine(&own, &[], &[]);
+        for ip in ["198.41.0.4", "::ffff:198.41.0.4", "2a01:4f8::2", "2a01:4f8::ffff"] {
+            assert!(!guard.allows(ip.parse().unwrap()), "{ip}");
+            let verdict = guard.resolve(ip, 80).await;
+            assert!(matches!(verdict, Err(GuardError::Blocked { .. })), "{ip}: {verdict:?}");
+        }
+        for ip in ["198.41.0.5", "2a01:4f8:0:1::2"] {
+            assert!(guard.allows(ip.parse().unwrap()), "{ip}");
+        }
+        let opened = on_machine(&own, &["198.41.0.0/24", "2a01:4f8::3/128"], &[]);
+        for (ip, expected) in [("198.41.0.4", true), ("2a01:4f8::3", true), ("2a01:4f8::2", false)] {
+            assert_eq!(opened.allows(ip.parse().unwrap()), expected, "{ip}");
+        }
+    }
+
+    /// In a network of its own, where a public address is put on the loopback interface.
+    #[test]
+    fn an_address_that_the_machine_gets_is_refused_from_then_on() {
+        const INSIDE: &str = "WEIR_TEST_GUARD_INSIDE";
+        let public = "8.8.4.250";
+        if std::env::var_os(INSIDE).is_some() {
+            let guard = closed();
+            assert!(guard.allows(public.parse().unwrap()), "not yet the machine's");
+            let run = |words: &[&str]| std::process::Command::new("ip").args(words).status().is_ok_and(|s| s.success());
+            assert!(run(&["link", "set", "lo", "up"]) && run(&["addr", "add", &format!("{public}/32"), "dev", "lo"]));
+            let end = Instant::now() + Duration::from_secs(30);
+            while guard.allows(public.parse().unwrap()) {
+                assert!(Instant::now() < end, "the machine's own address stays reachable");
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            return;
+        }
+        let unshare = |words: &[&str]| {
+            let mut command = std::process::Command::new("unshare");
+            command.args(["-rn"]).args(words);
+            command
+        };
+        if !unshare(&["ip", "link", "show", "lo"]).output().is_ok_and(|done| done.status.success()) {
+            eprintln!("skipped: no network namespaces or no ip on this machine");
+            return;
+        }
+        let me = std::env::current_exe().unwrap();
+        let name = "guard::tests::an_address_that_the_machine_gets_is_refused_from_then_on";
+        let done = unshare(&[me.to_str().unwrap(), "--exact", name, "--nocapture"]).env(INSIDE, "1").output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    #[tokio::test]
+    async fn ports_that_browsers_refuse_are_refused_unless_opened() {
+        let guard = on_machine(&[], &["127.0.0.0/8"], &[]);
+        for port in [1, 22, 25, 110, 6000, 6667, 10080] {
+            for host in ["127.0.0.1", "8.8.8.8", "example.com", "localhost"] {
+                let url = Url::parse(&format!("http://{host}:{port}/")).unwrap();
+                assert!(matches!(guard.check_url(&url), Err(GuardError::Port { .. })), "{url}");
+                assert!(matches!(guard.resolve(host, port).await, Err(GuardError::Port { .. })), "{url}");
+            }
+        }
+        assert!(matches!(guard.check_url(&"http://8.8.8.8:0/".parse().unwrap()), Err(GuardError::Port { .. })));
+        for url in ["http://8.8.8.8/", "https://8.8.8.8:8443/", "http://127.0.0.1:9999/"] {
+            assert_eq!(guard.check_url(&url.parse().unwrap()), Ok(()), "{url}");
+        }
+        let opened = on_machine(&[], &[], &[22]);
+        assert!(opened.resolve("8.8.8.8", 22).await.is_ok());
+        assert_eq!(opened.check_url(&"http://8.8.8.8:22/".parse().unwrap()), Ok(()));
+        assert!(opened.resolve("8.8.8.8", 25).await.is_err());
+        assert!(matches!(opened.resolve("10.0.0.1", 22).await, Err(GuardError::Blocked { .. })));
+    }
+
     #[test]
     fn url_forms_of_inner_addresses_are_refused() {
         let guard = closed();
@@ -536,9 +654,9 @@ mod tests {
 
     #[tokio::test]
     async fn localhost_uses_the_loopback_address_that_is_allowed() {
-        assert_eq!(open(&["127.0.0.0/8"]).resolve("a.localhost", 1).await, Ok(vec!["127.0.0.1:1".parse().unwrap()]));
-        assert_eq!(open(&["::1/128"]).resolve("LOCALHOST.", 1).await, Ok(vec!["[::1]:1".parse().unwrap()]));
-        assert_eq!(open(&["127.0.0.0/8", "::1/128"]).resolve("localhost", 1).await.map(|all| all.len()), Ok(2));
+        assert_eq!(open(&["127.0.0.0/8"]).resolve("a.localhost", 81).await, Ok(vec!["127.0.0.1:81".parse().unwrap()]));
+        assert_eq!(open(&["::1/128"]).resolve("LOCALHOST.", 81).await, Ok(vec!["[::1]:81".parse().unwrap()]));
+        assert_eq!(open(&["127.0.0.0/8", "::1/128"]).resolve("localhost", 81).await.map(|all| all.len()), Ok(2));
     }
 
     #[tokio::test]

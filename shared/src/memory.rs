@@ -17,6 +17,14 @@ pub fn give_back_soon() {
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, GIVE_BACK_AFTER) }
 }
 
+/// Gives back at once what was freed. For work that was large and is followed by waiting: otherwise the allocator looks
+/// at what it may give back when it is asked for the next large piece, which may be much later. Takes some milliseconds.
+#[allow(unsafe_code, reason = "as above")]
+pub fn give_back_now() {
+    // SAFETY: it works on what this thread and the whole process have freed; any thread may call it at any time.
+    unsafe { libmimalloc_sys::mi_collect(true) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@
 //! | `lane` | this team has pages to claim: take turns with the other teams' tickets |
 //! | `webhook` | this job has deliveries to make |
 
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use apalis_core::task::Task;
@@ -20,6 +21,7 @@ use ulid::Ulid;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::store::signals::Signal;
 use crate::store::{Db, StoreError, StoreResult, Tx};
+use crate::time::Timestamp;
 
 /// The library's own statement for a ticket, as a part of the one that writes a scrape: `$21` to `$24` are the fields of a
 /// [`ScrapeTicket`]. Times are whole seconds, so that a fetch that began just before takes it too. With the ticket
@@ -47,7 +49,7 @@ macro_rules! next_ticket {
             "(SELECT ",
             $field,
             " FROM Jobs WHERE job_type = 'scrape' AND status = 'Pending' AND lock_by IS NULL \
-             AND run_at <= unixepoch() ORDER BY run_at LIMIT 1)"
+             AND run_at <= unixepoch() ORDER BY priority DESC, run_at, id LIMIT 1)"
         )
     };
     (postgres) => {
@@ -75,6 +77,9 @@ pub(crate) const SIGNALS: [(&str, Signal); 3] =
 /// How much older a ticket says it is. Postgres tells of a ticket that is due when its transaction began, by its own
 /// clock: of one that is a second younger nobody would hear.
 const BACKDATED: Duration = Duration::from_secs(5);
+
+/// Waiting tickets that a reminder compares itself with.
+const WAITING_READ: i64 = 10_000;
 
 /// Tries the library may make when a handler meets a dead database.
 const TICKET_ATTEMPTS: usize = 5;
@@ -148,19 +153,115 @@ pub async fn webhook_ticket(tx: &mut Tx, job: JobId, pause: Duration) -> StoreRe
     push(tx, Ticket::Webhook { v: 1, job }, 1, pause).await
 }
 
-/// The queues that hold tickets which are due, with how many.
+/// Invitations for teams, in case one was lost: to those that no ticket that is due invites already, or a queue that is
+/// slower than the reminders would grow by them.
+pub async fn remind_lanes(tx: &mut Tx, teams: &[TeamId]) -> StoreResult<()> {
+    remind(tx, LANE_QUEUE, teams.iter().map(|team| Ticket::Lane { v: 1, team: *team })).await
+}
+
+/// The same for jobs with deliveries to make.
+pub async fn remind_webhooks(tx: &mut Tx, jobs: &[JobId]) -> StoreResult<()> {
+    remind(tx, WEBHOOK_QUEUE, jobs.iter().map(|job| Ticket::Webhook { v: 1, job: *job })).await
+}
+
+async fn remind(tx: &mut Tx, queue: &str, tickets: impl ExactSizeIterator<Item = Ticket>) -> StoreResult<()> {
+    const SQLITE: &str = "SELECT job FROM Jobs WHERE job_type = $1 AND status = 'Pending' AND lock_by IS NULL \
+        AND priority = 0 AND run_at <= unixepoch() LIMIT $2";
+    const POSTGRES: &str = "SELECT job FROM apalis.jobs WHERE job_type = $1 AND (status = 'Pending' \
+        OR (status = 'Failed' AND attempts < max_attempts)) AND priority = 0 AND run_at < NOW() LIMIT $2";
+    if tickets.len() == 0 {
+        return Ok(());
+    }
+    let waiting: Vec<(Vec<u8>,)> = match tx {
+        Tx::Sqlite(tx) => sqlx::query_as(SQLITE).bind(queue).bind(WAITING_READ).fetch_all(&mut **tx).await?,
+        Tx::Postgres(tx) => sqlx::query_as(POSTGRES).bind(queue).bind(WAITING_READ).fetch_all(&mut **tx).await?,
+    };
+    if waiting.len() as i64 == WAITING_READ {
+        // So many are served first anyway.
+        return Ok(());
+    }
+    let waiting: HashSet<Vec<u8>> = waiting.into_iter().map(|row| row.0).collect();
+    for ticket in tickets {
+        if !waiting.contains(&serde_json::to_vec(&ticket)?) {
+            push(tx, ticket, 1, Duration::ZERO).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The queues that hold tickets which are due, with how many; no more are counted than are served at once.
 pub async fn due(db: &Db) -> StoreResult<Vec<(String, i64)>> {
-    // The two libraries keep time and state differently.
-    const SQLITE: &str = "SELECT job_type, COUNT(*) FROM Jobs WHERE status IN ('Pending', 'Failed') \
-        AND attempts < max_attempts AND run_at <= unixepoch() \
-        GROUP BY job_type";
-    const POSTGRES: &str = "SELECT job_type, COUNT(*) FROM apalis.jobs WHERE status IN ('Pending', 'Failed') \
-        AND attempts < max_attempts AND run_at < NOW() \
-        GROUP BY job_type";
-    Ok(match db {
-        Db::Sqlite(db) => sqlx::query_as(SQLITE).fetch_all(&db.reads).await?,
-        Db::Postgres(pool) => sqlx::query_as(POSTGRES).fetch_all(pool).await?,
+    // The two libraries keep time and state differently, and each has an index of its own for it.
+    macro_rules! one_queue {
+        (sqlite $name:literal) => {
+            concat!(
+                "SELECT '",
+                $name,
+                "' AS name, (SELECT COUNT(*) FROM (SELECT 1 FROM Jobs WHERE job_type = '",
+                $name,
+                "' AND status = 'Pending' AND lock_by IS NULL AND priority = 0 AND run_at <= unixepoch() LIMIT 1000)) \
+                 + (SELECT COUNT(*) FROM (SELECT 1 FROM Jobs WHERE job_type = '",
+                $name,
+                "' AND status = 'Failed' AND attempts < max_attempts AND priority = 0 AND run_at <= unixepoch() \
+                 LIMIT 1000))"
+            )
+        };
+        (postgres $name:literal) => {
+            concat!(
+                "SELECT '",
+                $name,
+                "' AS name, (SELECT COUNT(*) FROM (SELECT 1 FROM apalis.jobs WHERE job_type = '",
+                $name,
+                "' AND (status = 'Pending' OR (status = 'Failed' AND attempts < max_attempts)) AND priority = 0 \
+                 AND run_at < NOW() LIMIT 1000) AS counted)"
+            )
+        };
+    }
+    macro_rules! all_queues {
+        ($database:ident) => {
+            concat!(
+                one_queue!($database "scrape"),
+                " UNION ALL ",
+                one_queue!($database "lane"),
+                " UNION ALL ",
+                one_queue!($database "webhook")
+            )
+        };
+    }
+    let mut due: Vec<(String, i64)> = match db {
+        Db::Sqlite(db) => sqlx::query_as(all_queues!(sqlite)).fetch_all(&db.reads).await?,
+        Db::Postgres(pool) => sqlx::query_as(all_queues!(postgres)).fetch_all(pool).await?,
+    };
+    due.retain(|(_, tickets)| *tickets > 0);
+    Ok(due)
+}
+
+/// Removes up to `limit` tickets that are done with, given up ones among them. Returns how many.
+pub(crate) async fn remove_done(tx: &mut Tx, limit: i64) -> StoreResult<u64> {
+    const SQLITE: &str = "DELETE FROM Jobs WHERE rowid IN (SELECT rowid FROM Jobs \
+        WHERE status IN ('Done', 'Failed', 'Killed') AND done_at < unixepoch() - 5 \
+        AND (status <> 'Failed' OR attempts >= max_attempts) LIMIT $1)";
+    const POSTGRES: &str = "DELETE FROM apalis.jobs WHERE id IN (SELECT id FROM apalis.jobs \
+        WHERE done_at < now() - interval '5 seconds' \
+        AND (status IN ('Done', 'Killed') OR (status = 'Failed' AND attempts >= max_attempts)) \
+        LIMIT $1 FOR UPDATE SKIP LOCKED)";
+    Ok(match tx {
+        Tx::Sqlite(tx) => sqlx::query(SQLITE).bind(limit).execute(&mut **tx).await?.rows_affected(),
+        Tx::Postgres(tx) => sqlx::query(POSTGRES).bind(limit).execute(&mut **tx).await?.rows_affected(),
     })
+}
+
+/// Removes the library's records of workers long gone that hold no ticket.
+pub(crate) async fn remove_workers(tx: &mut Tx) -> StoreResult<()> {
+    const SQLITE: &str = "DELETE FROM Workers WHERE last_seen < strftime('%s', 'now') - 600 \
+        AND NOT EXISTS (SELECT 1 FROM Jobs WHERE Jobs.lock_by = Workers.id)";
+    const POSTGRES: &str = "DELETE FROM apalis.workers w WHERE last_seen < now() - interval '10 minutes' \
+        AND NOT EXISTS (SELECT 1 FROM apalis.jobs j WHERE j.lock_by = w.id)";
+    match tx {
+        Tx::Sqlite(tx) => sqlx::query(SQLITE).execute(&mut **tx).await?.rows_affected(),
+        Tx::Postgres(tx) => sqlx::query(POSTGRES).execute(&mut **tx).await?.rows_affected(),
+    };
+    Ok(())
 }
 
 /// The queue that a notification of the library about a new ticket names.
@@ -174,17 +275,17 @@ pub(crate) fn named_in(notification: &str) -> Option<String> {
 
 async fn push(tx: &mut Tx, ticket: Ticket, count: usize, pause: Duration) -> StoreResult<()> {
     let payload = serde_json::to_vec(&ticket)?;
+    let at = run_at(Timestamp::now(), pause);
     let tasks: Vec<Task<Vec<u8>>> = (0..count)
-        .map(|_| {
-            let task = TaskBuilder::new(payload.clone()).max_attempts(TICKET_ATTEMPTS);
-            if pause.is_zero() {
-                task.run_at_time(SystemTime::now() - BACKDATED).build()
-            } else {
-                task.run_after(pause + Duration::from_millis(999)).build()
-            }
-        })
+        .map(|_| TaskBuilder::new(payload.clone()).max_attempts(TICKET_ATTEMPTS).run_at_time(at).build())
         .collect();
     push_raw(tx, ticket.queue(), tasks).await
+}
+
+/// When a ticket is due, by the database's clock: a machine whose clock is ahead would send it into the future.
+fn run_at(now: Timestamp, pause: Duration) -> SystemTime {
+    let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now.0.unsigned_abs());
+    if pause.is_zero() { now - BACKDATED } else { now + pause + Duration::from_millis(999) }
 }
 
 /// Pushes any payload: tests send broken ones.
@@ -202,3 +303,7 @@ pub async fn push_raw(tx: &mut Tx, queue: &str, tasks: Vec<Task<Vec<u8>>>) -> St
             .map_err(|e| StoreError::Unavailable(sqlx::Error::AnyDriverError(Box::new(e)))),
     }
 }
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

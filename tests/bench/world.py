@@ -227,6 +227,7 @@ class Service:
         self.port, self.worker_ports = free_port(), [free_port() for _ in range(workers)]
         clean = {k: v for k, v in os.environ.items() if k == "WEIR_CHROMIUM" or not k.startswith("WEIR_") and k != "DATABASE_URL"}
         self.env = {**clean, "DATABASE_URL": address, "WEIR_BIND": f"127.0.0.1:{self.port}", "TMPDIR": str(temporary),
+                    "WEIR_RUN_DIR": str(temporary / "weir-run"),
                     "WEIR_BLOBS": f"file://{self.folder}/blobs", "WEIR_ALLOW_NETS": "127.0.0.0/8", "WEIR_RATE_LIMITS": "off",
                     "WEIR_LOG": "warn", **(env or {})}
         self.processes = []

@@ -45,7 +45,7 @@ both_databases! {
     async fn failed_pages_leave_the_total_and_stand_in_the_error_list(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
-        let bad = [site.url("/cut/reset"), site.url("/hang?x=1"), "http://127.0.0.1:1/".to_owned()];
+        let bad = [site.url("/cut/reset"), site.url("/hang?x=1"), "http://127.0.0.1:2/".to_owned()];
         let mut urls = site.urls("/article/", 5);
         urls.extend(bad.iter().cloned());
         let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "timeout": 2000 })).await.id();
@@ -138,6 +138,25 @@ both_databases! {
         finished(service.caller(), &finished_one, BOUND).await;
         let refused = service.delete(&format!("/v2/batch/scrape/{finished_one}")).await;
         assert_eq!((refused.status, refused.error()), (409, "Crawl is already completed"), "{}", refused.text);
+    }
+
+    async fn a_very_large_batch_is_accepted_grows_and_is_cancelled_as_a_whole(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let mut urls = site.urls("/slow?ms=300&n=", 7_100);
+        let more = urls.split_off(5_000);
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "maxConcurrency": 1 })).await.id();
+        let path = format!("/v2/batch/scrape/{id}");
+        assert_eq!(service.get(&path).await.ok()["total"], 5_000);
+        wait_until("the first page", || async { (service.get(&path).await.ok()["completed"].as_u64()? > 0).then_some(()) })
+            .await;
+        service.post("/v2/batch/scrape", &json!({ "appendToId": id, "urls": more })).await.ok();
+        assert_eq!(service.get(&path).await.ok()["total"], 7_100);
+        service.delete(&path).await.ok();
+        let status = service.get(&path).await.ok();
+        let (total, completed) = (status["total"].as_u64().unwrap(), status["completed"].as_u64().unwrap());
+        assert_eq!(status["status"], "cancelled");
+        assert!(total - completed <= 1, "{total} of {completed}: what waits is in the counts no more");
     }
 
     async fn a_metered_team_pays_a_credit_for_each_page_and_no_more(database) {

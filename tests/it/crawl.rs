@@ -313,14 +313,14 @@ both_databases! {
 
         // Nobody answers there: the crawl fails with the start page's error, in the shape of CONTRACT 5.3.
         let hook = json!({ "webhook": site.webhook_url("dead") });
-        let dead = crawl(&service, &site, "http://127.0.0.1:1/", hook).await;
+        let dead = crawl(&service, &site, "http://127.0.0.1:2/", hook).await;
         let shape = json!({ "success": false, "status": "failed", "data": [], "completed": 0, "total": 0, "creditsUsed": 0 });
         for (name, value) in shape.as_object().unwrap() {
             assert_eq!(dead.status[name], *value, "{name} in {}", dead.status);
         }
         assert!(!dead.status["error"].as_str().unwrap().is_empty());
         let errors = service.get(&format!("{}/errors", dead.path)).await.ok();
-        assert_eq!(errors["errors"][0]["url"], "http://127.0.0.1:1/");
+        assert_eq!(errors["errors"][0]["url"], "http://127.0.0.1:2/");
         wait_until("crawl.failed", || async {
             site.events("dead").await.iter().any(|e| e["type"] == "crawl.failed" && e["success"] == false).then_some(())
         })

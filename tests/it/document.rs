@@ -92,3 +92,37 @@ async fn schemathesis_finds_nothing_with_or_without_a_key() {
     assert!(cases >= least, "{cases} cases");
     service.ready().await;
 }
+
+/// Every file of the tree that ends so, below the folders that hold tests.
+fn sources(kind: &str) -> String {
+    let mut folders: Vec<_> = ["api", "worker", "shared", "tests"].map(|name| checkout().join(name)).to_vec();
+    let mut text = String::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension() {
+                _ if path.is_dir() && !path.ends_with("node_modules") => folders.push(path),
+                Some(extension) if extension == kind => text += &std::fs::read_to_string(path).unwrap(),
+                _ => {}
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn every_test_that_the_page_on_security_names_is_there() {
+    let page = std::fs::read_to_string(checkout().join("docs/security.md")).unwrap();
+    let (rust, python) = (sources("rs"), sources("py"));
+    let mut named = 0;
+    for row in page.lines().filter(|line| line.starts_with("| ") && line.contains('`')) {
+        let tests = row.trim_end_matches('|').rsplit(" | ").next().unwrap();
+        for name in tests.split('`').skip(1).step_by(2) {
+            let name = name.rsplit("::").next().unwrap();
+            let there = rust.contains(&format!("fn {name}(")) || python.contains(&format!("def {name}("));
+            assert!(there, "docs/security.md names a test that is not there: {name}");
+            named += 1;
+        }
+    }
+    assert!(named > 40, "the page's rows were not read: {named}");
+}

@@ -115,8 +115,8 @@ async fn check(service: &TestService, route: &str, base: Value, cases: &[Case]) 
 #[tokio::test]
 async fn a_body_that_breaks_a_rule_is_refused_with_the_place_named() {
     let service = TestService::start(Database::Sqlite).await;
-    let page = json!({ "url": "http://127.0.0.1:1/" });
-    let pages = json!({ "urls": ["http://127.0.0.1:1/"] });
+    let page = json!({ "url": "http://127.0.0.1:2/" });
+    let pages = json!({ "urls": ["http://127.0.0.1:2/"] });
     let mut faults = check(&service, "/v2/scrape", page, &wrong_options()).await;
     faults.extend(check(&service, "/v2/batch/scrape", pages.clone(), &wrong_options()).await);
 
@@ -138,10 +138,10 @@ async fn a_body_that_breaks_a_rule_is_refused_with_the_place_named() {
     let batch = [
         case(json!({ "urls": null }), json!(["urls"])),
         case(json!({ "urls": [] }), json!(["urls"])),
-        case(json!({ "urls": "http://127.0.0.1:1/" }), json!(["urls"])),
+        case(json!({ "urls": "http://127.0.0.1:2/" }), json!(["urls"])),
         case(json!({ "urls": [1] }), json!(["urls", 0])),
         case(
-            json!({ "ignoreInvalidURLs": false, "urls": ["http://127.0.0.1:1/", "http://nodot/"] }),
+            json!({ "ignoreInvalidURLs": false, "urls": ["http://127.0.0.1:2/", "http://nodot/"] }),
             json!(["urls", 1]),
         ),
         case(json!({ "ignoreInvalidURLs": "no" }), json!(["ignoreInvalidURLs"])),
@@ -152,12 +152,12 @@ async fn a_body_that_breaks_a_rule_is_refused_with_the_place_named() {
         case(json!({ "webhook": "not an address" }), json!(["webhook"])),
         case(json!({ "webhook": {} }), json!(["webhook", "url"])),
         case(
-            json!({ "webhook": { "url": "http://127.0.0.1:1/", "events": ["lunch"] } }),
+            json!({ "webhook": { "url": "http://127.0.0.1:2/", "events": ["lunch"] } }),
             json!(["webhook", "events", 0]),
         ),
-        case(json!({ "webhook": { "url": "http://127.0.0.1:1/", "secret": "x" } }), json!(["webhook"])),
+        case(json!({ "webhook": { "url": "http://127.0.0.1:2/", "secret": "x" } }), json!(["webhook"])),
         case(
-            json!({ "webhook": { "url": "http://127.0.0.1:1/", "headers": { "a": 1 } } }),
+            json!({ "webhook": { "url": "http://127.0.0.1:2/", "headers": { "a": 1 } } }),
             json!(["webhook", "headers", "a"]),
         ),
     ];
@@ -215,7 +215,7 @@ async fn every_other_wrong_call_has_its_status_and_text() {
             faults.push(format!("/v2/scrape with {body:?}: got {} {}", answer.status, answer.text));
         }
     }
-    let large = json!({ "url": "http://127.0.0.1:1/", "headers": { "x": "y".repeat(11 << 20) } });
+    let large = json!({ "url": "http://127.0.0.1:2/", "headers": { "x": "y".repeat(11 << 20) } });
     let answer = service.post("/v2/scrape", &large).await;
     if answer.status != 413 || !answer.is_base_error() {
         faults.push(format!("a body over 10 MB: got {} {}", answer.status, answer.text));
@@ -225,7 +225,7 @@ async fn every_other_wrong_call_has_its_status_and_text() {
         faults.push(format!("only invalid addresses: got {} {}", answer.status, answer.text));
     }
     let answer =
-        service.post("/v2/batch/scrape", &json!({ "urls": ["http://127.0.0.1:1/"], "appendToId": unknown })).await;
+        service.post("/v2/batch/scrape", &json!({ "urls": ["http://127.0.0.1:2/"], "appendToId": unknown })).await;
     if answer.status != 404 || !answer.is_base_error() {
         faults.push(format!("append to an unknown batch: got {} {}", answer.status, answer.text));
     }

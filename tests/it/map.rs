@@ -314,8 +314,8 @@ async fn wrong_maps_are_refused_and_failed_ones_say_why() {
     }
     let started = Instant::now();
     for (body, status, code) in [
-        (json!({ "url": "http://127.0.0.1:1/" }), 500, "MAP_FAILED"),
-        (json!({ "url": "http://127.0.0.1:1/", "sitemap": "only" }), 500, "MAP_FAILED"),
+        (json!({ "url": "http://127.0.0.1:2/" }), 500, "MAP_FAILED"),
+        (json!({ "url": "http://127.0.0.1:2/", "sitemap": "only" }), 500, "MAP_FAILED"),
         (json!({ "url": "http://no-such-name.invalid/" }), 200, "SCRAPE_DNS_RESOLUTION_ERROR"),
         (json!({ "url": "http://10.0.0.1/" }), 403, "unsafe_domain_blocked"),
         (
@@ -356,7 +356,7 @@ async fn a_team_pays_for_a_map_or_gets_none() {
     assert_eq!((answer.status, answer.code()), (402, "INSUFFICIENT_CREDITS"), "{}", answer.text);
     service.cli(&["credits", "grant", "--team", "tests", "2"]);
     // A map that fails is free.
-    assert_eq!(service.post("/v2/map", &json!({ "url": "http://127.0.0.1:1/" })).await.status, 500);
+    assert_eq!(service.post("/v2/map", &json!({ "url": "http://127.0.0.1:2/" })).await.status, 500);
     service.post("/v2/map", &body).await.ok();
     service.post("/v2/map", &body).await.ok();
     assert_eq!(service.post("/v2/map", &body).await.status, 402);

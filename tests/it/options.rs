@@ -37,8 +37,17 @@ fn properties() -> Vec<(&'static str, Value)> {
 }
 
 /// Properties that CONTRACT 3.2 wants accepted whatever they say, and those that only tell who asks.
-const WITHOUT_EFFECT: &[&str] =
-    &["url", "origin", "integration", "fastMode", "useMock", "auditMetadata", "threatProtection", "domainTools"];
+const WITHOUT_EFFECT: &[&str] = &[
+    "url",
+    "origin",
+    "integration",
+    "fastMode",
+    "useMock",
+    "auditMetadata",
+    "threatProtection",
+    "domainTools",
+    "toolDetail",
+];
 
 /// Every format with what it needs.
 fn formats() -> Vec<(&'static str, Value)> {

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use tokio_tungstenite::MaybeTlsStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use weir_tests::{RelayStage, checkout, wait_until};
 use weir_worker::browser::find_chromium;
@@ -203,4 +205,67 @@ async fn figures() {
         println!("viewer: {rate:.1} pictures a second, {} bytes each", bytes / pictures.max(1) as usize);
     }
     println!("cores: {watched:.2} with three viewers, {alone:.2} without; everything in this process and Chromium");
+}
+
+/// Says goodbye with a code of its own. Returns the code of the answer, and how long TCP stays after it.
+async fn goodbye(mut socket: Socket) -> (Option<u16>, Duration) {
+    let code = CloseCode::Library(4321);
+    socket.send(Message::Close(Some(CloseFrame { code, reason: "bye".into() }))).await.unwrap();
+    let listen = async {
+        let mut answer = None;
+        loop {
+            match socket.next().await {
+                Some(Ok(Message::Close(frame))) => answer = Some((frame.map(|f| f.code.into()), Instant::now())),
+                Some(Ok(_)) => {}
+                // Both have said goodbye: a client waits for the server to end the connection.
+                Some(Err(_)) | None => break,
+            }
+        }
+        answer.map_or((None, Duration::MAX), |(code, since)| (code, since.elapsed()))
+    };
+    tokio::time::timeout(Duration::from_secs(10), listen).await.expect("the connection ends")
+}
+
+/// Opens a viewer's socket and waits for its first word.
+async fn viewer(url: &str) -> Socket {
+    let (address, token) = url.split_once('#').unwrap();
+    let (mut socket, _) =
+        tokio_tungstenite::connect_async(format!("{}/socket", address.replace("http", "ws"))).await.unwrap();
+    socket.send(Message::text(token)).await.unwrap();
+    socket.next().await.unwrap().unwrap();
+    socket
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_goodbye_is_answered_with_its_code_and_ends_the_connection_at_once() {
+    let stage = RelayStage::start().await;
+    let (mut clients, mut viewers, mut refused) = (Duration::MAX, Duration::MAX, Duration::MAX);
+    // The fastest of some: the machine may be busy.
+    for _ in 0..4 {
+        let (mut client, _) = tokio_tungstenite::connect_async(stage.cdp_url()).await.unwrap();
+        ask(&mut client, 1, None, "Browser.getVersion", json!({})).await;
+        let (code, time) = goodbye(client).await;
+        assert_eq!(code, Some(4321), "a CDP client");
+        clients = clients.min(time);
+
+        let (code, time) = goodbye(viewer(&stage.view_url()).await).await;
+        assert_eq!(code, Some(4321), "a viewer");
+        viewers = viewers.min(time);
+
+        let began = Instant::now();
+        let mut stranger = viewer_without_token(&stage.view_url()).await;
+        assert!(matches!(stranger.next().await, Some(Ok(Message::Close(Some(frame)))) if frame.code == 4003.into()));
+        while let Some(Ok(_)) = stranger.next().await {}
+        refused = refused.min(began.elapsed());
+    }
+    // The server keeps what it does not end itself for half a second at least.
+    let most = Duration::from_millis(300);
+    assert!(clients < most && viewers < most && refused < most, "{clients:?} {viewers:?} {refused:?}");
+}
+
+async fn viewer_without_token(url: &str) -> Socket {
+    let address = url.split('#').next().unwrap().replace("http", "ws");
+    let (mut socket, _) = tokio_tungstenite::connect_async(format!("{address}/socket")).await.unwrap();
+    socket.send(Message::text("nobody")).await.unwrap();
+    socket
 }

@@ -197,7 +197,7 @@ async fn hostile_answers_end_in_a_clear_error_within_the_timeout() {
         with("/slow/body?ms=30000&chunks=30", short.clone(), Error(408, "SCRAPE_TIMEOUT")),
         page("/cut", Error(500, "SCRAPE_SITE_ERROR")),
         page("/cut/reset", Error(500, "SCRAPE_SITE_ERROR")),
-        page("http://127.0.0.1:1/", Error(500, "SCRAPE_SITE_ERROR")),
+        page("http://127.0.0.1:2/", Error(500, "SCRAPE_SITE_ERROR")),
         with("/huge?mb=20", long.clone(), LargeOrError),
         with("/huge?mb=1000", long.clone(), Error(500, "SCRAPE_PAGE_TOO_LARGE")),
         with("/bomb?mb=200", long, Error(500, "SCRAPE_PAGE_TOO_LARGE")),
@@ -205,7 +205,7 @@ async fn hostile_answers_end_in_a_clear_error_within_the_timeout() {
         with("/hang?browser", json!({ "timeout": 3000, "waitFor": 10 }), Error(408, "SCRAPE_TIMEOUT")),
         with("/cut/reset", json!({ "timeout": 20_000, "waitFor": 10 }), Error(500, "SCRAPE_SITE_ERROR")),
         with("/redirect/loop", json!({ "timeout": 20_000, "waitFor": 10 }), Error(500, "SCRAPE_SITE_ERROR")),
-        with("http://127.0.0.1:1/", json!({ "timeout": 20_000, "waitFor": 10 }), Error(500, "SCRAPE_SITE_ERROR")),
+        with("http://127.0.0.1:2/", json!({ "timeout": 20_000, "waitFor": 10 }), Error(500, "SCRAPE_SITE_ERROR")),
     ];
     walk(pages, 4).await;
 }

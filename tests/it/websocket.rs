@@ -1,12 +1,14 @@
 //! The status stream on the batch's own path (CONTRACT 6).
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
+use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::client::{Request, Response};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use weir_tests::{Database, FixtureSite, TestService, both_databases, finished};
@@ -125,4 +127,44 @@ async fn a_stranger_is_turned_away() {
             },
         }
     }
+}
+
+both_databases! {
+    async fn a_goodbye_is_answered_with_its_code_and_ends_the_connection_at_once(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let slow = json!({ "urls": site.urls("/slow?ms=8000&n=", 1) });
+        let running = service.post("/v2/batch/scrape", &slow).await.id();
+        let quick = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/article/", 1) })).await.id();
+        finished(service.caller(), &quick, Duration::from_secs(30)).await;
+        let (mut leaving, mut told) = (Duration::MAX, Duration::MAX);
+        // The fastest of some: the machine may be busy.
+        for _ in 0..4 {
+            let (mut stream, _) = by_header(&service, &format!("batch/scrape/{running}"), service.key()).await.unwrap();
+            stream.next().await.unwrap().unwrap();
+            let code = CloseCode::Library(4321);
+            stream.send(Message::Close(Some(CloseFrame { code, reason: "bye".into() }))).await.unwrap();
+            leaving = leaving.min(rest(stream, 4321).await);
+            let (stream, _) = by_header(&service, &format!("batch/scrape/{quick}"), service.key()).await.unwrap();
+            told = told.min(rest(stream, 1000).await);
+        }
+        // The server keeps what it does not end itself for half a second at least.
+        let most = Duration::from_millis(300);
+        assert!(leaving < most && told < most, "{leaving:?} {told:?}");
+    }
+}
+
+/// Reads to the end of the connection. Returns the time from the close frame, which has this code, to it.
+async fn rest(mut stream: Stream, expected: u16) -> Duration {
+    let read = async {
+        let mut since = None;
+        while let Some(Ok(message)) = stream.next().await {
+            if let Message::Close(frame) = message {
+                assert_eq!(frame.map(|frame| frame.code), Some(expected.into()));
+                since = Some(Instant::now());
+            }
+        }
+        since.expect("a close frame").elapsed()
+    };
+    tokio::time::timeout(Duration::from_secs(10), read).await.expect("the connection ends")
 }

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import schemathesis
 
-PAGES = itertools.cycle(["http://127.0.0.1:9/page", "http://nowhere.invalid/page"])
+PAGES = itertools.cycle(["http://127.0.0.1:2/page", "http://nowhere.invalid/page"])
 
 
 def is_address(text):

@@ -7,13 +7,27 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+#[derive(Clone)]
+struct Page {
+    status: u16,
+    /// Each with its line's end.
+    headers: String,
+    body: String,
+}
+
 #[derive(Default)]
 struct State {
-    pages: HashMap<String, (u16, String)>,
+    pages: HashMap<String, Page>,
     /// Pages that only requests with a word in their head get; others a 403.
     words: HashMap<String, String>,
     /// Head of each request, in order.
     heads: Vec<String>,
+}
+
+impl Page {
+    fn html(status: u16, body: &str) -> Self {
+        Self { status, headers: "content-type: text/html; charset=utf-8\r\n".to_owned(), body: body.to_owned() }
+    }
 }
 
 /// Serves HTML on a port of 127.0.0.1 until it is dropped; what nobody wrote is a 404.
@@ -41,19 +55,16 @@ impl OwnPages {
                         head.push_str(&String::from_utf8_lossy(&part[..count]));
                     }
                     let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
-                    let (status, body) = {
+                    let Page { status, headers, body } = {
                         let mut state = state.lock().unwrap();
                         let is_refused = state.words.get(&path).is_some_and(|word| !head.contains(word));
                         state.heads.push(head);
-                        let refused = (403, "<p>You shall not pass.</p>".to_owned());
-                        let refused = is_refused.then_some(refused);
+                        let refused = is_refused.then(|| Page::html(403, "<p>You shall not pass.</p>"));
                         refused
                             .or_else(|| state.pages.get(&path).cloned())
-                            .unwrap_or((404, "<p>There is no such page.</p>".to_owned()))
+                            .unwrap_or_else(|| Page::html(404, "<p>There is no such page.</p>"))
                     };
-                    let head = format!(
-                        "HTTP/1.1 {status} X\r\ncontent-type: text/html; charset=utf-8\r\nconnection: close\r\n"
-                    );
+                    let head = format!("HTTP/1.1 {status} X\r\n{headers}connection: close\r\n");
                     let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
                     let _ = socket.write_all(answer.as_bytes()).await;
                 });
@@ -73,7 +84,23 @@ impl OwnPages {
 
     /// The same with a status and the whole document.
     pub fn put_with(&self, path: &str, status: u16, document: &str) -> String {
-        self.state.lock().unwrap().pages.insert(path.to_owned(), (status, document.to_owned()));
+        self.insert(path, Page::html(status, document))
+    }
+
+    /// A redirect.
+    pub fn redirect(&self, path: &str, status: u16, to: &str) -> String {
+        let headers = format!("location: {to}\r\n");
+        self.insert(path, Page { status, headers, body: String::new() })
+    }
+
+    /// A file of another kind.
+    pub fn put_file(&self, path: &str, content_type: &str, body: &str) -> String {
+        let headers = format!("content-type: {content_type}\r\n");
+        self.insert(path, Page { status: 200, headers, body: body.to_owned() })
+    }
+
+    fn insert(&self, path: &str, page: Page) -> String {
+        self.state.lock().unwrap().pages.insert(path.to_owned(), page);
         self.url(path)
     }
 
@@ -84,6 +111,11 @@ impl OwnPages {
 
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// Heads of all requests so far.
+    pub fn all_heads(&self) -> Vec<String> {
+        self.state.lock().unwrap().heads.clone()
     }
 
     /// Heads of the requests for a path so far.

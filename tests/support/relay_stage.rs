@@ -23,7 +23,7 @@ use weir_shared::domain::capability::{Capability, token};
 use weir_shared::ids::SessionId;
 use weir_shared::store;
 use weir_worker::browser::{ChromiumKind, find_chromium};
-use weir_worker::relay::{Activity, Browser, LiveView, Rules, SessionHandle, Sessions, routes};
+use weir_worker::relay::{Activity, Browser, Budget, LiveView, Rules, SessionHandle, Sessions, routes};
 
 /// An unboxed headless browser.
 pub struct StageChromium {
@@ -142,6 +142,7 @@ impl RelayStage {
             rules: Arc::new(Rules { downloads: chromium.folder.join("downloads"), uploads: Vec::new() }),
             browser,
             activity,
+            budget: Budget::default(),
             ended: CancellationToken::new(),
         });
         let id = SessionId::new();
@@ -165,6 +166,7 @@ impl RelayStage {
         let worker_server =
             HttpServer::new(move || App::new().configure(|config| routes::configure(config, relays.clone())))
                 .workers(1)
+                .on_connect(routes::remember)
                 .tcp_nodelay(true)
                 .disable_signals()
                 .listen(worker_socket)
@@ -175,6 +177,7 @@ impl RelayStage {
         let api_server =
             HttpServer::new(move || App::new().app_data(state.clone()).configure(weir_api::routes::configure))
                 .workers(2)
+                .on_connect(weir_api::server::remember)
                 .tcp_nodelay(true)
                 .disable_signals()
                 .listen(api_socket)

@@ -94,6 +94,8 @@ impl TestService {
         let mut env = HashMap::from([
             ("DATABASE_URL", database.url.clone()),
             ("TMPDIR", folder.join("tmp").display().to_string()),
+            // Each service's own, so that what it leaves can be told from what others have.
+            ("WEIR_RUN_DIR", folder.join("tmp/weir-run").display().to_string()),
             ("WEIR_BIND", format!("127.0.0.1:{port}")),
             ("WEIR_BLOBS", format!("file://{}", folder.join("blobs").display())),
             ("WEIR_ALLOW_NETS", "127.0.0.0/8".to_owned()),

@@ -2,7 +2,6 @@
 //! with no service and no database around. `bare_loop http|browser AT_ONCE` reads URLs from standard input and prints
 //! `{"pages": n, "seconds": s}`.
 
-use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +12,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::config::Settings;
+use weir_shared::domain::scrape::Certificates;
 use weir_worker::browser::cdp::{Cdp, EventFilter};
 use weir_worker::extract::{self, ExtractOptions, PageInput};
-use weir_worker::fetch::{EgressProxy, FetchConfig, FetchRequest, HttpFetcher};
+use weir_worker::fetch::{CallerHeaders, EgressProxy, FetchConfig, FetchRequest, HttpFetcher};
 use weir_worker::sandbox::{BrowserSpec, Purpose, Sandbox, SandboxConfig, SandboxMode};
 
 #[global_allocator]
@@ -51,13 +51,13 @@ async fn http(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Re
     let results = futures_util::stream::iter(urls).map(|url| {
         let (fetcher, options) = (fetcher.clone(), options.clone());
         async move {
-            let headers = BTreeMap::new();
+            let headers = CallerHeaders::default();
             let request = FetchRequest {
                 url: &url,
                 headers: &headers,
                 accept_language: None,
                 mobile: false,
-                skip_tls_verification: true,
+                certificates: Certificates::AnyWithoutSecrets,
                 deadline: Instant::now() + Duration::from_secs(60),
                 proxy: None,
             };
@@ -79,11 +79,12 @@ async fn http(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Re
 async fn browser(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Result<f64> {
     let egress = EgressProxy::start(settings.net.guard(), None).await?;
     let config = SandboxConfig {
-        run_dir: std::env::temp_dir().join("weir-bare-loop"),
+        run_dirs: vec![std::env::temp_dir().join("weir-bare-loop")],
         mode: SandboxMode::Strict,
         egress: egress.door(),
         ad_free: egress.door(),
         upstreams: Vec::new(),
+        allow_ports: Vec::new(),
         chromium: settings.browser.chromium.clone(),
         program: Some(std::env::current_exe()?.parent().context("no folder")?.join("../weir-worker")),
     };

@@ -152,38 +152,71 @@ impl WorkerContext {
     }
 }
 
-/// The pages that this worker knows it has. A row may say more: a claim whose answer is lost with its connection, a page
-/// whose work broke off.
+/// The pages that this worker knows it has, until their end is written. A row may say more: a claim whose answer is lost
+/// with its connection, a page whose work broke off.
 #[derive(Debug, Default)]
-pub struct HeldPages(Mutex<HashSet<(PageId, i64)>>);
+pub struct HeldPages(Mutex<Held>);
+
+/// By page and epoch.
+#[derive(Debug, Default)]
+struct Held {
+    pages: HashSet<(PageId, i64)>,
+    /// Whose work ended without an end.
+    broken: HashSet<(PageId, i64)>,
+}
 
 impl HeldPages {
     /// Holds a claimed page until the answer is dropped.
     pub fn hold(self: &Arc<Self>, page: &Claimed) -> HeldPage {
         let claim = (page.id, page.epoch);
-        self.lock().insert(claim);
-        HeldPage { held: Arc::clone(self), claim }
+        self.lock().pages.insert(claim);
+        HeldPage { held: Arc::clone(self), claim, is_settled: false }
     }
 
     pub fn contains(&self, page: &Claimed) -> bool {
-        self.lock().contains(&(page.id, page.epoch))
+        self.lock().pages.contains(&(page.id, page.epoch))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<(PageId, i64)>> {
+    /// The pages whose work broke off, by page and epoch.
+    pub fn broken(&self) -> HashSet<(PageId, i64)> {
+        self.lock().broken.clone()
+    }
+
+    /// Forgets those that are in work no more.
+    pub fn forget_broken<'a>(&self, gone: impl Iterator<Item = &'a (PageId, i64)>) {
+        let mut held = self.lock();
+        for claim in gone {
+            held.broken.remove(claim);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One of [`HeldPages`].
+/// One of [`HeldPages`]. Dropped, it says that the work broke off.
 #[derive(Debug)]
 pub struct HeldPage {
     held: Arc<HeldPages>,
     claim: (PageId, i64),
+    is_settled: bool,
+}
+
+impl HeldPage {
+    /// The attempt has its end: it is written, or was overtaken.
+    pub fn settle(mut self) {
+        self.is_settled = true;
+    }
 }
 
 impl Drop for HeldPage {
     fn drop(&mut self) {
-        self.held.lock().remove(&self.claim);
+        let mut held = self.held.lock();
+        held.pages.remove(&self.claim);
+        if !self.is_settled {
+            held.broken.insert(self.claim);
+        }
     }
 }
 

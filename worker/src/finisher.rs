@@ -1,18 +1,23 @@
 //! Commits the ends of pages in groups: one transaction for as many as are ready, at once for pages somebody waits
 //! for, after a short pause otherwise.
+//!
+//! A group is of whichever teams have something ready. While somebody holds a team's lock, that team's ends go on a
+//! connection of their own and the others do not wait for them. A page is held until its end is written: however long
+//! that takes, nobody fetches it again.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use weir_shared::domain::job::JobKind;
-use weir_shared::ids::PageId;
+use weir_shared::ids::{PageId, TeamId};
 use weir_shared::store::finish::{Body, Finished, Outcome, finish};
 use weir_shared::store::{Db, StoreError};
 use weir_shared::time::Timestamp;
 
+use crate::context::HeldPage;
 use crate::frontier_memory::FrontierMemory;
 use crate::metrics::Metrics;
 
@@ -37,55 +42,63 @@ pub enum WrittenEnd {
 /// Who is told of a written end. Dropped, it says that this attempt wrote none.
 pub type Told = oneshot::Sender<WrittenEnd>;
 
-/// An end and who is told of it.
+/// An end, the page it is of, and who is told of it.
 #[derive(Debug)]
 struct Submitted {
     end: Finished,
+    held: HeldPage,
     told: Option<Told>,
 }
 
-/// Where pages hand in their ends. The committing task ends when every handle is dropped.
+/// Where pages hand in their ends. The committing task ends when every handle is dropped and all is written.
 #[derive(Debug, Clone)]
 pub struct Finisher {
     sender: mpsc::Sender<Submitted>,
 }
 
 impl Finisher {
-    /// Starts the committing task. `fenced`: this worker counts as dead, so nothing may be written any more.
+    /// Starts the committing task. `ends` waits for nobody's lock ([`weir_shared::store::PoolUse::Ends`]), `late_ends`
+    /// does. On SQLite, which has one writer at a time, they are the same.
+    ///
+    /// It goes on when this worker counts as dead: what was fetched is not thrown away, and every end is fenced by its
+    /// page's epoch.
     pub fn start(
-        db: Db,
+        ends: Db,
+        late_ends: Db,
         blobs: weir_shared::blobs::Blobs,
         metrics: Metrics,
         frontiers: Arc<FrontierMemory>,
-        fenced: CancellationToken,
     ) -> (Self, tokio::task::JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel(BACKLOG);
-        let task = tokio::spawn(run(Store { db, blobs, frontiers }, metrics, fenced, receiver));
+        let store =
+            Store { ends, late_ends, blobs, metrics, frontiers, late: Mutex::default(), tasks: TaskTracker::new() };
+        let task = tokio::spawn(run(Arc::new(store), receiver));
         (Self { sender }, task)
     }
 
-    /// Hands in the end of an attempt. It is written unless this worker is fenced first.
-    pub async fn submit(&self, end: Finished) {
-        self.submit_and_tell(end, None).await;
-    }
-
-    /// The same; `told` hears of it when it is written.
-    pub async fn submit_and_tell(&self, end: Finished, told: Option<Told>) {
-        if self.sender.send(Submitted { end, told }).await.is_err() {
-            tracing::warn!("a page ended after its worker was fenced; another attempt follows");
+    /// Hands in the end of an attempt. Its page is held until the end is written; then `told` hears of it.
+    pub async fn submit(&self, end: Finished, held: HeldPage, told: Option<Told>) {
+        if self.sender.send(Submitted { end, held, told }).await.is_err() {
+            tracing::warn!("a page ended after its worker; another attempt follows");
         }
     }
 }
 
 /// Where ends are written, and what is learned from that.
 struct Store {
-    db: Db,
+    ends: Db,
+    late_ends: Db,
     blobs: weir_shared::blobs::Blobs,
+    metrics: Metrics,
     frontiers: Arc<FrontierMemory>,
+    /// Ends of teams whose lock somebody holds: each such team has a task of its own until all of its ends are written.
+    late: Mutex<HashMap<TeamId, VecDeque<Submitted>>>,
+    tasks: TaskTracker,
 }
 
-async fn run(store: Store, metrics: Metrics, fenced: CancellationToken, mut receiver: mpsc::Receiver<Submitted>) {
+async fn run(store: Arc<Store>, mut receiver: mpsc::Receiver<Submitted>) {
     while let Some(first) = receiver.recv().await {
+        let Some(first) = store.unless_late(first) else { continue };
         let mut urgent = is_urgent(&first.end);
         let mut group = vec![first];
         let deadline = tokio::time::Instant::now() + LINGER;
@@ -96,74 +109,159 @@ async fn run(store: Store, metrics: Metrics, fenced: CancellationToken, mut rece
                 tokio::time::timeout_at(deadline, receiver.recv()).await.ok().flatten()
             };
             let Some(next) = next else { break };
+            let Some(next) = store.unless_late(next) else { continue };
             urgent |= is_urgent(&next.end);
             group.push(next);
         }
-        let started = Instant::now();
-        let size = group.len();
-        tokio::select! {
-            () = commit(&store, group) => {}
-            () = fenced.cancelled() => return,
-        }
-        metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
-        metrics.commit_pages.observe(size as f64);
+        store.commit(group).await;
     }
+    store.tasks.close();
+    store.tasks.wait().await;
 }
 
 fn is_urgent(end: &Finished) -> bool {
     end.kind.is_some_and(JobKind::is_direct)
 }
 
-/// Writes a group, again and again while the database is away. A group that can never be written is split, so that
-/// one bad page does not hold up the others.
-async fn commit(store: &Store, group: Vec<Submitted>) {
-    let mut pause = Duration::from_millis(50);
-    let mut told = HashMap::new();
-    let group = group.into_iter().map(|submitted| {
-        told.extend(submitted.told.map(|told| (submitted.end.page.id, told)));
+/// What of a submitted end is not written.
+type Attached = HashMap<PageId, (HeldPage, Option<Told>)>;
+
+fn detach(group: impl IntoIterator<Item = Submitted>) -> (Vec<Finished>, Attached) {
+    let mut attached = Attached::new();
+    let ends = group.into_iter().map(|submitted| {
+        attached.insert(submitted.end.page.id, (submitted.held, submitted.told));
         submitted.end
     });
-    let mut waiting = vec![group.collect::<Vec<_>>()];
-    // After an error nobody knows what was committed before it.
-    let mut is_first = true;
-    while let Some(group) = waiting.pop() {
-        let written = write(&store.db, &group).await;
-        let was_first = is_first;
-        is_first &= written.is_ok();
-        match written {
-            Ok(written) => store.conclude(group, &written, was_first, &mut told),
-            Err(StoreError::Unavailable(error)) => {
-                tracing::warn!(%error, pages = group.len(), "results cannot be written; they are kept and tried again");
-                waiting.push(group);
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(1));
-            }
-            Err(error) if group.len() > 1 => {
-                tracing::warn!(%error, pages = group.len(), "a group of results is refused; it is written page by page");
-                waiting.extend(group.into_iter().map(|end| vec![end]));
-            }
-            Err(error) => {
-                let page = &group[0].page;
-                tracing::error!(%error, page.id = %page.id, job.id = %page.job_id, "a result is refused by the database");
-            }
-        }
-    }
+    (ends.collect(), attached)
 }
 
-async fn write(db: &Db, group: &[Finished]) -> Result<Vec<PageId>, StoreError> {
-    Ok(finish(db, group, Timestamp::now()).await?.written)
+fn by_team(group: Vec<Finished>) -> Vec<Vec<Finished>> {
+    let mut teams: BTreeMap<TeamId, Vec<Finished>> = BTreeMap::new();
+    for end in group {
+        teams.entry(end.page.team_id).or_default().push(end);
+    }
+    teams.into_values().collect()
 }
 
 impl Store {
-    /// What a crawl has now is remembered, and who waits is `told`. Blobs of attempts that another has overtaken belong to nobody; where the
-    /// other may be an earlier write of the same attempt (not `is_first`), they stay until their job goes.
-    fn conclude(&self, group: Vec<Finished>, written: &[PageId], is_first: bool, told: &mut HashMap<PageId, Told>) {
+    /// Writes a group of whichever teams. Where somebody holds a team's lock, the others are written without it.
+    async fn commit(self: &Arc<Self>, group: Vec<Submitted>) {
+        let (ends, mut attached) = detach(group);
+        self.write(&self.ends, ends, &mut attached, |group, attached| match &group[..] {
+            [first, rest @ ..] if rest.iter().any(|end| end.page.team_id != first.page.team_id) => by_team(group),
+            [first, ..] => {
+                let team = first.page.team_id;
+                let late = group.into_iter().filter_map(|end| {
+                    let (held, told) = attached.remove(&end.page.id)?;
+                    Some(Submitted { end, held, told })
+                });
+                self.put_late(team, late.collect());
+                Vec::new()
+            }
+            [] => Vec::new(),
+        })
+        .await;
+    }
+
+    /// The end, unless its team's others stand behind a lock: then it goes behind them.
+    fn unless_late(&self, submitted: Submitted) -> Option<Submitted> {
+        match self.lock_late().get_mut(&submitted.end.page.team_id) {
+            Some(waiting) => {
+                waiting.push_back(submitted);
+                None
+            }
+            None => Some(submitted),
+        }
+    }
+
+    fn put_late(self: &Arc<Self>, team: TeamId, ends: VecDeque<Submitted>) {
+        tracing::debug!(team.id = %team, pages = ends.len(), "the team's rows are locked; its results follow");
+        self.lock_late().insert(team, ends);
+        let store = Arc::clone(self);
+        self.tasks.spawn(async move {
+            while let Some(group) = store.next_late(team) {
+                let (ends, mut attached) = detach(group);
+                store.write(&store.late_ends, ends, &mut attached, |group, _| vec![group]).await;
+            }
+        });
+    }
+
+    /// The next late ends of a team. `None`: it is late no more.
+    fn next_late(&self, team: TeamId) -> Option<Vec<Submitted>> {
+        let mut late = self.lock_late();
+        let waiting = late.get_mut(&team)?;
+        if waiting.is_empty() {
+            late.remove(&team);
+            return None;
+        }
+        Some(waiting.drain(..waiting.len().min(GROUP)).collect())
+    }
+
+    fn lock_late(&self) -> MutexGuard<'_, HashMap<TeamId, VecDeque<Submitted>>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a group, again and again while the database is away. A group that can never be written is split, so that
+    /// one bad page does not hold up the others. `locked` says what to write of a group that met somebody else's lock.
+    async fn write(
+        &self,
+        db: &Db,
+        group: Vec<Finished>,
+        attached: &mut Attached,
+        locked: impl Fn(Vec<Finished>, &mut Attached) -> Vec<Vec<Finished>>,
+    ) {
+        let started = Instant::now();
+        let size = group.len();
+        let mut pause = Duration::from_millis(50);
+        let mut waiting = vec![group];
+        // After an error nobody knows what was committed before it.
+        let mut is_first = true;
+        while let Some(group) = waiting.pop() {
+            match finish(db, &group, Timestamp::now()).await {
+                Ok(report) => {
+                    self.conclude(group, &report.written, is_first, attached);
+                    continue;
+                }
+                // The lock is asked for before anything is changed.
+                Err(error) if error.is_lock_wait() => {
+                    waiting.extend(locked(group, attached));
+                    continue;
+                }
+                Err(StoreError::Unavailable(error)) => {
+                    tracing::warn!(%error, pages = group.len(), "results cannot be written; they are kept and tried again");
+                    waiting.push(group);
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(1));
+                }
+                Err(error) if group.len() > 1 => {
+                    tracing::warn!(%error, pages = group.len(), "a group of results is refused; it is written page by page");
+                    waiting.extend(group.into_iter().map(|end| vec![end]));
+                }
+                Err(error) => {
+                    let page = &group[0].page;
+                    tracing::error!(%error, page.id = %page.id, job.id = %page.job_id, "a result is refused by the database");
+                }
+            }
+            is_first = false;
+        }
+        self.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
+        self.metrics.commit_pages.observe(size as f64);
+    }
+
+    /// What a crawl has now is remembered, and who waits is told. Blobs of attempts that another has overtaken belong to
+    /// nobody; where the other may be an earlier write of the same attempt (not `is_first`), they stay until their job
+    /// goes.
+    fn conclude(&self, group: Vec<Finished>, written: &[PageId], is_first: bool, attached: &mut Attached) {
         for end in group {
+            let told = attached.remove(&end.page.id).and_then(|(held, told)| {
+                held.settle();
+                told
+            });
             if written.contains(&end.page.id) {
                 if let Outcome::Crawled { discovery, .. } = &end.outcome {
                     self.frontiers.learn(end.page.job_id, discovery);
                 }
-                if let Some(told) = told.remove(&end.page.id) {
+                if let Some(told) = told {
                     // Who waited may have left.
                     let _ = told.send(written_end(end.outcome));
                 }
@@ -195,3 +293,7 @@ fn written_end(outcome: Outcome) -> WrittenEnd {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "finisher_tests.rs"]
+mod tests;

@@ -27,3 +27,4 @@ pub mod sandbox;
 pub mod sessions;
 pub mod site;
 pub mod sweeper;
+pub mod tidier;

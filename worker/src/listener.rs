@@ -37,6 +37,7 @@ pub fn start(socket: TcpListener, process: Arc<Process>) -> anyhow::Result<(Sock
             }))
     })
     .workers(1)
+    .on_connect(relay::routes::remember)
     .keep_alive(KEEP_ALIVE)
     // A CDP message is small and waits for nobody.
     .tcp_nodelay(true)

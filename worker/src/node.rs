@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
-use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::config::{DatabaseUrl, SandboxChoice, Settings};
 use weir_shared::ids::WorkerId;
 use weir_shared::store::{self, Db, PoolUse, nodes};
 use weir_shared::time::Timestamp;
@@ -25,10 +25,12 @@ use crate::metrics::Metrics;
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxMode};
 use crate::sessions::{Keeper, Sessions, Vault};
 use crate::site::RobotsStore;
-use crate::{listener, replayer, runner, sweeper};
+use crate::{listener, replayer, runner, sweeper, tidier};
 
 /// How long a drain may take; what is not done by then goes back to the queue.
 const DRAIN: Duration = Duration::from_secs(12);
+/// Connections for the ends of pages of teams whose lock somebody holds, at most.
+const LATE_ENDS: u32 = 4;
 /// Bound on writing the last results.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 /// Bound on the end of the last boxes.
@@ -43,9 +45,13 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
         Db::Postgres(_) => Db::connect(&settings.database_url, 6, PoolUse::Tickets).await?,
     };
     // Ends of pages have a connection of their own: what they need is warm in one server process, not cold in eight.
-    let ends = match &db {
-        Db::Sqlite(_) => db.clone(),
-        Db::Postgres(_) => Db::connect(&settings.database_url, 1, PoolUse::Rows).await?,
+    // Those of teams whose lock somebody holds have others.
+    let (ends, late_ends) = match &db {
+        Db::Sqlite(_) => (db.clone(), db.clone()),
+        Db::Postgres(_) => (
+            Db::connect(&settings.database_url, 1, PoolUse::Ends).await?,
+            Db::connect(&settings.database_url, LATE_ENDS, PoolUse::LateEnds).await?,
+        ),
     };
     wait_for_tables(&db).await?;
     let secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
@@ -57,7 +63,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     tokio::spawn(server);
     tracing::info!(%address, slots = process.settings.worker.concurrency, "the worker is ready");
     while !stop.is_cancelled() {
-        if life(&process, &tickets, &ends, &address.to_string(), &stop).await? == End::Drained {
+        if life(&process, &tickets, [&ends, &late_ends], &address.to_string(), &stop).await? == End::Drained {
             break;
         }
         tracing::warn!("this worker counted as dead; it starts again under a new id");
@@ -69,6 +75,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     server_handle.stop(false).await;
     tickets.close().await;
     ends.close().await;
+    late_ends.close().await;
     db.close().await;
     Ok(())
 }
@@ -111,11 +118,16 @@ async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<P
         ]);
     }
     let config = SandboxConfig {
-        run_dir: settings.worker.run_dir.clone(),
-        mode: if settings.browser.sandbox { SandboxMode::Strict } else { SandboxMode::Off },
+        run_dirs: settings.worker.run_dirs.clone(),
+        mode: match settings.browser.sandbox {
+            SandboxChoice::Strict => SandboxMode::Strict,
+            SandboxChoice::Degraded => SandboxMode::Degraded,
+            SandboxChoice::Off => SandboxMode::Off,
+        },
         egress: egress.door(),
         ad_free: ad_free.door(),
         upstreams: upstreams.iter().map(|[open, ad_free]| [open.door(), ad_free.door()]).collect(),
+        allow_ports: settings.net.allow_ports.clone(),
         chromium: settings.browser.chromium.clone(),
         program: None,
     };
@@ -179,7 +191,7 @@ enum End {
 async fn life(
     process: &Arc<Process>,
     tickets: &Db,
-    ends: &Db,
+    [ends, late_ends]: [&Db; 2],
     address: &str,
     stop: &CancellationToken,
 ) -> anyhow::Result<End> {
@@ -189,17 +201,18 @@ async fn life(
     let fenced = CancellationToken::new();
     let beat_over = CancellationToken::new();
     let heartbeat = start_heartbeat(process, id, draining.clone(), fenced.clone(), beat_over.clone())?;
-    let (finisher, writer) = Finisher::start(
+    let (finisher, mut writer) = Finisher::start(
         ends.clone(),
+        late_ends.clone(),
         process.blobs.clone(),
         process.metrics.clone(),
         Arc::clone(&process.frontiers),
-        fenced.clone(),
     );
     let context = Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
     *process.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
     let consumers = runner::start(&context, tickets);
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&context)));
+    let tidying = tokio::spawn(tidier::run(Arc::clone(&context)));
     let replaying = tokio::spawn(replayer::run(Arc::clone(&context)));
     let offering = tokio::spawn(offer_sessions(Arc::clone(process), id, draining.clone(), fenced.clone()));
 
@@ -234,13 +247,31 @@ async fn life(
         let _ = tokio::time::timeout(Duration::from_secs(2), consumer).await;
     }
     sweeping.abort();
+    tidying.abort();
     replaying.abort();
     drop(context);
-    let _ = tokio::time::timeout(LAST_WRITES, writer).await;
+    if end == End::Fenced {
+        wait_for_answers(process, stop).await;
+    }
+    let _ = tokio::time::timeout(LAST_WRITES, &mut writer).await;
     beat_over.cancel();
     retire(process, id).await;
     let _ = tokio::task::spawn_blocking(move || heartbeat.join()).await;
     Ok(end)
+}
+
+/// Until the database answers again, or the worker is to stop: what was fetched before the silence is written then, and
+/// the claims of this life are given back, before the next one begins.
+async fn wait_for_answers(process: &Process, stop: &CancellationToken) {
+    let answers = async {
+        while !matches!(tokio::time::timeout(LAST_WRITES, process.db.ping()).await, Ok(Ok(()))) {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    };
+    tokio::select! {
+        () = answers => {}
+        () = stop.cancelled() => {}
+    }
 }
 
 /// Tries the sandbox, then takes sessions or says why not and tries again. Pages do not wait for it.
@@ -346,6 +377,9 @@ async fn announce(process: &Process, id: WorkerId, address: &str) -> anyhow::Res
     let mut tx = process.db.begin().await?;
     bury_neighbours(&mut tx, &node).await?;
     nodes::insert(&mut tx, &node).await?;
+    let found = process.sandbox.status();
+    let limits = if found.boxed { found.limits.name() } else { "there are no boxes (WEIR_SANDBOX=off)" };
+    nodes::say_box_limits(&mut tx, id, limits).await?;
     tx.commit().await?;
     store::sessions::end_orphans(&process.db).await?;
     Ok(())
@@ -399,7 +433,7 @@ async fn beat(
     while !over.is_cancelled() {
         let sign = async {
             if db.is_none() {
-                db = Some(Db::connect(&url, 1, PoolUse::Tickets).await.map_err(|e| e.to_string())?);
+                db = Some(Db::connect(&url, 1, PoolUse::Heartbeats).await.map_err(|e| e.to_string())?);
             }
             let Some(db) = &db else { return Err("no connection".to_owned()) };
             sign(db, id).await.map_err(|e| e.to_string())

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 /// A process beyond doubt: pids are used again, a pid with its start time is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +18,12 @@ pub(crate) struct Identity {
 impl Identity {
     /// This process.
     pub fn of_self() -> anyhow::Result<Self> {
-        let pid = std::process::id();
-        let stat = Stat::read(pid).context("reading /proc/self/stat")?;
-        Ok(Self { pid, started: stat.started })
+        Self::of(std::process::id()).context("reading /proc/self/stat")
+    }
+
+    /// The process that has this number now.
+    pub fn of(pid: u32) -> Option<Self> {
+        Some(Self { pid, started: Stat::read(pid)?.started })
     }
 
     /// From `<pid>-<start time>`, with or without a further `-…`: how directories name their owner.
@@ -36,12 +39,15 @@ impl Identity {
 }
 
 /// The fields of `/proc/<pid>/stat` that matter here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stat {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Stat {
     state: u8,
-    parent: u32,
+    pub parent: u32,
     session: u32,
-    started: u64,
+    pub threads: u64,
+    pub started: u64,
+    /// Pages in memory, those shared with others counted whole.
+    pub resident: u64,
 }
 
 impl Stat {
@@ -56,7 +62,9 @@ impl Stat {
             state: *fields.first()?.as_bytes().first()?,
             parent: fields.get(1)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
+            threads: fields.get(17)?.parse().ok()?,
             started: fields.get(19)?.parse().ok()?,
+            resident: fields.get(21)?.parse().ok()?,
         })
     }
 }
@@ -175,7 +183,7 @@ pub(crate) fn kill_user(uid: u32) {
 fn kill_all(choose: impl Fn(&[(u32, Stat)]) -> std::collections::BTreeSet<u32>) {
     let me = std::process::id();
     for _ in 0..100 {
-        let stats: Vec<(u32, Stat)> = pids().filter_map(|pid| Some((pid, Stat::read(pid)?))).collect();
+        let stats = all();
         let chosen = choose(&stats);
         let mut left = false;
         for (pid, stat) in stats.iter().filter(|(pid, _)| *pid != me && chosen.contains(pid)) {
@@ -196,16 +204,89 @@ fn kill_all(choose: impl Fn(&[(u32, Stat)]) -> std::collections::BTreeSet<u32>) 
     }
 }
 
-/// Proportional memory of all processes in the process namespace of `pid`, bytes.
-pub(crate) fn namespace_memory(pid: u32) -> u64 {
-    let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-    let Some(wanted) = namespace(pid) else { return 0 };
-    pids().filter(|pid| namespace(*pid).as_ref() == Some(&wanted)).map(memory).sum()
+/// Every process that we can see.
+pub(crate) fn all() -> Vec<(u32, Stat)> {
+    pids().filter_map(|pid| Some((pid, Stat::read(pid)?))).collect()
+}
+
+/// Kills one process, and no other that has got its number meanwhile.
+pub(crate) fn kill_exactly(identity: Identity) {
+    let Some(handle) = to_pid(identity.pid).and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok())
+    else {
+        return;
+    };
+    if identity.is_alive() {
+        let _ = rustix::process::pidfd_send_signal(&handle, Signal::KILL);
+    }
+}
+
+/// Memory of one process, bytes: its own, and its part of what it shares in memory. `None`: the kernel does not tell.
+pub(crate) fn own_and_shared_memory(pid: u32) -> Option<(u64, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let field = |name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(value.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
+    };
+    // Kernels before 5.4 do not tell them apart.
+    field("Pss_Anon:").zip(field("Pss_Shmem:")).or_else(|| Some((field("Pss:")?, 0)))
+}
+
+/// A process and all that descend from it.
+fn family(ancestor: u32) -> std::collections::BTreeSet<u32> {
+    let mut rest: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, Stat::read(pid)?.parent))).collect();
+    let mut family = std::collections::BTreeSet::from([ancestor]);
+    loop {
+        // Parents are not always listed before their children.
+        let before = rest.len();
+        rest.retain(|(pid, parent)| {
+            let belongs = family.contains(parent);
+            if belongs {
+                family.insert(*pid);
+            }
+            !belongs
+        });
+        if rest.len() == before {
+            return family;
+        }
+    }
+}
+
+/// Proportional memory of a box's first process and all that descend from it, bytes. They are not known by their process
+/// namespace: a browser gives pages one of their own.
+pub(crate) fn box_memory(init: u32) -> u64 {
+    family(init).into_iter().map(memory).sum()
 }
 
 /// Proportional memory of a session, bytes. Falls back to nothing where the kernel does not tell.
 pub(crate) fn session_memory(session: u32) -> u64 {
     pids().filter(|pid| Stat::read(*pid).is_some_and(|s| s.session == session)).map(memory).sum()
+}
+
+/// A process in which a browser runs pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PageProcess {
+    pub pid: u32,
+    /// What is its own, bytes.
+    pub memory: u64,
+}
+
+/// The processes of pages among the descendants of a browser's box.
+pub(crate) fn pages_of(browser: u32) -> Vec<PageProcess> {
+    let is_page = |pid: &u32| {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        memchr::memmem::find(&command, b"--type=renderer").is_some()
+    };
+    let pages = family(browser).into_iter().filter(is_page);
+    pages.map(|pid| PageProcess { pid, memory: own_memory(pid) }).collect()
+}
+
+/// What a process has that is not a file's, bytes.
+fn own_memory(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let of = |name: &str| -> Option<u64> {
+        status.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.parse().ok())
+    };
+    ["RssAnon:", "RssShmem:"].into_iter().filter_map(of).sum::<u64>() * 1024
 }
 
 fn memory(pid: u32) -> u64 {
@@ -238,7 +319,26 @@ mod tests {
     #[test]
     fn a_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
         let line = "42 (a b) c) S 1 42 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2";
-        assert_eq!(Stat::parse(line), Some(Stat { state: b'S', parent: 1, session: 41, started: 987_654 }));
+        let expected = Stat { state: b'S', parent: 1, session: 41, threads: 1, started: 987_654, resident: 2 };
+        assert_eq!(Stat::parse(line), Some(expected));
+    }
+
+    #[test]
+    fn a_family_is_a_process_with_all_that_descend_from_it() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "sh -c 'sleep 60; true' & read line"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let found = (0..1_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            family(child.id()).len() == 3
+        });
+        let all = family(child.id());
+        all.iter().for_each(|pid| kill(*pid));
+        let _ = child.wait();
+        assert!(found, "the shell, the one below it, and what that runs: {all:?}");
+        assert!(!all.contains(&std::process::id()));
     }
 
     #[test]

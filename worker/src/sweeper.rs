@@ -1,15 +1,13 @@
 //! One worker at a time, by lease: buries dead workers, takes back their pages, ends their sessions, reminds of lost
-//! tickets, removes what has expired.
+//! tickets. What may take long is not done here, for dead workers' pages would wait for it: see [`crate::tidier`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::ids::PageId;
-use weir_shared::store::{
-    StoreResult, activity, cache, leases, nodes, pages, profiles, retention, sessions, snapshots, sweep, webhooks,
-};
+use weir_shared::store::pages::{Claimed, Loss};
+use weir_shared::store::{StoreResult, leases, nodes, pages, profiles, sessions, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
@@ -20,14 +18,12 @@ const EVERY: Duration = Duration::from_millis(2_500);
 const LEASE_MS: i64 = 8_000;
 /// Work that was due for this long without being taken gets a new ticket.
 const FORGOTTEN_MS: i64 = 5_000;
-/// Removal of expired things and finished tickets: every so many sweeps.
-const TIDY_EVERY: u32 = 8;
-/// The cache is weighed every so many sweeps.
-const WEIGH_EVERY: u32 = 24;
 /// A worker compares what the rows say it has with what it knows of: every so many sweeps.
 const COMPARE_EVERY: u32 = 2;
 /// Orphans taken back in one transaction.
 const ORPHANS: i64 = 200;
+/// Teams whose lock is waited for in one sweep, to take back their pages.
+const LOCKED_TEAMS: i64 = 5;
 
 /// Sweeps until the worker stops.
 pub async fn run(context: Arc<WorkerContext>) {
@@ -37,7 +33,7 @@ pub async fn run(context: Arc<WorkerContext>) {
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
         // After an outage every heartbeat is old, also those of the living: let them speak first.
         let may_bury = last_good.is_some_and(|at| at.elapsed() < EVERY * 3);
-        match one(&context, may_bury, round).await {
+        match one(&context, may_bury).await {
             Ok(()) => last_good = Some(Instant::now()),
             Err(error) => tracing::warn!(%error, "a sweep failed; the next one follows"),
         }
@@ -57,23 +53,48 @@ pub async fn run(context: Arc<WorkerContext>) {
 /// Takes back the pages that are this worker's by the rows, and that it knew nothing of at the last look (`unknown`)
 /// and knows nothing of now: their claim's answer was lost, or their work broke off.
 async fn compare(context: &WorkerContext, unknown: &mut HashSet<(PageId, i64)>) -> StoreResult<()> {
+    let broken = context.held.broken();
     let mut tx = context.process.db.begin_relaxed().await?;
     let held = pages::held_by(&mut tx, context.id).await?;
     tx.commit().await?;
     let strange: Vec<_> = held.into_iter().filter(|page| !context.held.contains(page)).collect();
     let found: HashSet<_> = strange.iter().map(|page| (page.id, page.epoch)).collect();
     let lost: Vec<_> = strange.into_iter().filter(|page| unknown.contains(&(page.id, page.epoch))).collect();
+    context.held.forget_broken(broken.difference(&found));
     *unknown = found;
     if lost.is_empty() {
         return Ok(());
     }
     tracing::warn!(pages = lost.len(), "pages of this worker that it does not know of go back to the queue");
-    let mut tx = context.process.db.begin().await?;
-    pages::rescue(&mut tx, lost, "the worker lost it", Timestamp::now()).await?;
+    let loss = |page: Claimed| match broken.contains(&(page.id, page.epoch)) {
+        true => (page, Loss::BrokeOff),
+        false => (page, Loss::NeverBegun),
+    };
+    let mut tx = context.process.db.begin_claim().await?;
+    pages::rescue(&mut tx, lost.into_iter().map(loss).collect(), Timestamp::now()).await?;
     tx.commit().await
 }
 
-async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult<()> {
+/// Takes back the pages of dead workers. A team whose lock somebody holds keeps no other one waiting; it has a moment
+/// afterwards, and else the next sweep.
+async fn rescue(context: &WorkerContext, now: Timestamp) -> StoreResult<usize> {
+    let db = &context.process.db;
+    let mut tx = db.begin().await?;
+    let mut orphans = pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
+    tx.commit().await?;
+    for team in pages::orphaned_teams(db, LOCKED_TEAMS).await? {
+        let mut tx = db.begin_claim().await?;
+        match team_lock::lock(&mut tx, team).await {
+            Err(error) if error.is_lock_wait() => continue,
+            locked => locked?,
+        };
+        orphans += pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
+        tx.commit().await?;
+    }
+    Ok(orphans)
+}
+
+async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
     let db = &context.process.db;
     let now = Timestamp::now();
     let mut tx = db.begin_relaxed().await?;
@@ -91,6 +112,12 @@ async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult
             tracing::warn!(buried, "workers without a heartbeat are declared dead");
         }
     }
+    // Before everything that may wait for a team's lock.
+    let orphans = rescue(context, now).await?;
+    if orphans > 0 {
+        context.process.metrics.orphans.add(orphans as i64);
+        tracing::info!(orphans, "pages of dead workers are back in the queue");
+    }
     let ended = sessions::end_orphans(db).await? + sessions::end_overdue(db, now).await?;
     if ended > 0 {
         tracing::warn!(ended, "browser sessions that nobody ended are destroyed");
@@ -99,44 +126,9 @@ async fn one(context: &WorkerContext, may_bury: bool, round: u32) -> StoreResult
     profiles::free_abandoned(&mut tx).await?;
     tx.commit().await?;
     let mut tx = db.begin().await?;
-    let orphans = pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
     let forgotten = now.plus_ms(-FORGOTTEN_MS);
     pages::remind_teams(&mut tx, forgotten).await?;
     webhooks::remind(&mut tx, forgotten).await?;
     tx.commit().await?;
-    if orphans > 0 {
-        context.process.metrics.orphans.add(orphans as i64);
-        tracing::info!(orphans, "pages of dead workers are back in the queue");
-    }
-    if round.is_multiple_of(TIDY_EVERY) {
-        let keep_ms = context.process.settings.result_ttl.as_millis() as i64;
-        let mut tx = db.begin().await?;
-        let had_zero = retention::shorten(&mut tx, keep_ms).await?;
-        tx.commit().await?;
-        while sweep::expire(db, &context.process.blobs, now).await? {}
-        if had_zero {
-            retention::empty_log(db).await?;
-        }
-        let mut tx = db.begin().await?;
-        sessions::remove_old(&mut tx, now.plus_ms(-(context.process.settings.result_ttl.as_millis() as i64))).await?;
-        sweep::prune(&mut tx, now).await?;
-        tx.commit().await?;
-        loop {
-            let mut tx = db.begin().await?;
-            let more =
-                activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await? | snapshots::expire(&mut tx, now).await?;
-            tx.commit().await?;
-            if !more {
-                break;
-            }
-        }
-        if round.is_multiple_of(WEIGH_EVERY) {
-            let dropped = cache::evict(db, context.process.settings.cache_size, now).await?;
-            if dropped > 0 {
-                tracing::info!(pages = dropped, "pages left the cache");
-            }
-        }
-        sweep::shrink(db).await?;
-    }
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, bail};
 use serde_json::json;
 use weir_shared::blobs::{Blobs, BlobsUrl};
-use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::config::{DatabaseUrl, SandboxChoice, Settings};
 use weir_shared::store::{self, Db, clock, nodes};
 use weir_shared::time::Timestamp;
 
@@ -117,8 +117,8 @@ fn chromium(configured: Option<&Path>) -> anyhow::Result<String> {
 }
 
 /// Whether an unprivileged process can make namespaces of its own: Chromium's sandbox and bubblewrap need it.
-fn sandbox(wanted: bool) -> anyhow::Result<String> {
-    if !wanted {
+fn sandbox(wanted: SandboxChoice) -> anyhow::Result<String> {
+    if wanted == SandboxChoice::Off {
         return Ok("switched off by WEIR_SANDBOX=off".to_owned());
     }
     let bwrap = on_path("bwrap").context("bubblewrap (bwrap) is missing; install it, or set WEIR_SANDBOX=off")?;
@@ -148,7 +148,13 @@ async fn sessions(db: &Db) -> anyhow::Result<String> {
     }
     let counts = store::sessions::counts(db, now).await?;
     let taken = counts.opening + counts.active + counts.closing;
-    Ok(format!("{taken} of {} slots taken, workers: {}", counts.slots, live.len()))
+    // Tables of an earlier release do not have them.
+    let told = nodes::box_limits(db, now).await.unwrap_or_default();
+    let mut limits: Vec<String> = told.into_iter().map(|(_, limits)| limits).collect();
+    limits.sort_unstable();
+    limits.dedup();
+    let limits = limits.join("; ");
+    Ok(format!("{taken} of {} slots taken, workers: {}, limits of boxes: {limits}", counts.slots, live.len()))
 }
 
 /// Whether blobs can be written where they are to lie.

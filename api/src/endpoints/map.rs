@@ -77,8 +77,8 @@ pub fn doc() -> Operation {
 /// that has no name or may not be reached.
 pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Map).await?;
-    let body = extract::json(&request, payload).await?;
-    let mut map = app.parse(|context| parse_map(&body, context))?;
+    let read = |body: &Value| app.parse(|context| parse_map(body, context));
+    let (mut map, _room) = extract::json(&app, &caller, &request, payload, read).await?;
     app.check_target(&map.url)?;
     map.options.zero_retention = caller.team.zero_data_retention;
     let mut accepted = accept(&app, &caller, &map).await?;

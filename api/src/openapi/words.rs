@@ -18,7 +18,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("headers", "Further headers of the request for the page."),
     ("waitFor", "Milliseconds to wait after the page has loaded, at most half of timeout."),
     ("mobile", "Emulate a phone."),
-    ("skipTlsVerification", "Accept certificates that are not trusted."),
+    (
+        "skipTlsVerification",
+        "Accept certificates that are not trusted. Headers, cookies and profiles are sent over one only when this is given as true.",
+    ),
     ("timeout", "Milliseconds for the whole page."),
     ("parsers", "How files are read. An empty list: not at all, as base64."),
     ("parsers[].type", "Which files."),
@@ -26,6 +29,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("parsers[].maxPages", "Read at most this many pages."),
     ("parsers[].pages", "Answer pages one by one."),
     ("parsers[].blocks", "Answer blocks of text."),
+    ("parsers[].pageMarkdown", "Older name of `pages`."),
     ("parsers[].pageMarkers", "Mark where pages begin."),
     ("actions", "What to do on the page before it is read, in this order."),
     ("location", "Where to appear from."),
@@ -52,6 +56,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("auditMetadata", "Accepted for the sake of clients."),
     ("threatProtection", "Accepted for the sake of clients."),
     ("domainTools", "Accepted for the sake of clients."),
+    ("toolDetail", "Accepted for the sake of clients."),
     // Formats (CONTRACT 3.4).
     ("formats[].type", "Which format."),
     ("prompt", "What to look for, in words."),

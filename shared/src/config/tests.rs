@@ -14,7 +14,9 @@ fn defaults_work_on_one_machine() {
     assert_eq!(settings.database_url, DatabaseUrl::Sqlite("data/weir.db".into()));
     assert_eq!(settings.worker.concurrency, 16);
     assert_eq!(settings.webhooks.retries.len(), 3);
-    assert!(settings.api.auth_required && settings.browser.sandbox && !settings.limits.metered);
+    assert!(
+        settings.api.auth_required && settings.browser.sandbox == SandboxChoice::Strict && !settings.limits.metered
+    );
 }
 
 #[test]
@@ -28,13 +30,23 @@ fn the_runners_are_where_they_are_said_to_be_or_in_the_cache() {
 }
 
 #[test]
+fn boxes_run_where_it_is_said_else_in_run_else_beside_the_data() {
+    let places = |pairs: &[(&str, &str)]| read(pairs).unwrap().worker.run_dirs;
+    assert_eq!(places(&[("WEIR_RUN_DIR", "/r")]), [PathBuf::from("/r")]);
+    assert_eq!(places(&[])[..2], [PathBuf::from("/run/weir"), PathBuf::from("data/weir-run")]);
+    assert_eq!(places(&[("DATABASE_URL", "sqlite:///srv/w/weir.db")])[1], PathBuf::from("/srv/w/weir-run"));
+    assert_eq!(places(&[("DATABASE_URL", "postgres://a/b")])[1], PathBuf::from("data/weir-run"));
+}
+
+#[test]
 fn a_wrong_setting_is_named_with_what_is_allowed() {
     for (name, value, allowed) in [
         ("WEIR_BIND", "nowhere", "ADDRESS:PORT"),
         ("WEIR_WORKER_CONCURRENCY", "0", "from 1 to 1000"),
-        ("WEIR_SANDBOX", "maybe", "strict or off"),
+        ("WEIR_SANDBOX", "maybe", "strict or degraded or off"),
         ("WEIR_RESULT_TTL", "soon", "24h"),
         ("WEIR_ALLOW_NETS", "home", "CIDR"),
+        ("WEIR_ALLOW_PORTS", "22,ssh", "22,6000"),
         ("WEIR_RATE_LIMITS", "lunch=3", "BUCKET=N"),
         ("DATABASE_URL", "mysql://x", "postgres://"),
         ("WEIR_BLOBS", "gs://pages", "s3://BUCKET/PREFIX"),
@@ -46,6 +58,8 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
         ("WEIR_LLM_URL", "localhost", "https://host/v1"),
         ("WEIR_LLM_URL", "http://localhost", "WEIR_LLM_MODEL"),
         ("WEIR_LLM_MODEL", "gpt", "WEIR_LLM_URL"),
+        ("WEIR_CORS_ORIGINS", "app.example.com", "https://app.example.com"),
+        ("WEIR_CORS_ORIGINS", "https://app.example.com/path", "https://app.example.com"),
     ] {
         let error = read(&[(name, value)]).unwrap_err().to_string();
         assert!(error.contains(name) && error.contains(allowed), "{name}: {error}");
@@ -124,4 +138,13 @@ fn the_readmes_table_has_every_setting_with_its_default() {
         }
     }
     assert_eq!(documented, asked);
+}
+
+#[test]
+fn origins_of_web_pages_are_any_none_or_a_list() {
+    let cors = |value| read(&[("WEIR_CORS_ORIGINS", value)]).unwrap().api.cors;
+    assert_eq!(read(&[]).unwrap().api.cors, CorsOrigins::Any);
+    assert_eq!((cors("*"), cors("off")), (CorsOrigins::Any, CorsOrigins::Off));
+    let list = ["https://app.example.com", "http://localhost:5173"].map(str::to_owned).to_vec();
+    assert_eq!(cors("https://app.example.com/, http://localhost:5173"), CorsOrigins::Only(list));
 }

@@ -123,6 +123,8 @@ pub fn key(url: &str, options: &ScrapeOptions, team: TeamId) -> Option<CacheKey>
     let team = is_private(&url, options).then_some(team);
     let mut plain = ScrapeOptions {
         zero_retention: false,
+        // What an untrusted certificate gave is not kept, whoever accepted it.
+        tls_consent: false,
         cache: CacheOptions::default(),
         timeout: ScrapeOptions::default().timeout,
         ..options.clone()
@@ -197,6 +199,7 @@ mod tests {
             ("https://A.com/x?b=1#part", plain.clone()),
             ("https://a.com/x?b=1", with(|o| o.timeout = 5_000)),
             ("https://a.com/x?b=1", with(|o| o.cache.max_age = 5)),
+            ("https://a.com/x?b=1", with(|o| o.tls_consent = true)),
             ("https://a.com/x?b=1", with(|o| o.cache.store_in_cache = false)),
             ("https://a.com/x?b=1", with(|o| (o.cache.lockdown, o.zero_retention) = (true, true))),
         ] {

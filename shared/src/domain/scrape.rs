@@ -35,6 +35,9 @@ pub struct ScrapeOptions {
     pub mobile: bool,
     /// Accept untrusted certificates. Default true.
     pub skip_tls_verification: bool,
+    /// The caller has said so itself, and not only not said otherwise. Default false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tls_consent: bool,
     /// Milliseconds for the whole page, 1,000 to 300,000. Default 60,000.
     pub timeout: u32,
     /// What is done on the page, in this order, before it is read. Empty: nothing.
@@ -75,6 +78,7 @@ impl Default for ScrapeOptions {
             wait_for: 0,
             mobile: false,
             skip_tls_verification: true,
+            tls_consent: false,
             timeout: 60_000,
             actions: Vec::new(),
             location: None,
@@ -90,7 +94,39 @@ impl Default for ScrapeOptions {
     }
 }
 
+/// Which certificates of sites are good enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certificates {
+    /// Those that verify.
+    Trusted,
+    /// Any, as long as nothing is sent that only the caller has: the default of the wire, which nobody asked for.
+    AnyWithoutSecrets,
+    /// Any: the caller has said so.
+    Any,
+}
+
+impl Certificates {
+    /// Whether a connection over a certificate that does not verify may be used. `has_secrets`: something would be sent
+    /// over it that only the caller has.
+    pub const fn allow_untrusted(self, has_secrets: bool) -> bool {
+        match self {
+            Self::Trusted => false,
+            Self::AnyWithoutSecrets => !has_secrets,
+            Self::Any => true,
+        }
+    }
+}
+
 impl ScrapeOptions {
+    /// Which certificates of sites are good enough.
+    pub const fn certificates(&self) -> Certificates {
+        match (self.skip_tls_verification, self.tls_consent) {
+            (false, _) => Certificates::Trusted,
+            (true, false) => Certificates::AnyWithoutSecrets,
+            (true, true) => Certificates::Any,
+        }
+    }
+
     /// The screenshot to take, if one is asked for.
     pub fn screenshot(&self) -> Option<&Screenshot> {
         self.formats.iter().find_map(|f| match f {

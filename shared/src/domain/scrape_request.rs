@@ -20,10 +20,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 pub use batch::{BatchRequest, parse_batch};
-pub use crawl::{CrawlRequest, parse_crawl, with_prompt_options};
+pub use crawl::{CrawlRequest, crawl_fields, parse_crawl, with_prompt_options};
 pub use map::parse_map;
 pub use preview::{PreviewRequest, parse_preview};
-pub use target::{UrlProblem, fetch_url};
+pub use target::{UrlProblem, fetch_url, named_origins};
 
 use super::cache::{CacheOptions, LOCKDOWN_MAX_AGE_MS, MAX_AGE_MS};
 use super::scrape::{Location, ProxyMode, ScrapeOptions};
@@ -122,6 +122,7 @@ fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>)
     if wait_for * 2 > timeout {
         fields.issues.rule(fields.path_of("waitFor"), "waitFor must not exceed half of timeout");
     }
+    let skip_tls_verification = fields.bool("skipTlsVerification");
     let options = ScrapeOptions {
         formats: formats::read(fields, unavailable).unwrap_or(defaults.formats),
         only_main_content: fields.bool("onlyMainContent").unwrap_or(defaults.only_main_content),
@@ -135,7 +136,8 @@ fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>)
             .unwrap_or_default(),
         wait_for: wait_for as u32,
         mobile: fields.bool("mobile").unwrap_or(defaults.mobile),
-        skip_tls_verification: fields.bool("skipTlsVerification").unwrap_or(defaults.skip_tls_verification),
+        skip_tls_verification: skip_tls_verification.unwrap_or(defaults.skip_tls_verification),
+        tls_consent: skip_tls_verification == Some(true),
         timeout: timeout as u32,
         actions: actions::read(fields, wait_for),
         location: read_location(fields),
@@ -175,7 +177,7 @@ fn read_cache(fields: &mut Fields<'_, '_>) -> CacheOptions {
 fn read_other_options(fields: &mut Fields<'_, '_>) {
     fields.bool("fastMode");
     fields.string("useMock");
-    fields.ignore(&["auditMetadata", "threatProtection", "domainTools"]);
+    fields.ignore(&["auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
 }
 
 fn read_selectors(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<String> {

@@ -328,8 +328,9 @@ pub(super) fn read_labels(fields: &mut Fields<'_, '_>) {
 }
 
 pub(super) fn unknown_warning(fields: &Fields<'_, '_>) -> Option<String> {
-    let unknown = fields.unknown();
-    (!unknown.is_empty()).then(|| format!("Unknown fields have no effect: {}.", unknown.join(", ")))
+    let (unknown, others) = fields.unknown();
+    let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+    (!unknown.is_empty()).then(|| format!("Unknown fields have no effect: {}{more}.", unknown.join(", ")))
 }
 
 #[cfg(test)]

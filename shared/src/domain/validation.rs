@@ -13,6 +13,18 @@ use serde_json::{Map, Value, json};
 use super::describe;
 use crate::error_code::ErrorCode;
 
+/// Wrong fields that an answer names at most, but for keys that nobody reads.
+const MOST_ISSUES: usize = 100;
+/// Keys that nobody reads that an answer names at most.
+const MOST_KEYS: usize = 20;
+/// Longest key as an answer repeats it, bytes.
+const MOST_OF_KEY: usize = 256;
+
+/// A key as an answer repeats it: its beginning, where a caller made it megabytes long.
+fn shown(key: &str) -> &str {
+    &key[..key.floor_char_boundary(MOST_OF_KEY)]
+}
+
 /// Place of a value inside the body: keys and array positions, `[]` for the body itself.
 pub type Path = Vec<Value>;
 
@@ -32,7 +44,14 @@ pub struct Issue {
 }
 
 impl Issue {
-    fn new(code: &'static str, path: Path, message: impl Into<String>) -> Self {
+    fn new(code: &'static str, mut path: Path, message: impl Into<String>) -> Self {
+        for part in &mut path {
+            if let Value::String(key) = part
+                && key.len() > MOST_OF_KEY
+            {
+                *key = shown(key).to_owned();
+            }
+        }
         Self { code, path, message: message.into(), more: Map::new() }
     }
 
@@ -71,14 +90,21 @@ impl std::error::Error for ValidationError {}
 pub struct Issues(Vec<Issue>);
 
 impl Issues {
+    /// The first ones are enough to mend a body, and each takes far more room than what is wrong.
+    fn push(&mut self, issue: Issue) {
+        if self.0.len() < MOST_ISSUES {
+            self.0.push(issue);
+        }
+    }
+
     /// A value breaks a rule of ours; `message` says which.
     pub fn rule(&mut self, path: Path, message: impl Into<String>) {
-        self.0.push(Issue::new("custom", path, message));
+        self.push(Issue::new("custom", path, message));
     }
 
     /// A string is not in its form: a URL, a UUID.
     pub fn format(&mut self, path: Path, format: &str, message: impl Into<String>) {
-        self.0.push(Issue::new("invalid_format", path, message).with("format", format));
+        self.push(Issue::new("invalid_format", path, message).with("format", format));
     }
 
     /// The value has another JSON type than `expected`; `None`: it is missing.
@@ -89,20 +115,20 @@ impl Issues {
             Some(_) => format!("Invalid input: expected {expected}, received {received}"),
         };
         let issue = Issue::new("invalid_type", path, message);
-        self.0.push(issue.with("expected", expected).with("received", received));
+        self.push(issue.with("expected", expected).with("received", received));
     }
 
     /// The value is none of several shapes.
     pub fn wrong_union(&mut self, path: Path, expected: &str, got: &Value) {
         let message = format!("Invalid input: expected {expected}, received {}", type_name(Some(got)));
-        self.0.push(Issue::new("invalid_union", path, message));
+        self.push(Issue::new("invalid_union", path, message));
     }
 
     /// The value is none of `options`.
     pub fn wrong_choice(&mut self, path: Path, options: &[&str]) {
         let list: Vec<String> = options.iter().map(|o| format!("\"{o}\"")).collect();
         let message = format!("Invalid option for {}: expected one of {}", path_text(&path), list.join("|"));
-        self.0.push(Issue::new("invalid_value", path, message).with("options", json!(options)));
+        self.push(Issue::new("invalid_value", path, message).with("options", json!(options)));
     }
 
     /// A number, or the size of a string or array (`what`), lies outside `range`.
@@ -122,14 +148,16 @@ impl Issues {
             let message = format!("Too big: {name} must be at most {most}{unit}");
             Issue::new("too_big", path, message).with("maximum", most)
         };
-        self.0.push(issue.with("type", what).with("inclusive", true));
+        self.push(issue.with("type", what).with("inclusive", true));
     }
 
-    /// Keys that nobody reads.
-    pub fn unknown_keys(&mut self, path: Path, keys: Vec<String>) {
+    /// Keys that nobody reads, and how many more there are.
+    pub fn unknown_keys(&mut self, path: Path, keys: Vec<String>, others: usize) {
         let list: Vec<String> = keys.iter().map(|k| format!("\"{k}\"")).collect();
         let plural = if keys.len() == 1 { "key" } else { "keys" };
-        let message = format!("Unrecognized {plural}: {}", list.join(", "));
+        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+        let message = format!("Unrecognized {plural}: {}{more}", list.join(", "));
+        // Always told: the text of the whole error begins with them.
         self.0.push(Issue::new("unrecognized_keys", path, message).with("keys", json!(keys)));
     }
 
@@ -372,16 +400,19 @@ impl<'v, 'i> Fields<'v, 'i> {
         Fields::open(value, path, self.issues)
     }
 
-    /// The keys that nobody asked for: what ends an object that is not strict (CONTRACT 2.2).
-    pub fn unknown(&self) -> Vec<String> {
-        self.map.keys().filter(|k| !self.known.contains(&k.as_str())).cloned().collect()
+    /// The keys that nobody asked for, and how many there are beyond those: what ends an object that is not strict
+    /// (CONTRACT 2.2).
+    pub fn unknown(&self) -> (Vec<String>, usize) {
+        let mut unknown = self.map.keys().filter(|k| !self.known.contains(&k.as_str()));
+        let named = unknown.by_ref().take(MOST_KEYS).map(|key| shown(key).to_owned()).collect();
+        (named, unknown.count())
     }
 
     /// Ends a strict object: keys that nobody asked for are an issue.
     pub fn finish(self) {
-        let unknown = self.unknown();
+        let (unknown, others) = self.unknown();
         if !unknown.is_empty() {
-            self.issues.unknown_keys(self.path, unknown);
+            self.issues.unknown_keys(self.path, unknown, others);
         }
     }
 }
@@ -439,6 +470,21 @@ mod tests {
         let error = read(json!([]), |_| {}).unwrap_err();
         assert_eq!((error.issues[0].code, error.issues[0].path.len()), ("invalid_type", 0));
         assert_eq!(error.issues[0].more["received"], "array");
+    }
+
+    #[test]
+    fn an_answer_names_the_first_of_very_many_faults() {
+        let body = json!({"a": vec![0; 5_000], "b": 0});
+        let error = read(body, |f| _ = (f.strings("a", 10_000), f.bool("b"))).unwrap_err();
+        assert_eq!(error.issues.len(), MOST_ISSUES);
+        let mut body = Map::new();
+        for n in 0..5_000 {
+            body.insert(format!("{n}{}", "k".repeat(10_000)), Value::Null);
+        }
+        let error = read(body.into(), |f| _ = f.strings("0", 1)).unwrap_err();
+        let text = serde_json::to_string(&error.issues).unwrap();
+        assert!(text.len() < 20_000 && text.contains("and 4980 more"), "{} bytes", text.len());
+        assert!(error.message.len() < 10_000 && error.message.ends_with("and 4980 more"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::{on_db, on_pool};
 use super::{Db, StoreError, StoreResult, Tx};
 
 /// Entries removed in one transaction.
-const STEP: i64 = 5_000;
+const STEP: i64 = 1_000;
 
 /// A call that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -185,39 +185,50 @@ pub async fn write_answered(tx: &mut Tx, scrape: Answered<'_>) -> StoreResult<()
     if scrape.options.zero_retention { retention::blank(tx, job).await } else { Ok(()) }
 }
 
-/// Before documents of an expired job go: of those that are next, the ones that the cache reads move there. `$2` of
-/// them at most, in their order.
-pub(super) async fn take_over(tx: &mut Tx, job: JobId, step: i64) -> StoreResult<()> {
+/// Before the documents of these pages go: the ones in rows that the cache reads move there, those that are `blobs` leave
+/// it. Rows are taken in the order of their keys, as where pages are stored.
+pub(super) async fn take_over(tx: &mut Tx, inline: &[PageId], blobs: &[PageId]) -> StoreResult<()> {
     const MOVE: &str = "UPDATE cached_page SET body = d.body, size = d.size FROM document d \
-        WHERE d.page_id = cached_page.page_id AND cached_page.body IS NULL AND d.body IS NOT NULL AND d.job_id = $1 \
-        AND d.seq IN (SELECT seq FROM document WHERE job_id = $1 ORDER BY seq LIMIT $2)";
-    const DROP: &str = "DELETE FROM cached_page WHERE body IS NULL AND page_id IN (SELECT page_id FROM document \
-        WHERE job_id = $1 AND blob IS NOT NULL AND seq IN (SELECT seq FROM document WHERE job_id = $1 ORDER BY seq \
-        LIMIT $2))";
-    on_db!(tx, |conn| {
-        sqlx::query(MOVE).bind(job).bind(step).execute(&mut *conn).await?;
-        sqlx::query(DROP).bind(job).bind(step).execute(conn).await?.rows_affected()
+        WHERE cached_page.key = $1 AND cached_page.body IS NULL AND d.page_id = cached_page.page_id \
+        AND d.body IS NOT NULL";
+    const DROP: &str = "DELETE FROM cached_page WHERE key = $1 AND body IS NULL";
+    if inline.is_empty() && blobs.is_empty() {
+        return Ok(());
+    }
+    let lock = if matches!(tx, Tx::Postgres(_)) { " FOR UPDATE" } else { "" };
+    let read: Vec<(String, PageId)> = on_db!(tx, |conn| {
+        let mut select =
+            sqlx::QueryBuilder::new("SELECT key, page_id FROM cached_page WHERE body IS NULL AND page_id IN (");
+        let mut list = select.separated(", ");
+        for page in inline.iter().chain(blobs) {
+            list.push_bind(*page);
+        }
+        select.push(") ORDER BY key").push(lock);
+        select.build_query_as().persistent(false).fetch_all(conn).await?
     });
+    for (key, page) in read {
+        let sql = if blobs.contains(&page) { DROP } else { MOVE };
+        on_db!(tx, |conn| sqlx::query(sql).bind(key).execute(conn).await?.rows_affected());
+    }
     Ok(())
 }
 
 /// Drops pages that are too old, and the oldest while all together take more than `bound` bytes. Returns how many.
 pub async fn evict(db: &Db, bound: i64, now: Timestamp) -> StoreResult<u64> {
-    const OLD: &str =
-        "DELETE FROM cached_page WHERE key IN (SELECT key FROM cached_page WHERE cached_at < $1 LIMIT $2)";
+    const OLD: &str = "SELECT key FROM cached_page WHERE cached_at < $1 ORDER BY cached_at LIMIT $2";
     const SIZE: &str = "SELECT CAST(COALESCE(SUM(bytes), 0) + COUNT(*) * $1 AS BIGINT) FROM cached_page";
     const OLDEST: &str = "SELECT key, bytes FROM cached_page ORDER BY cached_at LIMIT $1";
     let mut dropped = 0;
     loop {
         let mut tx = db.begin().await?;
         let before = now.plus_ms(-LOCKDOWN_MAX_AGE_MS);
-        let gone =
-            on_db!(&mut tx, |conn| sqlx::query(OLD).bind(before).bind(STEP).execute(conn).await?.rows_affected());
-        tx.commit().await?;
-        dropped += gone;
-        if gone == 0 {
+        let old: Vec<(String,)> =
+            on_db!(&mut tx, |conn| sqlx::query_as(OLD).bind(before).bind(STEP).fetch_all(conn).await?);
+        if old.is_empty() {
             break;
         }
+        dropped += remove(&mut tx, old.into_iter().map(|row| row.0).collect()).await?;
+        tx.commit().await?;
     }
     let size: (i64,) = on_pool!(db, |pool| sqlx::query_as(SIZE).bind(ROW).fetch_one(pool).await?);
     let mut over = size.0 - bound;
@@ -236,18 +247,25 @@ pub async fn evict(db: &Db, bound: i64, now: Timestamp) -> StoreResult<u64> {
         if keys.is_empty() {
             break;
         }
-        dropped += on_db!(&mut tx, |conn| {
-            let mut delete = sqlx::QueryBuilder::new("DELETE FROM cached_page WHERE key IN (");
-            let mut list = delete.separated(", ");
-            for key in &keys {
-                list.push_bind(key.as_str());
-            }
-            delete.push(")");
-            delete.build().persistent(false).execute(conn).await?.rows_affected()
-        });
+        dropped += remove(&mut tx, keys).await?;
         tx.commit().await?;
     }
     Ok(dropped)
+}
+
+/// Removes rows. They are locked in the order of their keys, as where pages are stored.
+async fn remove(tx: &mut Tx, keys: Vec<String>) -> StoreResult<u64> {
+    let lock = if matches!(tx, Tx::Postgres(_)) { " ORDER BY key FOR UPDATE" } else { "" };
+    Ok(on_db!(tx, |conn| {
+        let mut delete =
+            sqlx::QueryBuilder::new("DELETE FROM cached_page WHERE key IN (SELECT key FROM cached_page WHERE key IN (");
+        let mut list = delete.separated(", ");
+        for key in &keys {
+            list.push_bind(key.as_str());
+        }
+        delete.push(")").push(lock).push(")");
+        delete.build().persistent(false).execute(conn).await?.rows_affected()
+    }))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::domain::job::JobStatus;
 use crate::ids::WorkerId;
+use crate::store::slices::Slices;
 use crate::store::{credits, pages, sweep, testing};
 
 fn blobs() -> Blobs {
@@ -69,7 +70,8 @@ async fn a_small_document_outlives_its_job_and_a_large_one_goes_with_it() {
         stored(&db, &blobs, team, "large", &hex::encode(noise), Timestamp(1_000)).await;
         assert_eq!(found(&db, &blobs, "large").await.unwrap()["markdown"].as_str().unwrap().len(), 800_000);
         let later = Timestamp::now().plus_ms(90_000_000);
-        while sweep::expire(&db, &blobs, later).await.unwrap() {}
+        while sweep::expire(&db, &mut Slices::default(), later).await.unwrap() > 0 {}
+        sweep::remove_waste(&db, &blobs, later).await.unwrap();
         assert_eq!(found(&db, &blobs, "small").await.unwrap()["markdown"], "kept");
         assert_eq!(found(&db, &blobs, "large").await, None);
         // One that is stored anew has its document with its job again.

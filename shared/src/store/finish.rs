@@ -19,7 +19,7 @@ use super::frontier::{self, Discovery};
 use super::pages::Claimed;
 use super::signals::Signal;
 use super::snapshots::{self, Packed};
-use super::{Db, StoreError, StoreResult, Tx};
+use super::{Db, StoreError, StoreResult, Tx, jobs};
 
 mod at_once;
 
@@ -32,9 +32,9 @@ pub enum Outcome {
     Failed { code: ErrorCode, error: String, credits: i64 },
     /// Failed, worth another try at `run_at`.
     Retry { code: ErrorCode, error: String, run_at: Timestamp },
-    /// Its worker died under it: back to the queue, the claim stays counted.
+    /// Its worker died under it: back to its place in the queue, the claim stays counted.
     Lost { reason: &'static str },
-    /// Not started or not finished because the worker stops: back to the queue as if never claimed.
+    /// Not started or not finished for a reason that is not the page's: back to its place as if never claimed.
     GivenBack,
     /// Not its turn: back to the queue as if never claimed, until then.
     Postponed { run_at: Timestamp },
@@ -223,8 +223,11 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
         }
     }
 
+    // In the order of their keys over all parts.
+    let mut cached = cache::rows(&live).into_iter();
     for part in parts(&live) {
-        write_results(tx, Results::of(part, &mut first_seq), now).await?;
+        let cached = cached.by_ref().take(part.len()).collect();
+        write_results(tx, Results::of(part, &mut first_seq, cached), now).await?;
     }
     for end in &live {
         if let Some(snapshot) = end.outcome.document().and_then(|(document, _)| document.snapshot.as_ref()) {
@@ -307,8 +310,8 @@ async fn move_part(
                 }
                 Outcome::Failed { code, error, .. } => ("failed", None, 1, 0, Some(*code), Some(error.as_str())),
                 Outcome::Retry { run_at, .. } => ("queued", Some(*run_at), 1, 0, None, None),
-                Outcome::Lost { .. } => ("queued", Some(now), 0, 0, None, None),
-                Outcome::GivenBack => ("queued", Some(now), 0, 1, None, None),
+                Outcome::Lost { .. } => ("queued", None, 0, 0, None, None),
+                Outcome::GivenBack => ("queued", None, 0, 1, None, None),
                 Outcome::Postponed { run_at } => ("queued", Some(*run_at), 0, 1, None, None),
                 Outcome::Crawled { .. } => ("done", None, 0, 0, None, None),
                 Outcome::Blocked { .. } | Outcome::SitemapsRead { .. } => ("cancelled", None, 0, 0, None, None),
@@ -413,7 +416,7 @@ async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta, grown: i64, now: Tim
         ($more:literal) => {
             concat!(
                 "UPDATE job SET completed = completed + $2, failed = failed + $3, queued = queued + $4, \
-                 credits_used = credits_used + $5, total = total + $7, hidden = hidden - $8, \
+                 due_at = CASE WHEN $4 > 0 THEN 0 ELSE due_at END, credits_used = credits_used + $5, total = total + $7, hidden = hidden - $8, \
                  status = CASE WHEN status <> 'scraping' OR completed + failed + $2 + $3 < total + $7 THEN status \
                      WHEN kind IN ('scrape', 'crawl', 'map') AND failed + $3 > 0 AND completed + $2 = 0 THEN 'failed' \
                      ELSE 'completed' END, \
@@ -457,20 +460,20 @@ async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta, grown: i64, now: Tim
         webhook: row.4,
     };
     if delta.queued > 0 && after.status != JobStatus::Scraping {
-        after.total -= drop_late(tx, job).await?;
+        drop_late(tx, job, delta.queued, now).await?;
+        after.total -= delta.queued;
     }
     Ok(after)
 }
 
-/// Pages that came back to a job that had ended meanwhile are cancelled like those that were waiting then.
-async fn drop_late(tx: &mut Tx, job: JobId) -> StoreResult<i64> {
-    const PAGES: &str = "UPDATE page SET state = 'cancelled', finished_at = run_at, epoch = epoch + 1 \
-        WHERE job_id = $1 AND state = 'queued'";
+/// So many pages that came back to a job that had ended meanwhile are cancelled like those that were waiting then. When
+/// those are not all marked yet, it does not matter which ones are now.
+async fn drop_late(tx: &mut Tx, job: JobId, count: i64, now: Timestamp) -> StoreResult<()> {
     const JOB: &str = "UPDATE job SET total = total - $2, queued = 0, hidden = (SELECT COUNT(*) FROM page \
         WHERE job_id = $1 AND idx < 0 AND state = 'running') WHERE id = $1";
-    let dropped = on_db!(tx, |conn| sqlx::query(PAGES).bind(job).execute(conn).await?.rows_affected()) as i64;
-    on_db!(tx, |conn| sqlx::query(JOB).bind(job).bind(dropped).execute(conn).await?.rows_affected());
-    Ok(dropped)
+    jobs::drop_waiting(tx, job, now, count).await?;
+    on_db!(tx, |conn| sqlx::query(JOB).bind(job).bind(count).execute(conn).await?.rows_affected());
+    Ok(())
 }
 
 async fn queue_events(
@@ -528,7 +531,7 @@ async fn was_told(tx: &mut Tx, job: JobId, end: WebhookEvent) -> StoreResult<boo
 
 /// The document and the bill of a page that is done and whose rows say so already.
 pub(super) async fn write_done(tx: &mut Tx, end: &Finished, now: Timestamp) -> StoreResult<()> {
-    write_results(tx, Results::of(&[end], &mut BTreeMap::new()), now).await
+    write_results(tx, Results::of(&[end], &mut BTreeMap::new(), cache::rows(&[end])), now).await
 }
 
 /// What ends leave besides the state of their pages and jobs.
@@ -541,7 +544,7 @@ struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
-    fn of(ends: &[&'a Finished], first_seq: &mut BTreeMap<JobId, i64>) -> Self {
+    fn of(ends: &[&'a Finished], first_seq: &mut BTreeMap<JobId, i64>, cached: Vec<cache::Row<'a>>) -> Self {
         let mut documents = Vec::new();
         for end in ends {
             if let Some((document, _)) = end.outcome.document() {
@@ -557,7 +560,7 @@ impl<'a> Results<'a> {
             };
             (credits > 0).then_some((*end, credits))
         };
-        Self { documents, bills: ends.iter().filter_map(bill).collect(), cached: cache::rows(ends) }
+        Self { documents, bills: ends.iter().filter_map(bill).collect(), cached }
     }
 }
 

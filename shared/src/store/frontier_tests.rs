@@ -6,14 +6,15 @@ use url::Url;
 use super::*;
 use crate::domain::crawl::CrawlOptions;
 use crate::domain::crawl::address::{KeyRules, key};
-use crate::domain::job::PageState;
+use crate::domain::job::{JobKind, PageState};
 use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
 use crate::ids::WorkerId;
-use crate::store::crawls::{NewCrawl, Turn};
+use crate::store::crawls::{NewCrawl, Pace, Turn};
 use crate::store::finish::{Body, Encoded, finish_many};
 use crate::store::jobs::{JobRow, NewJob};
-use crate::store::testing::{databases, team};
+use crate::store::slices::Slices;
+use crate::store::testing::{self, databases, team};
 use crate::store::{pages, sweep};
 
 const SITE: &str = "http://site.test/";
@@ -244,8 +245,8 @@ async fn sitemaps_are_read_in_a_hidden_step_that_is_fenced_like_a_page() {
         assert_eq!(warning.as_deref(), Some("Note."));
 
         // Past its expiry nothing of it is left.
-        let blobs = crate::blobs::Blobs::open(&std::env::temp_dir()).unwrap();
-        sweep::expire(&crawl.db, &blobs, Timestamp::now().plus_ms(90_000_000)).await.unwrap();
+        let later = Timestamp::now().plus_ms(90_000_000);
+        sweep::expire(&crawl.db, &mut Slices::default(), later).await.unwrap();
         assert!(crawls::counts(&crawl.db, crawl.id).await.unwrap().is_none());
         assert!(recount(&crawl.db, crawl.id).await.unwrap().is_empty());
     }
@@ -289,23 +290,99 @@ async fn a_cancelled_crawl_grows_no_more() {
     }
 }
 
+fn pace(name: &str, pause_ms: i64) -> Pace {
+    Pace { name: name.to_owned(), pause_ms }
+}
+
 #[tokio::test]
 async fn turns_are_apart_and_those_who_wait_come_one_after_another() {
     for db in databases().await {
+        let team = team(&db, "a").await;
+        let (job, _) = testing::job(&db, team, JobKind::Crawl, 9, None).await;
         let mut tx = db.begin().await.unwrap();
         let now = Timestamp(1_000_000);
         let at = |ms: i64| now.plus_ms(ms);
-        assert_eq!(crawls::take_turn(&mut tx, "host", 2_000, now).await.unwrap(), Turn::Now);
-        assert_eq!(crawls::take_turn(&mut tx, "other", 2_000, now).await.unwrap(), Turn::Now);
-        assert_eq!(crawls::take_turn(&mut tx, "host", 2_000, at(10)).await.unwrap(), Turn::NotBefore(at(2_000)));
-        assert_eq!(crawls::book_turn(&mut tx, "host", 2_000).await.unwrap(), at(2_000));
-        assert_eq!(crawls::book_turn(&mut tx, "host", 2_000).await.unwrap(), at(4_000));
-        assert_eq!(crawls::take_turn(&mut tx, "host", 2_000, at(2_050)).await.unwrap(), Turn::Now);
-        assert_eq!(crawls::take_turn(&mut tx, "host", 2_000, at(4_000)).await.unwrap(), Turn::NotBefore(at(4_050)));
-        assert_eq!(crawls::book_turn(&mut tx, "host", 2_000).await.unwrap(), at(6_000));
-        crawls::prune_turns(&mut tx, at(5_000)).await.unwrap();
-        assert_eq!(crawls::take_turn(&mut tx, "other", 2_000, now).await.unwrap(), Turn::Now, "it was forgotten");
-        assert_ne!(crawls::take_turn(&mut tx, "host", 2_000, at(4_000)).await.unwrap(), Turn::Now);
+        let (host, other) = (pace("host", 2_000), pace("other", 2_000));
+        let ask = async |tx: &mut Tx, pace: &Pace, ms| match crawls::take_turns(tx, std::slice::from_ref(pace), at(ms))
+            .await
+            .unwrap()
+        {
+            Turn::Now => None,
+            Turn::NotBefore(until, _) => Some(until),
+        };
+        assert_eq!(ask(&mut tx, &host, 0).await, None);
+        assert_eq!(ask(&mut tx, &other, 0).await, None);
+        assert_eq!(ask(&mut tx, &host, 10).await, Some(at(2_000)));
+        assert_eq!(crawls::book_turn(&mut tx, &host, job).await.unwrap(), at(2_000));
+        assert_eq!(crawls::book_turn(&mut tx, &host, job).await.unwrap(), at(4_000));
+        assert_eq!(ask(&mut tx, &host, 2_050).await, None);
+        assert_eq!(ask(&mut tx, &host, 4_000).await, Some(at(4_050)));
+        assert_eq!(crawls::book_turn(&mut tx, &host, job).await.unwrap(), at(6_000));
+        crawls::prune_turns(&mut tx, at(3_000)).await.unwrap();
+        assert_eq!(ask(&mut tx, &other, 0).await, None, "it was forgotten");
+        assert_eq!(ask(&mut tx, &host, 4_000).await, Some(at(4_050)));
+        tx.commit().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_crawl_takes_its_line_with_it_and_keeps_nobody_else_waiting() {
+    const PAGES: i64 = 100;
+    for db in databases().await {
+        let (one, two) = (team(&db, "a").await, team(&db, "b").await);
+        let (large, _) = testing::job(&db, one, JobKind::Crawl, PAGES as usize, None).await;
+        let (small, _) = testing::job(&db, two, JobKind::Crawl, 3, None).await;
+        let mut tx = db.begin().await.unwrap();
+        let now = Timestamp(1_000_000);
+        let host = pace("host", 2_000);
+        let paces = std::slice::from_ref(&host);
+        assert_eq!(crawls::take_turns(&mut tx, paces, now).await.unwrap(), Turn::Now);
+        for place in 1..=PAGES {
+            assert_eq!(crawls::book_turn(&mut tx, &host, large).await.unwrap(), now.plus_ms(2_000 * place));
+        }
+        // Both have the next turn to hope for, whichever is there first.
+        assert_eq!(crawls::book_turn(&mut tx, &host, small).await.unwrap(), now.plus_ms(2_000));
+        assert_eq!(crawls::book_turn(&mut tx, &host, small).await.unwrap(), now.plus_ms(4_000));
+        // Nobody waits who is not there: of a crawl with so many pages the last one knows when.
+        for _ in 0..PAGES {
+            let at = crawls::book_turn(&mut tx, &host, small).await.unwrap();
+            assert!(at <= now.plus_ms(2_000 * 4), "three pages wait");
+        }
+        assert_eq!(lines(&mut tx).await, 2);
+        tx.commit().await.unwrap();
+
+        let mut tx = db.begin().await.unwrap();
+        assert!(jobs::cancel(&mut tx, large, now).await.unwrap());
+        tx.commit().await.unwrap();
+        let mut tx = db.begin().await.unwrap();
+        crawls::prune_turns(&mut tx, now).await.unwrap();
+        assert_eq!(lines(&mut tx).await, 1, "that of the crawl that goes on");
+        assert_eq!(crawls::take_turns(&mut tx, paces, now.plus_ms(2_000)).await.unwrap(), Turn::Now);
+        tx.commit().await.unwrap();
+    }
+}
+
+async fn lines(tx: &mut Tx) -> i64 {
+    let count: (i64,) =
+        on_db!(tx, |conn| sqlx::query_as("SELECT COUNT(*) FROM turn_line").fetch_one(conn).await.unwrap());
+    count.0
+}
+
+#[tokio::test]
+async fn a_callers_own_delay_is_no_matter_of_the_host() {
+    for db in databases().await {
+        let mut tx = db.begin().await.unwrap();
+        let now = Timestamp(1_000_000);
+        let slow = [pace("crawl:a", 60_000), pace("host", 2_000)];
+        let other = [pace("crawl:b", 10), pace("host", 2_000)];
+        assert_eq!(crawls::take_turns(&mut tx, &slow, now).await.unwrap(), Turn::Now);
+        let host_next = Turn::NotBefore(now.plus_ms(2_000), &other[1]);
+        assert_eq!(crawls::take_turns(&mut tx, &other, now.plus_ms(5)).await.unwrap(), host_next);
+        assert_eq!(crawls::take_turns(&mut tx, &other, now.plus_ms(9)).await.unwrap(), host_next, "its own was left");
+        assert_eq!(crawls::take_turns(&mut tx, &other, now.plus_ms(2_000)).await.unwrap(), Turn::Now);
+        let own_next = Turn::NotBefore(now.plus_ms(60_000), &slow[0]);
+        assert_eq!(crawls::take_turns(&mut tx, &slow, now.plus_ms(30_000)).await.unwrap(), own_next);
+        assert_eq!(crawls::take_turns(&mut tx, &slow, now.plus_ms(60_000)).await.unwrap(), Turn::Now);
         tx.commit().await.unwrap();
     }
 }

@@ -1,5 +1,7 @@
 //! Job rows: one per scrape, batch or crawl, with counts that change only in the transaction that changes the pages.
 
+use std::time::Instant;
+
 use crate::domain::activity::Endpoint;
 use crate::domain::job::{JobKind, JobStatus, WebhookEvent};
 use crate::domain::map::site_of;
@@ -14,7 +16,8 @@ use crate::{on_db, on_pool};
 use super::crawls::{self, CrawlSpec};
 use super::pages::Claimed;
 use super::signals::Signal;
-use super::{Db, StoreError, StoreResult, Tx, team_lock, webhooks};
+use super::slices::Slices;
+use super::{Db, StoreError, StoreResult, Tx, claim_patience, team_lock, webhooks};
 
 /// A job to be written, with all its pages queued.
 pub struct NewJob<'a> {
@@ -151,7 +154,8 @@ pub async fn insert_scrape_alone(db: &Db, scrape: &NewScrape<'_>) -> StoreResult
 
 /// Writes the job with its page, claimed by `worker`: all that a worker with a free place does before it fetches a page
 /// it was handed. `None`: nothing is written, for its team is at its limit (`default_limit` when it has none of its own)
-/// or has pages that wait for a place.
+/// or has pages that wait for a place. On Postgres the team's lock is not waited for long
+/// ([`StoreError::is_lock_wait`]).
 pub async fn insert_scrape_claimed(
     db: &Db,
     scrape: &NewScrape<'_>,
@@ -162,8 +166,10 @@ pub async fn insert_scrape_claimed(
     // The caller still waits, so a commit that is lost in a crash loses nothing. The team is locked before its running
     // pages are counted.
     const AT_ONCE: &str = concat!(
-        "WITH held AS (SELECT id, concurrency, set_config('synchronous_commit', 'off', TRUE) FROM team \
-         WHERE id = $2 AND NOT starved FOR NO KEY UPDATE), new_job AS (",
+        "WITH held AS (SELECT id, concurrency, set_config('synchronous_commit', 'off', TRUE), \
+         set_config('lock_timeout', '",
+        claim_patience!(),
+        "', TRUE) FROM team WHERE id = $2 AND NOT starved FOR NO KEY UPDATE), new_job AS (",
         insert_job!(into),
         "SELECT ",
         insert_job!(values "0"),
@@ -354,6 +360,11 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// The address that the caller named for a page at `url`: the page's own, or where its crawl begins.
+    pub fn named<'a>(&'a self, url: &'a str) -> &'a str {
+        self.crawl.as_ref().map_or(url, |crawl| crawl.start.as_str())
+    }
+
     /// Whether it will never change.
     pub fn is_settled(&self) -> bool {
         self.crawl.as_ref().is_none_or(|crawl| crawl.is_settled)
@@ -387,39 +398,84 @@ pub(super) fn read_spec((kind, key, options, webhook): SpecColumns) -> StoreResu
     })
 }
 
+/// What a page of the team's job is held back for: the most that the job's options can come to. `None`: the team has no
+/// such job.
+pub async fn page_price(tx: &mut Tx, team: TeamId, id: JobId) -> StoreResult<Option<i64>> {
+    const SQL: &str = "SELECT page_credits FROM job WHERE id = $1 AND team_id = $2";
+    let found: Option<(i64,)> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(id).bind(team).fetch_optional(conn).await?);
+    Ok(found.map(|row| row.0))
+}
+
 /// Adds pages to a running batch (`appendToId`). `false` when it has ended.
 pub async fn grow(tx: &mut Tx, id: JobId, by: i64) -> StoreResult<bool> {
-    const SQL: &str = "UPDATE job SET total = total + $2, queued = queued + $2 WHERE id = $1 AND status = 'scraping'";
+    const SQL: &str = "UPDATE job SET total = total + $2, queued = queued + $2, due_at = 0 \
+        WHERE id = $1 AND status = 'scraping'";
     let done = on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(by).execute(conn).await?.rows_affected());
     Ok(done == 1)
 }
 
+/// Waiting pages of a cancelled job that are marked in one transaction.
+const DROPPED_AT_ONCE: i64 = 1_000;
+
 /// Cancels a running job: its waiting pages never start, running ones may still finish (CONTRACT 5.5). `false` when
 /// it has ended.
+///
+/// Waiting pages leave the counts at once, and nobody claims a page that its job does not count. When they are many, most
+/// of their rows are marked later, by [`drop_cancelled`].
 pub async fn cancel(tx: &mut Tx, id: JobId, now: Timestamp) -> StoreResult<bool> {
     const OWNER: &str = "SELECT team_id FROM job WHERE id = $1";
-    const END: &str = "UPDATE job SET status = 'cancelled', finished_at = $2, queued = 0 \
-        WHERE id = $1 AND status = 'scraping'";
-    const PAGES: &str = "UPDATE page SET state = 'cancelled', finished_at = $2, epoch = epoch + 1 \
-        WHERE job_id = $1 AND state = 'queued'";
     // A step that had not begun leaves the counts like a page.
-    const TOTAL: &str = "UPDATE job SET total = total - $2, hidden = (SELECT COUNT(*) FROM page WHERE job_id = $1 \
-        AND idx < 0 AND state = 'running') WHERE id = $1";
+    const END: &str = "UPDATE job SET status = 'cancelled', finished_at = $2, total = total - queued, queued = 0, \
+        dropping = queued > $3, hidden = (SELECT COUNT(*) FROM page WHERE job_id = $1 AND idx < 0 AND state = 'running') \
+        WHERE id = $1 AND status = 'scraping'";
     let owner: Option<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(OWNER).bind(id).fetch_optional(conn).await?);
     let Some((team,)) = owner else { return Ok(false) };
     team_lock::lock(tx, team).await?;
-    let ended = on_db!(tx, |conn| sqlx::query(END).bind(id).bind(now).execute(conn).await?.rows_affected());
+    let ended = on_db!(tx, |conn| {
+        sqlx::query(END).bind(id).bind(now).bind(DROPPED_AT_ONCE).execute(conn).await?.rows_affected()
+    });
     if ended == 0 {
         return Ok(false);
     }
-    let dropped = on_db!(tx, |conn| sqlx::query(PAGES).bind(id).bind(now).execute(conn).await?.rows_affected());
-    on_db!(tx, |conn| sqlx::query(TOTAL).bind(id).bind(dropped as i64).execute(conn).await?.rows_affected());
+    drop_waiting(tx, id, now, DROPPED_AT_ONCE).await?;
     let job = lock(tx, id).await?;
     if let Some(job) = job.filter(|j| j.webhook.as_ref().is_some_and(|w| w.wants(WebhookEvent::Cancelled))) {
         webhooks::queue(tx, job.team_id, id, None, WebhookEvent::Cancelled, now).await?;
     }
     notify_job(tx, id).await?;
     Ok(true)
+}
+
+/// Marks up to `limit` waiting pages of a job that has ended; its counts are without them. Returns how many.
+pub(super) async fn drop_waiting(tx: &mut Tx, id: JobId, now: Timestamp, limit: i64) -> StoreResult<u64> {
+    const SQL: &str = "UPDATE page SET state = 'cancelled', finished_at = $2, epoch = epoch + 1 WHERE id IN \
+        (SELECT id FROM page WHERE job_id = $1 AND state = 'queued' LIMIT $3)";
+    Ok(on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(now).bind(limit).execute(conn).await?.rows_affected()))
+}
+
+/// Marks what cancelled jobs have left of their waiting pages, in slices.
+pub async fn drop_cancelled(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult<()> {
+    const SOME: &str = "SELECT id, team_id FROM job WHERE dropping LIMIT 20";
+    const OVER: &str = "UPDATE job SET dropping = FALSE WHERE id = $1";
+    let jobs: Vec<(JobId, TeamId)> = on_pool!(db, |pool| sqlx::query_as(SOME).fetch_all(pool).await?);
+    for (job, team) in jobs {
+        loop {
+            let rows = slices.rows();
+            let mut tx = db.begin_relaxed().await?;
+            let began = Instant::now();
+            team_lock::lock(&mut tx, team).await?;
+            let is_last = drop_waiting(&mut tx, job, now, rows).await? < rows.unsigned_abs();
+            if is_last {
+                on_db!(&mut tx, |conn| sqlx::query(OVER).bind(job).execute(conn).await?.rows_affected());
+            }
+            tx.commit().await?;
+            slices.pause(began).await;
+            if is_last {
+                break;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Which jobs to list; `None` means any.

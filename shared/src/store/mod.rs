@@ -18,13 +18,17 @@ use sqlx::sqlite::{
 use sqlx::{Connection as _, Postgres, Transaction};
 
 use crate::config::DatabaseUrl;
+use crate::private;
 
 pub mod activity;
+#[cfg(test)]
+mod bulk_tests;
 pub mod cache;
 pub mod clock;
 pub mod crawls;
 pub mod credits;
 pub mod documents;
+pub mod drafts;
 pub mod finish;
 pub mod frontier;
 pub mod jobs;
@@ -43,6 +47,7 @@ pub mod sessions;
 pub mod settings;
 pub mod signals;
 pub mod sitemaps;
+pub mod slices;
 pub mod snapshots;
 pub mod sweep;
 pub mod team_lock;
@@ -75,6 +80,15 @@ pub enum StoreError {
     Lost(String),
 }
 
+impl StoreError {
+    /// Postgres refused to wait longer for somebody else's lock; nothing of the transaction was done.
+    pub fn is_lock_wait(&self) -> bool {
+        const LOCK_NOT_AVAILABLE: &str = "55P03";
+        let Self::Unavailable(sqlx::Error::Database(error)) = self else { return false };
+        error.code().is_some_and(|code| code == LOCK_NOT_AVAILABLE)
+    }
+}
+
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match &error {
@@ -98,8 +112,20 @@ const IDLE_IN_TRANSACTION: &str = "5000";
 /// A rested connection that does not answer for this long is taken for dead, and another one used.
 const PING: Duration = Duration::from_secs(2);
 
+/// How long the ends of pages wait on Postgres for a lock of somebody else, ms: beside those of other teams, and alone.
+const LOCK_PATIENCE: &str = "150";
+const LATE_LOCK_PATIENCE: &str = "2000";
+
 /// How long closing waits for connections that are in use.
 const CLOSE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long a claim waits on Postgres for its team's lock, ms.
+macro_rules! claim_patience {
+    () => {
+        "300"
+    };
+}
+pub(crate) use claim_patience;
 
 /// Result of a store function.
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -167,6 +193,12 @@ pub enum PoolUse {
     Rows,
     /// Tickets being fetched and acknowledged: a lost write is a second delivery, which claims fence.
     Tickets,
+    /// Signs of life: they never fold SQLite's log into the file, which takes long when it has grown.
+    Heartbeats,
+    /// Ends of pages of any team: nobody else's lock is waited for ([`StoreError::is_lock_wait`]).
+    Ends,
+    /// Ends of pages of teams whose lock somebody holds: it is waited for, in turns.
+    LateEnds,
 }
 
 impl Db {
@@ -174,8 +206,8 @@ impl Db {
     pub async fn connect(url: &DatabaseUrl, connections: u32, usage: PoolUse) -> anyhow::Result<Self> {
         match url {
             DatabaseUrl::Sqlite(path) => Ok(Self::Sqlite(SqliteDb {
-                writes: connect_sqlite(path, 1).await?,
-                reads: connect_sqlite(path, connections).await?,
+                writes: connect_sqlite(path, 1, usage).await?,
+                reads: connect_sqlite(path, connections, usage).await?,
                 signals: Arc::new(Signals::open(path)?),
             })),
             DatabaseUrl::Postgres(text) => {
@@ -184,9 +216,12 @@ impl Db {
                     ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION),
                     ("statement_timeout", lines::STATEMENT),
                 ]);
-                if usage == PoolUse::Tickets {
-                    options = options.options([("synchronous_commit", "off")]);
-                }
+                options = match usage {
+                    PoolUse::Rows => options,
+                    PoolUse::Tickets | PoolUse::Heartbeats => options.options([("synchronous_commit", "off")]),
+                    PoolUse::Ends => options.options([("lock_timeout", LOCK_PATIENCE)]),
+                    PoolUse::LateEnds => options.options([("lock_timeout", LATE_LOCK_PATIENCE)]),
+                };
                 let pool = PgPoolOptions::new()
                     .max_connections(connections)
                     .min_connections(1)
@@ -231,6 +266,17 @@ impl Db {
         Ok(match self {
             Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
             Self::Postgres(pool) => Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?),
+        })
+    }
+
+    /// Starts a transaction that claims pages: as [`Db::begin_relaxed`], and on Postgres it fails rather than wait long
+    /// for a team's lock ([`StoreError::is_lock_wait`]), because who claims has slots and a connection in hand.
+    pub async fn begin_claim(&self) -> StoreResult<Tx> {
+        const BEGIN: &str =
+            concat!("BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL lock_timeout = ", claim_patience!());
+        Ok(match self {
+            Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
+            Self::Postgres(pool) => Tx::Postgres(pool.begin_with(BEGIN).await?),
         })
     }
 
@@ -279,11 +325,12 @@ impl Tx {
     }
 }
 
-async fn connect_sqlite(path: &Path, connections: u32) -> anyhow::Result<SqlitePool> {
+async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow::Result<SqlitePool> {
     if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        private::make_folder(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
-    let is_new = !path.exists();
+    keep_private(path)?;
+    let is_new = std::fs::metadata(path).is_ok_and(|found| found.len() == 0);
     let mut options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
@@ -298,7 +345,7 @@ async fn connect_sqlite(path: &Path, connections: u32) -> anyhow::Result<SqliteP
         // What is deleted inside of pages is gone; see `retention` for whole ones.
         .pragma("secure_delete", "FAST")
         // Pages that change with every group are folded into the file less often.
-        .pragma("wal_autocheckpoint", "4000")
+        .pragma("wal_autocheckpoint", if usage == PoolUse::Heartbeats { "0" } else { "4000" })
         .statement_cache_capacity(200);
     if is_new {
         // Only a new file can take it; on an old one the pragma would wait for the writer for nothing.
@@ -317,6 +364,23 @@ async fn connect_sqlite(path: &Path, connections: u32) -> anyhow::Result<SqliteP
         .connect_with(options)
         .await
         .with_context(|| format!("cannot open {}", path.display()))
+}
+
+/// Makes the database's file before SQLite does, for our user only, and shuts one that an earlier release left open to
+/// others. SQLite gives the files beside it the same mode when it makes them. A file that is there is not opened: to
+/// close it again would take away the locks of this process's connections.
+fn keep_private(path: &Path) -> anyhow::Result<()> {
+    match private::file_options().create_new(true).open(path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => private::shut(path),
+        Err(error) => return Err(error).with_context(|| format!("cannot open {}", path.display())),
+    }
+    for tail in ["-wal", "-shm", "-journal"] {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(tail);
+        private::shut(Path::new(&beside));
+    }
+    Ok(())
 }
 
 /// Brings the database to this build's shape: the queue library's tables, then ours. Safe to repeat; run by one

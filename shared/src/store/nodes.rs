@@ -107,6 +107,20 @@ pub async fn offer_sessions(tx: &mut Tx, id: WorkerId, slots: i64, refused: Opti
     Ok(())
 }
 
+/// Says what keeps a worker's boxes within their bounds, for people.
+pub async fn say_box_limits(tx: &mut Tx, id: WorkerId, limits: &str) -> StoreResult<()> {
+    const SQL: &str = "UPDATE worker_node SET box_limits = $2 WHERE id = $1";
+    on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(limits).execute(conn).await?.rows_affected());
+    Ok(())
+}
+
+/// What keeps the boxes of live workers within their bounds, by the workers' names. Those of earlier releases do not say.
+pub async fn box_limits(db: &Db, now: Timestamp) -> StoreResult<Vec<(String, String)>> {
+    const SQL: &str = "SELECT name, box_limits FROM worker_node WHERE state = 'live' AND heartbeat_at >= $1 \
+        AND box_limits IS NOT NULL ORDER BY started_at";
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(now.plus_ms(-DEAD_MS)).fetch_all(pool).await?))
+}
+
 /// Asks a live worker, by name or id, to finish what it has and stop. `false`: no such worker.
 pub async fn drain(tx: &mut Tx, name: &str) -> StoreResult<bool> {
     const SQL: &str = "UPDATE worker_node SET state = 'draining' WHERE (name = $1 OR id = $1) AND state = 'live'";

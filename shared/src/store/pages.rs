@@ -15,8 +15,9 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::credits::{self, Funds};
+use super::finish::{Finished, Outcome};
 use super::jobs::{self, JobSpec, SpecColumns};
-use super::{Db, StoreError, StoreResult, Tx, team_lock};
+use super::{Db, StoreError, StoreResult, Tx, claim_patience, team_lock};
 
 /// Rows in one INSERT: SQLite takes 32,766 values a statement.
 const INSERT_ROWS: usize = 1_000;
@@ -97,17 +98,23 @@ pub struct Claim {
     pub pages: Vec<Claimed>,
     /// The claim was filled: there is probably more.
     pub more: bool,
-    /// When the next page of these jobs is due that only its time keeps waiting.
+    /// When the next page of the team is due that only its time keeps waiting; not asked when there is `more`.
     pub next_at: Option<Timestamp>,
 }
 
 const RUNNING_BY_JOB: &str = "SELECT job_id, COUNT(*) FROM page WHERE team_id = $1 AND state = 'running' \
     GROUP BY job_id";
 
+/// Jobs that a claim looks at in one go, besides those that already have pages in work.
+const LOOK: usize = 50;
+/// Looks in one claim: each but the last puts off, empties or fills to its limit as many jobs as it saw.
+const LOOKS: usize = 20;
+
 /// Takes up to `want` pages of a team: direct scrapes first, then its jobs in turn, within the limits of the team
 /// (`default_limit` when it has none of its own) and of each job.
 ///
-/// A claim cut short by a limit leaves a mark, so that the next finished page sends a ticket.
+/// A claim cut short by a limit leaves a mark, so that the next finished page sends a ticket. A job found without a page
+/// that is due is put off until one is, or until another page of it comes to wait: claims do not see it until then.
 ///
 /// Whoever moves a waiting page holds its team's lock, so what the inner SELECT finds waiting still is. To ask again
 /// would cost: Postgres believes that few pages wait and reads them all, once for each page it takes. For the same
@@ -120,67 +127,95 @@ pub async fn claim(
     default_limit: i64,
     now: Timestamp,
 ) -> StoreResult<Claim> {
-    const JOBS: &str = "SELECT id, max_concurrency, limited_at, queued FROM job WHERE team_id = $1 AND queued > 0 \
-        ORDER BY rank, last_served, id LIMIT 50";
+    // Each part is read in the order of the index; only what they bring is sorted.
+    const JOBS: &str = "SELECT id, max_concurrency, limited_at, queued FROM (SELECT * FROM (SELECT id, \
+        max_concurrency, limited_at, queued, rank, last_served FROM job WHERE team_id = $1 AND queued > 0 \
+        AND due_at = 0 ORDER BY rank, last_served, id LIMIT $3) AS ready UNION ALL SELECT * FROM (SELECT id, \
+        max_concurrency, limited_at, queued, rank, last_served FROM job WHERE team_id = $1 AND queued > 0 \
+        AND due_at > 0 AND due_at <= $2 ORDER BY due_at LIMIT $3) AS woken) AS jobs \
+        ORDER BY rank, last_served, id LIMIT $3";
     const TAKE: &str = "UPDATE page SET state = 'running', owner = $1, started_at = $2, epoch = epoch + 1, \
         claims = claims + 1 WHERE id IN (SELECT id FROM page WHERE job_id = $3 AND state = 'queued' AND run_at <= $2 \
         ORDER BY run_at, idx LIMIT $4) \
         RETURNING id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner";
-    const TAKEN: &str = "UPDATE job SET queued = queued - $2, last_served = $3 WHERE id = $1";
+    const TAKEN: &str = "UPDATE job SET queued = queued - $2, last_served = $3, due_at = $4 WHERE id = $1";
+    const PUT_OFF: &str = "UPDATE job SET due_at = $2 WHERE id = $1";
+    const NEXT: &str = "SELECT MIN(due_at) FROM job WHERE team_id = $1 AND queued > 0 AND due_at > $2";
 
     let Some(state) = team_lock::lock(tx, team).await? else { return Ok(Claim::default()) };
     let running: Vec<(JobId, i64)> =
         on_db!(tx, |conn| sqlx::query_as(RUNNING_BY_JOB).bind(team).fetch_all(conn).await?);
     let busy: i64 = running.iter().map(|r| r.1).sum();
-    let running: HashMap<JobId, i64> = running.into_iter().collect();
+    let mut running: HashMap<JobId, i64> = running.into_iter().collect();
     let limit = state.concurrency.unwrap_or(default_limit);
     let mut room = (limit - busy).clamp(0, want as i64);
-    let jobs: Vec<(JobId, Option<i64>, Option<Timestamp>, i64)> =
-        on_db!(tx, |conn| sqlx::query_as(JOBS).bind(team).fetch_all(conn).await?);
 
     let mut claim = Claim::default();
     let mut limited = Vec::new();
-    let mut put_off = Vec::new();
-    for (job, max, limited_at, queued) in jobs {
-        let free = max.map_or(i64::MAX, |m| m - running.get(&job).copied().unwrap_or(0));
-        let take = room.min(free);
-        if take <= 0 {
-            limited.push(job);
-            continue;
+    let mut may_be_more = true;
+    for _ in 0..LOOKS {
+        // Those at their own limit have pages in work, so they do not use up what is looked at.
+        let look = if room > 0 { LOOK + running.len() } else { LOOK };
+        let jobs: Vec<(JobId, Option<i64>, Option<Timestamp>, i64)> =
+            on_db!(tx, |conn| sqlx::query_as(JOBS).bind(team).bind(now).bind(look as i64).fetch_all(conn).await?);
+        let is_last = jobs.len() < look;
+        for (job, max, limited_at, queued) in jobs {
+            let free = max.map_or(i64::MAX, |m| m - running.get(&job).copied().unwrap_or(0));
+            let take = room.min(free);
+            if take <= 0 {
+                limited.push(job);
+                continue;
+            }
+            let mut pages: Vec<Claimed> = on_db!(tx, |conn| {
+                sqlx::query_as(TAKE).bind(worker).bind(now).bind(job).bind(take).fetch_all(conn).await?
+            });
+            let count = pages.len() as i64;
+            let due = if count < take.min(queued) { next_due(tx, job).await? } else { Timestamp(0) };
+            if pages.is_empty() {
+                on_db!(tx, |conn| sqlx::query(PUT_OFF).bind(job).bind(due).execute(conn).await?.rows_affected());
+                continue;
+            }
+            // An UPDATE gives its rows in no order.
+            pages.sort_by_key(|page| page.idx);
+            on_db!(tx, |conn| {
+                sqlx::query(TAKEN).bind(job).bind(count).bind(now).bind(due).execute(conn).await?.rows_affected()
+            });
+            room -= count;
+            *running.entry(job).or_insert(0) += count;
+            for page in &mut pages {
+                page.limited = limited_at.is_some_and(|at| at >= page.queued_at);
+            }
+            claim.pages.append(&mut pages);
+            if count == take {
+                // It may have more, which a limit or only the size of this claim keeps waiting.
+                limited.push(job);
+            }
         }
-        let mut pages: Vec<Claimed> =
-            on_db!(tx, |conn| sqlx::query_as(TAKE).bind(worker).bind(now).bind(job).bind(take).fetch_all(conn).await?);
-        if (pages.len() as i64) < take.min(queued) {
-            put_off.push(job);
-        }
-        if pages.is_empty() {
-            continue;
-        }
-        // An UPDATE gives its rows in no order.
-        pages.sort_by_key(|page| page.idx);
-        let count = pages.len() as i64;
-        on_db!(tx, |conn| sqlx::query(TAKEN).bind(job).bind(count).bind(now).execute(conn).await?.rows_affected());
-        room -= count;
-        for page in &mut pages {
-            page.limited = limited_at.is_some_and(|at| at >= page.queued_at);
-        }
-        claim.pages.append(&mut pages);
-        if count == take {
-            // It may have more, which a limit or only the size of this claim keeps waiting.
-            limited.push(job);
+        may_be_more = room > 0 && !is_last;
+        if !may_be_more {
+            break;
         }
     }
-    claim.more = claim.pages.len() == want;
-    if !claim.more && !limited.is_empty() {
+    claim.more = may_be_more || claim.pages.len() == want;
+    if claim.more {
+        return Ok(claim);
+    }
+    if !limited.is_empty() {
+        limited.sort_unstable();
+        limited.dedup();
         mark_limited(tx, team, state.starved, &limited, now).await?;
     }
-    for job in put_off {
-        const NEXT: &str = "SELECT MIN(run_at) FROM page WHERE job_id = $1 AND state = 'queued' AND run_at > $2";
-        let next: (Option<Timestamp>,) =
-            on_db!(tx, |conn| sqlx::query_as(NEXT).bind(job).bind(now).fetch_one(conn).await?);
-        claim.next_at = [claim.next_at, next.0].into_iter().flatten().min();
-    }
+    let next: (Option<Timestamp>,) =
+        on_db!(tx, |conn| sqlx::query_as(NEXT).bind(team).bind(now).fetch_one(conn).await?);
+    claim.next_at = next.0;
     Ok(claim)
+}
+
+/// When the first page of the job that waits is due.
+async fn next_due(tx: &mut Tx, job: JobId) -> StoreResult<Timestamp> {
+    const NEXT: &str = "SELECT MIN(run_at) FROM page WHERE job_id = $1 AND state = 'queued'";
+    let next: (Option<Timestamp>,) = on_db!(tx, |conn| sqlx::query_as(NEXT).bind(job).fetch_one(conn).await?);
+    Ok(next.0.unwrap_or(Timestamp(0)))
 }
 
 /// Takes the next page somebody waits for, with its job's spec, and removes its ticket: all that a worker with a free
@@ -197,8 +232,11 @@ pub async fn claim_next(
     const AT_ONCE: &str = concat!(
         "WITH ticket AS MATERIALIZED ",
         next_ticket!(postgres),
+        // The patience is set before the lock is asked for: what is selected is computed below it.
         ", held AS (SELECT team.id, team.concurrency, ticket.id AS ticket, ticket.page, \
-         set_config('synchronous_commit', 'off', TRUE) FROM ticket JOIN team ON team.id = ticket.team \
+         set_config('synchronous_commit', 'off', TRUE), set_config('lock_timeout', '",
+        claim_patience!(),
+        "', TRUE) FROM ticket JOIN team ON team.id = ticket.team \
          FOR NO KEY UPDATE OF team), \
          taken AS (UPDATE page SET state = 'running', owner = $1, started_at = $2, epoch = epoch + 1, \
          claims = claims + 1 WHERE page.id = (SELECT page FROM held) AND page.state || '' = 'queued' \
@@ -254,7 +292,7 @@ pub async fn claim_one(
     default_limit: i64,
     now: Timestamp,
 ) -> StoreResult<Option<(Claimed, JobSpec)>> {
-    let mut tx = db.begin_relaxed().await?;
+    let mut tx = db.begin_claim().await?;
     let claimed = claim_or_mark(&mut tx, team, page, worker, default_limit, now).await?;
     tx.commit().await?;
     Ok(claimed)
@@ -312,50 +350,84 @@ async fn mark_limited(tx: &mut Tx, team: TeamId, starved: bool, jobs: &[JobId], 
     Ok(())
 }
 
+/// Teams that have pages of dead workers.
+pub async fn orphaned_teams(db: &Db, limit: i64) -> StoreResult<Vec<TeamId>> {
+    const TEAMS: &str = "SELECT DISTINCT team_id FROM page WHERE state = 'running' \
+        AND owner NOT IN (SELECT id FROM worker_node WHERE state <> 'dead') LIMIT $1";
+    let teams: Vec<(TeamId,)> = on_pool!(db, |pool| sqlx::query_as(TEAMS).bind(limit).fetch_all(pool).await?);
+    Ok(teams.into_iter().map(|row| row.0).collect())
+}
+
 /// Pages whose worker is dead, or never was: they go back to the queue, or fail at the ceiling of claims. Returns how
-/// many. Call after [`super::nodes::bury`].
+/// many. Call after [`super::nodes::bury`]. On Postgres teams whose lock somebody holds are passed over: they keep no
+/// other team waiting.
 pub async fn rescue_orphans(tx: &mut Tx, now: Timestamp, limit: i64) -> StoreResult<usize> {
     const ORPHANS: &str = "SELECT id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner \
         FROM page WHERE state = 'running' AND owner NOT IN (SELECT id FROM worker_node WHERE state <> 'dead') \
         ORDER BY team_id LIMIT $1";
-    let orphans: Vec<Claimed> = on_db!(tx, |conn| sqlx::query_as(ORPHANS).bind(limit).fetch_all(conn).await?);
+    const OF_FREE: &str = "WITH free AS MATERIALIZED (SELECT id FROM team WHERE id IN (SELECT team_id FROM page \
+        WHERE state = 'running' AND owner NOT IN (SELECT id FROM worker_node WHERE state <> 'dead')) \
+        ORDER BY id FOR NO KEY UPDATE SKIP LOCKED) \
+        SELECT id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner \
+        FROM page WHERE state = 'running' AND owner NOT IN (SELECT id FROM worker_node WHERE state <> 'dead') \
+        AND team_id IN (SELECT id FROM free) ORDER BY team_id LIMIT $1";
+    let orphans: Vec<Claimed> = match tx {
+        Tx::Sqlite(tx) => sqlx::query_as(ORPHANS).bind(limit).fetch_all(&mut **tx).await?,
+        Tx::Postgres(tx) => sqlx::query_as(OF_FREE).bind(limit).fetch_all(&mut **tx).await?,
+    };
     let count = orphans.len();
-    rescue(tx, orphans, "the worker died", now).await?;
+    rescue(tx, orphans.into_iter().map(|page| (page, Loss::WorkerDied)).collect(), now).await?;
     Ok(count)
 }
 
-/// Pages that are said to be in work and are not: they go back to the queue, or fail at the ceiling of claims.
-pub async fn rescue(tx: &mut Tx, pages: Vec<Claimed>, reason: &'static str, now: Timestamp) -> StoreResult<()> {
+/// Why a page that is said to be in work is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// Its worker died, perhaps of it.
+    WorkerDied,
+    /// Its worker lives, and the work broke off.
+    BrokeOff,
+    /// Its worker never knew of the claim: no fault of the page.
+    NeverBegun,
+}
+
+impl Loss {
+    fn outcome(self, claims: i64) -> Outcome {
+        let (reason, ceiling) = match self {
+            Self::WorkerDied => ("the worker died", "The page was given up: every worker that tried it died."),
+            Self::BrokeOff => ("the work broke off", "The page was given up: the work on it broke off each time."),
+            Self::NeverBegun => return Outcome::GivenBack,
+        };
+        if claims >= MAX_CLAIMS {
+            return Outcome::Failed { code: ErrorCode::RetryLimit, error: ceiling.to_owned(), credits: 0 };
+        }
+        Outcome::Lost { reason }
+    }
+}
+
+/// Pages that are said to be in work and are not: they go back to their place in the queue, or fail at the ceiling of
+/// claims.
+pub async fn rescue(tx: &mut Tx, pages: Vec<(Claimed, Loss)>, now: Timestamp) -> StoreResult<()> {
     if pages.is_empty() {
         return Ok(());
     }
-    let ends = pages
-        .into_iter()
-        .map(|page| {
-            let outcome = if page.claims >= MAX_CLAIMS {
-                super::finish::Outcome::Failed {
-                    code: ErrorCode::RetryLimit,
-                    error: "The page was given up: every worker that tried it died.".to_owned(),
-                    credits: 0,
-                }
-            } else {
-                super::finish::Outcome::Lost { reason }
-            };
-            super::finish::Finished { page, kind: None, key: None, outcome }
-        })
-        .collect::<Vec<_>>();
+    let end = |(page, loss): (Claimed, Loss)| {
+        let outcome = loss.outcome(page.claims);
+        Finished { page, kind: None, key: None, outcome }
+    };
+    let ends: Vec<Finished> = pages.into_iter().map(end).collect();
     super::finish::finish_many(tx, &ends, now).await?;
     Ok(())
 }
 
-/// Teams with pages that were due before `before`: each gets a ticket, in case one was lost. Returns how many.
+/// Teams with pages that were due before `before`: each gets a ticket, in case one was lost, unless it has one. Returns
+/// how many.
 pub async fn remind_teams(tx: &mut Tx, before: Timestamp) -> StoreResult<usize> {
     const TEAMS: &str = "SELECT DISTINCT job.team_id FROM job WHERE job.queued > 0 AND EXISTS (SELECT 1 FROM page \
         WHERE page.job_id = job.id AND page.state = 'queued' AND page.run_at <= $1) LIMIT 1000";
     let teams: Vec<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(TEAMS).bind(before).fetch_all(conn).await?);
-    for (team,) in &teams {
-        queue::lane_ticket(tx, *team, std::time::Duration::ZERO).await?;
-    }
+    let teams: Vec<TeamId> = teams.into_iter().map(|row| row.0).collect();
+    queue::remind_lanes(tx, &teams).await?;
     Ok(teams.len())
 }
 
@@ -558,7 +630,7 @@ pub async fn replay(tx: &mut Tx, page: PageId, metered: bool, now: Timestamp) ->
         replays = replays + 1, epoch = epoch + 1, finished_at = NULL, error_code = NULL, error = NULL \
         WHERE id = $1 AND state = 'failed' AND EXISTS (SELECT 1 FROM job WHERE job.id = page.job_id \
         AND job.status <> 'cancelled' AND job.expires_at > $2)";
-    const JOB: &str = "UPDATE job SET queued = queued + 1, failed = failed - 1, status = 'scraping', \
+    const JOB: &str = "UPDATE job SET queued = queued + 1, due_at = 0, failed = failed - 1, status = 'scraping', \
         finished_at = NULL WHERE id = $1";
     const UNTOLD: &str = "DELETE FROM webhook_delivery WHERE job_id = $1 AND page_id = $2 AND state <> 'delivered'";
     let owner: Option<(TeamId, JobId, i64)> =
@@ -590,12 +662,14 @@ pub async fn held_by(tx: &mut Tx, worker: WorkerId) -> StoreResult<Vec<Claimed>>
 /// Everything a worker still holds goes back to the queue as if never claimed: it stops in good order.
 pub async fn give_back(tx: &mut Tx, worker: WorkerId, now: Timestamp) -> StoreResult<usize> {
     let held = held_by(tx, worker).await?;
-    let ends: Vec<super::finish::Finished> = held
-        .into_iter()
-        .map(|page| super::finish::Finished { page, kind: None, key: None, outcome: super::finish::Outcome::GivenBack })
-        .collect();
+    let ends: Vec<Finished> =
+        held.into_iter().map(|page| Finished { page, kind: None, key: None, outcome: Outcome::GivenBack }).collect();
     if !ends.is_empty() {
         super::finish::finish_many(tx, &ends, now).await?;
     }
     Ok(ends.len())
 }
+
+#[cfg(test)]
+#[path = "claim_tests.rs"]
+mod tests;

@@ -4,24 +4,38 @@
 //! left of them (ids, counts, the bill) goes ten minutes later. What is read later, as batches and crawls are, goes ten
 //! minutes after its end.
 
+use std::time::Duration;
+
+use sqlx::{Connection as _, SqliteConnection};
+
 use crate::blobs::Blobs;
-use crate::ids::JobId;
+use crate::ids::{JobId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::{Db, StoreResult, Tx};
+use super::{Db, StoreResult, Tx, team_lock};
 
 /// How long rows stay after the end of their job, milliseconds.
 pub const GRACE_MS: i64 = 600_000;
+/// Jobs changed in one transaction.
+const STEP: i64 = 500;
+/// The longest that writers wait while SQLite's log is emptied, and the pause between tries.
+const EMPTYING: Duration = Duration::from_millis(100);
+/// Tries in a row: short reads come and go.
+const EMPTYING_TRIES: u32 = 10;
 
-/// Takes content and addresses out of the rows of a job that has ended.
+/// Takes content and addresses out of the rows of a job that has ended. Locks as every writer does: team, pages, job.
 pub async fn blank(tx: &mut Tx, job: JobId) -> StoreResult<()> {
+    const OWNER: &str = "SELECT team_id FROM job WHERE id = $1";
     const ROWS: [&str; 4] = [
-        "UPDATE job SET options = '{\"zeroDataRetention\":true}', target = '', site = NULL WHERE id = $1",
         "UPDATE page SET url = '', error = NULL WHERE job_id = $1",
         "UPDATE page_attempt SET error = '' WHERE job_id = $1",
         "DELETE FROM document WHERE job_id = $1",
+        "UPDATE job SET options = '{\"zeroDataRetention\":true}', target = '', site = NULL WHERE id = $1",
     ];
+    let owner: Option<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(OWNER).bind(job).fetch_optional(conn).await?);
+    let Some((team,)) = owner else { return Ok(()) };
+    team_lock::lock(tx, team).await?;
     overwrite(tx, true).await?;
     for sql in ROWS {
         on_db!(tx, |conn| sqlx::query(sql).bind(job).execute(conn).await?.rows_affected());
@@ -49,26 +63,51 @@ pub async fn forget(db: &Db, blobs: &Blobs, job: JobId) -> StoreResult<()> {
     Ok(())
 }
 
-/// Jobs that keep nothing and have ended are due to be removed [`GRACE_MS`] later, or `keep_ms` if that is less. Returns
-/// whether there are any such jobs at all.
-pub async fn shorten(tx: &mut Tx, keep_ms: i64) -> StoreResult<bool> {
-    const ANY: &str = "SELECT COUNT(*) FROM (SELECT id FROM job WHERE zero_retention LIMIT 1) AS found";
-    const SQL: &str = "UPDATE job SET expires_at = finished_at + $1 WHERE zero_retention AND finished_at IS NOT NULL \
-        AND expires_at > finished_at + $1";
-    let found: (i64,) = on_db!(tx, |conn| sqlx::query_as(ANY).fetch_one(conn).await?);
-    if found.0 > 0 {
-        let grace = GRACE_MS.min(keep_ms);
-        on_db!(tx, |conn| sqlx::query(SQL).bind(grace).execute(conn).await?.rows_affected());
-    }
+/// Some of the jobs that keep nothing and have ended become due [`GRACE_MS`] later, where they would be kept longer.
+/// Returns whether there may be more.
+pub async fn shorten(tx: &mut Tx) -> StoreResult<bool> {
+    // The time is a part of the index that finds them.
+    const SQL: &str = "UPDATE job SET expires_at = finished_at + 600000 WHERE id IN (SELECT id FROM job \
+        WHERE zero_retention AND finished_at IS NOT NULL AND expires_at > finished_at + 600000 LIMIT $1)";
+    const { assert!(GRACE_MS == 600_000) };
+    let moved = on_db!(tx, |conn| sqlx::query(SQL).bind(STEP).execute(conn).await?.rows_affected());
+    Ok(moved == STEP.unsigned_abs())
+}
+
+/// Whether there are jobs that keep nothing.
+pub async fn any(db: &Db) -> StoreResult<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM (SELECT id FROM job WHERE zero_retention LIMIT 1) AS found";
+    let found: (i64,) = on_pool!(db, |pool| sqlx::query_as(SQL).fetch_one(pool).await?);
     Ok(found.0 > 0)
 }
 
-/// Empties SQLite's log, which still holds what was written before.
-pub async fn empty_log(db: &Db) -> StoreResult<()> {
-    if let Db::Sqlite(db) = db {
-        sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&db.writes).await?;
+/// Empties SQLite's log, which still holds what was written before. `false`: somebody reads of it, and it is to be tried
+/// again.
+///
+/// Nobody stands behind a reader for it: folded into the file is what no reader needs, beside whoever writes, and only a
+/// log of which nothing is left is emptied, for which writers wait a tenth of a second at most.
+pub async fn empty_log(db: &Db) -> StoreResult<bool> {
+    type Folded = (i64, i64, i64);
+    let Db::Sqlite(db) = db else { return Ok(true) };
+    // Not the connection that all writers of this process share.
+    let options = (*db.writes.connect_options()).clone().busy_timeout(EMPTYING);
+    let mut connection = SqliteConnection::connect_with(&options).await?;
+    let mut is_empty = false;
+    for _ in 0..EMPTYING_TRIES {
+        let (_, pages, folded): Folded =
+            sqlx::query_as("PRAGMA wal_checkpoint(PASSIVE)").fetch_one(&mut connection).await?;
+        if pages == folded {
+            let (is_busy, ..): Folded =
+                sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut connection).await?;
+            is_empty = is_busy == 0;
+        }
+        if is_empty {
+            break;
+        }
+        tokio::time::sleep(EMPTYING).await;
     }
-    Ok(())
+    connection.close().await?;
+    Ok(is_empty)
 }
 
 /// Whether a job keeps nothing.
@@ -128,8 +167,9 @@ mod tests {
             finish_many(&mut tx, &[Finished { page: claimed, kind: Some(JobKind::Batch), key: None, outcome }], now)
                 .await
                 .unwrap();
-            assert!(shorten(&mut tx, i64::MAX).await.unwrap());
+            assert!(!shorten(&mut tx).await.unwrap(), "no more than this one");
             tx.commit().await.unwrap();
+            assert!(any(&db).await.unwrap());
             assert!(is_zero(&db, id).await.unwrap());
             assert_eq!(jobs::load(&db, id).await.unwrap().unwrap().expires_at, now.plus_ms(GRACE_MS));
 
@@ -142,6 +182,36 @@ mod tests {
             assert!(jobs::spec(&db, id).await.unwrap().unwrap().options.zero_retention);
             let (plain, _) = testing::job(&db, team, JobKind::Batch, 1, None).await;
             assert!(!is_zero(&db, plain).await.unwrap());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_reader_keeps_nobody_from_writing_while_the_log_is_emptied() {
+        for db in testing::databases().await {
+            let Db::Sqlite(sqlite) = &db else { continue };
+            testing::team(&db, "before").await;
+            // Like a backup: a read transaction that stays open.
+            let mut reader = sqlite.reads.begin().await.unwrap();
+            sqlx::query("SELECT COUNT(*) FROM team").execute(&mut *reader).await.unwrap();
+            testing::team(&db, "after").await;
+            let path = sqlite.writes.connect_options().get_filename().to_owned();
+            let url = crate::config::DatabaseUrl::Sqlite(path.clone());
+            let neighbour = Db::connect(&url, 1, crate::store::PoolUse::Rows).await.unwrap();
+            let writes = async {
+                let began = std::time::Instant::now();
+                for n in 0..20 {
+                    testing::team(&neighbour, &format!("neighbour {n}")).await;
+                    tokio::task::yield_now().await;
+                }
+                began.elapsed()
+            };
+            let (is_empty, took) = tokio::join!(empty_log(&db), writes);
+            assert!(took.as_secs() < 5, "{took:?}");
+            assert!(!is_empty.unwrap(), "it is read");
+            drop(reader);
+            assert!(empty_log(&db).await.unwrap());
+            let log = std::fs::metadata(format!("{}-wal", path.display())).unwrap();
+            assert_eq!(log.len(), 0);
         }
     }
 }

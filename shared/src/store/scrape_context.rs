@@ -40,5 +40,6 @@ pub async fn load(db: &Db, blobs: &Blobs, page: PageId, now: Timestamp) -> Store
         Err(error) => return Err(error),
     };
     let final_url = end.filter(|url| !url.is_empty()).unwrap_or_else(|| row.url.clone());
-    Ok(Some(ScrapeContext { url: row.url, final_url, options: spec.options }))
+    let named = spec.named(&row.url).to_owned();
+    Ok(Some(ScrapeContext { url: row.url, named, final_url, options: spec.options }))
 }

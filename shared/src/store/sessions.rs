@@ -552,11 +552,12 @@ pub async fn of_worker(db: &Db, worker: WorkerId) -> StoreResult<Vec<SessionRow>
     rows.into_iter().map(row).collect()
 }
 
-/// Live sessions of workers that were declared dead or are forgotten, each with the last sign of life of its worker.
+/// Live sessions of workers that were declared dead or are forgotten, each with the last sign of life of its worker; in no
+/// order, for which all sessions there ever were would be looked through.
 pub async fn of_dead_workers(db: &Db, limit: i64) -> StoreResult<Vec<(SessionId, Timestamp)>> {
     const SQL: &str = "SELECT s.id, COALESCE(n.heartbeat_at, s.last_activity) FROM browser_session s \
         LEFT JOIN worker_node n ON n.id = s.worker_id \
-        WHERE s.state <> 'destroyed' AND (n.id IS NULL OR n.state = 'dead') ORDER BY s.id LIMIT $1";
+        WHERE s.state <> 'destroyed' AND (n.id IS NULL OR n.state = 'dead') LIMIT $1";
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(limit).fetch_all(pool).await?))
 }
 
@@ -586,7 +587,7 @@ pub async fn end_orphans(db: &Db) -> StoreResult<usize> {
 pub async fn overdue(db: &Db, now: Timestamp, limit: i64) -> StoreResult<Vec<(SessionId, EndReason, Timestamp)>> {
     const SQL: &str = "SELECT id, state, expires_at FROM browser_session WHERE state <> 'destroyed' AND \
         ((state = 'opening' AND created_at < $1) OR (state = 'active' AND expires_at < $2) \
-        OR (state = 'closing' AND ended_at < $3)) ORDER BY id LIMIT $4";
+        OR (state = 'closing' AND ended_at < $3)) LIMIT $4";
     let rows: Vec<(SessionId, String, Timestamp)> = on_pool!(db, |pool| {
         sqlx::query_as(SQL)
             .bind(now.plus_ms(-OPENING_MS))

@@ -15,6 +15,8 @@ use anyhow::Context as _;
 use inotify::{Inotify, WatchDescriptor, WatchMask};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
 
+use crate::private;
+
 /// What a commit may have brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
@@ -43,8 +45,7 @@ impl Signal {
 
     fn open(self, database: &Path) -> anyhow::Result<File> {
         let path = self.file(database);
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
-        file.with_context(|| format!("cannot open {}", path.display()))
+        private::open(&path).with_context(|| format!("cannot open {}", path.display()))
     }
 }
 

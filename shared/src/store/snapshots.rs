@@ -8,7 +8,7 @@ use crate::ids::TeamId;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::{Db, StoreError, StoreResult, Tx};
+use super::{Db, StoreError, StoreResult, Tx, team_lock};
 
 /// Bytes kept for one team; past that the oldest go.
 const TEAM_BYTES: i64 = 256 << 20;
@@ -59,15 +59,12 @@ pub async fn get(db: &Db, team: TeamId, key: &str) -> StoreResult<Option<(Timest
     Ok(Some((at, serde_json::from_slice(&json)?)))
 }
 
-/// Keeps a snapshot; an older one of the page goes, a newer one stays.
+/// Keeps a snapshot; an older one of the page goes, a newer one stays. Whether the team has too many by then, [`weigh`]
+/// sees: to add them up for each page would take longer the more there are.
 pub async fn put(tx: &mut Tx, team: TeamId, packed: &Packed) -> StoreResult<()> {
     const PUT: &str = "INSERT INTO page_snapshot (team_id, key, scraped_at, size, body) VALUES ($1, $2, $3, $4, $5) \
         ON CONFLICT (team_id, key) DO UPDATE SET scraped_at = excluded.scraped_at, size = excluded.size, \
         body = excluded.body WHERE page_snapshot.scraped_at <= excluded.scraped_at";
-    const USED: &str = "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM page_snapshot WHERE team_id = $1";
-    const OLDEST: &str =
-        "SELECT key, size FROM page_snapshot WHERE team_id = $1 AND key <> $2 ORDER BY scraped_at LIMIT $3";
-    const DROP: &str = "DELETE FROM page_snapshot WHERE team_id = $1 AND key = $2";
     on_db!(tx, |conn| {
         sqlx::query(PUT)
             .bind(team)
@@ -79,21 +76,40 @@ pub async fn put(tx: &mut Tx, team: TeamId, packed: &Packed) -> StoreResult<()> 
             .await?
             .rows_affected()
     });
-    let used: (i64,) = on_db!(tx, |conn| sqlx::query_as(USED).bind(team).fetch_one(conn).await?);
-    let mut over = used.0 - TEAM_BYTES;
-    if over > 0 {
-        let oldest: Vec<(String, i64)> = on_db!(tx, |conn| {
-            sqlx::query_as(OLDEST).bind(team).bind(&packed.key).bind(STEP).fetch_all(conn).await?
-        });
-        for (key, size) in oldest {
-            if over <= 0 {
+    Ok(())
+}
+
+/// Drops the oldest snapshots of teams that have too many. Returns how many.
+pub async fn weigh(db: &Db) -> StoreResult<u64> {
+    const FULL: &str = "SELECT team_id, CAST(SUM(size) AS BIGINT) FROM page_snapshot GROUP BY team_id \
+        HAVING SUM(size) > $1";
+    const OLDEST: &str = "SELECT key, size FROM page_snapshot WHERE team_id = $1 ORDER BY scraped_at LIMIT $2";
+    const DROP: &str = "DELETE FROM page_snapshot WHERE team_id = $1 AND key = $2";
+    let full: Vec<(TeamId, i64)> = on_pool!(db, |pool| sqlx::query_as(FULL).bind(TEAM_BYTES).fetch_all(pool).await?);
+    let mut dropped = 0;
+    for (team, used) in full {
+        let mut over = used - TEAM_BYTES;
+        while over > 0 {
+            let mut tx = db.begin_relaxed().await?;
+            // As whoever writes them.
+            team_lock::lock(&mut tx, team).await?;
+            let oldest: Vec<(String, i64)> =
+                on_db!(&mut tx, |conn| sqlx::query_as(OLDEST).bind(team).bind(STEP).fetch_all(conn).await?);
+            if oldest.is_empty() {
                 break;
             }
-            over -= size;
-            on_db!(tx, |conn| sqlx::query(DROP).bind(team).bind(key).execute(conn).await?.rows_affected());
+            for (key, size) in oldest {
+                if over <= 0 {
+                    break;
+                }
+                over -= size;
+                dropped +=
+                    on_db!(&mut tx, |conn| sqlx::query(DROP).bind(team).bind(key).execute(conn).await?.rows_affected());
+            }
+            tx.commit().await?;
         }
     }
-    Ok(())
+    Ok(dropped)
 }
 
 /// Removes a part of what was not tracked for too long. `true` while there is more.
@@ -149,6 +165,8 @@ mod tests {
             });
             put(&mut tx, team, &packed("newest", 3, "x")).await.unwrap();
             tx.commit().await.unwrap();
+            assert_eq!(weigh(&db).await.unwrap(), 1);
+            assert_eq!(weigh(&db).await.unwrap(), 0);
             for (key, is_there) in [("old", false), ("new", true), ("newest", true)] {
                 assert_eq!(get(&db, team, key).await.unwrap().is_some(), is_there, "{key}");
             }

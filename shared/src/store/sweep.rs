@@ -1,87 +1,272 @@
-//! What nobody needs any more: expired jobs, old tickets, dead workers. In small steps, so that no sweep holds the
-//! database for long.
+//! What nobody needs any more: expired jobs with their blobs, jobs that were never accepted, old tickets, dead workers.
+//!
+//! All of it goes in slices, each a transaction of its own: whoever else writes waits for one slice at most, and what one
+//! process leaves undone the next one finds in the rows.
+
+use std::time::Instant;
+
+use futures_util::{StreamExt as _, stream};
 
 use crate::blobs::Blobs;
-use crate::ids::JobId;
+use crate::ids::{JobId, PageId};
+use crate::queue;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
+use super::slices::Slices;
 use super::{Db, StoreResult, Tx, cache, crawls, jobs, retention, sitemaps};
 
-/// Rows removed in one transaction.
-const STEP: i64 = 500;
+/// Expired jobs that are removed together. (A transaction that a crash of the database loses is done again.)
+const JOBS: i64 = 1_000;
+/// Bytes of documents that are removed at once: they weigh more than their number.
+const DOCUMENT_BYTES: i64 = 8 << 20;
+/// Jobs whose blobs are looked for in one round, and at the same time.
+const WASTE: i64 = 64;
+const WASTE_AT_ONCE: usize = 16;
+/// Between two tries to remove the blobs of a job, milliseconds.
+const WASTE_PAUSE_MS: i64 = 60_000;
 
-/// Removes a part of the jobs past their expiry. Returns `true` while there is more.
-pub async fn expire(db: &Db, blobs: &Blobs, now: Timestamp) -> StoreResult<bool> {
-    const OLDEST: &str = "SELECT id, status FROM job WHERE expires_at <= $1 ORDER BY expires_at LIMIT 20";
-    let due: Vec<(JobId, String)> = on_pool!(db, |pool| sqlx::query_as(OLDEST).bind(now).fetch_all(pool).await?);
-    for (job, status) in &due {
+/// The tables that hold rows of a job, with their keys, in the order in which they are emptied. Pages go first: without
+/// its page no attempt writes anything more. Documents come after them.
+const PARTS: [(&str, &str); 6] = [
+    ("page", "id"),
+    ("page_attempt", "page_id, epoch"),
+    ("webhook_delivery", "id"),
+    ("webhook_attempt", "delivery_id, attempt"),
+    ("crawl_url", "job_id, key"),
+    ("crawl", "job_id"),
+];
+
+/// Removes some of the jobs past their expiry with all their rows; their blobs are left to [`remove_waste`]. Returns how
+/// many are gone; 0: none is due, or those that are have rows that somebody writes at the moment.
+pub async fn expire(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult<u64> {
+    const OLDEST: &str =
+        "SELECT id, status, zero_retention FROM job WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2";
+    let due: Vec<(JobId, String, bool)> =
+        on_pool!(db, |pool| sqlx::query_as(OLDEST).bind(now).bind(JOBS).fetch_all(pool).await?);
+    for (job, status, _) in &due {
         if status == "scraping" {
-            let mut tx = db.begin().await?;
+            let mut tx = db.begin_relaxed().await?;
+            let began = Instant::now();
             jobs::cancel(&mut tx, *job, now).await?;
             tx.commit().await?;
+            slices.pause(began).await;
         }
+    }
+    let mut gone = 0;
+    for keeps_nothing in [false, true] {
+        let jobs: Vec<JobId> = due.iter().filter(|job| job.2 == keeps_nothing).map(|job| job.0).collect();
+        if !jobs.is_empty() {
+            gone += remove_jobs(db, slices, &jobs, keeps_nothing, now).await?;
+        }
+    }
+    Ok(gone)
+}
+
+async fn remove_jobs(
+    db: &Db,
+    slices: &mut Slices,
+    jobs: &[JobId],
+    keeps_nothing: bool,
+    now: Timestamp,
+) -> StoreResult<u64> {
+    for (table, key) in PARTS {
         loop {
-            let mut tx = db.begin().await?;
-            let removed = remove_part(&mut tx, *job).await?;
+            let rows = slices.rows();
+            let mut tx = db.begin_relaxed().await?;
+            let began = Instant::now();
+            retention::overwrite(&mut tx, keeps_nothing).await?;
+            let removed = remove_rows(&mut tx, table, key, jobs, rows).await?;
+            retention::overwrite(&mut tx, false).await?;
             tx.commit().await?;
-            if removed == 0 {
+            if removed > 0 {
+                slices.pause(began).await;
+            }
+            if removed < rows.unsigned_abs() {
                 break;
             }
         }
-        let (blobs, job) = (blobs.clone(), *job);
-        // A failure leaves waste behind, which is told where it happens.
-        let _ = tokio::task::spawn_blocking(move || blobs.remove_job(job)).await;
     }
-    Ok(due.len() == 20)
-}
-
-/// Removes up to [`STEP`] rows of a job, the job itself last. Returns how many.
-async fn remove_part(tx: &mut Tx, job: JobId) -> StoreResult<u64> {
-    cache::take_over(tx, job, STEP).await?;
-    let is_zero = is_zero(tx, job).await?;
-    retention::overwrite(tx, is_zero).await?;
-    let removed = remove_rows(tx, job).await;
-    if is_zero {
-        retention::overwrite(tx, false).await?;
+    loop {
+        let mut tx = db.begin_relaxed().await?;
+        let began = Instant::now();
+        retention::overwrite(&mut tx, keeps_nothing).await?;
+        let removed = remove_documents(&mut tx, jobs, slices.rows()).await?;
+        retention::overwrite(&mut tx, false).await?;
+        tx.commit().await?;
+        if removed == 0 {
+            break;
+        }
+        slices.pause(began).await;
     }
-    removed
+    let mut tx = db.begin_relaxed().await?;
+    let began = Instant::now();
+    retention::overwrite(&mut tx, keeps_nothing).await?;
+    let removed = remove_last(&mut tx, jobs, now).await?;
+    retention::overwrite(&mut tx, false).await?;
+    tx.commit().await?;
+    slices.pause(began).await;
+    Ok(removed)
 }
 
-async fn is_zero(tx: &mut Tx, job: JobId) -> StoreResult<bool> {
-    const SQL: &str = "SELECT COUNT(*) FROM job WHERE id = $1 AND zero_retention";
-    let found: (i64,) = on_db!(tx, |conn| sqlx::query_as(SQL).bind(job).fetch_one(conn).await?);
-    Ok(found.0 > 0)
+/// Adds the end of a statement: `(` is open before the jobs.
+fn push_jobs<Database: sqlx::Database>(query: &mut sqlx::QueryBuilder<Database>, jobs: &[JobId])
+where
+    JobId: for<'a> sqlx::Encode<'a, Database> + sqlx::Type<Database>,
+{
+    let mut list = query.separated(", ");
+    for job in jobs {
+        list.push_bind(*job);
+    }
+    query.push(")");
 }
 
-async fn remove_rows(tx: &mut Tx, job: JobId) -> StoreResult<u64> {
-    const PARTS: [&str; 7] = [
-        "DELETE FROM document WHERE job_id = $1 AND seq IN (SELECT seq FROM document WHERE job_id = $1 \
-         ORDER BY seq LIMIT $2)",
-        "DELETE FROM webhook_attempt WHERE job_id = $1 AND $2 > 0",
-        "DELETE FROM webhook_delivery WHERE id IN (SELECT id FROM webhook_delivery WHERE job_id = $1 LIMIT $2)",
-        "DELETE FROM page_attempt WHERE job_id = $1 AND $2 > 0",
-        "DELETE FROM page WHERE id IN (SELECT id FROM page WHERE job_id = $1 LIMIT $2)",
-        "DELETE FROM crawl_url WHERE job_id = $1 AND key IN (SELECT key FROM crawl_url WHERE job_id = $1 LIMIT $2)",
-        "DELETE FROM crawl WHERE job_id = $1 AND $2 > 0",
-    ];
-    for part in PARTS {
-        let removed = on_db!(tx, |conn| sqlx::query(part).bind(job).bind(STEP).execute(conn).await?.rows_affected());
-        if removed > 0 {
-            return Ok(removed);
+/// Removes up to `limit` rows of these jobs from one table. What somebody is just writing stays for the next time: to wait
+/// for it would be a deadlock when it waits for us.
+async fn remove_rows(tx: &mut Tx, table: &str, key: &str, jobs: &[JobId], limit: i64) -> StoreResult<u64> {
+    let lock = if matches!(tx, Tx::Postgres(_)) { " FOR UPDATE SKIP LOCKED" } else { "" };
+    Ok(on_db!(tx, |conn| {
+        let mut delete = sqlx::QueryBuilder::new("DELETE FROM ");
+        delete.push(table).push(" WHERE (").push(key).push(") IN (SELECT ").push(key).push(" FROM ").push(table);
+        delete.push(" WHERE job_id IN (");
+        push_jobs(&mut delete, jobs);
+        delete.push(" LIMIT ").push_bind(limit).push(lock).push(")");
+        delete.build().persistent(false).execute(conn).await?.rows_affected()
+    }))
+}
+
+/// Removes some documents of these jobs; those that the cache reads move there.
+async fn remove_documents(tx: &mut Tx, jobs: &[JobId], limit: i64) -> StoreResult<usize> {
+    type Row = (PageId, Option<i64>);
+    let found: Vec<Row> = on_db!(tx, |conn| {
+        let mut select =
+            sqlx::QueryBuilder::new("SELECT page_id, CAST(LENGTH(body) AS BIGINT) FROM document WHERE job_id IN (");
+        push_jobs(&mut select, jobs);
+        select.push(" LIMIT ").push_bind(limit);
+        select.build_query_as().persistent(false).fetch_all(conn).await?
+    });
+    let mut bytes = 0;
+    let fits = |(_, size): &&Row| {
+        let is_first = bytes == 0;
+        bytes += size.unwrap_or(0).max(1);
+        is_first || bytes <= DOCUMENT_BYTES
+    };
+    let (inline, blobs): (Vec<Row>, Vec<Row>) =
+        found.iter().take_while(fits).copied().partition(|(_, size)| size.is_some());
+    let pages = |rows: &[Row]| rows.iter().map(|row| row.0).collect::<Vec<PageId>>();
+    cache::take_over(tx, &pages(&inline), &pages(&blobs)).await?;
+    let gone: Vec<PageId> = inline.iter().chain(&blobs).map(|row| row.0).collect();
+    if gone.is_empty() {
+        return Ok(0);
+    }
+    on_db!(tx, |conn| {
+        let mut delete = sqlx::QueryBuilder::new("DELETE FROM document WHERE page_id IN (");
+        let mut list = delete.separated(", ");
+        for page in &gone {
+            list.push_bind(*page);
+        }
+        delete.push(")");
+        delete.build().persistent(false).execute(conn).await?.rows_affected()
+    });
+    Ok(gone.len())
+}
+
+/// Removes the job rows of which nothing else is left. That they may have blobs is written down with it.
+async fn remove_last(tx: &mut Tx, jobs: &[JobId], now: Timestamp) -> StoreResult<u64> {
+    let gone: Vec<(JobId,)> = on_db!(tx, |conn| {
+        let mut delete = sqlx::QueryBuilder::new("DELETE FROM job WHERE id IN (");
+        push_jobs(&mut delete, jobs);
+        delete.push(" AND NOT EXISTS (SELECT 1 FROM page WHERE page.job_id = job.id) RETURNING id");
+        delete.build_query_as().persistent(false).fetch_all(conn).await?
+    });
+    if !gone.is_empty() {
+        on_db!(tx, |conn| {
+            let mut insert = sqlx::QueryBuilder::new("INSERT INTO blob_waste (job_id, due_at) ");
+            insert.push_values(&gone, |mut values, (job,)| {
+                values.push_bind(*job).push_bind(now);
+            });
+            insert.push(" ON CONFLICT (job_id) DO NOTHING");
+            insert.build().persistent(false).execute(conn).await?.rows_affected()
+        });
+    }
+    Ok(gone.len() as u64)
+}
+
+/// Removes blobs of jobs that are gone. What cannot be removed now is tried again a minute later. Returns how many jobs
+/// were looked at.
+pub async fn remove_waste(db: &Db, blobs: &Blobs, now: Timestamp) -> StoreResult<usize> {
+    const DUE: &str = "SELECT job_id FROM blob_waste WHERE due_at <= $1 ORDER BY due_at LIMIT $2";
+    const LATER: &str = "UPDATE blob_waste SET due_at = $2 WHERE job_id = $1";
+    const GONE: &str = "DELETE FROM blob_waste WHERE job_id = $1";
+    let due: Vec<(JobId,)> = on_pool!(db, |pool| sqlx::query_as(DUE).bind(now).bind(WASTE).fetch_all(pool).await?);
+    let removals = due.into_iter().map(|(job,)| {
+        let blobs = blobs.clone();
+        async move { (job, tokio::task::spawn_blocking(move || blobs.remove_job(job)).await.is_ok_and(|done| done)) }
+    });
+    let done: Vec<(JobId, bool)> = stream::iter(removals).buffer_unordered(WASTE_AT_ONCE).collect().await;
+    if done.is_empty() {
+        return Ok(0);
+    }
+    let later = now.plus_ms(WASTE_PAUSE_MS);
+    let mut tx = db.begin_relaxed().await?;
+    for (job, is_gone) in &done {
+        on_db!(&mut tx, |conn| {
+            let query = if *is_gone { sqlx::query(GONE).bind(*job) } else { sqlx::query(LATER).bind(*job).bind(later) };
+            query.execute(conn).await?.rows_affected()
+        });
+    }
+    tx.commit().await?;
+    Ok(done.len())
+}
+
+/// Removes the pages of jobs that were never accepted.
+pub async fn remove_drafts(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult<()> {
+    const DUE: &str = "SELECT job_id FROM job_draft WHERE due_at <= $1 ORDER BY due_at LIMIT 20";
+    const GONE: &str = "DELETE FROM job_draft WHERE job_id = $1 AND due_at <= $2";
+    let due: Vec<(JobId,)> = on_pool!(db, |pool| sqlx::query_as(DUE).bind(now).fetch_all(pool).await?);
+    for (job,) in due {
+        loop {
+            let rows = slices.rows();
+            let mut tx = db.begin_relaxed().await?;
+            let began = Instant::now();
+            let removed = remove_rows(&mut tx, "page", "id", &[job], rows).await?;
+            let is_last = removed < rows.unsigned_abs();
+            if is_last {
+                on_db!(&mut tx, |conn| sqlx::query(GONE).bind(job).bind(now).execute(conn).await?.rows_affected());
+            }
+            tx.commit().await?;
+            slices.pause(began).await;
+            if is_last {
+                break;
+            }
         }
     }
-    const JOB: &str = "DELETE FROM job WHERE id = $1";
-    on_db!(tx, |conn| sqlx::query(JOB).bind(job).execute(conn).await?.rows_affected());
-    Ok(0)
+    Ok(())
 }
 
-/// Removes finished tickets, sitemaps kept too long, the library's records of workers long gone, our dead workers and old idempotency keys.
+/// Removes tickets that the library has done with, all there are.
+pub async fn prune_tickets(db: &Db, slices: &mut Slices) -> StoreResult<()> {
+    loop {
+        let rows = slices.rows();
+        let mut tx = db.begin_relaxed().await?;
+        let began = Instant::now();
+        let removed = queue::remove_done(&mut tx, rows).await?;
+        tx.commit().await?;
+        if removed == 0 {
+            return Ok(());
+        }
+        slices.pause(began).await;
+    }
+}
+
+/// Removes sitemaps kept too long, the library's records of workers long gone, our dead workers and old idempotency keys;
+/// a part of each.
 pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
     const NODES: &str = "DELETE FROM worker_node WHERE state = 'dead' AND heartbeat_at < $1 AND NOT EXISTS \
         (SELECT 1 FROM page WHERE page.state = 'running' AND page.owner = worker_node.id) AND NOT EXISTS \
         (SELECT 1 FROM browser_session s WHERE s.worker_id = worker_node.id AND s.state <> 'destroyed')";
-    const KEYS: &str = "DELETE FROM idempotency_key WHERE created_at < $1";
+    const KEYS: &str = "DELETE FROM idempotency_key WHERE (team_id, key) IN \
+        (SELECT team_id, key FROM idempotency_key WHERE created_at < $1 LIMIT 1000)";
     let hour = now.plus_ms(-3_600_000);
     let day = now.plus_ms(-86_400_000);
     on_db!(tx, |conn| {
@@ -90,38 +275,7 @@ pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
     });
     crawls::prune_turns(tx, hour).await?;
     sitemaps::expire(tx, now).await?;
-    // The library's own tables, so the two differ.
-    match tx {
-        Tx::Sqlite(tx) => {
-            sqlx::query(
-                "DELETE FROM Jobs WHERE rowid IN (SELECT rowid FROM Jobs WHERE status IN ('Done', 'Killed') \
-                 AND done_at < strftime('%s', 'now') - 30 LIMIT 2000)",
-            )
-            .execute(&mut **tx)
-            .await?;
-            sqlx::query(
-                "DELETE FROM Workers WHERE last_seen < strftime('%s', 'now') - 600 \
-                 AND NOT EXISTS (SELECT 1 FROM Jobs WHERE Jobs.lock_by = Workers.id)",
-            )
-            .execute(&mut **tx)
-            .await?;
-        }
-        Tx::Postgres(tx) => {
-            sqlx::query(
-                "DELETE FROM apalis.jobs WHERE id IN (SELECT id FROM apalis.jobs WHERE status IN ('Done', 'Killed') \
-                 AND done_at < now() - interval '30 seconds' LIMIT 2000)",
-            )
-            .execute(&mut **tx)
-            .await?;
-            sqlx::query(
-                "DELETE FROM apalis.workers w WHERE last_seen < now() - interval '10 minutes' \
-                 AND NOT EXISTS (SELECT 1 FROM apalis.jobs j WHERE j.lock_by = w.id)",
-            )
-            .execute(&mut **tx)
-            .await?;
-        }
-    }
-    Ok(())
+    queue::remove_workers(tx).await
 }
 
 /// Gives a part of SQLite's free pages back to the file system; Postgres does this by itself.

@@ -4,6 +4,7 @@
 
 use super::finish::{self, Body, Encoded, Finished, Outcome};
 use super::pages::{Claim, Claimed, Replay};
+use super::slices::Slices;
 use super::testing::{databases, job, team};
 use super::*;
 use crate::blobs::Blobs;
@@ -565,8 +566,8 @@ async fn what_has_expired_is_removed_and_the_ledger_stays() {
         let (id, _) = job(&db, team, JobKind::Batch, 3, None).await;
         let pages = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
         finish(&db, pages.into_iter().map(done).collect()).await;
-        let blobs = crate::blobs::Blobs::open(&std::env::temp_dir()).unwrap();
-        sweep::expire(&db, &blobs, Timestamp::now().plus_ms(90_000_000)).await.unwrap();
+        let later = Timestamp::now().plus_ms(90_000_000);
+        assert_eq!(sweep::expire(&db, &mut Slices::default(), later).await.unwrap(), 1);
         assert!(jobs::load(&db, id).await.unwrap().is_none());
         assert!(pages::list(&db, id, None, 10).await.unwrap().is_empty());
         assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 2);
@@ -591,6 +592,48 @@ fn node(id: WorkerId, now: Timestamp) -> nodes::NodeRow {
         started_at: now,
         heartbeat_at: now,
     }
+}
+
+#[tokio::test]
+async fn a_worker_says_what_bounds_its_boxes() {
+    for db in databases().await {
+        let (told, silent, now) = (WorkerId::new(), WorkerId::new(), Timestamp::now());
+        let mut tx = db.begin().await.unwrap();
+        for id in [told, silent] {
+            nodes::insert(&mut tx, &node(id, now)).await.unwrap();
+        }
+        nodes::say_box_limits(&mut tx, told, "cgroup v2").await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(nodes::box_limits(&db, now).await.unwrap(), [("host-1".to_owned(), "cgroup v2".to_owned())]);
+        assert_eq!(nodes::box_limits(&db, now.plus_ms(nodes::DEAD_MS + 1)).await.unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn the_files_of_a_database_are_its_users_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = std::env::temp_dir().join(format!("weir-files-{}", uuid::Uuid::now_v7()));
+    let url = crate::config::DatabaseUrl::Sqlite(folder.join("weir.db"));
+    let files = || std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let all_shut = || files().iter().all(|file| mode(file) == 0o600);
+    let connect = async || {
+        let db = Db::connect(&url, 2, crate::store::PoolUse::Rows).await.unwrap();
+        crate::store::migrate(&db).await.unwrap();
+        team(&db, &uuid::Uuid::now_v7().to_string()).await;
+        db
+    };
+    let first = connect().await;
+    assert_eq!((mode(&folder), all_shut()), (0o700, true), "{:?}", files());
+    assert!(files().iter().any(|file| file.ends_with("weir.db-wal")), "the log is among them: {:?}", files());
+    // As an earlier release has left them.
+    let open = |path: &std::path::Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o644)).unwrap();
+    files().iter().for_each(|file| open(file));
+    let second = connect().await;
+    assert!(all_shut(), "{:?}", files());
+    first.close().await;
+    second.close().await;
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test]

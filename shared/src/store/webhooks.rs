@@ -165,14 +165,20 @@ pub async fn next_due(tx: &mut Tx, job: JobId) -> StoreResult<Option<Timestamp>>
     Ok(row.0)
 }
 
-/// Jobs with deliveries that were due before `before`: each gets a ticket, in case one was lost.
+/// Jobs with deliveries of their current stage that were due before `before`: each gets a ticket, in case one was lost,
+/// unless it has one. Returns how many.
 pub async fn remind(tx: &mut Tx, before: Timestamp) -> StoreResult<usize> {
-    const SQL: &str =
-        "SELECT DISTINCT job_id FROM webhook_delivery WHERE state = 'waiting' AND next_at <= $1 LIMIT 200";
+    // From job to job, for one may have very many deliveries behind a stage that fails.
+    const SQL: &str = "WITH RECURSIVE waiting (job_id) AS (\
+        SELECT MIN(job_id) FROM webhook_delivery WHERE state = 'waiting' UNION ALL \
+        SELECT (SELECT MIN(d.job_id) FROM webhook_delivery d WHERE d.state = 'waiting' AND d.job_id > waiting.job_id) \
+        FROM waiting WHERE waiting.job_id IS NOT NULL) \
+        SELECT w.job_id FROM waiting w WHERE w.job_id IS NOT NULL AND EXISTS (SELECT 1 FROM webhook_delivery d \
+        WHERE d.job_id = w.job_id AND d.state = 'waiting' AND d.next_at <= $1 AND d.stage = (SELECT MIN(s.stage) \
+        FROM webhook_delivery s WHERE s.job_id = w.job_id AND s.state = 'waiting')) LIMIT 200";
     let jobs: Vec<(JobId,)> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(before).fetch_all(conn).await?);
-    for (job,) in &jobs {
-        tickets::webhook_ticket(tx, *job, Duration::ZERO).await?;
-    }
+    let jobs: Vec<JobId> = jobs.into_iter().map(|row| row.0).collect();
+    tickets::remind_webhooks(tx, &jobs).await?;
     Ok(jobs.len())
 }
 
@@ -240,8 +246,7 @@ pub async fn replay(tx: &mut Tx, id: DeliveryId, now: Timestamp) -> StoreResult<
 
 /// Deliveries that wait and that are dead.
 pub async fn counts(db: &Db) -> StoreResult<(i64, i64)> {
-    const SQL: &str = "SELECT CAST(COALESCE(SUM(CASE WHEN state = 'waiting' THEN 1 ELSE 0 END), 0) AS BIGINT), \
-        CAST(COALESCE(SUM(CASE WHEN state = 'dead' THEN 1 ELSE 0 END), 0) AS BIGINT) FROM webhook_delivery \
-        WHERE state <> 'delivered'";
+    const SQL: &str = "SELECT (SELECT COUNT(*) FROM webhook_delivery WHERE state = 'waiting'), \
+        (SELECT COUNT(*) FROM webhook_delivery WHERE state = 'dead')";
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).fetch_one(pool).await?))
 }

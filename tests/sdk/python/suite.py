@@ -4,10 +4,13 @@ Reads WEIR_URL, WEIR_KEY, WEBHOOK_SECRET and SITE_URL (the test site) from the e
 Closes with the line "N passed, N failed".
 """
 import asyncio
+import contextlib
+import http.server
 import inspect
 import json
 import os
 import sys
+import threading
 import time
 import unittest
 import urllib.parse
@@ -17,8 +20,8 @@ import uuid
 import requests
 from firecrawl import AsyncFirecrawl, Firecrawl
 from firecrawl.v2.types import (
-    ClickAction, ExecuteJavascriptAction, Location, PaginationConfig, PDFAction, PDFParser, PressAction, ScrapeAction,
-    ScrapeOptions, ScreenshotAction, ScreenshotFormat, ScrollAction, WaitAction, WebhookConfig, WriteAction)
+    ClickAction, DocumentMetadata, ExecuteJavascriptAction, Location, PaginationConfig, PDFAction, PDFParser, PressAction,
+    ScrapeAction, ScrapeOptions, ScreenshotAction, ScreenshotFormat, ScrollAction, WaitAction, WebhookConfig, WriteAction)
 from firecrawl.v2.utils import error_handler as errors
 
 URL, KEY, SITE = os.environ["WEIR_URL"], os.environ["WEIR_KEY"], os.environ["SITE_URL"]
@@ -48,6 +51,27 @@ def wait_for(what, condition, seconds=40):
             return value
         time.sleep(0.05)
     raise AssertionError(f"waited {seconds} s in vain: {what}")
+
+
+@contextlib.contextmanager
+def own_page(html):
+    """Serves one page of a test's own, at every path."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = html.encode()
+            self.send_response(200)
+            self.send_header("content-type", "text/html; charset=utf-8")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
 
 
 class Sdk(unittest.TestCase):
@@ -109,6 +133,35 @@ class Scrape(Sdk):
         branding = self.client.scrape(site("/brand"), formats=["branding"]).branding
         self.assertEqual((branding.colors["primary"], branding.logo), ("#E4572E", site("/files/logo.svg")))
         self.assertIn({"family": "Inter"}, branding.fonts)
+
+    def test_a_page_cannot_pose_as_the_service(self):
+        # Every field of the SDK's model as a meta name in every form, each twice; a batch with one document that the
+        # model refuses raises for all of them.
+        own = {"title", "description", "language", "keywords", "robots", "favicon", "modified_time", "published_time"}
+        is_own = lambda field: field in own or field.startswith(("og_", "dc_", "article_"))
+        fields = DocumentMetadata.model_fields
+        self.assertIn("concurrency_queue_duration_ms", fields)
+        metas = []
+        # The service's first: of the others a page may have so many that not all are taken.
+        for field in sorted(fields, key=is_own):
+            words = field.split("_")
+            large = [word.capitalize() for word in words]
+            forms = {words[0] + "".join(large[1:]), "".join(large), "".join(words), "".join(words).upper()}
+            for mark in "_- .":
+                forms |= {mark.join(words), mark.join(large), mark.join(words).upper()}
+            metas += [f'<meta {kind}="{form}" content="posed {kind}">' for form in forms for kind in ("name", "property")]
+        page = f"<!doctype html><html><head><title>T</title>{''.join(metas)}</head><body><p>Words.</p></body></html>"
+        with own_page(page) as address:
+            documents = [self.client.scrape(address), *self.client.batch_scrape([address, site("/article/5")]).data]
+        self.assertEqual(len(documents), 3)
+        folded = {field.replace("_", "") for field in fields}
+        for document in documents:
+            self.assertIsInstance(document.metadata, DocumentMetadata)
+            posed = {field: value for field, value in document.metadata if field in fields and not is_own(field)}
+            self.assertEqual({k: v for k, v in posed.items() if "posed" in str(v)}, {})
+            names = [name for name in document.metadata.extras if ":" not in name and "." not in name]
+            fold = lambda name: "".join(filter(str.isalnum, name)).lower()
+            self.assertEqual([name for name in names if fold(name) in folded], [])
 
     def test_the_options_of_a_scrape_pass(self):
         document = self.client.scrape(
@@ -365,7 +418,7 @@ class Crawl(Sdk):
         self.assertEqual(listed.robots_blocked, [site("/private/secret")])
 
     def test_a_start_page_that_cannot_be_read_fails_the_crawl(self):
-        started = self.client.start_crawl("http://127.0.0.1:1/", sitemap="skip")
+        started = self.client.start_crawl("http://127.0.0.1:2/", sitemap="skip")
         def failure():
             try:
                 self.client.get_crawl_status(started.id)

@@ -18,6 +18,9 @@ const ELEMENT: &str = include_str!("element.js");
 const TEXT_PATIENCE: Duration = Duration::from_secs(10);
 const TEXT_LOOK: Duration = Duration::from_millis(200);
 
+/// The problem of a page whose focus is in a frame that is not its own.
+const FOREIGN: &str = "FOREIGN";
+
 /// What an element says.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -27,15 +30,8 @@ struct Said {
     x: f64,
     y: f64,
     r#where: Vec<String>,
-    set: bool,
     value: Option<String>,
     at: Option<f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct World {
-    execution_context_id: i64,
 }
 
 #[derive(Deserialize)]
@@ -69,6 +65,19 @@ pub(super) async fn perform(stage: &mut Stage, home: &Home, action: &Action) -> 
     if stage.dialog().is_some() && !matches!(action, Action::Dialog { .. } | Action::Wait { .. }) {
         return refuse("A dialog is open: answer it with `dialog` first.");
     }
+    // What the page does by itself after an address was opened is still that address's way; what it does when it is used
+    // is not.
+    let uses_page = !matches!(
+        action,
+        Action::Scroll { .. }
+            | Action::WaitFor { .. }
+            | Action::Wait { .. }
+            | Action::Extract { .. }
+            | Action::Finish { .. }
+    );
+    if uses_page {
+        stage.let_go().await?;
+    }
     let tabs = stage.tab_count();
     let mut done = match action {
         Action::Click { element } => click(stage, element).await?,
@@ -88,7 +97,7 @@ pub(super) async fn perform(stage: &mut Stage, home: &Home, action: &Action) -> 
         Action::Extract { element } => return extract(stage, element.as_deref()).await,
         Action::Navigate { url } => {
             let url = address(home, url)?;
-            stage.navigate(url.as_str()).await?;
+            stage.navigate(url.as_str(), home).await?;
             format!("Opened {}.", cut(url.as_str(), 200))
         }
         Action::Back => {
@@ -99,7 +108,7 @@ pub(super) async fn perform(stage: &mut Stage, home: &Home, action: &Action) -> 
             let url = url.as_deref().map(|url| address(home, url)).transpose()?;
             stage.new_tab().await?;
             if let Some(url) = &url {
-                stage.navigate(url.as_str()).await?;
+                stage.navigate(url.as_str(), home).await?;
             }
             "Opened a tab.".to_owned()
         }
@@ -109,7 +118,9 @@ pub(super) async fn perform(stage: &mut Stage, home: &Home, action: &Action) -> 
         }
         Action::Dialog { accept, text } => {
             let Some(dialog) = stage.dialog() else { return refuse("No dialog is open.") };
-            if dialog.kind == "prompt" && text.is_some() && !home.holds_text(&stage.url()) {
+            // Both the window's address and that of the frame that asks.
+            let is_home = home.holds_text(&stage.url()) && home.holds_text(&dialog.url);
+            if dialog.kind == "prompt" && text.is_some() && !is_home {
                 return refuse(foreign(home));
             }
             stage.answer_dialog(*accept, text.as_deref()).await?;
@@ -117,7 +128,11 @@ pub(super) async fn perform(stage: &mut Stage, home: &Home, action: &Action) -> 
         }
         Action::Finish { .. } => String::new(),
     };
-    if let Some(more) = stage.rest(tabs).await? {
+    let told = stage.rest(tabs).await?;
+    if let Some(elsewhere) = stage.kept_from() {
+        return refuse(format!("{} The address leads on to {}.", foreign(home), cut(&elsewhere, 100)));
+    }
+    if let Some(more) = told {
         done.push(' ');
         done.push_str(&more);
     }
@@ -147,10 +162,9 @@ async fn resolve(stage: &Stage, name: &str) -> StageResult<String> {
             "There is no element {name} on the page as it is now. Use a reference that the tree shows."
         ));
     };
-    let world = json!({"frameId": element.frame, "worldName": "weir"});
-    let resolved = match stage.page::<World>("Page.createIsolatedWorld", world).await {
-        Ok(World { execution_context_id }) => {
-            let node = json!({"backendNodeId": element.backend, "executionContextId": execution_context_id});
+    let resolved = match stage.world(&element.frame).await {
+        Ok(world) => {
+            let node = json!({"backendNodeId": element.backend, "executionContextId": world});
             stage.page::<Resolved>("DOM.resolveNode", node).await
         }
         Err(error) => Err(error),
@@ -203,26 +217,31 @@ async fn click(stage: &Stage, name: &str) -> StageResult<String> {
     Ok("Clicked.".to_owned())
 }
 
-async fn fill(stage: &Stage, home: &Home, name: &str, text: &str, submit: bool) -> StageResult<String> {
-    let object = resolve(stage, name).await?;
-    let field = ask(stage, &object, "ready", json!([])).await?;
+/// Asks where what is typed would be sent to, and refuses what is not the task's. What was allowed is held to in the page,
+/// in one go with the typing.
+async fn judged(stage: &Stage, home: &Home, object: &str, question: &str) -> StageResult<Vec<String>> {
+    let said = match ask(stage, object, question, json!([])).await {
+        Err(StageError::Refused(why)) if why == FOREIGN => return refuse(foreign(home)),
+        said => said?,
+    };
+    // A dialog has come in between.
+    if said.r#where.is_empty() {
+        return refuse("A dialog is open: answer it with `dialog` first.");
+    }
     // Both the window's address and where the field's own document and form are.
-    if !home.holds_text(&stage.url()) || !field.r#where.iter().all(|url| home.holds_text(url)) {
+    if !home.holds_text(&stage.url()) || !said.r#where.iter().all(|url| home.holds_text(url)) {
         return refuse(foreign(home));
     }
-    if field.set {
-        ask(stage, &object, "set", json!([text])).await?;
-    } else {
-        ask(stage, &object, "focus", json!([])).await?;
-        if text.is_empty() {
-            key(stage, "Backspace", 0).await?;
-        } else {
-            stage.input("Input.insertText", json!({ "text": text })).await?;
-        }
-    }
-    let holds = ask(stage, &object, "holds", json!([])).await?.value.unwrap_or_default();
+    Ok(said.r#where)
+}
+
+async fn fill(stage: &Stage, home: &Home, name: &str, text: &str, submit: bool) -> StageResult<String> {
+    let object = resolve(stage, name).await?;
+    let allowed = judged(stage, home, &object, "ready").await?;
+    let holds = ask(stage, &object, "insert", json!([text, allowed])).await?.value.unwrap_or_default();
     if submit && stage.dialog().is_none() {
-        key(stage, "Enter", 0).await?;
+        let allowed = judged(stage, home, &object, "ready").await?;
+        ask(stage, &object, "enter", json!([allowed])).await?;
         return Ok("Filled and sent with Enter.".to_owned());
     }
     let is_as_wanted = stage.dialog().is_some() || holds.trim() == cut(text, 200).trim_end_matches('…').trim();
@@ -260,49 +279,41 @@ async fn press(stage: &Stage, home: &Home, wanted: &str) -> StageResult<String> 
         };
         name = rest;
     }
-    let is_typing = name.chars().count() == 1 && modifiers & 7 == 0 || name == "Space";
-    if is_typing && !home.holds_text(&stage.url()) {
-        return refuse(foreign(home));
-    }
-    key(stage, name, modifiers).await?;
-    Ok("Pressed.".to_owned())
-}
-
-async fn key(stage: &Stage, name: &str, modifiers: i64) -> StageResult<()> {
-    let mut event = json!({ "modifiers": modifiers });
     let known = KEYS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    let text = if let Some((known, number)) = known {
-        event["key"] = if *known == "Space" { " ".into() } else { (*known).into() };
-        event["code"] = (*known).into();
-        event["windowsVirtualKeyCode"] = (*number).into();
-        match *known {
-            "Enter" => Some("\r".to_owned()),
-            "Space" => Some(" ".to_owned()),
-            _ => None,
-        }
-    } else {
-        let mut letters = name.chars();
-        let (Some(letter), None) = (letters.next(), letters.next()) else { return refuse("There is no such key.") };
-        event["key"] = name.into();
-        if letter.is_ascii_alphanumeric() {
+    let mut letters = name.chars();
+    let letter = letters.next().filter(|_| letters.next().is_none());
+    let (key, code, number) = match (known, letter) {
+        (Some(("Space", number)), _) => (" ".to_owned(), "Space".to_owned(), *number),
+        (Some((known, number)), _) => ((*known).to_owned(), (*known).to_owned(), *number),
+        (None, Some(letter)) => {
             let upper = letter.to_ascii_uppercase();
-            event["code"] =
-                if letter.is_ascii_digit() { format!("Digit{letter}") } else { format!("Key{upper}") }.into();
-            event["windowsVirtualKeyCode"] = i64::from(u32::from(upper)).into();
+            let (code, number) = match letter {
+                '0'..='9' => (format!("Digit{letter}"), i64::from(u32::from(upper))),
+                'a'..='z' | 'A'..='Z' => (format!("Key{upper}"), i64::from(u32::from(upper))),
+                _ => (String::new(), 0),
+            };
+            (name.to_owned(), code, number)
         }
-        (modifiers & 7 == 0).then(|| name.to_owned())
+        (None, None) => return refuse("There is no such key."),
     };
-    let mut down = event.clone();
-    down["type"] = if text.is_some() { "keyDown".into() } else { "rawKeyDown".into() };
-    if let Some(text) = text {
-        down["text"] = text.into();
+    if modifiers & 6 != 0 && key.eq_ignore_ascii_case("v") {
+        return refuse("Nothing is pasted: fill the field with its text.");
     }
-    if modifiers == 2 && name.eq_ignore_ascii_case("a") {
-        down["commands"] = json!(["selectAll"]);
+    let page = stage.main_document().await?;
+    let allowed = judged(stage, home, &page, "receiver").await?;
+    // Keys without a character move about, and only the browser knows all they do. But it gives them to whatever has the
+    // focus when they come, which a foreign frame can be a moment after it was looked at.
+    if letter.is_some() || matches!(code.as_str(), "Space" | "Enter") || stage.has_foreign_frames(home).await? {
+        ask(stage, &page, "press", json!([key, code, number, modifiers, allowed])).await?;
+        return Ok("Pressed.".to_owned());
     }
-    stage.input("Input.dispatchKeyEvent", down).await?;
+    let mut event = json!({
+        "modifiers": modifiers, "key": key, "code": code, "windowsVirtualKeyCode": number, "type": "rawKeyDown",
+    });
+    stage.input("Input.dispatchKeyEvent", event.clone()).await?;
     event["type"] = "keyUp".into();
-    stage.input("Input.dispatchKeyEvent", event).await
+    stage.input("Input.dispatchKeyEvent", event).await?;
+    Ok("Pressed.".to_owned())
 }
 
 async fn scroll(stage: &Stage, name: Option<&str>, down: bool) -> StageResult<String> {

@@ -333,3 +333,6 @@ fn action_of(answer: &Value) -> Value {
     });
     Value::Object(told.collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use url::{Host, Url};
 
 /// The sites of one task.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Home(BTreeSet<String>);
 
 impl Home {

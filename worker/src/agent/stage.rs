@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use headless_chrome::protocol::cdp::types::Method as _;
-use headless_chrome::protocol::cdp::{Page, Target};
+use headless_chrome::protocol::cdp::{Fetch, Page, Target};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -15,8 +15,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::site::Home;
 use super::snapshot::{Element, Refs, Tree, Writer, cut};
-use super::state::{Active, Detached, Dialog, Gone, State, Tab, wants};
+use super::state::{Active, Detached, Dialog, Gate, Gone, PAUSED, Paused, State, Tab, wants};
 use crate::browser::cdp::{Cdp, CdpError, Events};
 use crate::browser::wait::{self, Look, WaitScript};
 
@@ -117,6 +118,11 @@ struct Frame {
 }
 
 impl Frames {
+    /// Whether something is so of the address of one of these frames.
+    fn any(&self, is_so: &impl Fn(&str) -> bool) -> bool {
+        is_so(&self.frame.url) || self.child_frames.iter().any(|frames| frames.any(is_so))
+    }
+
     /// The frames below, at most [`FRAMES`].
     fn below<'a>(&'a self, found: &mut Vec<&'a Frame>) {
         for child in &self.child_frames {
@@ -128,14 +134,29 @@ impl Frames {
     }
 }
 
+/// Lets a request go on, or ends it without a word to the page.
+fn answer(cdp: &Cdp, session: &str, paused: &Paused, goes_on: bool) {
+    let (method, params) = match goes_on {
+        true => (Fetch::ContinueRequest::NAME, json!({"requestId": paused.request_id})),
+        false => (Fetch::FailRequest::NAME, json!({"requestId": paused.request_id, "errorReason": "Aborted"})),
+    };
+    drop(cdp.send_as::<Value>(method, Some(session), params));
+}
+
 impl Stage {
     /// Takes hold of the browser's newest tab that shows something.
     pub async fn open(cdp: Cdp) -> StageResult<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: watch::Sender::new(()) });
         let mut events: Events = cdp.every_event(wants);
-        let reader = Arc::clone(&shared);
+        let (reader, gate) = (Arc::clone(&shared), cdp.clone());
         let task = tokio::spawn(async move {
             while let Some(event) = events.next().await {
+                if event.method == PAUSED {
+                    if let Some(paused) = event.params::<Paused>() {
+                        answer(&gate, &event.session, &paused, reader.lock().lets_through(&paused));
+                    }
+                    continue;
+                }
                 reader.lock().take(&event);
                 reader.changed.send_replace(());
             }
@@ -320,22 +341,97 @@ impl Stage {
         Ok(())
     }
 
-    /// Sends the tab to an address.
-    pub async fn navigate(&mut self, url: &str) -> StageResult<()> {
+    /// Sends the tab to an address, and keeps it from every other that this leads to and that is not the task's.
+    pub async fn navigate(&mut self, url: &str, home: &Home) -> StageResult<()> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Began {
             error_text: Option<String>,
         }
+        self.shared.lock().gate = Some(Gate { home: home.clone(), refused: None });
+        let documents = json!([{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]);
+        self.page::<Value>("Fetch.enable", json!({ "patterns": documents })).await?;
         let began = match self.page::<Began>("Page.navigate", json!({ "url": url })).await {
             // A page that asks before it is left.
             Err(StageError::Refused(_)) if self.dialog().is_some() => return Ok(()),
             began => began?,
         };
         match began.error_text.filter(|error| !error.is_empty()) {
+            // Told once the page is at rest.
+            Some(_) if self.shared.lock().gate.as_ref().is_some_and(|gate| gate.refused.is_some()) => Ok(()),
             Some(error) => Err(StageError::Refused(format!("the address could not be opened ({error})"))),
             None => Ok(()),
         }
+    }
+
+    /// Where the tab was kept from going since this was last asked.
+    pub fn kept_from(&self) -> Option<String> {
+        self.shared.lock().gate.as_mut().and_then(|gate| gate.refused.take())
+    }
+
+    /// Lets the tab go wherever its page leads.
+    pub async fn let_go(&self) -> StageResult<()> {
+        if self.shared.lock().gate.take().is_none() {
+            return Ok(());
+        }
+        match self.page::<Value>("Fetch.disable", json!({})).await {
+            // The tab is closed, or holds a dialog: without a gate every request goes on.
+            Err(StageError::Refused(_)) => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    /// A world of the agent's own in a frame, which shares the document with the page and nothing else.
+    pub async fn world(&self, frame: &str) -> StageResult<i64> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct World {
+            execution_context_id: i64,
+        }
+        let world = json!({"frameId": frame, "worldName": "weir"});
+        let World { execution_context_id } = self.page("Page.createIsolatedWorld", world).await?;
+        Ok(execution_context_id)
+    }
+
+    /// Whether the page shows, or the browser has anywhere, frames that are not the task's.
+    pub async fn has_foreign_frames(&self, home: &Home) -> StageResult<bool> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Targets {
+            target_infos: Vec<Target>,
+        }
+        #[derive(Deserialize)]
+        struct Target {
+            url: String,
+        }
+        // Frames without an address of their own are written by the page.
+        let is_foreign = |url: &str| !url.is_empty() && !url.starts_with("about:") && !home.holds_text(url);
+        let FrameTree { frame_tree } = self.page("Page.getFrameTree", json!({})).await?;
+        if frame_tree.child_frames.iter().any(|frames| frames.any(&is_foreign)) {
+            return Ok(true);
+        }
+        let apart = json!({"filter": [{"type": "iframe"}]});
+        let Targets { target_infos } = self.browser("Target.getTargets", apart).await?;
+        Ok(target_infos.iter().any(|target| is_foreign(&target.url)))
+    }
+
+    /// The window's document, in that world.
+    pub async fn main_document(&self) -> StageResult<String> {
+        #[derive(Deserialize)]
+        struct Found {
+            result: Document,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Document {
+            object_id: Option<String>,
+        }
+        let Some(frame) = self.shared.lock().target().map(str::to_owned) else {
+            return Err(StageError::Refused("the tab is closed".to_owned()));
+        };
+        let question = json!({"expression": "document", "contextId": self.world(&frame).await?});
+        let found: Found = self.page("Runtime.evaluate", question).await?;
+        found.result.object_id.ok_or_else(|| StageError::Refused("there is no page".to_owned()))
     }
 
     /// Goes back in the tab's history.

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::site::Home;
 use super::snapshot::cut;
 use crate::browser::cdp::Event;
 
@@ -14,6 +15,8 @@ pub(super) struct Dialog {
     /// `alert`, `confirm`, `prompt` or `beforeunload`.
     pub kind: String,
     pub message: String,
+    /// The address of the frame that opened it.
+    pub url: String,
 }
 
 /// An open tab.
@@ -36,6 +39,30 @@ pub(super) struct State {
     pub loading: bool,
     pub dialog: Option<Dialog>,
     pub crashed: bool,
+    pub gate: Option<Gate>,
+}
+
+/// Stands before the documents of an address that the agent has named, wherever its redirects lead.
+#[derive(Debug)]
+pub(super) struct Gate {
+    pub home: Home,
+    /// The first address that was refused.
+    pub refused: Option<String>,
+}
+
+/// A request that waits for a word.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Paused {
+    pub request_id: String,
+    #[serde(default)]
+    frame_id: String,
+    request: Request,
+}
+
+#[derive(Deserialize)]
+struct Request {
+    url: String,
 }
 
 /// The tab that the agent works in.
@@ -46,7 +73,10 @@ pub(super) struct Active {
     pub session: String,
 }
 
-/// The events that [`State::take`] reads.
+/// A request waits at the gate.
+pub(super) const PAUSED: &str = "Fetch.requestPaused";
+
+/// The events that are read: by [`State::take`], and the one that waits.
 pub(super) fn wants(method: &str) -> bool {
     matches!(
         method,
@@ -59,6 +89,7 @@ pub(super) fn wants(method: &str) -> bool {
             | "Page.javascriptDialogOpening"
             | "Page.javascriptDialogClosed"
             | "Inspector.targetCrashed"
+            | PAUSED
     )
 }
 
@@ -103,6 +134,8 @@ struct OfFrame {
 #[derive(Deserialize)]
 struct Opening {
     #[serde(default)]
+    url: String,
+    #[serde(default)]
     message: String,
     r#type: String,
 }
@@ -135,14 +168,25 @@ impl State {
             "Page.frameStartedLoading" if is_main() => self.loading = true,
             "Page.frameStoppedLoading" if is_main() => self.loading = false,
             "Page.javascriptDialogOpening" if is_active => {
-                if let Some(Opening { message, r#type }) = event.params() {
-                    self.dialog = Some(Dialog { kind: r#type, message: cut(&message, DIALOG) });
+                if let Some(Opening { url, message, r#type }) = event.params() {
+                    self.dialog = Some(Dialog { kind: r#type, message: cut(&message, DIALOG), url });
                 }
             }
             "Page.javascriptDialogClosed" if is_active => self.dialog = None,
             "Inspector.targetCrashed" if is_active => self.crashed = true,
             _ => {}
         }
+    }
+
+    /// Whether a request may go on: all do but those for a document in the window that is not the task's.
+    pub fn lets_through(&mut self, paused: &Paused) -> bool {
+        let is_main = self.target() == Some(paused.frame_id.as_str());
+        let Some(gate) = self.gate.as_mut().filter(|_| is_main) else { return true };
+        let is_home = gate.home.holds_text(&paused.request.url);
+        if !is_home {
+            gate.refused.get_or_insert_with(|| paused.request.url.clone());
+        }
+        is_home
     }
 
     fn take_tab(&mut self, info: Info) {

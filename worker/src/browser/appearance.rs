@@ -4,6 +4,7 @@
 use headless_chrome::protocol::cdp::types::Method as _;
 use headless_chrome::protocol::cdp::{Emulation, Security};
 use serde_json::{Value, json};
+use weir_shared::domain::scrape::Certificates;
 
 use super::RenderRequest;
 use super::agent::Agent;
@@ -44,8 +45,10 @@ pub(super) fn settings(
         let touch = json!({ "enabled": true, "maxTouchPoints": 5 });
         calls.push((Emulation::SetTouchEmulationEnabled::NAME, touch));
     }
-    if request.skip_tls_verification {
-        calls.push((Security::SetIgnoreCertificateErrors::NAME, json!({ "ignore": true })));
+    if request.certificates != Certificates::Trusted {
+        // Each certificate that does not verify is asked about: see the interception.
+        calls.push((Security::Enable::NAME, json!({})));
+        calls.push((Security::SetOverrideCertificateErrors::NAME, json!({ "override": true })));
     }
     calls
 }

@@ -16,7 +16,7 @@ use super::agent::Agent;
 use super::cdp::Cdp;
 use super::page::BlankPage;
 use super::wait::WaitScript;
-use crate::sandbox::{BrowserBox, SessionDir};
+use crate::sandbox::{BrowserBox, DiskUse, SessionDir};
 
 /// How long a browser may take to say its version, which is also the health check.
 const PING: Duration = Duration::from_secs(10);
@@ -40,6 +40,8 @@ pub(super) struct Cell {
     pub open: AtomicUsize,
     /// Pages lent out ever.
     pub used: AtomicU32,
+    /// Pages that were ended because they took too much memory.
+    pub outgrown: AtomicU32,
     /// Fires when a page comes back.
     pub returned: Notify,
     /// The browser no longer obeys: take it out of use at once.
@@ -103,6 +105,7 @@ impl Cell {
             born: Instant::now(),
             open: AtomicUsize::new(0),
             used: AtomicU32::new(0),
+            outgrown: AtomicU32::new(0),
             returned: Notify::new(),
             given_up: CancellationToken::new(),
             spare: Mutex::default(),
@@ -121,6 +124,15 @@ impl Cell {
         self.dir.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|dir| dir.home.clone())
     }
 
+    /// Resolves once its directory holds more than a session's may.
+    pub async fn overfull(&self) -> DiskUse {
+        let disk = self.dir.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(SessionDir::disk);
+        match disk {
+            Some(disk) => disk.overfull().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// The proxy that lets everything public through, for a context of the browser; its own refuses ads.
     pub fn open_proxy(&self) -> String {
         format!("http://{}", self.browser.proxy())
@@ -129,6 +141,11 @@ impl Cell {
     /// The proxy that goes on through one of the operator's, with or without ads; `None`: there is none at that place.
     pub fn upstream_proxy(&self, place: usize, refuses_ads: bool) -> Option<String> {
         self.browser.upstream(place, refuses_ads).map(|address| format!("http://{address}"))
+    }
+
+    /// The same where the kernel counts it, which is cheap; `None` where it does not.
+    pub async fn counted_memory(&self) -> Option<u64> {
+        self.browser.counted_memory().await
     }
 
     /// Memory of all its processes, bytes.

@@ -91,7 +91,11 @@ struct Wardrobe {
 fn is_wanted(method: &str) -> bool {
     matches!(
         method,
-        "Target.attachedToTarget" | "Fetch.requestPaused" | "Page.javascriptDialogOpening" | "Inspector.targetCrashed"
+        "Target.attachedToTarget"
+            | "Fetch.requestPaused"
+            | "Security.certificateError"
+            | "Page.javascriptDialogOpening"
+            | "Inspector.targetCrashed"
     )
 }
 
@@ -163,7 +167,10 @@ impl Wardrobe {
             let Some(event) = self.events.next().await else { return RenderError::BrowserLost };
             match event.method.as_str() {
                 "Target.attachedToTarget" => _ = self.dress(&event),
-                "Fetch.requestPaused" => self.interception.answer(&event, &self.cdp, &event.session),
+                "Fetch.requestPaused" => self.interception.answer(&event, &self.cdp, &event.session).await,
+                "Security.certificateError" => {
+                    self.interception.judge_certificate(&event, &self.cdp, &event.session);
+                }
                 // Only while the page is being opened, as for a scrape.
                 "Page.javascriptDialogOpening" => {
                     let accept = json!({ "accept": true });

@@ -25,9 +25,12 @@ pub enum RenderError {
     /// The deadline passed.
     #[error("the page did not finish in time")]
     Timeout,
-    /// The document is over 50 MiB.
+    /// The document is over 50 MiB, or the page filled the disk of its browser.
     #[error("the page is too large")]
     PageTooLarge,
+    /// Its process took more memory than a page may.
+    #[error("the page takes too much memory")]
+    OutOfMemory,
     /// A download, or a document that is no HTML. Another engine may turn it into a document.
     #[error("the address gives no HTML page")]
     NotHtml {
@@ -60,7 +63,7 @@ impl RenderError {
             Self::Ssl(_) => ErrorCode::Ssl,
             Self::Site(_) | Self::Proxy => ErrorCode::Site,
             Self::Timeout => ErrorCode::Timeout,
-            Self::PageTooLarge => ErrorCode::PageTooLarge,
+            Self::PageTooLarge | Self::OutOfMemory => ErrorCode::PageTooLarge,
             Self::NotHtml { .. } => ErrorCode::UnsupportedFile,
             Self::Action(_) => ErrorCode::Action,
             Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_) => {
@@ -82,12 +85,14 @@ impl RenderError {
             }
             Self::AddressBlocked => "The URL leads to an address that is not public, which is not allowed.".into(),
             Self::Ssl(net) => format!(
-                "The TLS connection to the site failed ({net}). Set skipTlsVerification to accept untrusted certificates."
+                "The TLS connection to the site failed ({net}). Set skipTlsVerification to true to accept untrusted \
+                 certificates; headers, cookies, profiles and passwords are not sent over one otherwise."
             ),
             Self::Site(net) => format!("The site refused or broke the connection ({net})."),
             Self::Proxy => "The proxy could not reach the site.".into(),
             Self::Timeout => "The page did not finish loading within the timeout.".into(),
             Self::PageTooLarge => "The page is larger than 50 MiB.".into(),
+            Self::OutOfMemory => "The page took more memory in the browser than one page may have.".into(),
             Self::NotHtml { content_type: Some(kind) } => {
                 format!("The URL gives a file of type {kind}, which is not a page.")
             }

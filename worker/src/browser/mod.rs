@@ -9,7 +9,8 @@
 //!     wait, early.js   when a page has come to rest
 //!     appearance       how it appears
 //!     actions, shot    what is done on it, pictures of it
-//!     intercept, blocklist, locale, agent, egress   requests, ads, place, name, refusals
+//!     intercept, blocklist, locale, agent, egress   requests and certificates, ads, place, name, refusals
+//!   outgrown           ends the page that takes too much memory
 //! solo                 a page in a browser of its own, on a profile
 //! companion            a scraped page once more, in the browser of a session
 //! ```
@@ -17,12 +18,14 @@
 //! Pages are hostile: Chromium runs in a box, its own sandbox on inside, reaches the network through the egress
 //! proxy alone, and nothing of one page survives into another.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::action::{Action, ActionResults};
+use weir_shared::domain::scrape::Certificates;
+
+use crate::fetch::CallerHeaders;
 
 mod actions;
 pub(crate) mod agent;
@@ -37,6 +40,7 @@ mod egress;
 mod error;
 mod intercept;
 mod locale;
+mod outgrown;
 mod page;
 mod pool;
 mod shot;
@@ -56,17 +60,17 @@ pub use solo::Solo;
 pub struct RenderRequest {
     /// Where; `http` or `https`.
     pub url: Url,
-    /// Further headers. They go to the origin of `url` and to no other; `User-Agent` and `Accept-Language`
-    /// replace the browser's, `Cookie` fills its cookie store.
-    pub headers: BTreeMap<String, String>,
+    /// Further headers. They go to the origins that the caller named and to no other; `User-Agent` and
+    /// `Accept-Language` replace the browser's, `Cookie` fills its cookie store.
+    pub headers: CallerHeaders,
     /// Cookies to have before the page loads.
     pub cookies: Vec<BrowserCookie>,
     /// Wait after the page has come to rest.
     pub wait_for: Duration,
     /// Appear as a phone.
     pub mobile: bool,
-    /// Accept any certificate.
-    pub skip_tls_verification: bool,
+    /// Which certificates are good enough.
+    pub certificates: Certificates,
     /// Refuse ads and trackers, and hide consent pop-ups in the screenshot.
     pub block_ads: bool,
     /// Country (ISO 3166 alpha-2) and languages to appear from.
@@ -98,11 +102,11 @@ impl RenderRequest {
     pub fn new(url: Url) -> Self {
         Self {
             url,
-            headers: BTreeMap::new(),
+            headers: CallerHeaders::default(),
             cookies: Vec::new(),
             wait_for: Duration::ZERO,
             mobile: false,
-            skip_tls_verification: false,
+            certificates: Certificates::Trusted,
             block_ads: false,
             location: None,
             screenshot: None,
@@ -176,4 +180,6 @@ pub struct Rendered {
     pub actions: Option<ActionResults>,
     /// The time zone that the page was given.
     pub timezone: Option<String>,
+    /// Everything that came over TLS came over certificates that verify.
+    pub is_trusted: bool,
 }

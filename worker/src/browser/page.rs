@@ -188,6 +188,7 @@ fn is_wanted(method: &str) -> bool {
     matches!(
         method,
         "Fetch.requestPaused"
+            | "Security.certificateError"
             | "Page.javascriptDialogOpening"
             | "Page.frameStartedLoading"
             | "Page.loadEventFired"
@@ -236,7 +237,8 @@ async fn serve_events(
                 loading = Loading::Stopped(Instant::now())
             }
             "Page.frameStartedLoading" | "Page.frameStoppedLoading" => {}
-            "Fetch.requestPaused" => interception.answer(&event, &tab.cell.cdp, &tab.session),
+            "Fetch.requestPaused" => interception.answer(&event, &tab.cell.cdp, &tab.session).await,
+            "Security.certificateError" => interception.judge_certificate(&event, &tab.cell.cdp, &tab.session),
             "Page.javascriptDialogOpening" => {
                 tab.cell.cdp.post::<Page::HandleJavaScriptDialog>(Some(&tab.session), json!({ "accept": true }));
             }
@@ -285,15 +287,15 @@ impl Render<'_> {
                 Err(e) => return Err(e.into()),
             }
         }
-        self.navigate().await?;
+        self.navigate(interception).await?;
         let mut settled = self.settle().await?;
-        self.check(&settled).await?;
+        self.check(&settled, interception).await?;
         let actions = if self.request.actions.is_empty() {
             None
         } else {
             let results = self.act().await?;
             settled = self.settle_again().await?;
-            self.check(&settled).await?;
+            self.check(&settled, interception).await?;
             Some(results)
         };
         let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());
@@ -321,6 +323,7 @@ impl Render<'_> {
             branding,
             actions,
             timezone: place.and_then(|p| p.timezone.map(str::to_owned)),
+            is_trusted: !interception.has_untrusted(),
         })
     }
 
@@ -354,10 +357,14 @@ impl Render<'_> {
         }
     }
 
-    async fn navigate(&self) -> Result<(), RenderError> {
+    async fn navigate(&self, interception: &Interception) -> Result<(), RenderError> {
         let url = &self.request.url;
         let began = self.tab.call::<Page::Navigate>(json!({ "url": url.as_str() }), self.deadline).await?;
         let Some(error) = began.error_text.filter(|e| !e.is_empty()) else { return Ok(()) };
+        // What was refused looks as if the page had given it up itself.
+        if let Some(certificate) = interception.refused_certificate().filter(|_| error.contains("ERR_ABORTED")) {
+            return Err(RenderError::Ssl(certificate));
+        }
         if error.contains("ERR_TUNNEL_CONNECTION_FAILED") || error.contains("ERR_PROXY") {
             return Err(self.refusal(url).await.unwrap_or_else(|| RenderError::from_net(&error)));
         }
@@ -412,8 +419,11 @@ impl Render<'_> {
     }
 
     /// Whether what has come to rest is a page of the site.
-    async fn check(&self, settled: &Settled) -> Result<(), RenderError> {
+    async fn check(&self, settled: &Settled, interception: &Interception) -> Result<(), RenderError> {
         if settled.url.starts_with("chrome-error:") {
+            if let Some(certificate) = interception.refused_certificate() {
+                return Err(RenderError::Ssl(certificate));
+            }
             return Err(RenderError::Site("ERR_FAILED".into()));
         }
         let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());

@@ -27,6 +27,7 @@ use tokio_util::task::TaskTracker;
 
 use super::cell::Cell;
 use super::error::RenderError;
+use super::outgrown::{self, PageBounds};
 use super::{RenderRequest, Rendered, page};
 use crate::sandbox::{BrowserSpec, Purpose, Sandbox};
 
@@ -69,6 +70,8 @@ pub struct BrowserConfig {
     pub max_age: Duration,
     /// Memory of all its processes at which a browser is replaced, bytes.
     pub memory_limit: u64,
+    /// Memory of a page's process at which that page is ended, bytes.
+    pub page_memory: u64,
     /// Start browsers with the pool instead of with the first page.
     pub eager: bool,
     /// Stop a browser that had no page for this long, and start it again with the next one.
@@ -87,6 +90,7 @@ impl Default for BrowserConfig {
             pages_per_life: 500,
             max_age: Duration::from_secs(60 * 60),
             memory_limit: 1_500 << 20,
+            page_memory: 1 << 30,
             eager: true,
             idle_stop: None,
             extra_flags: Vec::new(),
@@ -196,6 +200,7 @@ impl BrowserPool {
     async fn render_once(&self, request: &RenderRequest) -> Result<Rendered, RenderError> {
         let kind = if request.shows_pictures() { Kind::Pictures } else { Kind::Blind };
         let lease = self.inner.lend(kind, request.deadline).await?;
+        let outgrown = lease.cell.outgrown.load(Ordering::Acquire);
         let outcome = page::render(&lease.cell, request).await;
         self.inner.counters.renders.fetch_add(1, Ordering::Relaxed);
         match outcome {
@@ -203,6 +208,9 @@ impl BrowserPool {
             Err(RenderError::Timeout) if Instant::now() < request.deadline => {
                 lease.cell.give_up("a call got no answer");
                 Err(RenderError::BrowserLost)
+            }
+            Err(RenderError::PageCrashed) if lease.cell.outgrown.load(Ordering::Acquire) != outgrown => {
+                Err(RenderError::OutOfMemory)
             }
             Err(e) if e.is_retryable() && lease.cell.cdp.closed().is_cancelled() => Err(RenderError::BrowserLost),
             outcome => outcome,
@@ -367,6 +375,8 @@ impl Inner {
             let cell =
                 Cell::connect(browser, dir, self.config.egress_proxy, Arc::clone(&self.config.upstreams), has_pictures)
                     .await?;
+            let bounds = PageBounds { page: self.config.page_memory, all: self.config.memory_limit };
+            self.tasks.spawn(outgrown::watch(Arc::clone(&cell), bounds));
             let duration_ms = began.elapsed().as_millis() as u64;
             tracing::info!(browser.pid = cell.pid, duration_ms, "browser started");
             Ok(cell)

@@ -47,7 +47,14 @@ impl Solo {
     /// # Errors
     /// See [`RenderError`].
     pub async fn render(&self, request: RenderRequest) -> Result<Rendered, RenderError> {
-        page::render(&self.cell, &RenderRequest { in_profile: true, ..request }).await
+        let request = RenderRequest { in_profile: true, ..request };
+        tokio::select! {
+            rendered = page::render(&self.cell, &request) => rendered,
+            used = self.cell.overfull() => {
+                tracing::warn!(?used, "a page filled more disk than its browser may");
+                Err(RenderError::PageTooLarge)
+            }
+        }
     }
 
     /// Has the browser write its profile and end. Returns the cookies, as JSON: it forgets some of them when it ends.

@@ -1,13 +1,17 @@
 //! What a page says about itself: title, language, `meta` elements, icon.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use html5ever::local_name;
 use serde_json::{Map, Value};
 
 use super::address::Addresses;
 use super::tree::{Dom, Tag};
 
-/// Keys the service itself writes; a page must not be able to set them.
-const RESERVED: &[&str] = &[
+/// Keys that only the service writes. Clients read them by names of their own making (`num_pages`, `numPages`), so no
+/// spelling of them is taken from a page: see [`folded`].
+const SERVICE: &[&str] = &[
     "sourceURL",
     "url",
     "statusCode",
@@ -23,50 +27,81 @@ const RESERVED: &[&str] = &[
     "numPages",
     "totalPages",
     "timezone",
-    // A list for clients, even of one entry: taken from its property only.
-    "ogLocaleAlternate",
 ];
+/// Keys that are read from elements of the page; a `meta` of that name, in any spelling, says nothing.
+const ELEMENTS: &[&str] = &["title", "language", "favicon"];
 /// Most keys taken from a page.
 const MAX_KEYS: usize = 300;
 /// Longest value, bytes; longer ones are cut.
 const MAX_VALUE: usize = 16 << 10;
+/// Longest name of a key, bytes; longer ones are left out.
+const MAX_NAME: usize = 200;
 /// Most bytes of values taken from a page.
 const MAX_BYTES: usize = 1 << 20;
 /// Most values of one repeated key.
 const MAX_REPEATS: usize = 200;
 
-/// The well-known key of a `meta` name, next to which its own name is kept too.
-fn known(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "description" => "description",
-        "keywords" => "keywords",
-        "robots" => "robots",
-        "og:title" => "ogTitle",
-        "og:description" => "ogDescription",
-        "og:url" => "ogUrl",
-        "og:image" => "ogImage",
-        "og:audio" => "ogAudio",
-        "og:determiner" => "ogDeterminer",
-        "og:locale" => "ogLocale",
-        "og:locale:alternate" => "ogLocaleAlternate",
-        "og:site_name" => "ogSiteName",
-        "og:video" => "ogVideo",
-        "article:section" => "articleSection",
-        "article:tag" => "articleTag",
-        "article:published_time" => "publishedTime",
-        "article:modified_time" => "modifiedTime",
-        "dcterms.keywords" => "dcTermsKeywords",
-        "dc.description" => "dcDescription",
-        "dc.subject" => "dcSubject",
-        "dcterms.subject" => "dcTermsSubject",
-        "dcterms.audience" => "dcTermsAudience",
-        "dc.type" => "dcType",
-        "dcterms.type" => "dcTermsType",
-        "dc.date" => "dcDate",
-        "dc.date.created" => "dcDateCreated",
-        "dcterms.created" => "dcTermsCreated",
-        _ => return None,
-    })
+/// Names of `meta` elements and their well-known keys, next to which a name with a mark in it is kept too.
+const KNOWN: &[(&str, &str)] = &[
+    ("description", "description"),
+    ("keywords", "keywords"),
+    ("robots", "robots"),
+    ("og:title", "ogTitle"),
+    ("og:description", "ogDescription"),
+    ("og:url", "ogUrl"),
+    ("og:image", "ogImage"),
+    ("og:audio", "ogAudio"),
+    ("og:determiner", "ogDeterminer"),
+    ("og:locale", "ogLocale"),
+    ("og:locale:alternate", "ogLocaleAlternate"),
+    ("og:site_name", "ogSiteName"),
+    ("og:video", "ogVideo"),
+    ("article:section", "articleSection"),
+    ("article:tag", "articleTag"),
+    ("article:published_time", "publishedTime"),
+    ("article:modified_time", "modifiedTime"),
+    ("dcterms.keywords", "dcTermsKeywords"),
+    ("dc.description", "dcDescription"),
+    ("dc.subject", "dcSubject"),
+    ("dcterms.subject", "dcTermsSubject"),
+    ("dcterms.audience", "dcTermsAudience"),
+    ("dc.type", "dcType"),
+    ("dcterms.type", "dcTermsType"),
+    ("dc.date", "dcDate"),
+    ("dc.date.created", "dcDateCreated"),
+    ("dcterms.created", "dcTermsCreated"),
+];
+
+/// A name without its spelling: `num_pages`, `numPages` and `Num-Pages` are one.
+fn folded(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// What becomes of a `meta` element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    /// A well-known key, by its usual name.
+    Known(&'static str),
+    /// The same in another spelling (`og_title`), which some client would take for the key itself: it must have the key's
+    /// form, and the spelling is not kept.
+    Respelled(&'static str),
+    /// Not the page's to say.
+    Reserved,
+    Other,
+}
+
+/// The meanings of names, whose table is made once.
+fn meaning(name: &str) -> Meaning {
+    static SPELLINGS: LazyLock<HashMap<String, Meaning>> = LazyLock::new(|| {
+        let reserved = SERVICE.iter().chain(ELEMENTS).map(|key| (folded(key), Meaning::Reserved));
+        let known = KNOWN.iter().map(|(_, key)| (folded(key), Meaning::Respelled(key)));
+        known.chain(reserved).collect()
+    });
+    let low = name.to_ascii_lowercase();
+    if let Some((_, key)) = KNOWN.iter().find(|(known, _)| *known == low) {
+        return Meaning::Known(key);
+    }
+    SPELLINGS.get(&folded(name)).copied().unwrap_or(Meaning::Other)
 }
 
 /// Joins whitespace and cuts an over-long value.
@@ -88,9 +123,36 @@ struct Keys {
 }
 
 impl Keys {
+    /// Adds to a list, which clients expect even of one entry.
+    fn push(&mut self, key: &str, value: &str) {
+        let value = tidy(value);
+        if value.is_empty() || self.bytes > MAX_BYTES {
+            return;
+        }
+        self.bytes += value.len();
+        let list = self.map.entry(key).or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(list) = list
+            && list.len() < MAX_REPEATS
+        {
+            list.push(Value::String(value));
+        }
+    }
+
+    /// Adds what a well-known key says.
+    fn add_known(&mut self, key: &'static str, value: &str, addresses: &Addresses) {
+        match key {
+            "ogLocaleAlternate" => self.push(key, value),
+            // Its value there is an address.
+            "ogImage" | "ogUrl" | "ogVideo" | "ogAudio" if !value.trim().is_empty() => {
+                self.add(key, addresses.resolve(value).as_deref().unwrap_or(value));
+            }
+            _ => self.add(key, value),
+        }
+    }
+
     /// Sets a key, or makes its value a list when the page repeats it.
     fn add(&mut self, key: &str, value: &str) {
-        if key.is_empty() || key.len() > 200 || RESERVED.contains(&key) || self.bytes > MAX_BYTES {
+        if key.is_empty() || key.len() > MAX_NAME || self.bytes > MAX_BYTES {
             return;
         }
         let value = tidy(value);
@@ -163,32 +225,19 @@ pub fn of_page(dom: &Dom, addresses: &Addresses) -> Map<String, Value> {
                 else {
                     continue;
                 };
-                let low = name.to_ascii_lowercase();
-                match known(&low) {
-                    Some("ogLocaleAlternate") => {
-                        let value = tidy(content);
-                        let list = keys.map.entry("ogLocaleAlternate").or_insert_with(|| Value::Array(Vec::new()));
-                        if let Value::Array(list) = list
-                            && list.len() < MAX_REPEATS
-                        {
-                            list.push(Value::String(value));
-                        }
-                    }
-                    Some(key) => {
-                        // Its value there is an address.
-                        if matches!(key, "ogImage" | "ogUrl" | "ogVideo" | "ogAudio")
-                            && let Some(url) = addresses.resolve(content).filter(|_| !content.trim().is_empty())
-                        {
-                            keys.add(key, &url);
-                        } else {
-                            keys.add(key, content);
-                        }
-                        if low.contains([':', '.']) {
+                if name.len() > MAX_NAME {
+                    continue;
+                }
+                match meaning(name) {
+                    Meaning::Known(key) => {
+                        keys.add_known(key, content, addresses);
+                        if name.contains([':', '.']) && key != "ogLocaleAlternate" {
                             keys.add(name, content);
                         }
                     }
-                    None if low == "title" || low == "language" || low == "favicon" => {}
-                    None => keys.add(name, content),
+                    Meaning::Respelled(key) => keys.add_known(key, content, addresses),
+                    Meaning::Reserved => {}
+                    Meaning::Other => keys.add(name, content),
                 }
             }
             _ => {}
@@ -278,12 +327,54 @@ mod tests {
         assert_eq!(m["favicon"], "https://x.test/f.ico");
     }
 
+    /// The ways in which a key's words are written: `numPages`, `num_pages`, `Num-Pages`, `NUM PAGES` and so on.
+    fn spellings(key: &str) -> Vec<String> {
+        let mut words: Vec<String> = Vec::new();
+        let mut was_upper = true;
+        for c in key.chars() {
+            if words.is_empty() || (c.is_uppercase() && !was_upper) {
+                words.push(String::new());
+            }
+            was_upper = c.is_uppercase();
+            if let Some(word) = words.last_mut() {
+                word.push(c.to_ascii_lowercase());
+            }
+        }
+        let capital = |word: &String| word[..1].to_uppercase() + &word[1..];
+        let pascal: Vec<String> = words.iter().map(capital).collect();
+        let mut out = vec![key.to_owned(), pascal.concat(), words.concat(), words.concat().to_uppercase()];
+        for mark in ["_", "-", " ", "."] {
+            out.extend([words.join(mark), pascal.join(mark), words.join(mark).to_uppercase()]);
+        }
+        out
+    }
+
     #[test]
-    fn a_page_cannot_set_the_services_own_keys() {
-        let (dom, addresses) =
-            page("<meta name=statusCode content=200><meta name=creditsUsed content=0><meta name=ok content=1>");
-        let m = of_page(&dom, &addresses);
-        assert!(!m.contains_key("statusCode") && !m.contains_key("creditsUsed") && m.contains_key("ok"));
+    fn a_page_cannot_set_the_services_own_keys_in_any_spelling() {
+        let names: Vec<String> = SERVICE.iter().chain(ELEMENTS).flat_map(|key| spellings(key)).collect();
+        assert!(names.contains(&"num_pages".to_owned()) && names.contains(&"Source-Url".to_owned()), "{names:?}");
+        for attribute in ["name", "property", "itemprop"] {
+            let html: String = names.iter().map(|name| format!("<meta {attribute}='{name}' content=200>")).collect();
+            let (dom, addresses) = page(&format!("{html}<meta {attribute}=ok content=1>"));
+            assert_eq!(Value::Object(of_page(&dom, &addresses)), json!({"ok": "1"}));
+        }
+    }
+
+    #[test]
+    fn another_spelling_of_a_well_known_key_is_that_key_and_has_its_form() {
+        for (_, key) in KNOWN {
+            for name in spellings(key).into_iter().filter(|name| !matches!(meaning(name), Meaning::Known(_))) {
+                let (dom, addresses) = page(&format!("<meta name='{name}' content=http://x.test/a>"));
+                let value = json!("http://x.test/a");
+                let value = if *key == "ogLocaleAlternate" { json!([value]) } else { value };
+                let mut expected = json!({*key: value});
+                if *key == "ogTitle" {
+                    // A page without a title has this one.
+                    expected["title"] = value;
+                }
+                assert_eq!(Value::Object(of_page(&dom, &addresses)), expected, "{name}");
+            }
+        }
     }
 
     #[test]

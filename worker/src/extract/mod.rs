@@ -34,6 +34,10 @@ use weir_shared::domain::scrape::AttributeSelector;
 /// Visible text below which content hidden in scripts is looked for, characters.
 const LITTLE_TEXT: u32 = 200;
 
+/// What is said of a rendered page without text.
+const EMPTY_RENDERED: &str = "The page is still empty after rendering: its scripts may have failed, or need longer \
+    (waitFor).";
+
 /// One fetched page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageInput<'a> {
@@ -72,6 +76,13 @@ pub struct ExtractOptions {
     pub remove_base64_images: bool,
     /// Leave out advertisements and consent banners.
     pub block_ads: bool,
+}
+
+impl ExtractOptions {
+    /// Whether the caller has said which elements count.
+    fn chooses(&self) -> bool {
+        !self.include_tags.is_empty() || !self.exclude_tags.is_empty()
+    }
 }
 
 /// What was made of a page; a field is `Some` if it was asked for.
@@ -194,6 +205,11 @@ impl Page {
         if let Some(told) = told {
             warning = Some(warning.map_or(told.clone(), |text| format!("{text} {told}")));
         }
+        if (options.markdown || options.html)
+            && let Some(told) = self.emptiness(options, markdown.as_deref())
+        {
+            warning = Some(warning.map_or(told.to_owned(), |text| format!("{text} {told}")));
+        }
         let metadata = metadata::of_page(&self.dom, &self.addresses);
         let structured =
             options.structured.then(|| structured::of_page(&self.dom, &self.addresses, &metadata)).flatten();
@@ -208,6 +224,23 @@ impl Page {
             structured,
             signals: self.signals(),
             warning,
+        }
+    }
+
+    /// Why there is nothing to read, where that is so: a page that answers well and has no text looks like one that was
+    /// read well.
+    fn emptiness(&self, options: &ExtractOptions, markdown: Option<&str>) -> Option<&'static str> {
+        // What shows something without words is in the markdown, where that was made.
+        let is_blank = markdown.map_or_else(|| !signals::has_media(&self.dom, 0), |text| text.trim().is_empty());
+        let is_waiting = signals::is_only_placeholder(&self.dom, &self.measures);
+        match (self.measures.total(), self.rendered) {
+            (0, true) if is_blank => Some(EMPTY_RENDERED),
+            (0, false) if is_blank => Some("The page is empty: what the site sent has no text."),
+            (1.., true) if is_waiting => Some(EMPTY_RENDERED),
+            (1.., _) if is_blank && markdown.is_some() && options.chooses() => {
+                Some("Nothing of the page is left: includeTags and excludeTags leave no text of it.")
+            }
+            _ => None,
         }
     }
 

@@ -113,8 +113,29 @@ fn visible_text(dom: &Dom, i: usize) -> String {
     out
 }
 
+/// Whether all that the page says is that it is not there yet.
+pub fn is_only_placeholder(dom: &Dom, m: &Measures) -> bool {
+    // The longest of the words that are meant is far shorter.
+    (1..=40).contains(&m.total()) && is_placeholder(&shown_text(dom, m))
+}
+
+/// The text of a page without what shows nothing.
+fn shown_text(dom: &Dom, m: &Measures) -> String {
+    let mut out = String::new();
+    let mut i = 0;
+    while i < dom.len() {
+        if m.invisible[i] {
+            i = dom.end(i);
+            continue;
+        }
+        out.push_str(dom.text(i));
+        i += 1;
+    }
+    out
+}
+
 /// Whether something is shown there without text.
-fn has_media(dom: &Dom, i: usize) -> bool {
+pub fn has_media(dom: &Dom, i: usize) -> bool {
     (i..dom.end(i)).any(|j| {
         matches!(dom.tag(j), Tag::Img | Tag::Video | Tag::Iframe | Tag::Object | Tag::Embed | Tag::Input | Tag::Canvas)
     })

@@ -133,6 +133,34 @@ fn a_cut_page_says_so_and_keeps_its_beginning() {
 }
 
 #[test]
+fn a_page_without_text_says_so() {
+    let url = url::Url::parse("https://x.test/").expect("a URL");
+    let told = |html: &str, rendered: bool, options: &ExtractOptions| {
+        extract(&PageInput { url: &url, html, rendered }, options).warning.unwrap_or_default()
+    };
+    let shell = "<title>App</title><div id=root></div><script>fail()</script>";
+    assert!(told(shell, true, &main_content()).contains("empty after rendering"));
+    let waits = "<div id=root> Loading \u{2026} </div><script>fail()</script>";
+    assert!(told(waits, true, &main_content()).contains("empty after rendering"));
+    let html = ExtractOptions { html: true, ..ExtractOptions::default() };
+    assert!(told(shell, true, &html).contains("empty after rendering"));
+    assert!(told("", false, &main_content()).contains("The page is empty"));
+    let chosen = ExtractOptions { include_tags: vec!["article".to_owned()], ..main_content() };
+    assert!(told("<p>Words", false, &chosen).contains("includeTags"));
+    // What shows something says nothing of the kind, and neither does one of whom no text was asked.
+    for (html, options) in [
+        ("<div id=root><p>Words</div><script>x()</script>", &main_content()),
+        ("<img src=/a.png alt=''>", &main_content()),
+        ("<img src=/a.png>", &html),
+        ("<article>Words</article>", &chosen),
+        ("<p>Loading bays of the harbour", &main_content()),
+        (shell, &ExtractOptions { links: true, ..ExtractOptions::default() }),
+    ] {
+        assert_eq!(told(html, true, options), "", "{html}");
+    }
+}
+
+#[test]
 fn no_input_makes_it_panic() {
     let all = ExtractOptions { html: true, links: true, images: true, ..main_content() };
     for html in [

@@ -17,6 +17,9 @@ pub enum FetchError {
     /// The target, or a redirect's target, is not a public address.
     #[error("The address of {host} is not allowed: only public addresses can be reached")]
     Blocked { host: String },
+    /// The target, or a redirect's target, is on a port that browsers refuse.
+    #[error("Port {port} of {host} is not allowed: browsers refuse it too")]
+    Port { host: String, port: u16 },
     /// The name has no address, or is no valid name.
     #[error("DNS resolution failed for hostname: {host}")]
     Dns { host: String },
@@ -26,6 +29,13 @@ pub enum FetchError {
     /// The certificate was refused or the handshake failed; `reason` says which, in a few words.
     #[error("The TLS connection to {host} failed: {reason}")]
     Tls { host: String, reason: &'static str },
+    /// The same where something was to be sent that only the caller has, and untrusted certificates are not accepted for
+    /// that unless the caller says so.
+    #[error(
+        "The TLS connection to {host} failed: {reason}. Headers, cookies, profiles and passwords are not sent over a \
+         certificate that cannot be trusted unless the request itself sets skipTlsVerification to true"
+    )]
+    Untrusted { host: String, reason: &'static str },
     /// No connection: refused, reset, unreachable or slower than the connect timeout.
     #[error("Could not connect to {host}: {reason}")]
     Connect { host: String, reason: &'static str },
@@ -71,9 +81,9 @@ impl FetchError {
     /// Code on the wire.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Blocked { .. } => ErrorCode::AddressBlocked,
+            Self::Blocked { .. } | Self::Port { .. } => ErrorCode::AddressBlocked,
             Self::Dns { .. } | Self::DnsTimeout { .. } => ErrorCode::DnsResolution,
-            Self::Tls { .. } => ErrorCode::Ssl,
+            Self::Tls { .. } | Self::Untrusted { .. } => ErrorCode::Ssl,
             Self::Connect { .. }
             | Self::Cut { .. }
             | Self::Protocol { .. }
@@ -110,6 +120,7 @@ impl FetchError {
     pub(super) fn from_guard(error: GuardError, asked: &str) -> Self {
         match error {
             GuardError::Blocked { host, .. } => Self::Blocked { host },
+            GuardError::Port { host, port } => Self::Port { host, port },
             GuardError::Dns { host } | GuardError::InvalidHost { host } => Self::Dns { host },
             GuardError::Timeout => Self::DnsTimeout { host: asked.to_owned() },
             GuardError::Unsupported => Self::UnsupportedUrl,

@@ -5,7 +5,7 @@
 //! judged when it was made. Address literals skip DNS and with it the resolver, so each hop's URL is
 //! checked before it is sent.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -18,14 +18,17 @@ use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, Request, Response, Version};
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::domain::scrape::Certificates;
 use weir_shared::guard::AddressGuard;
 
+use super::caller::CallerHeaders;
 use super::cookies::{Jar, SetCookie};
 use super::decode::Collector;
 use super::error::{FetchError, is_missing_close_notify, is_stale_connection};
 use super::headers;
 use super::resolver::{GuardedResolver, ProxiedResolver};
 use super::stream::Opened;
+use super::trust::Untrusted;
 use super::upstream::ProxyUrl;
 
 /// Clients kept for upstream proxies; each has a pool of its own.
@@ -86,14 +89,14 @@ impl Default for FetchConfig {
 #[derive(Debug, Clone)]
 pub struct FetchRequest<'a> {
     pub url: &'a Url,
-    /// The caller's own headers; they override ours.
-    pub headers: &'a BTreeMap<String, String>,
+    /// The caller's own headers; they override ours where they may go.
+    pub headers: &'a CallerHeaders,
     /// `Accept-Language` from the wanted location; absent: `en-US,en;q=0.9`.
     pub accept_language: Option<String>,
     /// Ask as a phone.
     pub mobile: bool,
-    /// Accept untrusted certificates.
-    pub skip_tls_verification: bool,
+    /// Which certificates are good enough.
+    pub certificates: Certificates,
     /// End of the page's time, for the whole chain and its body.
     pub deadline: Instant,
     /// Upstream proxy to go through.
@@ -120,6 +123,8 @@ pub struct Fetched {
     pub cookies: Vec<SetCookie>,
     /// Redirects followed.
     pub redirects: u32,
+    /// Every site of the chain that was asked over TLS has shown a certificate that verifies.
+    pub is_trusted: bool,
 }
 
 impl Fetched {
@@ -143,7 +148,8 @@ struct Inner {
     mobile: HeaderValue,
     verified: Client,
     unverified: Client,
-    /// By proxy and `skip_tls_verification`.
+    untrusted: Untrusted,
+    /// By proxy and whether any certificate will do.
     proxied: Mutex<HashMap<(ProxyUrl, bool), Client>>,
 }
 
@@ -166,6 +172,7 @@ impl HttpFetcher {
                 mobile: user_agent(&config.mobile_user_agent)?,
                 verified: direct(false)?,
                 unverified: direct(true)?,
+                untrusted: Untrusted::default(),
                 proxied: Mutex::new(HashMap::new()),
                 guard,
                 config,
@@ -207,21 +214,22 @@ impl HttpFetcher {
 pub(super) struct Arrived {
     pub url: Url,
     pub response: Response,
+    /// See [`Fetched::is_trusted`].
+    pub is_trusted: bool,
     jar: Jar,
     redirects: u32,
 }
 
 impl Inner {
     async fn follow(&self, request: &FetchRequest<'_>) -> Result<Fetched, FetchError> {
-        let Arrived { url, response, jar, redirects } = self.arrive(request).await?;
-        self.read(url, response, jar, redirects, request.proxy.is_some()).await
+        let arrived = self.arrive(request).await?;
+        self.read(arrived, request.proxy.is_some()).await
     }
 
     async fn arrive(&self, request: &FetchRequest<'_>) -> Result<Arrived, FetchError> {
-        let user_agent = if request.mobile { &self.mobile } else { &self.desktop };
-        let mut headers = headers::build(user_agent.clone(), request.accept_language.as_deref(), request.headers)?;
-        let client = self.client(request)?;
         let mut url = request.url.clone();
+        let mut headers = self.headers(request, &url)?;
+        let mut is_trusted = true;
         let mut jar = Jar::default();
         let mut been_at: Vec<(Url, Option<String>)> = Vec::new();
         let mut redirects = 0;
@@ -234,6 +242,9 @@ impl Inner {
                 target.map_err(|error| FetchError::from_guard(error, host(&url)))?;
             }
             let mut hop_headers = headers.clone();
+            // What a redirect's target says of itself is the site's and not the caller's.
+            let names_caller = credentials.is_some() && redirects == 0;
+            let has_secrets = names_caller || request.headers.has_secrets_for(&url);
             if let Some(credentials) = credentials {
                 hop_headers.entry(header::AUTHORIZATION).or_insert(credentials);
             }
@@ -241,7 +252,8 @@ impl Inner {
             if let Some(cookie) = &cookie {
                 add_cookie(&mut hop_headers, cookie);
             }
-            let response = send(&client, &url, hop_headers, request.proxy.is_some()).await?;
+            let (response, is_verified) = self.hop(request, &url, hop_headers, has_secrets).await?;
+            is_trusted &= is_verified;
             if response.headers().contains_key(header::SET_COOKIE) {
                 let now = UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
                 jar.store(
@@ -251,7 +263,7 @@ impl Inner {
                 );
             }
             let Some(next) = redirect_target(&url, &response)? else {
-                return Ok(Arrived { url, response, jar, redirects });
+                return Ok(Arrived { url, response, is_trusted, jar, redirects });
             };
             redirects += 1;
             if redirects > self.config.max_redirects {
@@ -263,21 +275,54 @@ impl Inner {
                 return Err(FetchError::RedirectLoop);
             }
             drain(response).await;
-            if !keeps_credentials(&url, &next) {
-                headers::drop_sensitive(&mut headers);
+            if url.origin() != next.origin() {
+                headers = self.headers(request, &next)?;
             }
             url = next;
         }
     }
 
-    async fn read(
+    /// Headers for the origin of `url`.
+    fn headers(&self, request: &FetchRequest<'_>, url: &Url) -> Result<HeaderMap, FetchError> {
+        let user_agent = if request.mobile { &self.mobile } else { &self.desktop };
+        headers::build(user_agent.clone(), request.accept_language.as_deref(), request.headers.for_url(url))
+    }
+
+    /// Sends one hop. A certificate that does not verify is found out before anything is sent, and accepted only where the
+    /// request does so. With the answer, whether it came from who the URL says.
+    async fn hop(
         &self,
-        url: Url,
-        mut response: Response,
-        jar: Jar,
-        redirects: u32,
-        is_proxied: bool,
-    ) -> Result<Fetched, FetchError> {
+        request: &FetchRequest<'_>,
+        url: &Url,
+        headers: HeaderMap,
+        has_secrets: bool,
+    ) -> Result<(Response, bool), FetchError> {
+        let is_proxied = request.proxy.is_some();
+        let accepts_any = url.scheme() == "https" && request.certificates.allow_untrusted(has_secrets);
+        if accepts_any && self.untrusted.holds(url, Instant::now()) {
+            let response = send(&self.client(request, true)?, url, headers, is_proxied).await?;
+            return Ok((response, false));
+        }
+        let again = accepts_any.then(|| headers.clone());
+        let error = match send(&self.client(request, false)?, url, headers, is_proxied).await {
+            Ok(response) => return Ok((response, true)),
+            Err(error) => error,
+        };
+        match (error, again) {
+            (FetchError::Tls { .. }, Some(headers)) => {
+                let response = send(&self.client(request, true)?, url, headers, is_proxied).await?;
+                self.untrusted.note(url, Instant::now());
+                Ok((response, false))
+            }
+            (FetchError::Tls { host, reason }, None) if request.certificates != Certificates::Trusted => {
+                Err(FetchError::Untrusted { host, reason })
+            }
+            (error, _) => Err(error),
+        }
+    }
+
+    async fn read(&self, arrived: Arrived, is_proxied: bool) -> Result<Fetched, FetchError> {
+        let Arrived { url, mut response, is_trusted, jar, redirects } = arrived;
         let status = response.status().as_u16();
         let ends_by_close = ends_by_close(&response);
         let announced = response.content_length();
@@ -320,11 +365,12 @@ impl Inner {
             incomplete: body.incomplete,
             cookies: jar.into_cookies(),
             redirects,
+            is_trusted,
         })
     }
 
-    fn client(&self, request: &FetchRequest<'_>) -> Result<Client, FetchError> {
-        let skip_tls = request.skip_tls_verification;
+    /// The client of the request's way out. `skip_tls`: one that takes any certificate.
+    fn client(&self, request: &FetchRequest<'_>, skip_tls: bool) -> Result<Client, FetchError> {
         let Some(proxy) = request.proxy else {
             return Ok(if skip_tls { &self.unverified } else { &self.verified }.clone());
         };
@@ -426,15 +472,6 @@ async fn drain(mut response: Response) {
         }
     };
     let _ = tokio::time::timeout(Duration::from_millis(250), rest).await;
-}
-
-/// Whether what the caller gave for `from` may go to `to`: the same origin, or the same host moving
-/// from plain HTTP to HTTPS on the usual ports.
-fn keeps_credentials(from: &Url, to: &Url) -> bool {
-    from.origin() == to.origin()
-        || (from.host() == to.host()
-            && (from.scheme(), to.scheme()) == ("http", "https")
-            && (from.port_or_known_default(), to.port_or_known_default()) == (Some(80), Some(443)))
 }
 
 /// Takes `user:password@` out of a URL; it becomes an `Authorization` header as in browsers.
@@ -553,17 +590,18 @@ mod tests {
 
     async fn fetch_with(url: &str, headers: &[(&str, &str)], config: FetchConfig) -> Result<Fetched, FetchError> {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let headers = CallerHeaders::new(url, &headers);
         let url = Url::parse(url).unwrap();
         fetcher(config).fetch(request(&url, &headers)).await
     }
 
-    fn request<'a>(url: &'a Url, headers: &'a BTreeMap<String, String>) -> FetchRequest<'a> {
+    fn request<'a>(url: &'a Url, headers: &'a CallerHeaders) -> FetchRequest<'a> {
         FetchRequest {
             url,
             headers,
             accept_language: None,
             mobile: false,
-            skip_tls_verification: false,
+            certificates: Certificates::Trusted,
             deadline: Instant::now() + Duration::from_secs(5),
             proxy: None,
         }
@@ -580,31 +618,38 @@ mod tests {
         let fetcher = fetcher(FetchConfig::default());
         for path in ["", "r", "r", ""] {
             let url = Url::parse(&format!("http://a.test:{port}/{path}")).unwrap();
-            let fetched = fetcher.fetch(request(&url, &BTreeMap::new())).await.unwrap();
+            let fetched = fetcher.fetch(request(&url, &CallerHeaders::default())).await.unwrap();
             assert_eq!((fetched.body.as_ref(), fetched.status), (&b"hello"[..], 200));
         }
         assert_eq!(connections.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]
-    async fn credentials_stay_with_their_origin_and_other_headers_follow() {
+    async fn a_callers_headers_stay_with_the_origin_it_named() {
         let (port, _) = site(|head| {
-            let port = head.split("a.test:").nth(1).and_then(|rest| rest.split("\r\n").next()).unwrap_or_default();
+            let host =
+                head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("host: ").map(str::to_owned));
+            let port = host.as_deref().and_then(|host| host.split(':').nth(1)).unwrap_or_default().to_owned();
             match head.split(' ').nth(1).unwrap() {
                 "/same" => redirect("/show", ""),
                 "/other" => redirect(&format!("http://b.test:{port}/show"), ""),
+                "/back" => redirect(&format!("http://b.test:{port}/home"), ""),
+                "/home" => redirect(&format!("http://a.test:{port}/show"), ""),
                 _ => ok(head),
             }
         })
         .await;
-        let given = [("Authorization", "Bearer secret"), ("Cookie", "mine=1"), ("X-Own", "stays")];
-        let same = fetch_with(&format!("http://a.test:{port}/same"), &given, FetchConfig::default()).await.unwrap();
-        let seen = String::from_utf8_lossy(&same.body).to_lowercase();
-        assert!(seen.contains("bearer secret") && seen.contains("mine=1") && seen.contains("x-own: stays"));
-        let other = fetch_with(&format!("http://a.test:{port}/other"), &given, FetchConfig::default()).await.unwrap();
-        let seen = String::from_utf8_lossy(&other.body).to_lowercase();
-        assert!(!seen.contains("secret") && !seen.contains("mine=1") && seen.contains("x-own: stays"), "{seen}");
-        assert_eq!((other.url.host_str(), other.redirects), (Some("b.test"), 1));
+        let given =
+            [("Authorization", "s3cret"), ("Cookie", "s3cret=1"), ("X-Vault-Token", "s3cret"), ("X-Own", "s3cret")];
+        let named = given.into_iter().chain([("User-Agent", "Mine/1"), ("Accept-Language", "xx")]).collect::<Vec<_>>();
+        for (path, secrets) in [("same", 4), ("other", 0), ("back", 4)] {
+            let url = format!("http://a.test:{port}/{path}");
+            let fetched = fetch_with(&url, &named, FetchConfig::default()).await.unwrap();
+            let seen = String::from_utf8_lossy(&fetched.body).into_owned();
+            assert_eq!(seen.matches("s3cret").count(), secrets, "{path}: {seen}");
+            assert!(seen.contains("Mine/1") && seen.contains("xx"), "{seen}");
+            assert!(fetched.is_trusted, "nothing was to be verified");
+        }
     }
 
     #[tokio::test]
@@ -624,13 +669,13 @@ mod tests {
         .await;
         let fetcher = fetcher(FetchConfig::default());
         let url = Url::parse(&format!("http://a.test:{port}/gate")).unwrap();
-        let fetched = fetcher.fetch(request(&url, &BTreeMap::new())).await.unwrap();
+        let fetched = fetcher.fetch(request(&url, &CallerHeaders::default())).await.unwrap();
         let seen = String::from_utf8_lossy(&fetched.body).into_owned();
         assert!(seen.contains("gate=1") && !seen.contains("deep"), "a redirect to itself with a cookie is no loop");
         assert_eq!(fetched.cookies.len(), 2);
         assert!(fetched.cookies[0].http_only);
         let url = Url::parse(&format!("http://a.test:{port}/")).unwrap();
-        let next = fetcher.fetch(request(&url, &BTreeMap::new())).await.unwrap();
+        let next = fetcher.fetch(request(&url, &CallerHeaders::default())).await.unwrap();
         assert!(!String::from_utf8_lossy(&next.body).contains("gate=1") && next.cookies.is_empty());
     }
 
@@ -640,6 +685,7 @@ mod tests {
             "/loop" => redirect("/loop2", ""),
             "/loop2" => redirect("/loop", ""),
             "/ip" => redirect("http://127.0.0.2/", ""),
+            "/port" => redirect("http://127.0.0.1:6667/", ""),
             "/mapped" => redirect("http://[::ffff:10.0.0.1]/", ""),
             "/name" => redirect("http://inner.test/", ""),
             "/file" => redirect("file:///etc/passwd", ""),
@@ -650,7 +696,7 @@ mod tests {
         let at = |path: &str| format!("http://a.test:{port}/{path}");
         assert_eq!(fetch(&at("loop")).await.unwrap_err(), FetchError::RedirectLoop);
         assert_eq!(fetch(&at("more")).await.unwrap_err(), FetchError::TooManyRedirects { limit: 20 });
-        for path in ["ip", "mapped", "name"] {
+        for path in ["ip", "mapped", "name", "port"] {
             let error = fetch(&at(path)).await.unwrap_err();
             assert_eq!(error.code(), ErrorCode::AddressBlocked, "{path}");
             assert!(!error.message().contains("10.0.0.1") || path == "mapped", "{}", error.message());
@@ -662,7 +708,14 @@ mod tests {
 
     #[tokio::test]
     async fn inner_targets_are_refused_before_any_connection() {
-        for url in ["http://127.0.0.2/", "http://10.0.0.1/", "http://inner.test/", "http://[::1]/", "http://0x7f.2/"] {
+        for url in [
+            "http://127.0.0.2/",
+            "http://10.0.0.1/",
+            "http://inner.test/",
+            "http://[::1]/",
+            "http://0x7f.2/",
+            "http://127.0.0.1:22/",
+        ] {
             let error = fetch(url).await.unwrap_err();
             assert_eq!(error.code(), ErrorCode::AddressBlocked, "{url}: {error:?}");
             assert!(!error.is_retryable());
@@ -699,7 +752,7 @@ mod tests {
         let fetcher = fetcher(FetchConfig::default());
         let url = Url::parse(&format!("http://a.test:{port}/")).unwrap();
         for _ in 0..50 {
-            fetcher.fetch(request(&url, &BTreeMap::new())).await.unwrap();
+            fetcher.fetch(request(&url, &CallerHeaders::default())).await.unwrap();
         }
     }
 
@@ -712,7 +765,7 @@ mod tests {
         .await;
         for path in ["body", "head"] {
             let url = Url::parse(&format!("http://a.test:{port}/{path}")).unwrap();
-            let headers = BTreeMap::new();
+            let headers = CallerHeaders::default();
             let deadline = Instant::now() + Duration::from_millis(200);
             let fetcher = fetcher(FetchConfig::default());
             let outcome = fetcher.fetch(FetchRequest { deadline, ..request(&url, &headers) }).await;
@@ -744,7 +797,7 @@ mod tests {
     async fn an_upstream_proxy_gets_the_request_and_inner_targets_never_reach_it() {
         let (port, connections) = site(ok).await;
         let proxy: ProxyUrl = format!("http://u:p@localhost:{port}").parse().unwrap();
-        let headers = BTreeMap::new();
+        let headers = CallerHeaders::default();
         let fetcher = fetcher(FetchConfig::default());
         let url = Url::parse("http://a.test/x").unwrap();
         let through = FetchRequest { proxy: Some(&proxy), ..request(&url, &headers) };
@@ -761,20 +814,6 @@ mod tests {
             assert_eq!(error.code(), ErrorCode::AddressBlocked, "{inner}");
         }
         assert_eq!(connections.load(Ordering::SeqCst), 1);
-    }
-
-    #[test]
-    fn secure_upgrades_of_a_host_keep_credentials() {
-        for (from, to, expected) in [
-            ("http://a.test/", "http://a.test/x", true),
-            ("http://a.test/", "https://a.test/", true),
-            ("https://a.test/", "http://a.test/", false),
-            ("http://a.test:81/", "https://a.test/", false),
-            ("http://a.test/", "http://b.a.test/", false),
-            ("http://a.test/", "http://a.test:81/", false),
-        ] {
-            assert_eq!(keeps_credentials(&from.parse().unwrap(), &to.parse().unwrap()), expected, "{from} -> {to}");
-        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Both reach only what [`weir_shared::guard::AddressGuard`] allows, and connect to the very
 //! addresses it judged. No other module of the worker may open a connection to a target itself.
 
+mod caller;
 mod cookies;
 mod decode;
 mod error;
@@ -14,8 +15,10 @@ mod post;
 mod proxy;
 mod resolver;
 mod stream;
+mod trust;
 mod upstream;
 
+pub use self::caller::CallerHeaders;
 pub use self::cookies::SetCookie;
 pub use self::error::FetchError;
 pub use self::http::{FetchConfig, FetchRequest, Fetched, HttpFetcher};

@@ -147,7 +147,13 @@ mod tests {
             texts.iter().map(one).collect()
         };
         let (proxy_basic, proxy_enhanced) = (list(basic), list(enhanced));
-        let net = NetSettings { allow_nets: Vec::new(), allow_hosts: Default::default(), proxy_basic, proxy_enhanced };
+        let net = NetSettings {
+            allow_nets: Vec::new(),
+            allow_hosts: Default::default(),
+            allow_ports: Vec::new(),
+            proxy_basic,
+            proxy_enhanced,
+        };
         ProxyPools::new(&net)
     }
 

@@ -33,8 +33,8 @@ pub enum PostError {
     /// Not an http or https URL.
     #[error("the address is not a valid http or https URL")]
     Url,
-    /// The address rules refuse the receiver.
-    #[error("the receiver's address is not allowed")]
+    /// The rules of addresses and ports refuse the receiver.
+    #[error("the receiver's address or port is not allowed")]
     Blocked,
     /// No answer in time.
     #[error("the receiver did not answer within {0:?}")]

@@ -2,8 +2,11 @@
 //! connect to addresses that were judged. Address literals never come here; whoever sends a request
 //! checks those first with [`AddressGuard::check_url`].
 
+use std::net::SocketAddr;
+
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use weir_shared::guard::AddressGuard;
+use weir_shared::lookups;
 
 /// Resolver of the clients that connect to targets themselves: pages here, receivers of webhooks.
 pub struct GuardedResolver(pub AddressGuard);
@@ -32,7 +35,8 @@ impl Resolve for ProxiedResolver {
         let is_proxy = name.as_str().eq_ignore_ascii_case(&self.proxy_host);
         Box::pin(async move {
             let addresses: Vec<_> = if is_proxy {
-                tokio::net::lookup_host((name.as_str(), 0)).await?.collect()
+                let found = lookups::addresses(name.as_str()).await?;
+                found.into_iter().map(|ip| SocketAddr::new(ip, 0)).collect()
             } else {
                 guard.resolve(name.as_str(), 0).await?
             };

@@ -29,6 +29,8 @@ pub struct Opened {
     pub status: u16,
     /// As sent.
     pub content_type: Option<String>,
+    /// Every site of the chain that was asked over TLS has shown a certificate that verifies.
+    pub is_trusted: bool,
     response: reqwest::Response,
     codings: Vec<Coding>,
     deadline: Instant,
@@ -38,7 +40,7 @@ pub struct Opened {
 
 impl Opened {
     pub(super) fn new(arrived: Arrived, request: &FetchRequest<'_>) -> Result<Self, FetchError> {
-        let Arrived { url, response, .. } = arrived;
+        let Arrived { url, response, is_trusted, .. } = arrived;
         let head = response.headers();
         let values = head.get_all(header::CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
         let codings = Coding::list(values).map_err(|error| FetchError::from_body(error, host(&url)))?;
@@ -47,6 +49,7 @@ impl Opened {
             content_type: head.get(header::CONTENT_TYPE).map(text),
             ends_by_close: ends_by_close(&response),
             url,
+            is_trusted,
             response,
             codings,
             deadline: request.deadline,

@@ -41,6 +41,8 @@ pub(super) struct Answer {
     pub warnings: Vec<String>,
     /// As clients know it: `basic` or `stealth`.
     pub proxy_used: &'static str,
+    /// Everything that came over TLS came over certificates that verify.
+    pub is_trusted: bool,
 }
 
 /// A document before it is complete. Its markdown is there whenever something is made of it, asked for or not.
@@ -142,13 +144,15 @@ impl Draft {
             document.warning = Some(answer.warnings.join(" "));
         }
         let is_whole = answer.status == 200 && document.warning.is_none();
+        // What may have come from anybody is nobody else's answer.
+        let may_be_shared = is_whole && answer.is_trusted;
         let blobs = &context.process.blobs;
         let mut document = documents::encode(blobs, page.job_id, page.id, page.epoch, &document).map_err(|error| {
             tracing::error!(%error, page.id = %page.id, "a document cannot be stored");
             PageError::again(ErrorCode::Unknown, "The document could not be stored.")
         })?;
         document.snapshot = snapshot;
-        document.cache = place.entry.filter(|_| is_whole && !bill.stealth);
+        document.cache = place.entry.filter(|_| may_be_shared && !bill.stealth);
         Ok(Product { document, harvest, credits: bill.credits() })
     }
 }

@@ -10,7 +10,8 @@ use weir_shared::domain::crawl::scope::{CrawlScope, is_same_site};
 use weir_shared::domain::crawl::{CrawlOptions, SitemapMode};
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::crawls::{self, SITEMAP_IDX, Turn};
+use weir_shared::ids::JobId;
+use weir_shared::store::crawls::{self, Pace, SITEMAP_IDX, Turn};
 use weir_shared::store::finish::Outcome;
 use weir_shared::store::frontier::{Discovery, Found};
 use weir_shared::store::jobs::JobSpec;
@@ -106,8 +107,7 @@ pub(super) fn path_and_query(url: &Url) -> &str {
     &url[url::Position::BeforePath..url::Position::AfterQuery]
 }
 
-/// Waits until the page may be asked for: the caller's `delay` counts for the crawl, a site's crawl delay for its host
-/// and everybody. A time: the page is to come back then.
+/// Waits until the page may be asked for. A time: the page is to come back then.
 async fn wait_for_turn(
     db: &Db,
     page: &Claimed,
@@ -115,34 +115,45 @@ async fn wait_for_turn(
     rules: Option<&RobotsRules>,
     url: &Url,
 ) -> StoreResult<Option<Timestamp>> {
-    let own = (options.delay.unwrap_or(0.0) * 1_000.0).ceil() as i64;
-    let sites = rules.and_then(|rules| rules.crawl_delay).unwrap_or_default().as_millis();
-    let sites = i64::try_from(sites).unwrap_or(MAX_PAUSE_MS).min(MAX_PAUSE_MS);
-    let name = match (sites > 0, own > 0) {
-        // By a digest: the row outlives what may not be kept.
-        (true, _) => format!("host:{}", hex::encode(Sha256::digest(url.origin().ascii_serialization()))),
-        (false, true) => format!("crawl:{}", page.job_id),
-        (false, false) => return Ok(None),
-    };
-    let pause = own.max(sites) + MARGIN_MS;
+    let paces = paces(page.job_id, options, rules, url);
+    if paces.is_empty() {
+        return Ok(None);
+    }
     loop {
         let now = Timestamp::now();
         let mut tx = db.begin_relaxed().await?;
-        let turn = crawls::take_turn(&mut tx, &name, pause, now).await?;
-        let wait = match turn {
-            Turn::Now => 0,
-            Turn::NotBefore(at) => at.ms_since(now),
-        };
-        let booked = match wait > SOON_MS {
-            true => Some(crawls::book_turn(&mut tx, &name, pause).await?),
-            false => None,
+        let (wait, booked) = match crawls::take_turns(&mut tx, &paces, now).await? {
+            Turn::Now => (0, None),
+            Turn::NotBefore(at, pace) if at.ms_since(now) > SOON_MS => {
+                (0, Some(crawls::book_turn(&mut tx, pace, page.job_id).await?))
+            }
+            Turn::NotBefore(at, _) => (at.ms_since(now).max(1), None),
         };
         tx.commit().await?;
-        if turn == Turn::Now || booked.is_some() {
+        if wait == 0 {
             return Ok(booked);
         }
-        tokio::time::sleep(Duration::from_millis(wait.max(1).unsigned_abs())).await;
+        tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
     }
+}
+
+/// What a page has to wait for: the caller's `delay` counts for the crawl alone, a site's crawl delay for its host and
+/// everybody.
+fn paces(job: JobId, options: &CrawlOptions, rules: Option<&RobotsRules>, url: &Url) -> Vec<Pace> {
+    let own = (options.delay.unwrap_or(0.0) * 1_000.0).ceil() as i64;
+    let sites = rules.and_then(|rules| rules.crawl_delay).unwrap_or_default().as_millis();
+    let sites = i64::try_from(sites).unwrap_or(MAX_PAUSE_MS).min(MAX_PAUSE_MS);
+    let crawl = || format!("crawl:{job}");
+    // By a digest: the row outlives what may not be kept.
+    let host = || format!("host:{}", hex::encode(Sha256::digest(url.origin().ascii_serialization())));
+    let mut paces = Vec::new();
+    if own > 0 {
+        paces.push(Pace { name: crawl(), pause_ms: own + MARGIN_MS });
+    }
+    if sites > 0 {
+        paces.push(Pace { name: host(), pause_ms: sites + MARGIN_MS });
+    }
+    paces
 }
 
 /// A page that was fetched, before it is known where it leads.
@@ -330,6 +341,24 @@ mod tests {
         assert_eq!(names("http://y.test/a", CrawlOptions::default()), 0);
         let exact = CrawlOptions { deduplicate_similar_urls: false, ..CrawlOptions::default() };
         assert_eq!(names("http://x.test/a", exact), 0);
+    }
+
+    #[test]
+    fn the_callers_delay_is_the_crawls_and_the_sites_is_everybodys() {
+        let robots = Robots::parse(b"User-agent: *\nCrawl-delay: 2");
+        let url = Url::parse("http://x.test/a").unwrap();
+        let names = |delay: Option<f64>, robots: Option<&Robots>| {
+            let options = CrawlOptions { delay, ..CrawlOptions::default() };
+            let rules = robots.map(|robots| rules_of(robots, &options));
+            let paces = paces(JobId::new(), &options, rules.as_ref(), &url);
+            let kind = |pace: Pace| (pace.name.split(':').next().unwrap().to_owned(), pace.pause_ms - MARGIN_MS);
+            paces.into_iter().map(kind).collect::<Vec<_>>()
+        };
+        let (own, sites) = (("crawl".to_owned(), 5_000), ("host".to_owned(), 2_000));
+        assert_eq!(names(None, None), []);
+        assert_eq!(names(Some(5.0), None), std::slice::from_ref(&own));
+        assert_eq!(names(None, Some(&robots)), std::slice::from_ref(&sites));
+        assert_eq!(names(Some(5.0), Some(&robots)), [own, sites]);
     }
 
     #[test]

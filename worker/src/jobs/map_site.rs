@@ -34,7 +34,7 @@ use self::links::{LinkSet, Origin};
 use self::page::Visited;
 use super::scrape_page::{accept_language, blocking};
 use crate::context::WorkerContext;
-use crate::fetch::{FetchError, ProxyKind};
+use crate::fetch::{CallerHeaders, FetchError, ProxyKind};
 use crate::site::sitemap::{self, Batch, Bounds, Source, Walk};
 use crate::site::sitemap_cache::SitemapCache;
 use crate::site::{ROBOTS_AGENT, RobotsRules, Way};
@@ -133,6 +133,8 @@ struct Map<'a> {
     url: Url,
     scope: MapScope,
     way: Way,
+    /// The options' headers.
+    headers: Arc<CallerHeaders>,
     deadline: Instant,
     links: Mutex<LinkSet>,
 }
@@ -169,7 +171,8 @@ async fn map(
     // To be ordered by relevance, more than what is asked for must be known.
     let enough = if options.search.is_some() { MAX_LIMIT as usize } else { options.limit };
     let links = Mutex::new(LinkSet::new(scope.clone(), filter, enough));
-    let map = Map { context, team: page.team_id, url, scope, way, deadline, links, options };
+    let headers = Arc::new(CallerHeaders::new(&page.url, &options.headers));
+    let map = Map { context, team: page.team_id, url, scope, way, headers, deadline, links, options };
 
     let (sitemaps, visited, ()) = tokio::join!(
         map.read_sitemaps(&map.url, names_sitemap),
@@ -279,7 +282,7 @@ impl Map<'_> {
         let source = Source {
             fetcher: self.context.process.fetcher.clone(),
             way: self.way.clone(),
-            headers: Arc::new(self.options.headers.clone()),
+            headers: Arc::clone(&self.headers),
             cache: self.cache(),
         };
         let (sink, batches) = mpsc::channel(8);
@@ -353,7 +356,7 @@ impl Map<'_> {
 
     async fn visit(&self, url: &Url) -> Result<Visited, FetchError> {
         let deadline = self.deadline.min(Instant::now() + PAGE_PATIENCE);
-        page::visit(self.context, url, &self.options, &self.way, deadline).await
+        page::visit(self.context, url, &self.headers, &self.way, deadline).await
     }
 
     fn add_page(&self, page: &Visited, own: Origin, linked: Origin) {
@@ -425,7 +428,8 @@ impl Map<'_> {
         }
         let until = self.deadline.min(Instant::now() + FURTHER_PATIENCE);
         if start.is_scripted
-            && let Some(rendered) = page::render(self.context, &start.url, &self.options, &self.way, until).await
+            && let Some(rendered) =
+                page::render(self.context, &start.url, &self.headers, &self.options, &self.way, until).await
         {
             self.add_page(&rendered, Origin::Start, Origin::Page);
         }

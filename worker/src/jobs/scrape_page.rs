@@ -31,9 +31,9 @@ use weir_shared::time::Timestamp;
 use super::complete::{Answer, Draft, Stage, complete, refuse_unreadable};
 use super::map_site;
 use crate::browser::{RenderError, RenderRequest, Rendered, ScreenshotRequest, languages};
-use crate::context::WorkerContext;
+use crate::context::{HeldPage, WorkerContext};
 use crate::extract::{self, ExtractOptions, PageInput};
-use crate::fetch::{FetchError, FetchRequest, Fetched, ProxyUrl};
+use crate::fetch::{CallerHeaders, FetchError, FetchRequest, Fetched, ProxyUrl};
 use crate::finisher::Told;
 use crate::gate::Slot;
 use crate::sessions;
@@ -134,8 +134,8 @@ impl Engine {
 }
 
 /// Works on a claimed page and hands in its end, of which `told` hears. The slot is given back before the end is
-/// committed.
-pub async fn run(context: &Arc<WorkerContext>, page: Claimed, slot: Slot, told: Option<Told>) {
+/// committed; the page is `held` until it is.
+pub async fn run(context: &Arc<WorkerContext>, page: Claimed, held: HeldPage, slot: Slot, told: Option<Told>) {
     let spec = match context.spec(page.job_id).await {
         Ok(Some(spec)) => spec,
         // The job is gone with its pages, or the sweeper takes the page back.
@@ -143,7 +143,7 @@ pub async fn run(context: &Arc<WorkerContext>, page: Claimed, slot: Slot, told: 
         Err(error) => {
             tracing::warn!(%error, page.id = %page.id, "a job's options cannot be read; the page goes back");
             let end = Finished { page, kind: None, key: None, outcome: Outcome::GivenBack };
-            return context.finisher.submit(end).await;
+            return context.finisher.submit(end, held, None).await;
         }
     };
     let started = Instant::now();
@@ -172,7 +172,7 @@ pub async fn run(context: &Arc<WorkerContext>, page: Claimed, slot: Slot, told: 
     context.process.metrics.page_seconds.observe(started.elapsed().as_secs_f64());
     let (team, again) = (page.team_id, outcome.run_at());
     let end = Finished { page, kind: Some(spec.kind), key: spec.key, outcome };
-    context.finisher.submit_and_tell(end, told).await;
+    context.finisher.submit(end, held, told).await;
     if let Some(at) = again {
         serve_team::look_again(context, team, at);
     }
@@ -215,10 +215,11 @@ pub(super) struct Harvest {
     pub links: Vec<String>,
 }
 
-/// A caller on the line counts from the call, so the time in the queue is part of it; background pages from the claim.
+/// Once claimed a page has its whole `timeout`, however long it was in the queue. For a caller on the line further tries
+/// are within the time that is left since the call, and have a third of it at least.
 fn deadline(page: &Claimed, spec: &JobSpec, started: Instant) -> Instant {
     let timeout = Duration::from_millis(u64::from(spec.options.timeout));
-    if page.limited || spec.kind != weir_shared::domain::job::JobKind::Scrape {
+    if page.tries == 0 || page.limited || spec.kind != JobKind::Scrape {
         return started + timeout;
     }
     let waited = Duration::from_millis(page.started_at.ms_since(page.queued_at).unsigned_abs());
@@ -254,7 +255,7 @@ pub(super) fn judge(
             );
             if again {
                 // A caller on the line gets its retries at once.
-                let background = spec.kind != weir_shared::domain::job::JobKind::Scrape;
+                let background = spec.kind != JobKind::Scrape;
                 let pause = if background { retry_pause_ms(page.tries + 1) } else { 100 };
                 let jitter = rand::random_range(0..=pause / 4);
                 let run_at = Timestamp::now().plus_ms(pause + jitter);
@@ -268,6 +269,12 @@ pub(super) fn judge(
 /// Where a page is asked for, and how.
 pub(super) struct Plan {
     url: Url,
+    /// What the caller gave to be sent along, and where it may go.
+    caller: CallerHeaders,
+    /// Everything that came over TLS so far came over certificates that verify.
+    is_trusted: bool,
+    /// The caller's headers went along with the first request.
+    begins_at_home: bool,
     way: Way,
     /// What the caller should know, beyond what the way says.
     warnings: Vec<String>,
@@ -278,10 +285,15 @@ impl Plan {
         self.way.chosen.as_ref().map(|chosen| &chosen.proxy)
     }
 
-    /// What the caller should know about the way.
-    fn warnings(&self) -> Vec<String> {
+    /// What the caller should know about a page that ended at `end`.
+    fn warnings_at(&self, end: &Url) -> Vec<String> {
         let of_way = self.way.warning.iter().map(|text| (*text).to_owned());
-        of_way.chain(self.warnings.iter().cloned()).collect()
+        let is_elsewhere = self.begins_at_home && !self.caller.names(end);
+        let of_headers = is_elsewhere.then(|| {
+            let end = end.origin().ascii_serialization();
+            format!("The page led to {end}, where the request's headers were not sent: they go to the origin of the URL alone.")
+        });
+        of_way.chain(self.warnings.iter().cloned()).chain(of_headers).collect()
     }
 }
 
@@ -311,7 +323,7 @@ pub(super) async fn load(
             return Ok(Loaded { stage, engine: Engine::Http, is_blocked: false });
         }
         for _ in 0..=REFRESHES {
-            let fetched = fetch(context, &plan, options, deadline).await?;
+            let fetched = fetch(context, &mut plan, options, deadline).await?;
             match from_fetched(context, page, spec, &plan, fetched, deadline).await? {
                 Made::Page { stage, is_blocked } => {
                     context.process.scripted_hosts.record(&host, false);
@@ -351,7 +363,7 @@ pub(super) async fn load(
             if options.profile.is_some() {
                 plan.warnings.push("The address gives a file; it was asked for without the profile.".to_owned());
             }
-            let fetched = fetch(context, &plan, options, deadline).await?;
+            let fetched = fetch(context, &mut plan, options, deadline).await?;
             match from_fetched(context, page, spec, &plan, fetched, deadline).await? {
                 Made::Page { stage, is_blocked } => Ok(Loaded { stage, engine: Engine::Http, is_blocked }),
                 Made::Refresh(_) | Made::NeedsBrowser => Err(unsupported("")),
@@ -362,27 +374,31 @@ pub(super) async fn load(
 }
 
 /// The address of a claimed page, by a way.
-pub(super) fn plan(page: &Claimed, way: Way) -> Result<Plan, PageError> {
+pub(super) fn plan(page: &Claimed, spec: &JobSpec, way: Way) -> Result<Plan, PageError> {
     let url = fetch_url(&page.url).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
-    Ok(Plan { url, way, warnings: Vec::new() })
+    let caller = CallerHeaders::new(spec.named(&page.url), &spec.options.headers);
+    let begins_at_home = caller.has_secrets_for(&url);
+    Ok(Plan { url, caller, is_trusted: true, begins_at_home, way, warnings: Vec::new() })
 }
 
 async fn fetch(
     context: &WorkerContext,
-    plan: &Plan,
+    plan: &mut Plan,
     options: &ScrapeOptions,
     deadline: Instant,
 ) -> Result<Fetched, PageError> {
-    Ok(context.process.fetcher.fetch(fetch_request(plan, options, deadline)).await?)
+    let fetched = context.process.fetcher.fetch(fetch_request(plan, options, deadline)).await?;
+    plan.is_trusted &= fetched.is_trusted;
+    Ok(fetched)
 }
 
 fn fetch_request<'a>(plan: &'a Plan, options: &'a ScrapeOptions, deadline: Instant) -> FetchRequest<'a> {
     FetchRequest {
         url: &plan.url,
-        headers: &options.headers,
+        headers: &plan.caller,
         accept_language: accept_language(options.location.as_ref()),
         mobile: options.mobile,
-        skip_tls_verification: options.skip_tls_verification,
+        certificates: options.certificates(),
         deadline,
         proxy: plan.proxy(),
     }
@@ -457,11 +473,11 @@ fn render_request(plan: &Plan, options: &ScrapeOptions, deadline: Instant) -> Re
     });
     RenderRequest {
         url: plan.url.clone(),
-        headers: options.headers.clone(),
+        headers: plan.caller.clone(),
         cookies: Vec::new(),
         wait_for: Duration::from_millis(u64::from(options.wait_for)),
         mobile: options.mobile,
-        skip_tls_verification: options.skip_tls_verification,
+        certificates: options.certificates(),
         block_ads: options.block_ads,
         location: options.location.as_ref().map(|l| (l.country.clone(), l.languages.clone())),
         screenshot,
@@ -510,8 +526,9 @@ async fn from_fetched(
         screenshot: None,
         branding: None,
         actions: None,
-        warnings: plan.warnings(),
+        warnings: plan.warnings_at(&fetched.url),
         proxy_used: plan.way.proxy_used,
+        is_trusted: plan.is_trusted,
     };
     if fetched.incomplete {
         answer.warnings.push("The page's compressed body was cut off; this is the readable part.".to_owned());
@@ -572,6 +589,7 @@ async fn from_rendered(
     rendered: Rendered,
 ) -> Result<Loaded, PageError> {
     let screenshot = rendered.screenshot.map(|shot| format!("data:{};base64,{}", shot.mime, shot.data));
+    let warnings = plan.warnings_at(&rendered.url);
     let answer = Answer {
         url: rendered.url,
         status: rendered.status,
@@ -580,8 +598,9 @@ async fn from_rendered(
         screenshot,
         branding: rendered.branding,
         actions: rendered.actions,
-        warnings: plan.warnings(),
+        warnings,
         proxy_used: plan.way.proxy_used,
+        is_trusted: plan.is_trusted && rendered.is_trusted,
     };
     let (html, raw) = (rendered.html, rendered.raw_html);
     let work = Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec) };
@@ -741,6 +760,8 @@ impl Work {
 
 #[cfg(test)]
 mod tests {
+    use weir_shared::ids::{JobId, PageId, TeamId};
+
     use super::*;
 
     #[test]
@@ -765,6 +786,40 @@ mod tests {
         ] {
             assert_eq!(sniff(media, body.as_bytes()), kind, "{media} {body}");
         }
+    }
+
+    #[test]
+    fn a_page_claimed_late_has_its_whole_timeout() {
+        let spec = |kind| {
+            let options = ScrapeOptions { timeout: 9_000, ..ScrapeOptions::default() };
+            JobSpec { kind, key: None, options, webhook: None, crawl: None }
+        };
+        let page = |waited: i64, tries: i64| Claimed {
+            id: PageId::new(),
+            job_id: JobId::new(),
+            team_id: TeamId::new(),
+            idx: 0,
+            url: String::new(),
+            depth: 0,
+            epoch: 1,
+            claims: tries + 1,
+            tries,
+            queued_at: Timestamp(1_000),
+            started_at: Timestamp(1_000 + waited),
+            owner: None,
+            limited: false,
+            handed: false,
+        };
+        let started = Instant::now();
+        let left = |page: &Claimed, kind| (deadline(page, &spec(kind), started) - started).as_millis();
+        for kind in [JobKind::Scrape, JobKind::Batch, JobKind::Map] {
+            assert_eq!(left(&page(0, 0), kind), 9_000);
+            assert_eq!(left(&page(5_900, 0), kind), 9_000, "{kind:?}");
+        }
+        assert_eq!(left(&page(2_000, 1), JobKind::Scrape), 7_000, "the time of the tries before is gone");
+        assert_eq!(left(&page(8_000, 2), JobKind::Scrape), 3_000);
+        assert_eq!(left(&page(8_000, 2), JobKind::Batch), 9_000);
+        assert_eq!(left(&Claimed { limited: true, ..page(8_000, 1) }, JobKind::Scrape), 9_000);
     }
 
     #[test]

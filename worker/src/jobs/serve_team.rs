@@ -33,6 +33,8 @@ const AHEAD: Duration = Duration::from_millis(100);
 /// After this time without a slot another worker is invited, which may have one, and pages that were claimed ahead go
 /// back.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// A team whose lock somebody holds is served this much later, milliseconds.
+const LOCKED_MS: i64 = 500;
 /// A page put off for longer, in milliseconds, is left to its ticket.
 const FAR_MS: i64 = 90_000;
 /// Tickets for what is left after a turn: one for this worker, one for another to join.
@@ -118,15 +120,27 @@ async fn claim(
     most: usize,
 ) -> StoreResult<(Vec<(HeldPage, Claimed)>, bool)> {
     let started = Instant::now();
-    let mut tx = context.process.db.begin_relaxed().await?;
+    let mut tx = context.process.db.begin_claim().await?;
     let limit = context.process.settings.limits.team_concurrency;
-    let claim = pages::claim(&mut tx, team, context.id, most, limit, Timestamp::now()).await?;
+    let claim = match pages::claim(&mut tx, team, context.id, most, limit, Timestamp::now()).await {
+        Err(error) if error.is_lock_wait() => {
+            come_back(context, team);
+            return Ok((Vec::new(), false));
+        }
+        claim => claim?,
+    };
     tx.commit().await?;
     context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
     if let Some(at) = claim.next_at {
         look_again(context, team, at);
     }
     Ok((claim.pages.into_iter().map(|page| (context.held.hold(&page), page)).collect(), claim.more))
+}
+
+/// Somebody holds the team's lock: the slots are for others meanwhile.
+fn come_back(context: &Arc<WorkerContext>, team: TeamId) {
+    tracing::debug!(team.id = %team, "the team's rows are locked; it is served a little later");
+    look_again(context, team, Timestamp::now().plus_ms(LOCKED_MS));
 }
 
 /// Starts pages as slots become free. Those that wait too long, or whose worker stops, go back.
@@ -142,7 +156,7 @@ async fn hand_out(context: &Arc<WorkerContext>, ready: Ready) {
             Some(slot) => start(context, page, held, slot),
             None => {
                 let end = Finished { page, kind: None, key: None, outcome: Outcome::GivenBack };
-                context.finisher.submit(end).await;
+                context.finisher.submit(end, held, None).await;
             }
         }
     }
@@ -195,7 +209,13 @@ pub async fn direct(context: &Arc<WorkerContext>, team: TeamId, page: PageId) ->
         return Err(StoreError::Conflict("the worker is stopping; the ticket goes back".to_owned()));
     };
     let limit = context.process.settings.limits.team_concurrency;
-    let claimed = pages::claim_one(&context.process.db, team, page, context.id, limit, Timestamp::now()).await?;
+    let claimed = pages::claim_one(&context.process.db, team, page, context.id, limit, Timestamp::now()).await;
+    if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
+        // A lane takes pages that somebody waits for first.
+        come_back(context, team);
+        return Ok(());
+    }
+    let claimed = claimed?;
     if let Some((page, spec)) = claimed {
         context.keep_spec(page.job_id, Arc::new(spec));
         let held = context.held.hold(&page);
@@ -205,7 +225,7 @@ pub async fn direct(context: &Arc<WorkerContext>, team: TeamId, page: PageId) ->
 }
 
 /// Works on a page that the API hands to this worker past the queue. `false`: nothing is written, for no slot is free,
-/// the worker stops, or its team is at its limit; the queue is the place for it.
+/// the worker stops, its team is at its limit or somebody holds its lock; the queue is the place for it.
 pub async fn handed(context: &Arc<WorkerContext>, scrape: HandedScrape, told: Told) -> StoreResult<bool> {
     if context.draining.is_cancelled() || context.fenced.is_cancelled() {
         return Ok(false);
@@ -215,9 +235,12 @@ pub async fn handed(context: &Arc<WorkerContext>, scrape: HandedScrape, told: To
     let rows = scrape.rows();
     let db = &context.process.db;
     let started = Instant::now();
-    let claimed = jobs::insert_scrape_claimed(db, &rows, context.id, limit, Timestamp::now()).await?;
+    let claimed = jobs::insert_scrape_claimed(db, &rows, context.id, limit, Timestamp::now()).await;
     context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
-    let Some(page) = claimed else { return Ok(false) };
+    if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
+        return Ok(false);
+    }
+    let Some(page) = claimed? else { return Ok(false) };
     let spec = JobSpec { kind: rows.job.kind, key: scrape.key, options: scrape.options, webhook: None, crawl: None };
     context.keep_spec(page.job_id, Arc::new(spec));
     let held = context.held.hold(&page);
@@ -239,8 +262,8 @@ fn start(context: &Arc<WorkerContext>, page: Claimed, held: HeldPage, slot: Slot
     context.tasks.spawn(async move { work(&worker, page, held, slot, None).await });
 }
 
-async fn work(context: &Arc<WorkerContext>, page: Claimed, _held: HeldPage, slot: Slot, told: Option<Told>) {
+async fn work(context: &Arc<WorkerContext>, page: Claimed, held: HeldPage, slot: Slot, told: Option<Told>) {
     context.process.metrics.slots_busy.inc();
-    scrape_page::run(context, page, slot, told).await;
+    scrape_page::run(context, page, held, slot, told).await;
     context.process.metrics.slots_busy.dec();
 }

@@ -77,7 +77,7 @@ async fn load_by(
     loop {
         let way = way_of(context, &spec.options, kind, &failed);
         let place = way.chosen.as_ref().map(|chosen| chosen.place);
-        let outcome = load(context, page, spec, plan(page, way)?, deadline).await;
+        let outcome = load(context, page, spec, plan(page, spec, way)?, deadline).await;
         let Some(place) = place else { return outcome };
         if !outcome.as_ref().is_err_and(PageError::is_of_proxy) {
             proxies.worked(place);

@@ -4,16 +4,30 @@
 //! ours does not understand, or could understand in two ways, goes no further. Most methods then pass as they are. The
 //! few that name a file, a folder, an address or a proxy are judged with their parameters and sent on as we understood
 //! them. Those that would end the browser, open a way around this filter or read the machine are refused by name.
+//!
+//! A message may have a hundred megabytes, so no tree is built of it: the few parameters that matter are read, the rest
+//! stays the text that it is.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 /// Messages inside messages (`Target.sendMessageToTarget`) are followed this deep.
 const MAX_DEPTH: usize = 3;
+/// Parameters of one command; the protocol knows none with half as many.
+const MAX_PARAMS: usize = 64;
+/// Longest text that is judged, as JSON, bytes. Chromium takes addresses of two million characters.
+const MAX_TEXT: usize = 8 << 20;
+/// Longest list of files, as JSON, bytes.
+const MAX_FILES: usize = 1 << 20;
+/// Longest name of a session, as JSON, bytes; Chromium's have 32 characters.
+const MAX_SESSION: usize = 256;
 /// JSON-RPC: not JSON.
 const PARSE_ERROR: i64 = -32700;
 /// What Chromium answers for a command that failed.
@@ -73,7 +87,7 @@ fn judge_at(text: &str, rules: &Rules, depth: usize) -> Verdict {
         Rule::Refuse => call.refuse("is not open to clients of this service"),
         Rule::Judge(check) => {
             let params = call.params.map_or("{}", RawValue::get);
-            let mut params: Map<String, Value> = match serde_json::from_str(params) {
+            let mut params: Params<'_> = match serde_json::from_str(params) {
                 Ok(params) => params,
                 Err(_) => return call.refuse("has parameters that cannot be read"),
             };
@@ -86,8 +100,87 @@ fn judge_at(text: &str, rules: &Rules, depth: usize) -> Verdict {
     }
 }
 
+/// Parameters by name, each as the text that the client sent. Of two with one name the last counts.
+struct Params<'a>(Vec<(String, Cow<'a, RawValue>)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Params<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Params<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("parameters")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Params<'de>, A::Error> {
+                let mut params = Params(Vec::new());
+                while let Some(name) = map.next_key::<String>()? {
+                    params.put(&name, Cow::Borrowed(map.next_value::<&'de RawValue>()?));
+                    if params.0.len() > MAX_PARAMS {
+                        return Err(A::Error::custom("there are too many"));
+                    }
+                }
+                Ok(params)
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+impl Serialize for Params<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, &**value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'a> Params<'a> {
+    fn put(&mut self, name: &str, value: Cow<'a, RawValue>) {
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+    }
+
+    /// Sets a parameter to what was understood of it.
+    fn set(&mut self, name: &str, value: &impl Serialize) -> Result<(), String> {
+        let value = to_raw_value(value).map_err(|_| format!("has a {name} that cannot be sent on"))?;
+        self.put(name, Cow::Owned(value));
+        Ok(())
+    }
+
+    fn given(&self, name: &str) -> Option<&RawValue> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| &**value).filter(|value| value.get() != "null")
+    }
+
+    fn is_given(&self, name: &str) -> bool {
+        self.given(name).is_some()
+    }
+
+    /// A parameter, if it is given.
+    ///
+    /// # Errors
+    /// When it is something else, or too long to be judged: Chromium could make of it what nobody has looked at.
+    fn read<T: DeserializeOwned>(&self, name: &str, most: usize) -> Result<Option<T>, String> {
+        let Some(value) = self.given(name) else { return Ok(None) };
+        if value.get().len() > most {
+            return Err(format!("has a {name} that is too long"));
+        }
+        serde_json::from_str(value.get()).map(Some).map_err(|_| format!("has a {name} that cannot be read"))
+    }
+
+    fn text(&self, name: &str) -> Result<Option<String>, String> {
+        self.read(name, MAX_TEXT)
+    }
+}
+
 /// Changes the parameters to what may be sent, or says why nothing may. `Some`: the verdict on the message inside.
-type Check = fn(&mut Map<String, Value>, &Rules, usize) -> Result<Option<Verdict>, String>;
+type Check = fn(&mut Params<'_>, &Rules, usize) -> Result<Option<Verdict>, String>;
 
 enum Rule {
     Pass,
@@ -124,38 +217,28 @@ fn rule_for(method: &str) -> Rule {
     }
 }
 
-fn is_given(params: &Map<String, Value>, name: &str) -> bool {
-    params.get(name).is_some_and(|value| !value.is_null())
-}
-
-fn download_folder(params: &mut Map<String, Value>, rules: &Rules, _: usize) -> Result<Option<Verdict>, String> {
-    let asked = params.get("downloadPath").and_then(Value::as_str);
-    let inside = asked.is_some_and(|path| is_inside(path, &rules.downloads));
-    let saves = params.get("behavior").and_then(Value::as_str).is_some_and(|b| b.starts_with("allow"));
-    if !inside && (saves || is_given(params, "downloadPath")) {
-        params.insert("downloadPath".to_owned(), json!(rules.downloads.to_string_lossy()));
+fn download_folder(params: &mut Params<'_>, rules: &Rules, _: usize) -> Result<Option<Verdict>, String> {
+    let asked = params.text("downloadPath")?;
+    let inside = asked.as_ref().is_some_and(|path| is_inside(path, &rules.downloads));
+    let saves = params.text("behavior")?.is_some_and(|behavior| behavior.starts_with("allow"));
+    if let Some(asked) = asked.filter(|_| inside) {
+        params.set("downloadPath", &asked)?;
+    } else if saves || params.is_given("downloadPath") {
+        params.set("downloadPath", &rules.downloads.to_string_lossy())?;
     }
     Ok(None)
 }
 
-fn no_proxy(params: &mut Map<String, Value>, _: &Rules, _: usize) -> Result<Option<Verdict>, String> {
-    match ["proxyServer", "proxyBypassList"].iter().find(|name| is_given(params, name)) {
+fn no_proxy(params: &mut Params<'_>, _: &Rules, _: usize) -> Result<Option<Verdict>, String> {
+    match ["proxyServer", "proxyBypassList"].iter().find(|name| params.is_given(name)) {
         Some(name) => Err(format!("must not set {name}: the session's way to the network is fixed")),
         None => Ok(None),
     }
 }
 
-fn files(params: &mut Map<String, Value>, rules: &Rules, _: usize) -> Result<Option<Verdict>, String> {
-    check_files(params.get("files"), rules).map(|()| None)
-}
-
-fn dragged_files(params: &mut Map<String, Value>, rules: &Rules, _: usize) -> Result<Option<Verdict>, String> {
-    check_files(params.get("data").and_then(|data| data.get("files")), rules).map(|()| None)
-}
-
-fn check_files(files: Option<&Value>, rules: &Rules) -> Result<(), String> {
-    for file in files.and_then(Value::as_array).into_iter().flatten() {
-        let path = file.as_str().unwrap_or_default();
+fn files(params: &mut Params<'_>, rules: &Rules, _: usize) -> Result<Option<Verdict>, String> {
+    let Some(files) = params.read::<Vec<String>>("files", MAX_FILES)? else { return Ok(None) };
+    for path in &files {
         let readable = std::iter::once(&rules.downloads).chain(&rules.uploads).any(|folder| is_inside(path, folder));
         if !readable {
             return Err("names a file that the browser cannot read: it runs on another machine. Send the content \
@@ -164,7 +247,19 @@ fn check_files(files: Option<&Value>, rules: &Rules) -> Result<(), String> {
                 .to_owned());
         }
     }
-    Ok(())
+    params.set("files", &files)?;
+    Ok(None)
+}
+
+fn dragged_files(params: &mut Params<'_>, rules: &Rules, depth: usize) -> Result<Option<Verdict>, String> {
+    let Some(data) = params.given("data") else { return Ok(None) };
+    let data = {
+        let mut data: Params<'_> = serde_json::from_str(data.get()).map_err(|_| "has data that cannot be read")?;
+        files(&mut data, rules, depth)?;
+        to_raw_value(&data).map_err(|_| "has data that cannot be sent on")?
+    };
+    params.put("data", Cow::Owned(data));
+    Ok(None)
 }
 
 /// Whether `path` is a plain absolute path of something below `folder`.
@@ -175,11 +270,11 @@ fn is_inside(path: &str, folder: &Path) -> bool {
         && path.starts_with(folder)
 }
 
-fn address(params: &mut Map<String, Value>, _: &Rules, _: usize) -> Result<Option<Verdict>, String> {
-    let Some(url) = params.get("url").and_then(Value::as_str) else { return Ok(None) };
-    match forbidden_scheme(url) {
+fn address(params: &mut Params<'_>, _: &Rules, _: usize) -> Result<Option<Verdict>, String> {
+    let Some(url) = params.text("url")? else { return Ok(None) };
+    match forbidden_scheme(&url) {
         Some(scheme) => Err(format!("cannot open {scheme}: addresses in a session")),
-        None => Ok(None),
+        None => params.set("url", &url).map(|()| None),
     }
 }
 
@@ -209,45 +304,47 @@ fn forbidden_scheme(url: &str) -> Option<&'static str> {
 }
 
 /// Traces go back through the protocol; a configuration of their own could name a file.
-fn trace(params: &mut Map<String, Value>, _: &Rules, _: usize) -> Result<Option<Verdict>, String> {
-    let system = params.get("tracingBackend").and_then(Value::as_str).is_some_and(|b| b != "chrome" && b != "auto");
-    if is_given(params, "perfettoConfig") || system {
+fn trace(params: &mut Params<'_>, _: &Rules, _: usize) -> Result<Option<Verdict>, String> {
+    let system = params.text("tracingBackend")?.is_some_and(|backend| backend != "chrome" && backend != "auto");
+    if params.is_given("perfettoConfig") || system {
         return Err("takes categories here, no perfettoConfig and no tracingBackend of the system".to_owned());
     }
-    params.insert("tracingBackend".to_owned(), json!("chrome"));
+    params.set("tracingBackend", &"chrome")?;
     Ok(None)
 }
 
-fn inner_message(params: &mut Map<String, Value>, rules: &Rules, depth: usize) -> Result<Option<Verdict>, String> {
+fn inner_message(params: &mut Params<'_>, rules: &Rules, depth: usize) -> Result<Option<Verdict>, String> {
     if depth >= MAX_DEPTH {
         return Err("carries messages inside messages too deep".to_owned());
     }
-    let message = params.get("message").and_then(Value::as_str).ok_or("carries no message")?;
-    Ok(Some(judge_at(message, rules, depth + 1)))
+    let message = params.given("message").ok_or("carries no message")?;
+    // As long as the message around it: what is judged of it is bounded again.
+    let message: String = serde_json::from_str(message.get()).map_err(|_| "carries no message")?;
+    Ok(Some(judge_at(&message, rules, depth + 1)))
 }
 
 impl Call<'_> {
     /// Whether its session, if any, is a string: what is sent on must go where the client meant it to go.
     fn is_plain(&self) -> bool {
-        self.session_id.is_none_or(|session| serde_json::from_str::<String>(session.get()).is_ok())
+        self.session_id.is_none_or(|session| {
+            session.get().len() <= MAX_SESSION && serde_json::from_str::<String>(session.get()).is_ok()
+        })
     }
 
     /// The call with other parameters.
-    fn with(&self, params: &Map<String, Value>) -> String {
-        let mut out = self.head();
-        out.insert("method".to_owned(), json!(self.method));
-        out.insert("params".to_owned(), json!(params));
-        Value::Object(out).to_string()
+    fn with(&self, params: &Params<'_>) -> String {
+        let sent = Sent { head: self.head(), method: &self.method, params };
+        serde_json::to_string(&sent).expect("names are strings")
     }
 
     /// The call around an inner message with this verdict.
-    fn wrap(&self, verdict: Verdict, mut params: Map<String, Value>) -> Verdict {
+    fn wrap(&self, verdict: Verdict, mut params: Params<'_>) -> Verdict {
         match verdict {
             Verdict::Pass => Verdict::Replace(self.with(&params)),
-            Verdict::Replace(message) => {
-                params.insert("message".to_owned(), json!(message));
-                Verdict::Replace(self.with(&params))
-            }
+            Verdict::Replace(message) => match params.set("message", &message) {
+                Ok(()) => Verdict::Replace(self.with(&params)),
+                Err(reason) => self.refuse(&reason),
+            },
             // The inner answer cannot be sent as an event that Chromium never had, so the outer call fails.
             Verdict::Answer(_) => self.refuse("carries a command that is not open to clients of this service"),
             Verdict::Close(_) => Verdict::Close(self.answer("result", &json!({}))),
@@ -260,21 +357,47 @@ impl Call<'_> {
     }
 
     fn answer(&self, name: &str, value: &Value) -> String {
-        let mut out = self.head();
+        let Head { id, session_id } = self.head();
+        let mut out = Map::new();
+        out.extend(id.map(|id| ("id".to_owned(), id.into())));
+        out.extend(session_id.map(|session| ("sessionId".to_owned(), session.into())));
         out.insert(name.to_owned(), value.clone());
         Value::Object(out).to_string()
     }
 
-    /// Number and session, when they are what the protocol says they are.
-    fn head(&self) -> Map<String, Value> {
-        let mut out = Map::new();
-        if let Some(id) = self.id.and_then(|id| id.get().parse::<i64>().ok()) {
-            out.insert("id".to_owned(), json!(id));
+    fn head(&self) -> Head {
+        Head {
+            id: self.id.and_then(|id| id.get().parse::<i64>().ok()),
+            session_id: self.session_id.and_then(|s| serde_json::from_str::<String>(s.get()).ok()),
         }
-        if let Some(session) = self.session_id.and_then(|s| serde_json::from_str::<String>(s.get()).ok()) {
-            out.insert("sessionId".to_owned(), json!(session));
+    }
+}
+
+/// Number and session of a call, when they are what the protocol says they are.
+struct Head {
+    id: Option<i64>,
+    session_id: Option<String>,
+}
+
+/// A call as it goes on.
+struct Sent<'a> {
+    head: Head,
+    method: &'a str,
+    params: &'a Params<'a>,
+}
+
+impl Serialize for Sent<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(id) = self.head.id {
+            map.serialize_entry("id", &id)?;
         }
-        out
+        if let Some(session) = &self.head.session_id {
+            map.serialize_entry("sessionId", session)?;
+        }
+        map.serialize_entry("method", self.method)?;
+        map.serialize_entry("params", self.params)?;
+        map.end()
     }
 }
 
@@ -478,5 +601,70 @@ mod tests {
             deep = json!({"id": 1, "method": "Target.sendMessageToTarget", "params": wrap(deep)});
         }
         assert!(is_refused(&verdict(&deep)));
+    }
+
+    /// The most memory that this process had since the last call, bytes.
+    fn peak() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").expect("proc");
+        std::fs::write("/proc/self/clear_refs", "5").expect("the peak is told from now on");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
+        peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+    }
+
+    /// What a client sends that knows how little text makes how large a tree.
+    fn crowded(inside: &str) -> [String; 4] {
+        let crowd = "[0],".repeat((16 << 20) / 4);
+        let names: String = (0..2_000_000).map(|n| format!("\"{n}\":0,")).collect();
+        [
+            format!(r#"{{"id":7,"method":"{inside}","params":{{"x":[{crowd}0]}}}}"#),
+            format!(r#"{{"id":7,"method":"{inside}","params":{{"data":{{"files":[{crowd}0]}},"files":[{crowd}0]}}}}"#),
+            format!(r#"{{"id":7,"method":"{inside}","params":{{{names}"url":"x"}}}}"#),
+            format!(r#"{{"id":7,"method":"{inside}","params":[{crowd}0],"sessionId":"{}"}}"#, "s".repeat(16 << 20)),
+        ]
+    }
+
+    #[test]
+    fn no_message_costs_many_times_its_size() {
+        for method in ["Page.navigate", "DOM.setFileInputFiles", "Input.dispatchDragEvent", "Tracing.start"] {
+            for text in crowded(method) {
+                let before = {
+                    peak();
+                    peak()
+                };
+                let verdict = judge(&text, &rules());
+                let cost = peak().saturating_sub(before) / text.len() as u64;
+                // A tree takes 130 times; other tests of this process take some, too.
+                assert!(cost <= 30, "{method}: {cost} times its size");
+                drop(verdict);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_judged_stays_the_text_that_it_was() {
+        let big = "x".repeat(20 << 20);
+        let text = format!(
+            r#"{{"id":1,"method":"Fetch.continueRequest","params":{{"requestId":"r","postData":"{big}","n":1.50}}}}"#
+        );
+        let Verdict::Replace(sent) = judge(&text, &rules()) else { panic!("it goes on") };
+        assert!(sent.contains(&big) && sent.contains("\"n\":1.50"));
+        // What is judged and too long goes nowhere, and neither does what could be read in two ways.
+        for params in [
+            format!(r#"{{"url":"http://a/{big}"}}"#),
+            r#"{"url":["file:///etc/passwd"]}"#.to_owned(),
+            r#"{"url":"file\ud800:///etc/passwd"}"#.to_owned(),
+        ] {
+            let text = format!(r#"{{"id":1,"method":"Page.navigate","params":{params}}}"#);
+            assert!(is_refused(&judge(&text, &rules())));
+        }
+        let twice = r#"{"files":["/home/s/uploads/a"],"files":["/etc/shadow"],"x":1}"#;
+        let text = format!(r#"{{"id":1,"method":"Input.dispatchDragEvent","params":{{"data":{twice}}}}}"#);
+        assert!(is_refused(&judge(&text, &rules())));
+        let twice = r#"{"files":["/etc/shadow"],"files":["/home/s/uploads/a"],"x":1}"#;
+        let text = format!(r#"{{"id":1,"method":"Input.dispatchDragEvent","params":{{"data":{twice}}}}}"#);
+        assert_eq!(
+            replaced(&judge(&text, &rules()))["params"]["data"],
+            json!({"files": ["/home/s/uploads/a"], "x": 1})
+        );
     }
 }

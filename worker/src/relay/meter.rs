@@ -1,5 +1,6 @@
-//! Bounds what half-read messages hold in memory. A message may have 256 MiB, and strangers may open many connections:
-//! so past the first megabytes of a message a connection reads on only while it is one of a few, and the others wait.
+//! Bounds what half-read messages hold in memory. A message may have a hundred megabytes and more, and strangers may open
+//! many connections: so past the first megabyte of a message a connection reads on only while it is one of a few of its
+//! session, past the first sixteen one of a few of the whole process, and the others wait.
 
 use std::io;
 use std::pin::Pin;
@@ -12,19 +13,42 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::PollSemaphore;
 
-/// Bytes of a message that anybody may have read.
-const SMALL: usize = 16 << 20;
-/// Larger messages on their way at once, in the whole process.
+/// Bytes of a message that any connection may have read.
+const SMALL: usize = 1 << 20;
+/// Messages on their way at once that are larger, in one direction of one session.
+const AT_ONCE: usize = 4;
+/// Bytes of a message from which on it counts for the whole process.
+const LARGE: usize = 16 << 20;
+/// Such messages on their way at once, in the whole process.
 const LARGE_AT_ONCE: usize = 6;
-/// Time for a larger message, from its first large byte until it is sent on.
+/// Time for such a message, from its first large byte until it is sent on.
 pub const LARGE_TIME: Duration = Duration::from_secs(120);
 
-static LARGE: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(LARGE_AT_ONCE)));
+static LARGE_TURNS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(LARGE_AT_ONCE)));
+
+/// What all connections of one session share, each direction by itself: a client that takes no answers keeps no other
+/// from asking.
+#[derive(Debug)]
+pub struct Budget {
+    /// For messages of clients.
+    pub(super) asked: Arc<Semaphore>,
+    /// For those of Chromium.
+    pub(super) answered: Arc<Semaphore>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        let turns = || Arc::new(Semaphore::new(AT_ONCE));
+        Self { asked: turns(), answered: turns() }
+    }
+}
 
 #[derive(Default)]
 struct State {
     /// Bytes read since the last message was sent on.
     bytes: usize,
+    /// Held while they are more than a few.
+    turn: Option<OwnedSemaphorePermit>,
     /// Held while they are many.
     large: Option<(OwnedSemaphorePermit, Instant)>,
 }
@@ -54,23 +78,30 @@ pub struct Metered<S> {
     inner: S,
     meter: Meter,
     turns: PollSemaphore,
+    large: PollSemaphore,
 }
 
 impl<S> Metered<S> {
-    pub fn new(inner: S, meter: Meter) -> Self {
-        Self { inner, meter, turns: PollSemaphore::new(Arc::clone(&LARGE)) }
+    /// `turns`: those of its session and direction.
+    pub fn new(inner: S, meter: Meter, turns: &Arc<Semaphore>) -> Self {
+        let large = PollSemaphore::new(Arc::clone(&LARGE_TURNS));
+        Self { inner, meter, turns: PollSemaphore::new(Arc::clone(turns)), large }
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let waits = {
+        let (waits, is_large) = {
             let state = self.meter.state();
-            state.bytes > SMALL && state.large.is_none()
+            (state.bytes > SMALL && state.turn.is_none(), state.bytes > LARGE && state.large.is_none())
         };
+        // The semaphores are never closed.
         if waits {
-            // The semaphore is never closed.
             let turn = ready!(self.turns.poll_acquire(cx)).ok_or(io::ErrorKind::BrokenPipe)?;
+            self.meter.state().turn = Some(turn);
+        }
+        if is_large {
+            let turn = ready!(self.large.poll_acquire(cx)).ok_or(io::ErrorKind::BrokenPipe)?;
             self.meter.state().large = Some((turn, Instant::now()));
         }
         let before = buffer.filled().len();
@@ -100,25 +131,44 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_few_large_messages_are_read_and_the_next_waits_for_its_turn() {
+    /// Connections that have read a message to `size`, and one more that wants to.
+    async fn crowd(size: usize, budgets: &[Arc<Semaphore>], others: usize) {
         let mut readers = Vec::new();
-        for _ in 0..LARGE_AT_ONCE {
+        for n in 0..others {
             let meter = Meter::default();
-            let mut reader = Metered::new(tokio::io::repeat(7), meter.clone());
-            let mut bytes = vec![0; SMALL + (1 << 20)];
+            let mut reader = Metered::new(tokio::io::repeat(7), meter.clone(), &budgets[n % budgets.len()]);
+            let mut bytes = vec![0; size + (1 << 20)];
             reader.read_exact(&mut bytes).await.expect("read");
             reader.read_exact(&mut bytes[..9]).await.expect("read");
             assert!(!meter.is_overdue());
             readers.push((meter, reader));
         }
-        let meter = Meter::default();
-        let mut late = Metered::new(tokio::io::repeat(7), meter.clone());
-        let mut bytes = vec![0; SMALL + (1 << 20)];
+        let mut late = Metered::new(tokio::io::repeat(7), Meter::default(), &budgets[0]);
+        let mut bytes = vec![0; size + (1 << 20)];
         let mut all =
             Box::pin(async move { late.read_exact(&mut bytes).await.and(late.read_exact(&mut [0; 9]).await) });
         assert!(tokio::time::timeout(Duration::from_millis(100), &mut all).await.is_err(), "it waits");
         readers[0].0.reset();
         tokio::time::timeout(Duration::from_secs(5), all).await.expect("its turn came").expect("read");
+    }
+
+    #[tokio::test]
+    async fn a_few_large_messages_are_read_and_the_next_waits_for_its_turn() {
+        let sessions: Vec<_> = (0..LARGE_AT_ONCE).map(|_| Budget::default().asked).collect();
+        crowd(LARGE, &sessions, LARGE_AT_ONCE).await;
+    }
+
+    #[tokio::test]
+    async fn clients_of_one_session_share_one_budget_and_leave_others_alone() {
+        let (one, other) = (Budget::default(), Budget::default());
+        crowd(SMALL, &[Arc::clone(&one.asked)], AT_ONCE).await;
+        // All its turns are taken, and nobody else notices.
+        let _all = one.asked.acquire_many(AT_ONCE as u32).await.expect("all turns");
+        for turns in [&one.answered, &other.asked] {
+            let mut bytes = vec![0; 4 * SMALL];
+            let mut reader = Metered::new(tokio::io::repeat(7), Meter::default(), turns);
+            let read = async { reader.read_exact(&mut bytes).await.and(reader.read_exact(&mut [0; 9]).await) };
+            tokio::time::timeout(Duration::from_secs(5), read).await.expect("in time").expect("read");
+        }
     }
 }

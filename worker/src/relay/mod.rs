@@ -32,11 +32,14 @@ mod upgrade;
 
 pub use filter::{Rules, Verdict, judge};
 pub use live::LiveView;
+pub use meter::Budget;
 pub use pipe::{RelayEnd, Source, Upstream, relay_cdp};
 pub use socket::serve_cdp_socket;
 
-/// Largest message in either direction, bytes: a screenshot of a long page passes, the library's default does not.
+/// Largest message to a client, bytes: a screenshot of a long page passes, the library's default does not.
 pub const MAX_MESSAGE: usize = 256 << 20;
+/// Largest message of a client, bytes: Chromium itself takes no more.
+pub const MAX_REQUEST: usize = 100 << 20;
 /// CDP clients of one session at once.
 pub const CLIENTS: usize = 64;
 /// Pings keep proxies on the way from closing a quiet connection.
@@ -101,6 +104,8 @@ pub struct SessionHandle {
     pub activity: Arc<Activity>,
     /// `None`: the session was made with `streamWebView: false`.
     pub live: Option<Arc<LiveView>>,
+    /// What its clients may hold in memory together.
+    pub budget: Budget,
     /// Ends every connection of the session.
     pub ended: CancellationToken,
 }
@@ -158,4 +163,4 @@ impl Drop for Counted<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -10,6 +10,7 @@
 //! Each direction holds one message (or a few small ones) and waits until it is taken: that is the backpressure.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message, Utf8Bytes};
 
 use super::filter::{Rules, Verdict, judge};
-use super::meter::{Meter, Metered};
-use super::{Activity, Browser, Counted, FIGURES, MAX_MESSAGE, PING, SILENCE, SessionHandle};
+use super::meter::{Budget, Meter, Metered};
+use super::{Activity, Browser, Counted, FIGURES, MAX_MESSAGE, MAX_REQUEST, PING, SILENCE, SessionHandle};
 
 /// Time to connect to a Chromium that lives.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -36,6 +37,9 @@ const FAREWELL: Duration = Duration::from_secs(2);
 const STALLED: Duration = Duration::from_secs(120);
 /// Bytes sent to a client before a flush, unless nothing more is there.
 const FLUSH_AT: usize = 128 << 10;
+
+/// Bytes of a message from which on it is judged on a thread of its own: this one serves all sessions.
+const JUDGED_HERE: usize = 64 << 10;
 
 /// How a relay ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,11 +52,11 @@ pub enum RelayEnd {
     Session,
 }
 
-pub(super) fn config() -> WebSocketConfig {
+pub(super) fn config(largest: usize) -> WebSocketConfig {
     // Small read buffers: there is one per client, and a large message gets its own.
     WebSocketConfig::default()
-        .max_message_size(Some(MAX_MESSAGE))
-        .max_frame_size(Some(MAX_MESSAGE))
+        .max_message_size(Some(largest))
+        .max_frame_size(Some(largest))
         .read_buffer_size(32 << 10)
         .write_buffer_size(32 << 10)
 }
@@ -64,16 +68,16 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Connects to the browser, within ten seconds.
+    /// Connects to the browser, within ten seconds. What it answers counts for `budget`.
     ///
     /// # Errors
     /// When Chromium is gone or does not answer.
-    pub async fn connect(browser: &dyn Browser) -> io::Result<Self> {
+    pub async fn connect(browser: &dyn Browser, budget: &Budget) -> io::Result<Self> {
         let open = async {
             let meter = Meter::default();
-            let stream = Metered::new(browser.connect().await?, meter.clone());
+            let stream = Metered::new(browser.connect().await?, meter.clone(), &budget.answered);
             let url = format!("ws://localhost{}", browser.ws_path());
-            let opened = tokio_tungstenite::client_async_with_config(url, stream, Some(config())).await;
+            let opened = tokio_tungstenite::client_async_with_config(url, stream, Some(config(MAX_MESSAGE))).await;
             opened.map(|(socket, _)| Self { socket, meter }).map_err(io::Error::other)
         };
         tokio::time::timeout(CONNECT, open).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
@@ -107,16 +111,24 @@ where
         used.touch();
     }
     let client_meter = Meter::default();
-    let client = Metered::new(client, client_meter.clone());
-    let client = WebSocketStream::from_raw_socket(client, Role::Server, Some(config())).await;
+    let client = Metered::new(client, client_meter.clone(), &session.budget.asked);
+    let client = WebSocketStream::from_raw_socket(client, Role::Server, Some(config(MAX_REQUEST))).await;
     let (client_out, client_in) = client.split();
     let (browser, browser_meter) = upstream.into_parts();
     let (browser_out, browser_in) = browser.split();
     let (answers_in, answers_out) = mpsc::channel(4);
     let heard = Activity::default();
     let meters = (&client_meter, &browser_meter);
-    let mut reader =
-        Reader { from: client_in, to: browser_out, answers: answers_in, rules, used, heard: &heard, meter: meters.0 };
+    let mut reader = Reader {
+        from: client_in,
+        to: browser_out,
+        answers: answers_in,
+        rules,
+        used,
+        heard: &heard,
+        meter: meters.0,
+        is_too_much: false,
+    };
     let mut writer = Writer { from: browser_in, to: client_out, answers: answers_out, heard: &heard, meters };
     let end = tokio::select! {
         end = reader.run() => end,
@@ -124,6 +136,7 @@ where
         () = ended.cancelled() => RelayEnd::Session,
     };
     let (code, reason) = match end {
+        RelayEnd::Client if reader.is_too_much => (CloseCode::Size, "a message has more than 100 MiB"),
         RelayEnd::Client => (CloseCode::Normal, ""),
         RelayEnd::Browser => (CloseCode::Away, "the browser is gone"),
         RelayEnd::Session => (CloseCode::Away, "the session has ended"),
@@ -131,12 +144,13 @@ where
     let farewell = async {
         // The answer to `Browser.close` may still be waiting.
         while let Ok(answer) = writer.answers.try_recv() {
-            writer.to.feed(answer).await?;
+            let _ = writer.to.feed(answer).await;
         }
-        writer.to.send(Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }))).await?;
+        // Refused when the client has said goodbye first: then what it said is its answer, and goes out with the read.
+        let goodbye = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
+        let _ = writer.to.send(Message::Close(Some(goodbye))).await;
         // The other side closes; until then what it still sends is of no interest.
         while let Some(Ok(_)) = reader.from.next().await {}
-        Ok::<(), Error>(())
     };
     let _ = tokio::join!(tokio::time::timeout(FAREWELL, farewell), tokio::time::timeout(FAREWELL, reader.to.close()),);
     end
@@ -146,18 +160,26 @@ struct Reader<'a, S> {
     from: SplitStream<WebSocketStream<Metered<S>>>,
     to: SplitSink<WebSocketStream<Metered<TcpStream>>, Message>,
     answers: mpsc::Sender<Message>,
-    rules: &'a Rules,
+    rules: &'a Arc<Rules>,
     /// Whose use it is, if it is any.
     used: Option<&'a Activity>,
     /// When the client last sent anything at all.
     heard: &'a Activity,
     meter: &'a Meter,
+    /// The client has sent a message that is too large.
+    is_too_much: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
     async fn run(&mut self) -> RelayEnd {
         loop {
-            let Some(Ok(message)) = self.from.next().await else { return RelayEnd::Client };
+            let message = match self.from.next().await {
+                Some(Ok(message)) => message,
+                ended => {
+                    self.is_too_much = matches!(ended, Some(Err(Error::Capacity(_))));
+                    return RelayEnd::Client;
+                }
+            };
             self.heard.touch();
             let text = match message {
                 Message::Text(text) => text,
@@ -173,7 +195,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
                 used.touch();
             }
             FIGURES.bytes_in.fetch_add(text.len() as u64, Ordering::Relaxed);
-            let sent = match judge(&text, self.rules) {
+            let Some(verdict) = judged(&text, self.rules).await else { return RelayEnd::Client };
+            let sent = match verdict {
                 Verdict::Pass => self.to.send(Message::Text(text)).await.map_err(|_| RelayEnd::Browser),
                 Verdict::Replace(text) => self.to.send(Message::text(text)).await.map_err(|_| RelayEnd::Browser),
                 Verdict::Close(answer) => {
@@ -191,6 +214,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
             self.meter.reset();
         }
     }
+}
+
+/// The verdict on a message. `None`: nobody can be found to judge it.
+async fn judged(text: &Utf8Bytes, rules: &Arc<Rules>) -> Option<Verdict> {
+    if text.len() <= JUDGED_HERE {
+        return Some(judge(text, rules));
+    }
+    let (text, rules) = (text.clone(), Arc::clone(rules));
+    tokio::task::spawn_blocking(move || judge(&text, &rules)).await.ok()
 }
 
 fn refuse_binary() -> Message {

@@ -1,14 +1,18 @@
 //! The worker's side of `/cdp/{id}` and `/live/{id}`: WebSockets for the API processes, which have checked the
 //! client's capability.
 
+use std::any::Any;
 use std::sync::Arc;
 
+use actix_web::dev::Extensions;
 use actix_web::http::StatusCode;
+use actix_web::rt::net::TcpStream;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use weir_shared::hang_up::Line;
 
 use super::{CLIENTS, SessionHandle, Sessions, Source, Upstream, live, relay_cdp, socket, upgrade};
 
@@ -66,6 +70,13 @@ impl ResponseError for Refusal {
     }
 }
 
+/// Notes a new connection of the listener, so that an upgraded one can be ended.
+pub fn remember(connection: &dyn Any, known: &mut Extensions) {
+    if let Some(connection) = connection.downcast_ref::<TcpStream>() {
+        known.insert(Line::of(connection));
+    }
+}
+
 /// Registers `GET /sessions/{id}/cdp`, `/sessions/{id}/live` and `/sessions/{id}/version`.
 pub fn configure(config: &mut ServiceConfig, relays: web::Data<Relays>) {
     config
@@ -101,7 +112,7 @@ async fn cdp(
         return Err(Refusal(StatusCode::TOO_MANY_REQUESTS, "too many clients of this session"));
     }
     // Chromium first: a client that gets 101 can talk at once.
-    let upstream = match Upstream::connect(session.browser.as_ref()).await {
+    let upstream = match Upstream::connect(session.browser.as_ref(), &session.budget).await {
         Ok(upstream) => upstream,
         Err(error) => {
             tracing::warn!(session.id = %id, %error, "the session's browser does not answer");

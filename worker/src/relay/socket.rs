@@ -66,7 +66,7 @@ async fn serve(stream: UnixStream, session: &SessionHandle) -> io::Result<()> {
         if request.path.starts_with("/devtools/page/") {
             return refuse(&mut stream, "404 Not Found").await;
         }
-        let upstream = match Upstream::connect(session.browser.as_ref()).await {
+        let upstream = match Upstream::connect(session.browser.as_ref(), &session.budget).await {
             Ok(upstream) => upstream,
             Err(_) => return refuse(&mut stream, "502 Bad Gateway").await,
         };

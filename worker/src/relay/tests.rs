@@ -24,7 +24,7 @@ use crate::browser::{ChromiumKind, find_chromium};
 const LONG: Duration = Duration::from_secs(20);
 
 /// A headless browser of this test.
-struct Chromium {
+pub(crate) struct Chromium {
     address: SocketAddr,
     path: String,
     folder: std::path::PathBuf,
@@ -32,7 +32,7 @@ struct Chromium {
 }
 
 impl Chromium {
-    async fn start() -> Arc<Self> {
+    pub(crate) async fn start() -> Arc<Self> {
         let found = find_chromium(None).expect("a Chromium is installed");
         let folder = std::env::temp_dir().join(format!("weir-relay-test-{}", uuid::Uuid::now_v7()));
         std::fs::create_dir_all(folder.join("downloads")).unwrap();
@@ -70,6 +70,7 @@ impl Chromium {
             rules: Arc::new(Rules { downloads: self.folder.join("downloads"), uploads: Vec::new() }),
             browser,
             activity,
+            budget: Budget::default(),
             ended: CancellationToken::new(),
         })
     }
@@ -108,10 +109,10 @@ struct Client {
 impl Client {
     async fn connect(session: &Arc<SessionHandle>) -> Self {
         let (near, far) = tokio::io::duplex(64 << 10);
-        let upstream = Upstream::connect(session.browser.as_ref()).await.unwrap();
+        let upstream = Upstream::connect(session.browser.as_ref(), &session.budget).await.unwrap();
         let session = Arc::clone(session);
         let relay = tokio::spawn(async move { relay_cdp(far, upstream, Source::Client, &session).await });
-        let socket = WebSocketStream::from_raw_socket(near, Role::Client, Some(pipe::config())).await;
+        let socket = WebSocketStream::from_raw_socket(near, Role::Client, Some(pipe::config(MAX_MESSAGE))).await;
         Self { socket, next: 0, events: Vec::new(), relay }
     }
 

@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_util::sync::PollSender;
+use weir_shared::hang_up::{HangUp, Line};
 
 use super::routes::Refusal;
 
@@ -42,21 +43,26 @@ pub fn accept(request: &HttpRequest, payload: web::Payload) -> Result<(HttpRespo
         return Err(Refusal(StatusCode::BAD_REQUEST, "this path speaks WebSocket only"));
     }
     let accepted = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).expect("base64 is a header value");
+    let hang_up = request.conn_data::<Line>().and_then(|line| line.hang_up(request.peer_addr()));
     let (to, pieces) = mpsc::channel(PIECES);
     let response = HttpResponse::SwitchingProtocols()
         .upgrade("websocket")
         .insert_header((header::SEC_WEBSOCKET_ACCEPT, accepted))
-        .streaming(Pieces(pieces));
+        .streaming(Pieces { pieces, _hang_up: hang_up });
     Ok((response, Upgraded { from: payload, left: Bytes::new(), to: PollSender::new(to) }))
 }
 
-struct Pieces(mpsc::Receiver<Bytes>);
+struct Pieces {
+    pieces: mpsc::Receiver<Bytes>,
+    /// The connection ends with the stream.
+    _hang_up: Option<HangUp>,
+}
 
 impl Stream for Pieces {
     type Item = Result<Bytes, io::Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_recv(cx).map(|piece| piece.map(Ok))
+        self.pieces.poll_recv(cx).map(|piece| piece.map(Ok))
     }
 }
 

@@ -83,7 +83,8 @@ fn run(worker: &mut UnixStream, (control, inherited): (UnixStream, UnixStream)) 
             let (stdout, stdout_end) = io::pipe()?;
             let (stderr, stderr_end) = io::pipe()?;
             command.stdout(stdout_end).stderr(stderr_end);
-            seccomp::install()?;
+            // Where a cgroup bounds the box, its processes have no bounds of their own.
+            seccomp::install(order.limits.data.is_some())?;
             Handed { sockets, control: Some(control), pipes: vec![stdout, stderr], _inherited: Some(inherited) }
         }
     };

@@ -19,8 +19,9 @@ use crate::process;
 /// Bounds of a session's browser. A page that needs more loses its renderer first.
 const SESSION_BOUNDS: Bounds = Bounds { memory: 1_536 << 20, processes: 300, cpus: None };
 
-/// Bounds of a browser that renders many pages at once. It is replaced at half of the memory.
-const PAGES_BOUNDS: Bounds = Bounds { memory: 3 << 30, processes: 2_000, cpus: None };
+/// Bounds of a browser that renders many pages at once. It is replaced at three quarters of the memory, and a page that
+/// takes half of it ends before the box's bound is met.
+const PAGES_BOUNDS: Bounds = Bounds { memory: 2 << 30, processes: 2_000, cpus: None };
 
 /// `/dev/shm` smaller than this is not used, bytes. A box has one of its own.
 const SHM_NEEDED: u64 = 512 << 20;
@@ -113,6 +114,11 @@ impl BrowserBox {
         self.upstreams.get(2 * place + usize::from(refuses_ads)).copied()
     }
 
+    /// The same where the kernel counts it, which is cheap; `None` where it does not.
+    pub async fn counted_memory(&self) -> Option<u64> {
+        self.running.counted_memory().await
+    }
+
     /// Memory of all in the box, bytes.
     pub async fn memory(&self) -> u64 {
         self.running.memory().await
@@ -178,6 +184,10 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
             // Containers often have 64 MiB of /dev/shm, which ends in crashed pages.
             argv.push("--disable-dev-shm-usage".to_owned());
         }
+    }
+    if !config.allow_ports.is_empty() {
+        let ports: Vec<String> = config.allow_ports.iter().map(u16::to_string).collect();
+        argv.push(format!("--explicitly-allowed-ports={}", ports.join(",")));
     }
     argv.extend(spec.extra_flags);
     argv.push("about:blank".to_owned());

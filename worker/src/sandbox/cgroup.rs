@@ -1,4 +1,5 @@
-//! Limits of a box as a whole: cgroup v2, else the v1 controllers, else nothing but [`super::wire::ProcessLimits`].
+//! Limits of a box as a whole: cgroup v2, else the v1 controllers, else a watcher ([`super::watch`]) beside
+//! [`super::wire::ProcessLimits`].
 //!
 //! ```text
 //! <the worker's own cgroup>/weir-<worker pid>-<its start time>/<box>
@@ -12,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::watch::Watcher;
 use crate::process;
 
 /// What keeps a box within its bounds.
@@ -21,6 +23,8 @@ pub enum LimitsKind {
     CgroupV2,
     /// The same by the older controllers.
     CgroupV1,
+    /// No cgroup: a watcher over the box's processes, and limits of each.
+    Watched,
     /// Each process for itself. Weaker: a box may use its limit several times.
     Rlimits,
 }
@@ -31,8 +35,19 @@ impl LimitsKind {
         match self {
             Self::CgroupV2 => "cgroup v2",
             Self::CgroupV1 => "cgroup v1",
-            Self::Rlimits => "rlimits",
+            Self::Watched => "no cgroup, a watcher over the processes",
+            Self::Rlimits => "none as a whole, each process for itself",
         }
+    }
+
+    /// Whether memory and processes of a box are bounded as a whole.
+    pub fn is_bound(self) -> bool {
+        self != Self::Rlimits
+    }
+
+    /// Whether a cgroup does it.
+    pub fn is_cgroup(self) -> bool {
+        matches!(self, Self::CgroupV2 | Self::CgroupV1)
     }
 }
 
@@ -109,6 +124,13 @@ impl Cgroups {
 
     /// Of a machine that has none to use.
     pub fn without() -> Self {
+        let kind = if Watcher::is_possible() { LimitsKind::Watched } else { LimitsKind::Rlimits };
+        Self { kind, roots: Vec::new() }
+    }
+
+    /// Of a machine that shows no memory of processes either.
+    #[cfg(test)]
+    pub fn without_watcher() -> Self {
         Self { kind: LimitsKind::Rlimits, roots: Vec::new() }
     }
 
@@ -125,7 +147,7 @@ impl Cgroups {
         self.roots.iter().map(|root| root.dir.as_path())
     }
 
-    /// A cgroup with these bounds; with [`LimitsKind::Rlimits`] one that does nothing.
+    /// A cgroup with these bounds; where there are none to use one that does nothing.
     ///
     /// # Errors
     /// When the kernel refuses a bound.

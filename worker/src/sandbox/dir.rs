@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,13 +24,15 @@ use rustix::fs::FlockOperation;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::disk::{self, Disk};
+use super::run_dir;
 use crate::process;
 
 /// Users of sessions when the worker is root. systemd and Debian leave this range to local use.
 const UIDS: std::ops::RangeInclusive<u32> = 61_000..=61_183;
 
 /// Longest path of a session's directory: a socket's whole path must fit into 107 bytes.
-const MAX_PATH: usize = 107 - "/io/".len() - 16;
+pub(super) const MAX_PATH: usize = 107 - "/io/".len() - 16;
 
 /// This worker's directory in the run directory.
 #[derive(Debug)]
@@ -41,10 +43,9 @@ pub(super) struct WorkerDir {
 }
 
 impl WorkerDir {
-    /// Cleans up after dead workers and makes the directory.
-    pub fn prepare(run_dir: &Path) -> anyhow::Result<Self> {
-        make_dir(run_dir, 0o711, true).with_context(|| format!("creating {}", run_dir.display()))?;
-        let run_dir = run_dir.canonicalize()?;
+    /// Cleans up after dead workers and makes the directory, in the first of these places that can be used.
+    pub fn prepare(places: &[PathBuf]) -> anyhow::Result<Self> {
+        let run_dir = run_dir::prepare(places)?;
         remove_leftovers(&run_dir);
         let me = process::Identity::of_self()?;
         // Several in one process happen in tests only.
@@ -262,10 +263,9 @@ impl SessionDir {
         (self.user.uid, self.user.gid)
     }
 
-    /// Disk space that the session takes, bytes. Walks the directory: some milliseconds.
-    pub async fn disk_use(&self) -> u64 {
-        let root = self.root.clone();
-        tokio::task::spawn_blocking(move || disk_use(&root)).await.unwrap_or(0)
+    /// For whoever looks after its size.
+    pub fn disk(&self) -> Disk {
+        Disk::of(&self.root)
     }
 
     /// Removes the directory with everything in it and gives the user back. The boxes must be gone; whatever else
@@ -307,43 +307,23 @@ fn make_dir(path: &Path, mode: u32, recursive: bool) -> io::Result<()> {
     if recursive { Ok(()) } else { fs::set_permissions(path, fs::Permissions::from_mode(mode)) }
 }
 
-fn disk_use(dir: &Path) -> u64 {
-    let mut sum = 0;
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let Ok(meta) = entry.metadata() else { continue };
-        sum += meta.blocks() * 512;
-        if meta.is_dir() {
-            sum += disk_use(&entry.path());
-        }
-    }
-    sum
-}
-
 /// Removes a directory against dying processes that still write into it, and against modes that shut out their
 /// own owner. Follows no links.
 pub(super) fn remove_dir(dir: &Path) {
     for attempt in 0..50 {
-        match fs::remove_dir_all(dir) {
+        match disk::remove(dir) {
             Ok(()) => return,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return,
             Err(e) if attempt == 49 => tracing::warn!(error = %e, "a session's directory could not be removed"),
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => open_dirs(dir),
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
-        }
-    }
-}
-
-fn open_dirs(dir: &Path) {
-    let _ = fs::set_permissions(dir, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_dirs(&entry.path());
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
 
     fn run_dir() -> PathBuf {
@@ -353,7 +333,7 @@ mod tests {
     #[tokio::test]
     async fn sessions_have_their_own_user_and_leave_nothing() {
         let run_dir = run_dir();
-        let worker = WorkerDir::prepare(&run_dir).unwrap();
+        let worker = WorkerDir::prepare(std::slice::from_ref(&run_dir)).unwrap();
         let users = Arc::new(Users::prepare().unwrap());
         let one = SessionDir::create(&worker, &users, "s-1").unwrap();
         let two = SessionDir::create(&worker, &users, "s-2").unwrap();
@@ -370,7 +350,7 @@ mod tests {
             assert!(SessionDir::create(&worker, &users, name).is_err(), "{name}");
         }
         fs::write(one.work.join("file"), vec![1; 100_000]).unwrap();
-        assert!(one.disk_use().await >= 100_000);
+        assert!(one.disk().used().await.bytes >= 100_000);
         fs::create_dir_all(one.work.join("shut/in")).unwrap();
         fs::set_permissions(one.work.join("shut"), fs::Permissions::from_mode(0o000)).unwrap();
         let root = one.root.clone();

@@ -5,7 +5,7 @@
 //!   SessionDir (dir)         one session, or one browser of the scraping pool: its directory and its own user
 //!   BrowserBox (browser)     Chromium in a box, its own sandbox on inside
 //!   CodeBox (code)           a program in a box, with a filter of system calls
-//!     Running (running)      one box from start to end: spawn, bwrap, cgroup, wire
+//!     Running (running)      one box from start to end: spawn, bwrap, cgroup or else watch, wire
 //!     boxed, seccomp         its first process, inside
 //! ```
 //!
@@ -34,11 +34,14 @@ mod bwrap;
 mod cgroup;
 mod code;
 mod dir;
+mod disk;
+mod run_dir;
 mod running;
 mod seccomp;
 mod spawn;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod wire;
 
 pub use boxed::main as box_main;
@@ -46,10 +49,12 @@ pub use browser::{BrowserBox, BrowserSpec, Purpose};
 pub use cgroup::LimitsKind;
 pub use code::{CodeBox, CodeHandle, CodeLimits, CodeSpec};
 pub use dir::SessionDir;
+pub use disk::{Disk, DiskUse};
 
 use cgroup::{Bounds, Cgroups};
 use dir::{Users, WorkerDir};
 use running::{Handed, Plan, Running, Wrapper};
+use watch::Watcher;
 use wire::{Order, ProcessLimits};
 
 /// First argument of the worker's program that makes it the first process of a box.
@@ -77,16 +82,19 @@ const PROBE_LIMIT: Duration = Duration::from_secs(20);
 /// Whether boxes are required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SandboxMode {
-    /// Required: nothing starts without one.
+    /// Required, with bounds for each box as a whole: nothing starts without a box, no session without the bounds.
     Strict,
+    /// Required, but where a box cannot be bounded as a whole each of its processes is, by itself.
+    Degraded,
     /// Off, for hosts that allow no user namespaces. Pages and code then run with the rights of an ordinary user.
     Off,
 }
 
 /// How a sandbox is made.
 pub struct SandboxConfig {
-    /// Where directories of sessions are made. Its parents must let other users through (mode 711).
-    pub run_dir: PathBuf,
+    /// Where directories of sessions are made: the first of these places that is ours alone and lets the users of boxes
+    /// through.
+    pub run_dirs: Vec<PathBuf>,
     /// Whether boxes are required.
     pub mode: SandboxMode,
     /// The proxy that is every box's way out.
@@ -95,6 +103,8 @@ pub struct SandboxConfig {
     pub ad_free: EgressDoor,
     /// Both again for each of the operator's proxies, which they go on through, for the scraping pool.
     pub upstreams: Vec<[EgressDoor; 2]>,
+    /// Ports that browsers would refuse, and are not to.
+    pub allow_ports: Vec<u16>,
     /// The browser's program; absent: searched for.
     pub chromium: Option<PathBuf>,
     /// The program that understands [`BOX_ARGUMENT`]; absent: this one.
@@ -133,6 +143,8 @@ pub struct Sandbox {
     worker_dir: WorkerDir,
     users: Arc<Users>,
     cgroups: Cgroups,
+    /// Keeps boxes within their bounds where there are no cgroups.
+    watcher: Watcher,
     /// bubblewrap, unless boxes are off or it is missing.
     bwrap: Option<PathBuf>,
     /// The first program of every box.
@@ -151,12 +163,12 @@ impl Sandbox {
     pub fn prepare(config: SandboxConfig) -> anyhow::Result<Self> {
         // What a box that loses its outer process leaves comes to us.
         process::adopt_orphans();
-        let worker_dir = WorkerDir::prepare(&config.run_dir)?;
+        let worker_dir = WorkerDir::prepare(&config.run_dirs)?;
         let own = PathBuf::from("/proc/self/exe");
         let program = worker_dir.install(config.program.as_deref().unwrap_or(&own))?;
         let cgroups = Cgroups::detect();
         worker_dir.record_cgroups(cgroups.dirs())?;
-        let boxed = config.mode == SandboxMode::Strict;
+        let boxed = config.mode != SandboxMode::Off;
         let found = browser::find(config.chromium.as_deref());
         let status =
             SandboxStatus { limits: cgroups.kind(), boxed, chromium: found.as_ref().map(|found| found.path.clone()) };
@@ -168,8 +180,15 @@ impl Sandbox {
                 "the sandbox is OFF by configuration: pages and users' code run with the rights of an ordinary user of this machine"
             );
         }
-        if cgroups.kind() == LimitsKind::Rlimits {
-            tracing::warn!("no cgroup can be used: boxes are limited process by process only");
+        match cgroups.kind() {
+            LimitsKind::CgroupV2 | LimitsKind::CgroupV1 => {}
+            LimitsKind::Watched => tracing::warn!(
+                "no cgroup can be used: a watcher keeps boxes within their memory and processes, a moment late, and \
+                 nothing bounds their processor time ({DELEGATE})"
+            ),
+            LimitsKind::Rlimits => tracing::warn!(
+                "no cgroup can be used and processes cannot be watched: boxes are limited process by process only ({DELEGATE})"
+            ),
         }
         Ok(Self {
             config,
@@ -177,6 +196,7 @@ impl Sandbox {
             worker_dir,
             users,
             cgroups,
+            watcher: Watcher::default(),
             bwrap,
             program,
             agent: OnceCell::new(),
@@ -252,6 +272,7 @@ impl Sandbox {
             user: Arc::clone(&dir.user),
             order,
             cgroup,
+            watcher: (self.cgroups.kind() == LimitsKind::Watched).then_some((&self.watcher, *bounds)),
             remains: self.worker_dir.remains.token(),
         })
         .await
@@ -269,7 +290,7 @@ impl Sandbox {
 
     /// Limits of each process; memory and number only where the box as a whole has no limit.
     fn process_limits(&self, bounds: &Bounds, files: u64, file_size: u64) -> ProcessLimits {
-        let alone = self.cgroups.kind() == LimitsKind::Rlimits;
+        let alone = !self.cgroups.kind().is_cgroup();
         ProcessLimits {
             files: Some(files),
             file_size: Some(file_size),
@@ -290,6 +311,12 @@ impl Sandbox {
         }
         if self.status.chromium.is_none() {
             return Err(refuse(self.no_chromium()));
+        }
+        if self.config.mode == SandboxMode::Strict && !self.cgroups.kind().is_bound() {
+            return Err(refuse(format!(
+                "memory and processes of a box cannot be bounded on this machine: {DELEGATE}, or go on without \
+                 these bounds by WEIR_SANDBOX=degraded"
+            )));
         }
         let dir = self.session_dir("probe").map_err(|e| refuse(format!("{e:#}")))?;
         let code = async {
@@ -321,6 +348,10 @@ impl Sandbox {
         }
     }
 }
+
+/// How a worker gets cgroups.
+const DELEGATE: &str = "give the worker a cgroup of its own: Delegate=yes in its systemd unit, or start it by \
+    systemd-run --user --scope -p Delegate=yes";
 
 const NO_BWRAP: &str = "bubblewrap is missing: install the package bubblewrap (program bwrap)";
 

@@ -29,9 +29,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::SandboxError;
-use super::cgroup::Cgroup;
+use super::cgroup::{Bounds, Cgroup};
 use super::dir::User;
 use super::spawn;
+use super::watch::{Watch, Watcher};
 use super::wire::{self, Order, Reply};
 use crate::process;
 
@@ -62,11 +63,13 @@ pub(super) enum Wrapper {
 }
 
 /// A box that is to be started.
-pub(super) struct Plan {
+pub(super) struct Plan<'a> {
     pub wrapper: Wrapper,
     pub user: Arc<User>,
     pub order: Order,
     pub cgroup: Cgroup,
+    /// What keeps the bounds in the cgroup's place.
+    pub watcher: Option<(&'a Watcher, Bounds)>,
     /// Held until nothing of the box is left.
     pub remains: TaskTrackerToken,
 }
@@ -91,6 +94,8 @@ struct Shared {
     /// The same line, to end it whoever is talking.
     hang_up: StdUnixStream,
     cgroup: Cgroup,
+    /// Until the box has ended, where a watcher keeps its bounds.
+    watch: Mutex<Option<Watch>>,
     is_boxed: bool,
     kill: CancellationToken,
 }
@@ -122,7 +127,7 @@ pub(super) struct Said {
 
 impl Running {
     /// Starts the box; the program has been started when this returns.
-    pub async fn start(plan: Plan) -> Result<(Self, Handed), SandboxError> {
+    pub async fn start(plan: Plan<'_>) -> Result<(Self, Handed), SandboxError> {
         let order = plan.order.encode()?;
         let (line, theirs) = StdUnixStream::pair()?;
         line.set_nonblocking(true)?;
@@ -160,6 +165,7 @@ impl Running {
             line: tokio::sync::Mutex::new(Some(line)),
             hang_up,
             cgroup: plan.cgroup,
+            watch: Mutex::default(),
             is_boxed,
             kill: CancellationToken::new(),
         });
@@ -174,7 +180,7 @@ impl Running {
         let running = Self { shared, ended, said };
 
         let first = async { if is_boxed { first.await.ok() } else { Some(pid) } };
-        let outcome = timeout(START_LIMIT, running.order(first, &order)).await;
+        let outcome = timeout(START_LIMIT, running.order(first, &order, plan.watcher)).await;
         let why = match outcome {
             Ok(Ok(fds)) => return Ok((running, fds.into_iter())),
             Ok(Err(error)) => error.to_string(),
@@ -186,7 +192,12 @@ impl Running {
     }
 
     /// Puts the first process under its bounds, tells it what to do, and takes what it hands out.
-    async fn order(&self, pid: impl Future<Output = Option<u32>>, order: &[u8]) -> io::Result<Vec<OwnedFd>> {
+    async fn order(
+        &self,
+        pid: impl Future<Output = Option<u32>>,
+        order: &[u8],
+        watcher: Option<(&Watcher, Bounds)>,
+    ) -> io::Result<Vec<OwnedFd>> {
         let pid = pid.await.ok_or(io::ErrorKind::UnexpectedEof)?;
         let handle = rustix::process::pidfd_open(to_pid(pid)?, PidfdFlags::empty())?;
         *self.shared.init() = Some(Init { pid, handle });
@@ -195,7 +206,14 @@ impl Running {
         let line = line.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         line.write_all(order).await?;
         match wire::receive(line).await? {
-            (Reply::Ready, fds) => Ok(fds),
+            (Reply::Ready, fds) => {
+                // Before, its file systems may still be the machine's.
+                if let Some((watcher, bounds)) = watcher {
+                    let watch = watcher.watch(pid, bounds, self.shared.kill.clone(), self.shared.is_boxed);
+                    *self.shared.watch() = Some(watch.ok_or(io::ErrorKind::UnexpectedEof)?);
+                }
+                Ok(fds)
+            }
             (Reply::Failed(text), _) => Err(io::Error::other(text)),
             (Reply::Connected, _) => Err(io::ErrorKind::InvalidData.into()),
         }
@@ -242,6 +260,12 @@ impl Running {
         connecting.await.map_err(io::Error::other)?
     }
 
+    /// The same as [`Running::memory`] where the kernel counts it, which is cheap; `None` where it does not.
+    pub async fn counted_memory(&self) -> Option<u64> {
+        let shared = Arc::clone(&self.shared);
+        spawn_blocking(move || shared.cgroup.memory()).await.ok().flatten()
+    }
+
     /// Memory of all in the box, bytes.
     pub async fn memory(&self) -> u64 {
         let shared = Arc::clone(&self.shared);
@@ -249,7 +273,7 @@ impl Running {
             let pid = shared.init().as_ref().map_or(0, |init| init.pid);
             match (shared.cgroup.memory(), shared.is_boxed) {
                 (Some(bytes), _) => bytes,
-                (None, true) => process::namespace_memory(pid),
+                (None, true) => process::box_memory(pid),
                 (None, false) => process::session_memory(pid),
             }
         })
@@ -292,6 +316,10 @@ impl Shared {
         self.init.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn watch(&self) -> MutexGuard<'_, Option<Watch>> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Kills the box as a whole. The processes end a moment later.
     fn kill_all(&self, child: &mut Child) {
         match self.init().as_ref() {
@@ -318,6 +346,7 @@ impl Shared {
             let options = WaitIdOptions::EXITED;
             let _ = rustix::process::waitid(WaitId::PidFd(std::os::fd::AsFd::as_fd(&init.handle)), options);
         }
+        *self.watch() = None;
         self.cgroup.kill();
         self.cgroup.remove();
     }

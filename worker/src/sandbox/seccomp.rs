@@ -73,6 +73,9 @@ const REFUSED: &[c_long] = &[
     libc::SYS_set_mempolicy,
 ];
 
+/// Memory that belongs to no process. Refused where no cgroup counts it.
+const HIDDEN_MEMORY: &[c_long] = &[libc::SYS_memfd_create, libc::SYS_memfd_secret, libc::SYS_shmget, libc::SYS_msgget];
+
 /// As [`REFUSED`], on machines of this architecture only.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[c_long] = &[
@@ -98,20 +101,22 @@ const NEW_NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWCGROUP,
 ];
 
-/// Installs the filter for this process and all it starts. There is no way back.
+/// Installs the filter for this process and all it starts. There is no way back. `is_watched`: a watcher counts the
+/// box's memory, by its processes.
 ///
 /// # Errors
 /// When the kernel has no seccomp filters.
-pub(super) fn install() -> anyhow::Result<()> {
-    for program in programs()? {
+pub(super) fn install(is_watched: bool) -> anyhow::Result<()> {
+    for program in programs(is_watched)? {
         seccompiler::apply_filter(&program).context("the filter of system calls")?;
     }
     Ok(())
 }
 
-fn programs() -> anyhow::Result<Vec<BpfProgram>> {
+fn programs(is_watched: bool) -> anyhow::Result<Vec<BpfProgram>> {
+    let hidden_memory = if is_watched { HIDDEN_MEMORY } else { &[] };
     let mut refused: BTreeMap<c_long, Vec<SeccompRule>> =
-        REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+        REFUSED.iter().chain(REFUSED_HERE).chain(hidden_memory).map(|call| (*call, Vec::new())).collect();
     let namespaces = NEW_NAMESPACES
         .iter()
         .map(|flag| {
@@ -180,6 +185,8 @@ mod tests {
 
     #[test]
     fn the_filters_compile_on_this_machine() {
-        assert!(programs().unwrap().iter().all(|program| !program.is_empty()));
+        for is_watched in [false, true] {
+            assert!(programs(is_watched).unwrap().iter().all(|program| !program.is_empty()));
+        }
     }
 }

@@ -60,11 +60,12 @@ impl World {
         let guard = AddressGuard::new(vec!["127.0.0.1/32".parse().unwrap()], hosts);
         let egress = EgressProxy::start_with(guard, EgressOptions::default()).await.unwrap();
         let config = SandboxConfig {
-            run_dir: run_dir.clone(),
+            run_dirs: vec![run_dir.clone()],
             mode,
             egress: egress.door(),
             ad_free: egress.door(),
             upstreams: Vec::new(),
+            allow_ports: Vec::new(),
             chromium: None,
             program: Some(program()),
         };
@@ -384,6 +385,51 @@ print("alive")
     assert!((50..96).contains(&forks), "{forks}");
     assert_eq!(lines[1..], ["memory True ", "/tmp True", "/dev/shm True", "/home/user True", "alive"], "{err}");
     world.close([dir]).await;
+}
+
+const HUNGRY: &str = r#"
+import ctypes, errno, os, signal, time
+libc = ctypes.CDLL(None, use_errno=True)
+print("memfd", errno.errorcode.get(ctypes.get_errno()) if libc.syscall(319, b"x", 0) == -1 else "DONE")
+children = []
+for n in range(5):
+    pid = os.fork()
+    if pid == 0:
+        b = bytearray(b"x") * (60 << 20)
+        time.sleep(15)
+        os._exit(0)
+    children.append(pid)
+pid, status = os.wait()
+print("killed", os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, flush=True)
+for pid in children:
+    try: os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError: pass
+"#;
+
+/// Each of its processes is within the bound, all together are not.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_cgroups_a_watcher_bounds_the_box_as_a_whole() {
+    let Some(mut world) = World::new().await else { return };
+    world.sandbox.cgroups = Cgroups::without();
+    assert_eq!(world.sandbox.cgroups.kind(), LimitsKind::Watched);
+    let dir = world.dir();
+    let limits = CodeLimits { memory: 160 << 20, ..CodeLimits::default() };
+    let program: Vec<String> = ["python3", "-I", "-c", HUNGRY].map(str::to_owned).into();
+    let mut code = world.sandbox.start_code(&dir, CodeSpec { program, limits, ..CodeSpec::default() }).await.unwrap();
+    assert_eq!(read_all(&mut code.stdout).await, "memfd EPERM\nkilled True\n");
+    assert_eq!(code.exited().await, Some(0), "the box itself goes on");
+    world.close([dir]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strict_takes_no_sessions_where_boxes_cannot_be_bounded_and_degraded_does() {
+    let Some(mut world) = World::new().await else { return };
+    world.sandbox.cgroups = Cgroups::without_watcher();
+    let why = world.sandbox.probe().await.unwrap_err().to_string();
+    assert!(why.contains("WEIR_SANDBOX=degraded") && why.contains("Delegate=yes"), "{why}");
+    world.sandbox.config.mode = SandboxMode::Degraded;
+    world.sandbox.probe().await.unwrap();
+    world.close([]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

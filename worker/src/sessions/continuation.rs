@@ -13,6 +13,7 @@ use weir_shared::time::Timestamp;
 use super::{Keeper, OpenError};
 use crate::browser::cdp::Cdp;
 use crate::browser::{Companion, RenderRequest, ScreenshotRequest};
+use crate::fetch::CallerHeaders;
 
 /// Bound on all of it, the scrape's wait included; the API waits 40 s for the session.
 const PATIENCE: Duration = Duration::from_secs(34);
@@ -42,10 +43,11 @@ where
 
 fn request(kept: ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
     let options = kept.options;
+    let certificates = options.certificates();
     RenderRequest {
         wait_for: Duration::from_millis(u64::from(options.wait_for)).min(WAIT_FOR),
         mobile: options.mobile,
-        skip_tls_verification: options.skip_tls_verification,
+        certificates,
         location: options.location.as_ref().map(|place| (place.country.clone(), place.languages.clone())),
         // For its window alone.
         screenshot: options.screenshot().and_then(|shot| shot.viewport).map(|window| ScreenshotRequest {
@@ -53,7 +55,7 @@ fn request(kept: ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
             ..ScreenshotRequest::default()
         }),
         deadline,
-        headers: options.headers,
+        headers: CallerHeaders::new(&kept.named, &options.headers),
         actions: options.actions,
         ..RenderRequest::new(url)
     }
@@ -63,7 +65,7 @@ fn request(kept: ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
 mod tests {
     use std::collections::BTreeMap;
 
-    use weir_shared::domain::scrape::{Format, Location, ScrapeOptions, Screenshot, Viewport};
+    use weir_shared::domain::scrape::{Certificates, Format, Location, ScrapeOptions, Screenshot, Viewport};
 
     use super::*;
 
@@ -80,10 +82,12 @@ mod tests {
             ..ScrapeOptions::default()
         };
         let url = "http://site.test/";
-        let kept = ScrapeContext { url: url.into(), final_url: url.into(), options };
+        let kept = ScrapeContext { url: url.into(), named: url.into(), final_url: url.into(), options };
         let made = request(kept, url.parse().expect("url"), Instant::now());
-        assert_eq!((made.wait_for, made.mobile, made.skip_tls_verification), (WAIT_FOR, true, true));
+        assert_eq!((made.wait_for, made.mobile), (WAIT_FOR, true));
+        assert_eq!(made.certificates, Certificates::AnyWithoutSecrets);
         assert_eq!(made.location, Some(("DE".to_owned(), vec!["de".to_owned()])));
-        assert_eq!((made.headers, made.screenshot.and_then(|shot| shot.viewport)), (headers, Some((640, 480))));
+        assert_eq!(made.headers, CallerHeaders::new(url, &headers));
+        assert_eq!(made.screenshot.and_then(|shot| shot.viewport), Some((640, 480)));
     }
 }

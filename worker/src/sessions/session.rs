@@ -28,7 +28,7 @@ use crate::agent::{self, AgentError};
 use crate::browser::Companion;
 use crate::browser::cdp::Cdp;
 use crate::exec::{self, BoxHandle, ExecError, Execution, Program, Runners, StartBox, StartedBox};
-use crate::relay::{self, Activity, LiveView, Rules, SessionHandle};
+use crate::relay::{self, Activity, Budget, LiveView, Rules, SessionHandle};
 use crate::sandbox::{
     self, BrowserBox, BrowserSpec, CodeBox, CodeHandle, CodeSpec, Purpose, Sandbox, SandboxError, SessionDir,
 };
@@ -39,10 +39,6 @@ pub const WINDOW: (u32, u32) = (1280, 720);
 const CALL: Duration = Duration::from_secs(3);
 /// How long a browser may take to end by itself; past it the profile is not saved.
 const CLOSE: Duration = Duration::from_secs(5);
-/// Disk space that a session may take, bytes, and how often that is looked at. What is written faster than that is
-/// bounded file by file.
-const DISK: u64 = 4 << 30;
-const DISK_CHECK: Duration = Duration::from_secs(5);
 /// How often running code counts as use.
 const IDLE_CHECK: Duration = Duration::from_secs(1);
 
@@ -256,7 +252,14 @@ impl Session {
         let rules = Arc::new(Rules { downloads: files.join("downloads"), uploads: vec![files] });
         let shared: Arc<dyn relay::Browser> = Arc::clone(&browser) as _;
         let live = row.stream_web_view.then(|| LiveView::new(Arc::clone(&shared), Arc::clone(&activity)));
-        let handle = Arc::new(SessionHandle { browser: shared, rules, activity, live, ended: ended.clone() });
+        let handle = Arc::new(SessionHandle {
+            browser: shared,
+            rules,
+            activity,
+            live,
+            budget: Budget::default(),
+            ended: ended.clone(),
+        });
         let path = dir.io.join("cdp.sock");
         let listener = UnixListener::bind(&path)?;
         let socket = tokio::spawn(relay::serve_cdp_socket(listener, Arc::clone(&handle)));
@@ -387,10 +390,8 @@ impl Session {
             }
         };
         let full = async {
-            while self.dir.disk_use().await <= DISK {
-                tokio::time::sleep(DISK_CHECK).await;
-            }
-            tracing::warn!(session.id = %self.id, "a session that filled more than {} MiB of disk is ended", DISK >> 20);
+            let used = self.dir.disk().overfull().await;
+            tracing::warn!(session.id = %self.id, ?used, "a session that filled more disk than it may is ended");
         };
         tokio::select! {
             biased;

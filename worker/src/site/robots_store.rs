@@ -3,17 +3,18 @@
 //! RFC 9309 §2.3.1: a file that is not there (4xx) allows everything; one that the site cannot give at the moment (5xx,
 //! no connection, no name) forbids everything, and is asked for again soon.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::domain::scrape::Certificates;
 
 use super::Way;
 use super::robots::{self, Robots};
-use crate::fetch::{FetchError, FetchRequest, HttpFetcher};
+use crate::fetch::{CallerHeaders, FetchError, FetchRequest, HttpFetcher};
 
 /// How long a file counts (RFC 9309 §2.4: at most a day).
 const FRESH: Duration = Duration::from_secs(4 * 3_600);
@@ -119,14 +120,17 @@ impl RobotsStore {
     }
 
     async fn ask(&self, url: &Url, way: &Way) -> Result<Robots, FetchError> {
-        let Ok(at) = url.join("/robots.txt") else { return Ok(Robots::open()) };
-        let headers = BTreeMap::new();
+        let Ok(mut at) = url.join("/robots.txt") else { return Ok(Robots::open()) };
+        // The file is everybody's, so nobody's name and password ask for it. Neither fails for a URL of the web.
+        let _ = at.set_password(None);
+        let _ = at.set_username("");
+        let headers = CallerHeaders::default();
         let request = FetchRequest {
             url: &at,
             headers: &headers,
             accept_language: way.accept_language.clone(),
             mobile: false,
-            skip_tls_verification: true,
+            certificates: Certificates::AnyWithoutSecrets,
             deadline: Instant::now() + PATIENCE,
             proxy: way.proxy.as_ref(),
         };
@@ -198,7 +202,7 @@ mod tests {
             let robots = store().get(&url, &Way::default()).await;
             assert_eq!(robots.rules("x").allows("/page"), allowed, "{status}");
         }
-        let nobody: Url = "http://127.0.0.1:9/".parse().expect("a URL");
+        let nobody: Url = "http://127.0.0.1:2/".parse().expect("a URL");
         assert!(!store().get(&nobody, &Way::default()).await.rules("x").allows("/"));
     }
 

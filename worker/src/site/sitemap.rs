@@ -9,7 +9,7 @@
 //! Nothing is held whole: a file's bytes and entries pass through channels of a few pieces. The walk ends at its bounds,
 //! at its deadline, and as soon as the caller stops receiving.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::io::{Cursor, Read};
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
@@ -20,6 +20,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::domain::map::site_of;
+use weir_shared::domain::scrape::Certificates;
+use weir_shared::shares::Shares;
 
 pub use super::sitemap_reader::{Ending, MAX_ENTRIES, SitemapEntry};
 
@@ -27,7 +30,7 @@ use super::Way;
 use super::robots::Robots;
 use super::sitemap_cache::{Packed, SitemapCache};
 use super::sitemap_reader::{self, Item};
-use crate::fetch::{FetchRequest, HttpFetcher, Opened};
+use crate::fetch::{CallerHeaders, FetchRequest, HttpFetcher, Opened};
 
 /// Entries in one batch.
 const BATCH: usize = 1_000;
@@ -41,9 +44,9 @@ const FILE_PATIENCE: Duration = Duration::from_secs(60);
 const MAX_FRESH: usize = 8 << 20;
 
 /// Files read at once that are in memory, and files that still arrive while they are read: the latter hold a thread for
-/// as long as a site likes, so they must not keep the others waiting.
+/// as long as a site likes, so they must not keep the others waiting, and no site has more than two of their places.
 static READERS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(4));
-static STREAMS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(8));
+static STREAMS: LazyLock<Shares> = LazyLock::new(|| Shares::new(8, 2));
 
 /// Where sitemaps come from.
 #[derive(Clone)]
@@ -51,7 +54,7 @@ pub struct Source {
     pub fetcher: HttpFetcher,
     pub way: Way,
     /// A caller's own headers; with any, nothing is cached.
-    pub headers: Arc<BTreeMap<String, String>>,
+    pub headers: Arc<CallerHeaders>,
     /// Absent: every file is fetched.
     pub cache: Option<SitemapCache>,
 }
@@ -226,7 +229,7 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
         headers: &source.headers,
         accept_language: source.way.accept_language.clone(),
         mobile: false,
-        skip_tls_verification: true,
+        certificates: Certificates::AnyWithoutSecrets,
         deadline,
         proxy: source.way.proxy.as_ref(),
     };
@@ -238,7 +241,8 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
             return end;
         }
     };
-    let packer = cache.map(|_| Packed::writer());
+    // What an untrusted certificate gave may have come from anybody.
+    let packer = cache.filter(|_| opened.is_trusted).map(|_| Packed::writer());
     let Some((ending, collector)) = read_answer(opened, Collector::new(number, sink, packer)).await else {
         return end;
     };
@@ -273,8 +277,12 @@ async fn read_answer(mut opened: Opened, mut collector: Collector) -> Option<(En
             }
         }
     }
-    let semaphore = if is_whole { &*READERS } else { &*STREAMS };
-    let _turn = semaphore.acquire().await.ok()?;
+    let (_reader, _stream) = if is_whole {
+        (Some(READERS.acquire().await.ok()?), None)
+    } else {
+        let site = site_of(opened.url.as_str()).unwrap_or_default();
+        (None, Some(STREAMS.take(&site).await))
+    };
     let (wire, pieces) = mpsc::channel(8);
     let base = opened.url.clone();
     let start = Cursor::new(ahead.concat());

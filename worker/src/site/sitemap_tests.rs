@@ -126,6 +126,39 @@ async fn a_site_that_hangs_costs_the_deadline_and_not_what_came() {
 }
 
 #[tokio::test]
+async fn a_site_whose_files_never_end_keeps_no_other_site_waiting() {
+    // Longer than what is read ahead, so that each is read while it arrives.
+    let many: Vec<String> = (0..30_000).map(|n| format!("/p{n}")).collect();
+    let body = urlset(&many.iter().map(String::as_str).collect::<Vec<_>>());
+    let hanging = ["/1-cut-hang", "/2-cut-hang", "/3-cut-hang", "/4-cut-hang", "/5-cut-hang", "/6-cut-hang"];
+    let hanging = [&hanging[..], &["/7-cut-hang", "/8-cut-hang"]].concat();
+    let mut pages: Vec<(&'static str, Vec<u8>)> = hanging.iter().map(|path| (*path, body.clone())).collect();
+    pages.push(("/i", index(&hanging)));
+    let (hostile, _) = site(pages).await;
+    // The other one arrives whole, but not at once: it needs a place of the same kind.
+    let (friendly, _) = site(vec![("/slow", body)]).await;
+    let named = |base: &Url, host: &str| {
+        let mut url = base.clone();
+        url.set_host(Some(host)).expect("a host");
+        url
+    };
+    let (hostile, friendly) = (named(&hostile, "hostile.localhost"), named(&friendly, "friendly.localhost"));
+    let (sink, mut batches) = mpsc::channel::<Batch>(4);
+    let hanging = tokio::spawn(async move {
+        collect(&source(), vec![hostile.join("/i").expect("a URL")], usual(), sink).await;
+    });
+    // Two files are in the middle, and the others have been asked for as well.
+    let mut files = HashSet::new();
+    while files.len() < 2 {
+        files.insert(batches.recv().await.expect("entries").file);
+    }
+    let walk = walk(&friendly, "/slow", usual());
+    let (paths, _) = tokio::time::timeout(Duration::from_secs(10), walk).await.expect("the other site is read");
+    assert_eq!(paths.len(), 30_000);
+    hanging.abort();
+}
+
+#[tokio::test]
 async fn nobody_receiving_ends_the_walk() {
     let (base, _) = site(vec![("/a", urlset(&["/1"]))]).await;
     let (sink, batches) = mpsc::channel(1);

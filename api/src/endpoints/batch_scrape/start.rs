@@ -1,10 +1,13 @@
 //! `POST /v2/batch/scrape` (SPEC 4.7, CONTRACT 4): accept a batch, answer before any page is fetched.
 
+use std::time::Instant;
+
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
+use uuid::Uuid;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, JobStatus, WebhookEvent};
 use weir_shared::domain::price;
@@ -14,7 +17,8 @@ use weir_shared::ids::JobId;
 use weir_shared::queue;
 use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::jobs::{self, NewJob};
-use weir_shared::store::{Tx, credits, pages, team_lock, webhooks};
+use weir_shared::store::slices::Slices;
+use weir_shared::store::{Tx, credits, drafts, pages, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, State};
@@ -26,6 +30,9 @@ use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
+
+/// Pages that are written in one transaction.
+const AT_ONCE: usize = 2_000;
 
 #[derive(Serialize, JsonSchema)]
 struct Body {
@@ -77,31 +84,116 @@ pub fn doc() -> Operation {
 /// Every row of CONTRACT 2.1 that names batches.
 pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Crawl).await?;
-    let body = extract::json(&request, payload).await?;
-    let mut batch = app.parse(|context| parse_batch(&body, context))?;
+    let read = |body: &Value| app.parse(|context| parse_batch(body, context));
+    let (mut batch, _room) = extract::json(&app, &caller, &request, payload, read).await?;
     refuse_blocked_urls(&app, &mut batch)?;
     retention::settle(&caller, &mut batch.options)?;
     let key = idempotency::key(&request)?;
     refuse_other_options(&app, &caller, &batch).await?;
 
     let now = Timestamp::now();
-    let mut tx = app.db.begin().await?;
-    team_lock::lock(&mut tx, caller.team_id()).await?;
-    let pages = batch.urls.len() as i64;
-    let need = pages.saturating_mul(price::most(&batch.options));
-    let funds = credits::check_funds(&mut tx, caller.team_id(), need, app.settings.limits.metered).await?;
-    refuse_short_funds(funds, need)?;
-    refuse_full_queue(&app, &mut tx, &caller, pages).await?;
-    idempotency::take(&mut tx, caller.team_id(), key, now).await?;
-    let id = match batch.append_to_id {
-        Some(id) => append(&mut tx, &caller, id, &batch, now).await?,
-        None => insert(&app, &mut tx, &caller, &batch, now).await?,
-    };
-    queue::page_tickets(&mut tx, caller.team_id(), batch.urls.len()).await?;
-    tx.commit().await?;
+    let is_draft = batch.append_to_id.is_none() && batch.urls.len() > AT_ONCE;
+    let id = batch.append_to_id.unwrap_or_else(JobId::new);
+    if is_draft {
+        // A refusal now saves the work. The judgement that counts comes with the acceptance.
+        let mut tx = app.db.begin().await?;
+        judge(&app, &mut tx, &caller, &batch, key, now).await?;
+        drop(tx);
+        write_draft(&app, &caller, id, &batch.urls, now).await?;
+    }
+    let accepted = accept(&app, &caller, id, &batch, key, is_draft).await;
+    if is_draft
+        && accepted.is_err()
+        && let Err(error) = drafts::abandon(&app.db, id).await
+    {
+        tracing::warn!(job.id = %id, %error, "the pages of a batch that is not accepted stay for some minutes");
+    }
+    accepted?;
 
     let url = format!("{}{}", app.base_url(&request), path(JobKind::Batch, id));
     Ok(HttpResponse::Ok().json(Body { success: true, id, url, invalid_urls: batch.invalid_urls }))
+}
+
+/// Whether the team may have so many pages more. Locks the team.
+async fn judge(
+    app: &App,
+    tx: &mut Tx,
+    caller: &Caller,
+    batch: &BatchRequest,
+    key: Option<Uuid>,
+    now: Timestamp,
+) -> ApiResult<()> {
+    team_lock::lock(tx, caller.team_id()).await?;
+    let pages = batch.urls.len() as i64;
+    // Appended pages are scraped with the options of their batch, whatever this body says. A batch that is not the
+    // team's is refused where it is appended to.
+    let price = match batch.append_to_id {
+        Some(id) => jobs::page_price(tx, caller.team_id(), id).await?.unwrap_or(0),
+        None => price::most(&batch.options),
+    };
+    let need = pages.saturating_mul(price);
+    let funds = credits::check_funds(tx, caller.team_id(), need, app.settings.limits.metered).await?;
+    refuse_short_funds(funds, need)?;
+    refuse_full_queue(app, tx, caller, pages).await?;
+    idempotency::take(tx, caller.team_id(), key, now).await
+}
+
+/// Writes the pages of a large batch before its job, in slices: nobody sees them until it is accepted.
+async fn write_draft(app: &App, caller: &Caller, id: JobId, urls: &[String], now: Timestamp) -> ApiResult<()> {
+    let mut slices = Slices::default();
+    let mut written = 0;
+    while written < urls.len() {
+        let slice = &urls[written..urls.len().min(written + slices.rows().unsigned_abs() as usize)];
+        let mut tx = app.db.begin_relaxed().await?;
+        let began = Instant::now();
+        if written == 0 {
+            drafts::begin(&mut tx, id, now).await?;
+        }
+        pages::insert_many(&mut tx, id, caller.team_id(), written as i64, slice, now).await?;
+        tx.commit().await?;
+        written += slice.len();
+        slices.pause(began).await;
+    }
+    Ok(())
+}
+
+/// What makes the batch, or what is appended to it, the team's, in one transaction. Pages to append go to a job that runs,
+/// so they cannot be written before; when they are many, the rest follows in slices, each counted with its rows.
+async fn accept(
+    app: &App,
+    caller: &Caller,
+    id: JobId,
+    batch: &BatchRequest,
+    key: Option<Uuid>,
+    is_draft: bool,
+) -> ApiResult<()> {
+    let now = Timestamp::now();
+    let mut tx = app.db.begin().await?;
+    judge(app, &mut tx, caller, batch, key, now).await?;
+    let rest = if batch.append_to_id.is_some() {
+        let (first, rest) = batch.urls.split_at(batch.urls.len().min(AT_ONCE));
+        append(&mut tx, caller, id, first, now).await?;
+        rest
+    } else {
+        if is_draft && !drafts::accept(&mut tx, id, now).await? {
+            let text = "It took too long to write the batch. Please try again, or with fewer URLs.";
+            return Err(ApiError::new(ErrorCode::Unavailable, text));
+        }
+        let pages = if is_draft { &[] } else { batch.urls.as_slice() };
+        insert(app, &mut tx, caller, id, batch, pages, now).await?;
+        &[]
+    };
+    queue::page_tickets(&mut tx, caller.team_id(), batch.urls.len()).await?;
+    tx.commit().await?;
+    let mut slices = Slices::default();
+    for urls in rest.chunks(AT_ONCE) {
+        let mut tx = app.db.begin().await?;
+        let began = Instant::now();
+        append(&mut tx, caller, id, urls, now).await?;
+        tx.commit().await?;
+        slices.pause(began).await;
+    }
+    Ok(())
 }
 
 /// Hosts that are plainly addresses out of bounds count as invalid URLs; the whole request is refused when those may
@@ -127,9 +219,16 @@ fn refuse_blocked_urls(app: &App, batch: &mut BatchRequest) -> ApiResult<()> {
     }
 }
 
-/// Writes a new job with its pages, and the delivery that announces it.
-async fn insert(app: &App, tx: &mut Tx, caller: &Caller, batch: &BatchRequest, now: Timestamp) -> ApiResult<JobId> {
-    let id = JobId::new();
+/// Writes a new job with those pages that are not written yet, and the delivery that announces it.
+async fn insert(
+    app: &App,
+    tx: &mut Tx,
+    caller: &Caller,
+    id: JobId,
+    batch: &BatchRequest,
+    urls: &[String],
+    now: Timestamp,
+) -> ApiResult<()> {
     let target = batch.urls.first().and_then(|url| retention::shown(&batch.options, url));
     let row = NewJob {
         id,
@@ -147,17 +246,17 @@ async fn insert(app: &App, tx: &mut Tx, caller: &Caller, batch: &BatchRequest, n
         expires_at: now.plus_ms(app.settings.result_ttl.as_millis() as i64),
     };
     jobs::insert(tx, &row).await?;
-    pages::insert_many(tx, id, caller.team_id(), 0, &batch.urls, now).await?;
+    pages::insert_many(tx, id, caller.team_id(), 0, urls, now).await?;
     let entry = Entry { id: id.0, endpoint: Endpoint::BatchScrape, target: target.clone(), created_at: now };
     activity::record(tx, caller.team_id(), &entry).await?;
     if batch.webhook.as_ref().is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
         webhooks::queue(tx, caller.team_id(), id, None, WebhookEvent::Started, now).await?;
     }
-    Ok(id)
+    Ok(())
 }
 
 /// Adds pages to a batch of the caller that still runs (`appendToId`).
-async fn append(tx: &mut Tx, caller: &Caller, id: JobId, batch: &BatchRequest, now: Timestamp) -> ApiResult<JobId> {
+async fn append(tx: &mut Tx, caller: &Caller, id: JobId, urls: &[String], now: Timestamp) -> ApiResult<()> {
     let finished = || ApiError::new(ErrorCode::Conflict, "The batch has already ended. Please start a new batch.");
     team_lock::lock(tx, caller.team_id()).await?;
     let job = jobs::lock(tx, id).await?;
@@ -166,11 +265,11 @@ async fn append(tx: &mut Tx, caller: &Caller, id: JobId, batch: &BatchRequest, n
     if job.expires_at <= now {
         return Err(ApiError::job_expired());
     }
-    if job.status != JobStatus::Scraping || !jobs::grow(tx, id, batch.urls.len() as i64).await? {
+    if job.status != JobStatus::Scraping || !jobs::grow(tx, id, urls.len() as i64).await? {
         return Err(finished());
     }
-    pages::insert_many(tx, id, caller.team_id(), job.total, &batch.urls, now).await?;
-    Ok(id)
+    pages::insert_many(tx, id, caller.team_id(), job.total, urls, now).await?;
+    Ok(())
 }
 
 /// A batch has one set of options, and they never change: others in an append would be silently ignored, so they are

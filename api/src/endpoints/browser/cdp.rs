@@ -18,6 +18,7 @@ use super::splice::{self, Handshake, WorkerSocket};
 use crate::app::{App, State};
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
+use crate::server;
 
 /// The capability in the query.
 #[derive(Deserialize)]
@@ -71,7 +72,7 @@ pub async fn handle(
     let handshake = Handshake::of(&request)?;
     let path = format!("/sessions/{id}/cdp");
     let socket = WorkerSocket::open(&worker, &path, &app.internal_secret, &handshake).await?;
-    Ok(socket.pass_on(payload, &app.stopping))
+    Ok(socket.pass_on(payload, server::hang_up(&request), &app.stopping))
 }
 
 /// `GET /cdp/{id}/json/version?token=`: discovery, for clients that are given an http address.

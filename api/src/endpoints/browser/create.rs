@@ -59,8 +59,7 @@ pub fn doc() -> Operation {
 /// number of sessions, 502 when the browser did not start, 503 when no worker takes a session now.
 pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Browser).await?;
-    let body = extract::optional_json(&request, payload).await?;
-    let session = parse_create(&body)?;
+    let (session, _room) = extract::optional_json(&app, &caller, &request, payload, parse_create).await?;
     let warning = session.warning.clone();
     let wanted = Wanted { session, scrape: None };
     // A task of its own: a client that hangs up must not leave a session half open.

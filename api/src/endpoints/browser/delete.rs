@@ -68,8 +68,8 @@ pub async fn by_path(app: State, request: HttpRequest, id: Path<String>) -> ApiR
 /// 400 without an id, and as [`by_path`].
 pub async fn by_body(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
-    let body = extract::json(&request, payload).await?;
-    end(&app, &caller, session_id(&parse_delete(&body)?)?).await
+    let (id, _room) = extract::json(&app, &caller, &request, payload, parse_delete).await?;
+    end(&app, &caller, session_id(&id)?).await
 }
 
 /// Ends a session of the caller's, for each of its routes.

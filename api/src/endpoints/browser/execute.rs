@@ -100,8 +100,7 @@ pub fn doc() -> Operation {
 pub async fn handle(app: State, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Execute).await?;
     let id = session_id(&id)?;
-    let body = extract::json(&request, payload).await?;
-    let mut wanted = parse_execute(&body)?;
+    let (mut wanted, _room) = extract::json(&app, &caller, &request, payload, parse_execute).await?;
     let warning = wanted.warning.take();
     let row = load_own(&app, &caller, id).await?;
     let timeout = Duration::from_secs(wanted.timeout.unsigned_abs());

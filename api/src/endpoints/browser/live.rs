@@ -20,6 +20,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use futures_util::StreamExt;
 use weir_shared::domain::capability::{Capability, verify};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::hang_up::HangUp;
 use weir_shared::ids::SessionId;
 
 use super::relay_target::locate;
@@ -29,6 +30,7 @@ use crate::app::{App, State};
 use crate::asset::asset;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
+use crate::server;
 
 const PAGE: &str = include_str!("live/index.html");
 const SCRIPT: &str = include_str!("live/view.js");
@@ -40,6 +42,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 /// Time for the first message.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Time for a client to answer a close frame.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// Longest first message, bytes; a token has 64.
 const FIRST: usize = 125;
 
@@ -112,17 +116,30 @@ pub async fn socket(app: State, request: HttpRequest, id: Path<String>, payload:
     Ok(HttpResponse::SwitchingProtocols()
         .upgrade("websocket")
         .insert_header((header::SEC_WEBSOCKET_ACCEPT, accept))
-        .streaming(futures_util::stream::once(open(app, id, payload)).flatten()))
+        .streaming(futures_util::stream::once(open(app, id, payload, server::hang_up(&request))).flatten()))
 }
 
 type Body = futures_util::stream::LocalBoxStream<'static, std::io::Result<Bytes>>;
 
 /// What the client is sent once it has said its token: the worker's side, or why not.
-async fn open(app: State, id: SessionId, mut payload: Payload) -> Body {
+async fn open(app: State, id: SessionId, mut payload: Payload, hang_up: Option<HangUp>) -> Body {
     match admit(&app, id, &mut payload).await {
-        Ok((socket, ahead)) => socket.join(payload, ahead, &app.stopping).boxed_local(),
-        Err(refusal) => futures_util::stream::iter([Ok(close_frame(&refusal))]).boxed_local(),
+        Ok((socket, ahead)) => socket.join(payload, ahead, hang_up, &app.stopping).boxed_local(),
+        Err(refusal) => {
+            let frame = futures_util::stream::iter([Ok(close_frame(&refusal))]);
+            frame.chain(farewell(payload, hang_up)).boxed_local()
+        }
     }
+}
+
+/// Nothing more, and ends once the client has answered the close frame.
+fn farewell(mut payload: Payload, hang_up: Option<HangUp>) -> impl futures_util::Stream<Item = std::io::Result<Bytes>> {
+    let answered = async move {
+        let _held = hang_up;
+        let _ = tokio::time::timeout(FAREWELL, payload.next()).await;
+        None
+    };
+    futures_util::stream::once(answered).filter_map(std::future::ready)
 }
 
 /// Why a viewer is not let in: the close code and, for the page, a word.

@@ -20,6 +20,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio_util::io::ReaderStream;
 use tokio_util::sync::CancellationToken;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::hang_up::HangUp;
 
 use super::gone;
 use crate::error::{ApiError, ApiResult};
@@ -109,20 +110,21 @@ impl WorkerSocket {
     }
 
     /// The answer to a client that asked for this very handshake, and the connection that it opens.
-    pub fn pass_on(self, payload: Payload, stopping: &CancellationToken) -> HttpResponse {
+    pub fn pass_on(self, payload: Payload, hang_up: Option<HangUp>, stopping: &CancellationToken) -> HttpResponse {
         let accept = self.accept.clone();
         HttpResponse::SwitchingProtocols()
             .upgrade("websocket")
             .insert_header((header::SEC_WEBSOCKET_ACCEPT, accept))
-            .streaming(self.join(payload, Bytes::new(), stopping))
+            .streaming(self.join(payload, Bytes::new(), hang_up, stopping))
     }
 
     /// Sends on what the client sends, `ahead` first, and gives what is for the client, until one side is done or the
-    /// process stops.
+    /// process stops. The client's connection ends with it.
     pub fn join(
         mut self,
         mut payload: Payload,
         ahead: Bytes,
+        hang_up: Option<HangUp>,
         stopping: &CancellationToken,
     ) -> impl Stream<Item = io::Result<Bytes>> + use<> {
         // Whoever drops the answer ends the other direction too, also while it waits for the worker.
@@ -145,7 +147,7 @@ impl WorkerSocket {
         let first = stream::iter((!self.first.is_empty()).then_some(Ok(self.first)));
         let all = first.chain(ReaderStream::with_capacity(self.from, BUFFER));
         all.take_until(stopping.clone().cancelled_owned()).inspect(move |_| {
-            let _held = &guard;
+            let _held = (&guard, &hang_up);
         })
     }
 }

@@ -40,7 +40,10 @@ impl TryFrom<ActiveCrawl> for Entry {
 
     fn try_from(crawl: ActiveCrawl) -> Result<Self, StoreError> {
         let mut options: Map<String, Value> = serde_json::from_str(&crawl.options)?;
-        options.insert("scrapeOptions".to_owned(), serde_json::from_str(&crawl.scrape_options)?);
+        let mut scrape: Map<String, Value> = serde_json::from_str(&crawl.scrape_options)?;
+        // Our own note, which no request can hold.
+        scrape.remove("tlsConsent");
+        options.insert("scrapeOptions".to_owned(), scrape.into());
         let created_at = crawl.created_at.to_iso();
         Ok(Self { id: crawl.id, team_id: crawl.team_id, url: crawl.url, created_at, options })
     }

@@ -44,8 +44,8 @@ pub fn doc() -> Operation {
 /// The rows of CONTRACT 2.1 that name params-preview.
 pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Map).await?;
-    let body = extract::json(&request, payload).await?;
-    let preview = app.parse(|context| parse_preview(&body, context))?;
+    let read = |body: &Value| app.parse(|context| parse_preview(body, context));
+    let (preview, _room) = extract::json(&app, &caller, &request, payload, read).await?;
     app.check_target(&preview.url)?;
     let url = fetch_url(&preview.url).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
     let meter = Meter::default();

@@ -9,7 +9,9 @@ use weir_shared::crawl_prompt;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::price;
-use weir_shared::domain::scrape_request::{CrawlRequest, RequestContext, fetch_url, parse_crawl, with_prompt_options};
+use weir_shared::domain::scrape_request::{
+    CrawlRequest, RequestContext, crawl_fields, fetch_url, parse_crawl, with_prompt_options,
+};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::llm::Meter;
@@ -87,12 +89,17 @@ pub fn doc() -> Operation {
 /// Every row of CONTRACT 2.1 that names crawls.
 pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Crawl).await?;
-    let body = extract::json(&request, payload).await?;
-    let mut crawl = app.parse(|context| parse_crawl(&body, context))?;
+    let read = |body: &Value| {
+        let crawl = app.parse(|context| parse_crawl(body, context))?;
+        // What a prompt says is read beside what the body names.
+        let named = crawl.prompt.as_ref().map(|_| crawl_fields(body)).unwrap_or_default();
+        Ok((crawl, named))
+    };
+    let ((mut crawl, named), _room) = extract::json(&app, &caller, &request, payload, read).await?;
     app.check_target(&crawl.url)?;
     retention::settle(&caller, &mut crawl.scrape)?;
     let key = idempotency::key(&request)?;
-    let prompt = read_prompt(&app, &caller, &body, &mut crawl).await?;
+    let prompt = read_prompt(&app, &caller, &named, &mut crawl).await?;
 
     let now = Timestamp::now();
     let mut tx = app.db.begin().await?;
@@ -114,7 +121,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
 async fn read_prompt(
     app: &App,
     caller: &Caller,
-    body: &Value,
+    named: &Value,
     crawl: &mut CrawlRequest,
 ) -> ApiResult<Option<PromptBody>> {
     let Some(prompt) = &crawl.prompt else { return Ok(None) };
@@ -123,7 +130,7 @@ async fn read_prompt(
     let read = crawl_prompt::read(app.settings.model.as_ref(), &url, prompt, &meter).await;
     model_usage::record(&app.db, caller.team_id(), caller.key, meter.read()).await;
     let read = read.map_err(|e| ApiError::new(ErrorCode::Invalid, e.to_string()))?;
-    let merged = with_prompt_options(body, &read.options);
+    let merged = with_prompt_options(named, &read.options);
     crawl.options = app.parse(|context| parse_crawl(&merged, context))?.options;
     Ok(Some(PromptBody {
         prompt_generated_options: read.options,

@@ -146,8 +146,7 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>, payload:
     let called = Instant::now();
     let caller = app.authorize(&request, Bucket::Execute).await?;
     let id: PageId = extract::path_id(&id)?;
-    let body = extract::json(&request, payload).await?;
-    let wanted = parse_interact(&body)?;
+    let (wanted, _room) = extract::json(&app, &caller, &request, payload, parse_interact).await?;
     let outcome = interact(&app, &caller, id, &wanted, called).await;
     let word = match &outcome {
         Ok((_, done)) if done.killed => "killed",

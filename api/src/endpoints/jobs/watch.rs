@@ -15,17 +15,23 @@
 //! whose documents do not all fit says `scraping`, and `done` comes after the rest.
 //! A refusal is told after the handshake: 3000 not authorised, 3003 another team's, 1008 unknown, 1011 our fault.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use actix_web::body::{BodyStream, BoxBody, MessageBody as _};
 use actix_web::guard::GuardContext;
 use actix_web::http::header::{self, HeaderMap};
-use actix_web::web::{Path, Payload};
+use actix_web::web::{Bytes, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use actix_ws::{CloseCode, CloseReason, Message, MessageStream, Session};
+use futures_util::Stream;
 use serde::Serialize;
 use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::hang_up::HangUp;
 use weir_shared::ids::JobId;
 use weir_shared::store::documents;
 use weir_shared::store::jobs::JobRow;
@@ -37,6 +43,7 @@ use crate::auth::{Credentials, credentials};
 use crate::error::ApiError;
 use crate::extract;
 use crate::limits::Bucket;
+use crate::server;
 
 /// Time between pings.
 const PING: Duration = Duration::from_secs(20);
@@ -44,6 +51,8 @@ const PING: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(70);
 /// A client that does not take a frame for so long is too slow: the documents are there over HTTP.
 const SLOW: Duration = Duration::from_secs(30);
+/// Time for a client to answer our close frame.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// Documents read at once, and their bytes: what one socket may hold in memory.
 const FRAMES_AT_ONCE: i64 = 50;
 const BYTES_AT_ONCE: usize = 2 * 1024 * 1024;
@@ -70,7 +79,9 @@ struct ErrorFrame<'a> {
 enum End {
     /// Everything was said.
     Done,
-    /// The client left, fell silent or is too slow.
+    /// The client said goodbye, for this reason.
+    Left(Option<CloseReason>),
+    /// The client is not there any more, fell silent or is too slow.
     Gone,
     /// The process stops; the client goes on over HTTP.
     Stopping,
@@ -101,8 +112,12 @@ pub async fn handle(
         (Credentials::Absent, Some(key)) => app.caller_with(Credentials::Token(key)).await,
         (given, _) => app.caller_with(given).await,
     };
+    let over = CancellationToken::new();
+    let response = end_with(response, &over, server::hang_up(&request));
+    let over = over.drop_guard();
     let outer = app.clone();
     actix_web::rt::spawn(outer.on_own_runtime(async move {
+        let _over = over;
         app.metrics.sockets.inc();
         let admitted = match authorized {
             Ok(caller) => app.admit(&caller, Bucket::Status).await.map(|()| caller),
@@ -116,10 +131,40 @@ pub async fn handle(
             },
             Err(error) => End::Refused(error),
         };
-        close(session, end).await;
+        close(session, end, &mut socket.messages).await;
         app.metrics.sockets.dec();
     }));
     Ok(response)
+}
+
+/// Keeps the connection until both sides have said goodbye and `over` says so, then ends it at once.
+fn end_with(response: HttpResponse, over: &CancellationToken, hang_up: Option<HangUp>) -> HttpResponse {
+    let over = Box::pin(over.clone().cancelled_owned());
+    response.map_body(|_, frames| BodyStream::new(Frames { frames, is_said: false, over, _hang_up: hang_up }).boxed())
+}
+
+/// The frames of an answer, and its end.
+struct Frames {
+    /// Kept to the end: without it the client's frames are not read any more.
+    frames: BoxBody,
+    is_said: bool,
+    over: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// The connection ends with the answer.
+    _hang_up: Option<HangUp>,
+}
+
+impl Stream for Frames {
+    type Item = Result<Bytes, Box<dyn std::error::Error>>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if !self.is_said {
+            match self.frames.as_pin_mut().poll_next(cx) {
+                Poll::Ready(None) => self.is_said = true,
+                frame => return frame,
+            }
+        }
+        self.over.as_mut().poll(cx).map(|()| None)
+    }
 }
 
 /// The first subprotocol offered: the JavaScript client's key.
@@ -243,7 +288,7 @@ impl Socket {
             self.heard = Instant::now();
             match message {
                 Message::Ping(bytes) if self.session.pong(&bytes).await.is_err() => return End::Gone,
-                Message::Close(_) => return End::Gone,
+                Message::Close(reason) => return End::Left(reason),
                 _ => {}
             }
         }
@@ -251,12 +296,16 @@ impl Socket {
     }
 }
 
-/// Says goodbye with the code of CONTRACT 6.
-async fn close(mut session: Session, end: End) {
-    let (code, text) = match &end {
+/// Says goodbye with the code of CONTRACT 6, or as the client did, and waits a moment for its answer.
+async fn close(mut session: Session, end: End, messages: &mut MessageStream) {
+    let (code, text) = match end {
         End::Done => (CloseCode::Normal, None),
+        End::Left(reason) => {
+            let _ = tokio::time::timeout(FAREWELL, session.close(reason)).await;
+            return;
+        }
         End::Gone => {
-            let _ = tokio::time::timeout(Duration::from_secs(1), session.close(None)).await;
+            let _ = tokio::time::timeout(FAREWELL, session.close(None)).await;
             return;
         }
         End::Stopping => (CloseCode::Restart, None),
@@ -271,6 +320,8 @@ async fn close(mut session: Session, end: End) {
         let _ = session.close(Some(CloseReason { code, description: text })).await;
     };
     let _ = tokio::time::timeout(SLOW, farewell).await;
+    let answer = async { while !matches!(messages.recv().await, Some(Ok(Message::Close(_))) | Some(Err(_)) | None) {} };
+    let _ = tokio::time::timeout(FAREWELL, answer).await;
 }
 
 fn refusal_code(code: ErrorCode) -> CloseCode {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -49,8 +50,8 @@ const LATE: Late = Late {
 /// Every row of CONTRACT 2.1 that names scrapes, and the scrape codes of 2.3.
 pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Scrape).await?;
-    let body = extract::json(&request, payload).await?;
-    let mut scrape = app.parse(|context| parse_scrape(&body, context))?;
+    let read = |body: &Value| app.parse(|context| parse_scrape(body, context));
+    let (mut scrape, _room) = extract::json(&app, &caller, &request, payload, read).await?;
     app.check_target(&scrape.url)?;
     retention::settle(&caller, &mut scrape.options)?;
     if let Some(answer) = cached::answer(&app, &caller, &scrape).await? {

@@ -97,11 +97,17 @@ fn read_urls(
     if list.is_empty() {
         fields.issues.out_of_range(fields.path_of("urls"), "array", 0, &(1..=i64::MAX));
     }
-    valid.reserve(list.len());
+    // Exactly, because lists that grow need the room of millions of addresses twice.
+    valid.reserve_exact(list.len());
     for (i, entry) in list.iter().enumerate() {
         match entry.as_str() {
             Some(url) if target::check(url, context).is_ok() => valid.push(url.to_owned()),
-            Some(url) if ignore_invalid => invalid.push(url.to_owned()),
+            Some(url) if ignore_invalid => {
+                if invalid.is_empty() {
+                    invalid.reserve_exact(list.len() - i);
+                }
+                invalid.push(url.to_owned());
+            }
             _ => {
                 let mut path = fields.path_of("urls");
                 path.push(i.into());

@@ -45,7 +45,7 @@ pub fn parse_crawl(body: &Value, context: RequestContext<'_>) -> Result<CrawlReq
             integration: label(&mut fields, "integration"),
         };
         request.scrape.zero_retention |= fields.bool("zeroDataRetention").unwrap_or(false);
-        fields.ignore(&["auditMetadata"]);
+        fields.ignore(&["auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
         fields.finish();
         request
     });
@@ -71,6 +71,14 @@ fn read_scrape_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavai
     nested.ignore(&["origin", "integration"]);
     nested.finish();
     options
+}
+
+/// Of a body that was read, the fields of the crawl itself, without those of its pages: all that
+/// [`with_prompt_options`] asks for.
+pub fn crawl_fields(body: &Value) -> Value {
+    let fields = body.as_object().into_iter().flatten();
+    let own = fields.filter(|(name, _)| !matches!(name.as_str(), "scrapeOptions" | "webhook" | "auditMetadata"));
+    Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 /// The body with the options that a prompt was turned into, where it names none itself.

@@ -56,7 +56,7 @@ fn read_options(fields: &mut Fields<'_, '_>) -> MapOptions {
             .unwrap_or_default(),
         zero_retention: false,
     };
-    fields.ignore(&["useMock", "auditMetadata"]);
+    fields.ignore(&["useMock", "auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
     options
 }
 

@@ -55,7 +55,8 @@ fn read_pdf(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> 
     PdfParser {
         mode,
         max_pages: fields.integer("maxPages", 1..=i64::from(MAX_PDF_PAGES)).map(|n| n as u32),
-        pages: fields.bool("pages").unwrap_or(false),
+        // Older clients ask for the pages by another name.
+        pages: fields.bool("pages").unwrap_or(false) | fields.bool("pageMarkdown").unwrap_or(false),
         page_markers: fields.bool("pageMarkers").unwrap_or(false),
     }
 }

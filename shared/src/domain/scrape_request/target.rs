@@ -1,7 +1,7 @@
 //! Which URLs can be asked for (CONTRACT 2.4).
 
 use serde_json::Value;
-use url::{Host, Url};
+use url::{Host, Origin, Url};
 
 use super::RequestContext;
 use crate::domain::validation::{Fields, Issues, Path};
@@ -43,6 +43,21 @@ pub fn fetch_url(requested: &str) -> Result<Url, UrlProblem> {
         return Err(UrlProblem::Malformed);
     }
     Ok(url)
+}
+
+/// The origins that a URL as requested names: its own. One without a scheme and a port names a host, whose site is the
+/// same over HTTP and over HTTPS. None, when it cannot be fetched.
+pub fn named_origins(requested: &str) -> Vec<Origin> {
+    let Ok(url) = fetch_url(requested) else { return Vec::new() };
+    let mut origins = vec![url.origin()];
+    if !has_scheme(requested.trim()) && url.port().is_none() {
+        let mut secure = url;
+        // A URL of the web can be given another scheme of the web.
+        if secure.set_scheme("https").is_ok() {
+            origins.push(secure.origin());
+        }
+    }
+    origins
 }
 
 /// `name:` at the start is a scheme unless digits follow: then it is a host with its port.
@@ -154,6 +169,22 @@ mod tests {
             assert_eq!(check(url, context), expected, "{url}");
         }
         assert_eq!(check(&format!("https://example.com/{}", "x".repeat(20_000)), context), Err(UrlProblem::TooLong));
+    }
+
+    #[test]
+    fn a_url_names_its_own_origin_and_without_a_scheme_that_of_both() {
+        for (requested, expected) in [
+            ("https://a.test/x", &["https://a.test"][..]),
+            ("http://a.test/x", &["http://a.test"]),
+            ("a.test/x", &["http://a.test", "https://a.test"]),
+            ("a.test:8080/x", &["http://a.test:8080"]),
+            ("http://a.test:443/", &["http://a.test:443"]),
+            ("https://a.test:443/", &["https://a.test"]),
+            ("", &[]),
+        ] {
+            let named: Vec<String> = named_origins(requested).iter().map(Origin::ascii_serialization).collect();
+            assert_eq!(named, expected, "{requested}");
+        }
     }
 
     #[test]

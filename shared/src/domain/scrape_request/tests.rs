@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::domain::scrape::{
-    ChangeTracking, Entity, Format, Highlights, JsonFormat, Parsers, PdfMode, PdfParser, Query, Question, RedactMode,
-    Redaction, ReplaceStyle, Screenshot, Viewport,
+    Certificates, ChangeTracking, Entity, Format, Highlights, JsonFormat, Parsers, PdfMode, PdfParser, Query, Question,
+    RedactMode, Redaction, ReplaceStyle, Screenshot, Viewport,
 };
 
 const CONTEXT: RequestContext<'static> = RequestContext { knows_host: &|host| host == "intranet" };
@@ -56,7 +56,32 @@ fn what_the_python_client_always_sends_passes() {
     }));
     let mut expected = ScrapeOptions::default();
     expected.cache.max_age = 14_400_000;
+    expected.tls_consent = true;
     assert_eq!(request.unwrap().options, expected);
+}
+
+#[test]
+fn only_what_a_caller_says_itself_lets_its_secrets_over_an_untrusted_certificate() {
+    for (said, expected) in [
+        (json!(null), Certificates::AnyWithoutSecrets),
+        (json!(true), Certificates::Any),
+        (json!(false), Certificates::Trusted),
+    ] {
+        let mut body = json!({"headers": {"X-Own": "1"}});
+        if !said.is_null() {
+            body["skipTlsVerification"] = said.clone();
+        }
+        let options = scrape(body).unwrap().options;
+        assert_eq!(options.certificates(), expected, "{said}");
+        let stored = serde_json::to_string(&options).unwrap();
+        assert_eq!(serde_json::from_str::<ScrapeOptions>(&stored).unwrap().certificates(), expected, "{stored}");
+    }
+    // A job of an earlier release, which did not tell a default from a word of the caller's.
+    let old: ScrapeOptions = serde_json::from_str(r#"{"skipTlsVerification": true}"#).unwrap();
+    assert_eq!(old.certificates(), Certificates::AnyWithoutSecrets);
+    assert!(!Certificates::Trusted.allow_untrusted(false) && Certificates::Any.allow_untrusted(true));
+    assert!(Certificates::AnyWithoutSecrets.allow_untrusted(false));
+    assert!(!Certificates::AnyWithoutSecrets.allow_untrusted(true));
 }
 
 #[test]
@@ -389,6 +414,8 @@ fn parsers_say_which_files_are_read_and_how() {
         parsers(json!([{"type": "pdf", "mode": "ocr", "maxPages": 10_000, "pages": true, "pageMarkers": true}])).pdf;
     let all = PdfParser { mode: PdfMode::Ocr, max_pages: Some(10_000), pages: true, page_markers: true };
     assert_eq!(pdf, Some(all));
+    let older = parsers(json!([{"type": "pdf", "pageMarkdown": true}])).pdf;
+    assert_eq!(older, Some(PdfParser { pages: true, ..PdfParser::default() }));
     let nulls = json!([{"type": "pdf", "mode": null, "maxPages": null, "pages": null, "blocks": null}]);
     assert_eq!(parsers(nulls).pdf, Some(PdfParser::default()));
 }

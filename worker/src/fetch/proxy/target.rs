@@ -76,7 +76,7 @@ impl Shared {
             return Err(Refusal::Filter);
         }
         let addresses = self.guard.resolve(&target.host, target.port).await.map_err(|error| match error {
-            GuardError::Blocked { .. } => Refusal::Address,
+            GuardError::Blocked { .. } | GuardError::Port { .. } => Refusal::Address,
             GuardError::Dns { .. } | GuardError::Timeout => Refusal::Dns,
             GuardError::InvalidHost { .. } | GuardError::Unsupported => Refusal::Invalid,
         })?;

@@ -7,11 +7,12 @@ use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::map::MapOptions;
+use weir_shared::domain::scrape::Certificates;
 
 use crate::browser::RenderRequest;
 use crate::context::WorkerContext;
 use crate::extract::{self, ExtractOptions, PageInput};
-use crate::fetch::{FetchError, FetchRequest};
+use crate::fetch::{CallerHeaders, FetchError, FetchRequest};
 use crate::jobs::scrape_page::{Kind, blocking, sniff};
 use crate::site::Way;
 
@@ -34,16 +35,16 @@ pub struct Visited {
 pub async fn visit(
     context: &WorkerContext,
     url: &Url,
-    options: &MapOptions,
+    headers: &CallerHeaders,
     way: &Way,
     deadline: Instant,
 ) -> Result<Visited, FetchError> {
     let request = FetchRequest {
         url,
-        headers: &options.headers,
+        headers,
         accept_language: way.accept_language.clone(),
         mobile: false,
-        skip_tls_verification: true,
+        certificates: Certificates::AnyWithoutSecrets,
         deadline,
         proxy: way.proxy.as_ref(),
     };
@@ -71,6 +72,7 @@ pub async fn visit(
 pub async fn render(
     context: &Arc<WorkerContext>,
     url: &Url,
+    headers: &CallerHeaders,
     options: &MapOptions,
     way: &Way,
     deadline: Instant,
@@ -78,11 +80,11 @@ pub async fn render(
     let browsers = context.process.browsers.as_ref()?;
     let request = RenderRequest {
         url: url.clone(),
-        headers: options.headers.clone(),
+        headers: headers.clone(),
         cookies: Vec::new(),
         wait_for: Duration::ZERO,
         mobile: false,
-        skip_tls_verification: true,
+        certificates: Certificates::AnyWithoutSecrets,
         block_ads: true,
         location: options.location.as_ref().map(|l| (l.country.clone(), l.languages.clone())),
         screenshot: None,

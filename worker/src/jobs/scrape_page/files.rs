@@ -61,6 +61,9 @@ pub(super) fn document(work: Work, mut answer: Answer, text: &str, kind: Kind) -
         _ => plain(text),
     };
     answer.warnings.extend(warning.map(str::to_owned));
+    if text.trim().is_empty() {
+        answer.warnings.push("The file is empty.".to_owned());
+    }
     let options = &work.spec.options;
     let as_html = options.wants(&Format::Html).then(|| match kind {
         Kind::Text | Kind::Json => preformatted(text),

@@ -76,15 +76,16 @@ pub(super) async fn at_once(
         return Ok(None);
     }
     let answer = Answer {
-        url: opened.url,
+        url: opened.url.clone(),
         status: opened.status,
         content_type: opened.content_type,
         timezone: None,
         screenshot: None,
         branding: None,
         actions: None,
-        warnings: plan.warnings(),
+        warnings: plan.warnings_at(&opened.url),
         proxy_used: plan.way.proxy_used,
+        is_trusted: opened.is_trusted,
     };
     let work = Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec) };
     blocking(move || file(work, answer, &media_type)).await.map(Some)

@@ -60,10 +60,13 @@ fn base64_document(work: Work, answer: Answer, file: &[u8]) -> Result<Stage, Pag
     work.advance(draft, harvest)
 }
 
-fn text_document(work: Work, answer: Answer, parser: &PdfParser, text: PdfText) -> Result<Stage, PageError> {
+fn text_document(work: Work, mut answer: Answer, parser: &PdfParser, text: PdfText) -> Result<Stage, PageError> {
     let options = &work.spec.options;
     let read = u32::try_from(text.pages.len()).unwrap_or(u32::MAX);
     let markdown = joined(&text, parser.page_markers);
+    if text.pages.iter().all(|page| page.markdown.trim().is_empty()) {
+        answer.warnings.push("The PDF has no text.".to_owned());
+    }
     let as_html = (options.wants(&Format::Html) || options.wants(&Format::RawHtml))
         .then(|| html(&joined(&text, false), text.title.as_deref()));
     let document = Document {

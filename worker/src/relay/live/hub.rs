@@ -26,7 +26,7 @@ use super::tabs::{Tab, Tabs};
 use super::{FIGURES, LiveView};
 use crate::browser::cdp::{Cdp, CdpError, Event, Events};
 use crate::relay::Upstream;
-use crate::relay::meter::Meter;
+use crate::relay::meter::{Budget, Meter};
 
 /// Time between two pictures, which is kept by acknowledging them late: 10 in a second.
 const PACE: Duration = Duration::from_millis(98);
@@ -260,7 +260,7 @@ struct Hub {
 
 impl Hub {
     async fn start(view: Arc<LiveView>) -> anyhow::Result<Self> {
-        let upstream = Upstream::connect(view.browser.as_ref()).await?;
+        let upstream = Upstream::connect(view.browser.as_ref(), &Budget::default()).await?;
         let (socket, meter) = upstream.into_parts();
         let cdp = Cdp::over(socket);
         let events = cdp.every_event(wants);

@@ -7,7 +7,9 @@ use url::Url;
 /// Longest text message of a viewer with control, bytes.
 pub const TEXT_MESSAGE: usize = 320 << 10;
 /// Largest message at all: an upload with its head.
-pub const MESSAGE: usize = UPLOAD + (64 << 10);
+pub const MESSAGE: usize = UPLOAD + HEAD;
+/// Longest head of an upload, bytes.
+const HEAD: usize = 64 << 10;
 /// All files of one upload together, bytes.
 pub const UPLOAD: usize = 10 << 20;
 const UPLOAD_FILES: usize = 20;
@@ -169,7 +171,8 @@ impl Order {
             size: usize,
         }
         let (length, rest) = bytes.split_first_chunk::<4>()?;
-        let (head, mut rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        let length = Some(u32::from_be_bytes(*length) as usize).filter(|length| *length <= HEAD)?;
+        let (head, mut rest) = rest.split_at_checked(length)?;
         let head: Head = serde_json::from_slice(head).ok()?;
         if head.files.is_empty() || head.files.len() > UPLOAD_FILES {
             return None;
@@ -399,5 +402,10 @@ mod tests {
         assert_eq!(Order::parse_upload(&message), None);
         assert_eq!(Order::parse_upload(&[255, 255, 255, 255, 0]), None);
         assert_eq!(Order::parse_upload(&[]), None);
+        // A head without end is not read to see whether it is one.
+        let head = format!(r#"{{"files":[{{"name":"a","size":0}}],"x":[{}0]}}"#, "0,".repeat(HEAD));
+        let mut message = (head.len() as u32).to_be_bytes().to_vec();
+        message.extend_from_slice(head.as_bytes());
+        assert_eq!(Order::parse_upload(&message), None);
     }
 }

@@ -1,0 +1,97 @@
+//! Asks the system for the addresses of names. It answers on a thread, and nobody can end a question that is not answered:
+//! a name server that says nothing would take thread after thread, until none is left for anything else. So questions have
+//! a number of threads, and the names of one site a few of these.
+
+use std::io;
+use std::net::{IpAddr, ToSocketAddrs as _};
+use std::sync::LazyLock;
+
+use crate::shares::Shares;
+
+/// Questions at once: a quarter of the threads that the runtime has for what blocks.
+const AT_ONCE: usize = 128;
+/// Of these, for the names below one registered domain.
+const PER_SITE: usize = 8;
+
+static PLACES: LazyLock<Shares> = LazyLock::new(|| Shares::new(AT_ONCE, PER_SITE));
+
+/// The addresses of a name. May wait for as long as others' questions are not answered; callers have their own bounds.
+///
+/// # Errors
+/// What the system says.
+pub async fn addresses(name: &str) -> io::Result<Vec<IpAddr>> {
+    ask(&PLACES, name.to_owned(), |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())).await
+}
+
+async fn ask(
+    places: &Shares,
+    name: String,
+    answer: impl FnOnce(&str) -> io::Result<Vec<IpAddr>> + Send + 'static,
+) -> io::Result<Vec<IpAddr>> {
+    let bare = name.trim_end_matches('.');
+    let place = places.take(psl::domain_str(bare).unwrap_or(bare)).await;
+    let asking = tokio::task::spawn_blocking(move || {
+        // Given back when there is an answer, whether or not somebody still waits for it.
+        let _place = place;
+        answer(&name)
+    });
+    asking.await.map_err(io::Error::other)?
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Condvar, Mutex};
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Names that are not answered until it opens.
+    #[derive(Default)]
+    struct Silence {
+        is_over: Mutex<bool>,
+        over: Condvar,
+        asked: AtomicUsize,
+    }
+
+    impl Silence {
+        fn keep(&self) -> io::Result<Vec<IpAddr>> {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            let guard = self.is_over.lock().unwrap();
+            drop(self.over.wait_while(guard, |is_over| !*is_over).unwrap());
+            Ok(Vec::new())
+        }
+
+        fn end(&self) {
+            *self.is_over.lock().unwrap() = true;
+            self.over.notify_all();
+        }
+    }
+
+    #[tokio::test]
+    async fn names_that_are_not_answered_take_a_few_threads_and_never_those_of_others() {
+        let (places, silence) = (Arc::new(Shares::new(6, 2)), Arc::new(Silence::default()));
+        let given_up = |name: String| {
+            let (places, silence) = (Arc::clone(&places), Arc::clone(&silence));
+            async move {
+                let asking = ask(&places, name, move |_| silence.keep());
+                tokio::time::timeout(Duration::from_millis(50), asking).await.unwrap_err();
+            }
+        };
+        // All that wait are given up; the questions themselves are not.
+        let site = (0..200).map(|n| given_up(format!("n{n}.hanging.com")));
+        futures_util::future::join_all(site).await;
+        assert_eq!(silence.asked.load(Ordering::SeqCst), 2, "the site has its own places only");
+        let one = IpAddr::from([192, 0, 2, 1]);
+        let answered = ask(&places, "good.com".to_owned(), move |_| Ok(vec![one])).await.unwrap();
+        assert_eq!(answered, [one]);
+        let sites = (0..200).map(|n| given_up(format!("hanging{n}.com")));
+        futures_util::future::join_all(sites).await;
+        assert_eq!(silence.asked.load(Ordering::SeqCst), 6, "many sites have no more than all places");
+        // Threads for other work are there, and the places come back with the answers.
+        assert_eq!(tokio::task::spawn_blocking(|| 5).await.unwrap(), 5);
+        silence.end();
+        ask(&places, "n1.hanging.com".to_owned(), move |_| Ok(vec![one])).await.unwrap();
+    }
+}

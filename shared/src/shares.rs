@@ -1,0 +1,95 @@
+//! Places that many want, of which no single one may have all: a bound on all holders, and a smaller one on those that
+//! belong together, such as the pages of one site.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Names remembered before those without a holder are forgotten.
+const NAMES: usize = 1_024;
+
+/// The places.
+#[derive(Debug)]
+pub struct Shares {
+    all: Arc<Semaphore>,
+    /// Places of one name.
+    each: usize,
+    named: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+/// One place, given back when it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    _of_name: OwnedSemaphorePermit,
+    _of_all: OwnedSemaphorePermit,
+}
+
+impl Shares {
+    /// So many places, and so many of them for one name.
+    pub fn new(all: usize, each: usize) -> Self {
+        Self { all: Arc::new(Semaphore::new(all)), each, named: Mutex::default() }
+    }
+
+    /// A place for somebody who belongs to `name`, as soon as there is one. Whoever waits for a place of the name keeps
+    /// none of the others' from them.
+    pub async fn take(&self, name: &str) -> Share {
+        let own = self.of_name(name);
+        // Neither is ever closed, so both are given at last.
+        loop {
+            let Ok(of_name) = Arc::clone(&own).acquire_owned().await else { continue };
+            let Ok(of_all) = Arc::clone(&self.all).acquire_owned().await else { continue };
+            return Share { _of_name: of_name, _of_all: of_all };
+        }
+    }
+
+    fn of_name(&self, name: &str) -> Arc<Semaphore> {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = named.get(name).and_then(Weak::upgrade) {
+            return own;
+        }
+        if named.len() >= NAMES {
+            named.retain(|_, own| own.strong_count() > 0);
+        }
+        let own = Arc::new(Semaphore::new(self.each));
+        named.insert(name.to_owned(), Arc::downgrade(&own));
+        own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::pin::pin;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_name_never_has_all_places_and_all_have_no_more_than_there_are() {
+        let shares = Shares::new(3, 2);
+        let first = shares.take("a").await;
+        let _second = shares.take("a").await;
+        let mut third = pin!(shares.take("a"));
+        assert!(third.as_mut().now_or_never().is_none(), "its own places are taken");
+        let other = shares.take("b").now_or_never().expect("the third waits without holding a place");
+        let mut full = pin!(shares.take("c"));
+        assert!(full.as_mut().now_or_never().is_none(), "all places are taken");
+        drop(other);
+        full.as_mut().now_or_never().unwrap();
+        drop(first);
+        third.as_mut().now_or_never().unwrap();
+    }
+
+    #[tokio::test]
+    async fn names_without_a_holder_are_forgotten() {
+        let shares = Shares::new(10, 1);
+        let _kept = shares.take("kept").await;
+        for n in 0..3 * NAMES {
+            drop(shares.take(&n.to_string()).await);
+        }
+        assert!(shares.named.lock().unwrap().len() <= NAMES);
+        assert!(shares.take("kept").now_or_never().is_none());
+    }
+}

@@ -1,0 +1,332 @@
+//! Every statement of the hot path and of the ticks has its index: what the store asks of SQLite here is explained, and no
+//! table that grows is looked through. SQLite's plans do not depend on how many rows there are, so they are the same with
+//! a million in every state.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sqlx::AssertSqlSafe;
+use tracing::field::{Field, Visit};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+use weir_shared::blobs::Blobs;
+use weir_shared::config::DatabaseUrl;
+use weir_shared::domain::activity::Endpoint;
+use weir_shared::domain::cache::{CacheKey, Lookup};
+use weir_shared::domain::job::{JobKind, WebhookEvent};
+use weir_shared::domain::scrape::ScrapeOptions;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::{JobId, PageId, SessionId, TeamId, WorkerId};
+use weir_shared::queue;
+use weir_shared::store::cache::CacheEntry;
+use weir_shared::store::finish::{Finished, Outcome};
+use weir_shared::store::jobs::{NewJob, NewScrape};
+use weir_shared::store::pages::{Claimed, ReplayFilter};
+use weir_shared::store::slices::Slices;
+use weir_shared::store::snapshots::{Packed, Snapshot};
+use weir_shared::store::{
+    Db, PoolUse, activity, cache, credits, documents, drafts, finish, jobs, keys, migrate, nodes, pages, profiles,
+    rates, retention, sessions, snapshots, sweep, team_lock, teams, webhooks,
+};
+use weir_shared::time::Timestamp;
+
+/// What may be looked through: tables with a row for each team, worker, host or lease, and what a statement makes itself.
+const SMALL: [&str; 14] = [
+    "found",
+    "team",
+    "worker_node",
+    "n",
+    "lease",
+    "turn",
+    "setting",
+    "Workers",
+    "profile_lease",
+    "json_each",
+    "ended",
+    "used",
+    "waiting",
+    "w",
+];
+/// Looks through an index that holds only what is under way, or all of it where all of it is asked for, now and then and
+/// beside everybody else: the weighing of cache and snapshots.
+const WHOLE: [&str; 12] = [
+    "webhook_delivery_due",
+    "page_running",
+    "job_waiting",
+    "job_dropping",
+    "job_to_shorten",
+    "job_zero_retention",
+    "browser_session_live",
+    "browser_session_worker",
+    "webhook_delivery_waiting",
+    "webhook_delivery_dead",
+    "cached_page_age",
+    "page_snapshot_room",
+];
+
+/// Statements as the driver logs them.
+#[derive(Clone, Default)]
+struct Statements(Arc<Mutex<BTreeSet<String>>>);
+
+impl<S: tracing::Subscriber> Layer<S> for Statements {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        #[derive(Default)]
+        struct Sql {
+            summary: String,
+            whole: String,
+        }
+        impl Visit for Sql {
+            fn record_str(&mut self, field: &Field, value: &str) {
+                match field.name() {
+                    "summary" => value.clone_into(&mut self.summary),
+                    "db.statement" => value.trim().clone_into(&mut self.whole),
+                    _ => {}
+                }
+            }
+            fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
+        }
+        if event.metadata().target() == "sqlx::query" {
+            let mut sql = Sql::default();
+            event.record(&mut sql);
+            let text = if sql.whole.is_empty() { sql.summary } else { sql.whole };
+            self.0.lock().unwrap().insert(text);
+        }
+    }
+}
+
+fn new_job<'a>(team: TeamId, kind: JobKind, total: i64, options: &'a ScrapeOptions, now: Timestamp) -> NewJob<'a> {
+    NewJob {
+        id: JobId::new(),
+        team,
+        key: None,
+        kind,
+        options,
+        target: "http://site.test/",
+        origin: None,
+        max_concurrency: None,
+        webhook: None,
+        total,
+        created_at: now,
+        expires_at: now.plus_ms(60_000),
+    }
+}
+
+async fn batch(db: &Db, team: TeamId, count: usize, now: Timestamp) -> JobId {
+    let options = ScrapeOptions::default();
+    let new = new_job(team, JobKind::Batch, count as i64, &options, now);
+    let urls: Vec<String> = (0..count).map(|n| format!("http://site.test/{n}")).collect();
+    let mut tx = db.begin().await.unwrap();
+    team_lock::lock(&mut tx, team).await.unwrap();
+    credits::check_funds(&mut tx, team, 1, true).await.unwrap();
+    jobs::team_waiting(&mut tx, team).await.unwrap();
+    jobs::use_idempotency_key(&mut tx, team, &JobId::new().to_string(), now).await.unwrap();
+    jobs::insert(&mut tx, &new).await.unwrap();
+    pages::insert_many(&mut tx, new.id, team, 0, &urls, now).await.unwrap();
+    queue::page_tickets(&mut tx, team, count).await.unwrap();
+    webhooks::queue(&mut tx, team, new.id, None, WebhookEvent::Started, now).await.unwrap();
+    tx.commit().await.unwrap();
+    new.id
+}
+
+fn done(blobs: &Blobs, page: Claimed) -> Finished {
+    let text = serde_json::json!({ "markdown": "text" });
+    let mut document = documents::encode(blobs, page.job_id, page.id, page.epoch, &text).unwrap();
+    document.cache = Some(Box::new(CacheEntry {
+        key: CacheKey(page.id.to_string()),
+        url: page.url.clone(),
+        site: Some("site.test".to_owned()),
+    }));
+    document.snapshot =
+        Some(Box::new(Packed::new(page.id.to_string(), Timestamp::now(), &Snapshot::default()).unwrap()));
+    Finished { page, kind: Some(JobKind::Batch), key: None, outcome: Outcome::Done { document, credits: 1 } }
+}
+
+/// What callers, workers and ticks do.
+async fn a_day(db: &Db, blobs: &Blobs) {
+    let now = Timestamp::now();
+    let options = ScrapeOptions::default();
+    let worker = WorkerId::new();
+    let mut tx = db.begin().await.unwrap();
+    let team = teams::insert(&mut tx, "a", now).await.unwrap();
+    keys::create(&mut tx, team, now).await.unwrap();
+    tx.commit().await.unwrap();
+    let _ = keys::find(db, "digest").await.unwrap();
+    rates::add(db, team, "scrape", 1, 1).await.unwrap();
+
+    let scrape = || NewScrape {
+        job: new_job(team, JobKind::Scrape, 1, &options, now),
+        page: PageId::new(),
+        url: "http://site.test/",
+        endpoint: Endpoint::Scrape,
+    };
+    let handed = jobs::insert_scrape_claimed(db, &scrape(), worker, 50, now).await.unwrap().unwrap();
+    finish::finish(db, &[done(blobs, handed)], now).await.unwrap();
+    let direct = scrape();
+    jobs::insert_scrape_alone(db, &direct).await.unwrap();
+    let (next, _) = pages::claim_next(db, worker, 50, now.plus_ms(1)).await.unwrap().unwrap();
+    finish::finish(db, &[done(blobs, next)], now).await.unwrap();
+    let other = scrape();
+    jobs::insert_scrape_alone(db, &other).await.unwrap();
+    let (one, _) = pages::claim_one(db, team, other.page, worker, 50, now.plus_ms(1)).await.unwrap().unwrap();
+    let failed = Outcome::Failed { code: ErrorCode::Site, error: "reset".to_owned(), credits: 0 };
+    let end = Finished { page: one, kind: Some(JobKind::Scrape), key: None, outcome: failed };
+    finish::finish(db, &[end], now).await.unwrap();
+
+    let job = batch(db, team, 24, now).await;
+    for _ in 0..2 {
+        let mut tx = db.begin_relaxed().await.unwrap();
+        let claim = pages::claim(&mut tx, team, worker, 8, 8, now.plus_ms(1)).await.unwrap();
+        pages::held_by(&mut tx, worker).await.unwrap();
+        tx.commit().await.unwrap();
+        let ends: Vec<Finished> = claim.pages.into_iter().map(|page| done(blobs, page)).collect();
+        finish::finish(db, &ends, now).await.unwrap();
+    }
+    let mut tx = db.begin().await.unwrap();
+    pages::claim(&mut tx, team, worker, 2, 8, now.plus_ms(1)).await.unwrap();
+    pages::rescue_orphans(&mut tx, now, 10).await.unwrap();
+    pages::claim(&mut tx, team, worker, 2, 8, now.plus_ms(1)).await.unwrap();
+    pages::give_back(&mut tx, worker, now).await.unwrap();
+    pages::remind_teams(&mut tx, now.plus_ms(1)).await.unwrap();
+    webhooks::remind(&mut tx, now.plus_ms(1)).await.unwrap();
+    for delivery in webhooks::claim(&mut tx, job, now, now.plus_ms(1_000), 10).await.unwrap() {
+        let attempt = webhooks::Attempt { at: now, duration_ms: 1, status: Some(200), error: None, next_at: None };
+        webhooks::record(&mut tx, &delivery, &attempt, now).await.unwrap();
+    }
+    webhooks::next_due(&mut tx, job).await.unwrap();
+    nodes::heartbeat(&mut tx, worker, now).await.unwrap();
+    nodes::bury(&mut tx, now).await.unwrap();
+    profiles::free_abandoned(&mut tx).await.unwrap();
+    sessions::touch(&mut tx, &[(SessionId::new(), now)]).await.unwrap();
+    tx.commit().await.unwrap();
+
+    // What is asked.
+    for id in [job, direct.job.id] {
+        jobs::load(db, id).await.unwrap();
+        jobs::spec(db, id).await.unwrap();
+        documents::slice(db, blobs, id, 0, 10, 1 << 20).await.unwrap();
+        pages::failed_of(db, id, 10).await.unwrap();
+    }
+    pages::load(db, direct.page).await.unwrap();
+    pages::ended_among(db, &[direct.page]).await.unwrap();
+    pages::open_among(db, &[direct.page]).await.unwrap();
+    documents::by_page(db, blobs, direct.page).await.unwrap();
+    documents::metadata(db, &[direct.page]).await.unwrap();
+    let lookup = Lookup { key: CacheKey(direct.page.to_string()), from: Timestamp(0), to: now };
+    cache::find(db, blobs, &lookup).await.unwrap();
+    cache::known_urls(db, team, "site.test", 10).await.unwrap();
+    snapshots::get(db, team, "key").await.unwrap();
+    activity::page(db, team, None, Timestamp(0), None, 10).await.unwrap();
+    activity::page(db, team, Some(Endpoint::Scrape), Timestamp(0), None, 10).await.unwrap();
+    credits::balance(db, team).await.unwrap();
+    jobs::queue_stats(db).await.unwrap();
+    jobs::team_queue(db, team).await.unwrap();
+    jobs::team_running(db, team).await.unwrap();
+    webhooks::counts(db).await.unwrap();
+    webhooks::worth_replaying(db, 3, now, 10).await.unwrap();
+    let filter = ReplayFilter { most_replays: Some(3), background: true, limit: 10, ..ReplayFilter::default() };
+    pages::replayable(db, &filter, now).await.unwrap();
+    nodes::live(db, now).await.unwrap();
+    sessions::end_orphans(db).await.unwrap();
+    sessions::end_overdue(db, now).await.unwrap();
+    sessions::by_worker(db).await.unwrap();
+    sessions::counts(db, now).await.unwrap();
+    queue::due(db).await.unwrap();
+
+    // What ticks do.
+    let mut slices = Slices::default();
+    let mut tx = db.begin().await.unwrap();
+    drafts::begin(&mut tx, JobId::new(), now.plus_ms(-86_400_000)).await.unwrap();
+    drafts::accept(&mut tx, job, now).await.unwrap();
+    jobs::cancel(&mut tx, job, now).await.unwrap();
+    retention::shorten(&mut tx).await.unwrap();
+    sessions::remove_old(&mut tx, now).await.unwrap();
+    sweep::prune(&mut tx, now).await.unwrap();
+    activity::forget(&mut tx, now).await.unwrap();
+    snapshots::expire(&mut tx, now).await.unwrap();
+    tx.commit().await.unwrap();
+    jobs::drop_cancelled(db, &mut slices, now).await.unwrap();
+    retention::any(db).await.unwrap();
+    retention::forget(db, blobs, direct.job.id).await.unwrap();
+    sweep::prune_tickets(db, &mut slices).await.unwrap();
+    sweep::remove_drafts(db, &mut slices, now).await.unwrap();
+    while sweep::expire(db, &mut slices, now.plus_ms(90_000_000)).await.unwrap() > 0 {}
+    sweep::remove_waste(db, blobs, now.plus_ms(90_000_000)).await.unwrap();
+    cache::evict(db, 0, now.plus_ms(1)).await.unwrap();
+    snapshots::weigh(db).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    queue::lane_ticket(&mut tx, team, Duration::ZERO).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+/// What the queue library asks by itself, as far as it names tickets by more than their key.
+const LIBRARY: [&str; 4] = [
+    "UPDATE Jobs SET status = 'Queued', lock_by = ?1 WHERE rowid IN (SELECT rowid FROM Jobs WHERE job_type = ?2 \
+     AND status = 'Pending' AND lock_by IS NULL AND (run_at IS NULL OR run_at <= ?4) \
+     ORDER BY priority DESC, run_at ASC, id ASC LIMIT ?3)",
+    "SELECT rowid FROM Jobs WHERE job_type = ?2 AND status = 'Failed' AND attempts < max_attempts \
+     AND (run_at IS NULL OR run_at <= ?4) ORDER BY priority DESC, run_at ASC, id ASC LIMIT ?3",
+    "SELECT Jobs.id FROM Jobs INNER JOIN Workers ON lock_by = Workers.id WHERE (status = \"Running\" \
+     OR status = \"Queued\") AND strftime('%s', 'now') - Workers.last_seen >= ?1 AND Workers.worker_type = ?2",
+    "WITH j AS (SELECT value ->> 'task_id' AS task_id, value ->> 'status' AS status FROM json_each(?1)) \
+     UPDATE Jobs SET status = j.status FROM j WHERE Jobs.id = j.task_id AND Jobs.lock_by = ?2",
+];
+
+#[tokio::test]
+async fn no_statement_looks_through_a_table_that_grows() {
+    let statements = Statements::default();
+    let filter = tracing_subscriber::filter::LevelFilter::DEBUG;
+    tracing::subscriber::set_global_default(
+        tracing_subscriber::registry().with(statements.clone().with_filter(filter)),
+    )
+    .unwrap();
+    let folder = std::env::temp_dir().join(format!("weir-plans-{}", uuid::Uuid::now_v7()));
+    let db = Db::connect(&DatabaseUrl::Sqlite(folder.join("weir.db")), 2, PoolUse::Rows).await.unwrap();
+    migrate(&db).await.unwrap();
+    // Plans are made with what the migrations say of the tickets; a connection reads that when it begins.
+    db.close().await;
+    let db = Db::connect(&DatabaseUrl::Sqlite(folder.join("weir.db")), 2, PoolUse::Rows).await.unwrap();
+    statements.0.lock().unwrap().clear();
+    let blobs = Blobs::open(&folder.join("blobs")).unwrap();
+    a_day(&db, &blobs).await;
+    let asked = statements.0.lock().unwrap().clone();
+    assert!(asked.len() > 100, "only {} statements were heard of", asked.len());
+
+    let mut bad = Vec::new();
+    let parts = asked.iter().flat_map(|sql| sql.split("; ")).map(str::trim).chain(LIBRARY);
+    for sql in parts {
+        let word = sql.split_whitespace().next().unwrap_or_default();
+        if !matches!(word, "SELECT" | "UPDATE" | "DELETE" | "INSERT" | "WITH") {
+            continue;
+        }
+        let mut tx = db.begin().await.unwrap();
+        let plan: Vec<(i64, i64, i64, String)> = match &mut tx {
+            weir_shared::store::Tx::Sqlite(tx) => {
+                let explain = format!("EXPLAIN QUERY PLAN {sql}");
+                sqlx::query_as(AssertSqlSafe(explain)).fetch_all(&mut **tx).await.unwrap()
+            }
+            weir_shared::store::Tx::Postgres(_) => continue,
+        };
+        for (.., step) in plan {
+            let words: Vec<&str> = step.split_whitespace().collect();
+            let is_allowed = |word: &&str| WHOLE.contains(word);
+            let is_search_of_all = step.contains("ANY(");
+            let looks_through = words.first() == Some(&"SCAN") || is_search_of_all;
+            // Values, and what another step of the plan gives.
+            let is_made = |of: &&str| of.starts_with(|c: char| c == '(' || c.is_ascii_digit()) || *of == "CONSTANT";
+            let is_small = words.get(1).is_some_and(|of| SMALL.contains(of) || is_made(of));
+            if looks_through && !is_small && !words.iter().any(is_allowed) {
+                bad.push(format!("{step}\n    {sql}"));
+            }
+            // A ticket is named by its key, not looked for among all that its worker has done.
+            if step.contains("ticket_held (lock_by=?)") && !step.contains("COVERING") {
+                bad.push(format!("{step}\n    {sql}"));
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+    db.close().await;
+    std::fs::remove_dir_all(folder).unwrap();
+}

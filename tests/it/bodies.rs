@@ -1,0 +1,208 @@
+//! What bodies of requests may cost the API: no more than ten times their length, on every route, and no longer than they
+//! are needed.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use weir_tests::{Database, ServiceOptions, TestService, wait_until_within};
+
+const MB: usize = 1 << 20;
+
+/// Every route that takes a body.
+const ROUTES: [(&str, &str); 11] = [
+    ("POST", "/v2/scrape"),
+    ("POST", "/v2/batch/scrape"),
+    ("POST", "/v2/crawl"),
+    ("POST", "/v2/crawl/params-preview"),
+    ("POST", "/v2/map"),
+    ("POST", "/v2/browser"),
+    ("DELETE", "/v2/browser"),
+    ("POST", "/v2/interact"),
+    ("DELETE", "/v2/interact"),
+    ("POST", "/v2/browser/0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f/execute"),
+    ("POST", "/v2/scrape/0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f/interact"),
+];
+
+/// The API's memory.
+struct Memory(u32);
+
+impl Memory {
+    fn line(&self, name: &str) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0)).unwrap();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{status}"));
+        line.split_ascii_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
+    }
+
+    fn now(&self) -> usize {
+        self.line("VmRSS:")
+    }
+
+    /// Forgets the highest so far.
+    fn start_over(&self) -> usize {
+        std::fs::write(format!("/proc/{}/clear_refs", self.0), "5").unwrap();
+        self.now()
+    }
+
+    fn highest(&self) -> usize {
+        self.line("VmHWM:")
+    }
+}
+
+/// A JSON body of this length: `head`, one piece over and over, `tail`.
+fn body(head: &str, piece: &str, tail: &str, length: usize) -> String {
+    let count = length / (piece.len() + 1);
+    let mut text = String::with_capacity(length + head.len() + tail.len());
+    text.push_str(head);
+    for n in 0..count {
+        if n > 0 {
+            text.push(',');
+        }
+        text.push_str(piece);
+    }
+    text.push_str(tail);
+    text
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_body_costs_ten_times_its_length_on_any_route() {
+    let mut service = TestService::start(Database::Sqlite).await;
+    let api = service.take_api();
+    let memory = Memory(api.id());
+    let length = 8 * MB;
+    // No session is wanted either: its body is not strict, but this is no time to live.
+    let list = |piece: &str| body(r#"{"ttl":0,"url":"http://a.test","urls":["#, piece, "]}", length);
+    let unknown: Vec<String> = (0..length / 64).map(|n| format!("\"{n:059}\":0")).collect();
+    let bodies = [
+        ("lists", list("[0]")),
+        ("objects", list("{\"\":0}")),
+        ("numbers", list("0")),
+        ("empty strings", list("\"\"")),
+        ("addresses that are none", list("\"ftp://a.test/b\"")),
+        (
+            "lists of lists",
+            body(r#"{"ttl":0,"url":"http://a.test","scrapeOptions":{"formats":["#, "[[]]", "]}}", length),
+        ),
+        ("unknown keys", format!("{{\"ttl\":0,{}}}", unknown.join(","))),
+        ("a long key", format!("{{\"ttl\":0,\"headers\":{{\"{}\":\"\"}}}}", "\u{e4}".repeat(length / 2))),
+        ("code", json!({"ttl": 0, "code": "x".repeat(length)}).to_string()),
+    ];
+    let mut faults = Vec::new();
+    for (method, path) in ROUTES {
+        for (name, body) in &bodies {
+            let before = memory.start_over();
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            let request = service.caller().request(method.clone(), path).header("content-type", "application/json");
+            let answer = service.caller().send(request.body(body.clone())).await;
+            let took = memory.highest().saturating_sub(before);
+            if took > 10 * body.len() || answer.text.len() > MB || !(400..500).contains(&answer.status) {
+                let times = took as f64 / body.len() as f64;
+                faults.push(format!("{method} {path}, {name}: {} and {times:.1} times", answer.status));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_batch_costs_less_than_ten_times_its_body() {
+    let mut service = TestService::start_with(ServiceOptions::new(Database::Sqlite)).await;
+    let api = service.take_api();
+    let memory = Memory(api.id());
+    // As dense as addresses come, and those that are none are given back.
+    let urls: Vec<String> = (0..20_000).map(|n| format!("http://{n:05}.test/")).collect();
+    let mut all: Vec<&str> = urls.iter().map(String::as_str).collect();
+    all.resize(300_000, "ftp://a.test/x");
+    let text = json!({ "urls": all }).to_string();
+    let before = memory.start_over();
+    let request = service.caller().request(Method::POST, "/v2/batch/scrape").header("content-type", "application/json");
+    let answer = service.caller().send(request.body(text.clone())).await;
+    let took = memory.highest().saturating_sub(before);
+    assert_eq!(answer.status, 200, "{:.300}", answer.text);
+    assert!(took < 10 * text.len(), "{took} bytes for {}", text.len());
+}
+
+/// Sends the head of a request that announces a body, and its beginning.
+async fn begin(service: &TestService, key: Option<&str>, announced: usize) -> TcpStream {
+    let mut socket = TcpStream::connect(("127.0.0.1", service.port())).await.unwrap();
+    let key = key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
+    let head = format!(
+        "POST /v2/scrape HTTP/1.1\r\nhost: 127.0.0.1\r\n{key}content-type: application/json\r\n\
+         content-length: {announced}\r\n\r\n{{"
+    );
+    socket.write_all(head.as_bytes()).await.unwrap();
+    socket
+}
+
+/// The status of what comes back, and its whole text.
+async fn status(socket: &mut TcpStream) -> (u16, String) {
+    let mut text = String::new();
+    while !text.contains("\r\n\r\n") {
+        let mut part = [0; 4096];
+        let count = socket.read(&mut part).await.unwrap();
+        assert_ne!(count, 0, "closed after {text:?}");
+        text.push_str(&String::from_utf8_lossy(&part[..count]));
+    }
+    (text.split(' ').nth(1).unwrap().parse().unwrap(), text)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_bodies_of_a_key_have_64_mib_together_and_those_of_nobody_are_not_read() {
+    let service = TestService::start(Database::Sqlite).await;
+    // Without a key the answer comes before the body does.
+    let mut nobody = begin(&service, None, 8 * MB).await;
+    assert_eq!(status(&mut nobody).await.0, 401);
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        held.push(begin(&service, Some(service.key()), 8 * MB).await);
+    }
+    // All eight are being read when another one finds no room. That one may have been before the last of them.
+    let until = Instant::now() + Duration::from_secs(10);
+    let refused = loop {
+        assert!(Instant::now() < until, "every body found room");
+        let answer = service.post("/v2/scrape", &json!({"url": "nowhere"})).await;
+        if answer.status == 429 {
+            break answer;
+        }
+        for socket in &mut held {
+            if socket.try_read(&mut [0]).is_ok() {
+                *socket = begin(&service, Some(service.key()), 8 * MB).await;
+            }
+        }
+    };
+    assert_eq!((refused.code(), refused.headers["retry-after"].to_str().unwrap()), ("RATE_LIMITED", "1"));
+    let other = service.new_team("others");
+    let answer = other.post("/v2/scrape", &json!({"url": "nowhere"})).await;
+    assert_eq!(answer.status, 400, "{}", answer.text);
+    drop(held);
+    wait_until_within(Duration::from_secs(10), "room after the others hung up", || async {
+        (service.post("/v2/scrape", &json!({"url": "nowhere"})).await.status == 400).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_does_not_wait_with_its_request() {
+    let mut service = TestService::start(Database::Sqlite).await;
+    let api = service.take_api();
+    let memory = Memory(api.id());
+    // What is read of it is a few bytes; the rest is of no interest to anybody.
+    let site = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", site.local_addr().unwrap());
+    let ignored = "x".repeat(9 * MB);
+    let text = json!({"url": url, "timeout": 20_000, "auditMetadata": ignored}).to_string();
+    let before = memory.start_over();
+    let request = service.caller().request(Method::POST, "/v2/scrape").header("content-type", "application/json");
+    let caller = service.caller().clone();
+    let waiting = tokio::spawn(async move { caller.send(request.body(text)).await });
+    let (_socket, _) = tokio::time::timeout(Duration::from_secs(15), site.accept()).await.unwrap().unwrap();
+    // The page is being asked for: what is left is what the request needs. The allocator gives back after a moment.
+    wait_until_within(Duration::from_secs(8), "the body's room is free again", || async {
+        (memory.now() < before + 6 * MB).then_some(())
+    })
+    .await;
+    assert!(!waiting.is_finished(), "the scrape still waits");
+    waiting.abort();
+}

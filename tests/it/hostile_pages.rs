@@ -1,0 +1,50 @@
+//! Pages that are made to harm: what they take from others, which is nothing, and what is said of them.
+
+use serde_json::json;
+use weir_tests::{Database, OwnPages, TestService, markdown_of};
+
+/// A page that a browser has to show.
+fn scripted(pages: &OwnPages, path: &str, script: &str) -> String {
+    pages.put(path, &format!("<div id=root></div><script>{script}</script>"))
+}
+
+/// The browsers that render pages, without those for sessions.
+fn pool(service: &TestService) -> Vec<u32> {
+    let browsers = service.browsers().into_iter();
+    browsers.filter(|browser| browser.command.contains("imagesEnabled=false")).map(|browser| browser.id).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_takes_too_much_memory_fails_alone() {
+    let pages = OwnPages::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    let grows = "const all = []; setInterval(() => { for (let n = 0; n < 4; n++) {\
+        const part = new Uint8Array(16 << 20); for (let at = 0; at < part.length; at += 4096) part[at] = 1;\
+        all.push(part); } }, 20);";
+    let hostile = json!({ "url": scripted(&pages, "/hostile", grows), "waitFor": 25_000, "timeout": 55_000 });
+    // It says its words when the other one has long been ended.
+    let calm = "setTimeout(() => { root.innerHTML = '<p>CALM words of a page</p>'; }, 4000);";
+    let calm = json!({ "url": scripted(&pages, "/calm", calm), "waitFor": 6_000 });
+    let first = scripted(&pages, "/first", "root.innerHTML = '<p>Hi'");
+    service.post("/v2/scrape", &json!({ "url": first, "waitFor": 1 })).await.ok();
+    let before = pool(&service);
+    let (hostile, calm) = tokio::join!(service.post("/v2/scrape", &hostile), service.post("/v2/scrape", &calm));
+    assert_eq!(hostile.code(), "SCRAPE_PAGE_TOO_LARGE", "{}", hostile.text);
+    assert!(markdown_of(&calm.ok()["data"]).contains("CALM words"));
+    assert_eq!(pool(&service), before, "the browser went on");
+    assert_eq!(pages.heads("/hostile").len(), 1, "it is not tried again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_stays_empty_says_so() {
+    let pages = OwnPages::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    for (path, script) in [("/broken", "throw new Error('broken')"), ("/waits", "root.textContent = 'Loading...'")] {
+        let answer = service.post("/v2/scrape", &json!({ "url": scripted(&pages, path, script) })).await.ok();
+        let warning = answer["data"]["warning"].as_str().unwrap_or_default();
+        assert!(warning.contains("still empty after rendering"), "{path}: {answer}");
+    }
+    let works = scripted(&pages, "/works", "root.innerHTML = '<p>Some words'");
+    let answer = service.post("/v2/scrape", &json!({ "url": works })).await.ok();
+    assert!(answer["data"]["warning"].is_null(), "{answer}");
+}

@@ -1,0 +1,300 @@
+//! Where a caller's headers, cookies and profiles may go: to the origin that the caller named, over a connection that can
+//! be trusted, and nowhere else.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_tests::{
+    Caller, Database, FixtureSite, OwnPages, ServiceOptions, SiteOptions, TestService, ended_at, wait_until,
+};
+
+const BOUND: Duration = Duration::from_secs(60);
+
+/// In every value that must stay at home.
+const SECRET: &str = "s3cret";
+
+/// Headers that say who the caller is, known names and others, and one that does not.
+fn headers() -> Value {
+    json!({
+        "Authorization": format!("Bearer {SECRET}"), "Cookie": format!("session={SECRET}; more={SECRET}"),
+        "X-Api-Key": SECRET, "PRIVATE-TOKEN": SECRET, "X-Vault-Token": SECRET, "X-Of-My-Own": SECRET,
+        "Referer": format!("http://127.0.0.1/{SECRET}"), "User-Agent": "Of The Caller/1",
+    })
+}
+
+/// Two sites of one machine, on ports of their own: two origins with one host.
+struct Sites {
+    home: OwnPages,
+    foreign: OwnPages,
+}
+
+impl Sites {
+    async fn start() -> Self {
+        Self { home: OwnPages::start().await, foreign: OwnPages::start().await }
+    }
+
+    /// What has gone wrong so far, if anything: secrets at the foreign site, or none at home.
+    fn fault(&self, way: &str, path: &str) -> Option<String> {
+        let heads = self.foreign.heads(path);
+        let leaks: Vec<&String> = heads.iter().filter(|head| head.contains(SECRET)).collect();
+        if heads.is_empty() {
+            Some(format!("{way}: the foreign site was not asked for {path}"))
+        } else if !leaks.is_empty() {
+            Some(format!("{way}: {}", leaks[0]))
+        } else {
+            None
+        }
+    }
+}
+
+async fn scrape(caller: &Caller, body: &Value) -> Value {
+    caller.post("/v2/scrape", body).await.body.clone()
+}
+
+fn refresh(to: &str) -> String {
+    format!("<!DOCTYPE html><html><head><meta http-equiv=refresh content=\"0; url={to}\"></head><body></body></html>")
+}
+
+/// A page with text enough to need no browser.
+fn text() -> String {
+    format!("<h1>A page</h1>{}", "<p>Some words that make it a page of its own, and many of them.</p>".repeat(12))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callers_headers_reach_only_the_origin_it_named_whatever_a_page_does() {
+    let sites = Sites::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    let caller = service.caller();
+    let mut faults: Vec<String> = Vec::new();
+    for browser in [false, true] {
+        let engine = if browser { "browser" } else { "fetch" };
+        let mut ways: Vec<(String, String)> = Vec::new();
+        for status in [301, 302, 303, 307, 308] {
+            let end = format!("/end/{engine}/{status}");
+            let to = sites.foreign.put(&end, &text());
+            ways.push((sites.home.redirect(&format!("/r/{engine}/{status}"), status, &to), end));
+        }
+        let end = format!("/end/{engine}/refresh");
+        let to = sites.foreign.put(&end, &text());
+        ways.push((sites.home.put_with(&format!("/refresh/{engine}"), 200, &refresh(&to)), end));
+        // A redirect has taken the headers off; the page it led to must not get them on again.
+        let end = format!("/end/{engine}/refresh-after-redirect");
+        sites.foreign.put(&end, &text());
+        let to = sites.foreign.put_with(&format!("/between/{engine}"), 200, &refresh(&end));
+        ways.push((sites.home.redirect(&format!("/r/{engine}/refresh"), 302, &to), end));
+        if browser {
+            let end = "/end/script".to_owned();
+            let to = sites.foreign.put(&end, &text());
+            ways.push((sites.home.put("/script", &format!("{}<script>location = '{to}'</script>", text())), end));
+            for (name, html) in [
+                ("frame", "<iframe src='URL'></iframe>"),
+                ("script", "<script src='URL'></script>"),
+                ("fetch", "<script>fetch('URL', {mode: 'no-cors', credentials: 'include'})</script>"),
+                ("style", "<link rel=stylesheet href='URL'>"),
+            ] {
+                let end = format!("/end/part/{name}");
+                let to = sites.foreign.put(&end, "");
+                let html = format!("{}{}", text(), html.replace("URL", &to));
+                // Cookies do not know ports, so what would carry them there is not asked for at all.
+                sites.home.put(&format!("/part/{name}"), &html);
+                let mut given = headers();
+                given.as_object_mut().unwrap().remove("Cookie");
+                let body = json!({ "url": sites.home.url(&format!("/part/{name}")), "headers": given, "waitFor": 200 });
+                let answer = scrape(caller, &body).await;
+                assert_eq!(answer["success"], true, "{answer}");
+                faults.extend(sites.fault(name, &end));
+                let end = format!("/end/cookie/{name}");
+                let to = sites.foreign.put(&end, "");
+                let html = html.replace(&sites.foreign.url(&format!("/end/part/{name}")), &to);
+                let url = sites.home.put(&format!("/cookie/{name}"), &html);
+                scrape(caller, &json!({ "url": url, "headers": headers(), "waitFor": 200 })).await;
+                let leaks = sites.foreign.heads(&end);
+                faults.extend(leaks.into_iter().filter(|head| head.contains(SECRET)).map(|h| format!("{name}: {h}")));
+            }
+        }
+        for (url, end) in ways {
+            let mut body = json!({ "url": url, "headers": headers() });
+            if browser {
+                body["waitFor"] = 200.into();
+            }
+            let answer = scrape(caller, &body).await;
+            assert_eq!(answer["success"], true, "{url}: {answer}");
+            faults.extend(sites.fault(&format!("{engine} {url}"), &end));
+            let first = sites.home.heads(url.strip_prefix(&sites.home.url("")).unwrap());
+            assert_eq!(first[0].matches(SECRET).count(), 8, "everything goes to the origin that was named: {first:?}");
+            assert!(sites.foreign.heads(&end)[0].contains("Of The Caller/1"), "a name is no secret");
+        }
+    }
+    // A file that the browser leaves to the fetcher, and one behind an address that is named like a film.
+    let file = sites.foreign.put_file("/end/file", "text/plain", "Some words");
+    let url = sites.home.redirect("/file", 302, &file);
+    scrape(caller, &json!({ "url": url, "headers": headers(), "waitFor": 1 })).await;
+    faults.extend(sites.fault("file", "/end/file"));
+    let film = sites.foreign.put_file("/end/film.mp4", "video/mp4", "film");
+    let url = sites.home.redirect("/film.mp4", 302, &film);
+    let answer = scrape(caller, &json!({ "url": url, "headers": headers(), "formats": ["video"] })).await;
+    assert_eq!(answer["success"], true, "{answer}");
+    faults.extend(sites.fault("film", "/end/film.mp4"));
+    assert!(faults.is_empty(), "{} leaks:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crawls_and_maps_send_a_callers_headers_to_the_site_that_was_named_alone() {
+    let sites = Sites::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    let caller = service.caller();
+    let mut faults: Vec<String> = Vec::new();
+
+    let (next, far) = (sites.home.put("/next", &text()), sites.foreign.put("/end/crawl", &text()));
+    let start = sites.home.put("/start", &format!("{}<a href='{next}'>1</a><a href='{far}'>2</a>", text()));
+    for more in [json!({}), json!({ "waitFor": 1 })] {
+        let mut options = json!({ "headers": headers() });
+        options.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let body = json!({ "url": start, "allowExternalLinks": true, "crawlEntireDomain": true, "ignoreRobotsTxt": true, "sitemap": "skip",
+            "limit": 3, "scrapeOptions": options });
+        let path = format!("/v2/crawl/{}", caller.post("/v2/crawl", &body).await.id());
+        let ended = ended_at(caller, &path, BOUND).await;
+        assert_eq!(ended["completed"], 3, "{ended}");
+    }
+    faults.extend(sites.fault("crawl", "/end/crawl"));
+    assert!(sites.home.heads("/next").iter().all(|head| head.contains(SECRET)), "{:?}", sites.home.heads("/next"));
+
+    // Sitemaps: one that robots.txt names, one that an index of the site's own names.
+    let list = |url: &str| {
+        format!("<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>{url}</loc></url></urlset>")
+    };
+    let index = |url: &str| {
+        format!(
+            "<sitemapindex xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><sitemap><loc>{url}</loc></sitemap></sitemapindex>"
+        )
+    };
+    let by_robots = sites.foreign.put_file("/end/robots.xml", "text/xml", &list(&next));
+    let by_index = sites.foreign.put_file("/end/index.xml", "text/xml", &list(&next));
+    let own = sites.home.put_file("/index.xml", "text/xml", &index(&by_index));
+    sites.home.put_file("/robots.txt", "text/plain", &format!("Sitemap: {by_robots}\nSitemap: {own}\n"));
+    let map = caller.post("/v2/map", &json!({ "url": start, "headers": headers(), "ignoreCache": true })).await;
+    assert_eq!(map.status, 200, "{}", map.text);
+    faults.extend(sites.fault("robots.txt", "/end/robots.xml"));
+    faults.extend(sites.fault("index", "/end/index.xml"));
+    assert!(sites.home.heads("/index.xml")[0].contains(SECRET), "{:?}", sites.home.heads("/index.xml"));
+    let robots = sites.home.heads("/robots.txt");
+    assert!(
+        robots.iter().all(|head| !head.contains(SECRET)),
+        "what all callers share is asked for without: {robots:?}"
+    );
+    assert!(faults.is_empty(), "{} leaks:\n{}", faults.len(), faults.join("\n"));
+}
+
+async fn takes_sessions(service: &TestService) {
+    wait_until("a worker that takes sessions", || async {
+        let workers = service.cli_json(&["workers", "list", "--json"]);
+        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_continues_a_scrape_keeps_its_headers_at_home() {
+    let sites = Sites::start().await;
+    let service = TestService::start_with(ServiceOptions::new(Database::Sqlite).env("WEIR_WARM_BROWSERS", "0")).await;
+    takes_sessions(&service).await;
+    let caller = service.caller();
+    let home = sites.home.put("/page", &text());
+    let end = sites.foreign.put("/end/tab", &text());
+    let hop = sites.home.redirect("/hop", 302, &sites.foreign.put("/end/hop", &text()));
+    let scraped = scrape(caller, &json!({ "url": home, "headers": headers() })).await;
+    let id = scraped["data"]["metadata"]["scrapeId"].as_str().unwrap();
+    let code = format!("await page.goto('{hop}'); const tab = await context.newPage(); await tab.goto('{end}'); 7");
+    let body = json!({ "code": code, "language": "node", "timeout": 60 });
+    let done = caller.post(&format!("/v2/scrape/{id}/interact"), &body).await.ok();
+    assert_eq!(done["result"], "7", "{done}");
+    let faults: Vec<String> =
+        [sites.fault("hop", "/end/hop"), sites.fault("tab", "/end/tab")].into_iter().flatten().collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(sites.home.heads("/hop")[0].contains(SECRET));
+
+    // A page of a crawl at a site that nobody named.
+    let far = sites.foreign.put("/end/crawled", &text());
+    let start = sites.home.put("/crawl", &format!("{}<a href='{far}'>far</a>", text()));
+    let body = json!({ "url": start, "allowExternalLinks": true, "crawlEntireDomain": true, "ignoreRobotsTxt": true, "sitemap": "skip", "limit": 2,
+        "scrapeOptions": { "headers": headers() } });
+    let path = format!("/v2/crawl/{}", caller.post("/v2/crawl", &body).await.id());
+    ended_at(caller, &path, BOUND).await;
+    let documents = weir_tests::documents_at(caller, &path).await;
+    let page = documents.iter().find(|d| d["metadata"]["sourceURL"] == far).unwrap();
+    let id = page["metadata"]["scrapeId"].as_str().unwrap();
+    let body = json!({ "code": "page.url()", "language": "node", "timeout": 60 });
+    let done = caller.post(&format!("/v2/scrape/{id}/interact"), &body).await.ok();
+    assert_eq!(done["result"], far, "{done}");
+    assert_eq!(sites.fault("crawled", "/end/crawled"), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_a_certificate_that_nobody_trusts_a_caller_sends_nothing_without_saying_so() {
+    let site = FixtureSite::start_with(SiteOptions { tls: true, ..SiteOptions::default() }).await;
+    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_CACHE_SIZE", "10MB").env("WEIR_WARM_BROWSERS", "0");
+    let service = TestService::start_with(options).await;
+    takes_sessions(&service).await;
+    let caller = service.caller();
+    let url = site.tls_url("/headers");
+
+    for wait in [0, 1] {
+        // Nothing is at stake: as the wire has it, any certificate will do.
+        let plain =
+            json!({ "url": url, "waitFor": wait, "formats": ["rawHtml"], "headers": { "User-Agent": "Mine/1" } });
+        let answer = caller.post("/v2/scrape", &plain).await.ok();
+        assert!(answer["data"]["rawHtml"].as_str().unwrap().contains("Mine/1"), "{answer}");
+
+        let before = site.hit_count("/headers").await;
+        for secret in
+            [json!({ "headers": { "X-Own": SECRET } }), json!({ "headers": { "Cookie": format!("a={SECRET}") } })]
+        {
+            let mut body = json!({ "url": url, "waitFor": wait, "formats": ["rawHtml"] });
+            body.as_object_mut().unwrap().extend(secret.as_object().unwrap().clone());
+            let refused = caller.post("/v2/scrape", &body).await;
+            assert_eq!((refused.status, refused.code()), (500, "SCRAPE_SSL_ERROR"), "{wait}: {}", refused.text);
+            assert!(refused.text.contains("skipTlsVerification"), "{}", refused.text);
+            assert_eq!(site.hit_count("/headers").await, before, "nothing was sent");
+        }
+        let consent = json!({ "url": url, "waitFor": wait, "formats": ["rawHtml"], "skipTlsVerification": true,
+            "headers": { "X-Own": SECRET } });
+        let answer = caller.post("/v2/scrape", &consent).await.ok();
+        assert!(answer["data"]["rawHtml"].as_str().unwrap().contains(SECRET), "{answer}");
+
+        // Who asks later is not answered with what may have come from anybody.
+        let cached = json!({ "url": site.tls_url("/cache/page"), "waitFor": wait });
+        for body in [cached.clone(), cached.clone()] {
+            let answer = caller.post("/v2/scrape", &body).await.ok();
+            assert_eq!(answer["data"]["metadata"]["cacheState"], "miss", "{answer}");
+        }
+    }
+
+    // What the URL itself says of the caller is the caller's too.
+    let named = site.tls_url("/basic").replace("https://", "https://alice:wonderland@");
+    for wait in [0, 1] {
+        let refused = caller.post("/v2/scrape", &json!({ "url": named, "waitFor": wait })).await;
+        assert_eq!((refused.status, refused.code()), (500, "SCRAPE_SSL_ERROR"), "{}", refused.text);
+    }
+
+    let profile = json!({ "name": "mine", "saveChanges": false });
+    let body = json!({ "url": url, "profile": profile });
+    let refused = caller.post("/v2/scrape", &body).await;
+    assert_eq!((refused.status, refused.code()), (500, "SCRAPE_SSL_ERROR"), "{}", refused.text);
+    let body = json!({ "url": url, "profile": profile, "skipTlsVerification": true });
+    caller.post("/v2/scrape", &body).await.ok();
+
+    // A map has no word for consent.
+    let map = caller.post("/v2/map", &json!({ "url": site.tls_url("/"), "headers": { "X-Own": SECRET } })).await;
+    assert_ne!(map.status, 200, "{}", map.text);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_is_not_sent_over_a_certificate_that_nobody_trusts() {
+    let site = FixtureSite::start_with(SiteOptions { tls: true, ..SiteOptions::default() }).await;
+    let service = TestService::start(Database::Sqlite).await;
+    let hook = json!({ "url": site.tls_url("/webhook/far"), "headers": { "Authorization": SECRET } });
+    let body = json!({ "urls": [site.url("/article/1")], "webhook": hook });
+    service.post("/v2/batch/scrape", &body).await.id();
+    wait_until("a delivery is given up", || async { service.logs().contains("\"dead\"").then_some(()) }).await;
+    assert!(site.deliveries("far").await.is_empty());
+}

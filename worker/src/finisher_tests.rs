@@ -1,0 +1,153 @@
+//! Who waits for whom, and what is held meanwhile.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use weir_shared::blobs::Blobs;
+use weir_shared::config::DatabaseUrl;
+use weir_shared::domain::job::JobStatus;
+use weir_shared::domain::scrape::ScrapeOptions;
+use weir_shared::ids::{JobId, WorkerId};
+use weir_shared::store::finish::Encoded;
+use weir_shared::store::pages::{self, Claimed};
+use weir_shared::store::{self, PoolUse, jobs, teams};
+
+use super::*;
+use crate::context::HeldPages;
+
+/// A fresh, migrated database on the Postgres server under test, if there is one.
+async fn postgres() -> Option<DatabaseUrl> {
+    let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
+        eprintln!("skipped on Postgres: WEIR_TEST_POSTGRES_URL is not set");
+        return None;
+    };
+    let admin = sqlx::PgPool::connect(&server).await.unwrap();
+    let name = format!("weir_{}", uuid::Uuid::now_v7().simple());
+    sqlx::query(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&admin).await.unwrap();
+    admin.close().await;
+    let mut url = url::Url::parse(&server).unwrap();
+    url.set_path(&name);
+    let url = DatabaseUrl::Postgres(url.to_string());
+    let db = Db::connect(&url, 1, PoolUse::Rows).await.unwrap();
+    store::migrate(&db).await.unwrap();
+    db.close().await;
+    Some(url)
+}
+
+/// A team with a batch, all of its pages claimed.
+async fn claimed(db: &Db, name: &str, count: usize) -> (TeamId, JobId, Vec<Claimed>) {
+    let now = Timestamp::now();
+    let (job, options) = (JobId::new(), ScrapeOptions::default());
+    let mut tx = db.begin().await.unwrap();
+    let team = teams::insert(&mut tx, name, now).await.unwrap();
+    let row = jobs::NewJob {
+        id: job,
+        team,
+        key: None,
+        kind: JobKind::Batch,
+        options: &options,
+        target: "http://site.test/",
+        origin: None,
+        max_concurrency: None,
+        webhook: None,
+        total: count as i64,
+        created_at: now,
+        expires_at: now.plus_ms(86_400_000),
+    };
+    jobs::insert(&mut tx, &row).await.unwrap();
+    let urls: Vec<String> = (0..count).map(|n| format!("http://site.test/{n}")).collect();
+    pages::insert_many(&mut tx, job, team, 0, &urls, now).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    let pages = pages::claim(&mut tx, team, WorkerId::new(), count, 100, Timestamp::now()).await.unwrap().pages;
+    tx.commit().await.unwrap();
+    assert_eq!(pages.len(), count);
+    (team, job, pages)
+}
+
+fn done(page: Claimed) -> Finished {
+    let body = Body::Inline(zstd::bulk::compress(b"{\"markdown\":\"text\"}", 1).unwrap());
+    let document = Encoded { size: 19, packed: 19, body, cache: None, snapshot: None };
+    Finished { page, kind: Some(JobKind::Batch), key: None, outcome: Outcome::Done { document, credits: 1 } }
+}
+
+#[tokio::test]
+async fn one_teams_lock_keeps_no_other_team_waiting_and_its_pages_are_held() {
+    let Some(url) = postgres().await else { return };
+    let db = Db::connect(&url, 4, PoolUse::Rows).await.unwrap();
+    let ends = Db::connect(&url, 1, PoolUse::Ends).await.unwrap();
+    let late_ends = Db::connect(&url, 2, PoolUse::LateEnds).await.unwrap();
+    let blobs = Blobs::open(&std::env::temp_dir()).unwrap();
+    let (finisher, task) = Finisher::start(ends, late_ends, blobs, Metrics::new().unwrap(), Arc::default());
+
+    let held: Arc<HeldPages> = Arc::default();
+    let (locked_team, locked_job, mut locked_pages) = claimed(&db, "locked", 80).await;
+    let (_, free_job, free_pages) = claimed(&db, "free", 80).await;
+    let last_locked = locked_pages.split_off(79);
+    let submit = async |pages: Vec<Claimed>| {
+        let mut told = Vec::new();
+        for page in pages {
+            let (sender, receiver) = oneshot::channel();
+            let holding = held.hold(&page);
+            finisher.submit(done(page), holding, Some(sender)).await;
+            told.push(receiver);
+        }
+        told
+    };
+    let written = async |told: Vec<oneshot::Receiver<WrittenEnd>>| {
+        for end in told {
+            let end = tokio::time::timeout(Duration::from_secs(20), end).await.expect("it waits");
+            assert!(matches!(end.unwrap(), WrittenEnd::Document { .. }));
+        }
+    };
+
+    let Db::Postgres(pool) = &db else { unreachable!() };
+    let mut lock = pool.begin_with("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").await.unwrap();
+    let sql = "SELECT id FROM team WHERE id = $1 FOR UPDATE";
+    sqlx::query(sql).bind(locked_team).execute(&mut *lock).await.unwrap();
+    let late = submit(locked_pages.clone()).await;
+    written(submit(free_pages.clone()).await).await;
+    assert_eq!(jobs::load(&db, free_job).await.unwrap().unwrap().status, JobStatus::Completed);
+    assert!(free_pages.iter().all(|page| !held.contains(page)));
+    // Another one of the team, while it is known to be late.
+    let later = submit(last_locked.clone()).await;
+    assert!(locked_pages.iter().chain(&last_locked).all(|page| held.contains(page)), "nobody fetches them again");
+    assert_eq!(jobs::load(&db, locked_job).await.unwrap().unwrap().completed, 0);
+
+    lock.rollback().await.unwrap();
+    written(late).await;
+    written(later).await;
+    let job = jobs::load(&db, locked_job).await.unwrap().unwrap();
+    assert_eq!((job.status, job.completed, job.credits_used), (JobStatus::Completed, 80, 80));
+    assert!(locked_pages.iter().chain(&last_locked).all(|page| !held.contains(page)));
+    assert!(held.broken().is_empty());
+    drop(finisher);
+    tokio::time::timeout(Duration::from_secs(20), task).await.expect("it ends with its handles").unwrap();
+}
+
+#[test]
+fn work_that_ends_without_an_end_is_told_apart_from_a_claim_that_nobody_knew_of() {
+    let held: Arc<HeldPages> = Arc::default();
+    let page = |epoch| Claimed {
+        id: PageId::new(),
+        job_id: JobId::new(),
+        team_id: TeamId::new(),
+        idx: 0,
+        url: String::new(),
+        depth: 0,
+        epoch,
+        claims: 1,
+        tries: 0,
+        queued_at: Timestamp(1),
+        started_at: Timestamp(2),
+        owner: None,
+        limited: false,
+        handed: false,
+    };
+    let (ended, broken, unknown) = (page(1), page(2), page(3));
+    held.hold(&ended).settle();
+    drop(held.hold(&broken));
+    assert!([&ended, &broken, &unknown].iter().all(|page| !held.contains(page)));
+    assert_eq!(held.broken(), [(broken.id, broken.epoch)].into());
+    held.forget_broken([(broken.id, broken.epoch)].iter());
+    assert!(held.broken().is_empty());
+}

@@ -1,0 +1,141 @@
+//! One worker at a time, by lease: removes what nobody needs any more, and finishes what was begun in slices.
+//!
+//! A task of its own, so that nothing here stands before the sweeper's rescues, however much there is to remove; blobs have
+//! another one, because a bucket may be silent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_shared::domain::activity::WINDOW_MS;
+use weir_shared::store::slices::Slices;
+use weir_shared::store::{StoreResult, activity, cache, jobs, leases, retention, sessions, snapshots, sweep};
+use weir_shared::time::Timestamp;
+
+use crate::context::WorkerContext;
+
+/// Pause between rounds.
+const EVERY: Duration = Duration::from_millis(2_500);
+/// The lease outlives a few rounds, so that one worker keeps the task. Two at once do no harm.
+const LEASE_MS: i64 = 30_000;
+/// What grows slowly is looked at every so many rounds.
+const SLOWLY_EVERY: u32 = 8;
+/// The cache and the tracked pages are weighed every so many rounds.
+const WEIGH_EVERY: u32 = 24;
+/// Rounds of removals in a row, before the other tasks have their turn.
+const EXPIRE_ROUNDS: u32 = 200;
+
+/// Tidies until the worker stops.
+pub async fn run(context: Arc<WorkerContext>) {
+    tokio::select! {
+        () = rows(&context) => {}
+        () = waste(&context) => {}
+        () = context.draining.cancelled() => {}
+        () = context.fenced.cancelled() => {}
+    }
+}
+
+/// What one worker remembers from round to round.
+struct Tidying {
+    slices: Slices,
+    round: u32,
+    /// SQLite's log may hold what is to be forgotten; so it may when this worker begins.
+    log_is_dirty: bool,
+}
+
+async fn rows(context: &WorkerContext) {
+    let mut tidying = Tidying { slices: Slices::default(), round: 0, log_is_dirty: true };
+    loop {
+        if let Err(error) = round(context, &mut tidying).await {
+            tracing::warn!(%error, "what nobody needs could not be removed; it is tried again");
+        }
+        tidying.round = tidying.round.wrapping_add(1);
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// Blobs of jobs that are gone.
+async fn waste(context: &WorkerContext) {
+    loop {
+        let removed = async {
+            if !is_mine(context, "waste").await? {
+                return Ok(0);
+            }
+            sweep::remove_waste(&context.process.db, &context.process.blobs, Timestamp::now()).await
+        };
+        match removed.await {
+            Ok(0) => tokio::time::sleep(EVERY).await,
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%error, "blobs of expired jobs could not be removed; it is tried again");
+                tokio::time::sleep(EVERY).await;
+            }
+        }
+    }
+}
+
+async fn is_mine(context: &WorkerContext, task: &str) -> StoreResult<bool> {
+    let now = Timestamp::now();
+    let mut tx = context.process.db.begin_relaxed().await?;
+    let mine = leases::take(&mut tx, task, context.id, now, now.plus_ms(LEASE_MS)).await?;
+    tx.commit().await?;
+    Ok(mine)
+}
+
+async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()> {
+    if !is_mine(context, "tidy").await? {
+        return Ok(());
+    }
+    let db = &context.process.db;
+    let Tidying { slices, round, log_is_dirty } = tidying;
+    jobs::drop_cancelled(db, slices, Timestamp::now()).await?;
+    sweep::prune_tickets(db, slices).await?;
+    loop {
+        let mut tx = db.begin_relaxed().await?;
+        let more = retention::shorten(&mut tx).await?;
+        tx.commit().await?;
+        if !more {
+            break;
+        }
+    }
+    // Before the jobs go that say so.
+    *log_is_dirty |= retention::any(db).await?;
+    for _ in 0..EXPIRE_ROUNDS {
+        if sweep::expire(db, slices, Timestamp::now()).await? == 0 || !is_mine(context, "tidy").await? {
+            break;
+        }
+    }
+    sweep::remove_drafts(db, slices, Timestamp::now()).await?;
+    if round.is_multiple_of(SLOWLY_EVERY) {
+        if *log_is_dirty {
+            *log_is_dirty = !retention::empty_log(db).await?;
+        }
+        slowly(context).await?;
+    }
+    if round.is_multiple_of(WEIGH_EVERY) {
+        let settings = &context.process.settings;
+        let dropped = cache::evict(db, settings.cache_size, Timestamp::now()).await?;
+        if dropped > 0 {
+            tracing::info!(pages = dropped, "pages left the cache");
+        }
+        snapshots::weigh(db).await?;
+    }
+    Ok(())
+}
+
+async fn slowly(context: &WorkerContext) -> StoreResult<()> {
+    let db = &context.process.db;
+    let now = Timestamp::now();
+    let mut tx = db.begin().await?;
+    sessions::remove_old(&mut tx, now.plus_ms(-(context.process.settings.result_ttl.as_millis() as i64))).await?;
+    sweep::prune(&mut tx, now).await?;
+    tx.commit().await?;
+    loop {
+        let mut tx = db.begin().await?;
+        let more = activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await? | snapshots::expire(&mut tx, now).await?;
+        tx.commit().await?;
+        if !more {
+            break;
+        }
+    }
+    sweep::shrink(db).await
+}
