@@ -2,8 +2,8 @@
 //!
 //! Postgres: `LISTEN`; a notification names the page or job that ended, or a new ticket. A connection on which nothing
 //! comes may have fallen silent, so it is sent a notification of its own now and then, and left when that does not
-//! arrive. SQLite: a file beside the
-//! database that whoever commits such a thing writes to ([`signals`]). A slow tick is the backstop for both.
+//! arrive. SQLite: a file beside the database that whoever commits such a thing writes to ([`signals`]). A slow tick is
+//! the backstop for both.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

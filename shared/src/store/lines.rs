@@ -5,6 +5,9 @@
 //! is asked to keep to it (`statement_timeout`); of a server that does not, the kernel knows when this side last spoke
 //! and when it last heard anything, and a connection that has asked for too long without a word is shut. Its statement
 //! then fails as on any broken connection, and the pool makes another one. This costs the statements nothing.
+//!
+//! A process that is watched must have no statement without a bound: migrations come before the watch begins, and the
+//! operator's commands have none.
 
 use std::collections::HashSet;
 use std::io;
@@ -17,6 +20,8 @@ use sqlx::postgres::PgPool;
 
 /// The longest that a statement may take, as the server is told, ms.
 pub const STATEMENT: &str = "12000";
+/// What the server is told where a statement may take as long as it needs.
+pub const UNBOUNDED: &str = "0";
 /// A question without a word of an answer for this long is given up on this side.
 const SILENCE: Duration = Duration::from_millis(12_500);
 /// Pause between looks.

@@ -199,6 +199,8 @@ pub enum PoolUse {
     Ends,
     /// Ends of pages of teams whose lock somebody holds: it is waited for, in turns.
     LateEnds,
+    /// What an operator asks for at the command line: a statement may take its time, and who asked can end it.
+    Commands,
 }
 
 impl Db {
@@ -212,12 +214,13 @@ impl Db {
             })),
             DatabaseUrl::Postgres(text) => {
                 let options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
+                let bound = if usage == PoolUse::Commands { lines::UNBOUNDED } else { lines::STATEMENT };
                 let mut options = options.options([
                     ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION),
-                    ("statement_timeout", lines::STATEMENT),
+                    ("statement_timeout", bound),
                 ]);
                 options = match usage {
-                    PoolUse::Rows => options,
+                    PoolUse::Rows | PoolUse::Commands => options,
                     PoolUse::Tickets | PoolUse::Heartbeats => options.options([("synchronous_commit", "off")]),
                     PoolUse::Ends => options.options([("lock_timeout", LOCK_PATIENCE)]),
                     PoolUse::LateEnds => options.options([("lock_timeout", LATE_LOCK_PATIENCE)]),
@@ -398,7 +401,7 @@ pub async fn migrate(db: &Db) -> anyhow::Result<()> {
         }
         Db::Postgres(pool) => {
             // What changes a large table takes its time, and so does another process that is at it: no bound on statements.
-            let options = pool.connect_options().as_ref().clone().options([("statement_timeout", "0")]);
+            let options = pool.connect_options().as_ref().clone().options([("statement_timeout", lines::UNBOUNDED)]);
             let patient = PgPoolOptions::new().max_connections(2).connect_with(options).await;
             let patient = patient.context("cannot reach Postgres")?;
             apalis_postgres::PostgresStorage::setup(&patient).await.context("queue tables")?;

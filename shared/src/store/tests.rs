@@ -765,3 +765,30 @@ async fn a_statement_that_nobody_answers_ends() {
     let slow = sqlx::query("SELECT pg_sleep(60)").execute(pool).await.unwrap_err();
     assert!(slow.as_database_error().is_some(), "{slow}");
 }
+
+/// Takes longer than a statement may, so only with the long tests.
+#[tokio::test]
+async fn a_migration_may_take_longer_than_a_statement() {
+    let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    };
+    if std::env::var("WEIR_TEST_LONG").is_err() {
+        return;
+    }
+    let url = crate::config::DatabaseUrl::Postgres(testing::fresh_postgres(&server).await);
+    let (db, other) = (Db::connect(&url, 2, PoolUse::Rows).await.unwrap(), Db::connect(&url, 1, PoolUse::Commands));
+    migrate(&db).await.unwrap();
+    let Db::Postgres(other) = other.await.unwrap() else { unreachable!("it is Postgres's") };
+    let mut lock = other.begin_with("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").await.unwrap();
+    sqlx::query("LOCK TABLE _service_migrations").execute(&mut *lock).await.unwrap();
+    let (began, again) = (std::time::Instant::now(), migrate(&db));
+    let release = async {
+        // A command's statement may take as long.
+        sqlx::query("SELECT pg_sleep(13)").execute(&mut *lock).await.unwrap();
+        lock.commit().await.unwrap();
+    };
+    let (migrated, ()) = tokio::join!(again, release);
+    migrated.unwrap();
+    assert!(began.elapsed() >= std::time::Duration::from_secs(13));
+}
