@@ -55,17 +55,17 @@ pub struct Running {
     task: JoinHandle<std::io::Result<()>>,
 }
 
-/// Opens the pool that the API and the operator's commands use.
+/// Opens the pool of the API, or of an operator's command.
 ///
 /// # Errors
 /// When the database cannot be reached.
-pub async fn connect(settings: &Settings) -> anyhow::Result<Db> {
+pub async fn connect(settings: &Settings, usage: PoolUse) -> anyhow::Result<Db> {
     // SQLite: each connection is a thread with a cache of its own.
     let connections = match settings.database_url {
         DatabaseUrl::Sqlite(_) => 4,
         DatabaseUrl::Postgres(_) => 12,
     };
-    Db::connect(&settings.database_url, connections, PoolUse::Rows).await
+    Db::connect(&settings.database_url, connections, usage).await
 }
 
 /// Brings the database up to date, makes the default team and its key, and listens.
@@ -73,7 +73,7 @@ pub async fn connect(settings: &Settings) -> anyhow::Result<Db> {
 /// # Errors
 /// When the database, the blobs, the key file or the address cannot be used.
 pub async fn start(settings: Settings) -> anyhow::Result<Running> {
-    let db = connect(&settings).await?;
+    let db = connect(&settings, PoolUse::Rows).await?;
     store::migrate(&db).await?;
     let key = first_key::ensure(&db, &settings.api).await?;
     let bind = settings.api.bind;

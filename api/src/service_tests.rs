@@ -16,7 +16,7 @@ use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, TeamId, WorkerId};
 use weir_shared::store::finish::{Finished, Outcome, finish_many};
-use weir_shared::store::{self, documents, keys, pages, teams};
+use weir_shared::store::{self, PoolUse, documents, keys, pages, teams};
 use weir_shared::time::Timestamp;
 
 use crate::app::State;
@@ -44,7 +44,7 @@ impl Api {
         values.entry("WEIR_ALLOW_NETS".into()).or_insert_with(|| "127.0.0.0/8".into());
         let mut settings = Settings::from_lookup(&|name| values.get(name).cloned()).unwrap();
         settings.api.api_key_file = folder.join("api-key");
-        let db = server::connect(&settings).await.unwrap();
+        let db = server::connect(&settings, PoolUse::Rows).await.unwrap();
         store::migrate(&db).await.unwrap();
         let key = first_key::ensure(&db, &settings.api).await.unwrap().key;
         let team = teams::by_name(&db, "default").await.unwrap().unwrap().id;

@@ -1,7 +1,9 @@
 //! Wake-up without polling: tells waiters at once that something was committed, and costs nothing while nothing is.
 //!
-//! Postgres: `LISTEN`; a notification names the page or job that ended, or a new ticket. SQLite: a file beside the
-//! database that whoever commits such a thing writes to ([`signals`]). A slow tick is the backstop for both.
+//! Postgres: `LISTEN`; a notification names the page or job that ended, or a new ticket. A connection on which nothing
+//! comes may have fallen silent, so it is sent a notification of its own now and then, and left when that does not
+//! arrive. SQLite: a file beside the database that whoever commits such a thing writes to ([`signals`]). A slow tick is
+//! the backstop for both.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,21 +11,24 @@ use std::time::Duration;
 
 use anyhow::Context;
 use inotify::{Inotify, WatchDescriptor};
-use sqlx::postgres::PgListener;
+use sqlx::postgres::{PgListener, PgNotification, PgPool};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::config::DatabaseUrl;
 use crate::domain::job::JobStatus;
 use crate::ids::{JobId, PageId};
 use crate::queue::SIGNALS;
 use crate::store::signals::{self, Signal};
-use crate::store::{Db, StoreResult, jobs, pages};
+use crate::store::{Db, StoreResult, jobs, lines, pages};
 
 /// Backstop: waiters look again this often even without a signal.
 const TICK: Duration = Duration::from_millis(1_500);
 /// The queue library's own channel on Postgres.
 const NEW_TICKET: &str = "apalis::job::insert";
+/// A connection on which nothing has come for this long is sent something, and has as long again for it to arrive.
+const BEAT: Duration = Duration::from_secs(4);
 /// The least pause between two looks at one watched job.
 const JOB_PAUSE: Duration = Duration::from_millis(40);
 
@@ -53,7 +58,7 @@ impl Wake {
         Self::start_with(url, db, &SIGNALS.map(|(_, signal)| signal), NEW_TICKET).await
     }
 
-    async fn start_with(url: &DatabaseUrl, db: &Db, wanted: &[Signal], channel: &str) -> anyhow::Result<Self> {
+    async fn start_with(url: &DatabaseUrl, db: &Db, wanted: &[Signal], channel: &'static str) -> anyhow::Result<Self> {
         let shared = Arc::new(Shared {
             db: db.clone(),
             signal: watch::Sender::new(0),
@@ -72,9 +77,9 @@ impl Wake {
                 std::thread::Builder::new().name("wake".to_owned()).spawn(follow).context("wake thread")?;
             }
             (DatabaseUrl::Postgres(_), Db::Postgres(pool)) => {
-                let mut listener = PgListener::connect_with(pool).await.context("LISTEN")?;
-                listener.listen(channel).await.context("LISTEN")?;
-                tokio::spawn(wake.clone().follow_notifications(listener));
+                let ears = Ears::open(pool.clone(), channel).await.context("LISTEN")?;
+                lines::watch(pool);
+                tokio::spawn(wake.clone().follow_notifications(ears));
             }
             (DatabaseUrl::Postgres(_), Db::Sqlite(_)) => anyhow::bail!("the address is Postgres's, the pool is not"),
         }
@@ -174,26 +179,96 @@ impl Wake {
         *told.entry(queue).or_default() += 1;
     }
 
-    async fn follow_notifications(self, mut listener: PgListener) {
+    async fn follow_notifications(self, mut ears: Ears) {
         loop {
-            match listener.recv().await {
-                Ok(note) => {
-                    if let Some(page) = note.payload().strip_prefix("p:").and_then(|id| id.parse().ok()) {
-                        self.release(page);
-                        continue;
-                    }
-                    if note.channel() == NEW_TICKET
-                        && let Some(queue) = crate::queue::named_in(note.payload())
-                    {
-                        self.tell_of_ticket(queue);
-                    }
-                    self.poke();
-                }
+            match ears.hear().await {
+                Ok(Heard::Note(note)) => self.hear(&note),
+                Ok(Heard::Own) => {}
+                // Something may have been said meanwhile.
+                Ok(Heard::Anew) => self.poke(),
                 Err(sqlx::Error::PoolClosed) => return,
                 Err(error) => {
                     tracing::warn!(%error, "listening to Postgres failed; it is tried again");
                     tokio::time::sleep(Duration::from_millis(500)).await;
                     self.poke();
+                }
+            }
+        }
+    }
+
+    fn hear(&self, note: &PgNotification) {
+        if let Some(page) = note.payload().strip_prefix("p:").and_then(|id| id.parse().ok()) {
+            return self.release(page);
+        }
+        if note.channel() == NEW_TICKET
+            && let Some(queue) = crate::queue::named_in(note.payload())
+        {
+            self.tell_of_ticket(queue);
+        }
+        self.poke();
+    }
+}
+
+/// What came of listening.
+enum Heard {
+    Note(PgNotification),
+    /// The notification that this process sent itself.
+    Own,
+    /// The connection is a new one.
+    Anew,
+}
+
+/// A connection that listens, and is known to.
+struct Ears {
+    pool: PgPool,
+    channel: &'static str,
+    /// Where it is sent its own notifications.
+    own: String,
+    listener: PgListener,
+    /// When it must have heard something.
+    until: Instant,
+    /// Its own notification is on the way.
+    is_asked: bool,
+}
+
+impl Ears {
+    async fn open(pool: PgPool, channel: &'static str) -> sqlx::Result<Self> {
+        let own = format!("weir_beat_{}", Uuid::now_v7().simple());
+        let listener = Self::listen(&pool, [channel, &own]).await?;
+        Ok(Self { pool, channel, own, listener, until: Instant::now() + BEAT, is_asked: false })
+    }
+
+    async fn listen(pool: &PgPool, channels: [&str; 2]) -> sqlx::Result<PgListener> {
+        let mut listener = PgListener::connect_with(pool).await?;
+        listener.listen_all(channels).await?;
+        Ok(listener)
+    }
+
+    /// Waits for the next notification, or for a new connection.
+    async fn hear(&mut self) -> sqlx::Result<Heard> {
+        loop {
+            match tokio::time::timeout_at(self.until, self.listener.try_recv()).await {
+                Ok(heard) => {
+                    (self.until, self.is_asked) = (Instant::now() + BEAT, false);
+                    return Ok(match heard? {
+                        Some(note) if note.channel() == self.own => Heard::Own,
+                        Some(note) => Heard::Note(note),
+                        None => Heard::Anew,
+                    });
+                }
+                Err(_) if self.is_asked => {
+                    tracing::warn!("Postgres tells nothing any more; a new connection listens");
+                    let fresh = Self::listen(&self.pool, [self.channel, &self.own]);
+                    let fresh = tokio::time::timeout(BEAT, fresh).await;
+                    self.listener = fresh.map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))??;
+                    (self.until, self.is_asked) = (Instant::now() + BEAT, false);
+                    return Ok(Heard::Anew);
+                }
+                Err(_) => {
+                    // By another connection: one that cannot be had says nothing of this one.
+                    let beat = sqlx::query("SELECT pg_notify($1, '')").bind(&self.own).execute(&self.pool);
+                    let is_sent = tokio::time::timeout(BEAT, beat).await.is_ok_and(|sent| sent.is_ok());
+                    (self.until, self.is_asked) = (Instant::now() + BEAT, is_sent);
                 }
             }
         }
@@ -226,6 +301,43 @@ impl Drop for ExpectedPage {
             if senders.is_empty() {
                 waiting.remove(&self.page);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::store::testing::{Line, fresh_postgres};
+    use crate::store::{PoolUse, migrate};
+
+    #[tokio::test]
+    async fn a_listener_that_fell_silent_is_replaced() {
+        let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
+            eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+            return;
+        };
+        let direct = fresh_postgres(&server).await;
+        let line = Line::to(&direct).await;
+        let url = DatabaseUrl::Postgres(line.url.clone());
+        let db = Db::connect(&url, 4, PoolUse::Rows).await.unwrap();
+        migrate(&db).await.unwrap();
+        let wake = Wake::start(&url, &db).await.unwrap();
+        let speaker = sqlx::PgPool::connect(&direct).await.unwrap();
+        // Told only by a notification: no page of this name is in the rows.
+        let is_told = async || {
+            let page = PageId::new();
+            let mut expected = wake.expect(page);
+            let note = format!("p:{page}");
+            sqlx::query("SELECT pg_notify('weir_done', $1)").bind(note).execute(&speaker).await.unwrap();
+            tokio::time::timeout(Duration::from_millis(500), &mut expected.ended).await.is_ok()
+        };
+        assert!(is_told().await);
+        line.freeze();
+        let frozen = std::time::Instant::now();
+        while !is_told().await {
+            assert!(frozen.elapsed() < Duration::from_secs(15), "nobody noticed");
         }
     }
 }

@@ -21,7 +21,7 @@ use weir_api::error::ApiResult;
 use weir_shared::config::Settings;
 use weir_shared::domain::capability::{Capability, token};
 use weir_shared::ids::SessionId;
-use weir_shared::store;
+use weir_shared::store::{self, PoolUse};
 use weir_worker::browser::{ChromiumKind, find_chromium};
 use weir_worker::relay::{Activity, Browser, Budget, LiveView, Rules, SessionHandle, Sessions, routes};
 
@@ -157,7 +157,7 @@ impl RelayStage {
         ];
         let find = |name: &str| values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
         let settings = Settings::from_lookup(&find).unwrap();
-        let db = weir_api::server::connect(&settings).await.unwrap();
+        let db = weir_api::server::connect(&settings, PoolUse::Rows).await.unwrap();
         store::migrate(&db).await.unwrap();
         let state = weir_api::server::build_with(settings, db, Arc::clone(&only) as _).await.unwrap();
         let secret = state.internal_secret.clone();

@@ -27,6 +27,10 @@ const GROUP: usize = 64;
 const LINGER: Duration = Duration::from_millis(15);
 /// Ends waiting to be written; beyond it pages wait for the database.
 const BACKLOG: usize = 256;
+/// A group that takes longer than this on Postgres is tried by another connection, for its own may have fallen silent
+/// unseen (see [`weir_shared::store::lines`], whose bound comes first). Each further try has twice as long: a database
+/// may just be slow.
+const PATIENCE: Duration = Duration::from_secs(14);
 
 /// The written end of a page, for whoever handed it to this worker.
 #[derive(Debug)]
@@ -212,12 +216,21 @@ impl Store {
     ) {
         let started = Instant::now();
         let size = group.len();
+        let (mut db, mut patience) = (db, PATIENCE);
         let mut pause = Duration::from_millis(50);
         let mut waiting = vec![group];
         // After an error nobody knows what was committed before it.
         let mut is_first = true;
         while let Some(group) = waiting.pop() {
-            match finish(db, &group, Timestamp::now()).await {
+            let finishing = finish(db, &group, Timestamp::now());
+            let outcome = match db {
+                Db::Sqlite(_) => finishing.await,
+                Db::Postgres(_) => tokio::time::timeout(patience, finishing).await.unwrap_or_else(|_| {
+                    patience *= 2;
+                    Err(StoreError::Unavailable(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())))
+                }),
+            };
+            match outcome {
                 Ok(report) => {
                     self.conclude(group, &report.written, is_first, attached);
                     continue;
@@ -230,6 +243,8 @@ impl Store {
                 Err(StoreError::Unavailable(error)) => {
                     tracing::warn!(%error, pages = group.len(), "results cannot be written; they are kept and tried again");
                     waiting.push(group);
+                    // The only connection of `ends` may be the trouble.
+                    db = &self.late_ends;
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_secs(1));
                 }

@@ -124,6 +124,52 @@ async fn one_teams_lock_keeps_no_other_team_waiting_and_its_pages_are_held() {
     tokio::time::timeout(Duration::from_secs(20), task).await.expect("it ends with its handles").unwrap();
 }
 
+/// Takes longer than the bound, so only with the long tests.
+#[tokio::test]
+async fn an_end_whose_connection_fell_silent_is_written_by_another() {
+    if std::env::var("WEIR_TEST_LONG").is_err() {
+        return;
+    }
+    let Some(url) = postgres().await else { return };
+    let DatabaseUrl::Postgres(direct) = &url else { unreachable!() };
+    // A way to the server that can stand still: its connections stay open, and nothing passes.
+    let mut way = url::Url::parse(direct).unwrap();
+    let target = (way.host_str().unwrap().to_owned(), way.port().unwrap_or(5432));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    way.set_port(Some(listener.local_addr().unwrap().port())).unwrap();
+    let frozen = tokio_util::sync::CancellationToken::new();
+    let stands = frozen.clone();
+    let passing = tokio::spawn(async move {
+        let mut open = Vec::new();
+        loop {
+            let (mut near, _) = listener.accept().await.unwrap();
+            let (mut far, stands) = (tokio::net::TcpStream::connect(target.clone()).await.unwrap(), stands.clone());
+            open.push(tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
+                let passes = tokio::io::copy_bidirectional(&mut near, &mut far);
+                if stands.run_until_cancelled(passes).await.is_none() {
+                    std::future::pending::<()>().await;
+                }
+            })));
+        }
+    });
+    let db = Db::connect(&url, 4, PoolUse::Rows).await.unwrap();
+    let (_, job, pages) = claimed(&db, "acme", 1).await;
+    let ends = Db::connect(&DatabaseUrl::Postgres(way.to_string()), 1, PoolUse::Ends).await.unwrap();
+    let late_ends = Db::connect(&url, 2, PoolUse::LateEnds).await.unwrap();
+    let blobs = Blobs::open(&std::env::temp_dir()).unwrap();
+    let (finisher, task) = Finisher::start(ends, late_ends, blobs, Metrics::new().unwrap(), Arc::default());
+    let held: Arc<HeldPages> = Arc::default();
+    frozen.cancel();
+    let (sender, written) = oneshot::channel();
+    finisher.submit(done(pages[0].clone()), held.hold(&pages[0]), Some(sender)).await;
+    let written = tokio::time::timeout(Duration::from_secs(40), written).await.expect("nobody noticed").unwrap();
+    assert!(matches!(written, WrittenEnd::Document { .. }));
+    assert_eq!(jobs::load(&db, job).await.unwrap().unwrap().status, JobStatus::Completed);
+    drop(finisher);
+    tokio::time::timeout(Duration::from_secs(20), task).await.expect("it ends with its handles").unwrap();
+    passing.abort();
+}
+
 #[test]
 fn work_that_ends_without_an_end_is_told_apart_from_a_claim_that_nobody_knew_of() {
     let held: Arc<HeldPages> = Arc::default();

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use weir_shared::blobs::{Blobs, BlobsUrl};
 use weir_shared::config::{DatabaseUrl, SandboxChoice, Settings};
-use weir_shared::store::{self, Db, clock, nodes};
+use weir_shared::store::{self, Db, PoolUse, clock, nodes};
 use weir_shared::time::Timestamp;
 
 use super::output::Output;
@@ -71,7 +71,7 @@ pub async fn run(settings: &Settings, output: Output) -> anyhow::Result<ExitCode
 }
 
 async fn connect(settings: &Settings) -> anyhow::Result<Db> {
-    let db = server::connect(settings).await?;
+    let db = server::connect(settings, PoolUse::Rows).await?;
     db.ping().await?;
     Ok(db)
 }

@@ -19,7 +19,7 @@ use clap::{Parser, Subcommand};
 use weir_shared::config::Settings;
 use weir_shared::ids::TeamId;
 use weir_shared::store::teams::TeamRow;
-use weir_shared::store::{self, Db, StoreError};
+use weir_shared::store::{self, Db, PoolUse, StoreError};
 use weir_shared::telemetry;
 
 use crate::server;
@@ -91,7 +91,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Migrate => {
             telemetry::init()?;
-            let db = server::connect(&settings).await?;
+            let db = server::connect(&settings, PoolUse::Commands).await?;
             store::migrate(&db).await?;
             db.close().await;
         }
@@ -109,7 +109,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 /// The database for a command. An empty one is brought into shape first; one that is there is left as it is, because
 /// older processes may be using it.
 async fn open(settings: &Settings) -> anyhow::Result<Db> {
-    let db = server::connect(settings).await?;
+    let db = server::connect(settings, PoolUse::Commands).await?;
     let is_empty = match store::teams::by_name(&db, store::teams::DEFAULT_TEAM).await {
         Ok(_) => false,
         Err(StoreError::Unavailable(error)) => error.as_database_error().is_some_and(|e| {

@@ -34,6 +34,7 @@ pub mod frontier;
 pub mod jobs;
 pub mod keys;
 pub mod leases;
+pub mod lines;
 pub mod maps;
 pub mod model_usage;
 pub mod nodes;
@@ -107,6 +108,9 @@ impl From<serde_json::Error> for StoreError {
 /// After this time, ms, Postgres ends a connection that stands still in a transaction, as those of a frozen or cut-off
 /// machine do: its rows would stay locked until the network gives up, for hours. Ours ask statement after statement.
 const IDLE_IN_TRANSACTION: &str = "5000";
+
+/// A rested connection that does not answer for this long is taken for dead, and another one used.
+const PING: Duration = Duration::from_secs(2);
 
 /// How long the ends of pages wait on Postgres for a lock of somebody else, ms: beside those of other teams, and alone.
 const LOCK_PATIENCE: &str = "150";
@@ -195,6 +199,8 @@ pub enum PoolUse {
     Ends,
     /// Ends of pages of teams whose lock somebody holds: it is waited for, in turns.
     LateEnds,
+    /// What an operator asks for at the command line: a statement may take its time, and who asked can end it.
+    Commands,
 }
 
 impl Db {
@@ -208,9 +214,13 @@ impl Db {
             })),
             DatabaseUrl::Postgres(text) => {
                 let options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
-                let mut options = options.options([("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION)]);
+                let bound = if usage == PoolUse::Commands { lines::UNBOUNDED } else { lines::STATEMENT };
+                let mut options = options.options([
+                    ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION),
+                    ("statement_timeout", bound),
+                ]);
                 options = match usage {
-                    PoolUse::Rows => options,
+                    PoolUse::Rows | PoolUse::Commands => options,
                     PoolUse::Tickets | PoolUse::Heartbeats => options.options([("synchronous_commit", "off")]),
                     PoolUse::Ends => options.options([("lock_timeout", LOCK_PATIENCE)]),
                     PoolUse::LateEnds => options.options([("lock_timeout", LATE_LOCK_PATIENCE)]),
@@ -224,12 +234,13 @@ impl Db {
                         connection.shrink_buffers();
                         Box::pin(std::future::ready(Ok(true)))
                     })
-                    // Only a connection that has rested may have died unseen, as in a restart of the server.
+                    // Only a connection that has rested may have died or fallen silent unseen, as in a restart of the server.
                     .test_before_acquire(false)
                     .before_acquire(|connection, about| {
                         Box::pin(async move {
                             if about.idle_for > Duration::from_millis(500) {
-                                connection.ping().await?;
+                                let answered = tokio::time::timeout(PING, connection.ping()).await;
+                                answered.map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))??;
                             }
                             Ok(true)
                         })
@@ -389,10 +400,15 @@ pub async fn migrate(db: &Db) -> anyhow::Result<()> {
             ours.run(pool).await.context("migrations/sqlite")?;
         }
         Db::Postgres(pool) => {
-            apalis_postgres::PostgresStorage::setup(pool).await.context("queue tables")?;
+            // What changes a large table takes its time, and so does another process that is at it: no bound on statements.
+            let options = pool.connect_options().as_ref().clone().options([("statement_timeout", lines::UNBOUNDED)]);
+            let patient = PgPoolOptions::new().max_connections(2).connect_with(options).await;
+            let patient = patient.context("cannot reach Postgres")?;
+            apalis_postgres::PostgresStorage::setup(&patient).await.context("queue tables")?;
             let mut ours = sqlx::migrate!("../migrations/postgres");
             ours.dangerous_set_table_name("_service_migrations");
-            ours.run(pool).await.context("migrations/postgres")?;
+            ours.run(&patient).await.context("migrations/postgres")?;
+            patient.close().await;
         }
     }
     Ok(())

@@ -73,3 +73,52 @@ pub async fn job(db: &Db, team: TeamId, kind: JobKind, count: usize, max: Option
     tx.commit().await.unwrap();
     (id, ids)
 }
+
+/// A way to a server over TCP that can fall silent, as a proxy or a machine does that hangs: what is open stays open, and
+/// the kernel acknowledges what is sent, but nothing passes any more. New connections pass.
+pub struct Line {
+    /// The server's address by this way.
+    pub url: String,
+    frozen: tokio::sync::watch::Sender<u64>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Line {
+    pub async fn to(server: &str) -> Self {
+        let mut url = url::Url::parse(server).unwrap();
+        let target = (url.host_str().unwrap().to_owned(), url.port().unwrap_or(5432));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        url.set_port(Some(listener.local_addr().unwrap().port())).unwrap();
+        let frozen = tokio::sync::watch::Sender::new(0);
+        let sender = frozen.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                let (mut near, _) = listener.accept().await.unwrap();
+                let mut far = tokio::net::TcpStream::connect(target.clone()).await.unwrap();
+                let mut frozen = sender.subscribe();
+                tokio::spawn(async move {
+                    let is_frozen = tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => false,
+                        _ = frozen.changed() => true,
+                    };
+                    if is_frozen {
+                        std::future::pending::<()>().await;
+                    }
+                    drop((near, far));
+                });
+            }
+        });
+        Self { url: url.to_string(), frozen, task }
+    }
+
+    /// From now on nothing passes on the connections that are open.
+    pub fn freeze(&self) {
+        self.frozen.send_modify(|times| *times += 1);
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -715,3 +715,80 @@ async fn both_databases_have_the_same_tables_and_columns() {
     assert!(shapes.windows(2).all(|pair| pair[0] == pair[1]));
     assert!(shapes[0].len() > 50);
 }
+
+/// A database behind a way that can fall silent.
+async fn behind_a_line() -> Option<(testing::Line, Db)> {
+    let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return None;
+    };
+    let line = testing::Line::to(&testing::fresh_postgres(&server).await).await;
+    let db = Db::connect(&crate::config::DatabaseUrl::Postgres(line.url.clone()), 1, PoolUse::Rows).await.unwrap();
+    Some((line, db))
+}
+
+#[tokio::test]
+async fn a_rested_connection_that_fell_silent_is_not_waited_for() {
+    let Some((line, db)) = behind_a_line().await else { return };
+    let Db::Postgres(pool) = &db else { unreachable!("it is Postgres's") };
+    db.ping().await.unwrap();
+    while pool.num_idle() == 0 {
+        tokio::task::yield_now().await;
+    }
+    line.freeze();
+    // One that was used just now is not tried before it is used again.
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    let began = std::time::Instant::now();
+    db.ping().await.unwrap();
+    assert!(began.elapsed() < std::time::Duration::from_secs(9), "{:?}", began.elapsed());
+}
+
+/// Takes as long as a statement may, so only with the long tests.
+#[tokio::test]
+async fn a_statement_that_nobody_answers_ends() {
+    if std::env::var("WEIR_TEST_LONG").is_err() {
+        return;
+    }
+    let Some((line, db)) = behind_a_line().await else { return };
+    let Db::Postgres(pool) = &db else { unreachable!("it is Postgres's") };
+    lines::watch(pool);
+    let mut tx = db.begin().await.unwrap();
+    line.freeze();
+    let began = std::time::Instant::now();
+    let asked = on_db!(&mut tx, |conn| sqlx::query("SELECT 1").execute(conn).await.map(|done| done.rows_affected()));
+    assert!(asked.is_err());
+    assert!(began.elapsed() < std::time::Duration::from_secs(15), "{:?}", began.elapsed());
+    drop(tx);
+    db.ping().await.unwrap();
+    assert!(began.elapsed() < std::time::Duration::from_secs(18), "{:?}", began.elapsed());
+    // The server keeps to the bound by itself.
+    let slow = sqlx::query("SELECT pg_sleep(60)").execute(pool).await.unwrap_err();
+    assert!(slow.as_database_error().is_some(), "{slow}");
+}
+
+/// Takes longer than a statement may, so only with the long tests.
+#[tokio::test]
+async fn a_migration_may_take_longer_than_a_statement() {
+    let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    };
+    if std::env::var("WEIR_TEST_LONG").is_err() {
+        return;
+    }
+    let url = crate::config::DatabaseUrl::Postgres(testing::fresh_postgres(&server).await);
+    let (db, other) = (Db::connect(&url, 2, PoolUse::Rows).await.unwrap(), Db::connect(&url, 1, PoolUse::Commands));
+    migrate(&db).await.unwrap();
+    let Db::Postgres(other) = other.await.unwrap() else { unreachable!("it is Postgres's") };
+    let mut lock = other.begin_with("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").await.unwrap();
+    sqlx::query("LOCK TABLE _service_migrations").execute(&mut *lock).await.unwrap();
+    let (began, again) = (std::time::Instant::now(), migrate(&db));
+    let release = async {
+        // A command's statement may take as long.
+        sqlx::query("SELECT pg_sleep(13)").execute(&mut *lock).await.unwrap();
+        lock.commit().await.unwrap();
+    };
+    let (migrated, ()) = tokio::join!(again, release);
+    migrated.unwrap();
+    assert!(began.elapsed() >= std::time::Duration::from_secs(13));
+}
