@@ -13,6 +13,7 @@ use anyhow::Context;
 use self::bucket::Bucket;
 use crate::ids::{JobId, PageId};
 use crate::private;
+use crate::random;
 
 /// Where profiles lie.
 const PROFILES: &str = "profiles";
@@ -95,7 +96,7 @@ impl Blobs {
     /// # Errors
     /// When they cannot.
     pub fn check(&self) -> anyhow::Result<()> {
-        let probe = format!(".probe-{}", uuid::Uuid::now_v7());
+        let probe = format!(".probe-{}", random::id());
         self.put(&probe, b"ok").with_context(|| format!("cannot write to {self}"))?;
         self.remove(&probe);
         Ok(())
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_job_leaves_in_one_piece() {
-        let root = std::env::temp_dir().join(format!("weir-blobs-{}", uuid::Uuid::now_v7()));
+        let root = std::env::temp_dir().join(format!("weir-blobs-{}", random::id()));
         let blobs = Blobs::open(&root).unwrap();
         blobs.check().unwrap();
         let (job, page) = (JobId::new(), PageId::new());
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn blobs_are_their_users_alone() {
         use std::os::unix::fs::PermissionsExt;
-        let root = std::env::temp_dir().join(format!("weir-blobs-{}", uuid::Uuid::now_v7()));
+        let root = std::env::temp_dir().join(format!("weir-blobs-{}", random::id()));
         let blobs = Blobs::open(&root).unwrap();
         let key = Blobs::key(JobId::new(), PageId::new(), 1);
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -251,9 +252,9 @@ mod tests {
         }
         Blobs::open(&root).unwrap();
         assert_eq!((mode(&levels()[2]), mode(&root.join("profiles")), mode(&foreign)), (0o700, 0o700, 0o755));
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let end = crate::clock::deadline(std::time::Duration::from_secs(10));
         while levels().iter().any(|path| mode(path) & 0o077 != 0) {
-            assert!(std::time::Instant::now() < end, "the rest is shut soon");
+            assert!(crate::clock::instant() < end, "the rest is shut soon");
             std::thread::yield_now();
         }
         std::fs::remove_dir_all(root).unwrap();

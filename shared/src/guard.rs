@@ -17,11 +17,13 @@ mod ports;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ipnet::IpNet;
+use tokio::time::Instant;
 use url::{Host, Url};
 
+use crate::clock;
 use crate::lookups;
 use machine::Machine;
 
@@ -257,11 +259,11 @@ impl AddressGuard {
     fn cached(&self, name: &str) -> Option<Arc<[IpAddr]>> {
         let cache = self.cache();
         let entry = cache.get(name)?;
-        (entry.until > Instant::now()).then(|| entry.addresses.clone())
+        (entry.until > clock::instant()).then(|| entry.addresses.clone())
     }
 
     fn remember(&self, name: String, addresses: Arc<[IpAddr]>) {
-        let now = Instant::now();
+        let now = clock::instant();
         let mut cache = self.cache();
         if cache.len() >= CACHE_MAX {
             cache.retain(|_, entry| entry.until > now);
@@ -506,9 +508,9 @@ mod tests {
             assert!(guard.allows(public.parse().unwrap()), "not yet the machine's");
             let run = |words: &[&str]| std::process::Command::new("ip").args(words).status().is_ok_and(|s| s.success());
             assert!(run(&["link", "set", "lo", "up"]) && run(&["addr", "add", &format!("{public}/32"), "dev", "lo"]));
-            let end = Instant::now() + Duration::from_secs(30);
+            let end = clock::deadline(Duration::from_secs(30));
             while guard.allows(public.parse().unwrap()) {
-                assert!(Instant::now() < end, "the machine's own address stays reachable");
+                assert!(clock::instant() < end, "the machine's own address stays reachable");
                 std::thread::sleep(Duration::from_millis(50));
             }
             return;

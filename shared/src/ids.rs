@@ -18,7 +18,7 @@ macro_rules! ids {
         impl $name {
             /// A fresh id.
             #[expect(clippy::new_without_default, reason = "a default id would be a different one each time")]
-            pub fn new() -> Self { Self(Uuid::now_v7()) }
+            pub fn new() -> Self { Self(crate::random::id()) }
         }
 
         impl fmt::Display for $name {

@@ -2,10 +2,12 @@
 //! No HTTP server, no browser.
 
 pub mod blobs;
+pub mod clock;
 pub mod config;
 pub mod crawl_prompt;
 pub mod domain;
 pub mod error_code;
+pub mod fault;
 pub mod guard;
 pub mod hand_over;
 pub mod hang_up;
@@ -15,6 +17,7 @@ pub mod lookups;
 pub mod memory;
 pub mod private;
 pub mod queue;
+pub mod random;
 pub mod runners;
 pub mod schedule;
 pub mod shares;

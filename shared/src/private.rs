@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn what_is_made_is_ours_alone_and_what_was_open_is_shut() {
-        let root = std::env::temp_dir().join(format!("weir-private-{}", uuid::Uuid::now_v7()));
+        let root = std::env::temp_dir().join(format!("weir-private-{}", crate::random::id()));
         make_folder(&root.join("a/b")).unwrap();
         assert_eq!((mode(&root), mode(&root.join("a/b"))), (0o700, 0o700));
         open(&root.join("new")).unwrap();
@@ -115,9 +115,9 @@ mod tests {
         fs::set_permissions(root.join("a/b/file"), Permissions::from_mode(0o644)).unwrap();
         shut_all(&root.join("a"));
         assert_eq!(mode(&root.join("a")), 0o700, "at once");
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let end = crate::clock::deadline(std::time::Duration::from_secs(10));
         while (mode(&root.join("a/b")), mode(&root.join("a/b/file"))) != (0o700, 0o600) {
-            assert!(std::time::Instant::now() < end, "the rest is shut soon");
+            assert!(crate::clock::instant() < end, "the rest is shut soon");
             std::thread::yield_now();
         }
         fs::remove_dir_all(root).unwrap();

@@ -15,12 +15,15 @@ use std::time::{Duration, SystemTime};
 
 use apalis_core::task::Task;
 use apalis_core::task::builder::TaskBuilder;
+use apalis_core::task::task_id::TaskId;
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
+use crate::clock;
 use crate::ids::{JobId, PageId, TeamId};
+use crate::random;
 use crate::store::signals::Signal;
-use crate::store::{Db, StoreError, StoreResult, Tx};
+use crate::store::{Db, PostgresDb, StoreError, StoreResult, Tx};
 use crate::time::Timestamp;
 
 /// The library's own statement for a ticket, as a part of the one that writes a scrape: `$21` to `$24` are the fields of a
@@ -230,7 +233,7 @@ pub async fn due(db: &Db) -> StoreResult<Vec<(String, i64)>> {
     }
     let mut due: Vec<(String, i64)> = match db {
         Db::Sqlite(db) => sqlx::query_as(all_queues!(sqlite)).fetch_all(&db.reads).await?,
-        Db::Postgres(pool) => sqlx::query_as(all_queues!(postgres)).fetch_all(pool).await?,
+        Db::Postgres(PostgresDb { pool, .. }) => sqlx::query_as(all_queues!(postgres)).fetch_all(pool).await?,
     };
     due.retain(|(_, tickets)| *tickets > 0);
     Ok(due)
@@ -275,11 +278,16 @@ pub(crate) fn named_in(notification: &str) -> Option<String> {
 
 async fn push(tx: &mut Tx, ticket: Ticket, count: usize, pause: Duration) -> StoreResult<()> {
     let payload = serde_json::to_vec(&ticket)?;
-    let at = run_at(Timestamp::now(), pause);
-    let tasks: Vec<Task<Vec<u8>>> = (0..count)
-        .map(|_| TaskBuilder::new(payload.clone()).max_attempts(TICKET_ATTEMPTS).run_at_time(at).build())
-        .collect();
+    let at = run_at(clock::of_database(), pause);
+    let tasks: Vec<Task<Vec<u8>>> =
+        (0..count).map(|_| ticket_of(payload.clone()).max_attempts(TICKET_ATTEMPTS).run_at_time(at).build()).collect();
     push_raw(tx, ticket.queue(), tasks).await
+}
+
+/// A ticket whose id comes after those of the tickets before: of those that are due in the same second SQLite takes the
+/// one with the first id, and the library's own ids are in no order within a millisecond.
+fn ticket_of(payload: Vec<u8>) -> TaskBuilder<Vec<u8>> {
+    TaskBuilder::new(payload).task_id(TaskId::from_string(random::ticket_id().to_string()))
 }
 
 /// When a ticket is due, by the database's clock: a machine whose clock is ahead would send it into the future.

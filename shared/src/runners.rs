@@ -142,7 +142,7 @@ mod tests {
 
         impl Dir {
             pub fn new() -> Self {
-                let path = std::env::temp_dir().join(format!("weir-runners-{:016x}", rand::random::<u64>()));
+                let path = std::env::temp_dir().join(format!("weir-runners-{}", crate::random::hex::<8>()));
                 std::fs::create_dir_all(&path).unwrap();
                 Self { path }
             }

@@ -1,22 +1,8 @@
-//! Wall-clock time as the rows and the wire have it: milliseconds since 1970 UTC.
+//! Wall-clock time as the rows and the wire have it: milliseconds since 1970 UTC. What time it is, [`crate::clock`] knows.
 
 use std::fmt;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use chrono::{DateTime, Datelike as _, Months, NaiveTime, SecondsFormat, Utc};
-
-/// How far the database's clock is ahead of this machine's, milliseconds.
-static STEP_MS: AtomicI64 = AtomicI64::new(0);
-
-/// What is added to the machine's clock, milliseconds.
-pub fn step_ms() -> i64 {
-    STEP_MS.load(Ordering::Relaxed)
-}
-
-/// Sets what is added to the machine's clock, milliseconds.
-pub fn set_step_ms(ms: i64) {
-    STEP_MS.store(ms, Ordering::Relaxed);
-}
 
 /// A point in time, milliseconds since 1970-01-01 UTC.
 #[derive(
@@ -27,14 +13,9 @@ pub fn set_step_ms(ms: i64) {
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The time now: the machine's clock in step with the database's (`store::clock`).
+    /// The time now, by no clock that a test could move.
     pub fn now() -> Self {
-        Self::of_machine().plus_ms(step_ms())
-    }
-
-    /// The machine's own clock: the one place that reads it.
-    pub fn of_machine() -> Self {
-        Self(Utc::now().timestamp_millis())
+        crate::clock::of_database()
     }
 
     /// This many milliseconds later; saturates.

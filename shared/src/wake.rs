@@ -14,14 +14,15 @@ use inotify::{Inotify, WatchDescriptor};
 use sqlx::postgres::{PgListener, PgNotification, PgPool};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
-use uuid::Uuid;
 
+use crate::clock;
 use crate::config::DatabaseUrl;
 use crate::domain::job::JobStatus;
 use crate::ids::{JobId, PageId};
 use crate::queue::SIGNALS;
+use crate::random;
 use crate::store::signals::{self, Signal};
-use crate::store::{Db, StoreResult, jobs, lines, pages};
+use crate::store::{Db, PostgresDb, StoreResult, jobs, lines, pages};
 
 /// Backstop: waiters look again this often even without a signal.
 const TICK: Duration = Duration::from_millis(1_500);
@@ -76,7 +77,7 @@ impl Wake {
                 };
                 std::thread::Builder::new().name("wake".to_owned()).spawn(follow).context("wake thread")?;
             }
-            (DatabaseUrl::Postgres(_), Db::Postgres(pool)) => {
+            (DatabaseUrl::Postgres(_), Db::Postgres(PostgresDb { pool, .. })) => {
                 let ears = Ears::open(pool.clone(), channel).await.context("LISTEN")?;
                 lines::watch(pool);
                 tokio::spawn(wake.clone().follow_notifications(ears));
@@ -116,12 +117,12 @@ impl Wake {
         let mut signal = self.subscribe();
         loop {
             let now = jobs::load(&self.shared.db, job).await?;
-            if now.is_none_or(|j| (j.completed, j.failed, j.status) != seen) || Instant::now() >= until {
+            if now.is_none_or(|j| (j.completed, j.failed, j.status) != seen) || clock::instant() >= until {
                 return Ok(());
             }
-            let tick = (Instant::now() + TICK).min(until);
+            let tick = clock::deadline(TICK).min(until);
             let _ = tokio::time::timeout_at(tick, signal.changed()).await;
-            tokio::time::sleep_until((Instant::now() + JOB_PAUSE).min(until)).await;
+            tokio::time::sleep_until(clock::deadline(JOB_PAUSE).min(until)).await;
         }
     }
 
@@ -233,9 +234,9 @@ struct Ears {
 
 impl Ears {
     async fn open(pool: PgPool, channel: &'static str) -> sqlx::Result<Self> {
-        let own = format!("weir_beat_{}", Uuid::now_v7().simple());
+        let own = format!("weir_beat_{}", random::id().simple());
         let listener = Self::listen(&pool, [channel, &own]).await?;
-        Ok(Self { pool, channel, own, listener, until: Instant::now() + BEAT, is_asked: false })
+        Ok(Self { pool, channel, own, listener, until: clock::deadline(BEAT), is_asked: false })
     }
 
     async fn listen(pool: &PgPool, channels: [&str; 2]) -> sqlx::Result<PgListener> {
@@ -249,7 +250,7 @@ impl Ears {
         loop {
             match tokio::time::timeout_at(self.until, self.listener.try_recv()).await {
                 Ok(heard) => {
-                    (self.until, self.is_asked) = (Instant::now() + BEAT, false);
+                    (self.until, self.is_asked) = (clock::deadline(BEAT), false);
                     return Ok(match heard? {
                         Some(note) if note.channel() == self.own => Heard::Own,
                         Some(note) => Heard::Note(note),
@@ -261,14 +262,14 @@ impl Ears {
                     let fresh = Self::listen(&self.pool, [self.channel, &self.own]);
                     let fresh = tokio::time::timeout(BEAT, fresh).await;
                     self.listener = fresh.map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))??;
-                    (self.until, self.is_asked) = (Instant::now() + BEAT, false);
+                    (self.until, self.is_asked) = (clock::deadline(BEAT), false);
                     return Ok(Heard::Anew);
                 }
                 Err(_) => {
                     // By another connection: one that cannot be had says nothing of this one.
                     let beat = sqlx::query("SELECT pg_notify($1, '')").bind(&self.own).execute(&self.pool);
                     let is_sent = tokio::time::timeout(BEAT, beat).await.is_ok_and(|sent| sent.is_ok());
-                    (self.until, self.is_asked) = (Instant::now() + BEAT, is_sent);
+                    (self.until, self.is_asked) = (clock::deadline(BEAT), is_sent);
                 }
             }
         }
@@ -309,6 +310,7 @@ impl Drop for ExpectedPage {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::clock::Stopwatch;
     use crate::store::testing::{Line, fresh_postgres};
     use crate::store::{PoolUse, migrate};
 
@@ -335,7 +337,7 @@ mod tests {
         };
         assert!(is_told().await);
         line.freeze();
-        let frozen = std::time::Instant::now();
+        let frozen = Stopwatch::start();
         while !is_told().await {
             assert!(frozen.elapsed() < Duration::from_secs(15), "nobody noticed");
         }

@@ -21,6 +21,7 @@ use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, SessionId, TeamId, WorkerId};
 use weir_shared::queue;
+use weir_shared::random;
 use weir_shared::store::cache::CacheEntry;
 use weir_shared::store::finish::{Finished, Outcome};
 use weir_shared::store::jobs::{NewJob, NewScrape};
@@ -287,7 +288,7 @@ async fn no_statement_looks_through_a_table_that_grows() {
         tracing_subscriber::registry().with(statements.clone().with_filter(filter)),
     )
     .unwrap();
-    let folder = std::env::temp_dir().join(format!("weir-plans-{}", uuid::Uuid::now_v7()));
+    let folder = std::env::temp_dir().join(format!("weir-plans-{}", random::id()));
     let db = Db::connect(&DatabaseUrl::Sqlite(folder.join("weir.db")), 2, PoolUse::Rows).await.unwrap();
     migrate(&db).await.unwrap();
     // Plans are made with what the migrations say of the tickets; a connection reads that when it begins.

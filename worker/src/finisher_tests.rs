@@ -9,7 +9,7 @@ use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::ids::{JobId, WorkerId};
 use weir_shared::store::finish::Encoded;
 use weir_shared::store::pages::{self, Claimed};
-use weir_shared::store::{self, PoolUse, jobs, teams};
+use weir_shared::store::{self, PoolUse, PostgresDb, jobs, teams};
 
 use super::*;
 use crate::context::HeldPages;
@@ -100,7 +100,7 @@ async fn one_teams_lock_keeps_no_other_team_waiting_and_its_pages_are_held() {
         }
     };
 
-    let Db::Postgres(pool) = &db else { unreachable!() };
+    let Db::Postgres(PostgresDb { pool, .. }) = &db else { unreachable!() };
     let mut lock = pool.begin_with("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").await.unwrap();
     let sql = "SELECT id FROM team WHERE id = $1 FOR UPDATE";
     sqlx::query(sql).bind(locked_team).execute(&mut *lock).await.unwrap();

@@ -24,7 +24,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use weir_shared::queue::{self, LANE_QUEUE, SCRAPE_QUEUE, Ticket, WEBHOOK_QUEUE};
-use weir_shared::store::{Db, StoreResult};
+use weir_shared::store::{Db, PostgresDb, StoreResult};
 use weir_shared::wake::Wake;
 
 use crate::context::WorkerContext;
@@ -227,7 +227,7 @@ where
             let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
             worker.build(handler).run_until(stop).boxed()
         }
-        Db::Postgres(pool) => {
+        Db::Postgres(PostgresDb { pool, .. }) => {
             let config = apalis_postgres::Config::default()
                 .queue(consumer.queue)
                 .batch_size(1)

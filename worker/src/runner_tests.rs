@@ -133,10 +133,12 @@ impl Bench {
             Db::Sqlite(store::SqliteDb { reads: pool, .. }) => {
                 sqlx::query_scalar("SELECT COUNT(*) FROM Jobs WHERE status <> 'Done'").fetch_one(pool).await.unwrap()
             }
-            Db::Postgres(pool) => sqlx::query_scalar("SELECT COUNT(*) FROM apalis.jobs WHERE status <> 'Done'")
-                .fetch_one(pool)
-                .await
-                .unwrap(),
+            Db::Postgres(store::PostgresDb { pool, .. }) => {
+                sqlx::query_scalar("SELECT COUNT(*) FROM apalis.jobs WHERE status <> 'Done'")
+                    .fetch_one(pool)
+                    .await
+                    .unwrap()
+            }
         }
     }
 

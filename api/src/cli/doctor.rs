@@ -10,7 +10,6 @@ use serde_json::json;
 use weir_shared::blobs::{Blobs, BlobsUrl};
 use weir_shared::config::{DatabaseUrl, SandboxChoice, Settings};
 use weir_shared::store::{self, Db, PoolUse, clock, nodes};
-use weir_shared::time::Timestamp;
 
 use super::output::Output;
 use crate::server;
@@ -137,7 +136,7 @@ fn sandbox(wanted: SandboxChoice) -> anyhow::Result<String> {
 
 /// What the live workers offer for browser sessions; one that refuses them on its machine fails the check.
 async fn sessions(db: &Db) -> anyhow::Result<String> {
-    let now = Timestamp::now();
+    let now = db.now();
     // An installation that was not started yet has no tables.
     let Ok(live) = nodes::live(db, now).await else { return Ok("no worker was started yet".to_owned()) };
     if let Some((node, why)) = live.iter().find_map(|node| Some((node, node.sessions_refused.as_ref()?))) {
@@ -199,7 +198,7 @@ fn free_bytes(folder: &Path) -> anyhow::Result<u64> {
 
 async fn clocks(db: &Db) -> anyhow::Result<String> {
     let theirs = clock::database_time(db).await?;
-    let difference = theirs.0 - Timestamp::of_machine().0;
+    let difference = theirs.0 - weir_shared::clock::of_machine().0;
     if difference.abs() > CLOCK_SLACK_MS {
         bail!("the database's clock differs by {:.1} s; set the clocks", difference as f64 / 1_000.0);
     }

@@ -2,6 +2,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::clock::Stopwatch;
 use crate::domain::crawl::CrawlOptions;
 
 const BLOG: &str = "/blogs?([./].*)?$";
@@ -129,7 +130,7 @@ fn a_path_beside_the_start_page_opens_the_domain() {
 
 #[test]
 fn hostile_prompts_are_read_in_bounded_time() {
-    let started = std::time::Instant::now();
+    let started = Stopwatch::start();
     for prompt in [
         "skip the blog and ".repeat(550),
         "/a*".repeat(3_300),

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use url::Url;
 
 use super::{PromptError, PromptOptions, judge};
+use crate::clock;
 use crate::config::ModelSettings;
 use crate::llm::{Meter, ModelError, Question, Role, ask_for_json};
 
@@ -30,7 +30,7 @@ const SYSTEM: &str = "You turn a person's description of a web crawl into crawle
 
 /// Asks the model, and once more with what was wrong.
 pub async fn read(model: &ModelSettings, url: &Url, prompt: &str, meter: &Meter) -> Result<PromptOptions, PromptError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = clock::deadline(PATIENCE);
     let schema = schema();
     let mut turns = vec![(Role::User, format!("Start page: {url}\n\nDescription of the crawl:\n{prompt}"))];
     let mut wrong = None;

@@ -10,9 +10,12 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use tokio::time::Instant;
+
+use crate::clock;
 
 /// How long what was read is trusted.
 const TRUSTED: Duration = Duration::from_secs(2);
@@ -45,7 +48,7 @@ impl Machine {
     #[cfg(test)]
     pub fn of(nets: &[&str]) -> Self {
         let nets = nets.iter().map(|net| net.parse().unwrap()).collect();
-        let until = Instant::now() + Duration::from_secs(3600);
+        let until = clock::deadline(Duration::from_secs(3600));
         Self(Mutex::new(Some(Known { nets, is_whole: true, until })))
     }
 
@@ -58,7 +61,7 @@ impl Machine {
     fn known(&self) -> Known {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
-            Some(known) if known.until > Instant::now() => known.clone(),
+            Some(known) if known.until > clock::instant() => known.clone(),
             _ => known.insert(read()).clone(),
         }
     }
@@ -85,7 +88,7 @@ fn read() -> Known {
     }
     nets.sort_unstable();
     nets.dedup();
-    Known { nets: nets.into(), is_whole, until: Instant::now() + TRUSTED }
+    Known { nets: nets.into(), is_whole, until: clock::deadline(TRUSTED) }
 }
 
 /// The table's text, and whether that is all of it.

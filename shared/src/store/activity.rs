@@ -95,7 +95,7 @@ mod tests {
         let mut ids = Vec::new();
         for (endpoint, at) in entries {
             let target = (*endpoint != Endpoint::Browser).then(|| format!("http://site.test/{at}"));
-            let entry = Entry { id: Uuid::now_v7(), endpoint: *endpoint, target, created_at: Timestamp(*at) };
+            let entry = Entry { id: crate::random::id(), endpoint: *endpoint, target, created_at: Timestamp(*at) };
             record(&mut tx, team, &entry).await.unwrap();
             ids.push(entry.id);
         }

@@ -17,6 +17,7 @@ use crate::domain::cache::CacheKey;
 use crate::domain::job::{JobKind, JobStatus, PageState, WebhookEvent};
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::queue;
+use crate::random;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
@@ -150,7 +151,7 @@ async fn finished_jobs(db: &Db, team: TeamId, jobs: usize) -> Vec<JobId> {
 async fn expired_jobs_go_together_and_their_blobs_are_not_forgotten() {
     for db in databases().await {
         let team = team(&db, "a").await;
-        let root = std::env::temp_dir().join(format!("weir-blobs-{}", uuid::Uuid::now_v7()));
+        let root = std::env::temp_dir().join(format!("weir-blobs-{}", random::id()));
         let blobs = Blobs::open(&root).unwrap();
         let ids = finished_jobs(&db, team, 60).await;
         let (running, _) = job(&db, team, JobKind::Batch, 2_500, None).await;
@@ -243,7 +244,7 @@ async fn twenty_thousand_expired_jobs_are_gone_in_thirty_seconds() {
         }
         let url = match &db {
             Db::Sqlite(db) => crate::config::DatabaseUrl::Sqlite(db.writes.connect_options().get_filename().to_owned()),
-            Db::Postgres(pool) => {
+            Db::Postgres(PostgresDb { pool, .. }) => {
                 crate::config::DatabaseUrl::Postgres(pool.connect_options().to_url_lossy().to_string())
             }
         };

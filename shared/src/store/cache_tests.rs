@@ -4,11 +4,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::domain::job::JobStatus;
 use crate::ids::WorkerId;
+use crate::random;
 use crate::store::slices::Slices;
 use crate::store::{credits, pages, sweep, testing};
 
 fn blobs() -> Blobs {
-    Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", uuid::Uuid::now_v7()))).unwrap()
+    Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", random::id()))).unwrap()
 }
 
 fn key(name: &str) -> CacheKey {
@@ -66,7 +67,7 @@ async fn a_small_document_outlives_its_job_and_a_large_one_goes_with_it() {
     for db in testing::databases().await {
         let (blobs, team) = (blobs(), testing::team(&db, "a").await);
         stored(&db, &blobs, team, "small", "kept", Timestamp(1_000)).await;
-        let noise: Vec<u8> = (0..400_000).map(|_| rand::random()).collect();
+        let noise = random::bytes::<400_000>().to_vec();
         stored(&db, &blobs, team, "large", &hex::encode(noise), Timestamp(1_000)).await;
         assert_eq!(found(&db, &blobs, "large").await.unwrap()["markdown"].as_str().unwrap().len(), 800_000);
         let later = Timestamp::now().plus_ms(90_000_000);

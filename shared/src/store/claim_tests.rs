@@ -141,7 +141,7 @@ async fn a_claim_that_no_page_is_to_blame_for_does_not_count() {
 
 /// Runs `work` while somebody else holds the team's lock.
 async fn while_locked<T>(db: &Db, team: TeamId, work: impl Future<Output = T>) -> T {
-    let Db::Postgres(pool) = db else { unreachable!("SQLite has no such locks") };
+    let Db::Postgres(PostgresDb { pool, .. }) = db else { unreachable!("SQLite has no such locks") };
     let mut tx = pool.begin().await.unwrap();
     sqlx::query("SELECT id FROM team WHERE id = $1 FOR UPDATE").bind(team).execute(&mut *tx).await.unwrap();
     let done = tokio::time::timeout(std::time::Duration::from_secs(4), work).await;

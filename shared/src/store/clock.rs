@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Db, StoreError, StoreResult};
-use crate::time::{self, Timestamp};
+use super::{Db, PostgresDb, StoreError, StoreResult};
+use crate::clock;
+use crate::time::Timestamp;
 
 /// Between two looks at the database's clock.
 const LOOK: Duration = Duration::from_secs(5);
@@ -23,7 +24,7 @@ pub async fn database_time(db: &Db) -> StoreResult<Timestamp> {
             let now = "SELECT CAST((julianday('now') - 2440587.5) * 86400000.0 AS BIGINT)";
             sqlx::query_as(now).fetch_one(&db.reads).await?
         }
-        Db::Postgres(pool) => {
+        Db::Postgres(PostgresDb { pool, .. }) => {
             sqlx::query_as("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)")
                 .fetch_one(pool)
                 .await?
@@ -32,7 +33,7 @@ pub async fn database_time(db: &Db) -> StoreResult<Timestamp> {
     Ok(Timestamp(now.0))
 }
 
-/// Brings [`Timestamp::now`] into step with the database. A file's processes share a machine and its clock.
+/// Brings [`crate::clock`] into step with the database. A file's processes share a machine and its clock.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -40,13 +41,13 @@ pub async fn keep_step(db: &Db) -> StoreResult<()> {
     if matches!(db, Db::Sqlite(_)) {
         return Ok(());
     }
-    let before = Timestamp::of_machine();
+    let before = clock::of_machine();
     let theirs = database_time(db).await?;
-    let took = Timestamp::of_machine().ms_since(before);
+    let took = clock::of_machine().ms_since(before);
     let ahead = theirs.0 - before.plus_ms(took / 2).0;
-    if took <= SLOWEST_ANSWER_MS && (ahead - time::step_ms()).abs() >= LEAST_STEP_MS.max(took) {
+    if took <= SLOWEST_ANSWER_MS && (ahead - clock::step_ms()).abs() >= LEAST_STEP_MS.max(took) {
         tracing::info!(ms = ahead, "the database's clock is ahead of this machine's by so much; its time is used");
-        time::set_step_ms(ahead);
+        clock::set_step_ms(ahead);
     }
     Ok(())
 }
@@ -78,10 +79,10 @@ mod tests {
     #[tokio::test]
     async fn both_databases_tell_the_time_and_are_followed() {
         for db in testing::databases().await {
-            let difference = database_time(&db).await.unwrap().0 - Timestamp::of_machine().0;
+            let difference = database_time(&db).await.unwrap().0 - clock::of_machine().0;
             assert!(difference.abs() < 5_000, "{difference}");
             keep_step(&db).await.unwrap();
-            assert!((Timestamp::now().0 - Timestamp::of_machine().0).abs() < 5_000);
+            assert!((clock::of_database().0 - clock::of_machine().0).abs() < 5_000);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Job rows: one per scrape, batch or crawl, with counts that change only in the transaction that changes the pages.
 
-use std::time::Instant;
-
+use crate::clock::Stopwatch;
 use crate::domain::activity::Endpoint;
 use crate::domain::job::{JobKind, JobStatus, WebhookEvent};
 use crate::domain::map::site_of;
@@ -17,7 +16,7 @@ use super::crawls::{self, CrawlSpec};
 use super::pages::Claimed;
 use super::signals::Signal;
 use super::slices::Slices;
-use super::{Db, StoreError, StoreResult, Tx, claim_patience, team_lock, webhooks};
+use super::{Db, PostgresDb, StoreError, StoreResult, Tx, claim_patience, team_lock, webhooks};
 
 /// A job to be written, with all its pages queued.
 pub struct NewJob<'a> {
@@ -143,7 +142,7 @@ pub async fn insert_scrape(tx: &mut Tx, scrape: &NewScrape<'_>) -> StoreResult<(
 
 /// The same as a transaction of its own.
 pub async fn insert_scrape_alone(db: &Db, scrape: &NewScrape<'_>) -> StoreResult<()> {
-    if let Db::Postgres(pool) = db {
+    if let Db::Postgres(PostgresDb { pool, .. }) = db {
         insert_scrape!(scrape, postgres, pool);
         return Ok(());
     }
@@ -205,7 +204,7 @@ pub async fn insert_scrape_claimed(
         };
     }
     let is_written = match db {
-        Db::Postgres(pool) => !bound!(AT_ONCE).fetch_all(pool).await?.is_empty(),
+        Db::Postgres(PostgresDb { pool, .. }) => !bound!(AT_ONCE).fetch_all(pool).await?.is_empty(),
         Db::Sqlite(db) => {
             let mut tx = db.begin().await?;
             let is_written = !bound!(IN_TURN).fetch_all(&mut *tx).await?.is_empty();
@@ -462,7 +461,7 @@ pub async fn drop_cancelled(db: &Db, slices: &mut Slices, now: Timestamp) -> Sto
         loop {
             let rows = slices.rows();
             let mut tx = db.begin_relaxed().await?;
-            let began = Instant::now();
+            let began = Stopwatch::start();
             team_lock::lock(&mut tx, team).await?;
             let is_last = drop_waiting(&mut tx, job, now, rows).await? < rows.unsigned_abs();
             if is_last {

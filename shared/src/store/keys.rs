@@ -1,10 +1,9 @@
 //! API keys: only their SHA-256 is stored, so that a copy of the database opens no door.
 
-use rand::TryRngCore;
-use rand::rngs::OsRng;
 use sha2::{Digest, Sha256};
 
 use crate::ids::{KeyId, TeamId};
+use crate::random;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
@@ -29,7 +28,7 @@ pub fn generate() -> Result<String, rand::rand_core::OsError> {
     key.push_str(KEY_PREFIX);
     let mut bytes = [0_u8; 64];
     while key.len() < KEY_PREFIX.len() + KEY_LENGTH {
-        OsRng.try_fill_bytes(&mut bytes)?;
+        random::fill_secret(&mut bytes)?;
         // Bytes past the last whole multiple of the alphabet would make its first letters likelier.
         let fair = bytes.iter().filter(|b| usize::from(**b) < 4 * ALPHABET.len());
         let missing = KEY_PREFIX.len() + KEY_LENGTH - key.len();

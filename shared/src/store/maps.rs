@@ -158,7 +158,7 @@ mod tests {
     use crate::store::{jobs, testing};
 
     fn blobs() -> Blobs {
-        Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", uuid::Uuid::now_v7()))).unwrap()
+        Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", crate::random::id()))).unwrap()
     }
 
     async fn new_map(db: &Db, team: TeamId, url: &str, zero_retention: bool) -> (JobId, PageId) {

@@ -17,8 +17,11 @@ use sqlx::sqlite::{
 };
 use sqlx::{Connection as _, Postgres, Transaction};
 
+use crate::clock::Clock;
 use crate::config::DatabaseUrl;
+use crate::fault::Faults;
 use crate::private;
+use crate::time::Timestamp;
 
 pub mod activity;
 #[cfg(test)]
@@ -134,7 +137,7 @@ pub type StoreResult<T> = Result<T, StoreError>;
 #[derive(Debug, Clone)]
 pub enum Db {
     Sqlite(SqliteDb),
-    Postgres(PgPool),
+    Postgres(PostgresDb),
 }
 
 /// SQLite has one writer at a time. Inside a process writers wait in line for one connection, which costs nothing;
@@ -146,6 +149,16 @@ pub struct SqliteDb {
     pub writes: SqlitePool,
     /// How other processes hear of what this one commits.
     pub signals: Arc<Signals>,
+    pub clock: Clock,
+    pub faults: Faults,
+}
+
+/// A pool of connections to Postgres.
+#[derive(Debug, Clone)]
+pub struct PostgresDb {
+    pub pool: PgPool,
+    pub clock: Clock,
+    pub faults: Faults,
 }
 
 /// An open transaction on one of the two. Dropped without [`Tx::commit`] it rolls back.
@@ -181,7 +194,10 @@ macro_rules! on_pool {
                 let $pool = &db.reads;
                 $body
             }
-            $crate::store::Db::Postgres($pool) => $body,
+            $crate::store::Db::Postgres(db) => {
+                let $pool = &db.pool;
+                $body
+            }
         }
     };
 }
@@ -211,6 +227,8 @@ impl Db {
                 writes: connect_sqlite(path, 1, usage).await?,
                 reads: connect_sqlite(path, connections, usage).await?,
                 signals: Arc::new(Signals::open(path)?),
+                clock: Clock::system(),
+                faults: Faults::of_environment(),
             })),
             DatabaseUrl::Postgres(text) => {
                 let options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
@@ -248,10 +266,38 @@ impl Db {
                     .connect_with(options.application_name("weir"))
                     .await
                     .context("cannot reach Postgres")?;
-                let db = Self::Postgres(pool);
+                let db = Self::Postgres(PostgresDb { pool, clock: Clock::system(), faults: Faults::of_environment() });
                 clock::keep_step(&db).await?;
                 Ok(db)
             }
+        }
+    }
+
+    /// The same pool with a clock that others have too: tests move it for all at once.
+    #[must_use]
+    pub fn with_clock(mut self, shared: Clock) -> Self {
+        match &mut self {
+            Self::Sqlite(SqliteDb { clock, .. }) | Self::Postgres(PostgresDb { clock, .. }) => *clock = shared,
+        }
+        self
+    }
+
+    /// The clock that goes with the rows.
+    pub fn clock(&self) -> &Clock {
+        match self {
+            Self::Sqlite(SqliteDb { clock, .. }) | Self::Postgres(PostgresDb { clock, .. }) => clock,
+        }
+    }
+
+    /// The time now, as the rows have it.
+    pub fn now(&self) -> Timestamp {
+        self.clock().now()
+    }
+
+    /// What tests have armed around these rows.
+    pub fn faults(&self) -> &Faults {
+        match self {
+            Self::Sqlite(SqliteDb { faults, .. }) | Self::Postgres(PostgresDb { faults, .. }) => faults,
         }
     }
 
@@ -259,7 +305,7 @@ impl Db {
     pub async fn begin(&self) -> StoreResult<Tx> {
         Ok(match self {
             Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
-            Self::Postgres(pool) => Tx::Postgres(pool.begin().await?),
+            Self::Postgres(db) => Tx::Postgres(db.pool.begin().await?),
         })
     }
 
@@ -268,7 +314,7 @@ impl Db {
     pub async fn begin_relaxed(&self) -> StoreResult<Tx> {
         Ok(match self {
             Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
-            Self::Postgres(pool) => Tx::Postgres(pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?),
+            Self::Postgres(db) => Tx::Postgres(db.pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?),
         })
     }
 
@@ -279,7 +325,7 @@ impl Db {
             concat!("BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL lock_timeout = ", claim_patience!());
         Ok(match self {
             Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
-            Self::Postgres(pool) => Tx::Postgres(pool.begin_with(BEGIN).await?),
+            Self::Postgres(db) => Tx::Postgres(db.pool.begin_with(BEGIN).await?),
         })
     }
 
@@ -399,7 +445,7 @@ pub async fn migrate(db: &Db) -> anyhow::Result<()> {
             ours.dangerous_set_table_name("_service_migrations");
             ours.run(pool).await.context("migrations/sqlite")?;
         }
-        Db::Postgres(pool) => {
+        Db::Postgres(PostgresDb { pool, .. }) => {
             // What changes a large table takes its time, and so does another process that is at it: no bound on statements.
             let options = pool.connect_options().as_ref().clone().options([("statement_timeout", lines::UNBOUNDED)]);
             let patient = PgPoolOptions::new().max_connections(2).connect_with(options).await;

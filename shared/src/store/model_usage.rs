@@ -35,7 +35,7 @@ pub async fn record(db: &Db, team: TeamId, key: Option<KeyId>, spent: Spent) {
     }
     let write = async {
         let mut tx = db.begin_relaxed().await?;
-        add(&mut tx, team, key, spent, Timestamp::now()).await?;
+        add(&mut tx, team, key, spent, db.now()).await?;
         tx.commit().await
     };
     if let Err(error) = write.await {

@@ -17,7 +17,7 @@ use crate::{on_db, on_pool};
 use super::credits::{self, Funds};
 use super::finish::{Finished, Outcome};
 use super::jobs::{self, JobSpec, SpecColumns};
-use super::{Db, StoreError, StoreResult, Tx, claim_patience, team_lock};
+use super::{Db, PostgresDb, StoreError, StoreResult, Tx, claim_patience, team_lock};
 
 /// Rows in one INSERT: SQLite takes 32,766 values a statement.
 const INSERT_ROWS: usize = 1_000;
@@ -264,7 +264,7 @@ pub async fn claim_next(
         next_ticket!(sqlite "id")
     );
     match db {
-        Db::Postgres(pool) => {
+        Db::Postgres(PostgresDb { pool, .. }) => {
             let found: Option<ClaimedOf> =
                 sqlx::query_as(AT_ONCE).bind(worker).bind(now).bind(default_limit).fetch_optional(pool).await?;
             let Some(of) = found else { return Ok(None) };

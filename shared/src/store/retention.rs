@@ -136,7 +136,7 @@ mod tests {
     async fn a_blanked_job_keeps_its_counts_and_nothing_it_brought() {
         for db in testing::databases().await {
             let team = testing::team(&db, "a").await;
-            let root = std::env::temp_dir().join(format!("weir-blobs-{}", uuid::Uuid::now_v7()));
+            let root = std::env::temp_dir().join(format!("weir-blobs-{}", crate::random::id()));
             let blobs = Blobs::open(&root).unwrap();
             let options = ScrapeOptions { zero_retention: true, ..ScrapeOptions::default() };
             let (id, now) = (JobId::new(), Timestamp::now());

@@ -1,6 +1,7 @@
 //! Values that the installation makes for itself once, such as the secret between API and workers.
 
 use crate::on_db;
+use crate::random;
 
 use super::{Db, StoreResult, Tx};
 
@@ -11,7 +12,7 @@ pub async fn internal_secret(db: &Db, given: Option<&str>) -> StoreResult<String
         return Ok(given.to_owned());
     }
     let mut tx = db.begin().await?;
-    let secret = get_or_set(&mut tx, "internal_secret", &hex::encode(rand::random::<[u8; 32]>())).await?;
+    let secret = get_or_set(&mut tx, "internal_secret", &random::hex::<32>()).await?;
     tx.commit().await?;
     Ok(secret)
 }

@@ -3,7 +3,9 @@
 //! On SQLite there is one writer at a time, and a scrape, a claim or a heartbeat that comes during a slice stands behind it.
 //! Processes that wait for the file's lock sleep between two looks at it, so a slice is followed by a pause of its length.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::clock::Stopwatch;
 
 /// What a slice should take: enough to be worth its commit.
 const AIM: Duration = Duration::from_millis(30);
@@ -33,7 +35,7 @@ impl Slices {
     }
 
     /// Waits for others after a slice whose transaction began then.
-    pub async fn pause(&mut self, began: Instant) {
+    pub async fn pause(&mut self, began: Stopwatch) {
         let took = began.elapsed();
         self.learn(took);
         tokio::time::sleep(took.clamp(Duration::from_millis(1), LONGEST_PAUSE)).await;

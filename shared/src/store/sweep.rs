@@ -3,11 +3,10 @@
 //! All of it goes in slices, each a transaction of its own: whoever else writes waits for one slice at most, and what one
 //! process leaves undone the next one finds in the rows.
 
-use std::time::Instant;
-
 use futures_util::{StreamExt as _, stream};
 
 use crate::blobs::Blobs;
+use crate::clock::Stopwatch;
 use crate::ids::{JobId, PageId};
 use crate::queue;
 use crate::time::Timestamp;
@@ -47,7 +46,7 @@ pub async fn expire(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult
     for (job, status, _) in &due {
         if status == "scraping" {
             let mut tx = db.begin_relaxed().await?;
-            let began = Instant::now();
+            let began = Stopwatch::start();
             jobs::cancel(&mut tx, *job, now).await?;
             tx.commit().await?;
             slices.pause(began).await;
@@ -74,7 +73,7 @@ async fn remove_jobs(
         loop {
             let rows = slices.rows();
             let mut tx = db.begin_relaxed().await?;
-            let began = Instant::now();
+            let began = Stopwatch::start();
             retention::overwrite(&mut tx, keeps_nothing).await?;
             let removed = remove_rows(&mut tx, table, key, jobs, rows).await?;
             retention::overwrite(&mut tx, false).await?;
@@ -89,7 +88,7 @@ async fn remove_jobs(
     }
     loop {
         let mut tx = db.begin_relaxed().await?;
-        let began = Instant::now();
+        let began = Stopwatch::start();
         retention::overwrite(&mut tx, keeps_nothing).await?;
         let removed = remove_documents(&mut tx, jobs, slices.rows()).await?;
         retention::overwrite(&mut tx, false).await?;
@@ -100,7 +99,7 @@ async fn remove_jobs(
         slices.pause(began).await;
     }
     let mut tx = db.begin_relaxed().await?;
-    let began = Instant::now();
+    let began = Stopwatch::start();
     retention::overwrite(&mut tx, keeps_nothing).await?;
     let removed = remove_last(&mut tx, jobs, now).await?;
     retention::overwrite(&mut tx, false).await?;
@@ -228,7 +227,7 @@ pub async fn remove_drafts(db: &Db, slices: &mut Slices, now: Timestamp) -> Stor
         loop {
             let rows = slices.rows();
             let mut tx = db.begin_relaxed().await?;
-            let began = Instant::now();
+            let began = Stopwatch::start();
             let removed = remove_rows(&mut tx, "page", "id", &[job], rows).await?;
             let is_last = removed < rows.unsigned_abs();
             if is_last {
@@ -249,7 +248,7 @@ pub async fn prune_tickets(db: &Db, slices: &mut Slices) -> StoreResult<()> {
     loop {
         let rows = slices.rows();
         let mut tx = db.begin_relaxed().await?;
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let removed = queue::remove_done(&mut tx, rows).await?;
         tx.commit().await?;
         if removed == 0 {

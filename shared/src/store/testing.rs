@@ -7,13 +7,14 @@ use crate::config::DatabaseUrl;
 use crate::domain::job::JobKind;
 use crate::domain::scrape::ScrapeOptions;
 use crate::ids::{JobId, PageId, TeamId};
+use crate::random;
 use crate::time::Timestamp;
 
 use super::{Db, PoolUse, jobs, migrate, pages, teams};
 
 /// A fresh, migrated database of each kind there is.
 pub async fn databases() -> Vec<Db> {
-    let path = std::env::temp_dir().join(format!("weir-test-{}/weir.db", uuid::Uuid::now_v7()));
+    let path = std::env::temp_dir().join(format!("weir-test-{}/weir.db", random::id()));
     let mut all = vec![open(&DatabaseUrl::Sqlite(path)).await];
     match std::env::var("WEIR_TEST_POSTGRES_URL") {
         Ok(server) => all.push(open(&DatabaseUrl::Postgres(fresh_postgres(&server).await)).await),
@@ -25,7 +26,7 @@ pub async fn databases() -> Vec<Db> {
 /// Makes an empty database on the server; returns its address.
 pub async fn fresh_postgres(server: &str) -> String {
     let admin = sqlx::PgPool::connect(server).await.unwrap();
-    let name = format!("weir_{}", uuid::Uuid::now_v7().simple());
+    let name = format!("weir_{}", random::id().simple());
     sqlx::query(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&admin).await.unwrap();
     admin.close().await;
     let mut url = url::Url::parse(server).unwrap();

@@ -15,6 +15,7 @@ use crate::error_code::ErrorCode;
 use crate::hand_over::HandedScrape;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::queue;
+use crate::random;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
@@ -173,7 +174,7 @@ async fn the_next_scrape_is_claimed_with_its_ticket_and_within_the_limit() {
 
 #[tokio::test]
 async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
-    let blobs = Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", uuid::Uuid::now_v7()))).unwrap();
+    let blobs = Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", random::id()))).unwrap();
     for db in databases().await {
         let (team, worker) = (team(&db, "a").await, WorkerId::new());
         let now = Timestamp::now();
@@ -240,7 +241,7 @@ async fn activity_of(db: &Db, team: TeamId) -> Vec<PageId> {
 
 #[tokio::test]
 async fn a_scrape_that_is_done_ends_once_with_document_and_bill() {
-    let blobs = Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", uuid::Uuid::now_v7()))).unwrap();
+    let blobs = Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", random::id()))).unwrap();
     for db in databases().await {
         let team = team(&db, "a").await;
         let worker = WorkerId::new();
@@ -612,7 +613,7 @@ async fn a_worker_says_what_bounds_its_boxes() {
 #[tokio::test]
 async fn the_files_of_a_database_are_its_users_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = std::env::temp_dir().join(format!("weir-files-{}", uuid::Uuid::now_v7()));
+    let folder = std::env::temp_dir().join(format!("weir-files-{}", random::id()));
     let url = crate::config::DatabaseUrl::Sqlite(folder.join("weir.db"));
     let files = || std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -620,7 +621,7 @@ async fn the_files_of_a_database_are_its_users_alone() {
     let connect = async || {
         let db = Db::connect(&url, 2, crate::store::PoolUse::Rows).await.unwrap();
         crate::store::migrate(&db).await.unwrap();
-        team(&db, &uuid::Uuid::now_v7().to_string()).await;
+        team(&db, &random::id().to_string()).await;
         db
     };
     let first = connect().await;
@@ -678,7 +679,7 @@ async fn workers_are_listed_while_they_beat_and_buried_after() {
 async fn a_process_that_freezes_in_a_transaction_lets_go_of_its_rows() {
     for db in databases().await {
         // On SQLite the lock is the kernel's, which keeps it for a process that stands still and frees it when that ends.
-        let Db::Postgres(pool) = &db else { continue };
+        let Db::Postgres(PostgresDb { pool, .. }) = &db else { continue };
         let team = team(&db, "frozen").await;
         let lock = || sqlx::query("SELECT id FROM team WHERE id = $1 FOR UPDATE").bind(team);
         let mut frozen = pool.begin().await.unwrap();
@@ -702,7 +703,7 @@ async fn both_databases_have_the_same_tables_and_columns() {
             .fetch_all(pool)
             .await
             .unwrap(),
-            Db::Postgres(pool) => sqlx::query_as(
+            Db::Postgres(PostgresDb { pool, .. }) => sqlx::query_as(
                 "SELECT table_name::text, column_name::text FROM information_schema.columns \
                  WHERE table_schema = 'public' AND table_name <> '_service_migrations' ORDER BY 1, 2",
             )
@@ -730,7 +731,7 @@ async fn behind_a_line() -> Option<(testing::Line, Db)> {
 #[tokio::test]
 async fn a_rested_connection_that_fell_silent_is_not_waited_for() {
     let Some((line, db)) = behind_a_line().await else { return };
-    let Db::Postgres(pool) = &db else { unreachable!("it is Postgres's") };
+    let Db::Postgres(PostgresDb { pool, .. }) = &db else { unreachable!("it is Postgres's") };
     db.ping().await.unwrap();
     while pool.num_idle() == 0 {
         tokio::task::yield_now().await;
@@ -750,7 +751,7 @@ async fn a_statement_that_nobody_answers_ends() {
         return;
     }
     let Some((line, db)) = behind_a_line().await else { return };
-    let Db::Postgres(pool) = &db else { unreachable!("it is Postgres's") };
+    let Db::Postgres(PostgresDb { pool, .. }) = &db else { unreachable!("it is Postgres's") };
     lines::watch(pool);
     let mut tx = db.begin().await.unwrap();
     line.freeze();
@@ -779,7 +780,7 @@ async fn a_migration_may_take_longer_than_a_statement() {
     let url = crate::config::DatabaseUrl::Postgres(testing::fresh_postgres(&server).await);
     let (db, other) = (Db::connect(&url, 2, PoolUse::Rows).await.unwrap(), Db::connect(&url, 1, PoolUse::Commands));
     migrate(&db).await.unwrap();
-    let Db::Postgres(other) = other.await.unwrap() else { unreachable!("it is Postgres's") };
+    let Db::Postgres(PostgresDb { pool: other, .. }) = other.await.unwrap() else { unreachable!("it is Postgres's") };
     let mut lock = other.begin_with("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").await.unwrap();
     sqlx::query("LOCK TABLE _service_migrations").execute(&mut *lock).await.unwrap();
     let (began, again) = (std::time::Instant::now(), migrate(&db));

@@ -1,13 +1,12 @@
 //! `POST /v2/batch/scrape` (SPEC 4.7, CONTRACT 4): accept a batch, answer before any page is fetched.
 
-use std::time::Instant;
-
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
+use weir_shared::clock::Stopwatch;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, JobStatus, WebhookEvent};
 use weir_shared::domain::price;
@@ -91,7 +90,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     let key = idempotency::key(&request)?;
     refuse_other_options(&app, &caller, &batch).await?;
 
-    let now = Timestamp::now();
+    let now = app.db.now();
     let is_draft = batch.append_to_id.is_none() && batch.urls.len() > AT_ONCE;
     let id = batch.append_to_id.unwrap_or_else(JobId::new);
     if is_draft {
@@ -145,7 +144,7 @@ async fn write_draft(app: &App, caller: &Caller, id: JobId, urls: &[String], now
     while written < urls.len() {
         let slice = &urls[written..urls.len().min(written + slices.rows().unsigned_abs() as usize)];
         let mut tx = app.db.begin_relaxed().await?;
-        let began = Instant::now();
+        let began = Stopwatch::start();
         if written == 0 {
             drafts::begin(&mut tx, id, now).await?;
         }
@@ -167,7 +166,7 @@ async fn accept(
     key: Option<Uuid>,
     is_draft: bool,
 ) -> ApiResult<()> {
-    let now = Timestamp::now();
+    let now = app.db.now();
     let mut tx = app.db.begin().await?;
     judge(app, &mut tx, caller, batch, key, now).await?;
     let rest = if batch.append_to_id.is_some() {
@@ -188,7 +187,7 @@ async fn accept(
     let mut slices = Slices::default();
     for urls in rest.chunks(AT_ONCE) {
         let mut tx = app.db.begin().await?;
-        let began = Instant::now();
+        let began = Stopwatch::start();
         append(&mut tx, caller, id, urls, now).await?;
         tx.commit().await?;
         slices.pause(began).await;

@@ -5,7 +5,7 @@
 
 use crate::domain::job::JobStatus;
 use crate::store::signals::Signal;
-use crate::store::{Db, StoreError, StoreResult, cache};
+use crate::store::{Db, PostgresDb, StoreError, StoreResult, cache};
 use crate::time::Timestamp;
 
 use super::{Body, Finished, Outcome, Report};
@@ -98,7 +98,7 @@ pub(super) async fn finish(db: &Db, end: &Finished, now: Timestamp) -> StoreResu
     }
     // All of the answer is waited for: the row comes before the rest is done.
     let written = match db {
-        Db::Postgres(pool) => bound!(POSTGRES).fetch_all(pool).await?.pop(),
+        Db::Postgres(PostgresDb { pool, .. }) => bound!(POSTGRES).fetch_all(pool).await?.pop(),
         Db::Sqlite(db) => {
             let mut tx = db.begin().await?;
             let sql = if place.is_some() { sqlite!(cache::replace_row!()) } else { sqlite!() };

@@ -1,0 +1,114 @@
+//! Time: the only module that reads the machine's clocks.
+//!
+//! | question | answer |
+//! |---|---|
+//! | what time is it, for rows and the wire | [`Clock::now`]: a [`Clock`] goes with every [`crate::store::Db`] (`db.now()`), and tests move it |
+//! | how long did this take | [`Stopwatch`] |
+//! | until when may this take | [`deadline`], for tokio's `sleep_until` and `timeout_at` |
+//! | is what I remember still fresh | [`Clock::instant`], which tests move too |
+//! | is that deadline past | compare with [`instant`], which nobody moves: tokio does not either |
+//!
+//! Rules that depend on the time take `now` as an argument. `clippy.toml` forbids the functions behind these elsewhere.
+
+#![allow(clippy::disallowed_methods, reason = "this is the one place that they are called in")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::time::Timestamp;
+
+/// How far the database's clock is ahead of this machine's, milliseconds. A process has one database.
+static STEP_MS: AtomicI64 = AtomicI64::new(0);
+
+/// What is added to the machine's clock, milliseconds.
+pub fn step_ms() -> i64 {
+    STEP_MS.load(Ordering::Relaxed)
+}
+
+/// Sets what is added to the machine's clock, milliseconds.
+pub fn set_step_ms(ms: i64) {
+    STEP_MS.store(ms, Ordering::Relaxed);
+}
+
+/// The machine's own wall clock.
+pub fn of_machine() -> Timestamp {
+    Timestamp(chrono::Utc::now().timestamp_millis())
+}
+
+/// The database's wall clock, as far as it is known. Nobody moves it: the queue library compares with it, in SQL, when
+/// tickets are due.
+pub fn of_database() -> Timestamp {
+    of_machine().plus_ms(step_ms())
+}
+
+/// The wall clock of a service: the database's. Clones share it, so that a test that moves one moves all.
+#[derive(Debug, Clone, Default)]
+pub struct Clock {
+    /// How far it was moved, milliseconds.
+    moved_ms: Arc<AtomicI64>,
+}
+
+impl Clock {
+    /// The system's clock, in step with the database's.
+    pub fn system() -> Self {
+        Self::default()
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Timestamp {
+        of_database().plus_ms(self.moved_ms.load(Ordering::Relaxed))
+    }
+
+    /// This moment, for what a process remembers for a while. It passes as the wall clock does, without its steps.
+    pub fn instant(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.moved_ms.load(Ordering::Relaxed).unsigned_abs())
+    }
+
+    /// Makes time pass without waiting. For tests; nothing that is asleep wakes by it.
+    pub fn advance(&self, by: Duration) {
+        self.moved_ms.fetch_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+}
+
+/// Measures how long something takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Starts to measure.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// The time since the start.
+    pub fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// This moment, on the clock that only runs forward and that tokio sleeps by.
+pub fn instant() -> Instant {
+    Instant::now()
+}
+
+/// The moment after this much time.
+pub fn deadline(after: Duration) -> Instant {
+    Instant::now() + after
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moved_clock_is_ahead_for_all_who_share_it_and_for_nobody_else() {
+        let (moved, other) = (Clock::system(), Clock::system());
+        let shared = moved.clone();
+        moved.advance(Duration::from_secs(3_600));
+        assert!((3_600_000..3_610_000).contains(&shared.now().ms_since(other.now())));
+        assert!(other.now().ms_since(of_database()) < 10_000);
+    }
+}
