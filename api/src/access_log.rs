@@ -3,8 +3,6 @@
 //! The line names route, path and ids; never a query string, a header or a body. Reads that went well are logged at
 //! `debug`, because clients poll.
 
-use std::time::Instant;
-
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{HeaderName, HeaderValue};
@@ -12,6 +10,8 @@ use actix_web::http::{ConnectionType, Method};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage, web};
 use uuid::Uuid;
+use weir_shared::clock::Stopwatch;
+use weir_shared::random;
 
 use crate::app::{App, note_thread_runtime};
 use crate::auth::CallerTeam;
@@ -28,7 +28,7 @@ pub async fn observe(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let start = Instant::now();
+    let start = Stopwatch::start();
     let id = request_id(&request);
     let app = request.app_data::<web::Data<App>>().cloned();
     note_thread_runtime();
@@ -71,7 +71,7 @@ fn request_id(request: &ServiceRequest) -> HeaderValue {
     });
     given.cloned().unwrap_or_else(|| {
         let mut buffer = Uuid::encode_buffer();
-        let text = Uuid::now_v7().hyphenated().encode_lower(&mut buffer);
+        let text = random::id().hyphenated().encode_lower(&mut buffer);
         HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
     })
 }

@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
 use actix_web::{HttpMessage, HttpRequest};
+use tokio::time::Instant;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{KeyId, TeamId};
 use weir_shared::store::teams::{DEFAULT_TEAM, TeamRow};
@@ -46,13 +47,12 @@ pub struct CallerTeam(pub TeamId);
 pub struct CallerCache(Mutex<HashMap<String, (Instant, Caller)>>);
 
 impl CallerCache {
-    fn get(&self, digest: &str) -> Option<Caller> {
+    fn get(&self, digest: &str, now: Instant) -> Option<Caller> {
         let map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        map.get(digest).filter(|(until, _)| *until > Instant::now()).map(|(_, caller)| caller.clone())
+        map.get(digest).filter(|(until, _)| *until > now).map(|(_, caller)| caller.clone())
     }
 
-    fn put(&self, digest: String, caller: Caller) {
-        let now = Instant::now();
+    fn put(&self, digest: String, caller: Caller, now: Instant) {
         let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if map.len() >= MOST {
             map.retain(|_, (until, _)| *until > now);
@@ -111,25 +111,25 @@ impl App {
             Credentials::Empty => return Err(refused("Unauthorized: Token missing")),
             Credentials::Token(token) => keys::digest(token),
         };
-        if let Some(caller) = self.callers.get(&digest) {
+        if let Some(caller) = self.callers.get(&digest, self.db.clock().instant()) {
             return Ok(caller);
         }
         let found = keys::find(&self.db, &digest).await?;
         let (key, team) = found.ok_or_else(|| refused("Unauthorized: Invalid token"))?;
         let caller = Caller { team: Arc::new(team), key: Some(key) };
-        self.callers.put(digest, caller.clone());
+        self.callers.put(digest, caller.clone(), self.db.clock().instant());
         Ok(caller)
     }
 
     /// `WEIR_AUTH=open`: everybody is the default team, whatever key they send.
     async fn default_caller(&self) -> ApiResult<Caller> {
-        if let Some(caller) = self.callers.get(DEFAULT_TEAM) {
+        if let Some(caller) = self.callers.get(DEFAULT_TEAM, self.db.clock().instant()) {
             return Ok(caller);
         }
         let team = teams::by_name(&self.db, DEFAULT_TEAM).await?;
         let team = team.ok_or_else(|| ApiError::internal(&"the default team is missing"))?;
         let caller = Caller { team: Arc::new(team), key: None };
-        self.callers.put(DEFAULT_TEAM.to_owned(), caller.clone());
+        self.callers.put(DEFAULT_TEAM.to_owned(), caller.clone(), self.db.clock().instant());
         Ok(caller)
     }
 }

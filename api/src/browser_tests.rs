@@ -92,7 +92,7 @@ impl Worker {
 
     /// Its last sign of life was so long ago.
     async fn fall_silent(&self, ms: i64) -> Timestamp {
-        let heard = Timestamp::now().plus_ms(-ms);
+        let heard = self.db.now().plus_ms(-ms);
         let mut tx = self.db.begin().await.unwrap();
         nodes::heartbeat(&mut tx, self.id, heard).await.unwrap();
         tx.commit().await.unwrap();
@@ -107,7 +107,7 @@ impl Worker {
 }
 
 async fn announce(db: &Db, id: WorkerId, address: &str, slots: i64, refused: Option<&str>) {
-    let now = Timestamp::now();
+    let now = db.now();
     let node = NodeRow {
         id,
         name: format!("host-{id}"),
@@ -152,7 +152,7 @@ async fn open(worker: Data<Worker>, request: HttpRequest, body: Json<Value>) -> 
     }
     let loaded = sessions::load(&worker.db, id).await.unwrap().unwrap().profile_version;
     let mut tx = worker.db.begin().await.unwrap();
-    let opened_at = Timestamp::now().plus_ms(-worker.head_start.load(Ordering::Relaxed));
+    let opened_at = worker.db.now().plus_ms(-worker.head_start.load(Ordering::Relaxed));
     assert!(sessions::activate(&mut tx, id, loaded, opened_at).await.unwrap());
     tx.commit().await.unwrap();
     HttpResponse::Ok().json(json!({}))
@@ -160,7 +160,7 @@ async fn open(worker: Data<Worker>, request: HttpRequest, body: Json<Value>) -> 
 
 async fn close(worker: Data<Worker>, request: HttpRequest, id: Path<SessionId>) -> HttpResponse {
     worker.take(&request);
-    let (id, now) = (id.into_inner(), Timestamp::now());
+    let (id, now) = (id.into_inner(), worker.db.now());
     let mood = worker.mood();
     match mood {
         Mood::Forgets => return error(404, "no such session"),
@@ -486,7 +486,7 @@ async fn a_profile_has_one_saver_at_a_time_and_can_be_forgotten() {
 
     api.state.blobs.put("profiles/x", b"state").unwrap();
     let mut tx = api.state.db.begin().await.unwrap();
-    profiles::publish(&mut tx, saver, "profiles/x", 5, Timestamp::now()).await.unwrap();
+    profiles::publish(&mut tx, saver, "profiles/x", 5, api.state.db.now()).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(api.delete(&format!("/v2/browser/{saver}")).await.0, 200);
     let again = create(&api, saves).await;
@@ -590,7 +590,7 @@ async fn a_delete_ends_the_session_whatever_its_worker_does() {
     assert_eq!(ids(&api, "?status=active").await.len(), 0);
     assert_eq!(api.post(&format!("/v2/browser/{id}/execute"), json!({"code": "1"})).await.0, 410);
     assert_eq!(api.post("/v2/browser", json!({"profile": {"name": "p"}})).await.0, 409, "the lease is still held");
-    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    api.state.db.clock().advance(std::time::Duration::from_secs(2));
     worker.set(Mood::Good);
     let (_, second) = api.delete(&format!("/v2/browser/{id}")).await;
     assert_eq!((second.get("cleanupQueued"), &second["sessionDurationMs"]), (None, &first["sessionDurationMs"]));
@@ -640,7 +640,7 @@ async fn an_execution_whose_worker_is_away_was_not_run() {
         metered: false,
         avoid: None,
     };
-    let now = Timestamp::now();
+    let now = api.state.db.now();
     let mut tx = api.state.db.begin().await.unwrap();
     let id = sessions::create(&mut tx, &new, now).await.unwrap().unwrap().id;
     tx.commit().await.unwrap();
@@ -675,17 +675,18 @@ async fn a_session_outlives_the_api_process() {
 
 #[actix_web::test]
 async fn a_destroyed_session_is_forgotten_after_the_result_time() {
-    let api = Api::start(&[("WEIR_RESULT_TTL", "300ms")]).await;
+    const RESULT_TTL_MS: i64 = 3_000;
+    let api = Api::start(&[("WEIR_RESULT_TTL", "3s")]).await;
     Worker::start(&api, 5).await;
     let (id, lives) = (create(&api, json!({})).await, create(&api, json!({})).await);
     assert_eq!(api.delete(&format!("/v2/browser/{id}")).await.0, 200);
     assert_eq!(ids(&api, "?status=destroyed").await.len(), 1);
-    tokio::time::sleep(std::time::Duration::from_millis(350)).await;
+    api.state.db.clock().advance(std::time::Duration::from_millis(RESULT_TTL_MS.unsigned_abs()));
     assert_eq!(ids(&api, "").await, [lives.to_string()]);
     assert_eq!(api.get(&format!("/v2/browser/{id}")).await.0, 404);
     assert_eq!(api.post(&format!("/v2/browser/{id}/execute"), json!({"code": "1"})).await.0, 404);
     let mut tx = api.state.db.begin().await.unwrap();
-    assert_eq!(store::sessions::remove_old(&mut tx, Timestamp::now().plus_ms(-300)).await.unwrap(), 1);
+    assert_eq!(store::sessions::remove_old(&mut tx, api.state.db.now().plus_ms(-RESULT_TTL_MS)).await.unwrap(), 1);
 }
 
 #[actix_web::test]

@@ -10,9 +10,9 @@ use actix_web::{HttpResponse, ResponseError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
-use uuid::Uuid;
 use weir_shared::domain::validation::ValidationError;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::random;
 use weir_shared::store::StoreError;
 
 /// Result of a handler.
@@ -56,7 +56,7 @@ impl ApiError {
 
     /// A failure of ours: `cause` is logged under an id, and the client gets the id.
     pub fn internal(cause: &dyn fmt::Display) -> Self {
-        let id = Uuid::now_v7();
+        let id = random::id();
         tracing::error!(exception.id = %id, error = %cause, "request failed");
         Self::new(
             ErrorCode::Unknown,

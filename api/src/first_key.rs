@@ -8,7 +8,6 @@ use weir_shared::config::ApiSettings;
 use weir_shared::private;
 use weir_shared::store::keys::{self, Given};
 use weir_shared::store::{Db, teams};
-use weir_shared::time::Timestamp;
 
 /// The default team's key at start.
 #[derive(Debug, Clone)]
@@ -24,7 +23,7 @@ pub struct FirstKey {
 /// # Errors
 /// When the database or the key file cannot be read or written.
 pub async fn ensure(db: &Db, settings: &ApiSettings) -> anyhow::Result<FirstKey> {
-    let now = Timestamp::now();
+    let now = db.now();
     let mut tx = db.begin().await?;
     let team = teams::ensure_default(&mut tx, now).await?;
     let kept = match &settings.api_key {

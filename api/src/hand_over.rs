@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix_web::web::Bytes;
 use futures_util::FutureExt as _;
@@ -13,11 +13,12 @@ use futures_util::future::BoxFuture;
 use hyper::StatusCode;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
+use weir_shared::clock::Clock;
 use weir_shared::hand_over::{HandedScrape, LIMIT, SIZE_HEADER};
 use weir_shared::ids::WorkerId;
 use weir_shared::store::nodes::NodeRow;
 use weir_shared::store::{Db, documents, nodes};
-use weir_shared::time::Timestamp;
 
 use crate::worker_client::{Connection, WorkerClient};
 
@@ -84,7 +85,7 @@ impl HandOver {
     /// Until the future is polled nothing is sent; dropped, it leaves the worker at it.
     pub fn offer(&self, scrape: &HandedScrape) -> Option<BoxFuture<'static, Handed>> {
         let body = serde_json::to_vec(scrape).ok().filter(|body| body.len() <= LIMIT)?;
-        let now = Instant::now();
+        let now = self.db.clock().instant();
         let mut places = lock(&self.places);
         if places.read_at.is_none_or(|at| now - at > STALE) && !places.is_reading {
             places.is_reading = true;
@@ -98,7 +99,7 @@ impl HandOver {
         let kept = place.idle.pop().filter(|(_, since)| now - *since < IDLE).map(|(kept, _)| kept);
         let (id, address, client) = (*id, Arc::clone(&place.address), Arc::clone(&self.client));
         drop(places);
-        let held = Held { places: Arc::clone(&self.places), id };
+        let held = Held { places: Arc::clone(&self.places), id, clock: self.db.clock().clone() };
         Some(async move { held.hand_over(&client, &address, kept, body.into()).await }.boxed())
     }
 }
@@ -109,8 +110,8 @@ fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
 
 /// Reads the list of workers again.
 async fn read(places: Arc<Mutex<Places>>, db: Db) {
-    let read_at = Instant::now();
-    let found = nodes::live(&db, Timestamp::now()).await;
+    let read_at = db.clock().instant();
+    let found = nodes::live(&db, db.now()).await;
     let mut places = lock(&places);
     places.is_reading = false;
     match found {
@@ -135,6 +136,7 @@ async fn read(places: Arc<Mutex<Places>>, db: Db) {
 struct Held {
     places: Arc<Mutex<Places>>,
     id: WorkerId,
+    clock: Clock,
 }
 
 impl Held {
@@ -193,13 +195,13 @@ impl Held {
         if let Some(place) = lock(&self.places).workers.get_mut(&self.id)
             && place.idle.len() < KEPT
         {
-            place.idle.push((connection, Instant::now()));
+            place.idle.push((connection, self.clock.instant()));
         }
     }
 
     fn leave_alone(&self, pause: Duration) {
         if let Some(place) = lock(&self.places).workers.get_mut(&self.id) {
-            place.not_before = Instant::now() + pause;
+            place.not_before = self.clock.instant() + pause;
         }
     }
 }

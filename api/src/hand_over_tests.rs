@@ -10,6 +10,7 @@ use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::hand_over::PATH;
 use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::store::finish::Body;
+use weir_shared::time::Timestamp;
 
 use super::*;
 use crate::service_tests::Api;
@@ -26,7 +27,7 @@ enum Way {
 }
 
 struct Bench {
-    _api: Api,
+    api: Api,
     hand_over: HandOver,
     way: web::Data<Mutex<(Way, usize)>>,
 }
@@ -49,7 +50,8 @@ impl Bench {
         } else {
             drop(socket);
         }
-        let now = Timestamp::now();
+        let db = &api.state.db;
+        let now = db.now();
         let node = NodeRow {
             id: WorkerId::new(),
             name: "worker".into(),
@@ -63,14 +65,13 @@ impl Bench {
             started_at: now,
             heartbeat_at: now,
         };
-        let db = &api.state.db;
         let mut tx = db.begin().await.unwrap();
         nodes::insert(&mut tx, &node).await.unwrap();
         tx.commit().await.unwrap();
         let hand_over = HandOver::new(db.clone(), Arc::clone(&api.state.workers), Handle::current());
         assert!(hand_over.offer(&scrape()).is_none(), "the workers are not known yet");
         read(Arc::clone(&hand_over.places), db.clone()).await;
-        Self { _api: api, hand_over, way }
+        Self { api, hand_over, way }
     }
 
     fn set(&self, way: Way) {
@@ -88,7 +89,7 @@ impl Bench {
 }
 
 fn scrape() -> HandedScrape {
-    let now = Timestamp::now();
+    let now = Timestamp(1_000_000_000_000);
     HandedScrape {
         job: JobId::new(),
         page: PageId::new(),
@@ -144,7 +145,7 @@ async fn a_worker_without_a_place_is_asked_again_a_moment_later() {
     let bench = Bench::start(Way::Full, true).await;
     assert!(matches!(bench.hand_over().await, Handed::Refused));
     assert!(bench.hand_over.offer(&scrape()).is_none());
-    tokio::time::sleep(FULL * 2).await;
+    bench.api.state.db.clock().advance(FULL * 2);
     bench.set(Way::Document);
     assert!(matches!(bench.hand_over().await, Handed::Document(_)));
 }
@@ -154,7 +155,7 @@ async fn a_worker_that_does_not_take_scrapes_is_left_alone() {
     for (way, listens) in [(Way::Strange, true), (Way::Strange, false)] {
         let bench = Bench::start(way, listens).await;
         assert!(matches!(bench.hand_over().await, Handed::Refused));
-        tokio::time::sleep(FULL * 2).await;
+        bench.api.state.db.clock().advance(FULL * 2);
         assert!(bench.hand_over.offer(&scrape()).is_none());
     }
 }

@@ -6,7 +6,6 @@ use actix_web::{HttpResponse, web};
 use schemars::{JsonSchema, json_schema};
 use serde::Serialize;
 use weir_shared::store::{jobs, nodes, sessions, webhooks};
-use weir_shared::time::Timestamp;
 
 use crate::app::State;
 use crate::error::{ApiError, ApiResult};
@@ -68,7 +67,7 @@ struct Readiness {
 pub async fn ready(app: State) -> HttpResponse {
     let mut reasons = Vec::new();
     let (mut session_slots, mut sessions_refused) = (0, Vec::new());
-    let workers = match tokio::time::timeout(CHECK_TIMEOUT, nodes::live(&app.db, Timestamp::now())).await {
+    let workers = match tokio::time::timeout(CHECK_TIMEOUT, nodes::live(&app.db, app.db.now())).await {
         Ok(Ok(live)) => {
             if live.is_empty() {
                 reasons.push("workers: no live worker".to_owned());
@@ -88,7 +87,7 @@ pub async fn ready(app: State) -> HttpResponse {
             0
         }
     };
-    let box_limits = match tokio::time::timeout(CHECK_TIMEOUT, nodes::box_limits(&app.db, Timestamp::now())).await {
+    let box_limits = match tokio::time::timeout(CHECK_TIMEOUT, nodes::box_limits(&app.db, app.db.now())).await {
         Ok(Ok(limits)) => limits.into_iter().map(|(name, limits)| format!("{name}: {limits}")).collect(),
         // That the database is away has been told.
         _ => Vec::new(),
@@ -115,7 +114,7 @@ pub async fn metrics(app: State) -> ApiResult<HttpResponse> {
     let read = async {
         let queue = jobs::queue_stats(&app.db).await?;
         let webhooks = webhooks::counts(&app.db).await?;
-        let now = Timestamp::now();
+        let now = app.db.now();
         app.metrics.set_store(&queue, webhooks, now);
         app.metrics.set_sessions(&sessions::counts(&app.db, now).await?);
         Ok::<(), weir_shared::store::StoreError>(())

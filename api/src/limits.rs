@@ -101,7 +101,7 @@ impl Limiter {
         let Some(rates) = rates else { return Ok(()) };
         let name = bucket.as_str();
         let Some(limit) = caller.team.rates.get(name).or_else(|| rates.get(name)).copied() else { return Ok(()) };
-        let (key, now) = ((caller.team_id(), bucket), Timestamp::now());
+        let (key, now) = ((caller.team_id(), bucket), db.now());
         let minute = now.0.div_euclid(WINDOW_MS);
         let consumed = match self.step(key, limit, minute) {
             Step::Admit => return Ok(()),

@@ -10,6 +10,7 @@ use actix_web::http::Method;
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use serde_json::{Value, json};
+use weir_shared::clock::Stopwatch;
 use weir_shared::config::Settings;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::JobKind;
@@ -17,7 +18,6 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, TeamId, WorkerId};
 use weir_shared::store::finish::{Finished, Outcome, finish_many};
 use weir_shared::store::{self, PoolUse, documents, keys, pages, teams};
-use weir_shared::time::Timestamp;
 
 use crate::app::State;
 use crate::{access_log, first_key, routes, server};
@@ -104,7 +104,7 @@ impl Api {
 
     /// Claims up to `count` pages and ends them, the ones with `fail` in their URL as failures.
     async fn work(&self, count: usize) {
-        let now = Timestamp::now();
+        let now = self.state.db.now();
         let mut tx = self.state.db.begin().await.unwrap();
         let claim = pages::claim(&mut tx, self.team, WorkerId::new(), count, 100, now).await.unwrap();
         let ended: Vec<Finished> = claim.pages.into_iter().map(|page| self.end(page)).collect();
@@ -133,8 +133,8 @@ impl Api {
 
     pub async fn other_team(&self) -> Self {
         let mut tx = self.state.db.begin().await.unwrap();
-        let team = teams::insert(&mut tx, "other", Timestamp::now()).await.unwrap();
-        let key = keys::create(&mut tx, team, Timestamp::now()).await.unwrap().key;
+        let team = teams::insert(&mut tx, "other", self.state.db.now()).await.unwrap();
+        let key = keys::create(&mut tx, team, self.state.db.now()).await.unwrap().key;
         tx.commit().await.unwrap();
         Self { state: self.state.clone(), key, team, folder: PathBuf::from("/nonexistent/weir") }
     }
@@ -275,9 +275,10 @@ async fn a_revoked_key_stops_working() {
     assert_eq!(other.get(&path).await.0, 404);
     let mut tx = api.state.db.begin().await.unwrap();
     let id = keys::list(&api.state.db, Some(other.team)).await.unwrap()[0].id;
-    keys::revoke(&mut tx, id, Timestamp::now()).await.unwrap();
+    keys::revoke(&mut tx, id, api.state.db.now()).await.unwrap();
     tx.commit().await.unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(1_600)).await;
+    assert_eq!(other.get(&path).await.0, 404, "it is remembered");
+    api.state.db.clock().advance(std::time::Duration::from_millis(1_600));
     assert_eq!(other.get(&path).await.0, 401);
 }
 
@@ -333,7 +334,7 @@ async fn a_batch_is_read_page_by_page_until_its_end() {
     assert_eq!(body["next"], json!(format!("{base}?skip=1&limit=1")));
     assert_eq!((&body["total"], &body["creditsUsed"]), (&json!(4), &json!(2)));
 
-    let start = std::time::Instant::now();
+    let start = Stopwatch::start();
     let (_, body) = api.get(&format!("{path}?skip=2")).await;
     assert_eq!((&body["data"], &body["next"]), (&json!([]), &json!(format!("{base}?skip=2"))));
     assert!(start.elapsed().as_millis() >= 900, "an empty page of a running job is held");
@@ -360,7 +361,7 @@ async fn a_held_page_is_answered_as_soon_as_there_is_a_document() {
     let api = Api::start(&[]).await;
     let id = api.batch(&["http://a.test/1"]).await;
     let path = format!("/v2/batch/scrape/{id}?skip=0");
-    let start = std::time::Instant::now();
+    let start = Stopwatch::start();
     let later = async {
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         api.work(1).await;
@@ -523,12 +524,12 @@ async fn a_scrape_waits_for_its_page_and_answers_with_it() {
 #[actix_web::test]
 async fn a_scrape_that_nobody_takes_ends_before_its_timeout_and_never_starts() {
     let api = Api::start(&[]).await;
-    let start = std::time::Instant::now();
+    let start = Stopwatch::start();
     let (status, body) = api.post("/v2/scrape", json!({"url": "http://a.test/1", "timeout": 1_000})).await;
     assert_eq!((status, &body["code"]), (503, &json!("UNAVAILABLE")), "no worker lives");
     assert!(start.elapsed().as_millis() < 1_000);
     let mut tx = api.state.db.begin().await.unwrap();
-    let claim = pages::claim(&mut tx, api.team, WorkerId::new(), 5, 100, Timestamp::now()).await.unwrap();
+    let claim = pages::claim(&mut tx, api.team, WorkerId::new(), 5, 100, api.state.db.now()).await.unwrap();
     assert!(claim.pages.is_empty());
 }
 
@@ -545,7 +546,7 @@ async fn probes_and_the_welcome_page_answer_without_a_key() {
 /// The pages of a batch of which the second has a large document.
 async fn with_a_blob(api: &Api) -> (String, Vec<Value>) {
     let id = api.batch(&["http://a.test/1", "http://a.test/2", "http://a.test/3"]).await;
-    let now = Timestamp::now();
+    let now = api.state.db.now();
     let mut tx = api.state.db.begin().await.unwrap();
     let claim = pages::claim(&mut tx, api.team, WorkerId::new(), 3, 100, now).await.unwrap();
     let ended: Vec<Finished> = claim
@@ -625,7 +626,7 @@ async fn blobs_that_are_away_are_a_503_that_says_when_to_come_back() {
 
 /// Waits until nothing of a page's content is in the rows.
 async fn is_forgotten(api: &Api, page: PageId) {
-    let began = std::time::Instant::now();
+    let began = Stopwatch::start();
     loop {
         let row = pages::load(&api.state.db, page).await.unwrap().unwrap();
         let document = documents::by_page(&api.state.db, &api.state.blobs, page).await.unwrap();
@@ -647,7 +648,7 @@ async fn what_keeps_nothing_is_forgotten_though_nobody_waits_for_it() {
     tx.commit().await.unwrap();
     let claimed = async || loop {
         let mut tx = db.begin().await.unwrap();
-        let claim = pages::claim(&mut tx, api.team, WorkerId::new(), 1, 100, Timestamp::now()).await.unwrap();
+        let claim = pages::claim(&mut tx, api.team, WorkerId::new(), 1, 100, db.now()).await.unwrap();
         tx.commit().await.unwrap();
         match claim.pages.into_iter().next() {
             Some(page) => return page,
@@ -662,7 +663,7 @@ async fn what_keeps_nothing_is_forgotten_though_nobody_waits_for_it() {
     };
     let id = page.id;
     let mut tx = db.begin().await.unwrap();
-    finish_many(&mut tx, &[Finished { kind: Some(JobKind::Scrape), ..api.end(page) }], Timestamp::now()).await.unwrap();
+    finish_many(&mut tx, &[Finished { kind: Some(JobKind::Scrape), ..api.end(page) }], db.now()).await.unwrap();
     tx.commit().await.unwrap();
     is_forgotten(&api, id).await;
 
@@ -672,7 +673,7 @@ async fn what_keeps_nothing_is_forgotten_though_nobody_waits_for_it() {
     assert_eq!(answer.0, 408, "{}", answer.1);
     let id = page.id;
     let mut tx = db.begin().await.unwrap();
-    finish_many(&mut tx, &[Finished { kind: Some(JobKind::Scrape), ..api.end(page) }], Timestamp::now()).await.unwrap();
+    finish_many(&mut tx, &[Finished { kind: Some(JobKind::Scrape), ..api.end(page) }], db.now()).await.unwrap();
     tx.commit().await.unwrap();
     is_forgotten(&api, id).await;
 }

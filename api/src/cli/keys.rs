@@ -5,7 +5,6 @@ use clap::Subcommand;
 use serde_json::json;
 use weir_shared::ids::KeyId;
 use weir_shared::store::{Db, keys};
-use weir_shared::time::Timestamp;
 
 use super::output::{Output, or_dash};
 use super::{team_filter, team_named};
@@ -32,7 +31,7 @@ pub async fn run(command: KeyCommand, db: &Db, output: Output) -> anyhow::Result
         KeyCommand::Create { team } => {
             let team = team_named(db, &team).await?;
             let mut tx = db.begin().await?;
-            let made = keys::create(&mut tx, team.id, Timestamp::now()).await?;
+            let made = keys::create(&mut tx, team.id, db.now()).await?;
             tx.commit().await?;
             output.show(&json!({"key": made.key, "id": made.id, "team": team.name}), || made.key.clone());
         }
@@ -40,7 +39,7 @@ pub async fn run(command: KeyCommand, db: &Db, output: Output) -> anyhow::Result
         KeyCommand::Revoke { key } => {
             let id = find(db, &key).await?;
             let mut tx = db.begin().await?;
-            if !keys::revoke(&mut tx, id, Timestamp::now()).await? {
+            if !keys::revoke(&mut tx, id, db.now()).await? {
                 bail!("there is no such key, or it is revoked already");
             }
             tx.commit().await?;

@@ -11,7 +11,6 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::Db;
 use weir_shared::store::pages::{self, PageRow, Replay, ReplayFilter};
-use weir_shared::time::Timestamp;
 
 use super::jobs::page_json;
 use super::output::{Output, or_dash, shorten, table};
@@ -68,7 +67,7 @@ pub(super) fn progress(output: Output, count: usize, what: &'static str) -> anyh
 
 /// Runs the command. `metered`: teams need credits for it.
 pub async fn run(args: ReplayArgs, db: &Db, metered: bool, output: Output) -> anyhow::Result<()> {
-    let now = Timestamp::now();
+    let now = db.now();
     let ago = |pause: Duration| now.plus_ms(-(pause.as_millis() as i64));
     let worth = ErrorCode::ALL.iter().filter(|code| args.worth_it && code.is_worth_replaying());
     let filter = ReplayFilter {
@@ -90,7 +89,7 @@ pub async fn run(args: ReplayArgs, db: &Db, metered: bool, output: Output) -> an
     // One transaction a page: none is held while others wait, and a stop half-way leaves nothing half done.
     for page in bar.wrap_iter(found.iter()) {
         let mut tx = db.begin().await?;
-        match pages::replay(&mut tx, page.id, metered, Timestamp::now()).await? {
+        match pages::replay(&mut tx, page.id, metered, db.now()).await? {
             Replay::Queued => replayed.push(page.id),
             Replay::NoCredits => unpaid += 1,
             Replay::NotDead => {}

@@ -9,7 +9,6 @@ use weir_shared::config::parse_rate;
 use weir_shared::store::credits::{self, Balance};
 use weir_shared::store::teams::{self, TeamChange, TeamRow};
 use weir_shared::store::{Db, StoreError};
-use weir_shared::time::Timestamp;
 
 use super::output::{Output, or_dash};
 use super::team_named;
@@ -85,7 +84,7 @@ async fn add(db: &Db, output: Output, name: &str) -> anyhow::Result<()> {
         bail!("a team's name has 1 to 128 characters");
     }
     let mut tx = db.begin().await?;
-    let id = match teams::insert(&mut tx, name, Timestamp::now()).await {
+    let id = match teams::insert(&mut tx, name, db.now()).await {
         Err(StoreError::Conflict(_)) => bail!("there is a team named {name} already"),
         other => other?,
     };

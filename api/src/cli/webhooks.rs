@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use weir_shared::ids::{DeliveryId, JobId};
 use weir_shared::store::Db;
 use weir_shared::store::webhooks::{self, DeliveryFilter, DeliveryRow};
-use weir_shared::time::Timestamp;
 
 use super::output::{Output, or_dash, shorten, table};
 use super::replay::progress;
@@ -138,7 +137,7 @@ async fn replay(args: ReplayArgs, db: &Db, output: Output) -> anyhow::Result<()>
     let bar = progress(output, ids.len(), "deliveries put back")?;
     for id in bar.wrap_iter(ids.iter()) {
         let mut tx = db.begin().await?;
-        if webhooks::replay(&mut tx, *id, Timestamp::now()).await? {
+        if webhooks::replay(&mut tx, *id, db.now()).await? {
             replayed += 1;
         }
         tx.commit().await?;

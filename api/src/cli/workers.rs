@@ -8,7 +8,6 @@ use serde_json::json;
 use weir_shared::ids::WorkerId;
 use weir_shared::store::nodes::{self, DEAD_MS};
 use weir_shared::store::{Db, sessions};
-use weir_shared::time::Timestamp;
 
 use super::output::Output;
 
@@ -37,7 +36,7 @@ pub async fn run(command: WorkersCommand, db: &Db, output: Output) -> anyhow::Re
 }
 
 async fn list(db: &Db, output: Output) -> anyhow::Result<()> {
-    let now = Timestamp::now();
+    let now = db.now();
     let taken: HashMap<WorkerId, i64> = sessions::by_worker(db).await?.into_iter().collect();
     let rows = nodes::list(db).await?.into_iter().map(|node| {
         let taken = taken.get(&node.id).copied().unwrap_or(0);

@@ -18,7 +18,6 @@ use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::store::credits::Funds;
 use weir_shared::store::pages::PageRow;
 use weir_shared::store::{Tx, jobs, nodes, pages};
-use weir_shared::time::Timestamp;
 use weir_shared::wake::ExpectedPage;
 
 use crate::app::App;
@@ -70,10 +69,10 @@ impl QueueRooms {
     const PART: i64 = 64;
 
     /// Takes one place of what is known; `false`: look again.
-    pub fn take(&self, team: TeamId) -> bool {
+    pub fn take(&self, team: TeamId, now: Instant) -> bool {
         let mut rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match rooms.get_mut(&team) {
-            Some((seen, left)) if *left > 0 && seen.elapsed() < Self::COUNTS => {
+            Some((seen, left)) if *left > 0 && now - *seen < Self::COUNTS => {
                 *left -= 1;
                 true
             }
@@ -81,22 +80,22 @@ impl QueueRooms {
         }
     }
 
-    fn learn(&self, team: TeamId, room: i64) {
+    fn learn(&self, team: TeamId, room: i64, now: Instant) {
         let mut rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        rooms.retain(|_, (seen, _)| seen.elapsed() < Self::COUNTS);
-        rooms.insert(team, (Instant::now(), room / Self::PART));
+        rooms.retain(|_, (seen, _)| now - *seen < Self::COUNTS);
+        rooms.insert(team, (now, room / Self::PART));
     }
 }
 
 /// 429 when the team's pages that wait, with `further` ones, would be more than it may have (CONTRACT 2.1).
 pub async fn refuse_full_queue(app: &App, tx: &mut Tx, caller: &Caller, further: i64) -> ApiResult<()> {
     let (team, bound) = (caller.team_id(), caller.team.queue.unwrap_or(app.settings.limits.team_queue));
-    if further == 1 && app.queue_rooms.take(team) {
+    if further == 1 && app.queue_rooms.take(team, app.db.clock().instant()) {
         return Ok(());
     }
     let room = bound.saturating_sub(jobs::team_waiting(tx, team).await?);
     if room >= further {
-        app.queue_rooms.learn(team, room - further);
+        app.queue_rooms.learn(team, room - further, app.db.clock().instant());
         return Ok(());
     }
     let text =
@@ -146,7 +145,7 @@ async fn wait_for_page(app: &App, accepted: &mut Accepted, timeout: Duration, la
     let page = pages::load(&app.db, accepted.page).await?.ok_or_else(ApiError::job_not_found)?;
     if page.state == PageState::Queued && page.claims == 0 {
         give_up(app, accepted.job).await;
-        if nodes::live(&app.db, Timestamp::now()).await?.is_empty() {
+        if nodes::live(&app.db, app.db.now()).await?.is_empty() {
             return Err(ApiError::new(ErrorCode::Unavailable, "No worker is running. Please try again."));
         }
         return Err(ApiError::new(late.queued.0, late.queued.1));
@@ -165,7 +164,7 @@ async fn wait_for_page(app: &App, accepted: &mut Accepted, timeout: Duration, la
 async fn give_up(app: &App, job: JobId) {
     let cancel = async {
         let mut tx = app.db.begin().await?;
-        jobs::cancel(&mut tx, job, Timestamp::now()).await?;
+        jobs::cancel(&mut tx, job, app.db.now()).await?;
         tx.commit().await
     };
     if let Err(error) = cancel.await {

@@ -8,7 +8,7 @@ use actix_web::http::header::ContentType;
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::map::{CREDITS, MapAnswer, MapRequest};
 use weir_shared::domain::scrape_request::{RequestContext, parse_map};
@@ -18,7 +18,6 @@ use weir_shared::queue;
 use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::maps::{self, NewMap};
 use weir_shared::store::{credits, documents, pages};
-use weir_shared::time::Timestamp;
 
 use super::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
 use crate::app::{App, State};
@@ -89,7 +88,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
 
 /// Writes job, page and ticket in one transaction.
 async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accepted> {
-    let (at, now) = (Instant::now(), Timestamp::now());
+    let (at, now) = (clock::instant(), app.db.now());
     let job = JobId::new();
     let keep_ms =
         if map.options.zero_retention { ZERO_RETENTION_MS } else { app.settings.result_ttl.as_millis() as i64 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
@@ -44,7 +44,7 @@ pub async fn forget(app: &App, job: JobId) {
 /// The same for a scrape that was not answered with its document, as soon as its page has ended. `None` written, nothing to
 /// forget.
 pub async fn forget_ended(app: State, job: JobId, page: PageId) {
-    let until = Instant::now() + AFTERMATH;
+    let until = clock::deadline(AFTERMATH);
     loop {
         let mut end = app.wake.expect(page);
         match pages::load(&app.db, page).await {
@@ -55,11 +55,11 @@ pub async fn forget_ended(app: State, job: JobId, page: PageId) {
                 tracing::warn!(job.id = %job, %error, "the end of what is to be forgotten cannot be looked for")
             }
         }
-        if Instant::now() >= until {
+        if clock::instant() >= until {
             tracing::warn!(job.id = %job, "a page that is to be forgotten does not end; the sweeper forgets it");
             return;
         }
-        let again = (Instant::now() + Duration::from_secs(5)).min(until);
+        let again = clock::deadline(Duration::from_secs(5)).min(until);
         if end.ended(again).await.is_err() {
             tokio::time::sleep_until(again).await;
         }

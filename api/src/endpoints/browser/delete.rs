@@ -8,7 +8,6 @@ use serde_json::json;
 use weir_shared::domain::session::{EndReason, SessionState, parse_delete};
 use weir_shared::ids::SessionId;
 use weir_shared::store::sessions;
-use weir_shared::time::Timestamp;
 
 use super::{destroy_row, load_own, not_found, session_id};
 use crate::app::{App, State};
@@ -74,7 +73,7 @@ pub async fn by_body(app: State, request: HttpRequest, payload: Payload) -> ApiR
 
 /// Ends a session of the caller's, for each of its routes.
 pub(in crate::endpoints) async fn end(app: &App, caller: &Caller, id: SessionId) -> ApiResult<HttpResponse> {
-    let asked_at = Timestamp::now();
+    let asked_at = app.db.now();
     let mut row = load_own(app, caller, id).await?;
     if row.state != SessionState::Destroyed {
         let address = row.worker.as_ref().map(|owner| owner.address.as_str());

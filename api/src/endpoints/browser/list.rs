@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde_json::json;
 use weir_shared::domain::session::{SessionState, parse_status};
 use weir_shared::store::sessions;
-use weir_shared::time::Timestamp;
 
 use super::{Entry, end_orphans, forgotten_before};
 use crate::app::State;
@@ -36,7 +35,7 @@ pub fn doc() -> Operation {
 pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let status = status_of(request.query_string())?;
-    let now = Timestamp::now();
+    let now = app.db.now();
     let since = forgotten_before(&app, now);
     let mut rows = sessions::list(&app.db, caller.team_id(), status, since).await?;
     if rows.iter().any(|row| row.is_orphan(now)) && end_orphans(&app).await? {

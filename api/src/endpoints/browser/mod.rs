@@ -110,7 +110,7 @@ fn forgotten_before(app: &App, now: Timestamp) -> Timestamp {
 /// # Errors
 /// 404 when it is unknown, not told of yet or forgotten, 403 when it is another team's (CONTRACT 14).
 pub(super) async fn load_own(app: &App, caller: &Caller, id: SessionId) -> ApiResult<SessionRow> {
-    let now = Timestamp::now();
+    let now = app.db.now();
     let row = sessions::load(&app.db, id).await?.ok_or_else(not_found)?;
     if row.team_id != caller.team_id() {
         return Err(ApiError::new(ErrorCode::Forbidden, "Forbidden."));
@@ -129,7 +129,7 @@ async fn reload_after_burial(app: &App, id: SessionId) -> ApiResult<SessionRow> 
 /// Destroys what dead workers have left. The sweepers do the same a little later, but there may be none, and whoever
 /// asks for a slot or a session should not find it held by the dead. Returns whether there was anything.
 pub(super) async fn end_orphans(app: &App) -> ApiResult<bool> {
-    let now = Timestamp::now();
+    let now = app.db.now();
     if !sessions::orphans_exist(&app.db, now).await? {
         return Ok(false);
     }

@@ -3,13 +3,13 @@
 //! One transaction takes the team's place, the credits, the profile's lease and a worker's slot; then that worker is
 //! asked to start the browser. What fails after that leaves nothing: the row is destroyed and not billed.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use weir_shared::clock::Stopwatch;
 use weir_shared::domain::session::{CreateSession, EndReason, Language, SessionKind, SessionState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{PageId, WorkerId};
 use weir_shared::store::sessions::{self, NewSession, Placed, Refusal, SessionRow};
-use weir_shared::time::Timestamp;
 
 use super::{destroy_row, end_orphans};
 use crate::app::{App, State, spawn_on_thread};
@@ -45,7 +45,7 @@ pub struct OfScrape {
 /// cannot be replayed, 429 over the team's number of sessions, 502 when the browser did not start, 503 when no worker
 /// takes a session now.
 pub async fn start(app: State, caller: Caller, wanted: Wanted) -> ApiResult<SessionRow> {
-    let began = Instant::now();
+    let began = Stopwatch::start();
     let mut avoid = None;
     let outcome = loop {
         let placed = match place(&app, &caller, &wanted, avoid).await {
@@ -81,7 +81,7 @@ pub async fn start(app: State, caller: Caller, wanted: Wanted) -> ApiResult<Sess
 
 /// Takes everything a session needs. What only the dead hold is freed first.
 async fn place(app: &App, caller: &Caller, wanted: &Wanted, avoid: Option<WorkerId>) -> ApiResult<Placed> {
-    let began = Instant::now();
+    let began = Stopwatch::start();
     let refusal = loop {
         match try_place(app, caller, wanted, avoid).await? {
             Ok(placed) => return Ok(placed),
@@ -118,7 +118,7 @@ async fn try_place(
         avoid,
     };
     let mut tx = app.db.begin().await?;
-    let placed = sessions::create(&mut tx, &new, Timestamp::now()).await?;
+    let placed = sessions::create(&mut tx, &new, app.db.now()).await?;
     if placed.is_ok() {
         tx.commit().await?;
     }
@@ -208,7 +208,7 @@ async fn open(app: &State, placed: &Placed, scrape: Option<OfScrape>) -> Result<
             NotOpened::Failed
         }
     };
-    destroy_row(app, id, EndReason::NotOpened, Timestamp::now()).await?;
+    destroy_row(app, id, EndReason::NotOpened, app.db.now()).await?;
     if matches!(failure, NotOpened::Failed) {
         // It may have a browser all the same. Nobody waits for its end.
         let (app, address) = (app.clone(), placed.address.clone());

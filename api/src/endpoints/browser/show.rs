@@ -5,7 +5,6 @@ use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::domain::session::SessionState;
-use weir_shared::time::Timestamp;
 
 use super::{Entry, load_own, not_found, session_id};
 use crate::app::State;
@@ -40,7 +39,7 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiRe
     let caller = app.authorize(&request, Bucket::Status).await?;
     let row = load_own(&app, &caller, session_id(&id)?).await?;
     let session = Entry::new(&row, &app.base_url(&request), &app.internal_secret).ok_or_else(not_found)?;
-    let bill = (row.state != SessionState::Active).then(|| row.bill(Timestamp::now()));
+    let bill = (row.state != SessionState::Active).then(|| row.bill(app.db.now()));
     Ok(HttpResponse::Ok().json(Body {
         success: true,
         session,

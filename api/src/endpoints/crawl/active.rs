@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use weir_shared::ids::{JobId, TeamId};
 use weir_shared::store::StoreError;
 use weir_shared::store::crawls::{self, ActiveCrawl};
-use weir_shared::time::Timestamp;
 
 use crate::app::State;
 use crate::error::ApiResult;
@@ -61,7 +60,7 @@ pub fn doc() -> Operation {
 /// 401 without a key.
 pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
-    let running = crawls::active(&app.db, caller.team_id(), Timestamp::now(), MOST).await?;
+    let running = crawls::active(&app.db, caller.team_id(), app.db.now(), MOST).await?;
     let crawls = running.into_iter().map(Entry::try_from).collect::<Result<_, _>>()?;
     Ok(HttpResponse::Ok().json(Body { success: true, crawls }))
 }

@@ -101,7 +101,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     let key = idempotency::key(&request)?;
     let prompt = read_prompt(&app, &caller, &named, &mut crawl).await?;
 
-    let now = Timestamp::now();
+    let now = app.db.now();
     let mut tx = app.db.begin().await?;
     team_lock::lock(&mut tx, caller.team_id()).await?;
     refuse_full_queue(&app, &mut tx, &caller, crawls::first_pages(&crawl.options)).await?;

@@ -6,11 +6,11 @@ pub mod stop;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::session::SessionState;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::PageId;
 use weir_shared::store::sessions::{self, SessionRow};
-use weir_shared::time::Timestamp;
 
 use crate::app::App;
 use crate::endpoints::browser::end_orphans;
@@ -34,13 +34,13 @@ async fn opened(app: &App, page: PageId, deadline: Instant) -> ApiResult<Option<
         match sessions::of_page(&app.db, page).await? {
             Some(row) if row.state == SessionState::Opening => {
                 // Its worker may have died over it: then another one is opened.
-                if row.is_orphan(Timestamp::now()) {
+                if row.is_orphan(app.db.now()) {
                     end_orphans(app).await?;
                 }
             }
             found => return Ok(found),
         }
-        if Instant::now() + LOOK >= deadline {
+        if clock::deadline(LOOK) >= deadline {
             return Err(still_opening());
         }
         tokio::time::sleep(LOOK).await;

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::interact::{Instruction, InteractRequest, parse_interact};
 use weir_shared::domain::job::{JobKind, PageState};
 use weir_shared::domain::session::{CreateSession, EndReason, ProfileUse, SessionState};
@@ -19,7 +20,6 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{PageId, SessionId};
 use weir_shared::store::sessions::{self, SessionRow};
 use weir_shared::store::{jobs, pages, retention};
-use weir_shared::time::Timestamp;
 
 use super::{forbidden, opened, still_opening};
 use crate::app::{App, State, spawn_on_thread};
@@ -143,7 +143,7 @@ pub fn doc() -> Operation {
 /// # Errors
 /// Every row of SPEC 7 for interact; 400 for the body or a malformed id.
 pub async fn handle(app: State, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
-    let called = Instant::now();
+    let called = clock::instant();
     let caller = app.authorize(&request, Bucket::Execute).await?;
     let id: PageId = extract::path_id(&id)?;
     let (wanted, _room) = extract::json(&app, &caller, &request, payload, parse_interact).await?;
@@ -242,7 +242,7 @@ async fn check_page(app: &App, caller: &Caller, id: PageId) -> ApiResult<()> {
         return Err(forbidden());
     }
     let job = jobs::load(&app.db, page.job_id).await?;
-    if job.is_none_or(|job| job.kind == JobKind::Map || job.expires_at <= Timestamp::now()) {
+    if job.is_none_or(|job| job.kind == JobKind::Map || job.expires_at <= app.db.now()) {
         return Err(not_found());
     }
     Ok(())

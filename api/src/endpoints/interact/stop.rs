@@ -2,7 +2,8 @@
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
-use tokio::time::{Duration, Instant};
+use tokio::time::Duration;
+use weir_shared::clock;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::PageId;
 use weir_shared::store::pages;
@@ -32,7 +33,7 @@ pub fn doc() -> Operation {
 pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let id: PageId = extract::path_id(&id)?;
-    let Some(row) = opened(&app, id, Instant::now() + PATIENCE).await? else {
+    let Some(row) = opened(&app, id, clock::deadline(PATIENCE)).await? else {
         let page = pages::load(&app.db, id).await?;
         if page.is_some_and(|page| page.team_id != caller.team_id()) {
             return Err(forbidden());

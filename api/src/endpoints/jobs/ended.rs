@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::ids::JobId;
 use weir_shared::store::jobs::JobRow;
@@ -22,17 +23,16 @@ pub struct EndedJobs(Mutex<HashMap<JobId, (Instant, JobRow)>>);
 
 impl EndedJobs {
     /// The row, if it was read a moment ago.
-    pub fn get(&self, id: JobId) -> Option<JobRow> {
+    pub fn get(&self, id: JobId, now: Instant) -> Option<JobRow> {
         let map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        map.get(&id).filter(|(until, _)| *until > Instant::now()).map(|(_, job)| job.clone())
+        map.get(&id).filter(|(until, _)| *until > now).map(|(_, job)| job.clone())
     }
 
     /// Keeps the row when its job has ended.
-    pub fn remember(&self, job: &JobRow) {
+    pub fn remember(&self, job: &JobRow, now: Instant) {
         if job.status == JobStatus::Scraping {
             return;
         }
-        let now = Instant::now();
         let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if map.len() >= MOST {
             map.retain(|_, (until, _)| *until > now);

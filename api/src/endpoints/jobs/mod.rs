@@ -59,11 +59,11 @@ fn kind_of(request: &HttpRequest) -> ApiResult<JobKind> {
 /// The job, whoever owns it: 404 when it is unknown or of another kind, or when its results are gone.
 async fn load(app: &App, kind: JobKind, id: JobId) -> ApiResult<JobRow> {
     let job = jobs::load(&app.db, id).await?.filter(|job| job.kind == kind);
-    not_expired(job.ok_or_else(ApiError::job_not_found)?)
+    not_expired(job.ok_or_else(ApiError::job_not_found)?, app.db.now())
 }
 
-fn not_expired(job: JobRow) -> ApiResult<JobRow> {
-    if job.expires_at <= Timestamp::now() { Err(ApiError::job_expired()) } else { Ok(job) }
+fn not_expired(job: JobRow, now: Timestamp) -> ApiResult<JobRow> {
+    if job.expires_at <= now { Err(ApiError::job_expired()) } else { Ok(job) }
 }
 
 /// The caller's job. Another team's looks like an unknown one (CONTRACT 14: 404 for status and cancel).
@@ -73,11 +73,11 @@ async fn load_own(app: &App, caller: &Caller, kind: JobKind, id: JobId) -> ApiRe
 
 /// The same for reads: one that had ended a moment ago has still ended.
 async fn read_own(app: &App, caller: &Caller, kind: JobKind, id: JobId) -> ApiResult<JobRow> {
-    if let Some(job) = app.ended_jobs.get(id).filter(|job| job.kind == kind) {
-        return own(caller, not_expired(job)?);
+    if let Some(job) = app.ended_jobs.get(id, app.db.clock().instant()).filter(|job| job.kind == kind) {
+        return own(caller, not_expired(job, app.db.now())?);
     }
     let job = load_own(app, caller, kind, id).await?;
-    app.ended_jobs.remember(&job);
+    app.ended_jobs.remember(&job, app.db.clock().instant());
     Ok(job)
 }
 

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::ids::JobId;
@@ -182,8 +182,8 @@ fn next_url(base: &str, path: &str, skip: i64, paging: Paging) -> String {
 
 /// Holds a request that has run ahead of a running job, until there is a document or about a second has passed.
 async fn wait_for_documents(app: &App, caller: &Caller, mut job: JobRow, skip: i64) -> ApiResult<JobRow> {
-    let until = Instant::now() + LONG_POLL;
-    while job.status == JobStatus::Scraping && job.completed <= skip && Instant::now() < until {
+    let until = clock::deadline(LONG_POLL);
+    while job.status == JobStatus::Scraping && job.completed <= skip && clock::instant() < until {
         let seen = (job.completed, job.failed, job.status);
         tokio::select! {
             changed = app.wake.job_changed(job.id, seen, until) => changed?,

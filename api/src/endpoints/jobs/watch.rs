@@ -29,6 +29,7 @@ use futures_util::Stream;
 use serde::Serialize;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use weir_shared::clock;
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::hang_up::HangUp;
@@ -123,7 +124,7 @@ pub async fn handle(
             Ok(caller) => app.admit(&caller, Bucket::Status).await.map(|()| caller),
             Err(error) => Err(error),
         };
-        let mut socket = Socket { session: session.clone(), messages, heard: Instant::now() };
+        let mut socket = Socket { session: session.clone(), messages, heard: clock::instant() };
         let end = match admitted {
             Ok(caller) => match open(&app, kind, &id, |job| job.team_id == caller.team_id()).await {
                 Ok(job) => stream(&app, &mut socket, job).await,
@@ -243,7 +244,7 @@ async fn wait_for_change(
     seen: (i64, i64, JobStatus),
 ) -> Result<JobRow, End> {
     loop {
-        let ping_at = Instant::now() + PING;
+        let ping_at = clock::deadline(PING);
         tokio::select! {
             changed = app.wake.job_changed(job.id, seen, ping_at) => changed.map_err(ApiError::from)?,
             end = socket.listen() => return Err(end),
@@ -285,7 +286,7 @@ impl Socket {
     /// Answers pings until the client leaves. Clients have nothing else to say.
     async fn listen(&mut self) -> End {
         while let Some(Ok(message)) = self.messages.recv().await {
-            self.heard = Instant::now();
+            self.heard = clock::instant();
             match message {
                 Message::Ping(bytes) if self.session.pong(&bytes).await.is_err() => return End::Gone,
                 Message::Close(reason) => return End::Left(reason),

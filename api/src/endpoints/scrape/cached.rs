@@ -28,7 +28,7 @@ use crate::error::{ApiError, ApiResult};
 /// # Errors
 /// 402 when the team cannot pay for it.
 pub async fn answer(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult<Option<HttpResponse>> {
-    let now = Timestamp::now();
+    let now = app.db.now();
     if app.settings.cache_size == 0 {
         return Ok(None);
     }

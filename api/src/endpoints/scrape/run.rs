@@ -14,6 +14,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::Instrument as _;
+use weir_shared::clock;
 use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{ScrapeRequest, parse_scrape};
 use weir_shared::error_code::ErrorCode;
@@ -21,7 +22,6 @@ use weir_shared::hand_over::HandedScrape;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::retention::expiry;
 use weir_shared::store::{StoreError, credits, documents, jobs, pages};
-use weir_shared::time::Timestamp;
 
 use super::{cached, document_answer};
 use crate::app::{App, State};
@@ -66,7 +66,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
 
 /// The job and the page, before they are written.
 fn accept(app: &App, caller: &Caller, scrape: ScrapeRequest) -> HandedScrape {
-    let now = Timestamp::now();
+    let now = app.db.now();
     HandedScrape {
         job: JobId::new(),
         page: PageId::new(),
@@ -106,7 +106,7 @@ async fn answer(app: &State, caller: Caller, scrape: HandedScrape) -> ApiResult<
 
 /// The document: from a worker that has a free place now, or by way of the queue.
 async fn find(app: &State, caller: Caller, scrape: HandedScrape) -> ApiResult<Box<RawValue>> {
-    let at = Instant::now();
+    let at = clock::instant();
     // Where a page must be paid first, the queue is where that is seen to.
     let mut call = if app.settings.limits.metered { None } else { app.hand_over.offer(&scrape) };
     let reply = match &mut call {
@@ -188,7 +188,7 @@ async fn follow(
 async fn queue(app: &App, caller: &Caller, scrape: &HandedScrape) -> ApiResult<()> {
     let is_metered = app.settings.limits.metered;
     // Nothing is promised yet: the commit that ends the page makes this one durable with it.
-    let written = if !is_metered && app.queue_rooms.take(scrape.team) {
+    let written = if !is_metered && app.queue_rooms.take(scrape.team, app.db.clock().instant()) {
         jobs::insert_scrape_alone(&app.db, &scrape.rows()).await
     } else {
         let mut tx = app.db.begin_relaxed().await?;
@@ -235,7 +235,7 @@ mod tests {
             let url = "http://a.test/".to_owned();
             let scrape = ScrapeRequest { url, options: ScrapeOptions::default(), origin: None, integration: None };
             let scrape = accept(app, &caller, scrape);
-            let now = Timestamp::now();
+            let now = app.db.now();
             let written = jobs::insert_scrape_claimed(&app.db, &scrape.rows(), WorkerId::new(), 50, now).await;
             assert!(written.unwrap().is_some());
             queue(app, &caller, &scrape).await.unwrap();

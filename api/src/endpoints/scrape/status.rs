@@ -6,7 +6,6 @@ use weir_shared::domain::job::{JobKind, PageState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::PageId;
 use weir_shared::store::{documents, jobs, pages};
-use weir_shared::time::Timestamp;
 
 use super::document_answer;
 use crate::app::State;
@@ -29,7 +28,7 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiRe
     }
     let job = jobs::load(&app.db, page.job_id).await?;
     // The page of a map is no scrape.
-    if job.is_none_or(|job| job.expires_at <= Timestamp::now() || job.kind == JobKind::Map) {
+    if job.is_none_or(|job| job.expires_at <= app.db.now() || job.kind == JobKind::Map) {
         return Err(ApiError::job_not_found());
     }
     match page.state {

@@ -8,7 +8,6 @@ use uuid::Uuid;
 use weir_shared::domain::activity::{Cursor, DEFAULT_LIMIT, Endpoint, MAX_LIMIT, WINDOW_MS};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::activity;
-use weir_shared::time::Timestamp;
 
 use crate::app::State;
 use crate::error::{ApiError, ApiResult};
@@ -76,7 +75,7 @@ pub fn doc() -> Operation {
 pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let Query { endpoint, limit, cursor } = read(request.query_string())?;
-    let since = Timestamp::now().plus_ms(-WINDOW_MS);
+    let since = app.db.now().plus_ms(-WINDOW_MS);
     // One more than asked for tells whether there is more.
     let mut found = activity::page(&app.db, caller.team_id(), endpoint, since, cursor, limit + 1).await?;
     let has_more = found.len() as i64 > limit;
