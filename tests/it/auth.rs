@@ -1,6 +1,7 @@
 //! Who may call, and what belongs to whom (SPEC 5, CONTRACT 2.1). Every route is tried in `walls`.
 
 use serde_json::{Value, json};
+use weir_shared::random;
 use weir_tests::{Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, finished, wait_until};
 
 both_databases! {
@@ -84,6 +85,6 @@ async fn the_default_team_has_the_key_of_the_settings_file() {
     let key = key.trim();
     assert!(key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "CONTRACT 6: {key:?}");
     let caller = Caller::new(service.base(), Some(key));
-    let answer = caller.get(&format!("/v2/batch/scrape/{}", uuid::Uuid::new_v4())).await;
+    let answer = caller.get(&format!("/v2/batch/scrape/{}", random::id())).await;
     assert_eq!(answer.status, 404, "known key, unknown job: {}", answer.text);
 }

@@ -1,12 +1,13 @@
 //! What bodies of requests may cost the API: no more than ten times their length, on every route, and no longer than they
 //! are needed.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use weir_shared::clock;
 use weir_tests::{Database, ServiceOptions, TestService, wait_until_within};
 
 const MB: usize = 1 << 20;
@@ -159,9 +160,9 @@ async fn the_bodies_of_a_key_have_64_mib_together_and_those_of_nobody_are_not_re
         held.push(begin(&service, Some(service.key()), 8 * MB).await);
     }
     // All eight are being read when another one finds no room. That one may have been before the last of them.
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = clock::deadline(Duration::from_secs(10));
     let refused = loop {
-        assert!(Instant::now() < until, "every body found room");
+        assert!(clock::instant() < until, "every body found room");
         let answer = service.post("/v2/scrape", &json!({"url": "nowhere"})).await;
         if answer.status == 429 {
             break answer;

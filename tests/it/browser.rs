@@ -1,9 +1,11 @@
 //! What the API makes of browser sessions (SPEC 4.1 to 4.4, CONTRACT 8): rows, limits, money, walls, failures. The
 //! browsers themselves are another module's; here a stand-in plays their worker.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use weir_shared::clock::Stopwatch;
+use weir_shared::random;
 use weir_tests::{
     Answer, Caller, Database, ServiceOptions, StandIn, TestService, both_databases, wait_until, wait_until_within,
 };
@@ -111,7 +113,7 @@ both_databases! {
         let _next = StandIn::start(service.database_url(), 5).await;
         assert_eq!(service.post("/v2/browser", &saves).await.status, 429);
         drop(dying);
-        let died = Instant::now();
+        let died = Stopwatch::start();
         wait_until_within(Duration::from_secs(10), "a place for the next session", || async {
             (service.post("/v2/browser", &saves).await.status == 200).then_some(())
         })
@@ -164,7 +166,7 @@ both_databases! {
 #[tokio::test]
 async fn wrong_calls_of_sessions_have_their_status_and_place() {
     let service = start(Database::Sqlite).await;
-    let unknown = uuid::Uuid::new_v4();
+    let unknown = random::id();
     let mut faults = Vec::new();
     let execute = format!("/v2/browser/{unknown}/execute");
     for (path, body, place) in [

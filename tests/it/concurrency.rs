@@ -1,8 +1,9 @@
 //! How many pages run at once, for a team, a batch and all workers together, and whose turn it is (CONTRACT 5.9).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
+use weir_shared::clock::Stopwatch;
 use weir_tests::{FixtureSite, ServiceOptions, TestService, both_databases, documents_of, finished, wait_until};
 
 const BOUND: Duration = Duration::from_secs(90);
@@ -49,7 +50,7 @@ both_databases! {
         let id = service.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
         wait_until("its places are taken", || async { (site.hit_count("/slow").await == 4).then_some(()) }).await;
         service.resume_worker(1);
-        let began = Instant::now();
+        let began = Stopwatch::start();
         wait_until("the others are in work", || async { (site.hit_count("/slow").await == 8).then_some(()) }).await;
         assert!(began.elapsed() < Duration::from_secs(8), "they waited for {:?}", began.elapsed());
         let status = finished(service.caller(), &id, BOUND).await;
@@ -67,13 +68,13 @@ both_databases! {
 
         let mut slowest = Duration::ZERO;
         for n in 0..8 {
-            let began = Instant::now();
+            let began = Stopwatch::start();
             other.post("/v2/scrape", &json!({ "url": site.url(&format!("/small/{n}")) })).await.ok();
             slowest = slowest.max(began.elapsed());
         }
         assert!(slowest < Duration::from_millis(1300), "one page's time is 300 ms; the slowest scrape took {slowest:?}");
 
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let urls = site.urls("/small/", 20);
         let theirs = other.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
         finished(&other, &theirs, BOUND).await;

@@ -1,6 +1,7 @@
 //! Every wrong call of scrape and batch scrape, with the status, code and place that it must give (CONTRACT 2).
 
 use serde_json::{Value, json};
+use weir_shared::random;
 use weir_tests::{Database, TestService};
 
 /// A body that breaks one rule, and where `details` must point.
@@ -168,7 +169,7 @@ async fn a_body_that_breaks_a_rule_is_refused_with_the_place_named() {
 #[tokio::test]
 async fn every_other_wrong_call_has_its_status_and_text() {
     let service = TestService::start(Database::Sqlite).await;
-    let unknown = uuid::Uuid::new_v4();
+    let unknown = random::id();
     let mut faults = Vec::new();
     for (method, path, status, error) in [
         ("GET", format!("/v2/scrape/{unknown}"), 404, "Job not found"),

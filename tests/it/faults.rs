@@ -4,12 +4,13 @@
 mod long;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use weir_shared::clock::{self, Stopwatch};
 use weir_tests::{
     Database, FixtureSite, PostgresCluster, ServiceOptions, TestService, both_databases, documents_of, errors_of,
-    finished, long_tests, wait_until, wait_until_none, wait_until_within,
+    files_below, finished, long_tests, wait_until, wait_until_none, wait_until_within,
 };
 
 /// What one kill test does.
@@ -52,7 +53,7 @@ async fn survive(site: &FixtureSite, mut service: TestService, plan: Plan) {
 
     let mut dice = Dice(7);
     let (mut worker_kills, mut browser_kills) = (0, 0);
-    let began = Instant::now();
+    let began = clock::instant();
     let mut next = began + plan.every;
     loop {
         let status = service.get(&format!("/v2/batch/scrape/{id}?limit=1")).await.ok();
@@ -150,16 +151,6 @@ async fn nothing_left(service: &mut TestService) {
     assert!(left.is_empty(), "temporary files left: {left:?}");
 }
 
-/// Everything below a folder but folders that are empty.
-fn files_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap());
-    entries
-        .flat_map(
-            |entry| if entry.file_type().unwrap().is_dir() { files_below(&entry.path()) } else { vec![entry.path()] },
-        )
-        .collect()
-}
-
 /// Line of a worker's metrics: scrapes that it was handed.
 const TAKEN: &str = "weir_scrapes_handed_total{outcome=\"taken\"}";
 
@@ -212,7 +203,7 @@ both_databases! {
         wait_until("all pages are in work", || async { (site.hit_count("/slow").await == 4).then_some(()) }).await;
         service.kill_worker(0);
         service.kill_worker(1);
-        let died = Instant::now();
+        let died = Stopwatch::start();
         service.start_worker(1);
         wait_until_within(Duration::from_secs(20), "all pages are in work again", || async {
             (site.hit_count("/slow").await >= 8).then_some(())
@@ -251,7 +242,7 @@ both_databases! {
             service.execute(sql).await;
         }
         service.resume_worker(0);
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let status = finished(service.caller(), &id, Duration::from_secs(30)).await;
         assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
         assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(2), &json!(2)));
@@ -262,7 +253,7 @@ both_databases! {
         let service = TestService::start_with(ServiceOptions::new(database).workers(2)).await;
         scrapes_are_handed_over(&service, &site).await;
         service.pause_worker(0).await;
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let scrapes = (0..6).map(|n| {
             let (caller, url) = (service.caller().clone(), site.url(&format!("/small/{n}")));
             tokio::spawn(async move { caller.post("/v2/scrape", &json!({ "url": url, "maxAge": 0 })).await.ok() })
@@ -330,7 +321,7 @@ both_databases! {
         let mut service = TestService::start_with(ServiceOptions::new(database).workers(1)).await;
         let body = json!({ "urls": [site.url("/slow?ms=60000")], "timeout": 120_000 });
         let id = service.post("/v2/batch/scrape", &body).await.id();
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let mut tries = 0;
         let status = loop {
             let status = service.get(&format!("/v2/batch/scrape/{id}")).await.ok();

@@ -5,9 +5,11 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use weir_shared::clock::Stopwatch;
+use weir_shared::random;
 use weir_tests::{
     BucketStore, Caller, Database, FixtureSite, Host, Hub, Machine, ServiceOptions, SiteOptions, TestService,
     documents_of, finished, installed, is_root, wait_until, wait_until_within,
@@ -45,7 +47,7 @@ impl Network {
         let far_cluster = cluster.replace(&format!("127.0.0.1:{port}"), &far.to_string());
         assert_ne!(far_cluster, cluster, "the tests' cluster is on 127.0.0.1");
 
-        let folder = std::env::temp_dir().join(format!("weir-hosts-{}", uuid::Uuid::new_v4().simple()));
+        let folder = std::env::temp_dir().join(format!("weir-hosts-{}", random::id().simple()));
         let hosts: Vec<Host> = (0..3).map(|number| hub.host(number)).collect();
         let clocks = [0, 5, -5];
         let mut options = ServiceOptions::new(Database::Postgres(far_cluster))
@@ -139,7 +141,7 @@ async fn a_host_that_is_cut_off_loses_its_work_to_the_others_and_nothing_is_doub
     let lost = &network.hosts[1];
     let worker = network.worker_of(lost).unwrap();
     lost.cut();
-    let cut = Instant::now();
+    let cut = Stopwatch::start();
     finished(caller, &id, BOUND).await;
     let gone = wait_until_within(Duration::from_secs(15), "the session of the host ends", || async {
         for session in &sessions {

@@ -1,8 +1,10 @@
 //! Idempotency keys (CONTRACT 5.8) and pages of results (CONTRACT 5.7).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
+use weir_shared::clock::Stopwatch;
+use weir_shared::random;
 use weir_tests::{Answer, FixtureSite, TestService, both_databases, documents_of, finished};
 
 const BOUND: Duration = Duration::from_secs(90);
@@ -16,18 +18,18 @@ both_databases! {
             let request = service.caller().request(reqwest::Method::POST, "/v2/batch/scrape");
             service.caller().send(request.header("x-idempotency-key", key).json(&body)).await
         };
-        let key = uuid::Uuid::new_v4().to_string();
+        let key = random::id().to_string();
         start(&key).await.id();
         let again = start(&key).await;
         assert_eq!((again.status, again.error()), (409, "Idempotency key already used"), "{}", again.text);
         assert_eq!(start("not-a-uuid").await.status, 409, "CONTRACT 5.8");
-        start(&uuid::Uuid::new_v4().to_string()).await.id();
+        start(&random::id().to_string()).await.id();
 
         let other = service.new_team("others");
         let request = other.request(reqwest::Method::POST, "/v2/batch/scrape").header("x-idempotency-key", &key);
         other.send(request.json(&body)).await.id();
 
-        let fresh = uuid::Uuid::new_v4().to_string();
+        let fresh = random::id().to_string();
         let answers = futures_util::future::join_all((0..8).map(|_| start(&fresh))).await;
         let started = answers.iter().filter(|answer| answer.status == 200).count();
         assert_eq!(started, 1, "eight at once, one batch");
@@ -36,7 +38,7 @@ both_databases! {
     async fn a_refused_request_does_not_use_up_its_key(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
-        let key = uuid::Uuid::new_v4().to_string();
+        let key = random::id().to_string();
         let send = async |body| -> Answer {
             let request = service.caller().request(reqwest::Method::POST, "/v2/batch/scrape");
             service.caller().send(request.header("x-idempotency-key", &key).json(&body)).await
@@ -97,7 +99,7 @@ both_databases! {
         let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/slow?ms=6000&n=", 1) })).await.id();
         let first = service.get(&format!("/v2/batch/scrape/{id}")).await.ok();
         let next = first["next"].as_str().expect("a running batch has a next page").to_owned();
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let empty = service.get(&next).await.ok();
         assert!(began.elapsed() >= Duration::from_millis(500), "an empty page of a running batch is held for about a second");
         assert_eq!((&empty["data"], &empty["success"]), (&json!([]), &json!(true)));

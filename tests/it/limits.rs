@@ -1,13 +1,13 @@
 //! Rates and queues of a team, over all API processes (SPEC 7.2, CONTRACT 2.1 and 11).
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use weir_shared::{clock, random};
 
 use futures_util::future::join_all;
 use serde_json::json;
 use weir_tests::{Answer, Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, wait_until};
 
-fn minute() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / 60
+fn minute() -> i64 {
+    clock::of_machine().0 / 60_000
 }
 
 /// Sends `count` requests to the two processes in turn, many at once, with the key of a team whose minute is fresh.
@@ -19,7 +19,7 @@ async fn admitted_in_a_minute(
     ask: impl AsyncFn(Caller) -> Answer,
 ) -> usize {
     for _ in 0..5 {
-        let key = service.new_team(&uuid::Uuid::new_v4().to_string()).key;
+        let key = service.new_team(&random::id().to_string()).key;
         let team = processes.each_ref().map(|process| Caller::new(&process.base, key.as_deref()));
         let (begun, mut answers) = (minute(), Vec::new());
         while answers.len() < count {

@@ -1,9 +1,10 @@
 //! Somebody holds the lock of a team's rows on Postgres, as a large cancel or a cut-off machine does: the other teams do
 //! not notice, and nothing that was fetched meanwhile is fetched again.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
+use weir_shared::clock::Stopwatch;
 use weir_tests::{Database, FixtureSite, ServiceOptions, TestService, finished, wait_until};
 
 const PAGES: usize = 40;
@@ -18,7 +19,7 @@ async fn survive_a_lock(hold: Duration) {
     let slow = site.urls("/slow?ms=300&n=", PAGES);
     let id = service.post("/v2/batch/scrape", &json!({ "urls": slow })).await.id();
     wait_until("pages are in work", || async { (site.hit_count("/slow").await >= 8).then_some(()) }).await;
-    let began = Instant::now();
+    let began = Stopwatch::start();
     let lock = service.lock_writes("other").await;
 
     for round in 0..2 {

@@ -1,9 +1,10 @@
 //! `POST /v2/map` (SPEC 4.9, CONTRACT 9): exactly the addresses that a site has, in every mode.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use weir_shared::clock::Stopwatch;
 use weir_tests::{Caller, Database, FixtureSite, ServiceOptions, SiteOptions, TestService, both_databases, wait_until};
 
 /// A service without browsers: maps need none.
@@ -312,7 +313,7 @@ async fn wrong_maps_are_refused_and_failed_ones_say_why() {
         let named = answer.body["details"].as_array().unwrap().iter().any(|issue| issue["path"] == path);
         assert!(answer.is_base_error() && named, "{body}: {}", answer.text);
     }
-    let started = Instant::now();
+    let started = Stopwatch::start();
     for (body, status, code) in [
         (json!({ "url": "http://127.0.0.1:2/" }), 500, "MAP_FAILED"),
         (json!({ "url": "http://127.0.0.1:2/", "sitemap": "only" }), 500, "MAP_FAILED"),

@@ -1,8 +1,9 @@
 //! `POST /v2/crawl/params-preview` and the `prompt` of a crawl (SPEC 4.10, CONTRACT 5.2), with and without a model.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use weir_shared::clock;
 use weir_tests::{Answer, Database, ModelStandIn, Said, ServiceOptions, TestService};
 
 const PATH: &str = "/v2/crawl/params-preview";
@@ -115,7 +116,7 @@ async fn a_model_that_cannot_is_told_of_in_time() {
     }
     let model = ModelStandIn::start(vec![Said::Hang]).await;
     let service = service(Some(&model)).await;
-    let started = Instant::now();
+    let started = clock::instant();
     // The crawl's own prompt goes the same way; nothing is started when it cannot be read.
     let body = json!({ "url": "https://example.com", "prompt": "blog" });
     let (answer, crawl) = tokio::join!(preview(&service, "blog"), service.post("/v2/crawl", &body));

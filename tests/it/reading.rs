@@ -1,9 +1,10 @@
 //! What a language model reads out of pages: json, summary, question, highlights, query, onlyCleanContent and
 //! checkPromptInjection (CONTRACT 3.2, 3.4), with a model that answers well, badly, late or not at all.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use weir_shared::clock::Stopwatch;
 use weir_tests::{
     Answer, Database, ModelStandIn, OwnPages, Said, ServiceOptions, TestService, both_databases, documents_of,
     finished, markdown_of,
@@ -116,7 +117,7 @@ async fn a_model_that_answers_badly_is_repaired_or_told_of() {
         let model = ModelStandIn::start(said).await;
         let (service, pages) = (service(Database::Sqlite, Some(&model)).await, OwnPages::start().await);
         let url = pages.put("/kettle", PAGE);
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let body = json!({ "url": url, "formats": ["markdown", {"type": "json", "schema": schema()}], "timeout": 4_000, "maxAge": 0 });
         let document = service.post("/v2/scrape", &body).await.ok()["data"].clone();
         assert!(markdown_of(&document).contains("39 euros"), "{case}: the rest is delivered");

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
+use weir_shared::clock::{self, Stopwatch};
 use weir_tests::{RelayStage, checkout, wait_until};
 use weir_worker::browser::find_chromium;
 
@@ -153,7 +154,7 @@ async fn figures() {
         for (socket, session, times) in
             [(&mut near, &near_page, &mut near_times), (&mut far, &far_page, &mut far_times)]
         {
-            let began = Instant::now();
+            let began = Stopwatch::start();
             ask(socket, round + 10, Some(session), "Runtime.evaluate", json!({"expression": "1"})).await;
             times.push(began.elapsed());
         }
@@ -215,7 +216,7 @@ async fn goodbye(mut socket: Socket) -> (Option<u16>, Duration) {
         let mut answer = None;
         loop {
             match socket.next().await {
-                Some(Ok(Message::Close(frame))) => answer = Some((frame.map(|f| f.code.into()), Instant::now())),
+                Some(Ok(Message::Close(frame))) => answer = Some((frame.map(|f| f.code.into()), clock::instant())),
                 Some(Ok(_)) => {}
                 // Both have said goodbye: a client waits for the server to end the connection.
                 Some(Err(_)) | None => break,
@@ -252,7 +253,7 @@ async fn a_goodbye_is_answered_with_its_code_and_ends_the_connection_at_once() {
         assert_eq!(code, Some(4321), "a viewer");
         viewers = viewers.min(time);
 
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let mut stranger = viewer_without_token(&stage.view_url()).await;
         assert!(matches!(stranger.next().await, Some(Ok(Message::Close(Some(frame)))) if frame.code == 4003.into()));
         while let Some(Ok(_)) = stranger.next().await {}

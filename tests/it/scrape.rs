@@ -1,9 +1,10 @@
 //! `POST /v2/scrape` and `GET /v2/scrape/{id}`: formats, options, metadata (CONTRACT 3).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine;
 use serde_json::{Value, json};
+use weir_shared::clock::Stopwatch;
 use weir_tests::{FixtureSite, OwnPages, SiteOptions, TestService, both_databases, markdown_of};
 
 async fn scrape(service: &TestService, body: Value) -> Value {
@@ -240,7 +241,7 @@ async fn a_page_that_does_not_answer_ends_at_its_timeout() {
     let site = FixtureSite::start().await;
     let service = TestService::start(weir_tests::Database::Sqlite).await;
     for path in ["/hang", "/hang/body", "/js/forever/1"] {
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let answer = service.post("/v2/scrape", &json!({ "url": site.url(path), "timeout": 3000 })).await;
         assert_eq!((answer.status, answer.code()), (408, "SCRAPE_TIMEOUT"), "{path}: {}", answer.text);
         assert!(answer.body["details"]["state"].is_null(), "CONTRACT 1.11: it does not go on");

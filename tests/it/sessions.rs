@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use weir_shared::clock::Stopwatch;
 use weir_tests::{
     Answer, Caller, Database, FixtureSite, ProcessInfo, ServiceOptions, TestService, both_databases, long_tests,
     require_all, wait_until, wait_until_none,
@@ -167,7 +168,7 @@ async fn a_timeout_kills_what_the_code_started_and_nothing_else() {
     run(caller, &session, "node", "await page.setContent('<h1>here</h1>')").await;
     let code = "trap '' TERM; (setsid sleep 300 &) ; nohup sleep 300 & while true; do :; done";
     let body = json!({ "code": code, "language": "bash", "timeout": 2 });
-    let began = tokio::time::Instant::now();
+    let began = Stopwatch::start();
     let killed = caller.post(&format!("/v2/browser/{}/execute", id(&session)), &body).await.ok();
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
     assert_eq!((&killed["killed"], &killed["success"]), (&json!(true), &json!(true)), "{killed}");
@@ -185,7 +186,7 @@ async fn a_session_that_nobody_uses_ends() {
     let service = service(Database::Sqlite).await;
     let caller = service.caller();
     let session = create(caller, &json!({ "ttl": 60, "activityTtl": 10 })).await;
-    let began = tokio::time::Instant::now();
+    let began = Stopwatch::start();
     until_destroyed(caller, &session).await;
     assert!(began.elapsed() > Duration::from_secs(8), "{:?}", began.elapsed());
     until_nothing_runs(&service).await;
@@ -205,7 +206,7 @@ async fn a_dead_worker_s_sessions_end_and_free_what_they_held() {
         service.kill_worker(n);
     }
     service.start_worker(0);
-    let began = tokio::time::Instant::now();
+    let began = Stopwatch::start();
     until_destroyed(&caller, &session).await;
     assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
     let bill = delete(&caller, &session).await.ok();

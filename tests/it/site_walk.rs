@@ -1,9 +1,10 @@
 //! The test site's pages without state, each with what it must give: a right document or the right error, in time.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
+use weir_shared::clock::Stopwatch;
 use weir_tests::{Database, FixtureSite, SiteOptions, TestService};
 
 /// What one address must give.
@@ -79,7 +80,7 @@ async fn walk(pages: Vec<Page>, at_once: usize) {
                 let mut body = page.options.clone();
                 body["url"] =
                     json!(if page.path.starts_with("http") { page.path.clone() } else { site.url(&page.path) });
-                let began = Instant::now();
+                let began = Stopwatch::start();
                 let answer = service.post("/v2/scrape", &body).await;
                 let bound = Duration::from_millis(body["timeout"].as_u64().unwrap_or(60_000) + 2000);
                 let mut found = fault(site, &page.want, answer.status, &answer.body).await;

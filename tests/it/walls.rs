@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use weir_shared::random;
 use weir_tests::{Answer, Caller, Database, FixtureSite, TestService, both_databases, finished};
 
 /// Words that only the first team's things hold.
@@ -64,7 +65,7 @@ both_databases! {
         ids.extend([scrape, batch.clone(), running.clone(), crawl.clone(), session.clone(), map, team, MARK.to_owned()]);
 
         let other = service.new_team("others");
-        let unknown = uuid::Uuid::now_v7().to_string();
+        let unknown = random::id().to_string();
         let mut tried = 0;
         for (method, pattern) in routes() {
             let names = pattern.contains('{');
@@ -111,7 +112,7 @@ both_databases! {
 #[tokio::test]
 async fn every_v2_route_wants_a_key() {
     let service = TestService::start(Database::Sqlite).await;
-    let id = uuid::Uuid::new_v4().to_string();
+    let id = random::id().to_string();
     let nobody = service.anonymous();
     let routes = routes();
     assert!(routes.iter().filter(|(_, path)| !is_public(path)).count() > 40, "{routes:?}");
@@ -141,7 +142,7 @@ async fn every_v2_route_wants_a_key() {
 #[tokio::test]
 async fn what_there_is_not_says_so_in_json() {
     let service = TestService::start(Database::Sqlite).await;
-    let id = uuid::Uuid::new_v4();
+    let id = random::id();
     let (get, post, delete, patch) = (Method::GET, Method::POST, Method::DELETE, Method::PATCH);
     for (method, path, status) in [
         // Operations that are not built (CONTRACT 12).

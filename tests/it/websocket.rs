@@ -1,7 +1,7 @@
 //! The status stream on the batch's own path (CONTRACT 6).
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -11,6 +11,8 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use weir_shared::clock;
+use weir_shared::random;
 use weir_tests::{Database, FixtureSite, TestService, both_databases, finished};
 
 type Stream = WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>;
@@ -105,7 +107,7 @@ async fn a_stranger_is_turned_away() {
     let (batch, crawl_as_batch) = (format!("batch/scrape/{batch}"), format!("batch/scrape/{crawl}"));
     let crawl = format!("crawl/{crawl}");
     let other = service.new_team("others").key.unwrap();
-    let unknown = format!("crawl/{}", uuid::Uuid::new_v4());
+    let unknown = format!("crawl/{}", random::id());
     for (job, key, close, status) in [
         (&batch, "nobodys-key", 3000, 401),
         (&batch, other.as_str(), 3003, 404),
@@ -161,7 +163,7 @@ async fn rest(mut stream: Stream, expected: u16) -> Duration {
         while let Some(Ok(message)) = stream.next().await {
             if let Message::Close(frame) = message {
                 assert_eq!(frame.map(|frame| frame.code), Some(expected.into()));
-                since = Some(Instant::now());
+                since = Some(clock::instant());
             }
         }
         since.expect("a close frame").elapsed()

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
+use weir_shared::random;
 
 /// Which database a service under test uses.
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ impl Database {
                 FreshDatabase { url, drop_in: None }
             }
             Self::Postgres(cluster) => {
-                let name = format!("weir_{}", uuid::Uuid::new_v4().simple());
+                let name = format!("weir_{}", random::id().simple());
                 let mut connection = PgConnection::connect(cluster).await.expect("the test cluster answers");
                 let sql = format!("CREATE DATABASE {name}");
                 sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
@@ -107,6 +108,41 @@ pub(crate) async fn execute(url: &str, sql: &str) {
     }
 }
 
+/// What nobody may hold once a service has ended in good order, with how much of it there is: a name for people, then the
+/// number of rows. `leaves_jobs`: jobs may be left for the next start.
+pub(crate) async fn rows_left(url: &str, leaves_jobs: bool) -> Vec<String> {
+    const HELD: &[(&str, &str)] = &[
+        ("pages in work", "SELECT COUNT(*) FROM page WHERE state = 'running'"),
+        ("workers that count as alive", "SELECT COUNT(*) FROM worker_node WHERE state <> 'dead'"),
+        ("sessions", "SELECT COUNT(*) FROM browser_session WHERE state <> 'destroyed'"),
+        ("leases of profiles", "SELECT COUNT(*) FROM profile_lease"),
+    ];
+    const TICKETS: &str = "SELECT COUNT(*) FROM JOBS WHERE lock_by IS NOT NULL AND status IN ('Queued', 'Running')";
+    const JOBS: (&str, &str) = ("jobs that have not ended", "SELECT COUNT(*) FROM job WHERE status = 'scraping'");
+    let is_sqlite = url.starts_with("sqlite:");
+    let tickets = TICKETS.replace("JOBS", if is_sqlite { "Jobs" } else { "apalis.jobs" });
+    let mut looks = HELD.to_vec();
+    looks.push(("tickets in hand", &tickets));
+    if !leaves_jobs {
+        looks.push(JOBS);
+    }
+    let mut left = Vec::new();
+    for (what, sql) in looks {
+        let sql = AssertSqlSafe(sql.to_owned());
+        let (count,): (i64,) = if is_sqlite {
+            let mut connection = SqliteConnection::connect(url).await.unwrap();
+            sqlx::query_as(sql).fetch_one(&mut connection).await.unwrap()
+        } else {
+            let mut connection = PgConnection::connect(url).await.unwrap();
+            sqlx::query_as(sql).fetch_one(&mut connection).await.unwrap()
+        };
+        if count > 0 {
+            left.push(format!("{what}: {count}"));
+        }
+    }
+    left
+}
+
 /// Tables that hold this text in any column, and the number of documents.
 pub(crate) async fn tables_with(url: &str, text: &str) -> (Vec<String>, i64) {
     const DOCUMENTS: &str = "SELECT COUNT(*) FROM document";
@@ -175,7 +211,7 @@ pub struct PostgresCluster {
 
 impl PostgresCluster {
     pub fn start() -> Self {
-        let folder = std::env::temp_dir().join(format!("weir-test-pg-{}", uuid::Uuid::new_v4().simple()));
+        let folder = std::env::temp_dir().join(format!("weir-test-pg-{}", random::id().simple()));
         let url = Self::script("start", &folder);
         Self { folder, url }
     }

@@ -32,7 +32,7 @@ pub use own_pages::OwnPages;
 pub use page::{Truth, documents_at, documents_of, ended_at, errors_of, finished, markdown_of};
 pub use process::{Process, ProcessInfo, free_port, processes_mentioning};
 pub use relay_stage::{RelayStage, StageChromium};
-pub use service::{Machine, ServiceOptions, TestService, WEBHOOK_SECRET, binary_folder};
+pub use service::{Machine, ServiceOptions, TestService, WEBHOOK_SECRET, binary_folder, files_below};
 pub use site::{FixtureSite, SiteOptions};
 pub use stand_in::StandIn;
 pub use wait::{wait_until, wait_until_none, wait_until_within};

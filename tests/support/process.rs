@@ -6,7 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_shared::clock;
 
 /// A port that nobody listens on now. Taken from below the range that outgoing connections use, and
 /// from another place in each process, so that tests which run side by side do not meet.
@@ -66,12 +68,12 @@ impl Process {
 
     /// Waits for the end. Panics when it takes longer than `bound`.
     pub fn await_end(&mut self, bound: Duration) -> ExitStatus {
-        let deadline = Instant::now() + bound;
+        let deadline = clock::deadline(bound);
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < deadline, "{} did not end within {bound:?}\n{}", self.name, self.tail(40));
+            assert!(clock::instant() < deadline, "{} did not end within {bound:?}\n{}", self.name, self.tail(40));
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -21,6 +21,7 @@ use weir_api::error::ApiResult;
 use weir_shared::config::Settings;
 use weir_shared::domain::capability::{Capability, token};
 use weir_shared::ids::SessionId;
+use weir_shared::random;
 use weir_shared::store::{self, PoolUse};
 use weir_worker::browser::{ChromiumKind, find_chromium};
 use weir_worker::relay::{Activity, Browser, Budget, LiveView, Rules, SessionHandle, Sessions, routes};
@@ -36,7 +37,7 @@ pub struct StageChromium {
 impl StageChromium {
     async fn start() -> Arc<Self> {
         let found = find_chromium(None).expect("a Chromium is installed");
-        let folder = std::env::temp_dir().join(format!("weir-stage-{}", uuid::Uuid::new_v4().simple()));
+        let folder = std::env::temp_dir().join(format!("weir-stage-{}", random::id().simple()));
         std::fs::create_dir_all(folder.join("downloads")).unwrap();
         let mut command = tokio::process::Command::new(&found.path);
         if found.kind == ChromiumKind::Full {
@@ -136,7 +137,7 @@ impl RelayStage {
     pub async fn start() -> Self {
         let chromium = StageChromium::start().await;
         let browser: Arc<dyn Browser> = Arc::clone(&chromium) as _;
-        let activity = Arc::new(Activity::default());
+        let activity = Arc::new(Activity::new(weir_shared::clock::Clock::system()));
         let session = Arc::new(SessionHandle {
             live: Some(LiveView::new(Arc::clone(&browser), Arc::clone(&activity))),
             rules: Arc::new(Rules { downloads: chromium.folder.join("downloads"), uploads: Vec::new() }),

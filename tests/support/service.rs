@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use serde_json::Value;
+use weir_shared::{clock, random};
 
 use crate::database::{FreshDatabase, WriteLock, is_writable};
 use crate::process::{Process, ProcessInfo, free_port, processes_mentioning, signal, threads_have_stopped};
@@ -59,7 +60,12 @@ impl ServiceOptions {
     }
 }
 
-/// One API process and some workers, with a team and its key. All of it ends when this is dropped.
+/// One API process and some workers, with a team and its key.
+///
+/// When it is dropped it is stopped in good order, and the test fails when something is left then: pages or tickets in
+/// work, jobs that nobody ends, sessions, leases of profiles, workers that count as alive, processes, boxes, temporary
+/// files. A test that leaves jobs on purpose says so ([`TestService::leave_jobs`]), as does one that takes from the
+/// service what it needs to end ([`TestService::abandon`]).
 pub struct TestService {
     api: Option<Process>,
     workers: Vec<Option<Process>>,
@@ -69,6 +75,10 @@ pub struct TestService {
     database: FreshDatabase,
     env: HashMap<&'static str, String>,
     machines: Vec<Machine>,
+    leaves_jobs: bool,
+    is_abandoned: bool,
+    /// It was stopped in good order.
+    is_stopped: bool,
 }
 
 impl TestService {
@@ -78,7 +88,7 @@ impl TestService {
     }
 
     pub async fn start_with(options: ServiceOptions) -> Self {
-        let folder = std::env::temp_dir().join(format!("weir-test-{}", uuid::Uuid::new_v4().simple()));
+        let folder = std::env::temp_dir().join(format!("weir-test-{}", random::id().simple()));
         Self::start_in(folder, options).await
     }
 
@@ -119,6 +129,9 @@ impl TestService {
             database,
             env,
             machines: options.machines,
+            leaves_jobs: false,
+            is_abandoned: false,
+            is_stopped: false,
         };
         service.cli(&["migrate"]);
         service.start_api();
@@ -267,6 +280,11 @@ impl TestService {
         self.env.insert(name, value.to_owned());
     }
 
+    /// Takes a setting back.
+    pub fn remove_env(&mut self, name: &str) {
+        self.env.remove(name);
+    }
+
     pub fn start_api(&mut self) {
         let mut command = self.command("weir");
         command.arg("serve");
@@ -296,6 +314,7 @@ impl TestService {
     }
 
     pub fn start_worker(&mut self, n: usize) {
+        self.is_stopped = false;
         let log = self.folder.join(format!("worker-{n}.log"));
         let command = match self.machines.get(n) {
             Some(Machine { launcher, env }) if !launcher.is_empty() => {
@@ -399,6 +418,49 @@ impl TestService {
             let status = process.terminate(Duration::from_secs(40));
             assert!(status.success(), "{} ended with {status}\n{}", process.name, process.tail(40));
         }
+        self.is_stopped = true;
+    }
+
+    /// Jobs that have not ended are left on purpose.
+    pub fn leave_jobs(&mut self) {
+        self.leaves_jobs = true;
+    }
+
+    /// The service cannot end in good order: its end is not looked at.
+    pub fn abandon(&mut self) {
+        self.is_abandoned = true;
+    }
+
+    /// Stops everything in good order and says what is left.
+    fn end(&mut self) -> Vec<String> {
+        // Whoever was killed and not started again has left what the others would take over in time.
+        let is_whole = self.is_stopped || self.workers.iter().all(Option::is_some);
+        let mut ending: Vec<Process> =
+            self.workers.iter_mut().chain([&mut self.api]).filter_map(Option::take).collect();
+        for process in &ending {
+            signal("CONT", &process.id().to_string());
+            signal("TERM", &process.id().to_string());
+        }
+        let mut left = Vec::new();
+        for process in &mut ending {
+            let status = process.await_end(Duration::from_secs(40));
+            if !status.success() {
+                left.push(format!("{} ended with {status}\n{}", process.name, process.tail(40)));
+            }
+        }
+        drop(ending);
+        if is_whole {
+            left.extend(rows_left(&self.database.url, self.leaves_jobs));
+        }
+        let until = clock::deadline(Duration::from_secs(5));
+        while !self.processes().is_empty() && clock::instant() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        left.extend(self.processes().iter().map(|process| format!("process {process:?}")));
+        if is_whole {
+            left.extend(files_below(&self.folder.join("tmp")).iter().map(|path| format!("file {}", path.display())));
+        }
+        left
     }
 
     /// The end of every process's log, for a test that fails.
@@ -422,7 +484,9 @@ impl TestService {
 
 impl Drop for TestService {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        let is_failing = std::thread::panicking();
+        let left = if is_failing || self.is_abandoned { Vec::new() } else { self.end() };
+        if is_failing || !left.is_empty() {
             eprintln!("{}", self.logs());
         }
         self.api = None;
@@ -437,7 +501,29 @@ impl Drop for TestService {
             std::thread::sleep(Duration::from_millis(20));
         }
         let _ = std::fs::remove_dir_all(&self.folder);
+        assert!(left.is_empty(), "the service left: {left:#?}");
     }
+}
+
+/// Everything below a folder but folders that are empty.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap());
+    entries
+        .flat_map(
+            |entry| if entry.file_type().unwrap().is_dir() { files_below(&entry.path()) } else { vec![entry.path()] },
+        )
+        .collect()
+}
+
+/// What the rows of a service that has ended still hold.
+fn rows_left(url: &str, leaves_jobs: bool) -> Vec<String> {
+    let url = url.to_owned();
+    // Whoever drops a service cannot wait: a thread with a small runtime does.
+    let look = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(crate::database::rows_left(&url, leaves_jobs))
+    });
+    look.join().expect("the database of a service that has ended answers")
 }
 
 /// Where the binaries are: `WEIR_TEST_BIN_DIR`, or the build folder that the test itself came from.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use weir_shared::{clock, random};
 
 use crate::database::execute;
 
@@ -20,7 +21,7 @@ impl StandIn {
     /// Announces a worker with so many session slots. Workers of the service itself should offer none
     /// (`WEIR_SESSIONS_PER_WORKER=0`), or sessions may be placed there.
     pub async fn start(database_url: &str, slots: u32) -> Self {
-        let id = uuid::Uuid::now_v7().to_string();
+        let id = random::id().to_string();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let now = now_ms();
@@ -57,8 +58,8 @@ impl Drop for StandIn {
     }
 }
 
-fn now_ms() -> u128 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis()
+fn now_ms() -> i64 {
+    clock::of_machine().0
 }
 
 async fn answer(mut socket: TcpStream, database_url: &str) {

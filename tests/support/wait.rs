@@ -2,7 +2,9 @@
 
 use std::fmt::Debug;
 use std::future::Future;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use weir_shared::clock;
 
 /// Asks `condition` until it gives a value, for at most 30 seconds. Panics with `what` after that.
 pub async fn wait_until<T, F, Fut>(what: &str, condition: F) -> T
@@ -35,13 +37,13 @@ where
     F: FnMut() -> Fut,
     Fut: Future<Output = Option<T>>,
 {
-    let deadline = Instant::now() + bound;
+    let deadline = clock::deadline(bound);
     let mut pause = Duration::from_millis(5);
     loop {
         if let Some(value) = condition().await {
             return value;
         }
-        assert!(Instant::now() < deadline, "waited {bound:?} in vain: {what}");
+        assert!(clock::instant() < deadline, "waited {bound:?} in vain: {what}");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_millis(200));
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use url::Url;
+use weir_shared::clock::{self, Stopwatch};
 use weir_shared::config::Settings;
 use weir_shared::domain::scrape::Certificates;
 use weir_worker::browser::cdp::{Cdp, EventFilter};
@@ -47,7 +47,7 @@ async fn http(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Re
         block_ads: true,
         ..ExtractOptions::default()
     };
-    let began = Instant::now();
+    let began = Stopwatch::start();
     let results = futures_util::stream::iter(urls).map(|url| {
         let (fetcher, options) = (fetcher.clone(), options.clone());
         async move {
@@ -58,7 +58,7 @@ async fn http(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Re
                 accept_language: None,
                 mobile: false,
                 certificates: Certificates::AnyWithoutSecrets,
-                deadline: Instant::now() + Duration::from_secs(60),
+                deadline: clock::deadline(Duration::from_secs(60)),
                 proxy: None,
             };
             let fetched = fetcher.fetch(request).await.map_err(|e| anyhow::anyhow!(e.message()))?;
@@ -93,7 +93,7 @@ async fn browser(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow:
     let spec = BrowserSpec { purpose: Purpose::Pages { has_pictures: false }, upstream: None, extra_flags: Vec::new() };
     let chromium = sandbox.start_browser(&dir, spec).await?;
     let cdp = Arc::new(Cdp::connect_over(chromium.connect().await?, chromium.ws_path()).await?);
-    let began = Instant::now();
+    let began = Stopwatch::start();
     let results = futures_util::stream::iter(urls).map(|url| {
         let cdp = Arc::clone(&cdp);
         async move { load(&cdp, &url).await }
@@ -111,7 +111,7 @@ async fn browser(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow:
 
 /// A context and a target of its own, navigate, wait for the load event, take the document.
 async fn load(cdp: &Cdp, url: &Url) -> anyhow::Result<String> {
-    let by = Instant::now() + Duration::from_secs(60);
+    let by = clock::deadline(Duration::from_secs(60));
     let text = |value: &Value, key: &str| value[key].as_str().map(str::to_owned).with_context(|| format!("no {key}"));
     let context =
         cdp.send_as::<Value>("Target.createBrowserContext", None, json!({"disposeOnDetach": true})).by(by).await?;

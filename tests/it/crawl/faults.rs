@@ -1,7 +1,6 @@
 //! Workers die while they crawl: no page is lost, delivered twice or asked for more than three times.
 
-use std::time::Instant;
-
+use weir_shared::clock::Stopwatch;
 use weir_tests::{long_tests, wait_until_within};
 
 use super::*;
@@ -14,7 +13,7 @@ async fn survive(database: Database, kills: usize) {
     let options =
         json!({ "ignoreQueryParameters": true, "webhook": webhook, "sitemap": "include", "maxConcurrency": 6 });
     let path = begin(&service, &site.url("/crawl/"), options).await;
-    let began = Instant::now();
+    let began = Stopwatch::start();
     for kill in 0..kills {
         let due = (kill * 700 / kills) as u64;
         wait_until_within(BOUND, "pages enough for the next kill", || async {

@@ -7,13 +7,15 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use sqlx::Connection;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use weir_shared::clock::Stopwatch;
+use weir_shared::random;
 use weir_tests::{
     Database, FixtureSite, ServiceOptions, TestService, both_databases, finished, wait_until, wait_until_within,
 };
@@ -84,7 +86,7 @@ both_databases! {
         })
         .await;
         service.kill_worker(0);
-        let died = Instant::now();
+        let died = Stopwatch::start();
         // A call of the bucket lasts for 60 s.
         wait_until_within(Duration::from_secs(30), "the dead worker's pages are in work again", || async {
             (site.hit_count("/slow").await == PAGES as u64 * 3 / 2).then_some(())
@@ -195,7 +197,7 @@ struct SmallDisk(PathBuf);
 impl SmallDisk {
     /// `None` where this user may not mount.
     fn mount(size: &str) -> Option<Self> {
-        let folder = std::env::temp_dir().join(format!("weir-test-disk-{}", uuid::Uuid::new_v4().simple()));
+        let folder = std::env::temp_dir().join(format!("weir-test-disk-{}", random::id().simple()));
         std::fs::create_dir_all(&folder).unwrap();
         let options = format!("size={size},mode=0755");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&folder).status();

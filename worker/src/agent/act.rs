@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use url::Url;
+use weir_shared::clock;
 
 use super::say::Action;
 use super::site::Home;
@@ -345,7 +345,7 @@ async fn extract(stage: &Stage, name: Option<&str>) -> StageResult<String> {
 }
 
 async fn wait_for(stage: &mut Stage, text: &str) -> StageResult<String> {
-    let until = Instant::now() + TEXT_PATIENCE;
+    let until = clock::deadline(TEXT_PATIENCE);
     let wanted = json!(text).to_string();
     let expression =
         format!("!!document.body && document.body.innerText.toLowerCase().includes({wanted}.toLowerCase())");
@@ -359,7 +359,7 @@ async fn wait_for(stage: &mut Stage, text: &str) -> StageResult<String> {
             // A page on its way to another one answers later.
             _ => {}
         }
-        if Instant::now() >= until {
+        if clock::instant() >= until {
             return refuse("It did not appear.");
         }
         tokio::time::sleep(TEXT_LOOK).await;

@@ -23,8 +23,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::clock;
 use weir_shared::config::ModelSettings;
 use weir_shared::llm::{Meter, ModelError, Question, Role, ask_for_json};
+use weir_shared::random;
 
 use crate::browser::cdp::Cdp;
 use say::Action;
@@ -125,7 +127,7 @@ pub async fn work(
         meter,
         home: Home::new(scraped, task),
         task,
-        fence: format!("{:016x}", rand::random::<u64>()),
+        fence: random::hex::<8>(),
         schema: say::schema(),
         deadline: deadline - RESERVE,
         tokens: 0,
@@ -252,7 +254,7 @@ impl Agent<'_> {
         };
         let sent = say::SYSTEM.len() + turns.iter().map(|(_, text)| text.len()).sum::<usize>();
         self.tokens += sent / BYTES_PER_TOKEN + picture.map_or(0, |_| PICTURE_TOKENS);
-        let answer = ask_for_json(self.model, &question, self.deadline.min(Instant::now() + ANSWER), self.meter).await;
+        let answer = ask_for_json(self.model, &question, self.deadline.min(clock::deadline(ANSWER)), self.meter).await;
         self.tokens += answer.as_ref().map_or(0, |answer| answer.to_string().len() / BYTES_PER_TOKEN);
         answer
     }

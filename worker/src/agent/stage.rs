@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
+use weir_shared::clock;
 
 use super::site::Home;
 use super::snapshot::{Element, Refs, Tree, Writer, cut};
@@ -170,7 +171,7 @@ impl Stage {
         };
         let discover = json!({"discover": true, "filter": [{"type": "page"}]});
         stage.browser::<Value>("Target.setDiscoverTargets", discover).await?;
-        stage.until(Instant::now() + CALL, |state| !state.tabs.is_empty()).await;
+        stage.until(clock::deadline(CALL), |state| !state.tabs.is_empty()).await;
         stage.take_a_tab().await?;
         Ok(stage)
     }
@@ -216,7 +217,7 @@ impl Stage {
 
     /// A call to the browser itself.
     async fn browser<T: DeserializeOwned>(&self, method: &'static str, params: Value) -> StageResult<T> {
-        Ok(self.cdp.send_as(method, None, params).by(Instant::now() + CALL).await?)
+        Ok(self.cdp.send_as(method, None, params).by(clock::deadline(CALL)).await?)
     }
 
     fn send(&self, method: &'static str, params: Value) -> crate::browser::cdp::Pending<Value> {
@@ -229,7 +230,7 @@ impl Stage {
         let Some(session) = self.shared.lock().active.as_ref().map(|active| active.session.clone()) else {
             return Err(StageError::Refused("the tab is closed".to_owned()));
         };
-        let call = self.cdp.send_as(method, Some(&session), params).by(Instant::now() + CALL);
+        let call = self.cdp.send_as(method, Some(&session), params).by(clock::deadline(CALL));
         tokio::select! {
             biased;
             answer = call => Ok(answer?),
@@ -288,7 +289,7 @@ impl Stage {
     /// Waits until the page is at rest after an action, and follows it to a tab that it opened. Returns what is worth
     /// telling.
     pub async fn rest(&mut self, tabs_before: usize) -> StageResult<Option<String>> {
-        self.until(Instant::now() + BEGINNING, |state| state.loading || state.dialog.is_some()).await;
+        self.until(clock::deadline(BEGINNING), |state| state.loading || state.dialog.is_some()).await;
         let mut told = None;
         if self.tab_count() > tabs_before {
             let opened = {
@@ -312,7 +313,7 @@ impl Stage {
 
     /// Waits for the page, or a dialog.
     pub async fn settle(&self) -> StageResult<()> {
-        let by = Instant::now() + LOADING;
+        let by = clock::deadline(LOADING);
         for _ in 0..3 {
             let (session, is_blank) = {
                 let state = self.shared.lock();
@@ -334,7 +335,7 @@ impl Stage {
                 () = self.dialog_opens() => return Ok(()),
                 () = self.cdp.closed().cancelled() => return Err(StageError::Lost),
             }
-            if !self.shared.lock().loading || Instant::now() >= by {
+            if !self.shared.lock().loading || clock::instant() >= by {
                 break;
             }
         }
@@ -478,8 +479,8 @@ impl Stage {
             params["promptText"] = text.into();
         }
         // Not through `page`: the dialog is what it is about.
-        self.send(Page::HandleJavaScriptDialog::NAME, params).by(Instant::now() + CALL).await?;
-        self.until(Instant::now() + CALL, |state| state.dialog.is_none()).await;
+        self.send(Page::HandleJavaScriptDialog::NAME, params).by(clock::deadline(CALL)).await?;
+        self.until(clock::deadline(CALL), |state| state.dialog.is_none()).await;
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use headless_chrome::protocol::cdp::{Page, Runtime};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use weir_shared::clock;
 
 use super::cdp::Cdp;
 use super::error::RenderError;
@@ -40,7 +41,7 @@ struct Remote {
 
 /// What the page in `frame` looks like.
 pub(super) async fn read(cdp: &Cdp, session: &str, frame: &str, deadline: Instant) -> Result<Value, RenderError> {
-    let by = deadline.min(Instant::now() + LIMIT);
+    let by = deadline.min(clock::deadline(LIMIT));
     let params = json!({ "frameId": frame, "worldName": "branding" });
     let world = cdp.send_as::<World>(Page::CreateIsolatedWorld::NAME, Some(session), params).by(by).await?;
     let params = json!({

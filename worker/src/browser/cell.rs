@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use weir_shared::clock;
 
 use super::agent::Agent;
 use super::cdp::Cdp;
@@ -81,7 +82,7 @@ impl Cell {
     ) -> anyhow::Result<Arc<Self>> {
         let greet = async {
             let cdp = Cdp::connect_over(browser.connect().await?, browser.ws_path()).await?;
-            let version = cdp.call::<BrowserDomain::GetVersion>(None, json!({}), Instant::now() + PING).await?;
+            let version = cdp.call::<BrowserDomain::GetVersion>(None, json!({}), clock::deadline(PING)).await?;
             anyhow::Ok((cdp, Agent::from_product(&version.product)))
         };
         let (cdp, agent) = match greet.await {
@@ -102,7 +103,7 @@ impl Cell {
             egress,
             upstreams,
             has_pictures,
-            born: Instant::now(),
+            born: clock::instant(),
             open: AtomicUsize::new(0),
             used: AtomicU32::new(0),
             outgrown: AtomicU32::new(0),
@@ -165,7 +166,7 @@ impl Cell {
 
     /// Whether the browser still answers.
     pub async fn answers(&self) -> bool {
-        self.cdp.call::<BrowserDomain::GetVersion>(None, json!({}), Instant::now() + PING).await.is_ok()
+        self.cdp.call::<BrowserDomain::GetVersion>(None, json!({}), clock::deadline(PING)).await.is_ok()
     }
 
     /// Marks the browser as one that no longer obeys. Its pages are lost soon.
@@ -192,7 +193,7 @@ impl Cell {
         }
         let cell = Arc::clone(self);
         tokio::spawn(async move {
-            let page = BlankPage::open(&cell, None, Instant::now() + PING).await;
+            let page = BlankPage::open(&cell, None, clock::deadline(PING)).await;
             cell.is_refilling.store(false, Ordering::Release);
             if let Ok(page) = page {
                 let surplus =

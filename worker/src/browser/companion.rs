@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
+use weir_shared::clock;
 
 use super::actions::Runner;
 use super::agent::Agent;
@@ -53,7 +54,7 @@ impl Companion {
     /// When the page cannot be opened by the request's deadline.
     pub async fn bring_back(cdp: Cdp, request: &RenderRequest, end: &Url) -> Result<Self, RenderError> {
         let work = async {
-            let version = cdp.call::<Browser::GetVersion>(None, json!({}), Instant::now() + STEP).await?;
+            let version = cdp.call::<Browser::GetVersion>(None, json!({}), clock::deadline(STEP)).await?;
             let mut wardrobe = Wardrobe::new(cdp.clone(), request, &Agent::from_product(&version.product));
             let session = wardrobe.first_tab().await?;
             let opening = open(&cdp, &session, request, end);
@@ -124,17 +125,17 @@ impl Wardrobe {
         if !self.cookies.is_empty() {
             let cookies = json!({ "cookies": self.cookies });
             let set = self.cdp.send_as::<Value>(Storage::SetCookies::NAME, None, cookies);
-            refusable(set.by(Instant::now() + STEP).await)?;
+            refusable(set.by(clock::deadline(STEP)).await)?;
         }
         if self.settings.iter().any(|(method, _)| *method == Emulation::SetGeolocationOverride::NAME) {
             let may = json!({ "permissions": ["geolocation"] });
             let granted = self.cdp.send_as::<Value>(Browser::GrantPermissions::NAME, None, may);
-            refusable(granted.by(Instant::now() + STEP).await)?;
+            refusable(granted.by(clock::deadline(STEP)).await)?;
         }
         let pages = json!([{ "type": "page" }, { "exclude": true }]);
         let params = json!({ "autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true, "filter": pages });
-        self.cdp.send_as::<Value>(Target::SetAutoAttach::NAME, None, params).by(Instant::now() + STEP).await?;
-        let deadline = Instant::now() + STEP;
+        self.cdp.send_as::<Value>(Target::SetAutoAttach::NAME, None, params).by(clock::deadline(STEP)).await?;
+        let deadline = clock::deadline(STEP);
         loop {
             let event = tokio::time::timeout_at(deadline, self.events.next()).await;
             let event = event.map_err(|_| RenderError::Internal("the browser has no tab".into()))?;

@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::clock;
 
 use super::error::RenderError;
 
@@ -31,7 +32,7 @@ pub(super) async fn refusal(proxy: SocketAddr, url: &Url, deadline: Instant) -> 
         }
         reason(&String::from_utf8_lossy(&head))
     };
-    tokio::time::timeout_at(deadline.min(Instant::now() + LIMIT), ask).await.ok().flatten()
+    tokio::time::timeout_at(deadline.min(clock::deadline(LIMIT)), ask).await.ok().flatten()
 }
 
 fn reason(head: &str) -> Option<RenderError> {

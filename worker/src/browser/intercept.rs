@@ -15,8 +15,8 @@ use headless_chrome::protocol::cdp::types::Method as _;
 use headless_chrome::protocol::cdp::{Fetch, Network, Security};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use url::Url;
+use weir_shared::clock;
 use weir_shared::domain::scrape::Certificates;
 
 use super::cdp::{Cdp, Event, Pending};
@@ -233,7 +233,7 @@ impl Interception {
 
     /// Takes the caller's cookies out of the store, for good.
     async fn forget_cookies(&self, cdp: &Cdp, session: &str) -> bool {
-        let deadline = Instant::now() + STEP;
+        let deadline = clock::deadline(STEP);
         let host = self.own_host.as_deref().unwrap_or_default();
         let taken: Vec<Pending<Value>> = self
             .cookies

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::clock;
 use weir_shared::domain::action::{Action, ActionResults};
 use weir_shared::domain::scrape::Certificates;
 
@@ -113,7 +114,7 @@ impl RenderRequest {
             actions: Vec::new(),
             want_raw: false,
             want_branding: false,
-            deadline: Instant::now() + Duration::from_secs(60),
+            deadline: clock::deadline(Duration::from_secs(60)),
             upstream: None,
             in_profile: false,
         }

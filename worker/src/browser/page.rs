@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::clock;
 use weir_shared::domain::action::ActionResults;
 
 use super::actions::Runner;
@@ -80,7 +81,7 @@ impl Drop for Tab {
         let cell = Arc::clone(&self.cell);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            match disposed.by(Instant::now() + STEP).await {
+            match disposed.by(clock::deadline(STEP)).await {
                 Err(CdpError::Timeout { .. }) => cell.give_up("a page could not be closed"),
                 Err(CdpError::Closed) => {}
                 _ => cell.refill_spare(),
@@ -100,7 +101,7 @@ pub(super) struct BlankPage {
 impl BlankPage {
     /// Opens one, behind `proxy` instead of the browser's own when given. A failure leaves nothing open.
     pub async fn open(cell: &Arc<Cell>, proxy: Option<&str>, deadline: Instant) -> Result<Self, RenderError> {
-        let deadline = deadline.min(Instant::now() + STEP);
+        let deadline = deadline.min(clock::deadline(STEP));
         let cdp = &cell.cdp;
         let mut params = json!({ "disposeOnDetach": true });
         if let Some(proxy) = proxy {
@@ -115,7 +116,7 @@ impl BlankPage {
 
     /// Opens one in the browser's own profile.
     async fn open_in_profile(cell: &Arc<Cell>, deadline: Instant) -> Result<Self, RenderError> {
-        let deadline = deadline.min(Instant::now() + STEP);
+        let deadline = deadline.min(clock::deadline(STEP));
         let tab = Tab { cell: Arc::clone(cell), context: None, target: String::new(), session: String::new() };
         Self::in_tab(tab, deadline).await
     }
@@ -234,7 +235,7 @@ async fn serve_events(
             "Page.frameStoppedLoading"
                 if loading == Loading::Begun && !is_read.load(Ordering::Relaxed) && is_main() =>
             {
-                loading = Loading::Stopped(Instant::now())
+                loading = Loading::Stopped(clock::instant())
             }
             "Page.frameStartedLoading" | "Page.frameStoppedLoading" => {}
             "Fetch.requestPaused" => interception.answer(&event, &tab.cell.cdp, &tab.session).await,

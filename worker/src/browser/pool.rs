@@ -24,6 +24,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use weir_shared::clock::{self, Stopwatch};
+use weir_shared::random;
 
 use super::cell::Cell;
 use super::error::RenderError;
@@ -205,7 +207,7 @@ impl BrowserPool {
         self.inner.counters.renders.fetch_add(1, Ordering::Relaxed);
         match outcome {
             // A step of the browser's own ran out of time, not the page.
-            Err(RenderError::Timeout) if Instant::now() < request.deadline => {
+            Err(RenderError::Timeout) if clock::instant() < request.deadline => {
                 lease.cell.give_up("a call got no answer");
                 Err(RenderError::BrowserLost)
             }
@@ -357,13 +359,13 @@ impl Inner {
     async fn start_browser(&self, kind: Kind) -> Option<anyhow::Result<Arc<Cell>>> {
         let start = async {
             let has_pictures = kind == Kind::Pictures;
-            let began = Instant::now();
+            let began = Stopwatch::start();
             let spec = BrowserSpec {
                 purpose: Purpose::Pages { has_pictures },
                 upstream: None,
                 extra_flags: self.config.extra_flags.clone(),
             };
-            let (name, maker) = (format!("p{:08x}", rand::random::<u32>()), Arc::clone(&self.sandbox));
+            let (name, maker) = (format!("p{}", random::hex::<4>()), Arc::clone(&self.sandbox));
             let dir = tokio::task::spawn_blocking(move || maker.session_dir(&name)).await??;
             let browser = match self.sandbox.start_browser(&dir, spec).await {
                 Ok(browser) => browser,
@@ -517,9 +519,9 @@ async fn watch(inner: &Inner, cell: &Arc<Cell>) -> End {
     let config = &inner.config;
     let idle_stop = if cell.has_pictures { Some(config.idle_stop.unwrap_or(PICTURES_IDLE)) } else { config.idle_stop };
     let mut ticks = 0;
-    let mut busy_at = Instant::now();
+    let mut busy_at = clock::instant();
     let mut used_before = cell.used.load(Ordering::Acquire);
-    let mut tick = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+    let mut tick = tokio::time::interval_at(clock::deadline(PING_EVERY), PING_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         let idle_at = idle_stop.map(|idle| busy_at + idle);
@@ -528,8 +530,8 @@ async fn watch(inner: &Inner, cell: &Arc<Cell>) -> End {
             () = inner.stop.cancelled() => return End::Stopped,
             () = cell.cdp.closed().cancelled() => return End::Died,
             () = cell.given_up.cancelled() => return End::GivenUp,
-            () = cell.returned.notified() => busy_at = Instant::now(),
-            () = tokio::time::sleep_until(idle_at.unwrap_or_else(Instant::now)), if idle_at.is_some() => {}
+            () = cell.returned.notified() => busy_at = clock::instant(),
+            () = tokio::time::sleep_until(idle_at.unwrap_or_else(clock::instant)), if idle_at.is_some() => {}
             _ = tick.tick() => {
                 ticks += 1;
                 if !cell.answers().await {
@@ -544,7 +546,7 @@ async fn watch(inner: &Inner, cell: &Arc<Cell>) -> End {
         let used = cell.used.load(Ordering::Acquire);
         if used != used_before || cell.open.load(Ordering::Acquire) > 0 {
             used_before = used;
-            busy_at = Instant::now();
+            busy_at = clock::instant();
         }
         if used >= config.pages_per_life {
             return End::Due("pages");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use weir_shared::clock;
 
 use super::cell::Cell;
 use super::{RenderError, RenderRequest, Rendered, page};
@@ -33,7 +33,7 @@ impl Solo {
         let solo = Self { cell: Cell::connect_alone(browser, dir, egress).await? };
         if !cookies.is_empty() {
             let set = json!({ "cookies": cookies });
-            let set = solo.cell.cdp.send_as::<Value>("Storage.setCookies", None, set).by(Instant::now() + CALL).await;
+            let set = solo.cell.cdp.send_as::<Value>("Storage.setCookies", None, set).by(clock::deadline(CALL)).await;
             if let Err(error) = set {
                 solo.stop().await;
                 return Err(error).context("the cookies of the profile");
@@ -60,9 +60,9 @@ impl Solo {
     /// Has the browser write its profile and end. Returns the cookies, as JSON: it forgets some of them when it ends.
     pub async fn close(&self) -> anyhow::Result<Vec<u8>> {
         let cdp = &self.cell.cdp;
-        let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(Instant::now() + CALL).await?;
+        let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(clock::deadline(CALL)).await?;
         // The answer may or may not come before the connection ends.
-        let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(Instant::now() + CALL).await;
+        let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(clock::deadline(CALL)).await;
         if tokio::time::timeout(CLOSE, self.cell.exited()).await.is_err() {
             bail!("the browser did not end within {CLOSE:?}");
         }

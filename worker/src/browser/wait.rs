@@ -12,6 +12,8 @@ use headless_chrome::protocol::cdp::types::Method as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use weir_shared::clock;
+use weir_shared::random;
 
 use super::cdp::{Cdp, CdpError};
 use super::error::RenderError;
@@ -53,7 +55,7 @@ pub(crate) struct WaitScript {
 impl WaitScript {
     /// A script with a name of its own.
     pub fn new() -> Self {
-        let key = format!("_{:016x}", rand::random::<u64>());
+        let key = format!("_{}", random::hex::<8>());
         let source = include_str!("early.js").replace("KEY", &key);
         Self { key, source }
     }
@@ -125,7 +127,7 @@ pub(crate) async fn settle(
 ) -> Result<Settled, RenderError> {
     let mut until = look.budget;
     for _ in 0..MAX_DOCUMENTS {
-        let budget = until.saturating_duration_since(Instant::now()).saturating_sub(look.wait_for);
+        let budget = until.saturating_duration_since(clock::instant()).saturating_sub(look.wait_for);
         let params = json!({
             "expression": script.expression(budget, look),
             "awaitPromise": true, "returnByValue": true,
@@ -146,7 +148,7 @@ pub(crate) async fn settle(
             Err(CdpError::Refused { message, .. })
                 if ["navigated", "context", "Promise was collected"].iter().any(|part| message.contains(part)) =>
             {
-                until = until.max((Instant::now() + look.next).min(deadline));
+                until = until.max(clock::deadline(look.next).min(deadline));
             }
             Err(e) => return Err(e.into()),
         }
@@ -163,7 +165,7 @@ mod tests {
         let (a, b) = (WaitScript::new(), WaitScript::new());
         assert_ne!(a.key, b.key);
         assert!(a.source().contains(&a.key) && !a.source().contains("'KEY'"));
-        let look = Look::only_rest(Instant::now());
+        let look = Look::only_rest(clock::instant());
         assert!(a.expression(Duration::from_secs(1), look).contains("budget:1000,extra:0"));
     }
 }

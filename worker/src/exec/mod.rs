@@ -24,7 +24,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use assets::Assets;
@@ -33,6 +32,7 @@ pub use weir_shared::domain::session::Language;
 
 use slot::Slot;
 use watch::Watch;
+use weir_shared::clock;
 
 /// How a call ended, as clients read it (CONTRACT 8.2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,7 +122,7 @@ impl Runners {
     /// When the code has not begun to run; whatever happens to it afterwards is an [`Execution`].
     pub async fn execute(&self, language: Language, code: &str, timeout: Duration) -> Result<Execution, ExecError> {
         let (inner, code) = (Arc::clone(&self.inner), code.to_owned());
-        let called = Instant::now();
+        let called = clock::instant();
         // A caller that goes away leaves no half-read answer behind.
         let running = tokio::spawn(async move { inner.slot(language).execute(&code, timeout, called).await });
         running.await.unwrap_or_else(|error| Err(ExecError::Start(format!("the call was lost: {error}"))))

@@ -9,6 +9,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use weir_shared::clock;
+use weir_shared::random;
 
 use super::boxes::{BoxHandle, Program, StartBox};
 use super::capture::{Capture, Output, tail};
@@ -131,7 +133,7 @@ impl Runner {
         let marker = new_marker();
         self.stdout.begin(&marker);
         self.stderr.begin(&marker);
-        let timeout = u64::try_from(until.duration_since(Instant::now()).as_millis()).unwrap_or(u64::MAX);
+        let timeout = u64::try_from(until.duration_since(clock::instant()).as_millis()).unwrap_or(u64::MAX);
         let request = Request { id: self.calls, code, timeout, marker: &marker };
         let mut line = serde_json::to_vec(&request).expect("text and numbers can be written as JSON");
         line.push(b'\n');
@@ -175,7 +177,7 @@ impl Runner {
 
 /// Text that no code prints by chance or on purpose.
 fn new_marker() -> String {
-    format!("{:032x}", rand::random::<u128>())
+    random::hex::<16>()
 }
 
 /// Lines of a stream, of bounded length.

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::Instant;
+use tokio::time::{timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
+use weir_shared::clock::{self, Stopwatch};
 
 use super::assets::Assets;
 use super::boxes::{BoxHandle, StartBox};
@@ -75,7 +77,7 @@ impl Slot {
         }
         self.watch.begin();
         let mut runner = self.ready(&mut state, answer_by).await?;
-        let until = answer_by.min(Instant::now() + limit);
+        let until = answer_by.min(clock::deadline(limit));
         let (ended, outputs) = runner.call(code, until, &self.closed).await;
         let ending = match ended {
             Ended::Answered { is_broken: false, .. } | Ended::Unreachable(_) => None,
@@ -185,7 +187,7 @@ impl Start {
                 kept?;
                 runner.map_err(ExecError::Start)
             };
-            let began = Instant::now();
+            let began = Stopwatch::start();
             let started = timeout(START_LIMIT, start)
                 .await
                 .unwrap_or_else(|_| Err(ExecError::Start(format!("not ready after {} s", START_LIMIT.as_secs()))));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -17,6 +17,8 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
+use weir_shared::clock::Stopwatch;
+use weir_shared::random;
 
 use super::boxes::{CDP_URL, StartedBox};
 use super::*;
@@ -31,7 +33,7 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("weir-exec-{:016x}", rand::random::<u64>()));
+        let path = std::env::temp_dir().join(format!("weir-exec-{}", random::hex::<8>()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
@@ -467,7 +469,7 @@ async fn bash_runs_one_shell_a_call_with_files_that_stay() {
             )
             .await;
         // What a script leaves running ends with it, whatever it does to signals, and does not hold the call up.
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let left = session
             .bash("setsid nohup sh -c 'trap \"\" TERM HUP; while :; do date +%N > beat; sleep 0.05; done' & sleep 0.3")
             .await;
@@ -554,7 +556,7 @@ async fn a_timeout_kills_everything_that_the_code_started() {
         let bash = format!("echo begun; setsid sh -c \"{DAEMON}\" & disown; sleep 100");
         for (language, code) in [(Language::Node, node), (Language::Python, python), (Language::Bash, bash)] {
             session.run(language, "").await;
-            let began = Instant::now();
+            let began = Stopwatch::start();
             let killed = session.run_for(language, &code, Duration::from_secs(1)).await;
             let took = began.elapsed();
             assert!(killed.killed && killed.exit_code == 137, "{killed:?}");
@@ -586,7 +588,7 @@ async fn a_page_that_killed_code_has_blocked_is_freed() {
         session.bash("agent-browser get url").await;
         let killed = session.run_for(Language::Bash, "agent-browser wait 60000", Duration::from_secs(1)).await;
         assert!(killed.killed, "{killed:?}");
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let got = session.bash("agent-browser get url").await;
         assert_eq!(got.exit_code, 0, "{got:?}");
         assert!(began.elapsed() < Duration::from_secs(10), "the daemon still waits");
@@ -628,7 +630,7 @@ async fn output_is_bounded_and_the_call_returns() {
             (Language::Python, "for i in range(40): print('x' * (1 << 20), end='')\n'done'"),
             (Language::Bash, "head -c 41943040 /dev/zero | tr '\\0' x; echo err >&2"),
         ] {
-            let began = Instant::now();
+            let began = Stopwatch::start();
             let got = session.run(language, code).await;
             assert_eq!(got.exit_code, 0);
             let end: String = got.stdout.chars().rev().take(80).collect::<Vec<_>>().into_iter().rev().collect();
@@ -663,7 +665,7 @@ async fn calls_of_one_language_stand_in_line_and_languages_run_side_by_side() {
                 },
             )
         };
-        let began = Instant::now();
+        let began = Stopwatch::start();
         tokio::join!(sleep(all[0]), sleep(all[1]), sleep(all[2]));
         assert!(began.elapsed() < Duration::from_millis(1900), "{:?}", began.elapsed());
         let (one, two) = tokio::join!(sleep(Language::Node), sleep(Language::Node));
@@ -692,7 +694,7 @@ async fn a_call_on_a_warm_runner_costs_little() {
             session.run(language, code).await;
             let mut times = Vec::new();
             for _ in 0..100 {
-                let began = Instant::now();
+                let began = Stopwatch::start();
                 session.run(language, code).await;
                 times.push(began.elapsed());
             }

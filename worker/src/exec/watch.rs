@@ -14,10 +14,11 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::CancellationToken;
+use weir_shared::clock;
 
 /// A page that has not answered by then is blocked. Also how long a termination may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
@@ -161,7 +162,7 @@ impl Attached {
             let id = self.send(Some(&session), method, params.clone()).await?;
             waiting.insert(id, session);
         }
-        let until = Instant::now() + ANSWER_WAIT;
+        let until = clock::deadline(ANSWER_WAIT);
         while !waiting.is_empty() {
             match tokio::time::timeout_at(until, self.next()).await {
                 Ok(answered) => match answered? {

@@ -18,6 +18,7 @@ use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, Request, Response, Version};
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::clock::{self, Stopwatch};
 use weir_shared::domain::scrape::Certificates;
 use weir_shared::guard::AddressGuard;
 
@@ -299,7 +300,7 @@ impl Inner {
     ) -> Result<(Response, bool), FetchError> {
         let is_proxied = request.proxy.is_some();
         let accepts_any = url.scheme() == "https" && request.certificates.allow_untrusted(has_secrets);
-        if accepts_any && self.untrusted.holds(url, Instant::now()) {
+        if accepts_any && self.untrusted.holds(url, clock::instant()) {
             let response = send(&self.client(request, true)?, url, headers, is_proxied).await?;
             return Ok((response, false));
         }
@@ -311,7 +312,7 @@ impl Inner {
         match (error, again) {
             (FetchError::Tls { .. }, Some(headers)) => {
                 let response = send(&self.client(request, true)?, url, headers, is_proxied).await?;
-                self.untrusted.note(url, Instant::now());
+                self.untrusted.note(url, clock::instant());
                 Ok((response, false))
             }
             (FetchError::Tls { host, reason }, None) if request.certificates != Certificates::Trusted => {
@@ -420,7 +421,7 @@ fn client_builder(config: &FetchConfig, skip_tls: bool) -> reqwest::ClientBuilde
 
 /// Sends one hop. A pooled connection that the site had closed meanwhile costs one more try.
 async fn send(client: &Client, url: &Url, headers: HeaderMap, is_proxied: bool) -> Result<Response, FetchError> {
-    let started = Instant::now();
+    let started = Stopwatch::start();
     let mut request = Request::new(Method::GET, url.clone());
     *request.headers_mut() = headers;
     let again = request.try_clone();
@@ -602,7 +603,7 @@ mod tests {
             accept_language: None,
             mobile: false,
             certificates: Certificates::Trusted,
-            deadline: Instant::now() + Duration::from_secs(5),
+            deadline: clock::deadline(Duration::from_secs(5)),
             proxy: None,
         }
     }
@@ -766,7 +767,7 @@ mod tests {
         for path in ["body", "head"] {
             let url = Url::parse(&format!("http://a.test:{port}/{path}")).unwrap();
             let headers = CallerHeaders::default();
-            let deadline = Instant::now() + Duration::from_millis(200);
+            let deadline = clock::deadline(Duration::from_millis(200));
             let fetcher = fetcher(FetchConfig::default());
             let outcome = fetcher.fetch(FetchRequest { deadline, ..request(&url, &headers) }).await;
             assert_eq!(outcome.unwrap_err(), FetchError::Timeout, "{path}");

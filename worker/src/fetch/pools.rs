@@ -2,8 +2,10 @@
 //! that fail.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::config::{CountryProxy, NetSettings};
 
 use super::upstream::ProxyUrl;
@@ -89,7 +91,7 @@ impl ProxyPools {
     /// A proxy of this kind: of the wanted country, else one for any country, else another one; of those, one that does
     /// not rest and is not among `avoid`. When all rest, the one that rests shortest. `None`: none is left.
     pub fn choose(&self, kind: ProxyKind, country: Option<&str>, avoid: &[usize]) -> Option<Chosen> {
-        let now = Instant::now();
+        let now = clock::instant();
         let wanted = country.unwrap_or(COUNTRY);
         let rank = |entry: &Entry| match entry.country.as_deref() {
             Some(own) if own == wanted => 0,
@@ -103,7 +105,7 @@ impl ProxyPools {
         let (place, entry) = match best {
             Some(best) => {
                 let equal: Vec<_> = fresh.filter(|(_, entry)| rank(entry) == best).collect();
-                *equal[rand::random_range(0..equal.len())]
+                *equal[weir_shared::random::index(equal.len())]
             }
             None => *found.iter().min_by_key(|(_, entry)| entry.rests_until(now))?,
         };
@@ -115,7 +117,7 @@ impl ProxyPools {
     pub fn failed(&self, place: usize) {
         let Some(entry) = self.entries.get(place) else { return };
         let mut rest = entry.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
+        let now = clock::instant();
         // Pages that met the same failure at once count as one.
         if rest.until.is_some_and(|until| until > now) {
             return;

@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn an_origin_is_remembered_for_a_while_and_their_number_is_bounded() {
-        let (known, now) = (Untrusted::default(), Instant::now());
+        let (known, now) = (Untrusted::default(), weir_shared::clock::instant());
         let url = |n: usize| Url::parse(&format!("https://{n}.test/x")).expect("a URL");
         known.note(&url(0), now);
         assert!(known.holds(&url(0), now) && !known.holds(&url(1), now));

@@ -23,7 +23,9 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
+use tokio::time::timeout_at;
+use weir_shared::clock;
 
 pub use child::main as child_main;
 
@@ -116,7 +118,7 @@ pub async fn read(file: Bytes, request: PdfRequest, deadline: Instant) -> Result
     let Ok(turn) = timeout_at(deadline, READERS.acquire()).await else { return Err(PdfError::NoTime(None)) };
     // The semaphore is never closed.
     let _turn = turn;
-    let left = deadline.saturating_duration_since(Instant::now());
+    let left = deadline.saturating_duration_since(clock::instant());
     let request = PdfRequest { cpu_seconds: left.as_secs() + 1, ..request };
     let mut child = start(&request).map_err(|error| PdfError::NoReader(error.to_string()))?;
     let mut answer = Vec::new();

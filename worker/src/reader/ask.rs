@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use weir_shared::llm::{ModelError, Question, Role, ask_for_json};
+use weir_shared::random;
 
 use super::passages::Excerpt;
 use super::{PageText, ReadError, Reader};
@@ -77,7 +78,7 @@ impl Reader<'_> {
 }
 
 fn told(page: PageText<'_>, excerpt: &Excerpt<'_>, task: &Task<'_>) -> String {
-    let fence = format!("{:016x}", rand::random::<u64>());
+    let fence = random::hex::<8>();
     let mut told = String::with_capacity(excerpt.text.len() + 1_000);
     if !task.wish.is_empty() {
         told.push_str(&task.wish);

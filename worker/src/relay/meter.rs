@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::PollSemaphore;
+use weir_shared::clock;
 
 /// Bytes of a message that any connection may have read.
 const SMALL: usize = 1 << 20;
@@ -102,7 +103,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         }
         if is_large {
             let turn = ready!(self.large.poll_acquire(cx)).ok_or(io::ErrorKind::BrokenPipe)?;
-            self.meter.state().large = Some((turn, Instant::now()));
+            self.meter.state().large = Some((turn, clock::instant()));
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;

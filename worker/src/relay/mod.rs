@@ -19,6 +19,7 @@ use futures_util::future::BoxFuture;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use weir_shared::clock::Clock;
 use weir_shared::ids::SessionId;
 use weir_shared::time::Timestamp;
 
@@ -58,32 +59,37 @@ pub trait Browser: Send + Sync {
 /// When a session was last used, and by how many CDP clients it is used now. Cheap enough for every message.
 #[derive(Debug)]
 pub struct Activity {
+    clock: Clock,
     born: Instant,
     /// Milliseconds from `born` to the last use.
     last_ms: AtomicU64,
     clients: AtomicUsize,
 }
 
-impl Default for Activity {
-    fn default() -> Self {
-        Self { born: Instant::now(), last_ms: AtomicU64::new(0), clients: AtomicUsize::new(0) }
-    }
-}
-
 impl Activity {
+    /// Used now, by nobody yet.
+    pub fn new(clock: Clock) -> Self {
+        let born = clock.instant();
+        Self { clock, born, last_ms: AtomicU64::new(0), clients: AtomicUsize::new(0) }
+    }
+
     /// Notes a use now.
     pub fn touch(&self) {
-        self.last_ms.fetch_max(self.born.elapsed().as_millis() as u64, Ordering::Relaxed);
+        self.last_ms.fetch_max(self.age().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    fn age(&self) -> Duration {
+        self.clock.instant() - self.born
     }
 
     /// Time since the last use, by the monotonic clock.
     pub fn idle(&self) -> Duration {
-        self.born.elapsed().saturating_sub(Duration::from_millis(self.last_ms.load(Ordering::Relaxed)))
+        self.age().saturating_sub(Duration::from_millis(self.last_ms.load(Ordering::Relaxed)))
     }
 
     /// The last use by the wall clock, for rows and people.
     pub fn last_used(&self) -> Timestamp {
-        Timestamp::now().plus_ms(-i64::try_from(self.idle().as_millis()).unwrap_or(i64::MAX))
+        self.clock.now().plus_ms(-i64::try_from(self.idle().as_millis()).unwrap_or(i64::MAX))
     }
 
     /// Counts one more client until the returned value is dropped: somebody of ours drives the browser.

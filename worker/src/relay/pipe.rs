@@ -19,11 +19,11 @@ use futures_util::{FutureExt, SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message, Utf8Bytes};
+use weir_shared::clock::{self, Clock};
 
 use super::filter::{Rules, Verdict, judge};
 use super::meter::{Budget, Meter, Metered};
@@ -117,7 +117,7 @@ where
     let (browser, browser_meter) = upstream.into_parts();
     let (browser_out, browser_in) = browser.split();
     let (answers_in, answers_out) = mpsc::channel(4);
-    let heard = Activity::default();
+    let heard = Activity::new(Clock::system());
     let meters = (&client_meter, &browser_meter);
     let mut reader = Reader {
         from: client_in,
@@ -241,7 +241,7 @@ struct Writer<'a, S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Writer<'_, S> {
     async fn run(&mut self) -> RelayEnd {
-        let mut ping = tokio::time::interval_at(Instant::now() + PING, PING);
+        let mut ping = tokio::time::interval_at(clock::deadline(PING), PING);
         ping.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let message = tokio::select! {

@@ -17,6 +17,8 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_util::sync::CancellationToken;
+use weir_shared::clock::Clock;
+use weir_shared::random;
 
 use super::*;
 use crate::browser::{ChromiumKind, find_chromium};
@@ -34,7 +36,7 @@ pub(crate) struct Chromium {
 impl Chromium {
     pub(crate) async fn start() -> Arc<Self> {
         let found = find_chromium(None).expect("a Chromium is installed");
-        let folder = std::env::temp_dir().join(format!("weir-relay-test-{}", uuid::Uuid::now_v7()));
+        let folder = std::env::temp_dir().join(format!("weir-relay-test-{}", random::id()));
         std::fs::create_dir_all(folder.join("downloads")).unwrap();
         let mut command = tokio::process::Command::new(&found.path);
         if found.kind == ChromiumKind::Full {
@@ -64,7 +66,7 @@ impl Chromium {
 
     fn session(self: &Arc<Self>) -> Arc<SessionHandle> {
         let browser: Arc<dyn Browser> = Arc::clone(self) as _;
-        let activity = Arc::new(Activity::default());
+        let activity = Arc::new(Activity::new(Clock::system()));
         Arc::new(SessionHandle {
             live: Some(LiveView::new(Arc::clone(&browser), Arc::clone(&activity))),
             rules: Arc::new(Rules { downloads: self.folder.join("downloads"), uploads: Vec::new() }),
@@ -688,10 +690,12 @@ async fn a_dead_browser_ends_clients_and_sends_viewers_away_to_try_again() {
 
 #[test]
 fn activity_counts_from_the_last_use() {
-    let activity = Activity::default();
-    std::thread::sleep(Duration::from_millis(30));
-    assert!(activity.idle() >= Duration::from_millis(30));
+    let clock = Clock::system();
+    let activity = Activity::new(clock.clone());
+    clock.advance(Duration::from_secs(300));
+    assert!(activity.idle() >= Duration::from_secs(300));
+    assert!(clock.now().ms_since(activity.last_used()) >= 299_000);
     activity.touch();
-    assert!(activity.idle() < Duration::from_millis(30));
-    assert!(Timestamp::now().ms_since(activity.last_used()) < 1_000);
+    assert!(activity.idle() < Duration::from_secs(30));
+    assert!(clock.now().ms_since(activity.last_used()) < 30_000);
 }

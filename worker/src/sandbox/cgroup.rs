@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn a_part_of_the_hierarchy_is_found_under_its_own_mount() {
         let mount = std::env::temp_dir();
-        let sub = mount.join(format!("weir-cgroup-{}", rand::random::<u32>()));
+        let sub = mount.join(format!("weir-cgroup-{}", weir_shared::random::hex::<4>()));
         fs::create_dir(&sub).unwrap();
         let name = sub.file_name().unwrap().to_str().unwrap();
         assert_eq!(below(&mount, Path::new("/docker/abc"), &format!("/docker/abc/{name}")), Some(sub.clone()));
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn only_a_workers_own_directory_is_removed() {
-        let dir = std::env::temp_dir().join(format!("other-{}", rand::random::<u32>()));
+        let dir = std::env::temp_dir().join(format!("other-{}", weir_shared::random::hex::<4>()));
         fs::create_dir(&dir).unwrap();
         remove_tree(&dir);
         assert!(dir.exists());

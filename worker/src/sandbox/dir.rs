@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     fn run_dir() -> PathBuf {
-        std::env::temp_dir().join(format!("weir-dir-{:08x}", rand::random::<u32>()))
+        std::env::temp_dir().join(format!("weir-dir-{}", weir_shared::random::hex::<4>()))
     }
 
     #[tokio::test]

@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     fn folder() -> PathBuf {
-        let path = std::env::temp_dir().join(format!("weir-disk-{}", uuid::Uuid::now_v7()));
+        let path = std::env::temp_dir().join(format!("weir-disk-{}", weir_shared::random::id()));
         fs::create_dir(&path).unwrap();
         path
     }

@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::OnceCell;
 
@@ -55,6 +55,7 @@ use cgroup::{Bounds, Cgroups};
 use dir::{Users, WorkerDir};
 use running::{Handed, Plan, Running, Wrapper};
 use watch::Watcher;
+use weir_shared::clock::Stopwatch;
 use wire::{Order, ProcessLimits};
 
 /// First argument of the worker's program that makes it the first process of a box.
@@ -304,7 +305,7 @@ impl Sandbox {
     /// # Errors
     /// Why this machine cannot, in a sentence for operators.
     pub async fn probe(&self) -> Result<(), SandboxError> {
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let refuse = |text: String| SandboxError::Refused(text);
         if self.status.boxed && self.bwrap.is_none() {
             return Err(refuse(NO_BWRAP.to_owned()));

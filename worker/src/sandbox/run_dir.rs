@@ -113,7 +113,7 @@ mod tests {
 
     impl Folder {
         fn new() -> Self {
-            let path = std::env::temp_dir().join(format!("weir-run-{:08x}", rand::random::<u32>()));
+            let path = std::env::temp_dir().join(format!("weir-run-{}", weir_shared::random::hex::<4>()));
             fs::create_dir(&path).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
             Self(path)

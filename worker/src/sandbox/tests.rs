@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headless_chrome::protocol::cdp::{Page, Runtime, Target};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixListener};
+use weir_shared::clock::{self, Stopwatch};
 use weir_shared::guard::AddressGuard;
+use weir_shared::random;
 
 use super::*;
 use crate::browser::cdp::Cdp;
@@ -50,7 +52,7 @@ impl World {
         if !is_possible() {
             return None;
         }
-        let run_dir = std::env::temp_dir().join(format!("weir-box-{:08x}", rand::random::<u32>()));
+        let run_dir = std::env::temp_dir().join(format!("weir-box-{}", random::hex::<4>()));
         Some(Self::at(run_dir, mode).await)
     }
 
@@ -74,7 +76,7 @@ impl World {
     }
 
     fn dir(&self) -> SessionDir {
-        self.sandbox.session_dir(&format!("s-{:08x}", rand::random::<u32>())).unwrap()
+        self.sandbox.session_dir(&format!("s-{}", random::hex::<4>())).unwrap()
     }
 
     /// Runs a Python program to its end, with two seconds' worth of output.
@@ -135,12 +137,12 @@ fn processes_of(uid: u32) -> Vec<u32> {
 }
 
 async fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = clock::deadline(Duration::from_secs(10));
     loop {
         if let Some(found) = find() {
             return found;
         }
-        assert!(Instant::now() < end, "waited for: {what}");
+        assert!(clock::instant() < end, "waited for: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -376,7 +378,7 @@ for place, limit in (("/tmp", 300), ("/dev/shm", 100), ("/home/user", 600)):
     os.unlink(place + "/big")
 print("alive")
 "#;
-    let began = Instant::now();
+    let began = Stopwatch::start();
     let (code, out, err) = world.python(&dir, text).await;
     eprintln!("bombs: {:?}", began.elapsed());
     assert_eq!(code, Some(0), "{out} {err}");
@@ -492,7 +494,7 @@ async fn a_killed_box_leaves_nothing() {
     let (one, two) = (world.dir(), world.dir());
     let killed = started(&world, &one).await;
     let other = started(&world, &two).await;
-    let began = Instant::now();
+    let began = Stopwatch::start();
     killed.kill().await;
     eprintln!("killed in {:?}", began.elapsed());
     assert!(began.elapsed() < Duration::from_secs(1));
@@ -556,7 +558,7 @@ async fn worker_to_be_killed() {
 }
 
 async fn kill_a_worker(mode: &str) {
-    let run_dir = std::env::temp_dir().join(format!("weir-box-{:08x}", rand::random::<u32>()));
+    let run_dir = std::env::temp_dir().join(format!("weir-box-{}", random::hex::<4>()));
     let mut worker = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "sandbox::tests::worker_to_be_killed", "--nocapture"])
         .env("WEIR_TEST_BOX_WORKER", &run_dir)
@@ -564,9 +566,9 @@ async fn kill_a_worker(mode: &str) {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let end = Instant::now() + Duration::from_secs(40);
+    let end = clock::deadline(Duration::from_secs(40));
     while !run_dir.join("ready").exists() {
-        assert!(Instant::now() < end && worker.try_wait().unwrap().is_none(), "the worker did not come up");
+        assert!(clock::instant() < end && worker.try_wait().unwrap().is_none(), "the worker did not come up");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let told: Value = serde_json::from_str(&fs::read_to_string(run_dir.join("ready")).unwrap()).unwrap();
@@ -614,7 +616,7 @@ struct Tab {
 impl Tab {
     async fn open(browser: &BrowserBox, url: &str) -> Self {
         let cdp = Cdp::connect_over(browser.connect().await.unwrap(), browser.ws_path()).await.unwrap();
-        let by = tokio::time::Instant::now() + Duration::from_secs(10);
+        let by = clock::deadline(Duration::from_secs(10));
         let target =
             cdp.call::<Target::CreateTarget>(None, json!({ "url": "about:blank" }), by).await.unwrap().target_id;
         let attach = json!({ "targetId": target, "flatten": true });
@@ -625,7 +627,7 @@ impl Tab {
     }
 
     async fn go(&self, url: &str) -> Option<String> {
-        let by = tokio::time::Instant::now() + Duration::from_secs(10);
+        let by = clock::deadline(Duration::from_secs(10));
         let gone = self.cdp.call::<Page::Navigate>(Some(&self.session), json!({ "url": url }), by).await.unwrap();
         for _ in 0..200 {
             if self.value("document.readyState").await == "complete"
@@ -639,7 +641,7 @@ impl Tab {
     }
 
     async fn value(&self, expression: &str) -> Value {
-        let by = tokio::time::Instant::now() + Duration::from_secs(10);
+        let by = clock::deadline(Duration::from_secs(10));
         let ask = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let answer = self.cdp.call::<Runtime::Evaluate>(Some(&self.session), ask, by).await.unwrap();
         answer.result.value.unwrap_or(Value::Null)
@@ -655,7 +657,7 @@ async fn a_browser_in_its_box_answers_and_sees_nothing_of_the_machine() {
     let Some(world) = World::new().await else { return };
     let dir = world.dir();
     fs::write(dir.work.join("upload.txt"), "mine").unwrap();
-    let began = Instant::now();
+    let began = clock::instant();
     let browser = world
         .sandbox
         .start_browser(
@@ -704,7 +706,7 @@ async fn a_browser_in_its_box_answers_and_sees_nothing_of_the_machine() {
     assert!(renderers > 0 || !process::is_root());
 
     assert!(browser.memory().await > 20 << 20);
-    let began = Instant::now();
+    let began = Stopwatch::start();
     browser.kill().await;
     eprintln!("browser killed in {:?}", began.elapsed());
     assert!(browser.connect().await.is_err());
@@ -739,7 +741,7 @@ async fn a_browser_that_dies_is_seen_by_all_who_wait() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_probe_is_quick_and_says_what_it_found() {
-    let began = Instant::now();
+    let began = Stopwatch::start();
     let Some(world) = World::with(SandboxMode::Strict).await else { return };
     eprintln!("prepared in {:?}: {:?}", began.elapsed(), world.sandbox.status());
     world.sandbox.probe().await.unwrap();

@@ -9,9 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use weir_shared::clock::Stopwatch;
 
 use super::cgroup::Bounds;
 use crate::process::{self, Identity, Stat};
@@ -106,7 +107,7 @@ fn look_on(boxes: &Mutex<Boxes>) {
             }
             boxes.all.values().cloned().collect()
         };
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let table = process::all();
         for watched in &watched {
             look(watched, &table);

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::clock;
 use weir_shared::domain::interact::ScrapeContext;
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::ids::PageId;
 use weir_shared::store::scrape_context;
-use weir_shared::time::Timestamp;
 
 use super::{Keeper, OpenError};
 use crate::browser::cdp::Cdp;
@@ -25,8 +25,8 @@ pub(super) async fn bring_back<F>(keeper: &Keeper, page: PageId, connect: F) -> 
 where
     F: AsyncFnOnce() -> anyhow::Result<Cdp>,
 {
-    let deadline = Instant::now() + PATIENCE;
-    let kept = scrape_context::load(&keeper.db, &keeper.blobs, page, Timestamp::now()).await?;
+    let deadline = clock::deadline(PATIENCE);
+    let kept = scrape_context::load(&keeper.db, &keeper.blobs, page, keeper.db.now()).await?;
     let gone = || OpenError::Replay("Replay context is unavailable. Rerun the scrape and try again.".to_owned());
     let kept = kept.ok_or_else(gone)?;
     let (Ok(url), Ok(end)) = (fetch_url(&kept.url), fetch_url(&kept.final_url)) else { return Err(gone()) };
@@ -83,7 +83,7 @@ mod tests {
         };
         let url = "http://site.test/";
         let kept = ScrapeContext { url: url.into(), named: url.into(), final_url: url.into(), options };
-        let made = request(kept, url.parse().expect("url"), Instant::now());
+        let made = request(kept, url.parse().expect("url"), clock::instant());
         assert_eq!((made.wait_for, made.mobile), (WAIT_FOR, true));
         assert_eq!(made.certificates, Certificates::AnyWithoutSecrets);
         assert_eq!(made.location, Some(("DE".to_owned(), vec!["de".to_owned()])));

@@ -12,12 +12,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::session::ProfileUse;
 use weir_shared::store::pages::Claimed;
 use weir_shared::store::profiles::{self, PageLease};
 use weir_shared::store::{Db, StoreError, StoreResult};
-use weir_shared::time::Timestamp;
 
 use super::save::Archive;
 use super::session::{load, owner, settable, start};
@@ -135,7 +134,7 @@ async fn save(
     profile: &ProfileUse,
     request: RenderRequest,
 ) -> Result<(Rendered, bool), PageTrouble> {
-    let left = request.deadline.saturating_duration_since(Instant::now());
+    let left = request.deadline.saturating_duration_since(clock::instant());
     let deadline = request.deadline - SAVING.min(left / 3);
     let (rendered, solo) = open(keeper, exit, page, profile, RenderRequest { deadline, ..request }).await?;
     let packed = pack(keeper, &solo, page, profile).await;
@@ -186,7 +185,7 @@ async fn pack(keeper: &Keeper, solo: &Solo, page: &Claimed, profile: &ProfileUse
 async fn publish(db: &Db, page: &Claimed, name: &str, archive: &mut Archive) -> StoreResult<bool> {
     let mut tx = db.begin().await?;
     let (blob, size) = (&archive.blob, archive.size);
-    let published = profiles::publish_for_page(&mut tx, page, name, blob, size, Timestamp::now()).await?;
+    let published = profiles::publish_for_page(&mut tx, page, name, blob, size, db.now()).await?;
     let is_saved = archive.tried(published);
     tx.commit().await?;
     Ok(is_saved)

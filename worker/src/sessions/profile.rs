@@ -17,6 +17,7 @@ use std::path::{Component, Path, PathBuf};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use sha2::Sha256;
+use weir_shared::random;
 
 /// First bytes of an archive; the number is the version of its shape.
 const MAGIC: &[u8] = b"WEIRPRO1";
@@ -107,7 +108,7 @@ impl Vault {
         append(&mut archive, Path::new(COOKIES), cookies.len() as u64, cookies)?;
         pack_folder(&mut archive, home, Path::new(DATA), 0, &mut left)?;
         let mut packed = archive.into_inner()?.finish()?;
-        let nonce: [u8; NONCE_LEN] = rand::random();
+        let nonce: [u8; NONCE_LEN] = random::bytes();
         self.key
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut packed)
             .map_err(|_| ProfileError::TooLarge)?;
@@ -252,7 +253,7 @@ mod tests {
     }
 
     fn folder() -> PathBuf {
-        let path = std::env::temp_dir().join(format!("weir-profile-{}", uuid::Uuid::now_v7()));
+        let path = std::env::temp_dir().join(format!("weir-profile-{}", random::id()));
         fs::create_dir(&path).unwrap();
         path
     }

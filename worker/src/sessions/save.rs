@@ -8,7 +8,6 @@ use weir_shared::domain::session::EndReason;
 use weir_shared::ids::SessionId;
 use weir_shared::store::profiles::{self, Published};
 use weir_shared::store::{Db, StoreResult, sessions};
-use weir_shared::time::Timestamp;
 
 /// An archive in the blobs.
 #[derive(Debug)]
@@ -59,10 +58,10 @@ pub(super) async fn destroy(
 ) -> StoreResult<()> {
     let mut tx = db.begin().await?;
     if let Some(archive) = &mut archive {
-        let published = profiles::publish(&mut tx, id, &archive.blob, archive.size, Timestamp::now()).await?;
+        let published = profiles::publish(&mut tx, id, &archive.blob, archive.size, db.now()).await?;
         archive.tried(published);
     }
-    sessions::destroy(&mut tx, id, reason, Timestamp::now()).await?;
+    sessions::destroy(&mut tx, id, reason, db.now()).await?;
     tx.commit().await?;
     if let Some(archive) = archive {
         archive.tidy(blobs).await;
@@ -94,18 +93,18 @@ mod tests {
             avoid: None,
         };
         let mut tx = db.begin().await.unwrap();
-        let id = sessions::create(&mut tx, &new, Timestamp::now()).await.unwrap().unwrap().id;
+        let id = sessions::create(&mut tx, &new, db.now()).await.unwrap().unwrap().id;
         tx.commit().await.unwrap();
         id
     }
 
     #[tokio::test]
     async fn a_save_whose_answer_was_lost_loses_nothing() {
-        let root = std::env::temp_dir().join(format!("weir-save-{}", uuid::Uuid::now_v7()));
+        let root = std::env::temp_dir().join(format!("weir-save-{}", weir_shared::random::id()));
         let url = DatabaseUrl::Sqlite(root.join("weir.db"));
         let (db, blobs) = (Db::connect(&url, 2, PoolUse::Rows).await.unwrap(), Blobs::open(&root).unwrap());
         store::migrate(&db).await.unwrap();
-        let (now, id) = (Timestamp::now(), WorkerId::new());
+        let (now, id) = (db.now(), WorkerId::new());
         let node = nodes::NodeRow {
             id,
             name: "worker".into(),

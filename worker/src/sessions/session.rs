@@ -12,9 +12,11 @@ use tokio::net::{TcpStream, UnixListener};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use weir_shared::clock::{self, Stopwatch};
 use weir_shared::domain::session::{EndReason, Language, ProfileUse};
 use weir_shared::ids::{PageId, SessionId, TeamId};
 use weir_shared::llm::Meter;
+use weir_shared::random;
 use weir_shared::store::profiles;
 use weir_shared::store::sessions::SessionRow;
 
@@ -81,7 +83,7 @@ pub(super) async fn start(
 ) -> Result<(SessionDir, BrowserBox, Option<Vec<u8>>), OpenError> {
     let maker = Arc::clone(sandbox);
     let prepared = tokio::task::spawn_blocking(move || -> Result<_, OpenError> {
-        let name = format!("s{:08x}", rand::random::<u32>());
+        let name = format!("s{}", random::hex::<4>());
         let dir = maker.session_dir(&name).map_err(|e| SandboxError::Failed(format!("{e:#}")))?;
         let Some(saved) = saved else { return Ok((dir, None)) };
         match saved.vault.unpack(saved.archive, &dir.home, &saved.owner, dir.owner()) {
@@ -186,7 +188,7 @@ impl Session {
         row: &SessionRow,
         language: Option<Language>,
     ) -> Result<Arc<Self>, OpenError> {
-        let began = Instant::now();
+        let began = Stopwatch::start();
         let mut version = None;
         let mut saved = None;
         if let Some(profile) = &row.profile
@@ -245,7 +247,7 @@ impl Session {
         dir: Arc<SessionDir>,
         browser: Arc<BrowserBox>,
     ) -> anyhow::Result<Arc<Self>> {
-        let activity = Arc::new(Activity::default());
+        let activity = Arc::new(Activity::new(keeper.db.clock().clone()));
         let ended = CancellationToken::new();
         // The session's files, where its browser sees them.
         let files = if keeper.sandbox.status().boxed { PathBuf::from(sandbox::HOME) } else { dir.work.clone() };
@@ -274,7 +276,7 @@ impl Session {
             team: row.team_id,
             profile_version,
             profile: row.profile.clone(),
-            expires: Instant::now() + Duration::from_millis(row.ttl_ms.unsigned_abs()),
+            expires: clock::deadline(Duration::from_millis(row.ttl_ms.unsigned_abs())),
             idle_limit: Duration::from_millis(row.activity_ttl_ms.unsigned_abs()),
             dir,
             browser,
@@ -313,7 +315,7 @@ impl Session {
     ) -> Option<Result<agent::Outcome, PromptError>> {
         let handle = self.handle()?;
         let (_, scraped) = self.scrape.get()?;
-        let deadline = Instant::now() + timeout;
+        let deadline = clock::deadline(timeout);
         let work = async {
             let in_line = tokio::time::timeout_at(deadline - timeout / 2, self.agent.lock()).await;
             let _turn = in_line.map_err(|_| PromptError::Busy)?;
@@ -439,11 +441,11 @@ impl Session {
 
     async fn close_and_pack(&self, keeper: &Keeper, profile: &ProfileUse) -> anyhow::Result<Archive> {
         let cdp = self.cdp().await?;
-        let by = Instant::now() + CALL;
+        let by = clock::deadline(CALL);
         let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(by).await?;
         let cookies = serde_json::to_vec(&cookies["cookies"])?;
         // The answer may or may not come before the connection ends.
-        let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(Instant::now() + CALL).await;
+        let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(clock::deadline(CALL)).await;
         drop(cdp);
         tokio::time::timeout(CLOSE, self.browser.exited())
             .await
@@ -468,7 +470,7 @@ impl Session {
             return Ok(());
         }
         let cdp = self.cdp().await?;
-        let by = Instant::now() + CALL;
+        let by = clock::deadline(CALL);
         cdp.send_as::<Value>("Storage.setCookies", None, json!({ "cookies": cookies })).by(by).await?;
         Ok(())
     }

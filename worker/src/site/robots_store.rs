@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::clock;
 use weir_shared::domain::scrape::Certificates;
 
 use super::Way;
@@ -77,7 +78,7 @@ impl RobotsStore {
 
     fn cell(&self, origin: &str) -> Arc<OnceCell<Known>> {
         let mut kept = self.lock();
-        let now = Instant::now();
+        let now = clock::instant();
         if kept.weight > MAX_WEIGHT {
             kept.files.clear();
             kept.weight = 0;
@@ -113,10 +114,10 @@ impl RobotsStore {
                 // An answer that is an error comes as an error of ours.
                 let is_answered = matches!(error, FetchError::Internal);
                 let robots = if is_answered { Robots::closed() } else { Robots::unreachable() };
-                return Known { robots: Arc::new(robots), until: Instant::now() + FAILED };
+                return Known { robots: Arc::new(robots), until: clock::deadline(FAILED) };
             }
         };
-        Known { robots: Arc::new(robots), until: Instant::now() + FRESH }
+        Known { robots: Arc::new(robots), until: clock::deadline(FRESH) }
     }
 
     async fn ask(&self, url: &Url, way: &Way) -> Result<Robots, FetchError> {
@@ -131,7 +132,7 @@ impl RobotsStore {
             accept_language: way.accept_language.clone(),
             mobile: false,
             certificates: Certificates::AnyWithoutSecrets,
-            deadline: Instant::now() + PATIENCE,
+            deadline: clock::deadline(PATIENCE),
             proxy: way.proxy.as_ref(),
         };
         let answer = self.fetcher.open(request).await?;

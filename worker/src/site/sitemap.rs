@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::clock;
 use weir_shared::domain::map::site_of;
 use weir_shared::domain::scrape::Certificates;
 use weir_shared::shares::Shares;
@@ -223,7 +224,7 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
             Ok((false, _)) | Err(_) => return end,
         }
     }
-    let deadline = bounds.deadline.min(Instant::now() + FILE_PATIENCE);
+    let deadline = bounds.deadline.min(clock::deadline(FILE_PATIENCE));
     let request = FetchRequest {
         url: &url,
         headers: &source.headers,

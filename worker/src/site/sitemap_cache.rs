@@ -10,7 +10,6 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 use weir_shared::ids::TeamId;
 use weir_shared::store::{Db, sitemaps};
-use weir_shared::time::Timestamp;
 
 use super::sitemap_reader::{Item, SitemapEntry};
 
@@ -43,7 +42,7 @@ impl SitemapCache {
         if !self.reads {
             return None;
         }
-        match sitemaps::get(&self.db, self.team, &self.key(url), Timestamp::now()).await {
+        match sitemaps::get(&self.db, self.team, &self.key(url), self.db.now()).await {
             Ok(found) => found.map(Packed),
             Err(error) => {
                 tracing::debug!(%error, "a kept sitemap could not be read");
@@ -57,7 +56,7 @@ impl SitemapCache {
         if files.is_empty() {
             return;
         }
-        let now = Timestamp::now();
+        let now = self.db.now();
         let rows: Vec<(String, Vec<u8>)> = files.into_iter().map(|(url, packed)| (self.key(&url), packed.0)).collect();
         let write = async {
             let mut tx = self.db.begin_relaxed().await?;
@@ -214,7 +213,7 @@ mod tests {
     fn a_file_too_large_to_keep_is_not_kept() {
         let mut packer = Packed::writer();
         for _ in 0..60_000 {
-            let url = format!("https://x.test/{}", hex::encode(rand::random::<[u8; 48]>()));
+            let url = format!("https://x.test/{}", weir_shared::random::hex::<48>());
             packer.add(&Item::Sitemap(Url::parse(&url).expect("a URL")));
         }
         assert_eq!(packer.finish(), None);

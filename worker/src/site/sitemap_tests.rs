@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use weir_shared::clock;
 use weir_shared::guard::AddressGuard;
 
 use super::*;
@@ -63,7 +64,7 @@ async fn walk(base: &Url, start: &str, bounds: Bounds) -> (Vec<String>, Walk) {
 }
 
 fn usual() -> Bounds {
-    Bounds::until(Instant::now() + Duration::from_secs(20))
+    Bounds::until(clock::deadline(Duration::from_secs(20)))
 }
 
 fn urlset(paths: &[&str]) -> Vec<u8> {
@@ -117,7 +118,7 @@ async fn a_site_that_hangs_costs_the_deadline_and_not_what_came() {
     let many: Vec<String> = (0..30_000).map(|n| format!("/p{n}")).collect();
     let body = urlset(&many.iter().map(String::as_str).collect::<Vec<_>>());
     let (base, _) = site(vec![("/cut-hang", body)]).await;
-    let started = Instant::now();
+    let started = clock::instant();
     let bounds = Bounds::until(started + Duration::from_secs(2));
     let (paths, walk) = walk(&base, "/cut-hang", bounds).await;
     assert!(paths.len() > 25_000, "{}", paths.len());

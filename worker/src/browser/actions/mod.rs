@@ -20,8 +20,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::action::{Action, ActionResults, Direction, Pdf, Returned, Scraped, Wait};
 use weir_shared::domain::scrape::Screenshot;
+use weir_shared::random;
 
 use super::cdp::{CdpError, Pending};
 use super::shot::Camera;
@@ -222,14 +224,14 @@ impl Runner<'_> {
         }
         tokio::time::sleep(MOMENT).await;
         if self.settle(self.rest()).await?.leaving {
-            let budget = (Instant::now() + NEXT_PAGE).min(self.end);
+            let budget = clock::deadline(NEXT_PAGE).min(self.end);
             self.settle(Look { budget, ..self.rest() }).await?;
         }
         Ok(())
     }
 
     fn rest(&self) -> Look {
-        Look { next: NEXT_PAGE, ..Look::only_rest((Instant::now() + CALM).min(self.end)) }
+        Look { next: NEXT_PAGE, ..Look::only_rest(clock::deadline(CALM).min(self.end)) }
     }
 
     async fn settle(&self, look: Look) -> Result<Settled, RenderError> {
@@ -275,7 +277,7 @@ impl Runner<'_> {
     async fn find(&self, selector: &str) -> Result<String, Trouble> {
         let what = format!("find({})", json!(selector));
         let what = format!("{what}.length ? ({ACT}).{what} : null");
-        let until = (Instant::now() + PATIENCE).min(self.end);
+        let until = clock::deadline(PATIENCE).min(self.end);
         loop {
             if let Some(looked) = self.evaluate::<Value>(&what, false).await? {
                 if looked.exception_details.is_some() {
@@ -285,7 +287,7 @@ impl Runner<'_> {
                     return Ok(object);
                 }
             }
-            if Instant::now() >= until {
+            if clock::instant() >= until {
                 return fail(format!("no element matches {selector:?}"));
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -294,7 +296,7 @@ impl Runner<'_> {
 
     async fn wait_for(&self, selector: &str) -> Result<(), Trouble> {
         let what = format!("find({}).length", json!(selector));
-        let until = (Instant::now() + WAIT_FOR_ELEMENT).min(self.end);
+        let until = clock::deadline(WAIT_FOR_ELEMENT).min(self.end);
         loop {
             match self.evaluate::<u64>(&what, true).await? {
                 Some(looked) if looked.exception_details.is_some() => {
@@ -303,7 +305,7 @@ impl Runner<'_> {
                 Some(looked) if looked.result.value > Some(0) => return Ok(()),
                 _ => {}
             }
-            if Instant::now() >= until {
+            if clock::instant() >= until {
                 return fail(format!("no element that matches {selector:?} has come in time"));
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -385,13 +387,13 @@ impl Runner<'_> {
     }
 
     async fn run(&self, script: &str) -> Result<Returned, Trouble> {
-        let mark = format!("_{:016x}", rand::random::<u64>());
-        let until = (Instant::now() + SCRIPT).min(self.end);
+        let mark = format!("_{}", random::hex::<8>());
+        let until = clock::deadline(SCRIPT).min(self.end);
         let params = json!({
             "expression": format!("({ACT}).run({}, {SCRIPT_VALUE}, '{mark}')", json!(script)),
             "awaitPromise": true, "returnByValue": true, "userGesture": true,
             // Ends a script that does not end itself; one that only waits is left to itself.
-            "timeout": until.saturating_duration_since(Instant::now()).as_millis() as u64,
+            "timeout": until.saturating_duration_since(clock::instant()).as_millis() as u64,
         });
         let nothing = || Returned { r#type: "undefined".to_owned(), value: Value::Null };
         let ran = match self.send::<Evaluated<Ran>>(Runtime::Evaluate::NAME, params).by(until).await {

@@ -20,6 +20,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use weir_shared::clock;
 
 use super::input::{self, File, Order};
 use super::tabs::{Tab, Tabs};
@@ -264,7 +265,7 @@ impl Hub {
         let (socket, meter) = upstream.into_parts();
         let cdp = Cdp::over(socket);
         let events = cdp.every_event(wants);
-        let now = Instant::now();
+        let now = clock::instant();
         let mut hub = Self {
             view,
             cdp,
@@ -340,7 +341,7 @@ impl Hub {
                 }
             }
             let is_empty = view.viewers.load(Ordering::Relaxed) == 0;
-            empty_since = is_empty.then(|| empty_since.unwrap_or_else(|| Instant::now() + LINGER));
+            empty_since = is_empty.then(|| empty_since.unwrap_or_else(|| clock::deadline(LINGER)));
             if self.events.has_lagged() {
                 tracing::warn!("a live view missed events of its browser and starts again");
                 break;
@@ -364,7 +365,7 @@ impl Hub {
     {
         let Some(stage) = &self.stage else { return };
         let pending = self.cdp.send_as::<Value>(method, Some(&stage.session), params);
-        let deadline = Instant::now() + patience;
+        let deadline = clock::deadline(patience);
         self.work.push(async move { then(pending.by(deadline).await) }.boxed());
     }
 
@@ -373,7 +374,7 @@ impl Hub {
         self.follow_at = self.stage.as_ref().and_then(|stage| {
             let stays = self.tabs.contains(&stage.target) && self.tabs.can_wait();
             let until = stage.since + HOLD;
-            (stays && self.tabs.active() != Some(&stage.target) && Instant::now() < until).then_some(until)
+            (stays && self.tabs.active() != Some(&stage.target) && clock::instant() < until).then_some(until)
         });
         if self.follow_at.is_some() {
             return;
@@ -390,7 +391,7 @@ impl Hub {
             let attached = self
                 .cdp
                 .send_as::<SessionEvent>("Target.attachToTarget", None, attach)
-                .by(Instant::now() + ANSWER)
+                .by(clock::deadline(ANSWER))
                 .await;
             match attached {
                 Ok(SessionEvent { session_id }) => self.set_stage(target, session_id),
@@ -407,7 +408,7 @@ impl Hub {
         self.stage = Some(Stage {
             target,
             session,
-            since: Instant::now(),
+            since: clock::instant(),
             frames: HashSet::new(),
             loading: false,
             back: false,
@@ -458,7 +459,7 @@ impl Hub {
     fn ask_titles(&self) {
         let filter = json!([{"type": "page"}]);
         let pending = self.cdp.send_as::<TargetList>("Target.getTargets", None, json!({"filter": filter}));
-        let deadline = Instant::now() + ANSWER;
+        let deadline = clock::deadline(ANSWER);
         let work =
             async move { pending.by(deadline).await.map_or(Done::Nothing, |list| Done::Targets(list.target_infos)) };
         self.work.push(work.boxed());
@@ -676,7 +677,7 @@ impl Hub {
     fn acknowledge(&mut self) {
         let Some(number) = self.stage.as_mut().and_then(|stage| stage.unacknowledged.pop_front()) else { return };
         self.post("Page.screencastFrameAck", json!({"sessionId": number}));
-        self.next_ack = Instant::now() + PACE;
+        self.next_ack = clock::deadline(PACE);
     }
 
     fn take_result(&mut self, done: Done) {
@@ -713,7 +714,7 @@ impl Hub {
 
     /// Tells the viewers how things are, not more often than they can follow.
     fn publish(&mut self) {
-        let now = Instant::now();
+        let now = clock::instant();
         if !self.state_is_old || now < self.next_state {
             return;
         }
@@ -834,7 +835,7 @@ impl Hub {
     fn go(&self, by: i64) {
         let Some(session) = self.stage.as_ref().map(|stage| stage.session.clone()) else { return };
         let cdp = self.cdp.clone();
-        let deadline = Instant::now() + ANSWER;
+        let deadline = clock::deadline(ANSWER);
         let work = async move {
             let history =
                 cdp.send_as::<Value>("Page.getNavigationHistory", Some(&session), json!({})).by(deadline).await;
@@ -950,7 +951,7 @@ fn picture(meta: &Metadata, jpeg: &[u8]) -> Bytes {
 
 /// Whether a tab is visible and when its document began, milliseconds since 1970; `None`: it does not answer.
 async fn glance(cdp: &Cdp, target: &str) -> Option<(bool, f64)> {
-    let deadline = Instant::now() + GLANCE;
+    let deadline = clock::deadline(GLANCE);
     let attach = json!({"targetId": target, "flatten": true});
     let attached = cdp.send_as::<SessionEvent>("Target.attachToTarget", None, attach).by(deadline).await.ok()?;
     let expression = "[document.visibilityState === 'visible', performance.timeOrigin]";
@@ -975,7 +976,7 @@ async fn hand_over(cdp: &Cdp, session: &str, frame: &str, node: i64, files: &[Fi
         this.dispatchEvent(new Event('input', { bubbles: true, composed: true })); \
         this.dispatchEvent(new Event('change', { bubbles: true })); \
         return true; }";
-    let deadline = Instant::now() + PAGE_ANSWER;
+    let deadline = clock::deadline(PAGE_ANSWER);
     let call = |method: &'static str, params: Value| cdp.send_as::<Value>(method, Some(session), params).by(deadline);
     let world = call("Page.createIsolatedWorld", json!({"frameId": frame, "worldName": "weir"})).await?;
     let context = &world["executionContextId"];

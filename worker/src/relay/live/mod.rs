@@ -23,7 +23,6 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, broadcast, mpsc, watch};
-use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -35,6 +34,7 @@ mod input;
 mod tabs;
 
 use input::Order;
+use weir_shared::clock::{self, Clock};
 
 use super::{Activity, Browser, FIGURES, PING, SILENCE};
 
@@ -242,7 +242,7 @@ where
     let (mut to, mut from) = socket.split();
     let behind = AtomicU32::new(0);
     let acknowledged = Notify::new();
-    let heard = Activity::default();
+    let heard = Activity::new(Clock::system());
 
     let reader = async {
         loop {
@@ -284,7 +284,7 @@ where
         let mut frames = view.frames.subscribe();
         let mut state = view.state.subscribe();
         let mut notices = view.notices.subscribe();
-        let mut ping = tokio::time::interval_at(Instant::now() + PING, PING);
+        let mut ping = tokio::time::interval_at(clock::deadline(PING), PING);
         // What is known already goes out at once.
         frames.mark_changed();
         state.mark_changed();
