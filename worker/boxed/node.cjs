@@ -22,12 +22,15 @@ const { pathToFileURL } = require('node:url');
 const VALUE_LIMIT = 1 << 20;
 /// How long reaching the browser may take, milliseconds.
 const CONNECT_LIMIT = 5000;
+/// How long a tab that others have opened is waited for, milliseconds.
+const TAB_LIMIT = 500;
 /// The name of the code in stack traces.
 const SOURCE = 'execute.js';
 
 // Code may replace globals; the runner keeps its own.
 const { parse, stringify } = JSON;
 const turn = setImmediate;
+const later = setTimeout;
 const { stdout, stderr } = process;
 const userRequire = createRequire(path.join(process.cwd(), SOURCE));
 
@@ -251,7 +254,8 @@ function write(stream, text) {
 
 // --- The browser ----------------------------------------------------------------------------------------------------
 
-/// The connection of now: {browser, active: page -> turn of its last opening or navigation, own: pages that code here opened}.
+/// The connection of now: {browser, control: a session with the browser itself, tabs: ids of the tabs that were there at the
+/// last look, active: page -> turn of its last opening or navigation, own: pages that code here opened}.
 let link;
 let clock = 0;
 /// The caller's own default timeout, once code has set one.
@@ -262,7 +266,8 @@ async function connect() {
   const artifactsDir = path.join(process.env.HOME, '.playwright');
   const browser = await chromium.connectOverCDP(process.env.CDP_URL, { timeout: CONNECT_LIMIT, artifactsDir });
   const [context] = browser.contexts();
-  const fresh = { browser, context, active: new Map(), own: new WeakSet() };
+  const control = await browser.newBrowserCDPSession();
+  const fresh = { browser, control, context, tabs: new Set(), active: new Map(), own: new WeakSet() };
   const follow = (page) => {
     fresh.active.set(page, (clock += 1));
     page.on('framenavigated', (frame) => frame === page.mainFrame() && fresh.active.set(page, (clock += 1)));
@@ -286,6 +291,23 @@ async function connect() {
   fresh.open = () => newPage.call(context);
   chosenTimeout = false;
   link = fresh;
+}
+
+/// Ids of the tabs that the browser has now.
+async function tabs() {
+  const { targetInfos } = await link.control.send('Target.getTargets');
+  return targetInfos.filter(({ type }) => type === 'page').map(({ targetId }) => targetId);
+}
+
+/// Waits until the library knows of what others have done: a tab that was closed before this call is not the one to use, and
+/// one that was opened may be. The browser's answer comes behind the events of tabs that are gone; a new tab has to be
+/// attached to, which takes the library a moment more.
+async function catchUp() {
+  const now = await tabs();
+  const isNew = now.some((id) => !link.tabs.has(id));
+  link.tabs = new Set(now);
+  const known = () => link.browser.contexts().reduce((sum, context) => sum + context.pages().length, 0);
+  for (let waited = 0; isNew && known() < now.length && waited < TAB_LIMIT; waited += 10) await new Promise((resolve) => later(resolve, 10));
 }
 
 /// The page last active in the browser: a tab that code here opened into a variable of its own counts only when there is no other.
@@ -322,6 +344,8 @@ async function assign(name, value, seen) {
 
 /// A browser that is there, connected to again when the connection was lost.
 async function ensureBrowser(timeout) {
+  // A connection that breaks meanwhile is made again.
+  if (link?.browser.isConnected()) await catchUp().catch(() => {});
   if (!link?.browser.isConnected()) await connect();
   await bind();
   // Playwright's own error says more than a killed run, so it gets to speak first.

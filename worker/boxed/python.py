@@ -25,6 +25,8 @@ import traceback
 VALUE_LIMIT = 1 << 20
 # How long reaching the browser may take, milliseconds.
 CONNECT_LIMIT = 5000
+# How long a tab that others have opened is waited for, seconds.
+TAB_LIMIT = 0.5
 # Longest request, bytes: 100,000 characters of code, each escaped.
 REQUEST_LIMIT = 4 << 20
 
@@ -149,8 +151,12 @@ class Link:
 
     playwright = None
 
-    def __init__(self, browser):
+    def __init__(self, browser, control):
         self.browser = browser
+        # A session with the browser itself.
+        self.control = control
+        # Ids of the tabs that were there at the last look.
+        self.tabs = set()
         self.context = browser.contexts[0]
         # Page -> turn of its last opening or navigation.
         self.active = {}
@@ -173,13 +179,12 @@ class Link:
             if cls.playwright is None:
                 cls.playwright = await async_playwright().start()
             try:
-                return cls(
-                    await cls.playwright.chromium.connect_over_cdp(
-                        os.environ["CDP_URL"],
-                        timeout=CONNECT_LIMIT,
-                        artifacts_dir=os.path.join(os.environ["HOME"], ".playwright"),
-                    )
+                browser = await cls.playwright.chromium.connect_over_cdp(
+                    os.environ["CDP_URL"],
+                    timeout=CONNECT_LIMIT,
+                    artifacts_dir=os.path.join(os.environ["HOME"], ".playwright"),
                 )
+                return cls(browser, await browser.new_browser_cdp_session())
             except Error:
                 raise
             except Exception:
@@ -207,6 +212,23 @@ class Link:
     def set_default_timeout(self, timeout):
         self.chosen_timeout = True
         self.limit(timeout)
+
+    async def catch_up(self):
+        """Waits until the library knows of what others have done.
+
+        A tab that was closed before this call is not the one to use, and one that was opened may be. The browser's answer
+        comes behind the events of tabs that are gone; a new tab has to be attached to, which takes the library a moment
+        more.
+        """
+        found = (await self.control.send("Target.getTargets"))["targetInfos"]
+        now = {target["targetId"] for target in found if target["type"] == "page"}
+        is_new = not now <= self.tabs
+        self.tabs = now
+        until = time.monotonic() + TAB_LIMIT
+        while is_new and time.monotonic() < until:
+            if sum(len(context.pages) for context in self.browser.contexts) >= len(now):
+                break
+            await asyncio.sleep(0.01)
 
     async def live_page(self):
         """The page last active in the browser.
@@ -252,6 +274,12 @@ async def bind():
 async def ensure_browser(timeout):
     """Has a browser that is there, connected to again when the connection was lost."""
     global link
+    if link is not None and link.browser.is_connected():
+        try:
+            await link.catch_up()
+        except Exception:
+            # A connection that breaks meanwhile is made again.
+            pass
     if link is None or not link.browser.is_connected():
         link = await Link.connect()
     await bind()
