@@ -1,4 +1,5 @@
-//! The producing side of the queue: the only file here that knows the queue library.
+//! The producing side of the queue library. Its tables and its channel are also named where statements touch them: in
+//! `store` (`mod`, `nodes`, `pages`) and `wake`.
 //!
 //! A ticket is an invitation to look, never the truth: our rows own every state. It is pushed in the transaction that
 //! changes the rows, so both commit or neither does. A ticket delivered twice, late or for nothing is harmless,
