@@ -178,7 +178,7 @@ async fn remind(tx: &mut Tx, queue: &str, tickets: impl ExactSizeIterator<Item =
         Tx::Postgres(tx) => sqlx::query_as(POSTGRES).bind(queue).bind(WAITING_READ).fetch_all(&mut **tx).await?,
     };
     if waiting.len() as i64 == WAITING_READ {
-        // So many are served first anyway.
+        // Those that wait already are served first, so a reminder would change nothing.
         return Ok(());
     }
     let waiting: HashSet<Vec<u8>> = waiting.into_iter().map(|row| row.0).collect();

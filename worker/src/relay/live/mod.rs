@@ -71,7 +71,7 @@ struct Notice {
 pub struct LiveView {
     browser: Arc<dyn Browser>,
     activity: Arc<Activity>,
-    /// The way to the running hub.
+    /// Sends orders to the running hub; `None`: it does not run.
     hub: Mutex<Option<mpsc::Sender<(u64, Order)>>>,
     frames: watch::Sender<Frame>,
     state: watch::Sender<Arc<str>>,
