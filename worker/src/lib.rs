@@ -5,7 +5,6 @@ pub mod browser;
 pub mod changes;
 pub mod context;
 pub mod exec;
-pub mod extract;
 pub mod fetch;
 pub mod finisher;
 pub mod frontier_memory;
@@ -28,3 +27,5 @@ pub mod sessions;
 pub mod site;
 pub mod sweeper;
 pub mod tidier;
+
+pub use weir_extract as extract;

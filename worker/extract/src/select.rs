@@ -5,18 +5,11 @@
 
 use scraper::{ElementRef, Html, Selector};
 
-use weir_shared::domain::document::AttributeValues;
-use weir_shared::domain::scrape::AttributeSelector;
-
+use super::AttributeSelector;
 use super::tree::Dom;
 
 /// Most elements copied for matching.
 const MAX_ELEMENTS: usize = 400_000;
-
-/// Whether `sel` is a selector this engine can run.
-pub fn is_valid(sel: &str) -> bool {
-    Selector::parse(sel).is_ok()
-}
 
 /// Most values of the attributes format, and most bytes of them.
 const MAX_VALUES: usize = 100_000;
@@ -29,8 +22,8 @@ pub fn matches<const N: usize>(dom: &Dom, lists: [&[String]; N]) -> [Vec<usize>;
     lists.map(|_| found.next().unwrap_or_default())
 }
 
-/// The values of attributes in document order, and a warning about selectors that are none.
-pub fn attributes(dom: &Dom, wanted: &[AttributeSelector]) -> (Vec<AttributeValues>, Option<String>) {
+/// For each wanted attribute its values in document order, and a warning about selectors that do not parse.
+pub fn attributes(dom: &Dom, wanted: &[AttributeSelector]) -> (Vec<Vec<String>>, Option<String>) {
     let parsed: Vec<Vec<Selector>> =
         wanted.iter().map(|w| Selector::parse(&w.selector).into_iter().collect()).collect();
     let (mut values, mut bytes) = (0, 0);
@@ -47,8 +40,7 @@ pub fn attributes(dom: &Dom, wanted: &[AttributeSelector]) -> (Vec<AttributeValu
             }
             found.push(value.to_owned());
         }
-        let AttributeSelector { selector, attribute } = wanted.clone();
-        out.push(AttributeValues { selector, attribute, values: found });
+        out.push(found);
     }
     let wrong: Vec<&str> =
         wanted.iter().zip(&parsed).filter(|(_, p)| p.is_empty()).map(|(w, _)| w.selector.as_str()).collect();
@@ -126,15 +118,7 @@ mod tests {
             .map(|(selector, attribute)| AttributeSelector { selector: selector.into(), attribute: attribute.into() })
             .into();
         let (found, warning) = attributes(&dom, &wanted);
-        let values: Vec<&[String]> = found.iter().map(|f| f.values.as_slice()).collect();
-        assert_eq!(values, [&["/x".to_owned(), String::new()][..], &["1".to_owned(), "2 ".to_owned()], &[], &[]]);
+        assert_eq!(found, [&["/x".to_owned(), String::new()][..], &["1".to_owned(), "2 ".to_owned()], &[], &[]]);
         assert_eq!(warning.as_deref(), Some("These are no CSS selectors: p[."));
-        assert_eq!((found[1].selector.as_str(), found[1].attribute.as_str()), ("[data-id]", "Data-ID"));
-    }
-
-    #[test]
-    fn bad_selectors_are_told_apart() {
-        assert!(is_valid("main > .x:not(.y), #z") && is_valid("h1"));
-        assert!(!is_valid("p[") && !is_valid("") && !is_valid("<p>"));
     }
 }

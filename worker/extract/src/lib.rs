@@ -3,6 +3,30 @@
 //! [`parse`] reads the page once, within budgets a hostile page cannot exceed; everything else works on that tree:
 //! [`Page::signals`] says whether a browser is needed, [`Page::extract`] makes what was asked for. All of it is
 //! synchronous, bounded, CPU-only work for a blocking thread, and none of it panics or recurses with the page's depth.
+//!
+//! The crate stands alone: it knows neither the service around it nor an async runtime, a network or a database. The
+//! program `weir-extract` offers it on the command line.
+//!
+//! ```
+//! use weir_extract::{ExtractOptions, PageInput, extract};
+//!
+//! let url = url::Url::parse("https://example.com/news/").unwrap();
+//! let input = PageInput { url: &url, html: "<h1>News</h1><p>Read <a href=more>more</a>.</p>", rendered: false };
+//! let options = ExtractOptions { markdown: true, ..ExtractOptions::default() };
+//! let page = extract(&input, &options);
+//! assert_eq!(page.markdown.as_deref(), Some("# News\n\nRead [more](https://example.com/news/more).\n"));
+//! ```
+//!
+//! ```text
+//! charset            bytes to text
+//! guard, tree        hostile markup cut down; the tree, read once
+//! measure, tokens    how much text stands where; what names of classes hint at
+//! filter, scope      what is left out; where the main content is
+//! select             the caller's CSS selectors
+//! markdown, clean_html, links, images, metadata, structured, media, embedded     what is made of the tree
+//! signals            whether scripts make the page
+//! feed               RSS and Atom, which do not go through the tree
+//! ```
 
 pub mod charset;
 
@@ -28,8 +52,6 @@ mod tree;
 use address::Addresses;
 use measure::Measures;
 use tree::Dom;
-use weir_shared::domain::document::AttributeValues;
-use weir_shared::domain::scrape::AttributeSelector;
 
 /// Visible text below which content hidden in scripts is looked for, characters.
 const LITTLE_TEXT: u32 = 200;
@@ -85,6 +107,15 @@ impl ExtractOptions {
     }
 }
 
+/// One attribute of the elements that a CSS selector chooses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttributeSelector {
+    /// One that does not parse chooses nothing, and [`Extracted::warning`] names it.
+    pub selector: String,
+    /// In any case.
+    pub attribute: String,
+}
+
 /// What was made of a page; a field is `Some` if it was asked for.
 #[derive(Clone, Debug)]
 pub struct Extracted {
@@ -96,11 +127,13 @@ pub struct Extracted {
     pub links: Option<Vec<String>>,
     /// Absolute URLs of all images of the whole page, in order, without repeats.
     pub images: Option<Vec<String>>,
-    /// In the order in which they were asked for; empty if none were.
-    pub attributes: Vec<AttributeValues>,
+    /// For each of [`ExtractOptions::attributes`], in their order, the values as written, in document order, repeats
+    /// included.
+    pub attributes: Vec<Vec<String>>,
     /// What the page offers, when it was looked for.
     pub media: media::Offers,
-    /// Metadata keys that the page itself gives (contract 3.3); never one that the service writes.
+    /// What the page says about itself: strings, or arrays of strings for what is repeated. Never a key that only
+    /// Weir's API writes (`statusCode`, `numPages` and the like), whatever the page calls its `meta` elements.
     pub metadata: serde_json::Map<String, serde_json::Value>,
     /// JSON-LD, microdata and OpenGraph, where the page has any.
     pub structured: Option<serde_json::Value>,
@@ -157,11 +190,6 @@ pub fn parse(input: &PageInput<'_>) -> Page {
 /// Reads a page and makes what is asked for.
 pub fn extract(input: &PageInput<'_>, options: &ExtractOptions) -> Extracted {
     parse(input).extract(options)
-}
-
-/// Whether `sel` is a CSS selector that `include_tags` and `exclude_tags` can use.
-pub fn validate_selector(sel: &str) -> bool {
-    select::is_valid(sel)
 }
 
 impl Page {
