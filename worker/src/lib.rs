@@ -5,7 +5,6 @@ pub mod browser;
 pub mod changes;
 pub mod context;
 pub mod exec;
-pub mod fetch;
 pub mod finisher;
 pub mod frontier_memory;
 pub mod gate;
@@ -29,3 +28,4 @@ pub mod sweeper;
 pub mod tidier;
 
 pub use weir_extract as extract;
+pub use weir_fetch as fetch;

@@ -9,7 +9,7 @@ use weir_shared::guard::AddressGuard;
 use weir_shared::lookups;
 
 /// Resolver of the clients that connect to targets themselves: pages here, receivers of webhooks.
-pub struct GuardedResolver(pub AddressGuard);
+pub(super) struct GuardedResolver(pub AddressGuard);
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {

@@ -1,8 +1,8 @@
-//! Everything this worker asks of the outside world over HTTP: pages fetched without a browser
-//! ([`HttpFetcher`]) and the proxy that browsers are forced through ([`EgressProxy`]).
+//! Everything a worker asks of the outside world over HTTP: pages fetched without a browser ([`HttpFetcher`]), posts
+//! to webhooks ([`Poster`]), and the proxy that browsers and users' code are forced through ([`EgressProxy`]).
 //!
-//! Both reach only what [`weir_shared::guard::AddressGuard`] allows, and connect to the very
-//! addresses it judged. No other module of the worker may open a connection to a target itself.
+//! All of them reach only what [`weir_shared::guard::AddressGuard`] allows, and connect to the very addresses it
+//! judged. No other crate of the worker may open a connection to a target itself.
 
 mod caller;
 mod cookies;
@@ -25,6 +25,5 @@ pub use self::http::{FetchConfig, FetchRequest, Fetched, HttpFetcher};
 pub use self::pools::{Chosen, ProxyKind, ProxyPools};
 pub use self::post::{PostError, PostRequest, Poster};
 pub use self::proxy::{EgressDoor, EgressMetrics, EgressOptions, EgressProxy, HostFilter, Serving};
-pub use self::resolver::GuardedResolver;
 pub use self::stream::{Decoded, Opened, gunzip};
 pub use self::upstream::ProxyUrl;

@@ -18,7 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::metered::Metered;
 use super::target::{CONNECT_TIMEOUT, Refusal, Target, within};
 use super::{MAX_HEAD, Shared, count};
-use crate::fetch::upstream::{self, BoxStream};
+use crate::upstream::{self, BoxStream};
 
 /// Buffer of a tunnel, bytes, each way.
 const TUNNEL_BUFFER: usize = 16 * 1024;

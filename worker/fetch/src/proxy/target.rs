@@ -13,7 +13,7 @@ use weir_shared::guard::GuardError;
 
 use super::connection::Answer;
 use super::{Shared, listening};
-use crate::fetch::upstream::{self, BoxStream, ProxyUrl};
+use crate::upstream::{self, BoxStream, ProxyUrl};
 
 /// Longest time to make a connection, all addresses of a name together.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
