@@ -1,7 +1,6 @@
 //! Jobs in, pages and results out: the worker process of the service.
 
 pub mod agent;
-pub mod browser;
 pub mod changes;
 pub mod context;
 pub mod exec;
@@ -15,17 +14,17 @@ pub mod metrics;
 pub mod node;
 mod on_call;
 pub mod pdf;
-mod process;
 pub mod reader;
 pub mod redact;
 pub mod relay;
 pub mod replayer;
 pub mod runner;
-pub mod sandbox;
 pub mod sessions;
 pub mod site;
 pub mod sweeper;
 pub mod tidier;
 
+pub use weir_browser as browser;
 pub use weir_extract as extract;
 pub use weir_fetch as fetch;
+pub use weir_sandbox as sandbox;

@@ -91,9 +91,7 @@ fn run(arguments: &Arguments, html: &str) -> anyhow::Result<String> {
     if arguments.markdown {
         return Ok(page.markdown.unwrap_or_default());
     }
-    let read = |(wanted, values): (&AttributeSelector, Vec<String>)| {
-        json!({"selector": wanted.selector, "attribute": wanted.attribute, "values": values})
-    };
+    let read = |(wanted, values): (&AttributeSelector, Vec<String>)| json!({"selector": wanted.selector, "attribute": wanted.attribute, "values": values});
     let fields = [
         ("markdown", json!(page.markdown)),
         ("html", json!(page.html)),

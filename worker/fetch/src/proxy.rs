@@ -137,7 +137,13 @@ impl EgressProxy {
 
     /// What serves further listeners by the same rules and counters.
     pub fn door(&self) -> EgressDoor {
-        EgressDoor { shared: Arc::clone(&self.shared) }
+        let shared = Arc::clone(&self.shared);
+        Arc::new(move |listener, max_connections| {
+            let shared = Arc::new(Shared { stop: shared.stop.child_token(), ..(*shared).clone() });
+            let stop = shared.stop.clone().drop_guard();
+            tokio::spawn(accept(listener, shared, Arc::new(Semaphore::new(max_connections))));
+            stop
+        })
     }
 
     /// Its counters.
@@ -161,27 +167,12 @@ impl EgressProxy {
     }
 }
 
-/// A proxy's rules, for listeners in networks of their own: those of boxes. Ends with its proxy.
-#[derive(Clone)]
-pub struct EgressDoor {
-    shared: Arc<Shared>,
-}
-
-impl EgressDoor {
-    /// Serves `listener` until the result is dropped, with at most `max_connections` open; further ones wait.
-    pub fn serve(&self, listener: TcpListener, max_connections: usize) -> Serving {
-        let shared = Arc::new(Shared { stop: self.shared.stop.child_token(), ..(*self.shared).clone() });
-        let serving = Serving { _stop: shared.stop.clone().drop_guard() };
-        tokio::spawn(accept(listener, shared, Arc::new(Semaphore::new(max_connections))));
-        serving
-    }
-}
-
-/// A listener that is being served. Dropping it stops that and closes every connection through it.
-#[derive(Debug)]
-pub struct Serving {
-    _stop: DropGuard,
-}
+/// A proxy's rules, for listeners in networks of their own: those of boxes. Called with a listener and the number of
+/// connections that may be open through it (further ones wait), it serves that listener until the guard is dropped or
+/// the proxy is, which closes every connection through it.
+///
+/// A function and no type of this crate, so that what makes boxes need not depend on what fetches pages.
+pub type EgressDoor = Arc<dyn Fn(TcpListener, usize) -> DropGuard + Send + Sync>;
 
 impl Drop for EgressProxy {
     fn drop(&mut self) {

@@ -24,12 +24,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use weir_sandbox::{BrowserSpec, Purpose, Sandbox};
 
 use super::cell::Cell;
 use super::error::RenderError;
 use super::outgrown::{self, PageBounds};
 use super::{RenderRequest, Rendered, page};
-use crate::sandbox::{BrowserSpec, Purpose, Sandbox};
 
 /// Pause after the first failed launch; doubles up to [`MAX_BACKOFF`].
 const BACKOFF: Duration = Duration::from_millis(250);
@@ -369,7 +369,7 @@ impl Inner {
                 Ok(browser) => browser,
                 Err(error) => {
                     dir.remove().await;
-                    return Err(crate::sandbox::explained(error));
+                    return Err(weir_sandbox::explained(error));
                 }
             };
             let cell =

@@ -4,9 +4,11 @@
 //! Sandbox        what this machine can do, this worker's directory, the users of sessions
 //!   SessionDir (dir)         one session, or one browser of the scraping pool: its directory and its own user
 //!   BrowserBox (browser)     Chromium in a box, its own sandbox on inside
+//!     chromium               which program that is, its version, its flags
 //!   CodeBox (code)           a program in a box, with a filter of system calls
 //!     Running (running)      one box from start to end: spawn, bwrap, cgroup or else watch, wire
 //!     boxed, seccomp         its first process, inside
+//! process        what the kernel says about processes, and their end
 //! ```
 //!
 //! A box has an unprivileged user, namespaces of its own, no network, no files but the system's programs and the
@@ -15,6 +17,9 @@
 //!
 //! Nothing runs without a box unless [`SandboxMode::Off`] was configured. A machine that cannot make boxes says
 //! why and starts nothing.
+//!
+//! The crate knows nothing of pages, sessions or the protocol that drives a browser: who starts a box gives it its way
+//! out ([`EgressDoor`]) and drives what runs in it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,19 +27,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
-
-use crate::browser::agent::Agent;
-use crate::fetch::EgressDoor;
-use crate::process;
+use tokio_util::sync::DropGuard;
 
 mod boxed;
 mod browser;
 mod bwrap;
 mod cgroup;
+mod chromium;
 mod code;
 mod dir;
 mod disk;
+pub mod process;
 mod run_dir;
 mod running;
 mod seccomp;
@@ -47,6 +52,7 @@ mod wire;
 pub use boxed::main as box_main;
 pub use browser::{BrowserBox, BrowserSpec, Purpose};
 pub use cgroup::LimitsKind;
+pub use chromium::{ChromiumKind, Found, Version, find_chromium};
 pub use code::{CodeBox, CodeHandle, CodeLimits, CodeSpec};
 pub use dir::SessionDir;
 pub use disk::{Disk, DiskUse};
@@ -89,6 +95,11 @@ pub enum SandboxMode {
     /// Off, for hosts that allow no user namespaces. Pages and code then run with the rights of an ordinary user.
     Off,
 }
+
+/// What serves the way out of a box. Called with a listener on the box's loopback and the number of connections that may
+/// be open through it, it serves that listener until the guard is dropped. The egress proxy of `weir-fetch` hands out
+/// such doors.
+pub type EgressDoor = Arc<dyn Fn(TcpListener, usize) -> DropGuard + Send + Sync>;
 
 /// How a sandbox is made.
 pub struct SandboxConfig {
@@ -149,8 +160,8 @@ pub struct Sandbox {
     bwrap: Option<PathBuf>,
     /// The first program of every box.
     program: PathBuf,
-    /// How browsers of sessions name themselves, once one was started.
-    agent: OnceCell<Option<Agent>>,
+    /// The version that browsers of sessions are named by, once one was started.
+    version: OnceCell<Option<Version>>,
     counter: AtomicU64,
 }
 
@@ -169,7 +180,7 @@ impl Sandbox {
         let cgroups = Cgroups::detect();
         worker_dir.record_cgroups(cgroups.dirs())?;
         let boxed = config.mode != SandboxMode::Off;
-        let found = browser::find(config.chromium.as_deref());
+        let found = find_chromium(config.chromium.as_deref());
         let status =
             SandboxStatus { limits: cgroups.kind(), boxed, chromium: found.as_ref().map(|found| found.path.clone()) };
         let bwrap =
@@ -199,7 +210,7 @@ impl Sandbox {
             watcher: Watcher::default(),
             bwrap,
             program,
-            agent: OnceCell::new(),
+            version: OnceCell::new(),
             counter: AtomicU64::new(0),
         })
     }
@@ -278,8 +289,8 @@ impl Sandbox {
         .await
     }
 
-    /// Why there is no Chromium.
-    pub(crate) fn no_chromium(&self) -> String {
+    /// Why there is no Chromium, in a sentence for operators.
+    pub fn no_chromium(&self) -> String {
         match &self.config.chromium {
             Some(path) => format!("{} is not a program (WEIR_CHROMIUM)", path.display()),
             None => {
@@ -356,7 +367,7 @@ const DELEGATE: &str = "give the worker a cgroup of its own: Delegate=yes in its
 const NO_BWRAP: &str = "bubblewrap is missing: install the package bubblewrap (program bwrap)";
 
 /// An error of a start with what an operator can do about it.
-pub(crate) fn explained(error: SandboxError) -> anyhow::Error {
+pub fn explained(error: SandboxError) -> anyhow::Error {
     anyhow::anyhow!(explain(&error.to_string()))
 }
 

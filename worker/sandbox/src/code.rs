@@ -13,7 +13,6 @@ use super::cgroup::Bounds;
 use super::running::Running;
 use super::wire::{Kind, Order};
 use super::{CDP, CDP_PORT, HOME, PROXY, PROXY_PORT, Sandbox, SandboxError, SessionDir};
-use crate::fetch::Serving;
 
 /// Open connections of a code box to the egress proxy; further ones wait.
 const CONNECTIONS: usize = 128;
@@ -82,7 +81,7 @@ impl std::ops::Deref for CodeBox {
 #[derive(Debug)]
 pub struct CodeHandle {
     pub(super) running: Running,
-    _egress: Serving,
+    _egress: DropGuard,
     _cdp: Option<DropGuard>,
 }
 
@@ -139,7 +138,7 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: CodeSpec) -
     };
     let (running, mut handed) = sandbox.start(dir, &layout, &bounds, order).await?;
     let mut next = || handed.next().ok_or_else(|| io::Error::other("the box handed out too little"));
-    let egress = sandbox.config.egress.serve(listener(next()?)?, CONNECTIONS);
+    let egress = (sandbox.config.egress)(listener(next()?)?, CONNECTIONS);
     let cdp = match spec.cdp {
         Some(socket) => Some(forward(listener(next()?)?, socket)),
         None => None,

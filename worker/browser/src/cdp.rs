@@ -1,8 +1,7 @@
 //! The CDP client: one WebSocket to one Chromium, shared by all its pages (flat sessions).
 //!
-//! `headless_chrome` names the protocol's methods and replies; traffic goes
-//! through here, because its transport needs about 115 ms a call and this one 0.3 ms. A call is
-//! *sent* at once and *awaited* later, so callers can pipeline:
+//! `headless_chrome` names the protocol's methods and replies; traffic goes through here (the crate's own documentation
+//! says why). A call is *sent* at once and *awaited* later, so callers can pipeline:
 //!
 //! ```text
 //! caller            writer task          Chromium           reader task

@@ -330,7 +330,7 @@ impl Render<'_> {
     /// Sends what this request needs beyond the blank page, without waiting.
     fn send_setup(&self, calls: &mut Vec<Pending<Value>>, interception: &Interception, place: Option<&Place>) {
         let (tab, request) = (self.tab, self.request);
-        for (method, params) in appearance::settings(request, self.own, &tab.cell.agent, place) {
+        for (method, params) in appearance::settings(request, self.own, &tab.cell.version, place) {
             calls.push(tab.cell.cdp.send_as(method, Some(&tab.session), params));
         }
         if place.is_some_and(|place| place.position.is_some()) {

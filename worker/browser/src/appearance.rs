@@ -4,12 +4,13 @@
 use headless_chrome::protocol::cdp::types::Method as _;
 use headless_chrome::protocol::cdp::{Emulation, Security};
 use serde_json::{Value, json};
+use weir_sandbox::Version;
 use weir_shared::domain::scrape::Certificates;
 
 use super::RenderRequest;
-use super::agent::Agent;
 use super::intercept::OwnHeaders;
 use super::locale::Place;
+use super::user_agent;
 
 /// The window of a phone: size in CSS pixels, and pixels of the screen for each.
 const PHONE: (u32, u32) = (390, 844);
@@ -19,11 +20,12 @@ pub(super) const PHONE_SCALE: f64 = 3.0;
 pub(super) fn settings(
     request: &RenderRequest,
     own: &OwnHeaders,
-    agent: &Agent,
+    version: &Version,
     place: Option<&Place>,
 ) -> Vec<(&'static str, Value)> {
     let language = own.accept_language.as_deref().or_else(|| place.map(|p| p.accept_language.as_str()));
-    let name = agent.user_agent(request.mobile, own.user_agent.as_deref(), language.unwrap_or("en-US,en"));
+    let language = language.unwrap_or("en-US,en");
+    let name = user_agent::override_params(version, request.mobile, own.user_agent.as_deref(), language);
     let mut calls = vec![(Emulation::SetUserAgentOverride::NAME, name)];
     if let Some(place) = place {
         if let Some(locale) = &place.locale {

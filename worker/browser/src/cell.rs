@@ -11,12 +11,11 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use weir_sandbox::{BrowserBox, DiskUse, SessionDir, Version};
 
-use super::agent::Agent;
 use super::cdp::Cdp;
 use super::page::BlankPage;
 use super::wait::WaitScript;
-use crate::sandbox::{BrowserBox, DiskUse, SessionDir};
 
 /// How long a browser may take to say its version, which is also the health check.
 const PING: Duration = Duration::from_secs(10);
@@ -29,7 +28,7 @@ pub(super) struct Cell {
     /// The box's first process, for logs and fault tests.
     pub pid: u32,
     pub wait: WaitScript,
-    pub agent: Agent,
+    pub version: Version,
     /// The worker's own address of the proxy that lets everything public through.
     pub egress: SocketAddr,
     /// The same of those that go on through the operator's proxies, by place.
@@ -82,9 +81,9 @@ impl Cell {
         let greet = async {
             let cdp = Cdp::connect_over(browser.connect().await?, browser.ws_path()).await?;
             let version = cdp.call::<BrowserDomain::GetVersion>(None, json!({}), Instant::now() + PING).await?;
-            anyhow::Ok((cdp, Agent::from_product(&version.product)))
+            anyhow::Ok((cdp, Version::from_product(&version.product)))
         };
-        let (cdp, agent) = match greet.await {
+        let (cdp, version) = match greet.await {
             Ok(greeted) => greeted,
             Err(error) => {
                 browser.kill().await;
@@ -98,7 +97,7 @@ impl Cell {
             browser,
             dir: Mutex::new(Some(dir)),
             wait: WaitScript::new(),
-            agent,
+            version,
             egress,
             upstreams,
             has_pictures,

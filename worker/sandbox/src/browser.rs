@@ -2,18 +2,16 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 
 use tokio::net::TcpStream;
+use tokio_util::sync::DropGuard;
 
 use super::bwrap::Layout;
 use super::cgroup::Bounds;
+use super::chromium::{self, Version, find_chromium};
 use super::running::Running;
 use super::wire::{Kind, Order};
-use super::{AD_FREE_PORT, CDP_PORT, HOME, PROXY_PORT, Sandbox, SandboxError, SessionDir, UPSTREAM_PORTS};
-use crate::browser::agent::Agent;
-use crate::browser::chromium::{self, Found};
-use crate::fetch::{EgressDoor, Serving};
+use super::{AD_FREE_PORT, CDP_PORT, EgressDoor, HOME, PROXY_PORT, Sandbox, SandboxError, SessionDir, UPSTREAM_PORTS};
 use crate::process;
 
 /// Bounds of a session's browser. A page that needs more loses its renderer first.
@@ -84,7 +82,7 @@ pub struct BrowserBox {
     proxy: SocketAddr,
     /// Those through the operator's proxies: two for each, the one without a filter first.
     upstreams: Vec<SocketAddr>,
-    _egress: Vec<Serving>,
+    _egress: Vec<DropGuard>,
 }
 
 impl BrowserBox {
@@ -145,13 +143,9 @@ impl BrowserBox {
     }
 }
 
-/// The program for sessions.
-pub(super) fn find(configured: Option<&Path>) -> Option<Found> {
-    chromium::find_chromium(configured)
-}
-
 pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec) -> Result<BrowserBox, SandboxError> {
-    let found = find(sandbox.config.chromium.as_deref()).ok_or_else(|| SandboxError::Refused(sandbox.no_chromium()))?;
+    let found = find_chromium(sandbox.config.chromium.as_deref());
+    let found = found.ok_or_else(|| SandboxError::Refused(sandbox.no_chromium()))?;
     let is_boxed = sandbox.status.boxed;
     let (profile, home) = if is_boxed {
         (PROFILE.to_owned(), HOME.to_owned())
@@ -162,8 +156,8 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
     let (flags, bounds, ways): (_, _, Vec<(u16, &EgressDoor)>) = match spec.purpose {
         Purpose::Session { window } => {
             let own = spec.upstream.and_then(|place| config.upstreams.get(place));
-            let name = sandbox.agent.get_or_init(|| Agent::of_program(&found.path)).await;
-            let name = name.as_ref().map(|agent| agent.name(false));
+            let version = sandbox.version.get_or_init(|| Version::of_program(&found.path)).await;
+            let name = version.as_ref().map(|version| version.user_agent(false));
             let flags = chromium::session_flags(found.kind, window, name.as_deref(), PROXY_PORT);
             (flags, &SESSION_BOUNDS, vec![(PROXY_PORT, own.map_or(&config.egress, |[open, _]| open))])
         }
@@ -224,7 +218,7 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
         if port >= UPSTREAM_PORTS {
             upstreams.push(listener.local_addr()?);
         }
-        egress.push(door.serve(listener, CONNECTIONS));
+        egress.push(door(listener, CONNECTIONS));
     }
     let proxy = proxy.ok_or_else(|| io::Error::other("a browser needs a way out"))?;
     let Ok(address) = tokio::time::timeout(START_LIMIT, running.devtools()).await else {

@@ -1,6 +1,11 @@
-//! Finds a Chromium and says how to start it: path, kind and flags. Starts nothing itself.
+//! Finds a Chromium and says how to start it: path, kind, version and flags. Starts no browser itself.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+/// How long the program may take to tell its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(10);
 
 /// Which program was found; it decides the headless flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +75,50 @@ fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
+/// The version of a Chromium, which its names are made from.
+#[derive(Debug, Clone)]
+pub struct Version {
+    /// `156`.
+    pub major: String,
+    /// `156.0.7444.59`.
+    pub full: String,
+}
+
+impl Version {
+    /// From `Browser.getVersion`'s product, such as `HeadlessChrome/156.0.7444.59`.
+    pub fn from_product(product: &str) -> Self {
+        Self::from_text(product.split('/').nth(1).unwrap_or("140.0.0.0"))
+    }
+
+    /// From what the program says of itself; `None` when it says nothing that has a version.
+    pub(super) async fn of_program(program: &Path) -> Option<Self> {
+        let mut command = tokio::process::Command::new(program);
+        command.arg("--version").env_clear().stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+        let output = tokio::time::timeout(VERSION_LIMIT, command.output()).await.ok()?.ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let version =
+            text.split_whitespace().find(|word| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit()));
+        version.map(Self::from_text)
+    }
+
+    fn from_text(full: &str) -> Self {
+        let full = full.to_owned();
+        let major = full.split('.').next().unwrap_or("140").to_owned();
+        Self { major, full }
+    }
+
+    /// The header `User-Agent` of an ordinary Chromium of this version, without the word for having no window.
+    pub fn user_agent(&self, is_mobile: bool) -> String {
+        let (system, mobile) = if is_mobile { ("Linux; Android 10; K", "Mobile ") } else { ("X11; Linux x86_64", "") };
+        let major = &self.major;
+        format!(
+            "Mozilla/5.0 ({system}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{major}.0.0.0 {mobile}Safari/537.36"
+        )
+    }
+}
+
 /// The flags of a browser of the scraping pool, in a box whose loopback has the egress proxy on `proxy_port`.
-pub(crate) fn page_flags(kind: ChromiumKind, has_pictures: bool, proxy_port: u16) -> Vec<String> {
+pub(super) fn page_flags(kind: ChromiumKind, has_pictures: bool, proxy_port: u16) -> Vec<String> {
     let more = if has_pictures { &[] } else { BLIND_FLAGS };
     flags(kind, proxy_port, POOL_FLAGS.iter().chain(more))
 }
@@ -80,7 +127,7 @@ pub(crate) fn page_flags(kind: ChromiumKind, has_pictures: bool, proxy_port: u16
 ///
 /// A session is driven and looked at by its owner, so it may open pages, and pages find what they find in an
 /// ordinary browser, which goes by `name` if that is known.
-pub(crate) fn session_flags(
+pub(super) fn session_flags(
     kind: ChromiumKind,
     (width, height): (u32, u32),
     name: Option<&str>,

@@ -88,7 +88,7 @@ pub(crate) fn is_alive(pid: u32) -> bool {
 }
 
 /// Kills one process. One that is gone already is no error.
-pub(crate) fn kill(pid: u32) {
+pub fn kill(pid: u32) {
     if let Some(pid) = to_pid(pid) {
         let _ = rustix::process::kill_process(pid, Signal::KILL);
     }
@@ -264,14 +264,14 @@ pub(crate) fn session_memory(session: u32) -> u64 {
 
 /// A process in which a browser runs pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PageProcess {
+pub struct PageProcess {
     pub pid: u32,
     /// What is its own, bytes.
     pub memory: u64,
 }
 
 /// The processes of pages among the descendants of a browser's box.
-pub(crate) fn pages_of(browser: u32) -> Vec<PageProcess> {
+pub fn pages_of(browser: u32) -> Vec<PageProcess> {
     let is_page = |pid: &u32| {
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         memchr::memmem::find(&command, b"--type=renderer").is_some()

@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn thousands_of_levels_take_a_handful_of_descriptors() {
         const ROOT: &str = "WEIR_TEST_DEEP_ROOT";
-        let name = "sandbox::disk::tests::thousands_of_levels_take_a_handful_of_descriptors";
+        let name = "disk::tests::thousands_of_levels_take_a_handful_of_descriptors";
         if let Ok(root) = std::env::var(ROOT) {
             let used = measure(Path::new(&root));
             assert!(used.bytes >= 100_000 && used.entries == 5_001, "{used:?}");

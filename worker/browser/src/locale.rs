@@ -66,7 +66,7 @@ pub(super) struct Place {
 }
 
 /// The languages to ask a site in: those given, or the country's. Empty for a country that is not in the table.
-pub(crate) fn languages(country: &str, given: &[String]) -> Vec<String> {
+pub fn languages(country: &str, given: &[String]) -> Vec<String> {
     if !given.is_empty() {
         return given.to_vec();
     }

@@ -20,9 +20,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
+use weir_sandbox::Version;
 
 use super::actions::Runner;
-use super::agent::Agent;
 use super::cdp::{Cdp, CdpError, Event, Events};
 use super::intercept::{Interception, OwnHeaders};
 use super::locale::Place;
@@ -54,7 +54,7 @@ impl Companion {
     pub async fn bring_back(cdp: Cdp, request: &RenderRequest, end: &Url) -> Result<Self, RenderError> {
         let work = async {
             let version = cdp.call::<Browser::GetVersion>(None, json!({}), Instant::now() + STEP).await?;
-            let mut wardrobe = Wardrobe::new(cdp.clone(), request, &Agent::from_product(&version.product));
+            let mut wardrobe = Wardrobe::new(cdp.clone(), request, &Version::from_product(&version.product));
             let session = wardrobe.first_tab().await?;
             let opening = open(&cdp, &session, request, end);
             let opened = tokio::select! {
@@ -106,12 +106,12 @@ struct AttachedTo<'a> {
 }
 
 impl Wardrobe {
-    fn new(cdp: Cdp, request: &RenderRequest, agent: &Agent) -> Self {
+    fn new(cdp: Cdp, request: &RenderRequest, version: &Version) -> Self {
         let own = OwnHeaders::split(request);
         let place = request.location.as_ref().map(|(country, languages)| Place::new(country, languages));
         Self {
             events: cdp.every_event(is_wanted),
-            settings: appearance::settings(request, &own, agent, place.as_ref()),
+            settings: appearance::settings(request, &own, version, place.as_ref()),
             // The blocking of ads is the scrape's own; `true` leaves only the headers.
             interception: Interception::new(request, &own, true),
             cookies: own.cookies(request),

@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use weir_sandbox::{BrowserBox, SessionDir};
 
 use super::cell::Cell;
 use super::{RenderError, RenderRequest, Rendered, page};
-use crate::sandbox::{BrowserBox, SessionDir};
 
 /// One call while the browser opens or closes, and how long it may take to end by itself.
 const CALL: Duration = Duration::from_secs(3);

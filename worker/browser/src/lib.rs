@@ -2,14 +2,13 @@
 //!
 //! ```text
 //! BrowserPool (pool)   N browsers x M pages, supervised
-//!   Cell (cell)        one browser: its box, connection, spare page, health
-//!     chromium         where the program is and how it is started; [`crate::sandbox`] starts it
+//!   Cell (cell)        one browser: its box (from [`weir_sandbox`]), connection, spare page, health
 //!     Cdp (cdp)        the protocol's client
 //!   render (page)      one page, in a context of its own
 //!     wait, early.js   when a page has come to rest
 //!     appearance       how it appears
 //!     actions, shot    what is done on it, pictures of it
-//!     intercept, blocklist, locale, agent, egress   requests and certificates, ads, place, name, refusals
+//!     intercept, blocklist, locale, user_agent, egress   requests and certificates, ads, place, name, refusals
 //!   outgrown           ends the page that takes too much memory
 //! solo                 a page in a browser of its own, on a profile
 //! companion            a scraped page once more, in the browser of a session
@@ -17,24 +16,32 @@
 //!
 //! Pages are hostile: Chromium runs in a box, its own sandbox on inside, reaches the network through the egress
 //! proxy alone, and nothing of one page survives into another.
+//!
+//! # What of `headless_chrome` is used
+//!
+//! Its generated types of the protocol: names of methods, parameters and answers. How a browser is started and how it is
+//! talked to are ours:
+//!
+//! - It starts Chromium as a child of the worker, with the worker's rights, and connects to a port of the host. A page is
+//!   hostile, so its browser starts in a box that has neither the host's files nor its network; the debugging port is on
+//!   the box's loopback, reached by a socket that the box hands out ([`weir_sandbox`]).
+//! - Its transport blocks a thread for each call and needs about 115 ms for one, measured; [`cdp`] needs 0.3 ms and sends
+//!   many calls before it waits for the first answer.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use url::Url;
+use weir_fetch::CallerHeaders;
 use weir_shared::domain::action::{Action, ActionResults};
 use weir_shared::domain::scrape::Certificates;
 
-use crate::fetch::CallerHeaders;
-
 mod actions;
-pub(crate) mod agent;
 mod appearance;
 mod blocklist;
 mod branding;
 pub mod cdp;
 mod cell;
-pub(crate) mod chromium;
 mod companion;
 mod egress;
 mod error;
@@ -45,13 +52,13 @@ mod page;
 mod pool;
 mod shot;
 mod solo;
-pub(crate) mod wait;
+mod user_agent;
+pub mod wait;
 
 pub use blocklist::is_ad_host;
-pub use chromium::{ChromiumKind, Found, find_chromium};
 pub use companion::Companion;
 pub use error::RenderError;
-pub(crate) use locale::languages;
+pub use locale::languages;
 pub use pool::{BrowserConfig, BrowserPool, PoolStats};
 pub use solo::Solo;
 

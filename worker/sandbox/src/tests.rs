@@ -10,11 +10,11 @@ use headless_chrome::protocol::cdp::{Page, Runtime, Target};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixListener};
+use weir_browser::cdp::Cdp;
+use weir_fetch::{EgressOptions, EgressProxy};
 use weir_shared::guard::AddressGuard;
 
 use super::*;
-use crate::browser::cdp::Cdp;
-use crate::fetch::{EgressOptions, EgressProxy};
 
 /// The worker's binary: the test's own does not know the box's argument.
 fn program() -> PathBuf {
@@ -25,7 +25,7 @@ fn program() -> PathBuf {
 }
 
 fn is_possible() -> bool {
-    let is_possible = Path::new("/usr/bin/bwrap").exists() && browser::find(None).is_some();
+    let is_possible = Path::new("/usr/bin/bwrap").exists() && find_chromium(None).is_some();
     if !is_possible {
         eprintln!("skipped: bubblewrap or Chromium is not installed");
     }
@@ -558,7 +558,7 @@ async fn worker_to_be_killed() {
 async fn kill_a_worker(mode: &str) {
     let run_dir = std::env::temp_dir().join(format!("weir-box-{:08x}", rand::random::<u32>()));
     let mut worker = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "sandbox::tests::worker_to_be_killed", "--nocapture"])
+        .args(["--exact", "tests::worker_to_be_killed", "--nocapture"])
         .env("WEIR_TEST_BOX_WORKER", &run_dir)
         .env("WEIR_TEST_BOX_MODE", mode)
         .stdout(std::process::Stdio::null())

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
+use weir_sandbox::process::{self, PageProcess};
 
 use super::cell::Cell;
-use crate::process::{self, PageProcess};
 
 /// How often a browser with pages is weighed where the kernel counts for us, which is one small file to read.
 const WEIGH_EVERY: Duration = Duration::from_millis(200);

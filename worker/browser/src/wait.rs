@@ -25,7 +25,7 @@ const DOCUMENT_LIMIT: usize = 50 << 20;
 /// What the script answers.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Settled {
+pub struct Settled {
     /// Where the page is in the end.
     pub url: String,
     /// Of the last document; 0 when the browser does not tell.
@@ -45,7 +45,7 @@ pub(crate) struct Settled {
 
 /// The names of one browser: random, so that pages cannot look for them.
 #[derive(Debug, Clone)]
-pub(crate) struct WaitScript {
+pub struct WaitScript {
     key: String,
     source: String,
 }
@@ -82,7 +82,7 @@ impl WaitScript {
 
 /// What is waited for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub struct Look {
     /// By when the page must have come to rest; it is answered as it is then.
     pub budget: Instant,
     /// Time after that.
@@ -116,7 +116,7 @@ struct RemoteValue {
 
 /// The document of a page at rest, after script redirects. The page has a document on its way: `about:blank` is waited
 /// past.
-pub(crate) async fn settle(
+pub async fn settle(
     cdp: &Cdp,
     session: &str,
     script: &WaitScript,

@@ -17,11 +17,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::Url;
+use weir_fetch::CallerHeaders;
 use weir_shared::domain::scrape::Certificates;
 
 use super::cdp::{Cdp, Event, Pending};
 use super::{BrowserCookie, RenderRequest, blocklist};
-use crate::fetch::CallerHeaders;
 
 /// Time for cookies to be taken out of the store.
 const STEP: Duration = Duration::from_secs(5);
