@@ -21,7 +21,7 @@ use weir_fetch::CallerHeaders;
 use weir_shared::domain::scrape::Certificates;
 
 use super::cdp::{Cdp, Event, Pending};
-use super::{BrowserCookie, RenderRequest, blocklist};
+use super::{RenderRequest, blocklist};
 
 /// Time for cookies to be taken out of the store.
 const STEP: Duration = Duration::from_secs(5);
@@ -89,33 +89,11 @@ impl OwnHeaders {
     pub fn cookies(&self, request: &RenderRequest) -> Vec<Value> {
         let url = request.url.as_str();
         let is_secure = request.url.scheme() == "https";
-        let pairs = self
-            .cookie_pairs
-            .iter()
-            .map(|(name, value)| json!({ "name": name, "value": value, "url": url, "path": "/", "secure": is_secure }));
-        pairs.chain(request.cookies.iter().map(|cookie| cookie_param(cookie, url))).collect()
+        let param = |(name, value): &(String, String)| {
+            json!({ "name": name, "value": value, "url": url, "path": "/", "secure": is_secure })
+        };
+        self.cookie_pairs.iter().map(param).collect()
     }
-}
-
-fn cookie_param(cookie: &BrowserCookie, url: &str) -> Value {
-    let mut param =
-        json!({ "name": cookie.name, "value": cookie.value, "secure": cookie.secure, "httpOnly": cookie.http_only });
-    match &cookie.domain {
-        Some(domain) => {
-            param["domain"] = domain.as_str().into();
-            param["path"] = cookie.path.as_deref().unwrap_or("/").into();
-        }
-        None => {
-            param["url"] = url.into();
-            if let Some(path) = &cookie.path {
-                param["path"] = path.as_str().into();
-            }
-        }
-    }
-    if let Some(expires) = cookie.expires {
-        param["expires"] = expires.into();
-    }
-    param
 }
 
 /// The rules of one page.

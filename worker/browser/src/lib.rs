@@ -70,8 +70,6 @@ pub struct RenderRequest {
     /// Further headers. They go to the origins that the caller named and to no other; `User-Agent` and
     /// `Accept-Language` replace the browser's, `Cookie` fills its cookie store.
     pub headers: CallerHeaders,
-    /// Cookies to have before the page loads.
-    pub cookies: Vec<BrowserCookie>,
     /// Wait after the page has come to rest.
     pub wait_for: Duration,
     /// Appear as a phone.
@@ -110,7 +108,6 @@ impl RenderRequest {
         Self {
             url,
             headers: CallerHeaders::default(),
-            cookies: Vec::new(),
             wait_for: Duration::ZERO,
             mobile: false,
             certificates: Certificates::Trusted,
@@ -125,25 +122,6 @@ impl RenderRequest {
             in_profile: false,
         }
     }
-}
-
-/// A cookie to set.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct BrowserCookie {
-    /// Name.
-    pub name: String,
-    /// Value.
-    pub value: String,
-    /// Absent: the host of the page only.
-    pub domain: Option<String>,
-    /// Absent: `/`.
-    pub path: Option<String>,
-    /// Over TLS only.
-    pub secure: bool,
-    /// Hidden from scripts.
-    pub http_only: bool,
-    /// Seconds since 1970; absent: a session cookie.
-    pub expires: Option<f64>,
 }
 
 /// A picture to take.

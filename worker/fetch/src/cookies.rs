@@ -1,8 +1,9 @@
 //! The cookies of one fetch: set on a redirect hop, sent to the hops after it (RFC 6265). A jar lives
 //! as long as its redirect chain; nothing is kept from one page to the next.
 //!
-//! There is no list of public suffixes here: a `Domain` without a dot is refused, `co.uk` is not. The
-//! jar sees the hosts of one chain only, so a cookie set too widely reaches nobody else.
+//! The jar is our own because `cookie_store`, which HTTP clients use, would need as much around it: it bounds neither
+//! the number of cookies nor their size, knows no name prefixes (`__Host-`), reads dates in four fixed forms, takes the
+//! list of public suffixes from a file that would have to be shipped, and reads the clock itself.
 
 use std::net::IpAddr;
 
@@ -17,28 +18,25 @@ const MAX_COOKIES: usize = 200;
 const MAX_COOKIE_BYTES: usize = 4096;
 
 /// A cookie as the jar holds it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetCookie {
-    pub name: String,
-    pub value: String,
+#[derive(Debug)]
+struct Cookie {
+    name: String,
+    value: String,
     /// Lower case, without a leading dot.
-    pub domain: String,
+    domain: String,
     /// Whether only exactly `domain` gets it, and no host below.
-    pub host_only: bool,
+    host_only: bool,
     /// Starts with `/`.
-    pub path: String,
-    pub secure: bool,
-    pub http_only: bool,
-    /// `Strict`, `Lax` or `None` as the site wrote it; absent when it wrote nothing known.
-    pub same_site: Option<&'static str>,
+    path: String,
+    secure: bool,
     /// Unix time in seconds; absent for a session cookie.
-    pub expires: Option<i64>,
+    expires: Option<i64>,
 }
 
 /// Cookies collected along one redirect chain.
 #[derive(Debug, Default)]
 pub(super) struct Jar {
-    cookies: Vec<SetCookie>,
+    cookies: Vec<Cookie>,
 }
 
 impl Jar {
@@ -62,7 +60,7 @@ impl Jar {
             return None;
         }
         let host = host_of(url)?;
-        let mut matching: Vec<&SetCookie> = self
+        let mut matching: Vec<&Cookie> = self
             .cookies
             .iter()
             .filter(|c| if c.host_only { c.domain == host } else { domain_matches(&host, &c.domain) })
@@ -73,14 +71,9 @@ impl Jar {
         let pairs: Vec<String> = matching.iter().map(|c| format!("{}={}", c.name, c.value)).collect();
         (!pairs.is_empty()).then(|| pairs.join("; "))
     }
-
-    /// All cookies, in the order they were set.
-    pub fn into_cookies(self) -> Vec<SetCookie> {
-        self.cookies
-    }
 }
 
-fn parse(url: &Url, header: &str, now: i64) -> Option<SetCookie> {
+fn parse(url: &Url, header: &str, now: i64) -> Option<Cookie> {
     let mut parts = header.split(';');
     let (name, value) = parts.next()?.split_once('=')?;
     let (name, value) = (name.trim(), value.trim());
@@ -89,15 +82,13 @@ fn parse(url: &Url, header: &str, now: i64) -> Option<SetCookie> {
         return None;
     }
     let host = host_of(url)?;
-    let mut cookie = SetCookie {
+    let mut cookie = Cookie {
         name: name.to_owned(),
         value: value.to_owned(),
         domain: host.clone(),
         host_only: true,
         path: default_path(url.path()).to_owned(),
         secure: false,
-        http_only: false,
-        same_site: None,
         expires: None,
     };
     let mut max_age = None;
@@ -107,8 +98,8 @@ fn parse(url: &Url, header: &str, now: i64) -> Option<SetCookie> {
         if key.eq_ignore_ascii_case("domain") {
             let domain = value.strip_prefix('.').unwrap_or(value).to_ascii_lowercase();
             if domain.is_empty() || domain == host {
-                cookie.host_only = domain.is_empty();
-            } else if domain.contains('.') && domain_matches(&host, &domain) {
+                cookie.host_only = domain.is_empty() || is_public_suffix(&domain);
+            } else if !is_public_suffix(&domain) && domain_matches(&host, &domain) {
                 cookie.host_only = false;
                 cookie.domain = domain;
             } else {
@@ -120,10 +111,6 @@ fn parse(url: &Url, header: &str, now: i64) -> Option<SetCookie> {
             }
         } else if key.eq_ignore_ascii_case("secure") {
             cookie.secure = true;
-        } else if key.eq_ignore_ascii_case("httponly") {
-            cookie.http_only = true;
-        } else if key.eq_ignore_ascii_case("samesite") {
-            cookie.same_site = ["Strict", "Lax", "None"].into_iter().find(|known| known.eq_ignore_ascii_case(value));
         } else if key.eq_ignore_ascii_case("max-age") {
             max_age = value.parse::<i64>().ok().or(max_age);
         } else if key.eq_ignore_ascii_case("expires") {
@@ -145,6 +132,11 @@ fn parse(url: &Url, header: &str, now: i64) -> Option<SetCookie> {
 /// Host in lower case, an IPv6 literal in brackets.
 fn host_of(url: &Url) -> Option<String> {
     url.host_str().map(str::to_ascii_lowercase)
+}
+
+/// Whether anybody may have a name below this one, as below `co.uk`: then a cookie for all of them would reach others.
+fn is_public_suffix(domain: &str) -> bool {
+    psl::suffix_str(domain) == Some(domain)
 }
 
 fn domain_matches(host: &str, domain: &str) -> bool {
@@ -225,6 +217,10 @@ mod tests {
             ("http://b.a.test/", "k=v; Domain=.A.test", "http://a.test/", Some("k=v")),
             ("http://a.test/", "k=v; Domain=b.test", "http://b.test/", None),
             ("http://a.test/", "k=v; Domain=test", "http://b.test/", None),
+            ("http://a.co.uk/", "k=v; Domain=co.uk", "http://b.co.uk/", None),
+            ("http://b.a.co.uk/", "k=v; Domain=a.co.uk", "http://a.co.uk/", Some("k=v")),
+            ("http://github.io/", "k=v; Domain=github.io", "http://github.io/", Some("k=v")),
+            ("http://github.io/", "k=v; Domain=github.io", "http://a.github.io/", None),
             ("http://nota.test/", "k=v; Domain=a.test", "http://a.test/", None),
             ("http://127.0.0.1/", "k=v", "http://127.0.0.1:81/", Some("k=v")),
             ("http://127.0.0.1/", "k=v; Domain=0.0.1", "http://127.0.0.1/", None),
@@ -279,9 +275,9 @@ mod tests {
     #[test]
     fn the_jar_and_each_cookie_are_bounded() {
         let long = format!("k={}", "v".repeat(5000));
-        assert_eq!(jar("http://a.test/", &[&long]).into_cookies(), []);
+        assert!(jar("http://a.test/", &[&long]).cookies.is_empty());
         let many: Vec<String> = (0..300).map(|n| format!("k{n}=v")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert_eq!(jar("http://a.test/", &many).into_cookies().len(), MAX_COOKIES);
+        assert_eq!(jar("http://a.test/", &many).cookies.len(), MAX_COOKIES);
     }
 }

@@ -22,7 +22,7 @@ use weir_shared::domain::scrape::Certificates;
 use weir_shared::guard::AddressGuard;
 
 use super::caller::CallerHeaders;
-use super::cookies::{Jar, SetCookie};
+use super::cookies::Jar;
 use super::decode::Collector;
 use super::error::{FetchError, is_missing_close_notify, is_stale_connection};
 use super::headers;
@@ -113,16 +113,10 @@ pub struct Fetched {
     pub content_type: Option<String>,
     /// The charset in it, as written, without quotes.
     pub http_charset: Option<String>,
-    /// Of the last hop, in the order they came; bytes outside UTF-8 are replaced.
-    pub headers: Vec<(String, String)>,
     /// With its content codings undone.
     pub body: Bytes,
     /// A content coding broke off: `body` is the readable part.
     pub incomplete: bool,
-    /// The jar at the end of the chain.
-    pub cookies: Vec<SetCookie>,
-    /// Redirects followed.
-    pub redirects: u32,
     /// Every site of the chain that was asked over TLS has shown a certificate that verifies.
     pub is_trusted: bool,
 }
@@ -216,8 +210,6 @@ pub(super) struct Arrived {
     pub response: Response,
     /// See [`Fetched::is_trusted`].
     pub is_trusted: bool,
-    jar: Jar,
-    redirects: u32,
 }
 
 impl Inner {
@@ -263,7 +255,7 @@ impl Inner {
                 );
             }
             let Some(next) = redirect_target(&url, &response)? else {
-                return Ok(Arrived { url, response, is_trusted, jar, redirects });
+                return Ok(Arrived { url, response, is_trusted });
             };
             redirects += 1;
             if redirects > self.config.max_redirects {
@@ -322,7 +314,7 @@ impl Inner {
     }
 
     async fn read(&self, arrived: Arrived, is_proxied: bool) -> Result<Fetched, FetchError> {
-        let Arrived { url, mut response, is_trusted, jar, redirects } = arrived;
+        let Arrived { url, mut response, is_trusted } = arrived;
         let status = response.status().as_u16();
         let ends_by_close = ends_by_close(&response);
         let announced = response.content_length();
@@ -358,13 +350,10 @@ impl Inner {
         Ok(Fetched {
             http_charset: content_type.as_deref().and_then(charset),
             content_type,
-            headers: head.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
             url,
             status,
             body: body.bytes,
             incomplete: body.incomplete,
-            cookies: jar.into_cookies(),
-            redirects,
             is_trusted,
         })
     }
@@ -672,11 +661,9 @@ mod tests {
         let fetched = fetcher.fetch(request(&url, &CallerHeaders::default())).await.unwrap();
         let seen = String::from_utf8_lossy(&fetched.body).into_owned();
         assert!(seen.contains("gate=1") && !seen.contains("deep"), "a redirect to itself with a cookie is no loop");
-        assert_eq!(fetched.cookies.len(), 2);
-        assert!(fetched.cookies[0].http_only);
         let url = Url::parse(&format!("http://a.test:{port}/")).unwrap();
         let next = fetcher.fetch(request(&url, &CallerHeaders::default())).await.unwrap();
-        assert!(!String::from_utf8_lossy(&next.body).contains("gate=1") && next.cookies.is_empty());
+        assert!(!String::from_utf8_lossy(&next.body).contains("gate=1"));
     }
 
     #[tokio::test]

@@ -19,7 +19,6 @@ mod trust;
 mod upstream;
 
 pub use self::caller::CallerHeaders;
-pub use self::cookies::SetCookie;
 pub use self::error::FetchError;
 pub use self::http::{FetchConfig, FetchRequest, Fetched, HttpFetcher};
 pub use self::pools::{Chosen, ProxyKind, ProxyPools};

@@ -3,6 +3,10 @@
 //!
 //! A proxy's own host is configured, not asked for by a client: it is resolved without the address
 //! guard. Targets are judged by the caller before anything here is called.
+//!
+//! The two handshakes are ours because those of hyper-util (`Tunnel`, `SocksV5`) read an answer into a buffer of their
+//! own and drop what it holds beyond the answer: a target whose first bytes come in the same packet, as those of a
+//! server that speaks first do, would lose them. `SocksV5` also offers a proxy no choice of how to log in.
 
 use std::fmt;
 use std::io;

@@ -474,7 +474,6 @@ fn render_request(plan: &Plan, options: &ScrapeOptions, deadline: Instant) -> Re
     RenderRequest {
         url: plan.url.clone(),
         headers: plan.caller.clone(),
-        cookies: Vec::new(),
         wait_for: Duration::from_millis(u64::from(options.wait_for)),
         mobile: options.mobile,
         certificates: options.certificates(),
