@@ -89,9 +89,7 @@ impl OwnHeaders {
     pub fn cookies(&self, request: &RenderRequest) -> Vec<Value> {
         let url = request.url.as_str();
         let is_secure = request.url.scheme() == "https";
-        let param = |(name, value): &(String, String)| {
-            json!({ "name": name, "value": value, "url": url, "path": "/", "secure": is_secure })
-        };
+        let param = |(name, value): &(String, String)| json!({ "name": name, "value": value, "url": url, "path": "/", "secure": is_secure });
         self.cookie_pairs.iter().map(param).collect()
     }
 }

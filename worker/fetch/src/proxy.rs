@@ -18,10 +18,7 @@ mod target;
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::future::Future;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,8 +26,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use weir_shared::guard::AddressGuard;
@@ -99,7 +95,7 @@ pub struct EgressOptions {
 
 /// A running proxy. Dropping it stops listening and closes every connection through it.
 pub struct EgressProxy {
-    address: Option<SocketAddr>,
+    address: SocketAddr,
     metrics: Arc<EgressMetrics>,
     shared: Arc<Shared>,
 }
@@ -115,24 +111,23 @@ impl EgressProxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("egress proxy cannot listen")?;
         let address = listener.local_addr().context("egress proxy has no address")?;
         listening().insert(address.port());
-        Ok(Self::run(listener, Some(address), guard, options))
+        let metrics = options.metrics.unwrap_or_default();
+        let shared = Arc::new(Shared {
+            guard,
+            upstream: options.upstream,
+            filter: options.filter,
+            metrics: metrics.clone(),
+            idle_timeout: options.idle_timeout.unwrap_or(IDLE_TIMEOUT),
+            stop: CancellationToken::new(),
+        });
+        let limit = Arc::new(Semaphore::new(options.max_connections.unwrap_or(MAX_CONNECTIONS)));
+        tokio::spawn(accept(listener, Arc::clone(&shared), limit));
+        Ok(Self { address, metrics, shared })
     }
 
-    /// Listens on a Unix socket at `path`, for a boxed browser that has no network. A socket left
-    /// there is replaced. Who may connect is decided by the permissions of the directory. Fails when
-    /// the socket cannot be made.
-    pub async fn start_unix(path: &Path, guard: AddressGuard, options: EgressOptions) -> anyhow::Result<Self> {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).context("old egress socket"),
-            _ => {}
-        }
-        let listener = UnixListener::bind(path).context("egress proxy cannot listen on its socket")?;
-        Ok(Self::run(listener, None, guard, options))
-    }
-
-    /// Where it listens; for a Unix socket the unspecified address with port 0.
+    /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
-        self.address.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))
+        self.address
     }
 
     /// What serves further listeners by the same rules and counters.
@@ -150,21 +145,6 @@ impl EgressProxy {
     pub fn metrics(&self) -> &Arc<EgressMetrics> {
         &self.metrics
     }
-
-    fn run<L: Listener>(listener: L, address: Option<SocketAddr>, guard: AddressGuard, options: EgressOptions) -> Self {
-        let metrics = options.metrics.unwrap_or_default();
-        let shared = Arc::new(Shared {
-            guard,
-            upstream: options.upstream,
-            filter: options.filter,
-            metrics: metrics.clone(),
-            idle_timeout: options.idle_timeout.unwrap_or(IDLE_TIMEOUT),
-            stop: CancellationToken::new(),
-        });
-        let limit = Arc::new(Semaphore::new(options.max_connections.unwrap_or(MAX_CONNECTIONS)));
-        tokio::spawn(accept(listener, Arc::clone(&shared), limit));
-        Self { address, metrics, shared }
-    }
 }
 
 /// A proxy's rules, for listeners in networks of their own: those of boxes. Called with a listener and the number of
@@ -177,9 +157,7 @@ pub type EgressDoor = Arc<dyn Fn(TcpListener, usize) -> DropGuard + Send + Sync>
 impl Drop for EgressProxy {
     fn drop(&mut self) {
         self.shared.stop.cancel();
-        if let Some(address) = self.address {
-            listening().remove(&address.port());
-        }
+        listening().remove(&self.address.port());
     }
 }
 
@@ -198,35 +176,14 @@ struct Shared {
     stop: CancellationToken,
 }
 
-/// The two kinds of sockets a browser may come by.
-trait Listener: Send + Sync + 'static {
-    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
-    fn accept_one(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
-}
-
-impl Listener for TcpListener {
-    type Stream = TcpStream;
-    async fn accept_one(&self) -> io::Result<TcpStream> {
-        let (stream, _) = self.accept().await?;
-        stream.set_nodelay(true)?;
-        Ok(stream)
-    }
-}
-
-impl Listener for UnixListener {
-    type Stream = UnixStream;
-    async fn accept_one(&self) -> io::Result<UnixStream> {
-        Ok(self.accept().await?.0)
-    }
-}
-
-async fn accept<L: Listener>(listener: L, shared: Arc<Shared>, limit: Arc<Semaphore>) {
+async fn accept(listener: TcpListener, shared: Arc<Shared>, limit: Arc<Semaphore>) {
     let stop = shared.stop.clone();
     let serve = async {
         loop {
             // At the limit nobody is accepted: the browser's connections queue in the kernel.
             let Ok(permit) = limit.clone().acquire_owned().await else { return };
-            match listener.accept_one().await {
+            let accepted = listener.accept().await.and_then(|(stream, _)| stream.set_nodelay(true).map(|()| stream));
+            match accepted {
                 Ok(stream) => {
                     tokio::spawn(serve(stream, shared.clone(), permit));
                 }
@@ -244,10 +201,7 @@ async fn accept<L: Listener>(listener: L, shared: Arc<Shared>, limit: Arc<Semaph
 }
 
 /// One connection of the browser, from its first request to its end or its upgrade to a tunnel.
-async fn serve<S>(stream: S, shared: Arc<Shared>, permit: OwnedSemaphorePermit)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn serve(stream: TcpStream, shared: Arc<Shared>, permit: OwnedSemaphorePermit) {
     let client = Arc::new(ClientConnection {
         shared: shared.clone(),
         activity: Arc::new(AtomicU64::new(0)),
@@ -258,7 +212,7 @@ where
     let io = TokioIo::new(Metered { stream, activity: activity.clone() });
     let service = service_fn(move |request| {
         let client = client.clone();
-        async move { Ok::<_, Infallible>(client.handle::<S>(request).await) }
+        async move { Ok::<_, Infallible>(client.handle(request).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -274,6 +228,7 @@ where
         () = shared.stop.cancelled() => {}
     }
 }
+
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }

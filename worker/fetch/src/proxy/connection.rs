@@ -13,6 +13,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::metered::Metered;
@@ -44,14 +45,11 @@ pub(super) struct Origin {
 }
 
 impl ClientConnection {
-    pub(super) async fn handle<S>(self: Arc<Self>, request: Request<Incoming>) -> Answer
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    pub(super) async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Answer {
         let metrics = &self.shared.metrics;
         let is_connect = request.method() == Method::CONNECT;
         count(if is_connect { &metrics.tunnels } else { &metrics.requests });
-        let outcome = if is_connect { self.clone().connect::<S>(request).await } else { self.forward(request).await };
+        let outcome = if is_connect { self.clone().connect(request).await } else { self.forward(request).await };
         outcome.unwrap_or_else(|refusal| {
             count(match refusal {
                 Refusal::Address => &metrics.denied_address,
@@ -66,10 +64,7 @@ impl ClientConnection {
     }
 
     /// `CONNECT host:port`: bytes both ways until one side ends.
-    async fn connect<S>(self: Arc<Self>, mut request: Request<Incoming>) -> Result<Answer, Refusal>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    async fn connect(self: Arc<Self>, mut request: Request<Incoming>) -> Result<Answer, Refusal> {
         let target = Target::of(request.uri(), None)?;
         let checked = self.shared.judge(&target).await?;
         let mut origin = self.shared.open(&target, &checked).await?;
@@ -77,7 +72,7 @@ impl ClientConnection {
         tokio::spawn(async move {
             let Ok(upgraded) = upgrade.await else { return };
             // The concrete stream behind the upgrade spares a dynamic call for each read and write.
-            match upgraded.downcast::<TokioIo<Metered<S>>>() {
+            match upgraded.downcast::<TokioIo<Metered<TcpStream>>>() {
                 Ok(parts) => {
                     if origin.write_all(&parts.read_buf).await.is_ok() {
                         self.copy(parts.io.into_inner(), origin).await;
