@@ -182,7 +182,7 @@ impl Wardrobe {
     }
 }
 
-/// A setting that is refused is no reason to have no page.
+/// A setting that is refused does not keep the page from being brought back.
 fn refusable(outcome: Result<Value, CdpError>) -> Result<(), CdpError> {
     match outcome {
         Err(CdpError::Refused { method, message, .. }) => {

@@ -31,7 +31,7 @@ pub enum RenderError {
     /// Its process took more memory than a page may.
     #[error("the page takes too much memory")]
     OutOfMemory,
-    /// A download, or a document that is no HTML. Another engine may turn it into a document.
+    /// A download, or a document of another kind than HTML. Another engine may turn it into a document.
     #[error("the address gives no HTML page")]
     NotHtml {
         /// As the browser saw it; absent for downloads.

@@ -278,7 +278,7 @@ impl Render<'_> {
         let place = self.request.location.as_ref().map(|(country, languages)| Place::new(country, languages));
         self.send_setup(&mut prepared, interception, place.as_ref());
         for call in prepared {
-            // A setting that is refused (an unknown time zone, say) is no reason to give no page.
+            // A setting that is refused (an unknown time zone, say) does not keep the page from being read.
             match call.by(self.deadline).await {
                 Ok(_) => {}
                 Err(CdpError::Refused { method, message, .. }) => {

@@ -40,7 +40,7 @@ impl Addresses {
         Addresses { base, origin }
     }
 
-    /// Resolves a reference; `None` if it is no usable address.
+    /// Resolves a reference; `None` if that gives no address that can be used.
     pub fn resolve(&self, reference: &str) -> Option<String> {
         let reference = reference.trim_matches(|c: char| c.is_ascii_whitespace() || c.is_control());
         if reference.len() > MAX_REFERENCE {

@@ -71,7 +71,7 @@ pub fn offers(dom: &Dom, addresses: &Addresses) -> Offers {
                 let key = named("property").or_else(|| named("name")).unwrap_or("");
                 match key {
                     "og:audio" | "og:audio:url" | "og:audio:secure_url" => audio.add(Place::Meta, named("content")),
-                    // Also used for pages with a player, which are no films.
+                    // Pages with a player use it too, for an address that does not lead to a film.
                     "og:video" | "og:video:url" | "og:video:secure_url" | "twitter:player:stream" => {
                         let content = named("content").filter(|_| !is_player(dom, i));
                         video.add(Place::Meta, content);

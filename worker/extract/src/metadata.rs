@@ -272,7 +272,8 @@ pub fn canonical(dom: &Dom, addresses: &Addresses) -> Option<url::Url> {
         .filter(|u| matches!(u.scheme(), "http" | "https"))
 }
 
-/// Where a `meta http-equiv=refresh` goes, and after how many seconds. A refresh without address is none.
+/// Where a `meta http-equiv=refresh` goes, and after how many seconds. A refresh without an address does
+/// not count.
 pub fn refresh(dom: &Dom, addresses: &Addresses) -> Option<(u32, url::Url)> {
     let content = (0..dom.len())
         .filter(|&i| dom.tag(i) == Tag::Meta)

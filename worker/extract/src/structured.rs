@@ -67,7 +67,7 @@ struct Item {
     place: Option<(usize, String)>,
 }
 
-/// The items of a page that are no property of another one.
+/// The outermost items of a page: those that are not a property of another one.
 fn microdata(dom: &Dom, addresses: &Addresses) -> Vec<Value> {
     let mut items: Vec<Item> = Vec::new();
     // Items around the node, with the end of each.

@@ -20,7 +20,7 @@ pub enum FetchError {
     /// The target, or a redirect's target, is on a port that browsers refuse.
     #[error("Port {port} of {host} is not allowed: browsers refuse it too")]
     Port { host: String, port: u16 },
-    /// The name has no address, or is no valid name.
+    /// The name has no address, or is not a valid name.
     #[error("DNS resolution failed for hostname: {host}")]
     Dns { host: String },
     /// The resolver did not answer in time.
@@ -60,7 +60,7 @@ pub enum FetchError {
     /// More hops than allowed.
     #[error("The page redirects more than {limit} times")]
     TooManyRedirects { limit: u32 },
-    /// A `Location` that is no http or https URL.
+    /// A `Location` with another scheme than http or https.
     #[error("The page redirects to an address that is not http or https")]
     BadRedirect,
     /// A caller's header that HTTP cannot carry; `what` is `name` or `value`.

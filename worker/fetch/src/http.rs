@@ -149,13 +149,13 @@ struct Inner {
 
 impl HttpFetcher {
     /// Builds the clients and, when the process has none yet, installs the TLS provider. Fails when
-    /// the system's root certificates cannot be read or a user agent is no header value.
+    /// the system's root certificates cannot be read or a user agent cannot be a header value.
     pub fn new(guard: AddressGuard, config: FetchConfig) -> anyhow::Result<Self> {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             // Another thread may have been faster, which is as good.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
-        let user_agent = |text: &str| HeaderValue::from_str(text).context("user agent is no header value");
+        let user_agent = |text: &str| HeaderValue::from_str(text).context("user agent cannot be a header value");
         let direct = |skip_tls| {
             let resolver = GuardedResolver(guard.clone());
             client_builder(&config, skip_tls).no_proxy().dns_resolver(resolver).build().context("HTTP client")
@@ -429,7 +429,7 @@ async fn send(client: &Client, url: &Url, headers: HeaderMap, is_proxied: bool) 
     Err(FetchError::from_reqwest(&error, host(url), url.scheme() == "https", is_proxied))
 }
 
-/// Where an answer redirects to; `None` when it is the end of the chain. A `Location` that is no URL
+/// Where an answer redirects to; `None` when it is the end of the chain. A `Location` that is not a URL
 /// ends it too, as in browsers; one with another scheme is an error.
 fn redirect_target(url: &Url, response: &Response) -> Result<Option<Url>, FetchError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {

@@ -33,7 +33,7 @@ pub struct ProxyUrl {
     url: Url,
 }
 
-/// Why a text is no [`ProxyUrl`].
+/// A text that does not name a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a proxy is http://, https:// or socks5://, with a host, optional user:password@ and port, and no path")]
 pub struct InvalidProxyUrl;

@@ -87,7 +87,7 @@ pub(crate) fn is_alive(pid: u32) -> bool {
     Stat::read(pid).is_some_and(|s| s.state != b'Z' && s.state != b'X')
 }
 
-/// Kills one process. One that is gone already is no error.
+/// Kills one process. Nothing happens when it is gone already.
 pub fn kill(pid: u32) {
     if let Some(pid) = to_pid(pid) {
         let _ = rustix::process::kill_process(pid, Signal::KILL);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Name, code and key number of the keys that are no characters.
+/// Name, code and key number of the keys that do not write a character.
 const NAMED: &[(&str, &str, i64)] = &[
     ("Enter", "Enter", 13),
     ("Return", "Enter", 13),

@@ -260,7 +260,7 @@ fn strip_hop_by_hop(headers: &mut HeaderMap, keep_upgrade: bool) {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| HeaderName::from_bytes(name.trim().as_bytes()).ok())
-        // What says where the message goes and ends is no matter of the connection.
+        // Where the message goes and where it ends does not belong to the connection, whatever `Connection` names.
         .filter(|name| ![header::HOST, header::CONTENT_LENGTH, header::TRANSFER_ENCODING].contains(name))
         .collect();
     let upgrade = keep_upgrade.then(|| headers.get(header::UPGRADE).cloned()).flatten();

@@ -92,7 +92,7 @@ impl Shared {
         match (&self.upstream, checked.first()) {
             (Some(proxy), Some(first)) => {
                 let tunnel = upstream::tunnel(proxy, &target.host, target.port, *first);
-                // What a proxy says no to is no fault of its own.
+                // A proxy that refuses a target works: that is not counted against it.
                 let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::Other;
                 let tunnel = within(CONNECT_TIMEOUT, tunnel).await;
                 tunnel.map_err(|error| if is_refused(&error) { Refusal::Connect } else { Refusal::Upstream })
