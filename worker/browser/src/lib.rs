@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! BrowserPool (pool)   N browsers x M pages, supervised
-//!   Cell (cell)        one browser: its box (from [`weir_sandbox`]), connection, spare page, health
+//!   BrowserProcess     one browser: its box (from [`weir_sandbox`]), connection, spare page, health
 //!     Cdp (cdp)        the protocol's client
 //!   render (page)      one page, in a context of its own
 //!     wait, early.js   when a page has come to rest
@@ -40,8 +40,8 @@ mod actions;
 mod appearance;
 mod blocklist;
 mod branding;
+mod browser_process;
 pub mod cdp;
-mod cell;
 mod companion;
 mod egress;
 mod error;

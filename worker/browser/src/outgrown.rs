@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 use weir_sandbox::process::{self, PageProcess};
 
-use super::cell::Cell;
+use super::browser_process::BrowserProcess;
 
 /// How often a browser with pages is weighed where the kernel counts for us, which is one small file to read.
 const WEIGH_EVERY: Duration = Duration::from_millis(200);
@@ -39,27 +39,27 @@ impl PageBounds {
 }
 
 /// Watches the pages of a browser until it is gone.
-pub(super) async fn watch(cell: Arc<Cell>, bounds: PageBounds) {
+pub(super) async fn watch(process: Arc<BrowserProcess>, bounds: PageBounds) {
     let mut tick = tokio::time::interval(WEIGH_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looks = 0_u32;
     loop {
         tokio::select! {
-            () = cell.cdp.closed().cancelled() => return,
+            () = process.cdp.closed().cancelled() => return,
             _ = tick.tick() => {}
         }
-        if cell.open.load(Ordering::Acquire) == 0 {
+        if process.open.load(Ordering::Acquire) == 0 {
             continue;
         }
         looks = looks.wrapping_add(1);
-        let is_due = match cell.counted_memory().await {
+        let is_due = match process.counted_memory().await {
             Some(counted) => counted > bounds.page,
             None => looks.is_multiple_of(WITHOUT_COUNT),
         };
         if !is_due {
             continue;
         }
-        let browser = cell.pid;
+        let browser = process.pid;
         let weighed = tokio::task::spawn_blocking(move || process::pages_of(browser)).await;
         let Some(page) = bounds.outgrown(&weighed.unwrap_or_default()) else { continue };
         tracing::warn!(
@@ -69,7 +69,7 @@ pub(super) async fn watch(cell: Arc<Cell>, bounds: PageBounds) {
             "a page took too much memory"
         );
         // Told before it happens, so that its render knows when it hears of the crash.
-        cell.outgrown.fetch_add(1, Ordering::AcqRel);
+        process.outgrown.fetch_add(1, Ordering::AcqRel);
         process::kill(page.pid);
     }
 }

@@ -28,8 +28,8 @@ use weir_shared::domain::action::ActionResults;
 
 use super::actions::Runner;
 use super::appearance;
+use super::browser_process::BrowserProcess;
 use super::cdp::{CdpError, Events, Pending};
-use super::cell::Cell;
 use super::error::RenderError;
 use super::intercept::{Interception, OwnHeaders};
 use super::locale::Place;
@@ -53,7 +53,7 @@ const DESKTOP: (u32, u32) = (1280, 800);
 
 /// A browser context of our own. Dropping it disposes the context with everything in it.
 struct Tab {
-    cell: Arc<Cell>,
+    process: Arc<BrowserProcess>,
     /// `None`: the browser's own, which stays.
     context: Option<String>,
     /// Also the id of its main frame.
@@ -63,11 +63,11 @@ struct Tab {
 
 impl Tab {
     fn send<M: Method>(&self, params: impl Serialize) -> Pending<Value> {
-        self.cell.cdp.send_as(M::NAME, Some(&self.session), params)
+        self.process.cdp.send_as(M::NAME, Some(&self.session), params)
     }
 
     async fn call<M: Method>(&self, params: impl Serialize, deadline: Instant) -> Result<M::ReturnObject, CdpError> {
-        self.cell.cdp.call::<M>(Some(&self.session), params, deadline).await
+        self.process.cdp.call::<M>(Some(&self.session), params, deadline).await
     }
 }
 
@@ -76,14 +76,14 @@ impl Drop for Tab {
         // Sent now, whoever dropped us; the answer only tells that the browser still obeys.
         let Some(context) = &self.context else { return };
         let context = json!({ "browserContextId": context });
-        let disposed = self.cell.cdp.send_as::<Value>(Target::DisposeBrowserContext::NAME, None, context);
-        let cell = Arc::clone(&self.cell);
+        let disposed = self.process.cdp.send_as::<Value>(Target::DisposeBrowserContext::NAME, None, context);
+        let process = Arc::clone(&self.process);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             match disposed.by(Instant::now() + STEP).await {
-                Err(CdpError::Timeout { .. }) => cell.give_up("a page could not be closed"),
+                Err(CdpError::Timeout { .. }) => process.give_up("a page could not be closed"),
                 Err(CdpError::Closed) => {}
-                _ => cell.refill_spare(),
+                _ => process.refill_spare(),
             }
         });
     }
@@ -99,9 +99,13 @@ pub(super) struct BlankPage {
 
 impl BlankPage {
     /// Opens one, behind `proxy` instead of the browser's own when given. A failure leaves nothing open.
-    pub async fn open(cell: &Arc<Cell>, proxy: Option<&str>, deadline: Instant) -> Result<Self, RenderError> {
+    pub async fn open(
+        process: &Arc<BrowserProcess>,
+        proxy: Option<&str>,
+        deadline: Instant,
+    ) -> Result<Self, RenderError> {
         let deadline = deadline.min(Instant::now() + STEP);
-        let cdp = &cell.cdp;
+        let cdp = &process.cdp;
         let mut params = json!({ "disposeOnDetach": true });
         if let Some(proxy) = proxy {
             params["proxyServer"] = proxy.into();
@@ -109,20 +113,21 @@ impl BlankPage {
         }
         let context = cdp.call::<Target::CreateBrowserContext>(None, params, deadline).await?.browser_context_id;
         // From here on, a failure disposes the context.
-        let tab = Tab { cell: Arc::clone(cell), context: Some(context), target: String::new(), session: String::new() };
+        let tab =
+            Tab { process: Arc::clone(process), context: Some(context), target: String::new(), session: String::new() };
         Self::in_tab(tab, deadline).await
     }
 
     /// Opens one in the browser's own profile.
-    async fn open_in_profile(cell: &Arc<Cell>, deadline: Instant) -> Result<Self, RenderError> {
+    async fn open_in_profile(process: &Arc<BrowserProcess>, deadline: Instant) -> Result<Self, RenderError> {
         let deadline = deadline.min(Instant::now() + STEP);
-        let tab = Tab { cell: Arc::clone(cell), context: None, target: String::new(), session: String::new() };
+        let tab = Tab { process: Arc::clone(process), context: None, target: String::new(), session: String::new() };
         Self::in_tab(tab, deadline).await
     }
 
     async fn in_tab(mut tab: Tab, deadline: Instant) -> Result<Self, RenderError> {
-        let cell = Arc::clone(&tab.cell);
-        let cdp = &cell.cdp;
+        let process = Arc::clone(&tab.process);
+        let cdp = &process.cdp;
         let mut downloads = json!({ "behavior": "deny" });
         let mut blank = json!({ "url": NO_DOCUMENT, "width": DESKTOP.0, "height": DESKTOP.1 });
         if let Some(context) = &tab.context {
@@ -137,21 +142,21 @@ impl BlankPage {
         let prepared = vec![
             tab.send::<Page::Enable>(json!({})),
             tab.send::<Inspector::Enable>(json!({})),
-            tab.send::<Page::AddScriptToEvaluateOnNewDocument>(json!({ "source": cell.wait.source() })),
+            tab.send::<Page::AddScriptToEvaluateOnNewDocument>(json!({ "source": process.wait.source() })),
         ];
         Ok(Self { tab, events, prepared })
     }
 }
 
-/// Renders `request` in a page of `cell`, by its deadline.
-pub(super) async fn render(cell: &Arc<Cell>, request: &RenderRequest) -> Result<Rendered, RenderError> {
+/// Renders `request` in a page of `process`, by its deadline.
+pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderRequest) -> Result<Rendered, RenderError> {
     let work = async {
-        let Way { proxy, refuses_ads } = Way::of(cell, request)?;
-        let spare = if proxy.is_none() && !request.in_profile { cell.take_spare() } else { None };
+        let Way { proxy, refuses_ads } = Way::of(process, request)?;
+        let spare = if proxy.is_none() && !request.in_profile { process.take_spare() } else { None };
         let BlankPage { tab, mut events, prepared } = match spare {
             Some(page) => page,
-            None if request.in_profile => BlankPage::open_in_profile(cell, request.deadline).await?,
-            None => BlankPage::open(cell, proxy.as_deref(), request.deadline).await?,
+            None if request.in_profile => BlankPage::open_in_profile(process, request.deadline).await?,
+            None => BlankPage::open(process, proxy.as_deref(), request.deadline).await?,
         };
         let own = OwnHeaders::split(request);
         let interception = Interception::new(request, &own, refuses_ads);
@@ -174,11 +179,11 @@ struct Way {
 }
 
 impl Way {
-    fn of(cell: &Cell, request: &RenderRequest) -> Result<Self, RenderError> {
+    fn of(process: &BrowserProcess, request: &RenderRequest) -> Result<Self, RenderError> {
         let refuses_ads = request.block_ads && !request.url.host_str().is_some_and(blocklist::is_ad_host);
         let proxy = match request.upstream {
-            Some(place) => Some(cell.upstream_proxy(place, refuses_ads).ok_or(RenderError::Proxy)?),
-            None => (!refuses_ads).then(|| cell.open_proxy()),
+            Some(place) => Some(process.upstream_proxy(place, refuses_ads).ok_or(RenderError::Proxy)?),
+            None => (!refuses_ads).then(|| process.open_proxy()),
         };
         Ok(Self { proxy, refuses_ads })
     }
@@ -237,10 +242,10 @@ async fn serve_events(
                 loading = Loading::Stopped(Instant::now())
             }
             "Page.frameStartedLoading" | "Page.frameStoppedLoading" => {}
-            "Fetch.requestPaused" => interception.answer(&event, &tab.cell.cdp, &tab.session).await,
-            "Security.certificateError" => interception.judge_certificate(&event, &tab.cell.cdp, &tab.session),
+            "Fetch.requestPaused" => interception.answer(&event, &tab.process.cdp, &tab.session).await,
+            "Security.certificateError" => interception.judge_certificate(&event, &tab.process.cdp, &tab.session),
             "Page.javascriptDialogOpening" => {
-                tab.cell.cdp.post::<Page::HandleJavaScriptDialog>(Some(&tab.session), json!({ "accept": true }));
+                tab.process.cdp.post::<Page::HandleJavaScriptDialog>(Some(&tab.session), json!({ "accept": true }));
             }
             _ => return RenderError::PageCrashed,
         }
@@ -301,7 +306,7 @@ impl Render<'_> {
         let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());
         let raw_html = if self.request.want_raw { self.raw().await } else { None };
         let branding = if self.request.want_branding {
-            let (cdp, session) = (&self.tab.cell.cdp, &self.tab.session);
+            let (cdp, session) = (&self.tab.process.cdp, &self.tab.session);
             Some(branding::read(cdp, session, &self.tab.target, self.deadline).await?)
         } else {
             None
@@ -330,12 +335,12 @@ impl Render<'_> {
     /// Sends what this request needs beyond the blank page, without waiting.
     fn send_setup(&self, calls: &mut Vec<Pending<Value>>, interception: &Interception, place: Option<&Place>) {
         let (tab, request) = (self.tab, self.request);
-        for (method, params) in appearance::settings(request, self.own, &tab.cell.version, place) {
-            calls.push(tab.cell.cdp.send_as(method, Some(&tab.session), params));
+        for (method, params) in appearance::settings(request, self.own, &tab.process.version, place) {
+            calls.push(tab.process.cdp.send_as(method, Some(&tab.session), params));
         }
         if place.is_some_and(|place| place.position.is_some()) {
             let may = json!({ "permissions": ["geolocation"], "browserContextId": tab.context });
-            calls.push(tab.cell.cdp.send_as(Browser::GrantPermissions::NAME, None, may));
+            calls.push(tab.process.cdp.send_as(Browser::GrantPermissions::NAME, None, may));
         }
         if request.want_raw {
             calls.push(
@@ -353,7 +358,7 @@ impl Render<'_> {
             if let Some(context) = &tab.context {
                 params["browserContextId"] = context.as_str().into();
             }
-            calls.push(tab.cell.cdp.send_as(Storage::SetCookies::NAME, None, params));
+            calls.push(tab.process.cdp.send_as(Storage::SetCookies::NAME, None, params));
         }
     }
 
@@ -376,11 +381,11 @@ impl Render<'_> {
         if self.refuses_ads && url.host_str().is_some_and(blocklist::is_ad_host) {
             return Some(RenderError::Site("ERR_BLOCKED_BY_CLIENT".into()));
         }
-        let cell = &self.tab.cell;
+        let process = &self.tab.process;
         // Asked by the same way: nobody but the operator's proxy connects to the site.
         let egress = match self.request.upstream {
-            Some(place) => *cell.upstreams.get(place)?,
-            None => cell.egress,
+            Some(place) => *process.upstreams.get(place)?,
+            None => process.egress,
         };
         egress::refusal(egress, url, self.deadline).await
     }
@@ -404,17 +409,22 @@ impl Render<'_> {
     }
 
     async fn look(&self, look: Look) -> Result<Settled, RenderError> {
-        let cell = &self.tab.cell;
-        wait::settle(&cell.cdp, &self.tab.session, &cell.wait, look, self.deadline).await
+        let process = &self.tab.process;
+        wait::settle(&process.cdp, &self.tab.session, &process.wait, look, self.deadline).await
     }
 
     fn camera(&self) -> Camera<'_> {
-        Camera { cdp: &self.tab.cell.cdp, session: &self.tab.session, request: self.request, deadline: self.deadline }
+        Camera {
+            cdp: &self.tab.process.cdp,
+            session: &self.tab.session,
+            request: self.request,
+            deadline: self.deadline,
+        }
     }
 
     async fn act(&self) -> Result<ActionResults, RenderError> {
         self.is_read.store(true, Ordering::Relaxed);
-        let runner = Runner { camera: self.camera(), script: &self.tab.cell.wait, end: self.end() };
+        let runner = Runner { camera: self.camera(), script: &self.tab.process.wait, end: self.end() };
         runner.perform(&self.request.actions).await
     }
 
@@ -443,7 +453,7 @@ impl Render<'_> {
     /// The main document as it was served; `None` when the browser has let go of it.
     async fn raw(&self) -> Option<String> {
         let frame =
-            self.tab.cell.cdp.send_as::<FrameTree>(Page::GetFrameTree::NAME, Some(&self.tab.session), json!({}));
+            self.tab.process.cdp.send_as::<FrameTree>(Page::GetFrameTree::NAME, Some(&self.tab.session), json!({}));
         let loader = frame.by(self.deadline).await.ok()?.frame_tree.frame.loader_id;
         let body =
             self.tab.call::<Network::GetResponseBody>(json!({ "requestId": loader }), self.deadline).await.ok()?;

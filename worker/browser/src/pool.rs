@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_sandbox::{BrowserSpec, Purpose, Sandbox};
 
-use super::cell::Cell;
+use super::browser_process::BrowserProcess;
 use super::error::RenderError;
 use super::outgrown::{self, PageBounds};
 use super::{RenderRequest, Rendered, page};
@@ -122,7 +122,7 @@ pub struct PoolStats {
 #[derive(Default)]
 struct State {
     /// Browsers that take pages.
-    accepting: Vec<Arc<Cell>>,
+    accepting: Vec<Arc<BrowserProcess>>,
     /// Why no browser can be started, while that is so.
     broken: Option<String>,
     waiting: usize,
@@ -200,19 +200,19 @@ impl BrowserPool {
     async fn render_once(&self, request: &RenderRequest) -> Result<Rendered, RenderError> {
         let kind = if request.shows_pictures() { Kind::Pictures } else { Kind::Blind };
         let lease = self.inner.lend(kind, request.deadline).await?;
-        let outgrown = lease.cell.outgrown.load(Ordering::Acquire);
-        let outcome = page::render(&lease.cell, request).await;
+        let outgrown = lease.process.outgrown.load(Ordering::Acquire);
+        let outcome = page::render(&lease.process, request).await;
         self.inner.counters.renders.fetch_add(1, Ordering::Relaxed);
         match outcome {
             // A step of the browser's own ran out of time, not the page.
             Err(RenderError::Timeout) if Instant::now() < request.deadline => {
-                lease.cell.give_up("a call got no answer");
+                lease.process.give_up("a call got no answer");
                 Err(RenderError::BrowserLost)
             }
-            Err(RenderError::PageCrashed) if lease.cell.outgrown.load(Ordering::Acquire) != outgrown => {
+            Err(RenderError::PageCrashed) if lease.process.outgrown.load(Ordering::Acquire) != outgrown => {
                 Err(RenderError::OutOfMemory)
             }
-            Err(e) if e.is_retryable() && lease.cell.cdp.closed().is_cancelled() => Err(RenderError::BrowserLost),
+            Err(e) if e.is_retryable() && lease.process.cdp.closed().is_cancelled() => Err(RenderError::BrowserLost),
             outcome => outcome,
         }
     }
@@ -269,14 +269,14 @@ impl Drop for BrowserPool {
 
 /// A page of a browser, counted until dropped.
 struct Lease {
-    cell: Arc<Cell>,
+    process: Arc<BrowserProcess>,
     inner: Arc<Inner>,
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.cell.open.fetch_sub(1, Ordering::AcqRel);
-        self.cell.returned.notify_waiters();
+        self.process.open.fetch_sub(1, Ordering::AcqRel);
+        self.process.returned.notify_waiters();
         self.inner.freed.notify_one();
     }
 }
@@ -316,11 +316,11 @@ impl Inner {
                             && c.open.load(Ordering::Acquire) < self.config.pages_per_browser.max(1)
                     })
                     .min_by_key(|c| c.open.load(Ordering::Acquire));
-                if let Some(cell) = best {
+                if let Some(process) = best {
                     // Under the lock, so the limit holds.
-                    cell.open.fetch_add(1, Ordering::AcqRel);
-                    cell.used.fetch_add(1, Ordering::AcqRel);
-                    return Ok(Lease { cell: Arc::clone(cell), inner: Arc::clone(self) });
+                    process.open.fetch_add(1, Ordering::AcqRel);
+                    process.used.fetch_add(1, Ordering::AcqRel);
+                    return Ok(Lease { process: Arc::clone(process), inner: Arc::clone(self) });
                 }
                 if let Some(reason) = &state.broken {
                     return Err(RenderError::Unavailable(reason.clone()));
@@ -340,21 +340,21 @@ impl Inner {
         }
     }
 
-    fn publish(&self, cell: &Arc<Cell>) {
+    fn publish(&self, process: &Arc<BrowserProcess>) {
         let mut state = self.lock();
         state.broken = None;
-        state.accepting.push(Arc::clone(cell));
+        state.accepting.push(Arc::clone(process));
         drop(state);
         self.freed.notify_waiters();
     }
 
-    fn withdraw(&self, cell: &Arc<Cell>) {
-        self.lock().accepting.retain(|c| !Arc::ptr_eq(c, cell));
-        cell.retire();
+    fn withdraw(&self, process: &Arc<BrowserProcess>) {
+        self.lock().accepting.retain(|c| !Arc::ptr_eq(c, process));
+        process.retire();
     }
 
     /// Starts a browser and connects to it. `None` when the pool stops meanwhile.
-    async fn start_browser(&self, kind: Kind) -> Option<anyhow::Result<Arc<Cell>>> {
+    async fn start_browser(&self, kind: Kind) -> Option<anyhow::Result<Arc<BrowserProcess>>> {
         let start = async {
             let has_pictures = kind == Kind::Pictures;
             let began = Instant::now();
@@ -372,14 +372,19 @@ impl Inner {
                     return Err(weir_sandbox::explained(error));
                 }
             };
-            let cell =
-                Cell::connect(browser, dir, self.config.egress_proxy, Arc::clone(&self.config.upstreams), has_pictures)
-                    .await?;
+            let process = BrowserProcess::connect(
+                browser,
+                dir,
+                self.config.egress_proxy,
+                Arc::clone(&self.config.upstreams),
+                has_pictures,
+            )
+            .await?;
             let bounds = PageBounds { page: self.config.page_memory, all: self.config.memory_limit };
-            self.tasks.spawn(outgrown::watch(Arc::clone(&cell), bounds));
+            self.tasks.spawn(outgrown::watch(Arc::clone(&process), bounds));
             let duration_ms = began.elapsed().as_millis() as u64;
-            tracing::info!(browser.pid = cell.pid, duration_ms, "browser started");
-            Ok(cell)
+            tracing::info!(browser.pid = process.pid, duration_ms, "browser started");
+            Ok(process)
         };
         let started = tokio::select! {
             started = start => started,
@@ -391,11 +396,11 @@ impl Inner {
     }
 
     /// Starts a browser, trying again with growing pauses. `None` when the pool stops.
-    async fn start_at_last(&self, kind: Kind) -> Option<Arc<Cell>> {
+    async fn start_at_last(&self, kind: Kind) -> Option<Arc<BrowserProcess>> {
         let mut failures = 0;
         loop {
             match self.start_browser(kind).await? {
-                Ok(cell) => return Some(cell),
+                Ok(process) => return Some(process),
                 Err(e) => {
                     failures += 1;
                     tracing::error!(error = format!("{e:#}"), failures, "browser cannot be started");
@@ -415,14 +420,14 @@ impl Inner {
 }
 
 /// Lets the pages finish, for `limit` at most, then ends the browser.
-async fn drain(cell: &Cell, limit: Duration, stop: &CancellationToken) {
-    cell.retire();
+async fn drain(process: &BrowserProcess, limit: Duration, stop: &CancellationToken) {
+    process.retire();
     let empty = async {
         loop {
-            let returned = cell.returned.notified();
+            let returned = process.returned.notified();
             tokio::pin!(returned);
             returned.as_mut().enable();
-            if cell.open.load(Ordering::Acquire) == 0 || cell.cdp.closed().is_cancelled() {
+            if process.open.load(Ordering::Acquire) == 0 || process.cdp.closed().is_cancelled() {
                 return;
             }
             returned.await;
@@ -432,7 +437,7 @@ async fn drain(cell: &Cell, limit: Duration, stop: &CancellationToken) {
         _ = tokio::time::timeout(limit, empty) => {}
         () = stop.cancelled() => {}
     }
-    cell.stop().await;
+    process.stop().await;
 }
 
 /// What a slot's browsers are for.
@@ -463,47 +468,47 @@ async fn look_after_slot(inner: Arc<Inner>, kind: Kind) {
             }
         }
         must_ask = false;
-        let Some(mut cell) = inner.start_at_last(kind).await else { return };
-        inner.publish(&cell);
+        let Some(mut process) = inner.start_at_last(kind).await else { return };
+        inner.publish(&process);
         loop {
-            let end = watch(&inner, &cell).await;
+            let end = watch(&inner, &process).await;
             match end {
                 End::Due(reason) => {
-                    tracing::info!(browser.pid = cell.pid, reason, "browser is replaced");
+                    tracing::info!(browser.pid = process.pid, reason, "browser is replaced");
                     let Some(next) = inner.start_at_last(kind).await else {
-                        inner.withdraw(&cell);
-                        drain(&cell, Duration::ZERO, &inner.stop).await;
+                        inner.withdraw(&process);
+                        drain(&process, Duration::ZERO, &inner.stop).await;
                         return;
                     };
                     inner.counters.recycled.fetch_add(1, Ordering::Relaxed);
                     inner.publish(&next);
-                    inner.withdraw(&cell);
-                    let old = std::mem::replace(&mut cell, next);
+                    inner.withdraw(&process);
+                    let old = std::mem::replace(&mut process, next);
                     let stop = inner.stop.clone();
                     inner.tasks.spawn(async move { drain(&old, DRAIN, &stop).await });
                     continue;
                 }
                 End::Died => {
                     inner.counters.crashes.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!(browser.pid = cell.pid, "browser died");
-                    inner.withdraw(&cell);
-                    cell.stop().await;
+                    tracing::warn!(browser.pid = process.pid, "browser died");
+                    inner.withdraw(&process);
+                    process.stop().await;
                 }
                 End::GivenUp => {
                     inner.counters.recycled.fetch_add(1, Ordering::Relaxed);
-                    inner.withdraw(&cell);
+                    inner.withdraw(&process);
                     let stop = inner.stop.clone();
-                    inner.tasks.spawn(async move { drain(&cell, SHORT_DRAIN, &stop).await });
+                    inner.tasks.spawn(async move { drain(&process, SHORT_DRAIN, &stop).await });
                 }
                 End::Idle => {
-                    tracing::info!(browser.pid = cell.pid, "browser is idle and stopped");
-                    inner.withdraw(&cell);
-                    drain(&cell, DRAIN, &inner.stop).await;
+                    tracing::info!(browser.pid = process.pid, "browser is idle and stopped");
+                    inner.withdraw(&process);
+                    drain(&process, DRAIN, &inner.stop).await;
                     must_ask = true;
                 }
                 End::Stopped => {
-                    inner.withdraw(&cell);
-                    drain(&cell, Duration::ZERO, &inner.stop).await;
+                    inner.withdraw(&process);
+                    drain(&process, Duration::ZERO, &inner.stop).await;
                     return;
                 }
             }
@@ -513,12 +518,13 @@ async fn look_after_slot(inner: Arc<Inner>, kind: Kind) {
 }
 
 /// Watches a browser until it has to leave its slot.
-async fn watch(inner: &Inner, cell: &Arc<Cell>) -> End {
+async fn watch(inner: &Inner, process: &Arc<BrowserProcess>) -> End {
     let config = &inner.config;
-    let idle_stop = if cell.has_pictures { Some(config.idle_stop.unwrap_or(PICTURES_IDLE)) } else { config.idle_stop };
+    let idle_stop =
+        if process.has_pictures { Some(config.idle_stop.unwrap_or(PICTURES_IDLE)) } else { config.idle_stop };
     let mut ticks = 0;
     let mut busy_at = Instant::now();
-    let mut used_before = cell.used.load(Ordering::Acquire);
+    let mut used_before = process.used.load(Ordering::Acquire);
     let mut tick = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -526,30 +532,30 @@ async fn watch(inner: &Inner, cell: &Arc<Cell>) -> End {
         tokio::select! {
             biased;
             () = inner.stop.cancelled() => return End::Stopped,
-            () = cell.cdp.closed().cancelled() => return End::Died,
-            () = cell.given_up.cancelled() => return End::GivenUp,
-            () = cell.returned.notified() => busy_at = Instant::now(),
+            () = process.cdp.closed().cancelled() => return End::Died,
+            () = process.given_up.cancelled() => return End::GivenUp,
+            () = process.returned.notified() => busy_at = Instant::now(),
             () = tokio::time::sleep_until(idle_at.unwrap_or_else(Instant::now)), if idle_at.is_some() => {}
             _ = tick.tick() => {
                 ticks += 1;
-                if !cell.answers().await {
-                    cell.give_up("no answer to the health check");
+                if !process.answers().await {
+                    process.give_up("no answer to the health check");
                     continue;
                 }
-                if ticks % WEIGH_EVERY == 0 && cell.memory().await > config.memory_limit {
+                if ticks % WEIGH_EVERY == 0 && process.memory().await > config.memory_limit {
                     return End::Due("memory");
                 }
             }
         }
-        let used = cell.used.load(Ordering::Acquire);
-        if used != used_before || cell.open.load(Ordering::Acquire) > 0 {
+        let used = process.used.load(Ordering::Acquire);
+        if used != used_before || process.open.load(Ordering::Acquire) > 0 {
             used_before = used;
             busy_at = Instant::now();
         }
         if used >= config.pages_per_life {
             return End::Due("pages");
         }
-        if used > 0 && cell.born.elapsed() > config.max_age {
+        if used > 0 && process.born.elapsed() > config.max_age {
             return End::Due("age");
         }
         if idle_stop.is_some_and(|idle| busy_at.elapsed() >= idle) {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use weir_sandbox::{BrowserBox, SessionDir};
 
-use super::cell::Cell;
+use super::browser_process::BrowserProcess;
 use super::{RenderError, RenderRequest, Rendered, page};
 
 /// One call while the browser opens or closes, and how long it may take to end by itself.
@@ -19,7 +19,7 @@ const CLOSE: Duration = Duration::from_secs(5);
 
 /// The browser. Dropping it kills it.
 pub struct Solo {
-    cell: Arc<Cell>,
+    process: Arc<BrowserProcess>,
 }
 
 impl Solo {
@@ -30,10 +30,11 @@ impl Solo {
         egress: SocketAddr,
         cookies: Vec<Value>,
     ) -> anyhow::Result<Self> {
-        let solo = Self { cell: Cell::connect_alone(browser, dir, egress).await? };
+        let solo = Self { process: BrowserProcess::connect_alone(browser, dir, egress).await? };
         if !cookies.is_empty() {
             let set = json!({ "cookies": cookies });
-            let set = solo.cell.cdp.send_as::<Value>("Storage.setCookies", None, set).by(Instant::now() + CALL).await;
+            let set =
+                solo.process.cdp.send_as::<Value>("Storage.setCookies", None, set).by(Instant::now() + CALL).await;
             if let Err(error) = set {
                 solo.stop().await;
                 return Err(error).context("the cookies of the profile");
@@ -49,8 +50,8 @@ impl Solo {
     pub async fn render(&self, request: RenderRequest) -> Result<Rendered, RenderError> {
         let request = RenderRequest { in_profile: true, ..request };
         tokio::select! {
-            rendered = page::render(&self.cell, &request) => rendered,
-            used = self.cell.overfull() => {
+            rendered = page::render(&self.process, &request) => rendered,
+            used = self.process.overfull() => {
                 tracing::warn!(?used, "a page filled more disk than its browser may");
                 Err(RenderError::PageTooLarge)
             }
@@ -59,11 +60,11 @@ impl Solo {
 
     /// Has the browser write its profile and end. Returns the cookies, as JSON: it forgets some of them when it ends.
     pub async fn close(&self) -> anyhow::Result<Vec<u8>> {
-        let cdp = &self.cell.cdp;
+        let cdp = &self.process.cdp;
         let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(Instant::now() + CALL).await?;
         // The answer may or may not come before the connection ends.
         let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(Instant::now() + CALL).await;
-        if tokio::time::timeout(CLOSE, self.cell.exited()).await.is_err() {
+        if tokio::time::timeout(CLOSE, self.process.exited()).await.is_err() {
             bail!("the browser did not end within {CLOSE:?}");
         }
         Ok(serde_json::to_vec(&cookies["cookies"])?)
@@ -71,11 +72,11 @@ impl Solo {
 
     /// The folder of its data; `None` once it is stopped.
     pub fn home(&self) -> Option<PathBuf> {
-        self.cell.home()
+        self.process.home()
     }
 
     /// Ends the browser; nothing of it is left when this returns.
     pub async fn stop(&self) {
-        self.cell.stop().await;
+        self.process.stop().await;
     }
 }

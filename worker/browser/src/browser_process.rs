@@ -21,7 +21,7 @@ use super::wait::WaitScript;
 const PING: Duration = Duration::from_secs(10);
 
 /// A browser and what is known of it. Shared by the pages that run in it.
-pub(super) struct Cell {
+pub(super) struct BrowserProcess {
     pub cdp: Cdp,
     browser: BrowserBox,
     dir: Mutex<Option<SessionDir>>,
@@ -50,7 +50,7 @@ pub(super) struct Cell {
     is_retired: AtomicBool,
 }
 
-impl Cell {
+impl BrowserProcess {
     /// Connects to a browser that has just started. On an error nothing of it is left.
     pub async fn connect(
         browser: BrowserBox,
@@ -59,16 +59,16 @@ impl Cell {
         upstreams: Arc<[SocketAddr]>,
         has_pictures: bool,
     ) -> anyhow::Result<Arc<Self>> {
-        let cell = Self::begin(browser, dir, egress, upstreams, has_pictures).await?;
-        cell.refill_spare();
-        Ok(cell)
+        let process = Self::begin(browser, dir, egress, upstreams, has_pictures).await?;
+        process.refill_spare();
+        Ok(process)
     }
 
     /// The same for a browser that serves one page, in its own profile: no spare page is opened.
     pub async fn connect_alone(browser: BrowserBox, dir: SessionDir, egress: SocketAddr) -> anyhow::Result<Arc<Self>> {
-        let cell = Self::begin(browser, dir, egress, Arc::default(), true).await?;
-        cell.retire();
-        Ok(cell)
+        let process = Self::begin(browser, dir, egress, Arc::default(), true).await?;
+        process.retire();
+        Ok(process)
     }
 
     async fn begin(
@@ -189,13 +189,16 @@ impl Cell {
         {
             return;
         }
-        let cell = Arc::clone(self);
+        let process = Arc::clone(self);
         tokio::spawn(async move {
-            let page = BlankPage::open(&cell, None, Instant::now() + PING).await;
-            cell.is_refilling.store(false, Ordering::Release);
+            let page = BlankPage::open(&process, None, Instant::now() + PING).await;
+            process.is_refilling.store(false, Ordering::Release);
             if let Ok(page) = page {
-                let surplus =
-                    if cell.is_retired.load(Ordering::Acquire) { Some(page) } else { cell.lock_spare().replace(page) };
+                let surplus = if process.is_retired.load(Ordering::Acquire) {
+                    Some(page)
+                } else {
+                    process.lock_spare().replace(page)
+                };
                 drop(surplus);
             }
         });
