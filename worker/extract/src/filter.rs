@@ -75,7 +75,20 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
         }
         let is_listed = !hints.is_none() && groups.get(class).is_some_and(|g| g.count >= 4 && g.text * 5 >= total);
         let place = Place { in_article: i < article_end, in_main: i < main_end };
-        if boilerplate(dom, m, &kept, rules, i, tag, role, hints, is_listed, article, place) {
+        let candidate = Candidate {
+            dom,
+            i,
+            tag,
+            role,
+            hints,
+            is_listed,
+            place,
+            text: m.text[i],
+            rest: kept.total.saturating_sub(m.text[i]),
+            share: m.text[i] as f32 / kept.total as f32,
+            density: m.link_density(i),
+        };
+        if candidate.is_boilerplate(rules, kept.heading[i], article) {
             dropped[i] = true;
             i = dom.end(i);
             continue;
@@ -139,143 +152,146 @@ impl Protected {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "the facts about one element, gathered once by the only caller")]
-fn boilerplate(
-    dom: &Dom,
-    m: &Measures,
-    kept: &Protected,
-    rules: Rules,
+/// An element and the facts that decide whether it surrounds the content.
+struct Candidate<'d> {
+    dom: &'d Dom,
     i: usize,
     tag: Tag,
-    role: &str,
+    role: &'d str,
     hints: Hints,
+    /// One of many of its kind that hold much of the page: a list is content whatever its class is called.
     is_listed: bool,
-    article: bool,
     place: Place,
-) -> bool {
-    let text = m.text[i];
-    let share = text as f32 / kept.total as f32;
-    let density = m.link_density(i);
-    let holds = kept.heading[i];
-    if matches!(tag, Tag::Html | Tag::Body | Tag::Pre | Tag::Code) {
-        return false;
+    /// Visible characters of it.
+    text: u32,
+    /// The same of the rest of the page.
+    rest: u32,
+    /// Its part of the page's text, 0 to 1.
+    share: f32,
+    /// The part of its text that is links, 0 to 1.
+    density: f32,
+}
+
+impl Candidate<'_> {
+    /// Whether it is left out by the rules. `is_protected`: it holds the page's heading or its main element;
+    /// `is_article`: the page is read for its text, not for its discussion.
+    fn is_boilerplate(&self, rules: Rules, is_protected: bool, is_article: bool) -> bool {
+        if is_protected || matches!(self.tag, Tag::Html | Tag::Body | Tag::Pre | Tag::Code) {
+            return false;
+        }
+        rules.ads && self.is_ad()
+            || rules.main_only
+                && (self.is_around_by_role() || self.is_around_by_tag() || self.is_around_by_hints(is_article))
     }
-    if rules.ads && !holds {
+
+    /// An advertisement or a consent banner.
+    fn is_ad(&self) -> bool {
+        let Self { hints, text, share, .. } = *self;
         // Small pages first: there a share says nothing.
-        if hints.any(Hints::CONSENT)
+        let is_consent = hints.any(Hints::CONSENT)
             && (share < 0.4 || text < 400 && share < 0.7)
-            && (!hints.any(Hints::CONTENT) || share < 0.1)
-        {
-            return true;
-        }
-        if hints.any(Hints::AD)
+            && (!hints.any(Hints::CONTENT) || share < 0.1);
+        let is_clearly_ad = hints.any(Hints::AD)
             && !hints.any(Hints::CONTENT.or(Hints::LAYOUT))
-            && (share < 0.25 || text < 200 && share < 0.5)
+            && (share < 0.25 || text < 200 && share < 0.5);
+        is_consent || is_clearly_ad || hints.any(Hints::AD) && share < 0.05
+    }
+
+    fn is_around_by_role(&self) -> bool {
+        let Self { share, density, place, .. } = *self;
+        match self.role {
+            "navigation" | "menu" | "menubar" | "search" | "tooltip" => share < 0.1 || (share < 0.4 && density > 0.35),
+            "banner" | "contentinfo" => !place.in_article && share < 0.3,
+            "complementary" => share < 0.25,
+            "dialog" | "alertdialog" => share < 0.3 && self.is_aside_popup(),
+            _ => false,
+        }
+    }
+
+    fn is_around_by_tag(&self) -> bool {
+        let Self { dom, i, share, density, place, .. } = *self;
+        match self.tag {
+            Tag::Nav | Tag::Search => share < 0.5,
+            Tag::Button => self.text < 25 && !in_heading(dom, i),
+            Tag::Aside if share < 0.3 => {
+                let is_callout = density < 0.4 && {
+                    let class = dom.class(i).to_ascii_lowercase();
+                    ["note", "callout", "tip", "warning", "admonition", "hint", "alert", "important", "quote"]
+                        .iter()
+                        .any(|w| class.contains(w))
+                };
+                let is_prose = density < 0.15 && share > 0.05 && self.hints.is_none();
+                !is_callout && !is_prose
+            }
+            Tag::Footer => !place.in_article && share < 0.35 || share < 0.2 && density > 0.4,
+            Tag::Header => !place.in_article && !place.in_main && share < 0.3,
+            Tag::Dialog => share < 0.3 && self.is_aside_popup(),
+            Tag::Form => share < 0.08 && (share < 0.02 || asks_for_account(dom, i)),
+            _ => false,
+        }
+    }
+
+    fn is_around_by_hints(&self, is_article: bool) -> bool {
+        let Self { tag, hints, text, share, density, place, .. } = *self;
+        if hints.is_none() || self.is_listed {
+            return false;
+        }
+        let is_inline = matches!(
+            tag,
+            Tag::Span
+                | Tag::Em
+                | Tag::Strong
+                | Tag::B
+                | Tag::I
+                | Tag::H1
+                | Tag::H2
+                | Tag::H3
+                | Tag::H4
+                | Tag::H5
+                | Tag::H6
+        );
+        if is_inline && !hints.any(Hints::READER_ONLY.or(Hints::SHARE).or(Hints::BREADCRUMB)) {
+            return false;
+        }
+        if is_article
+            && hints.any(Hints::COMMENTS)
+            && share < 0.5
+            && self.rest > 1500
+            && text > 40
+            && matches!(tag, Tag::Div | Tag::Section | Tag::Ol | Tag::Ul | Tag::Aside)
         {
             return true;
         }
-        if hints.any(Hints::AD) && share < 0.05 {
-            return true;
+        let (is_content, is_layout) = (hints.any(Hints::CONTENT), hints.any(Hints::LAYOUT));
+        let in_page = !place.in_article && !place.in_main;
+        // Each hint with the bounds within which it is believed.
+        hints.any(Hints::MODAL) && share < 0.2 && !is_content && self.is_aside_popup()
+            || hints.any(Hints::SHARE) && share < 0.1 && (density > 0.4 || text < 60) && !is_content
+            || hints.any(Hints::NEWSLETTER) && share < 0.1 && !is_content
+            || hints.any(Hints::TOOLS) && share < 0.02 && text < 200 && !matches!(tag, Tag::P | Tag::Table)
+            || hints.any(Hints::BREADCRUMB) && share < 0.1
+            || hints.any(Hints::PAGINATION) && share < 0.1 && density > 0.3
+            || hints.any(Hints::READER_ONLY) && share < 0.02
+            || hints.any(Hints::NAV) && !is_content && share < 0.3 && (density > 0.4 || share < 0.02)
+            || hints.any(Hints::FOOTER)
+                && !place.in_article
+                && !is_content
+                && (share < 0.12 || (share < 0.3 && density > 0.2))
+            || hints.any(Hints::HEADER) && in_page && !is_content && share < 0.15 && density > 0.3
+            || hints.any(Hints::SIDEBAR) && !is_content && !is_layout && share < 0.3
+            || hints.any(Hints::RELATED) && share < 0.25 && (density > 0.4 || share < 0.05)
+            || hints.any(Hints::SEARCH) && share < 0.05 && text < 300
+            || hints.any(Hints::TOC) && share < 0.15 && density > 0.6
+    }
+
+    /// Whether a dialog is an interruption rather than a part of the content that opens on demand.
+    fn is_aside_popup(&self) -> bool {
+        let class = self.dom.class(self.i);
+        if self.density < 0.3 && ["detail", "description", "spec", "feature"].iter().any(|w| class.contains(w)) {
+            return false;
         }
+        self.share < 0.04 || self.density > 0.3 || asks_for_account(self.dom, self.i)
     }
-    if !rules.main_only || holds {
-        return false;
-    }
-    match role {
-        "navigation" | "menu" | "menubar" | "search" | "tooltip" if share < 0.1 || (share < 0.4 && density > 0.35) => {
-            return true;
-        }
-        "banner" | "contentinfo" if !place.in_article && share < 0.3 => return true,
-        "complementary" if share < 0.25 => return true,
-        "dialog" | "alertdialog" if share < 0.3 && is_aside_popup(dom, i, share, density) => return true,
-        _ => {}
-    }
-    match tag {
-        Tag::Nav | Tag::Search if share < 0.5 => return true,
-        Tag::Button if text < 25 && !in_heading(dom, i) => return true,
-        Tag::Aside if share < 0.3 => {
-            let callout = density < 0.4 && {
-                let class = dom.class(i).to_ascii_lowercase();
-                ["note", "callout", "tip", "warning", "admonition", "hint", "alert", "important", "quote"]
-                    .iter()
-                    .any(|w| class.contains(w))
-            };
-            let prose = density < 0.15 && share > 0.05 && hints.is_none();
-            if !callout && !prose {
-                return true;
-            }
-        }
-        Tag::Footer if !place.in_article && share < 0.35 => return true,
-        Tag::Footer if share < 0.2 && density > 0.4 => return true,
-        Tag::Header if !place.in_article && !place.in_main && share < 0.3 => return true,
-        Tag::Dialog if share < 0.3 && is_aside_popup(dom, i, share, density) => return true,
-        Tag::Form if share < 0.08 && (share < 0.02 || asks_for_account(dom, i)) => return true,
-        _ => {}
-    }
-    if hints.is_none() || is_listed {
-        return false;
-    }
-    if matches!(
-        tag,
-        Tag::Span | Tag::Em | Tag::Strong | Tag::B | Tag::I | Tag::H1 | Tag::H2 | Tag::H3 | Tag::H4 | Tag::H5 | Tag::H6
-    ) && !hints.any(Hints::READER_ONLY.or(Hints::SHARE).or(Hints::BREADCRUMB))
-    {
-        return false;
-    }
-    if article
-        && hints.any(Hints::COMMENTS)
-        && share < 0.5
-        && kept.total - text > 1500
-        && text > 40
-        && matches!(tag, Tag::Div | Tag::Section | Tag::Ol | Tag::Ul | Tag::Aside)
-    {
-        return true;
-    }
-    let content = hints.any(Hints::CONTENT);
-    let layout = hints.any(Hints::LAYOUT);
-    if hints.any(Hints::MODAL) && share < 0.2 && !content && is_aside_popup(dom, i, share, density) {
-        return true;
-    }
-    if hints.any(Hints::SHARE) && share < 0.1 && (density > 0.4 || text < 60) && !content {
-        return true;
-    }
-    if hints.any(Hints::NEWSLETTER) && share < 0.1 && !content {
-        return true;
-    }
-    if hints.any(Hints::TOOLS) && share < 0.02 && text < 200 && !matches!(tag, Tag::P | Tag::Table) {
-        return true;
-    }
-    if hints.any(Hints::BREADCRUMB) && share < 0.1 {
-        return true;
-    }
-    if hints.any(Hints::PAGINATION) && share < 0.1 && density > 0.3 {
-        return true;
-    }
-    if hints.any(Hints::READER_ONLY) && share < 0.02 {
-        return true;
-    }
-    if hints.any(Hints::NAV) && !content && share < 0.3 && (density > 0.4 || share < 0.02) {
-        return true;
-    }
-    if hints.any(Hints::FOOTER) && !place.in_article && !content && (share < 0.12 || (share < 0.3 && density > 0.2)) {
-        return true;
-    }
-    if hints.any(Hints::HEADER) && !place.in_article && !place.in_main && !content && share < 0.15 && density > 0.3 {
-        return true;
-    }
-    if hints.any(Hints::SIDEBAR) && !content && !layout && share < 0.3 {
-        return true;
-    }
-    if hints.any(Hints::RELATED) && share < 0.25 && (density > 0.4 || share < 0.05) {
-        return true;
-    }
-    if hints.any(Hints::SEARCH) && share < 0.05 && text < 300 {
-        return true;
-    }
-    if hints.any(Hints::TOC) && share < 0.15 && density > 0.6 {
-        return true;
-    }
-    false
 }
 
 /// Elements with the same `class`.
@@ -301,15 +317,6 @@ fn groups<'a>(dom: &'a Dom, m: &Measures) -> HashMap<&'a str, Group> {
         }
     }
     groups
-}
-
-/// Whether a dialog is an interruption rather than a part of the content that opens on demand.
-fn is_aside_popup(dom: &Dom, i: usize, share: f32, density: f32) -> bool {
-    let class = dom.class(i);
-    if density < 0.3 && ["detail", "description", "spec", "feature"].iter().any(|w| class.contains(w)) {
-        return false;
-    }
-    share < 0.04 || density > 0.3 || asks_for_account(dom, i)
 }
 
 /// Whether a form wants the reader's data or a search term.

@@ -125,7 +125,13 @@ impl Measures {
             m.text[p] += m.text[i];
             m.links[p] += m.links[i];
         }
-        let before = m.text[m.body];
+        m.decide(dom, unsure);
+        m
+    }
+
+    /// Hides those of the elements that may be invisible, in document order, whose text is really gone.
+    fn decide(&mut self, dom: &Dom, unsure: Vec<usize>) {
+        let before = self.text[self.body];
         let mut covered = 0;
         for i in unsure {
             // What is inside a hidden element is gone with it.
@@ -133,17 +139,16 @@ impl Measures {
                 continue;
             }
             let gone = if dom.tag(i) == Tag::Noscript {
-                m.text[i] < NOSCRIPT_CONTENT && is_notice(&dom.text_of(i))
+                self.text[i] < NOSCRIPT_CONTENT && is_notice(&dom.text_of(i))
             } else {
                 // Pages that show themselves by script hide their very content.
-                m.text[i] * 2 < before || m.text[i] == 0
+                self.text[i] * 2 < before || self.text[i] == 0
             };
             if gone {
-                m.hide(dom, i);
+                self.hide(dom, i);
                 covered = dom.end(i);
             }
         }
-        m
     }
 
     fn hide(&mut self, dom: &Dom, i: usize) {

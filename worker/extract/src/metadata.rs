@@ -122,7 +122,37 @@ struct Keys {
     bytes: usize,
 }
 
+/// The icon that a `link` element names, and how good it is: an icon of the page is better than one for a phone's menu.
+fn icon_of(dom: &Dom, addresses: &Addresses, link: usize) -> Option<(u8, String)> {
+    let rel = dom.attr_named(link, "rel").unwrap_or("").to_ascii_lowercase();
+    let rank = match rel.trim() {
+        "icon" | "shortcut icon" => 2,
+        "apple-touch-icon" | "apple-touch-icon-precomposed" | "mask-icon" => 1,
+        r if r.split_ascii_whitespace().any(|w| w == "icon") => 2,
+        _ => return None,
+    };
+    let url = addresses.resolve(dom.attr(link, &local_name!("href"))?)?;
+    (!url.starts_with("data:")).then_some((rank, url))
+}
+
 impl Keys {
+    /// Adds what a `meta` element with this content says, if it is named.
+    fn add_meta(&mut self, dom: &Dom, addresses: &Addresses, meta: usize, content: &str) {
+        let name = ["name", "property", "itemprop"].iter().find_map(|n| dom.attr_named(meta, n)).map(str::trim);
+        let Some(name) = name.filter(|name| name.len() <= MAX_NAME) else { return };
+        match meaning(name) {
+            Meaning::Known(key) => {
+                self.add_known(key, content, addresses);
+                if name.contains([':', '.']) && key != "ogLocaleAlternate" {
+                    self.add(name, content);
+                }
+            }
+            Meaning::Respelled(key) => self.add_known(key, content, addresses),
+            Meaning::Reserved => {}
+            Meaning::Other => self.add(name, content),
+        }
+    }
+
     /// Adds to a list, which clients expect even of one entry.
     fn push(&mut self, key: &str, value: &str) {
         let value = tidy(value);
@@ -197,21 +227,8 @@ pub fn of_page(dom: &Dom, addresses: &Addresses) -> Map<String, Value> {
                     dom.attr(i, &local_name!("lang")).or_else(|| dom.attr_named(i, "xml:lang")).map(str::to_owned);
             }
             Tag::Link => {
-                let rel = dom.attr_named(i, "rel").unwrap_or("").to_ascii_lowercase();
-                let rank = match rel.trim() {
-                    "icon" | "shortcut icon" => 2,
-                    "apple-touch-icon" | "apple-touch-icon-precomposed" | "mask-icon" => 1,
-                    r if r.split_ascii_whitespace().any(|w| w == "icon") => 2,
-                    _ => 0,
-                };
-                if rank > icon.as_ref().map_or(0, |i| i.0)
-                    && let Some(url) = dom
-                        .attr(i, &local_name!("href"))
-                        .and_then(|h| addresses.resolve(h))
-                        .filter(|u| !u.starts_with("data:"))
-                {
-                    icon = Some((rank, url));
-                }
+                let best = icon.as_ref().map_or(0, |icon| icon.0);
+                icon = icon_of(dom, addresses, i).filter(|(rank, _)| *rank > best).or(icon);
             }
             Tag::Meta => {
                 let Some(content) = dom.attr_named(i, "content") else { continue };
@@ -220,25 +237,7 @@ pub fn of_page(dom: &Dom, addresses: &Addresses) -> Map<String, Value> {
                 {
                     language = Some(content.to_owned());
                 }
-                let Some(name) =
-                    ["name", "property", "itemprop"].iter().find_map(|n| dom.attr_named(i, n)).map(str::trim)
-                else {
-                    continue;
-                };
-                if name.len() > MAX_NAME {
-                    continue;
-                }
-                match meaning(name) {
-                    Meaning::Known(key) => {
-                        keys.add_known(key, content, addresses);
-                        if name.contains([':', '.']) && key != "ogLocaleAlternate" {
-                            keys.add(name, content);
-                        }
-                    }
-                    Meaning::Respelled(key) => keys.add_known(key, content, addresses),
-                    Meaning::Reserved => {}
-                    Meaning::Other => keys.add(name, content),
-                }
+                keys.add_meta(dom, addresses, i, content);
             }
             _ => {}
         }

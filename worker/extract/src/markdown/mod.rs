@@ -115,6 +115,36 @@ enum Step {
     Over,
 }
 
+/// Elements that markdown shows nothing of.
+fn is_left_out(tag: Tag) -> bool {
+    matches!(
+        tag,
+        Tag::Style
+            | Tag::Template
+            | Tag::Head
+            | Tag::Svg
+            | Tag::Iframe
+            | Tag::Canvas
+            | Tag::Audio
+            | Tag::Video
+            | Tag::Embed
+            | Tag::Select
+            | Tag::Textarea
+            | Tag::Title
+            | Tag::Meta
+            | Tag::Link
+            | Tag::Base
+            | Tag::Source
+            | Tag::Track
+            | Tag::Col
+            | Tag::Colgroup
+            | Tag::Area
+            | Tag::Frame
+            | Tag::Foreign
+            | Tag::Wbr
+    )
+}
+
 struct Writer<'a> {
     job: &'a Job<'a>,
     dom: &'a Dom,
@@ -212,6 +242,9 @@ impl<'a> Writer<'a> {
     // ---------------------------------------------------------------- elements
 
     fn open(&mut self, i: usize, tag: Tag) -> Step {
+        if let Some(step) = self.open_span(i, tag) {
+            return step;
+        }
         match tag {
             Tag::Script => {
                 let kind = self.dom.attr(i, &local_name!("type")).unwrap_or("");
@@ -220,28 +253,7 @@ impl<'a> Writer<'a> {
                 }
                 Step::Over
             }
-            Tag::Style
-            | Tag::Template
-            | Tag::Head
-            | Tag::Svg
-            | Tag::Iframe
-            | Tag::Canvas
-            | Tag::Audio
-            | Tag::Video
-            | Tag::Embed
-            | Tag::Select
-            | Tag::Textarea
-            | Tag::Title
-            | Tag::Meta
-            | Tag::Link
-            | Tag::Base
-            | Tag::Source
-            | Tag::Track
-            | Tag::Col
-            | Tag::Colgroup
-            | Tag::Area
-            | Tag::Frame
-            | Tag::Foreign => Step::Over,
+            _ if is_left_out(tag) => Step::Over,
             Tag::Button if self.dom.class(i).to_ascii_lowercase().contains("copy") => Step::Over,
             Tag::Math => {
                 self.math_element(i);
@@ -251,7 +263,6 @@ impl<'a> Writer<'a> {
                 self.line_break();
                 Step::Over
             }
-            Tag::Wbr => Step::Over,
             Tag::Hr => {
                 self.flush();
                 if !self.in_cell {
@@ -268,36 +279,6 @@ impl<'a> Writer<'a> {
             Tag::Input => {
                 self.checkbox(i);
                 Step::Over
-            }
-            Tag::B | Tag::Strong => {
-                let kind = if self.heading > 0 || self.strong > 0 { SpanKind::None } else { SpanKind::Strong };
-                self.strong += u32::from(matches!(kind, SpanKind::Strong));
-                self.span(kind)
-            }
-            Tag::I | Tag::Em | Tag::Cite | Tag::Var => {
-                if tag == Tag::I && self.dom.end(i) == i + 1 {
-                    return Step::Over;
-                }
-                let kind = if self.em > 0 { SpanKind::None } else { SpanKind::Em };
-                self.em += u32::from(matches!(kind, SpanKind::Em));
-                self.span(kind)
-            }
-            Tag::Del | Tag::S | Tag::Strike => self.span(SpanKind::Del),
-            Tag::Code | Tag::Kbd | Tag::Samp | Tag::Tt => {
-                if self.code > 0 {
-                    return self.span(SpanKind::None);
-                }
-                // Code that holds links or blocks is not one code span.
-                let plain = (i + 1..self.dom.end(i)).all(|j| !self.dom.tag(j).is_block() && self.dom.tag(j) != Tag::Br);
-                let kind = if plain { SpanKind::Code } else { SpanKind::None };
-                self.code += u32::from(plain);
-                self.span(kind)
-            }
-            Tag::Sub => self.span(SpanKind::Small("sub")),
-            Tag::Sup => self.span(SpanKind::Small("sup")),
-            Tag::Q => {
-                self.line.push('"');
-                self.span(SpanKind::Small("q"))
             }
             Tag::A => self.link(i),
             Tag::Pre => {

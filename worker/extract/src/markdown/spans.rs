@@ -6,9 +6,44 @@
 use html5ever::{LocalName, local_name};
 
 use super::super::images;
+use super::super::tree::Tag;
 use super::{End, MAX_OUTPUT, Prefix, Span, SpanKind, Step, Writer, inline};
 
 impl Writer<'_> {
+    /// Opens an element that changes how the text in it is written; `None`: it is not one of those.
+    pub(super) fn open_span(&mut self, i: usize, tag: Tag) -> Option<Step> {
+        let kind = match tag {
+            Tag::B | Tag::Strong if self.heading > 0 || self.strong > 0 => SpanKind::None,
+            Tag::B | Tag::Strong => {
+                self.strong += 1;
+                SpanKind::Strong
+            }
+            Tag::I if self.dom.end(i) == i + 1 => return Some(Step::Over),
+            Tag::I | Tag::Em | Tag::Cite | Tag::Var if self.em > 0 => SpanKind::None,
+            Tag::I | Tag::Em | Tag::Cite | Tag::Var => {
+                self.em += 1;
+                SpanKind::Em
+            }
+            Tag::Del | Tag::S | Tag::Strike => SpanKind::Del,
+            Tag::Code | Tag::Kbd | Tag::Samp | Tag::Tt if self.code > 0 => SpanKind::None,
+            Tag::Code | Tag::Kbd | Tag::Samp | Tag::Tt => {
+                // Code that holds links or blocks is not one code span.
+                let is_plain =
+                    (i + 1..self.dom.end(i)).all(|j| !self.dom.tag(j).is_block() && self.dom.tag(j) != Tag::Br);
+                self.code += u32::from(is_plain);
+                if is_plain { SpanKind::Code } else { SpanKind::None }
+            }
+            Tag::Sub => SpanKind::Small("sub"),
+            Tag::Sup => SpanKind::Small("sup"),
+            Tag::Q => {
+                self.line.push('"');
+                SpanKind::Small("q")
+            }
+            _ => return None,
+        };
+        Some(self.span(kind))
+    }
+
     pub(super) fn span(&mut self, kind: SpanKind) -> Step {
         self.spans.push(Span { kind, start: self.line.len() });
         Step::Closing(End::Span)
