@@ -8,7 +8,7 @@ use tokio_util::sync::DropGuard;
 
 use super::bwrap::Layout;
 use super::cgroup::Bounds;
-use super::chromium::{self, Version, find_chromium};
+use super::chromium::{self, Found, Version, find_chromium};
 use super::running::Running;
 use super::wire::{Kind, Order};
 use super::{AD_FREE_PORT, CDP_PORT, EgressDoor, HOME, PROXY_PORT, Sandbox, SandboxError, SessionDir, UPSTREAM_PORTS};
@@ -168,27 +168,10 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
             (flags, &PAGES_BOUNDS, ways)
         }
     };
-    let mut argv = vec![found.path.display().to_string()];
-    argv.extend(flags);
-    argv.push(format!("--user-data-dir={profile}"));
-    argv.push(format!("--remote-debugging-port={}", if is_boxed { CDP_PORT } else { 0 }));
-    if !is_boxed {
-        argv.push("--no-sandbox".to_owned());
-        if process::shm_size() < SHM_NEEDED {
-            // Containers often have 64 MiB of /dev/shm, which ends in crashed pages.
-            argv.push("--disable-dev-shm-usage".to_owned());
-        }
-    }
-    if !config.allow_ports.is_empty() {
-        let ports: Vec<String> = config.allow_ports.iter().map(u16::to_string).collect();
-        argv.push(format!("--explicitly-allowed-ports={}", ports.join(",")));
-    }
-    argv.extend(spec.extra_flags);
-    argv.push("about:blank".to_owned());
     let order = Order {
         is_boxed,
         kind: Kind::Browser,
-        argv,
+        argv: command_line(sandbox, &found, flags, &profile, spec.extra_flags),
         env: [("PATH", "/usr/bin:/bin"), ("HOME", &*home), ("LANG", "C.UTF-8"), ("TMPDIR", "/tmp")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into(),
@@ -231,6 +214,36 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
         return Err(SandboxError::Failed(format!("Chromium ended at start: {}", running.last_words().await)));
     };
     Ok(BrowserBox { running, port, ws_path, proxy, upstreams, _egress: egress })
+}
+
+/// The program with its flags: those of its purpose, those that follow from the machine and the configuration, `extra`.
+fn command_line(
+    sandbox: &Sandbox,
+    found: &Found,
+    flags: Vec<String>,
+    profile: &str,
+    extra: Vec<String>,
+) -> Vec<String> {
+    let is_boxed = sandbox.status.boxed;
+    let mut argv = vec![found.path.display().to_string()];
+    argv.extend(flags);
+    argv.push(format!("--user-data-dir={profile}"));
+    argv.push(format!("--remote-debugging-port={}", if is_boxed { CDP_PORT } else { 0 }));
+    if !is_boxed {
+        argv.push("--no-sandbox".to_owned());
+        if process::shm_size() < SHM_NEEDED {
+            // Containers often have 64 MiB of /dev/shm, which ends in crashed pages.
+            argv.push("--disable-dev-shm-usage".to_owned());
+        }
+    }
+    let ports = &sandbox.config.allow_ports;
+    if !ports.is_empty() {
+        let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+        argv.push(format!("--explicitly-allowed-ports={}", ports.join(",")));
+    }
+    argv.extend(extra);
+    argv.push("about:blank".to_owned());
+    argv
 }
 
 /// Port and path of `ws://127.0.0.1:PORT/PATH`.
