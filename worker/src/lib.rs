@@ -1,4 +1,8 @@
 //! Jobs in, pages and results out: the worker process of the service.
+//!
+//! What stands alone has a crate of its own, which knows nothing of jobs and rows, and is reached here under its short
+//! name: [`extract`] (HTML to markdown), [`fetch`] (HTTP behind the address guard), [`sandbox`] (boxes for what is not
+//! trusted) and [`browser`] (Chromium).
 
 pub mod agent;
 pub mod changes;
