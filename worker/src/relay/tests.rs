@@ -21,7 +21,7 @@ use weir_shared::clock::Clock;
 use weir_shared::random;
 
 use super::*;
-use crate::browser::{ChromiumKind, find_chromium};
+use crate::sandbox::{ChromiumKind, find_chromium};
 
 const LONG: Duration = Duration::from_secs(20);
 
