@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use weir_sandbox::{BrowserBox, DiskUse, SessionDir, Version};
+use weir_shared::clock;
 
 use super::cdp::Cdp;
 use super::page::BlankPage;
@@ -80,7 +81,7 @@ impl BrowserProcess {
     ) -> anyhow::Result<Arc<Self>> {
         let greet = async {
             let cdp = Cdp::connect_over(browser.connect().await?, browser.ws_path()).await?;
-            let version = cdp.call::<BrowserDomain::GetVersion>(None, json!({}), Instant::now() + PING).await?;
+            let version = cdp.call::<BrowserDomain::GetVersion>(None, json!({}), clock::deadline(PING)).await?;
             anyhow::Ok((cdp, Version::from_product(&version.product)))
         };
         let (cdp, version) = match greet.await {
@@ -191,7 +192,7 @@ impl BrowserProcess {
         }
         let process = Arc::clone(self);
         tokio::spawn(async move {
-            let page = BlankPage::open(&process, None, Instant::now() + PING).await;
+            let page = BlankPage::open(&process, None, clock::deadline(PING)).await;
             process.is_refilling.store(false, Ordering::Release);
             if let Ok(page) = page {
                 let surplus = if process.is_retired.load(Ordering::Acquire) {

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 use weir_sandbox::Version;
+use weir_shared::clock;
 
 use super::actions::Runner;
 use super::cdp::{Cdp, CdpError, Event, Events};
@@ -53,7 +54,7 @@ impl Companion {
     /// When the page cannot be opened by the request's deadline.
     pub async fn bring_back(cdp: Cdp, request: &RenderRequest, end: &Url) -> Result<Self, RenderError> {
         let work = async {
-            let version = cdp.call::<Browser::GetVersion>(None, json!({}), Instant::now() + STEP).await?;
+            let version = cdp.call::<Browser::GetVersion>(None, json!({}), clock::deadline(STEP)).await?;
             let mut wardrobe = Wardrobe::new(cdp.clone(), request, &Version::from_product(&version.product));
             let session = wardrobe.first_tab().await?;
             let opening = open(&cdp, &session, request, end);

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 use weir_fetch::CallerHeaders;
+use weir_shared::clock;
 use weir_shared::domain::scrape::Certificates;
 
 use super::cdp::{Cdp, Event, Pending};

@@ -117,7 +117,7 @@ impl RenderRequest {
             actions: Vec::new(),
             want_raw: false,
             want_branding: false,
-            deadline: clock::deadline(Duration::from_secs(60)),
+            deadline: weir_shared::clock::deadline(Duration::from_secs(60)),
             upstream: None,
             in_profile: false,
         }

@@ -81,7 +81,7 @@ impl Drop for Tab {
         let process = Arc::clone(&self.process);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            match disposed.by(Instant::now() + STEP).await {
+            match disposed.by(clock::deadline(STEP)).await {
                 Err(CdpError::Timeout { .. }) => process.give_up("a page could not be closed"),
                 Err(CdpError::Closed) => {}
                 _ => process.refill_spare(),
@@ -105,7 +105,7 @@ impl BlankPage {
         proxy: Option<&str>,
         deadline: Instant,
     ) -> Result<Self, RenderError> {
-        let deadline = deadline.min(Instant::now() + STEP);
+        let deadline = deadline.min(clock::deadline(STEP));
         let cdp = &process.cdp;
         let mut params = json!({ "disposeOnDetach": true });
         if let Some(proxy) = proxy {
@@ -121,7 +121,7 @@ impl BlankPage {
 
     /// Opens one in the browser's own profile.
     async fn open_in_profile(process: &Arc<BrowserProcess>, deadline: Instant) -> Result<Self, RenderError> {
-        let deadline = deadline.min(Instant::now() + STEP);
+        let deadline = deadline.min(clock::deadline(STEP));
         let tab = Tab { process: Arc::clone(process), context: None, target: String::new(), session: String::new() };
         Self::in_tab(tab, deadline).await
     }

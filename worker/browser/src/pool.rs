@@ -25,6 +25,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_sandbox::{BrowserSpec, Purpose, Sandbox};
+use weir_shared::clock::{self, Stopwatch};
+use weir_shared::random;
 
 use super::browser_process::BrowserProcess;
 use super::error::RenderError;
@@ -205,7 +207,7 @@ impl BrowserPool {
         self.inner.counters.renders.fetch_add(1, Ordering::Relaxed);
         match outcome {
             // A step of the browser's own ran out of time, not the page.
-            Err(RenderError::Timeout) if Instant::now() < request.deadline => {
+            Err(RenderError::Timeout) if clock::instant() < request.deadline => {
                 lease.process.give_up("a call got no answer");
                 Err(RenderError::BrowserLost)
             }
@@ -523,9 +525,9 @@ async fn watch(inner: &Inner, process: &Arc<BrowserProcess>) -> End {
     let idle_stop =
         if process.has_pictures { Some(config.idle_stop.unwrap_or(PICTURES_IDLE)) } else { config.idle_stop };
     let mut ticks = 0;
-    let mut busy_at = Instant::now();
+    let mut busy_at = clock::instant();
     let mut used_before = process.used.load(Ordering::Acquire);
-    let mut tick = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+    let mut tick = tokio::time::interval_at(clock::deadline(PING_EVERY), PING_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         let idle_at = idle_stop.map(|idle| busy_at + idle);
@@ -534,8 +536,8 @@ async fn watch(inner: &Inner, process: &Arc<BrowserProcess>) -> End {
             () = inner.stop.cancelled() => return End::Stopped,
             () = process.cdp.closed().cancelled() => return End::Died,
             () = process.given_up.cancelled() => return End::GivenUp,
-            () = process.returned.notified() => busy_at = Instant::now(),
-            () = tokio::time::sleep_until(idle_at.unwrap_or_else(Instant::now)), if idle_at.is_some() => {}
+            () = process.returned.notified() => busy_at = clock::instant(),
+            () = tokio::time::sleep_until(idle_at.unwrap_or_else(clock::instant)), if idle_at.is_some() => {}
             _ = tick.tick() => {
                 ticks += 1;
                 if !process.answers().await {

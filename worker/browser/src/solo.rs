@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use weir_sandbox::{BrowserBox, SessionDir};
+use weir_shared::clock;
 
 use super::browser_process::BrowserProcess;
 use super::{RenderError, RenderRequest, Rendered, page};
@@ -34,7 +34,7 @@ impl Solo {
         if !cookies.is_empty() {
             let set = json!({ "cookies": cookies });
             let set =
-                solo.process.cdp.send_as::<Value>("Storage.setCookies", None, set).by(Instant::now() + CALL).await;
+                solo.process.cdp.send_as::<Value>("Storage.setCookies", None, set).by(clock::deadline(CALL)).await;
             if let Err(error) = set {
                 solo.stop().await;
                 return Err(error).context("the cookies of the profile");
@@ -61,9 +61,9 @@ impl Solo {
     /// Has the browser write its profile and end. Returns the cookies, as JSON: it forgets some of them when it ends.
     pub async fn close(&self) -> anyhow::Result<Vec<u8>> {
         let cdp = &self.process.cdp;
-        let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(Instant::now() + CALL).await?;
+        let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(clock::deadline(CALL)).await?;
         // The answer may or may not come before the connection ends.
-        let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(Instant::now() + CALL).await;
+        let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(clock::deadline(CALL)).await;
         if tokio::time::timeout(CLOSE, self.process.exited()).await.is_err() {
             bail!("the browser did not end within {CLOSE:?}");
         }

@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn half_of_a_bubblewrap_goes_and_a_persons_editor_stays() {
         use std::os::unix::process::CommandExt as _;
-        let dir = std::env::temp_dir().join(format!("weir-dir-{:08x}", rand::random::<u32>()));
+        let dir = std::env::temp_dir().join(format!("weir-dir-{}", weir_shared::random::hex::<4>()));
         let start = |name: &str| {
             let mut command = std::process::Command::new("/bin/sh");
             command.arg0(name).args(["-c", "read line"]).arg(dir.join("home")).stdin(std::process::Stdio::piped());

@@ -7,6 +7,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use weir_shared::clock;
 
 use super::clipboard::SELECTED;
 use super::events::{Chooser, SessionId, TargetInfo, TargetList};
@@ -99,7 +100,7 @@ impl Commands {
         F: FnOnce(Result<Value, CdpError>) -> Done + Send + 'static,
     {
         let pending = self.cdp.send_as::<Value>(method, Some(session), params);
-        let deadline = Instant::now() + patience;
+        let deadline = clock::deadline(patience);
         self.work.push(async move { then(pending.by(deadline).await) }.boxed());
     }
 
@@ -107,12 +108,12 @@ impl Commands {
     pub fn discover(&self) -> impl Future<Output = Result<(), CdpError>> + Send + use<> {
         let params = json!({"discover": true, "filter": [{"type": "page"}]});
         let discovered = self.cdp.send_as::<Value>("Target.setDiscoverTargets", None, params);
-        async move { discovered.by(Instant::now() + ANSWER).await.map(drop) }
+        async move { discovered.by(clock::deadline(ANSWER)).await.map(drop) }
     }
 
     /// A session on a tab.
     pub fn attach(&self, target: &str) -> impl Future<Output = Result<String, CdpError>> + Send + use<> {
-        attach(&self.cdp, target, Instant::now() + ANSWER)
+        attach(&self.cdp, target, clock::deadline(ANSWER))
     }
 
     /// Ends a session.
@@ -166,7 +167,7 @@ impl Commands {
     pub fn ask_titles(&self) {
         let params = json!({"filter": [{"type": "page"}]});
         let pending = self.cdp.send_as::<TargetList>("Target.getTargets", None, params);
-        let deadline = Instant::now() + ANSWER;
+        let deadline = clock::deadline(ANSWER);
         let work =
             async move { pending.by(deadline).await.map_or(Done::Nothing, |list| Done::Targets(list.target_infos)) };
         self.work.push(work.boxed());
@@ -224,7 +225,7 @@ impl Commands {
     /// Goes so many entries through the history of a page.
     pub fn go(&self, session: &str, by: i64) {
         let (cdp, session) = (self.cdp.clone(), session.to_owned());
-        let deadline = Instant::now() + ANSWER;
+        let deadline = clock::deadline(ANSWER);
         let work = async move {
             let history =
                 cdp.send_as::<Value>("Page.getNavigationHistory", Some(&session), json!({})).by(deadline).await;
@@ -303,7 +304,7 @@ impl Commands {
     pub fn upload(&self, viewer: u64, chooser: Chooser, node: i64, files: Vec<File>) {
         let cdp = self.cdp.clone();
         let work = async move {
-            let deadline = Instant::now() + PAGE_ANSWER;
+            let deadline = clock::deadline(PAGE_ANSWER);
             let text = match upload::set_files(&cdp, &chooser, node, &files, deadline).await {
                 Ok(true) => "The file was handed over.",
                 Ok(false) | Err(_) => "The page did not take the file.",
@@ -322,7 +323,7 @@ fn attach(cdp: &Cdp, target: &str, deadline: Instant) -> impl Future<Output = Re
 
 /// Whether a tab is visible and when its document began, milliseconds since 1970; `None`: it does not answer.
 async fn glance(cdp: &Cdp, target: &str) -> Option<(bool, f64)> {
-    let deadline = Instant::now() + GLANCE;
+    let deadline = clock::deadline(GLANCE);
     let session = attach(cdp, target, deadline).await.ok()?;
     let expression = "[document.visibilityState === 'visible', performance.timeOrigin]";
     let params = json!({"expression": expression, "returnByValue": true, "timeout": GLANCE.as_millis() as u64});

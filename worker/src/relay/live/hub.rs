@@ -99,7 +99,7 @@ impl Hub {
             commands,
             state: ViewState::new(tabs),
             clipboard: Clipboard::default(),
-            next_ack: Instant::now(),
+            next_ack: clock::instant(),
             follow_at: None,
             intercepts: false,
         })
@@ -114,7 +114,7 @@ impl Hub {
         loop {
             self.meter.reset();
             self.follow().await;
-            if let Some(description) = self.state.description(Instant::now()) {
+            if let Some(description) = self.state.description(clock::instant()) {
                 self.view.state.send_replace(description.to_string().into());
             }
             let ack_at = self.state.shown().is_some_and(|tab| !tab.unacknowledged.is_empty()).then_some(self.next_ack);
@@ -153,7 +153,7 @@ impl Hub {
 
     /// Puts the active tab on show.
     async fn follow(&mut self) {
-        self.follow_at = self.state.stays_until(Instant::now());
+        self.follow_at = self.state.stays_until(clock::instant());
         if self.follow_at.is_some() {
             return;
         }
@@ -284,7 +284,7 @@ impl Hub {
         let Some(tab) = self.state.shown_mut() else { return };
         let Some(number) = tab.unacknowledged.pop_front() else { return };
         self.commands.acknowledge(&tab.session, number);
-        self.next_ack = Instant::now() + PACE;
+        self.next_ack = clock::deadline(PACE);
     }
 
     fn take_result(&mut self, done: Done) {

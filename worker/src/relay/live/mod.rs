@@ -247,7 +247,7 @@ where
         orders: view.hub(),
         behind: AtomicU32::new(0),
         acknowledged: Notify::new(),
-        heard: Activity::default(),
+        heard: Activity::new(Clock::system()),
         view,
         control,
     };

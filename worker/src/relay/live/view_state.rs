@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use weir_shared::clock;
 
 use super::events::{Chooser, Dialog, TargetInfo};
 use super::tabs::Tabs;
@@ -41,7 +42,7 @@ impl ShownTab {
         Self {
             target,
             session,
-            since: Instant::now(),
+            since: clock::instant(),
             frames: HashSet::new(),
             is_loading: false,
             can_go_back: false,
@@ -78,7 +79,7 @@ pub struct ViewState {
 impl ViewState {
     /// Nothing on show yet.
     pub fn new(tabs: Tabs) -> Self {
-        Self { tabs, shown: None, is_old: true, next: Instant::now() }
+        Self { tabs, shown: None, is_old: true, next: clock::instant() }
     }
 
     pub fn tabs(&self) -> &Tabs {
