@@ -18,10 +18,10 @@ use weir_shared::time::Timestamp;
 use weir_shared::wake::Wake;
 
 use crate::browser::BrowserPool;
+use crate::crawl::frontier_memory::FrontierMemory;
+use crate::dispatch::slots::Gate;
 use crate::fetch::{EgressProxy, HttpFetcher, Poster, ProxyPools};
 use crate::finisher::Finisher;
-use crate::frontier_memory::FrontierMemory;
-use crate::gate::Gate;
 use crate::metrics::Metrics;
 use crate::sandbox::Sandbox;
 use crate::sessions::{Keeper, Sessions};

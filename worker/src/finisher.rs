@@ -18,7 +18,7 @@ use weir_shared::store::{Db, StoreError};
 use weir_shared::time::Timestamp;
 
 use crate::context::HeldPage;
-use crate::frontier_memory::FrontierMemory;
+use crate::crawl::frontier_memory::FrontierMemory;
 use crate::metrics::Metrics;
 
 /// Pages in one transaction at most.

@@ -1,11 +1,3 @@
-//! What a worker does with a ticket: one file a kind.
+//! What a worker does with a ticket that is not about pages: one file a kind.
 
-mod cached;
-mod complete;
-mod crawl_page;
 pub mod deliver_webhook;
-pub mod map_site;
-mod read_sitemaps;
-pub mod scrape_page;
-pub mod serve_team;
-mod ways;

@@ -3,12 +3,6 @@
 //! HTTP first. The browser when the options need one, when the answer looks script-rendered, or when the host's pages
 //! lately did. A page that needs a browser and gets none fails with a code; it is never answered as an empty shell.
 
-mod files;
-mod markdown_html;
-mod media;
-mod pdf;
-mod picture;
-
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -29,18 +23,20 @@ use weir_shared::store::pages::Claimed;
 use weir_shared::time::Timestamp;
 
 use super::complete::{Answer, Draft, Stage, complete, refuse_unreadable};
-use super::map_site;
+
 use crate::browser::{RenderError, RenderRequest, Rendered, ScreenshotRequest, languages};
 use crate::context::{HeldPage, WorkerContext};
+use crate::dispatch::slots::Slot;
+use crate::dispatch::team;
 use crate::extract::{self, ExtractOptions, PageInput};
 use crate::fetch::{CallerHeaders, FetchError, FetchRequest, Fetched, ProxyUrl};
 use crate::finisher::Told;
-use crate::gate::Slot;
-use crate::sessions;
+use crate::page::make::{files, media, pdf, picture};
 use crate::sessions::page::{Exit, PageTrouble};
+use crate::{crawl, map, sessions};
 
-use super::ways::{self, Loaded, Way, is_refusal};
-use super::{cached, crawl_page, serve_team};
+use super::cached;
+use super::proxy_retry::{self, Loaded, Way, is_refusal};
 
 /// Meta refreshes followed, each with a pause of at most this many seconds.
 const REFRESHES: u32 = 5;
@@ -52,7 +48,7 @@ const RESERVE: Duration = Duration::from_millis(50);
 
 /// Why a page has no document.
 #[derive(Debug)]
-pub(super) struct PageError {
+pub struct PageError {
     code: ErrorCode,
     message: String,
     retry: bool,
@@ -73,22 +69,22 @@ enum By {
 }
 
 impl PageError {
-    pub(super) fn last(code: ErrorCode, message: impl Into<String>) -> Self {
+    pub fn last(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), retry: false, is_early: false, by: By::Anybody }
     }
 
     /// Worth another try.
-    pub(super) fn again(code: ErrorCode, message: impl Into<String>) -> Self {
+    pub fn again(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { retry: true, ..Self::last(code, message) }
     }
 
     /// The operator's proxy failed.
-    pub(super) fn is_of_proxy(&self) -> bool {
+    pub fn is_of_proxy(&self) -> bool {
         self.by == By::Proxy
     }
 
     /// The site may have refused us, and answer another address.
-    pub(super) fn may_be_refusal(&self) -> bool {
+    pub fn may_be_refusal(&self) -> bool {
         self.by != By::Anybody
     }
 }
@@ -117,7 +113,7 @@ impl From<RenderError> for PageError {
 
 /// Which engine made the document, for the metrics.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Engine {
+pub enum Engine {
     Cache,
     Http,
     Browser,
@@ -153,12 +149,12 @@ pub async fn run(context: &Arc<WorkerContext>, page: Claimed, held: HeldPage, sl
         tokio::select! {
             biased;
             () = context.fenced.cancelled() => return,
-            outcome = map_site::run(context, &page) => outcome,
+            outcome = map::run(context, &page) => outcome,
         }
     } else {
         let work = async {
             match &spec.crawl {
-                Some(crawl) => crawl_page::work(context, &page, &spec, &crawl.scope).await,
+                Some(crawl) => crawl::page::work(context, &page, &spec, &crawl.scope).await,
                 None => judge(context, &page, &spec, attempt(context, &page, &spec).await),
             }
         };
@@ -174,12 +170,12 @@ pub async fn run(context: &Arc<WorkerContext>, page: Claimed, held: HeldPage, sl
     let end = Finished { page, kind: Some(spec.kind), key: spec.key, outcome };
     context.finisher.submit(end, held, told).await;
     if let Some(at) = again {
-        serve_team::look_again(context, team, at);
+        team::look_again(context, team, at);
     }
 }
 
 /// One try, within the page's time.
-pub(super) async fn attempt(
+pub async fn attempt(
     context: &Arc<WorkerContext>,
     page: &Claimed,
     spec: &Arc<JobSpec>,
@@ -197,7 +193,7 @@ pub(super) async fn attempt(
 }
 
 /// What came of a page.
-pub(super) struct Product {
+pub struct Product {
     pub document: Encoded,
     /// What it costs; its metadata says the same.
     pub credits: i64,
@@ -206,7 +202,7 @@ pub(super) struct Product {
 }
 
 /// Where a page of a crawl leads.
-pub(super) struct Harvest {
+pub struct Harvest {
     /// Its address after redirects.
     pub url: Url,
     /// What it calls itself.
@@ -232,7 +228,7 @@ fn timed_out(options: &ScrapeOptions) -> PageError {
 }
 
 /// Turns a result into the end of the attempt: done, failed for good, or another try after a pause.
-pub(super) fn judge(
+pub fn judge(
     context: &WorkerContext,
     page: &Claimed,
     spec: &JobSpec,
@@ -267,15 +263,15 @@ pub(super) fn judge(
 }
 
 /// Where a page is asked for, and how.
-pub(super) struct Plan {
-    url: Url,
+pub struct Plan {
+    pub url: Url,
     /// What the caller gave to be sent along, and where it may go.
     caller: CallerHeaders,
     /// Everything that came over TLS so far came over certificates that verify.
     is_trusted: bool,
     /// The caller's headers went along with the first request.
     begins_at_home: bool,
-    way: Way,
+    pub way: Way,
     /// What the caller should know, beyond what the way says.
     warnings: Vec<String>,
 }
@@ -286,7 +282,7 @@ impl Plan {
     }
 
     /// What the caller should know about a page that ended at `end`.
-    fn warnings_at(&self, end: &Url) -> Vec<String> {
+    pub fn warnings_at(&self, end: &Url) -> Vec<String> {
         let of_way = self.way.warning.iter().map(|text| (*text).to_owned());
         let is_elsewhere = self.begins_at_home && !self.caller.names(end);
         let of_headers = is_elsewhere.then(|| {
@@ -304,12 +300,12 @@ async fn scrape(
     deadline: Instant,
 ) -> Result<(Product, Engine), PageError> {
     refuse_unreadable(context, &spec.options)?;
-    let loaded = ways::load_page(context, page, spec, deadline).await?;
+    let loaded = proxy_retry::load_page(context, page, spec, deadline).await?;
     Ok((complete(context, page, spec, loaded.stage, deadline).await?, loaded.engine))
 }
 
 /// Asks for the page, with a browser where it needs one.
-pub(super) async fn load(
+pub async fn load(
     context: &Arc<WorkerContext>,
     page: &Claimed,
     spec: &Arc<JobSpec>,
@@ -374,7 +370,7 @@ pub(super) async fn load(
 }
 
 /// The address of a claimed page, by a way.
-pub(super) fn plan(page: &Claimed, spec: &JobSpec, way: Way) -> Result<Plan, PageError> {
+pub fn plan(page: &Claimed, spec: &JobSpec, way: Way) -> Result<Plan, PageError> {
     let url = fetch_url(&page.url).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
     let caller = CallerHeaders::new(spec.named(&page.url), &spec.options.headers);
     let begins_at_home = caller.has_secrets_for(&url);
@@ -392,7 +388,7 @@ async fn fetch(
     Ok(fetched)
 }
 
-fn fetch_request<'a>(plan: &'a Plan, options: &'a ScrapeOptions, deadline: Instant) -> FetchRequest<'a> {
+pub fn fetch_request<'a>(plan: &'a Plan, options: &'a ScrapeOptions, deadline: Instant) -> FetchRequest<'a> {
     FetchRequest {
         url: &plan.url,
         headers: &plan.caller,
@@ -405,7 +401,7 @@ fn fetch_request<'a>(plan: &'a Plan, options: &'a ScrapeOptions, deadline: Insta
 }
 
 /// `de-DE,de;q=0.9`: the languages in falling weight; those of the country when none are named.
-pub(super) fn accept_language(location: Option<&Location>) -> Option<String> {
+pub fn accept_language(location: Option<&Location>) -> Option<String> {
     let location = location?;
     let languages = languages(&location.country, &location.languages);
     if languages.is_empty() {
@@ -619,7 +615,7 @@ static CORES: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(2 * std::thread::available_parallelism().map_or(2, std::num::NonZero::get)));
 
 /// CPU work off the async threads.
-pub(super) async fn blocking<T: Send + 'static>(
+pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, PageError> + Send + 'static,
 ) -> Result<T, PageError> {
     // The semaphore is never closed.
@@ -650,7 +646,7 @@ fn extract_options(spec: &JobSpec) -> ExtractOptions {
 
 /// What a body is, by its type and its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     Html,
     /// Plain text, and what is written in it.
     Text,
@@ -665,7 +661,7 @@ pub(super) enum Kind {
     Other,
 }
 
-pub(super) fn sniff(media: &str, body: &[u8]) -> Kind {
+pub fn sniff(media: &str, body: &[u8]) -> Kind {
     let start = &body[..body.len().min(512)];
     let text_start = String::from_utf8_lossy(start).trim_start().to_ascii_lowercase();
     if start.starts_with(b"%PDF-") {
@@ -700,16 +696,16 @@ pub(super) fn sniff(media: &str, body: &[u8]) -> Kind {
     }
 }
 
-fn unsupported(media: &str) -> PageError {
+pub fn unsupported(media: &str) -> PageError {
     let what = if media.is_empty() { "this kind of file".to_owned() } else { format!("files of type {media}") };
     PageError::last(ErrorCode::UnsupportedFile, format!("Weir cannot turn {what} into a document yet."))
 }
 
 /// What the making of a document needs on its thread.
-struct Work {
-    context: Arc<WorkerContext>,
-    page: Claimed,
-    spec: Arc<JobSpec>,
+pub struct Work {
+    pub context: Arc<WorkerContext>,
+    pub page: Claimed,
+    pub spec: Arc<JobSpec>,
 }
 
 impl Work {
@@ -740,17 +736,17 @@ impl Work {
     }
 
     /// Where a file of a crawl leads; `None` when the page belongs to none.
-    fn harvest(&self, answer: &Answer, links: Vec<String>) -> Option<Harvest> {
+    pub fn harvest(&self, answer: &Answer, links: Vec<String>) -> Option<Harvest> {
         self.spec.crawl.is_some().then(|| Harvest { url: answer.url.clone(), canonical: None, links })
     }
 
     /// Whether a file's text is to be made markdown: it is asked for, or something is read out of it.
-    fn wants_markdown(&self) -> bool {
+    pub fn wants_markdown(&self) -> bool {
         self.spec.options.wants(&Format::Markdown) || self.spec.options.needs_text()
     }
 
     /// The next step of a page that has its document.
-    fn advance(self, mut draft: Draft, harvest: Option<Harvest>) -> Result<Stage, PageError> {
+    pub fn advance(self, mut draft: Draft, harvest: Option<Harvest>) -> Result<Stage, PageError> {
         draft.harvest = harvest;
         let media = [&draft.document.audio, &draft.document.video];
         draft.bill.media = media.into_iter().flatten().count() as i64;

@@ -19,9 +19,9 @@ use weir_shared::store::frontier::{Found, add_from_sitemap};
 use weir_shared::store::pages::Claimed;
 use weir_shared::time::Timestamp;
 
-use super::crawl_page::{path_and_query, rules_of};
-use super::scrape_page::blocking;
+use super::page::{path_and_query, rules_of};
 use crate::context::WorkerContext;
+use crate::page::load::blocking;
 use crate::site::sitemap::{self, Batch, Bounds, Source};
 use crate::site::sitemap_cache::SitemapCache;
 use crate::site::{RobotsRules, Way};
@@ -34,7 +34,7 @@ const GROUP: usize = 1_000;
 const AHEAD: usize = 4;
 
 /// Reads the sitemaps, as far as the crawl has room for what they list.
-pub(super) async fn run(context: &Arc<WorkerContext>, page: &Claimed, scope: &Arc<CrawlScope>, way: Way) -> Outcome {
+pub async fn run(context: &Arc<WorkerContext>, page: &Claimed, scope: &Arc<CrawlScope>, way: Way) -> Outcome {
     let options = scope.options();
     let robots = context.process.robots.get(scope.base(), &way).await;
     let rules = (!options.ignore_robots_txt).then(|| Arc::new(rules_of(&robots, options)));

@@ -13,11 +13,11 @@ use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::pages::Claimed;
 use weir_shared::time::Timestamp;
 
-use super::scrape_page::{PageError, Product, blocking};
+use super::load::{PageError, Product, blocking};
 use crate::context::WorkerContext;
 
 /// The page as the cache has it. `None`: it is to be asked for.
-pub(super) async fn find(
+pub async fn find(
     context: &Arc<WorkerContext>,
     page: &Claimed,
     spec: &Arc<JobSpec>,
@@ -82,7 +82,7 @@ fn lookup(context: &WorkerContext, page: &Claimed, spec: &JobSpec) -> Option<cac
 }
 
 /// What the cache has to do with a page that the site has answered.
-pub(super) struct Place {
+pub struct Place {
     /// It was asked and had nothing.
     pub is_miss: bool,
     /// Where the page is kept if it was read whole.
@@ -90,7 +90,7 @@ pub(super) struct Place {
 }
 
 /// The page's place.
-pub(super) fn place(context: &WorkerContext, page: &Claimed, spec: &JobSpec) -> Place {
+pub fn place(context: &WorkerContext, page: &Claimed, spec: &JobSpec) -> Place {
     let options = &spec.options.cache;
     let is_miss = options.is_asked() && spec.crawl.is_none();
     let has_cache = context.process.settings.cache_size > 0;

@@ -13,7 +13,7 @@ use crate::browser::RenderRequest;
 use crate::context::WorkerContext;
 use crate::extract::{self, ExtractOptions, PageInput};
 use crate::fetch::{CallerHeaders, FetchError, FetchRequest};
-use crate::jobs::scrape_page::{Kind, blocking, sniff};
+use crate::page::load::{Kind, blocking, sniff};
 use crate::site::Way;
 
 /// What a page says.

@@ -8,10 +8,12 @@ use weir_shared::domain::document::{AttributeValues, Document};
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 
 use super::markdown_html::html;
-use super::{Answer, Draft, Kind, PageError, Stage, Work, media};
+use super::media;
 use crate::extract::feed::{self, Feed};
 use crate::extract::media::Offers;
 use crate::extract::{self, ExtractOptions, PageInput};
+use crate::page::complete::{Answer, Draft, Stage};
+use crate::page::load::{Kind, PageError, Work};
 
 /// Most rows and columns of a table.
 const MAX_ROWS: usize = 50_000;
@@ -32,7 +34,7 @@ struct Said {
 ///
 /// # Errors
 /// When a sound or a film is asked for: a file offers none.
-pub(super) fn without_elements(options: &ScrapeOptions) -> Result<Document, PageError> {
+pub fn without_elements(options: &ScrapeOptions) -> Result<Document, PageError> {
     media::taken(options, Offers::default())?;
     let none = |wanted: &[_]| {
         let values = |w: &weir_shared::domain::scrape::AttributeSelector| AttributeValues {
@@ -50,7 +52,7 @@ pub(super) fn without_elements(options: &ScrapeOptions) -> Result<Document, Page
 }
 
 /// Makes the document of a file of text.
-pub(super) fn document(work: Work, mut answer: Answer, text: &str, kind: Kind) -> Result<Stage, PageError> {
+pub fn document(work: Work, mut answer: Answer, text: &str, kind: Kind) -> Result<Stage, PageError> {
     let Said { markdown, links, metadata, warning } = match kind {
         Kind::Json => fenced("json", text),
         Kind::Table => table(text).unwrap_or_else(|| plain(text)),

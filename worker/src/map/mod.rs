@@ -32,9 +32,9 @@ use weir_shared::store::{StoreError, cache, documents, maps};
 
 use self::links::{LinkSet, Origin};
 use self::page::Visited;
-use super::scrape_page::{accept_language, blocking};
 use crate::context::WorkerContext;
 use crate::fetch::{CallerHeaders, FetchError, ProxyKind};
+use crate::page::load::{accept_language, blocking};
 use crate::site::sitemap::{self, Batch, Bounds, Source, Walk};
 use crate::site::sitemap_cache::SitemapCache;
 use crate::site::{ROBOTS_AGENT, RobotsRules, Way};

@@ -12,12 +12,13 @@ use weir_shared::error_code::ErrorCode;
 
 use super::files::without_elements;
 use super::markdown_html::html;
-use super::{Answer, Draft, PageError, Stage, Work, blocking};
+use crate::page::complete::{Answer, Draft, Stage};
+use crate::page::load::{PageError, Work, blocking};
 use crate::pdf::ocr::{self, OcrError};
 use crate::pdf::{self, PdfError, PdfRequest, PdfText};
 
 /// How far into a file a PDF may begin, bytes.
-pub(super) use crate::pdf::PDF_WITHIN as WITHIN;
+pub use crate::pdf::PDF_WITHIN as WITHIN;
 
 /// Time kept back for what comes after reading.
 const RESERVE: Duration = Duration::from_millis(300);
@@ -25,12 +26,7 @@ const RESERVE: Duration = Duration::from_millis(300);
 const NAMED: usize = 20;
 
 /// Makes the document of a PDF.
-pub(super) async fn document(
-    work: Work,
-    mut answer: Answer,
-    file: Bytes,
-    deadline: Instant,
-) -> Result<Stage, PageError> {
+pub async fn document(work: Work, mut answer: Answer, file: Bytes, deadline: Instant) -> Result<Stage, PageError> {
     answer.content_type = Some("application/pdf".to_owned());
     let Some(parser) = work.spec.options.parsers.pdf.clone() else {
         return blocking(move || base64_document(work, answer, &file)).await;

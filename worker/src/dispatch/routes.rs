@@ -7,9 +7,9 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use weir_shared::hand_over::{HandedScrape, PATH, SIZE_HEADER};
 
+use super::team;
 use crate::context::Process;
 use crate::finisher::WrittenEnd;
-use crate::jobs::serve_team;
 use crate::relay::routes::Relays;
 
 /// Registers the call.
@@ -33,7 +33,7 @@ async fn take(
     // In a task of its own: the work goes on when the caller hangs up.
     let tasks = context.tasks.clone();
     let taking = process.runtime.spawn(tasks.track_future(async move {
-        let taken = serve_team::handed(&context, scrape.into_inner(), told).await;
+        let taken = team::handed(&context, scrape.into_inner(), told).await;
         let outcome = if matches!(taken, Ok(false)) { "refused" } else { "taken" };
         context.process.metrics.handed.with_label_values(&[outcome]).inc();
         taken

@@ -9,7 +9,7 @@ use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::pages::Claimed;
 
 use super::complete::Stage;
-use super::scrape_page::{Engine, PageError, load, plan};
+use super::load::{Engine, PageError, load, plan};
 use crate::context::WorkerContext;
 use crate::fetch::{Chosen, ProxyKind, ProxyUrl};
 
@@ -17,7 +17,7 @@ use crate::fetch::{Chosen, ProxyKind, ProxyUrl};
 const TRIES: usize = 3;
 
 /// What came of asking for a page.
-pub(super) struct Loaded {
+pub struct Loaded {
     pub stage: Stage,
     pub engine: Engine,
     /// The site seems to refuse readers like us.
@@ -25,7 +25,7 @@ pub(super) struct Loaded {
 }
 
 /// A page's way out.
-pub(super) struct Way {
+pub struct Way {
     /// `None`: directly.
     pub chosen: Option<Chosen>,
     /// As clients know it: `basic` or `stealth`.
@@ -34,13 +34,13 @@ pub(super) struct Way {
 }
 
 /// The proxy for what belongs to a site and not to a page.
-pub(super) fn basic(context: &WorkerContext, options: &ScrapeOptions) -> Option<ProxyUrl> {
+pub fn basic(context: &WorkerContext, options: &ScrapeOptions) -> Option<ProxyUrl> {
     let country = options.location.as_ref().map(|location| location.country.as_str());
     context.process.proxies.choose(ProxyKind::Basic, country, &[]).map(|chosen| chosen.proxy)
 }
 
 /// Asks for the page by the ways that its options allow.
-pub(super) async fn load_page(
+pub async fn load_page(
     context: &Arc<WorkerContext>,
     page: &Claimed,
     spec: &Arc<JobSpec>,
@@ -126,7 +126,7 @@ const LOOK_WITHIN: usize = 64 << 10;
 const LITTLE: usize = 1_500;
 
 /// Whether an answer looks like a refusal of readers like us.
-pub(super) fn is_refusal(status: u16, html: &str, text_chars: usize) -> bool {
+pub fn is_refusal(status: u16, html: &str, text_chars: usize) -> bool {
     if matches!(status, 403 | 429) {
         return true;
     }

@@ -9,17 +9,18 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::pages::Claimed;
 
-use super::{Answer, Draft, PageError, Plan, Stage, Work, blocking, fetch_request, unsupported};
 use crate::context::WorkerContext;
 use crate::extract::media::{self, Offers};
+use crate::page::complete::{Answer, Draft, Stage};
+use crate::page::load::{PageError, Plan, Work, blocking, fetch_request, unsupported};
 
 /// Whether either is wanted.
-pub(super) fn is_asked_for(options: &ScrapeOptions) -> bool {
+pub fn is_asked_for(options: &ScrapeOptions) -> bool {
     options.wants(&Format::Audio) || options.wants(&Format::Video)
 }
 
 /// Whether something that is wanted is not there.
-pub(super) fn is_missing(options: &ScrapeOptions, offers: &Offers) -> bool {
+pub fn is_missing(options: &ScrapeOptions, offers: &Offers) -> bool {
     options.wants(&Format::Audio) && offers.audio.is_none() || options.wants(&Format::Video) && offers.video.is_none()
 }
 
@@ -27,7 +28,7 @@ pub(super) fn is_missing(options: &ScrapeOptions, offers: &Offers) -> bool {
 ///
 /// # Errors
 /// When the page does not offer it.
-pub(super) fn taken(options: &ScrapeOptions, offers: Offers) -> Result<Offers, PageError> {
+pub fn taken(options: &ScrapeOptions, offers: Offers) -> Result<Offers, PageError> {
     if options.wants(&Format::Audio) && offers.audio.is_none() {
         return Err(PageError::last(ErrorCode::AudioUnsupported, "The page offers no audio."));
     }
@@ -41,7 +42,7 @@ pub(super) fn taken(options: &ScrapeOptions, offers: Offers) -> Result<Offers, P
 }
 
 /// The document of a file that is a sound or a film: its address.
-pub(super) fn file(work: Work, mut answer: Answer, media_type: &str) -> Result<Stage, PageError> {
+pub fn file(work: Work, mut answer: Answer, media_type: &str) -> Result<Stage, PageError> {
     let options = &work.spec.options;
     let offers = media::of_address(media_type, &answer.url);
     if offers == Offers::default() {
@@ -59,7 +60,7 @@ pub(super) fn file(work: Work, mut answer: Answer, media_type: &str) -> Result<S
 
 /// The same for an address that is named like such a file, which may be long, from its head alone. `None`: it is something
 /// else, or not asked for.
-pub(super) async fn at_once(
+pub async fn at_once(
     context: &Arc<WorkerContext>,
     page: &Claimed,
     spec: &Arc<JobSpec>,

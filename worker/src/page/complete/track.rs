@@ -12,11 +12,11 @@ use weir_shared::time::Timestamp;
 use super::{Draft, told};
 use crate::changes::{self, Status};
 use crate::context::WorkerContext;
-use crate::jobs::scrape_page::{PageError, blocking};
+use crate::page::load::{PageError, blocking};
 use crate::reader::{PageText, ReadError, Reader};
 
 /// Compares the page with what it was, and makes ready what the next one is compared with.
-pub(super) async fn track(
+pub async fn track(
     context: &Arc<WorkerContext>,
     page: &Claimed,
     options: &ScrapeOptions,

@@ -2,7 +2,7 @@
 //!
 //! | defect of the library | fence |
 //! |---|---|
-//! | a poll timer that is never polled again loses wake-ups | [`crate::on_call`] fetches, and polls its source until it has our waker |
+//! | a poll timer that is never polled again loses wake-ups | [`crate::queue::wakeup_source`] fetches, and polls its source until it has our waker |
 //! | fetched tickets wait in memory without heartbeat | one ticket a fetch; [`crate::node`] beats for every worker |
 //! | no heartbeat while draining | the same independent heartbeat, until the drain ends |
 //! | a delayed retry strands or storms | handlers never ask for one; retries are our own tickets |
@@ -28,8 +28,9 @@ use weir_shared::store::{Db, StoreResult};
 use weir_shared::wake::Wake;
 
 use crate::context::WorkerContext;
-use crate::jobs::{deliver_webhook, serve_team};
-use crate::on_call::{Due, OnCall, PostgresTickets, SqliteTickets};
+use crate::dispatch::team;
+use crate::jobs::deliver_webhook;
+use crate::queue::wakeup_source::{Due, OnCall, PostgresTickets, SqliteTickets};
 
 /// Tickets of each queue in work at once.
 const QUEUES: [(&str, usize); 3] = [(SCRAPE_QUEUE, 64), (LANE_QUEUE, 16), (WEBHOOK_QUEUE, 8)];
@@ -90,7 +91,7 @@ fn take_ahead(context: &Arc<WorkerContext>, takers: &Arc<Semaphore>, scrapes: &W
         let Ok(taker) = Arc::clone(takers).try_acquire_owned() else { return told - tried };
         let (context, scrapes) = (Arc::clone(context), scrapes.clone());
         tokio::spawn(async move {
-            let claimed = serve_team::next_direct(&context).await;
+            let claimed = team::next_direct(&context).await;
             if let Err(error) = &claimed {
                 tracing::debug!(%error, "the next scrape could not be claimed; its ticket is fetched");
             }
@@ -263,8 +264,8 @@ async fn isolated(work: impl Future<Output = StoreResult<()>> + Send + 'static) 
 async fn dispatch(context: Arc<WorkerContext>, payload: Vec<u8>) -> StoreResult<()> {
     let ticket = serde_json::from_slice(&payload).ok().and_then(|value| Ticket::parse(&value));
     match ticket {
-        Some(Ticket::Scrape { team, page, .. }) => serve_team::direct(&context, team, page).await,
-        Some(Ticket::Lane { team, .. }) => serve_team::lane(&context, team).await,
+        Some(Ticket::Scrape { team, page, .. }) => team::direct(&context, team, page).await,
+        Some(Ticket::Lane { team, .. }) => team::lane(&context, team).await,
         Some(Ticket::Webhook { job, .. }) => deliver_webhook::run(&context, job).await,
         None => {
             tracing::warn!(bytes = payload.len(), "a ticket that this version cannot read is dropped");
@@ -291,5 +292,5 @@ impl Codec<Vec<u8>> for Bytes {
 }
 
 #[cfg(test)]
-#[path = "runner_tests.rs"]
+#[path = "consumer_tests.rs"]
 mod tests;

@@ -19,10 +19,10 @@ use weir_shared::store::pages::Claimed;
 use weir_shared::store::{Db, StoreResult};
 use weir_shared::time::Timestamp;
 
-use super::read_sitemaps;
-use super::scrape_page::{self, Harvest};
-use super::ways;
+use super::sitemaps;
 use crate::context::WorkerContext;
+use crate::page::load::{self, Harvest};
+use crate::page::proxy_retry;
 use crate::site::{ROBOTS_AGENT, Robots, RobotsRules, Way};
 
 /// Longest pause of a robots.txt that is kept, milliseconds: the same as for a caller's `delay`.
@@ -33,7 +33,7 @@ const SOON_MS: i64 = 250;
 const MARGIN_MS: i64 = 20;
 
 /// Works on a claimed page, or on the step that reads the sitemaps.
-pub(super) async fn work(
+pub async fn work(
     context: &Arc<WorkerContext>,
     page: &Claimed,
     spec: &Arc<JobSpec>,
@@ -42,11 +42,11 @@ pub(super) async fn work(
     let Ok(url) = fetch_url(&page.url) else {
         return failed(ErrorCode::Site, "The URL is not valid.");
     };
-    let way = Way { proxy: ways::basic(context, &spec.options), ..Way::default() };
+    let way = Way { proxy: proxy_retry::basic(context, &spec.options), ..Way::default() };
     if page.idx == SITEMAP_IDX {
         // What it has put in stays, so the next worker may begin again.
         return tokio::select! {
-            outcome = read_sitemaps::run(context, page, scope, way) => outcome,
+            outcome = sitemaps::run(context, page, scope, way) => outcome,
             () = context.draining.cancelled() => Outcome::GivenBack,
         };
     }
@@ -69,14 +69,14 @@ pub(super) async fn work(
             return Outcome::GivenBack;
         }
     }
-    let mut result = scrape_page::attempt(context, page, spec).await;
+    let mut result = load::attempt(context, page, spec).await;
     let harvest = result.as_mut().ok().and_then(|(product, _)| product.harvest.take());
-    let outcome = scrape_page::judge(context, page, spec, result);
+    let outcome = load::judge(context, page, spec, result);
     match (outcome, harvest) {
         (Outcome::Done { .. }, _) if forbids => Outcome::Blocked { key: scope.key(&url) },
         (Outcome::Done { document, credits }, Some(harvest)) => {
             let visit = Visit { scope: Arc::clone(scope), rules, url, is_start: page.idx == 0, depth: page.depth };
-            let found = scrape_page::blocking(move || Ok(visit.conclude(harvest))).await;
+            let found = load::blocking(move || Ok(visit.conclude(harvest))).await;
             match found {
                 Ok((is_wanted, mut discovery)) => {
                     context.process.frontiers.forget_known(page.job_id, &mut discovery);
@@ -86,7 +86,7 @@ pub(super) async fn work(
                         discovery: Box::new(discovery),
                     }
                 }
-                Err(error) => scrape_page::judge(context, page, spec, Err(error)),
+                Err(error) => load::judge(context, page, spec, Err(error)),
             }
         }
         (outcome, _) => outcome,
@@ -98,12 +98,12 @@ fn failed(code: ErrorCode, error: &str) -> Outcome {
 }
 
 /// What this crawl may ask for.
-pub(super) fn rules_of(robots: &Robots, options: &CrawlOptions) -> RobotsRules {
+pub fn rules_of(robots: &Robots, options: &CrawlOptions) -> RobotsRules {
     robots.rules(options.robots_user_agent.as_deref().unwrap_or(ROBOTS_AGENT))
 }
 
 /// What the rules of robots.txt are matched against.
-pub(super) fn path_and_query(url: &Url) -> &str {
+pub fn path_and_query(url: &Url) -> &str {
     &url[url::Position::BeforePath..url::Position::AfterQuery]
 }
 

@@ -3,7 +3,7 @@
 use pulldown_cmark::{Event, Options, Parser};
 
 /// A whole document. What the markdown holds of HTML is shown as text, so nothing of a file becomes active in a page.
-pub(super) fn html(markdown: &str, title: Option<&str>) -> String {
+pub fn html(markdown: &str, title: Option<&str>) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
     let events = Parser::new_ext(markdown, options).map(|event| match event {
         Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),

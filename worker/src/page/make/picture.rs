@@ -8,16 +8,17 @@ use weir_shared::error_code::ErrorCode;
 
 use super::files::without_elements;
 use super::markdown_html::html;
-use super::{Answer, Draft, PageError, Stage, Work, blocking};
+use crate::page::complete::{Answer, Draft, Stage};
+use crate::page::load::{PageError, Work, blocking};
 use crate::pdf::ocr::{self, OcrError};
 
 /// Whether a body of this type is read so.
-pub(super) fn is_one(work: &Work, media_type: &str) -> bool {
+pub fn is_one(work: &Work, media_type: &str) -> bool {
     work.spec.options.parsers.image && media_type.starts_with("image/") && media_type != "image/svg+xml"
 }
 
 /// Makes the document of an image.
-pub(super) async fn document(work: Work, answer: Answer, file: Bytes, deadline: Instant) -> Result<Stage, PageError> {
+pub async fn document(work: Work, answer: Answer, file: Bytes, deadline: Instant) -> Result<Stage, PageError> {
     let timeout = work.spec.options.timeout;
     let read = ocr::image(&work.context.process.sandbox, &file, deadline).await;
     let markdown = read.map_err(|error| match error {

@@ -22,7 +22,7 @@ use weir_shared::store::pages::Claimed;
 use weir_shared::store::snapshots::Packed;
 
 use super::cached;
-use super::scrape_page::{Harvest, PageError, Product, blocking};
+use super::load::{Harvest, PageError, Product, blocking};
 use crate::context::WorkerContext;
 use crate::reader::{PageText, ReadError, Reader};
 
@@ -30,7 +30,7 @@ use crate::reader::{PageText, ReadError, Reader};
 const KEPT_BACK: Duration = Duration::from_millis(300);
 
 /// Everything of an answer that goes into the document besides the extracted parts.
-pub(super) struct Answer {
+pub struct Answer {
     pub url: Url,
     pub status: u16,
     pub content_type: Option<String>,
@@ -46,7 +46,7 @@ pub(super) struct Answer {
 }
 
 /// A document before it is complete. Its markdown is there whenever something is made of it, asked for or not.
-pub(super) struct Draft {
+pub struct Draft {
     pub answer: Answer,
     pub document: Document,
     /// What the page says of itself as data.
@@ -59,7 +59,7 @@ pub(super) struct Draft {
 }
 
 /// A page on its way to the finisher.
-pub(super) enum Stage {
+pub enum Stage {
     Done(Box<Product>),
     /// Something is still to be read.
     Open(Box<Draft>),
@@ -74,7 +74,7 @@ fn is_complete(options: &ScrapeOptions) -> bool {
 }
 
 /// What the options need and this worker does not have: better said before the page is asked for.
-pub(super) fn refuse_unreadable(context: &WorkerContext, options: &ScrapeOptions) -> Result<(), PageError> {
+pub fn refuse_unreadable(context: &WorkerContext, options: &ScrapeOptions) -> Result<(), PageError> {
     let names = options.redact_pii.as_ref().is_some_and(|redaction| !redaction.names().is_empty());
     if names && context.process.settings.model.is_none() {
         let text = "redactPII needs a language model to tell names and places, and none is configured here \
@@ -158,7 +158,7 @@ impl Draft {
 }
 
 /// Brings a page to its end.
-pub(super) async fn complete(
+pub async fn complete(
     context: &Arc<WorkerContext>,
     page: &Claimed,
     spec: &Arc<JobSpec>,

@@ -5,12 +5,12 @@ use weir_shared::domain::scrape::{Redaction, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
 
 use super::{Draft, failure};
-use crate::jobs::scrape_page::{PageError, blocking};
+use crate::page::load::{PageError, blocking};
 use crate::reader::Reader;
 use crate::redact::Redactor;
 
 /// Takes the data of persons out of the document.
-pub(super) async fn redact(
+pub async fn redact(
     redaction: &Redaction,
     options: &ScrapeOptions,
     reader: &Reader<'_>,

@@ -17,11 +17,11 @@ use weir_shared::store::pages::{self, Claimed};
 use weir_shared::store::{StoreError, StoreResult};
 use weir_shared::time::Timestamp;
 
+use super::slots::{Slot, Urgency};
 use crate::context::{HeldPage, WorkerContext};
 use crate::finisher::Told;
-use crate::gate::{Slot, Urgency};
 
-use super::scrape_page;
+use crate::page::load as scrape_page;
 
 /// Turn of a lane.
 const TURN: Duration = Duration::from_millis(500);
