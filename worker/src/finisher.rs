@@ -17,8 +17,8 @@ use weir_shared::store::finish::{Body, Finished, Outcome, finish};
 use weir_shared::store::{Db, StoreError};
 use weir_shared::time::Timestamp;
 
-use crate::context::HeldPage;
 use crate::crawl::frontier_memory::FrontierMemory;
+use crate::dispatch::held::HeldPage;
 use crate::metrics::Metrics;
 
 /// Pages in one transaction at most.
@@ -43,15 +43,15 @@ pub enum WrittenEnd {
     PutBack,
 }
 
-/// Who is told of a written end. Dropped, it says that this attempt wrote none.
-pub type Told = oneshot::Sender<WrittenEnd>;
+/// Tells who waits of a written end. Dropped, it says that this attempt wrote none.
+pub type EndSender = oneshot::Sender<WrittenEnd>;
 
 /// An end, the page it is of, and who is told of it.
 #[derive(Debug)]
 struct Submitted {
     end: Finished,
     held: HeldPage,
-    told: Option<Told>,
+    end_sender: Option<EndSender>,
 }
 
 /// Where pages hand in their ends. The committing task ends when every handle is dropped and all is written.
@@ -80,9 +80,9 @@ impl Finisher {
         (Self { sender }, task)
     }
 
-    /// Hands in the end of an attempt. Its page is held until the end is written; then `told` hears of it.
-    pub async fn submit(&self, end: Finished, held: HeldPage, told: Option<Told>) {
-        if self.sender.send(Submitted { end, held, told }).await.is_err() {
+    /// Hands in the end of an attempt. Its page is held until the end is written; then `end_sender` hears of it.
+    pub async fn submit(&self, end: Finished, held: HeldPage, end_sender: Option<EndSender>) {
+        if self.sender.send(Submitted { end, held, end_sender }).await.is_err() {
             tracing::warn!("a page ended after its worker; another attempt follows");
         }
     }
@@ -128,12 +128,12 @@ fn is_urgent(end: &Finished) -> bool {
 }
 
 /// What of a submitted end is not written.
-type Attached = HashMap<PageId, (HeldPage, Option<Told>)>;
+type Attached = HashMap<PageId, (HeldPage, Option<EndSender>)>;
 
 fn detach(group: impl IntoIterator<Item = Submitted>) -> (Vec<Finished>, Attached) {
     let mut attached = Attached::new();
     let ends = group.into_iter().map(|submitted| {
-        attached.insert(submitted.end.page.id, (submitted.held, submitted.told));
+        attached.insert(submitted.end.page.id, (submitted.held, submitted.end_sender));
         submitted.end
     });
     (ends.collect(), attached)
@@ -156,8 +156,8 @@ impl Store {
             [first, ..] => {
                 let team = first.page.team_id;
                 let late = group.into_iter().filter_map(|end| {
-                    let (held, told) = attached.remove(&end.page.id)?;
-                    Some(Submitted { end, held, told })
+                    let (held, end_sender) = attached.remove(&end.page.id)?;
+                    Some(Submitted { end, held, end_sender })
                 });
                 self.put_late(team, late.collect());
                 Vec::new()
@@ -268,17 +268,17 @@ impl Store {
     /// goes.
     fn conclude(&self, group: Vec<Finished>, written: &[PageId], is_first: bool, attached: &mut Attached) {
         for end in group {
-            let told = attached.remove(&end.page.id).and_then(|(held, told)| {
+            let end_sender = attached.remove(&end.page.id).and_then(|(held, end_sender)| {
                 held.settle();
-                told
+                end_sender
             });
             if written.contains(&end.page.id) {
                 if let Outcome::Crawled { discovery, .. } = &end.outcome {
                     self.frontiers.learn(end.page.job_id, discovery);
                 }
-                if let Some(told) = told {
+                if let Some(end_sender) = end_sender {
                     // Who waited may have left.
-                    let _ = told.send(written_end(end.outcome));
+                    let _ = end_sender.send(written_end(end.outcome));
                 }
                 continue;
             }

@@ -27,4 +27,6 @@ pub mod sandbox;
 pub mod sessions;
 pub mod site;
 pub mod sweeper;
+#[cfg(test)]
+mod testing;
 pub mod tidier;

@@ -1,5 +1,5 @@
 //! One worker at a time, by lease: buries dead workers, takes back their pages, ends their sessions, reminds of lost
-//! tickets. What may take long is not done here, for dead workers' pages would wait for it: see [`crate::tidier`].
+//! wake-ups. What may take long is not done here, for dead workers' pages would wait for it: see [`crate::tidier`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::context::WorkerContext;
 const EVERY: Duration = Duration::from_millis(2_500);
 /// The lease outlives a few sweeps, so that one worker keeps the task.
 const LEASE_MS: i64 = 8_000;
-/// Work that was due for this long without being taken gets a new ticket.
+/// Work that was due for this long without being taken gets a new wake-up.
 const FORGOTTEN_MS: i64 = 5_000;
 /// A worker compares what the rows say it has with what it knows of: every so many sweeps.
 const COMPARE_EVERY: u32 = 2;

@@ -19,12 +19,12 @@ use weir_shared::store::frontier::{Found, add_from_sitemap};
 use weir_shared::store::pages::Claimed;
 use weir_shared::time::Timestamp;
 
-use super::page::{path_and_query, rules_of};
+use super::rules::{path_and_query, rules_of};
 use crate::context::WorkerContext;
-use crate::page::load::blocking;
+use crate::page::cpu::blocking;
 use crate::site::sitemap::{self, Batch, Bounds, Source};
 use crate::site::sitemap_cache::SitemapCache;
-use crate::site::{RobotsRules, Way};
+use crate::site::{RobotsRules, SiteRoute};
 
 /// Bound on the whole step.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -34,9 +34,9 @@ const GROUP: usize = 1_000;
 const AHEAD: usize = 4;
 
 /// Reads the sitemaps, as far as the crawl has room for what they list.
-pub async fn run(context: &Arc<WorkerContext>, page: &Claimed, scope: &Arc<CrawlScope>, way: Way) -> Outcome {
+pub async fn run(context: &Arc<WorkerContext>, page: &Claimed, scope: &Arc<CrawlScope>, route: SiteRoute) -> Outcome {
     let options = scope.options();
-    let robots = context.process.robots.get(scope.base(), &way).await;
+    let robots = context.process.robots.get(scope.base(), &route).await;
     let rules = (!options.ignore_robots_txt).then(|| Arc::new(rules_of(&robots, options)));
     let mut bounds = Bounds::until(Instant::now() + PATIENCE);
     let pause = rules.as_ref().and_then(|rules| rules.crawl_delay);
@@ -45,7 +45,7 @@ pub async fn run(context: &Arc<WorkerContext>, page: &Claimed, scope: &Arc<Crawl
     }
     let cache = SitemapCache::new(context.process.db.clone(), page.team_id, String::new(), true);
     let source =
-        Source { fetcher: context.process.fetcher.clone(), way, headers: Arc::default(), cache: Some(cache.clone()) };
+        Source { fetcher: context.process.fetcher.clone(), route, headers: Arc::default(), cache: Some(cache.clone()) };
     let (sender, batches) = mpsc::channel(AHEAD);
     let starts = sitemap::starts(&robots, scope.base());
     let walk = sitemap::collect(&source, starts, bounds, sender);

@@ -1,4 +1,4 @@
-//! Takes scrapes that the API hands over ([`weir_shared::hand_over`]), on the private listener: the answer is the
+//! Takes scrapes that the API dispatches directly ([`weir_shared::hand_over`]), on the private listener: the answer is the
 //! document, as soon as the page's end is written.
 
 use actix_web::web::{self, Data, Json};
@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use weir_shared::hand_over::{HandedScrape, PATH, SIZE_HEADER};
 
-use super::team;
+use super::direct;
 use crate::context::Process;
 use crate::finisher::WrittenEnd;
 use crate::relay::routes::Relays;
@@ -29,13 +29,13 @@ async fn take(
         return HttpResponse::Unauthorized().json(json!({"error": "the internal secret is missing or wrong"}));
     }
     let Some(context) = process.life() else { return refused() };
-    let (page, (told, end)) = (scrape.page, oneshot::channel());
+    let (page, (end_sender, end)) = (scrape.page, oneshot::channel());
     // In a task of its own: the work goes on when the caller hangs up.
     let tasks = context.tasks.clone();
     let taking = process.runtime.spawn(tasks.track_future(async move {
-        let taken = team::handed(&context, scrape.into_inner(), told).await;
+        let taken = direct::dispatched(&context, scrape.into_inner(), end_sender).await;
         let outcome = if matches!(taken, Ok(false)) { "refused" } else { "taken" };
-        context.process.metrics.handed.with_label_values(&[outcome]).inc();
+        context.process.metrics.direct_dispatches.with_label_values(&[outcome]).inc();
         taken
     }));
     // One wake-up for a page that has ended: what became of the taking is asked only where no end was written.
@@ -47,11 +47,11 @@ async fn take(
             Ok(Ok(false)) => refused(),
             Ok(Ok(true)) => HttpResponse::Accepted().finish(),
             Ok(Err(error)) => {
-                tracing::warn!(%error, page.id = %page, "a scrape that was handed over could not be written");
+                tracing::warn!(%error, page.id = %page, "a directly dispatched scrape could not be written");
                 HttpResponse::Accepted().finish()
             }
             Err(panic) => {
-                tracing::error!(%panic, page.id = %page, "taking a scrape that was handed over panicked");
+                tracing::error!(%panic, page.id = %page, "taking a directly dispatched scrape panicked");
                 HttpResponse::Accepted().finish()
             }
         },

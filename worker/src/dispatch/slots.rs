@@ -14,14 +14,14 @@ pub enum Urgency {
     Background,
 }
 
-/// A fixed number of slots.
+/// The slots of a worker, a fixed number of them.
 #[derive(Debug, Clone)]
-pub struct Gate {
-    shared: Arc<Mutex<State>>,
+pub struct PageSlots {
+    shared: Arc<Mutex<Occupancy>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct Occupancy {
     free: usize,
     size: usize,
     direct: VecDeque<oneshot::Sender<Slot>>,
@@ -31,41 +31,41 @@ struct State {
 /// The right to work on one page; given back when dropped.
 #[derive(Debug)]
 pub struct Slot {
-    gate: Option<Gate>,
+    slots: Option<PageSlots>,
 }
 
-impl Gate {
-    /// A gate of `size` slots, 1 upwards.
+impl PageSlots {
+    /// `size` slots, 1 upwards, all of them free.
     pub fn new(size: usize) -> Self {
-        let state = State { free: size, size, direct: VecDeque::new(), background: VecDeque::new() };
-        Self { shared: Arc::new(Mutex::new(state)) }
+        let occupancy = Occupancy { free: size, size, direct: VecDeque::new(), background: VecDeque::new() };
+        Self { shared: Arc::new(Mutex::new(occupancy)) }
     }
 
     /// Waits for a slot: direct pages first, each kind in order of arrival.
     pub async fn acquire(&self, urgency: Urgency) -> Slot {
         let receiver = {
-            let mut state = self.lock();
-            if state.free > 0 {
-                state.free -= 1;
-                return Slot { gate: Some(self.clone()) };
+            let mut occupancy = self.lock();
+            if occupancy.free > 0 {
+                occupancy.free -= 1;
+                return Slot { slots: Some(self.clone()) };
             }
             let (sender, receiver) = oneshot::channel();
             match urgency {
-                Urgency::Direct => state.direct.push_back(sender),
-                Urgency::Background => state.background.push_back(sender),
+                Urgency::Direct => occupancy.direct.push_back(sender),
+                Urgency::Background => occupancy.background.push_back(sender),
             }
             receiver
         };
-        receiver.await.expect("a gate outlives its waiters and serves each of them")
+        receiver.await.expect("the slots outlive their waiters and serve each of them")
     }
 
     /// Takes up to `most` further slots that are free now.
     pub fn take_free(&self, most: usize) -> Vec<Slot> {
-        let mut state = self.lock();
-        let count = state.free.min(most);
-        state.free -= count;
-        drop(state);
-        (0..count).map(|_| Slot { gate: Some(self.clone()) }).collect()
+        let mut occupancy = self.lock();
+        let count = occupancy.free.min(most);
+        occupancy.free -= count;
+        drop(occupancy);
+        (0..count).map(|_| Slot { slots: Some(self.clone()) }).collect()
     }
 
     /// Whether no slot is free now.
@@ -75,31 +75,31 @@ impl Gate {
 
     /// Slots in use now.
     pub fn busy(&self) -> usize {
-        let state = self.lock();
-        state.size - state.free
+        let occupancy = self.lock();
+        occupancy.size - occupancy.free
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Occupancy> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn give_back(&self) {
-        let mut state = self.lock();
-        while let Some(waiter) = state.direct.pop_front().or_else(|| state.background.pop_front()) {
-            match waiter.send(Slot { gate: Some(self.clone()) }) {
+        let mut occupancy = self.lock();
+        while let Some(waiter) = occupancy.direct.pop_front().or_else(|| occupancy.background.pop_front()) {
+            match waiter.send(Slot { slots: Some(self.clone()) }) {
                 Ok(()) => return,
                 // The waiter left; its slot must not come back through `drop` while the lock is held.
-                Err(mut unwanted) => unwanted.gate = None,
+                Err(mut unwanted) => unwanted.slots = None,
             }
         }
-        state.free += 1;
+        occupancy.free += 1;
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if let Some(gate) = self.gate.take() {
-            gate.give_back();
+        if let Some(slots) = self.slots.take() {
+            slots.give_back();
         }
     }
 }
@@ -111,10 +111,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_direct_page_goes_before_waiting_background_pages() {
-        let gate = Gate::new(1);
-        let held = gate.acquire(Urgency::Background).await;
-        let mut background = Box::pin(gate.acquire(Urgency::Background));
-        let mut direct = Box::pin(gate.acquire(Urgency::Direct));
+        let slots = PageSlots::new(1);
+        let held = slots.acquire(Urgency::Background).await;
+        let mut background = Box::pin(slots.acquire(Urgency::Background));
+        let mut direct = Box::pin(slots.acquire(Urgency::Direct));
         assert!((&mut background).now_or_never().is_none());
         assert!((&mut direct).now_or_never().is_none());
         drop(held);
@@ -126,14 +126,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_waiter_that_leaves_does_not_lose_the_slot() {
-        let gate = Gate::new(1);
-        let held = gate.acquire(Urgency::Direct).await;
-        let mut gone = Box::pin(gate.acquire(Urgency::Direct));
+        let slots = PageSlots::new(1);
+        let held = slots.acquire(Urgency::Direct).await;
+        let mut gone = Box::pin(slots.acquire(Urgency::Direct));
         assert!((&mut gone).now_or_never().is_none());
         drop(gone);
         drop(held);
-        assert_eq!(gate.busy(), 0);
-        assert_eq!(gate.take_free(5).len(), 1);
-        assert_eq!(gate.busy(), 0);
+        assert_eq!(slots.busy(), 0);
+        assert_eq!(slots.take_free(5).len(), 1);
+        assert_eq!(slots.busy(), 0);
     }
 }

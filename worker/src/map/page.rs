@@ -13,8 +13,9 @@ use crate::browser::RenderRequest;
 use crate::context::WorkerContext;
 use crate::extract::{self, ExtractOptions, PageInput};
 use crate::fetch::{CallerHeaders, FetchError, FetchRequest};
-use crate::page::load::{Kind, blocking, sniff};
-use crate::site::Way;
+use crate::page::cpu::blocking;
+use crate::page::kind::{BodyKind, sniff};
+use crate::site::SiteRoute;
 
 /// What a page says.
 #[derive(Debug, Clone)]
@@ -36,21 +37,21 @@ pub async fn visit(
     context: &WorkerContext,
     url: &Url,
     headers: &CallerHeaders,
-    way: &Way,
+    route: &SiteRoute,
     deadline: Instant,
 ) -> Result<Visited, FetchError> {
     let request = FetchRequest {
         url,
         headers,
-        accept_language: way.accept_language.clone(),
+        accept_language: route.accept_language.clone(),
         mobile: false,
         certificates: Certificates::AnyWithoutSecrets,
         deadline,
-        proxy: way.proxy.as_ref(),
+        proxy: route.proxy.as_ref(),
     };
     let fetched = context.process.fetcher.fetch(request).await?;
     let kind = sniff(&fetched.media_type().unwrap_or_default(), &fetched.body);
-    if kind != Kind::Html {
+    if kind != BodyKind::Html {
         return Ok(Visited {
             url: fetched.url,
             status: fetched.status,
@@ -74,7 +75,7 @@ pub async fn render(
     url: &Url,
     headers: &CallerHeaders,
     options: &MapOptions,
-    way: &Way,
+    route: &SiteRoute,
     deadline: Instant,
 ) -> Option<Visited> {
     let browsers = context.process.browsers.as_ref()?;
@@ -92,7 +93,7 @@ pub async fn render(
         want_raw: false,
         want_branding: false,
         deadline,
-        upstream: way.upstream,
+        upstream: route.upstream,
         in_profile: false,
     };
     let rendered = match browsers.render(request).await {

@@ -28,7 +28,7 @@ use weir_shared::store::{Db, StoreResult};
 use weir_shared::wake::Wake;
 
 use crate::context::WorkerContext;
-use crate::dispatch::team;
+use crate::dispatch::{direct, team};
 use crate::jobs::deliver_webhook;
 use crate::queue::wakeup_source::{Due, OnCall, PostgresTickets, SqliteTickets};
 
@@ -73,7 +73,7 @@ pub fn start(context: &Arc<WorkerContext>, tickets: &Db) -> Vec<tokio::task::Joi
     let (worker, takers) = (Arc::downgrade(context), Arc::new(Semaphore::new(TAKERS)));
     let ahead = move |queue: &str, told: u64| match worker.upgrade() {
         Some(context) if queue == SCRAPE_QUEUE => take_ahead(&context, &takers, &scrapes, told),
-        Some(context) if queue == LANE_QUEUE && context.process.gate.is_full() => {
+        Some(context) if queue == LANE_QUEUE && context.process.slots.is_full() => {
             give_way(lanes.clone(), told);
             0
         }
@@ -91,7 +91,7 @@ fn take_ahead(context: &Arc<WorkerContext>, takers: &Arc<Semaphore>, scrapes: &W
         let Ok(taker) = Arc::clone(takers).try_acquire_owned() else { return told - tried };
         let (context, scrapes) = (Arc::clone(context), scrapes.clone());
         tokio::spawn(async move {
-            let claimed = team::next_direct(&context).await;
+            let claimed = direct::serve_next(&context).await;
             if let Err(error) = &claimed {
                 tracing::debug!(%error, "the next scrape could not be claimed; its ticket is fetched");
             }
@@ -264,8 +264,8 @@ async fn isolated(work: impl Future<Output = StoreResult<()>> + Send + 'static) 
 async fn dispatch(context: Arc<WorkerContext>, payload: Vec<u8>) -> StoreResult<()> {
     let ticket = serde_json::from_slice(&payload).ok().and_then(|value| Ticket::parse(&value));
     match ticket {
-        Some(Ticket::Scrape { team, page, .. }) => team::direct(&context, team, page).await,
-        Some(Ticket::Lane { team, .. }) => team::lane(&context, team).await,
+        Some(Ticket::Scrape { team, page, .. }) => direct::serve(&context, team, page).await,
+        Some(Ticket::Lane { team, .. }) => team::dispatch(&context, team).await,
         Some(Ticket::Webhook { job, .. }) => deliver_webhook::run(&context, job).await,
         None => {
             tracing::warn!(bytes = payload.len(), "a ticket that this version cannot read is dropped");

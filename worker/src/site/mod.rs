@@ -19,7 +19,7 @@ pub const ROBOTS_AGENT: &str = "Weir";
 
 /// How a site's own files are asked for. No caller's headers go with them: what is read is shared between callers.
 #[derive(Debug, Clone, Default)]
-pub struct Way {
+pub struct SiteRoute {
     /// `Accept-Language`; absent: the fetcher's own.
     pub accept_language: Option<String>,
     /// Upstream proxy to go through.

@@ -4,8 +4,10 @@ use weir_shared::domain::action::ActionResults;
 use weir_shared::domain::scrape::{Redaction, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
 
-use super::{Draft, failure};
-use crate::page::load::{PageError, blocking};
+use super::failure::page_error;
+use crate::page::cpu::blocking;
+use crate::page::draft::Draft;
+use crate::page::error::PageError;
 use crate::reader::Reader;
 use crate::redact::Redactor;
 
@@ -21,8 +23,8 @@ pub async fn redact(
     if !kinds.is_empty() {
         let document = draft.document.clone();
         let text = blocking(move || Ok(Redactor::texts(&document))).await?;
-        let found = reader.names(&draft.answer.url, &text, &kinds).await;
-        names = found.map_err(|error| failure("redactPII", &error))?;
+        let found = reader.names(&draft.response.url, &text, &kinds).await;
+        names = found.map_err(|error| page_error("redactPII", &error))?;
     }
     let shows = |results: &ActionResults| !results.screenshots.is_empty() || !results.pdfs.is_empty();
     if options.screenshot().is_some() || draft.document.actions.as_ref().is_some_and(shows) {

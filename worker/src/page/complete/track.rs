@@ -1,36 +1,34 @@
 //! The format `changeTracking` of a page.
 
-use std::sync::Arc;
-
 use serde_json::Value;
-use weir_shared::domain::scrape::{ChangeTracking, JsonFormat, ScrapeOptions};
+use weir_shared::domain::scrape::{ChangeTracking, JsonFormat};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::pages::Claimed;
 use weir_shared::store::snapshots::{self, Packed, Snapshot};
 use weir_shared::time::Timestamp;
 
-use super::{Draft, told};
+use super::failure::warning;
 use crate::changes::{self, Status};
-use crate::context::WorkerContext;
-use crate::page::load::{PageError, blocking};
+use crate::page::cpu::blocking;
+use crate::page::draft::Draft;
+use crate::page::error::PageError;
+use crate::page::task::PageTask;
 use crate::reader::{PageText, ReadError, Reader};
 
 /// Compares the page with what it was, and makes ready what the next one is compared with.
 pub async fn track(
-    context: &Arc<WorkerContext>,
-    page: &Claimed,
-    options: &ScrapeOptions,
+    task: &PageTask,
     tracking: &ChangeTracking,
     reader: &Reader<'_>,
     draft: &mut Draft,
 ) -> Result<(), PageError> {
+    let (page, options) = (&task.page, task.options());
     let key = changes::key(&page.url, options, tracking);
-    let found = snapshots::get(&context.process.db, page.team_id, &key).await.map_err(|error| {
+    let found = snapshots::get(&task.context.process.db, page.team_id, &key).await.map_err(|error| {
         tracing::warn!(%error, page.id = %page.id, "a page's history cannot be read");
         PageError::again(ErrorCode::Unknown, "The page's history could not be read.")
     })?;
     let (previous, before) = found.unzip();
-    let is_gone = matches!(draft.answer.status, 404 | 410);
+    let is_gone = matches!(draft.response.status, 404 | 410);
     let (markdown, is_cut) = match (&draft.document.markdown, is_gone) {
         (Some(markdown), false) => changes::comparable(markdown),
         _ => Default::default(),
@@ -51,7 +49,7 @@ pub async fn track(
                 draft.bill.data = true;
             }
             Ok(_) => draft.bill.data = true,
-            Err(error) => draft.warn(&told("changeTracking in json mode is missing", &error)),
+            Err(error) => draft.warn(&warning("changeTracking in json mode is missing", &error)),
         }
     }
     let earlier = before.filter(|_| is_changed && tracking.git_diff);
@@ -113,7 +111,7 @@ async fn read(
     draft: &Draft,
     markdown: &str,
 ) -> Result<Value, ReadError> {
-    let page = PageText { url: &draft.answer.url, markdown, structured: None };
+    let page = PageText { url: &draft.response.url, markdown, structured: None };
     reader.data(wanted, like, page).await.map(|read| read.value)
 }
 

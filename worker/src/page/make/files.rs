@@ -12,8 +12,10 @@ use super::media;
 use crate::extract::feed::{self, Feed};
 use crate::extract::media::Offers;
 use crate::extract::{self, ExtractOptions, PageInput};
-use crate::page::complete::{Answer, Draft, Stage};
-use crate::page::load::{Kind, PageError, Work};
+use crate::page::draft::{Draft, Made, SiteResponse};
+use crate::page::error::PageError;
+use crate::page::kind::BodyKind;
+use crate::page::task::PageTask;
 
 /// Most rows and columns of a table.
 const MAX_ROWS: usize = 50_000;
@@ -52,36 +54,35 @@ pub fn without_elements(options: &ScrapeOptions) -> Result<Document, PageError> 
 }
 
 /// Makes the document of a file of text.
-pub fn document(work: Work, mut answer: Answer, text: &str, kind: Kind) -> Result<Stage, PageError> {
+pub fn document(task: &PageTask, mut response: SiteResponse, text: &str, kind: BodyKind) -> Result<Made, PageError> {
     let Said { markdown, links, metadata, warning } = match kind {
-        Kind::Json => fenced("json", text),
-        Kind::Table => table(text).unwrap_or_else(|| plain(text)),
-        Kind::Xml => match feed::read(text, &answer.url) {
-            Some(feed) => of_feed(feed, &answer.url),
+        BodyKind::Json => fenced("json", text),
+        BodyKind::Table => table(text).unwrap_or_else(|| plain(text)),
+        BodyKind::Xml => match feed::read(text, &response.url) {
+            Some(feed) => of_feed(feed, &response.url),
             None => fenced("xml", text),
         },
         _ => plain(text),
     };
-    answer.warnings.extend(warning.map(str::to_owned));
+    response.warnings.extend(warning.map(str::to_owned));
     if text.trim().is_empty() {
-        answer.warnings.push("The file is empty.".to_owned());
+        response.warnings.push("The file is empty.".to_owned());
     }
-    let options = &work.spec.options;
+    let options = task.options();
     let as_html = options.wants(&Format::Html).then(|| match kind {
-        Kind::Text | Kind::Json => preformatted(text),
+        BodyKind::Text | BodyKind::Json => preformatted(text),
         _ => html(&markdown, metadata.get("title").and_then(Value::as_str)),
     });
-    let harvest = work.harvest(&answer, links.clone());
+    let harvest = task.harvest(&response.url, links.clone());
     let document = Document {
         html: as_html,
         raw_html: options.wants(&Format::RawHtml).then(|| text.to_owned()),
         links: options.wants(&Format::Links).then_some(links),
-        markdown: work.wants_markdown().then_some(markdown),
+        markdown: task.wants_markdown().then_some(markdown),
         metadata,
         ..without_elements(options)?
     };
-    let draft = Draft::new(answer, document, options);
-    work.advance(draft, harvest)
+    Draft { harvest, ..Draft::new(response, document, options) }.advance(task)
 }
 
 fn plain(text: &str) -> Said {

@@ -1,18 +1,16 @@
 //! The formats audio and video: the address of what a page offers (CONTRACT 3.4), or of the file itself.
 
-use std::sync::Arc;
-
 use tokio::time::Instant;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::pages::Claimed;
 
-use crate::context::WorkerContext;
 use crate::extract::media::{self, Offers};
-use crate::page::complete::{Answer, Draft, Stage};
-use crate::page::load::{PageError, Plan, Work, blocking, fetch_request, unsupported};
+use crate::page::cpu::blocking;
+use crate::page::draft::{Draft, Made, SiteResponse};
+use crate::page::error::PageError;
+use crate::page::request::PageRequest;
+use crate::page::task::PageTask;
 
 /// Whether either is wanted.
 pub fn is_asked_for(options: &ScrapeOptions) -> bool {
@@ -42,52 +40,37 @@ pub fn taken(options: &ScrapeOptions, offers: Offers) -> Result<Offers, PageErro
 }
 
 /// The document of a file that is a sound or a film: its address.
-pub fn file(work: Work, mut answer: Answer, media_type: &str) -> Result<Stage, PageError> {
-    let options = &work.spec.options;
-    let offers = media::of_address(media_type, &answer.url);
+pub fn file(task: &PageTask, mut response: SiteResponse, media_type: &str) -> Result<Made, PageError> {
+    let options = task.options();
+    let offers = media::of_address(media_type, &response.url);
     if offers == Offers::default() {
-        return Err(unsupported(media_type));
+        return Err(PageError::unsupported(media_type));
     }
     let offers = taken(options, offers)?;
     if options.formats.iter().any(|format| !matches!(format, Format::Audio | Format::Video)) {
-        answer.warnings.push("The address gives a media file, so there are no other formats.".to_owned());
+        response.warnings.push("The address gives a media file, so there are no other formats.".to_owned());
     }
     let document = Document { audio: offers.audio, video: offers.video, ..Document::default() };
-    let harvest = work.harvest(&answer, Vec::new());
-    let draft = Draft::new(answer, document, options);
-    work.advance(draft, harvest)
+    let harvest = task.harvest(&response.url, Vec::new());
+    Draft { harvest, ..Draft::new(response, document, options) }.advance(task)
 }
 
 /// The same for an address that is named like such a file, which may be long, from its head alone. `None`: it is something
 /// else, or not asked for.
-pub async fn at_once(
-    context: &Arc<WorkerContext>,
-    page: &Claimed,
-    spec: &Arc<JobSpec>,
-    plan: &Plan,
-    deadline: Instant,
-) -> Result<Option<Stage>, PageError> {
-    if !is_asked_for(&spec.options) || !media::is_named_like_media(&plan.url) {
+pub async fn at_once(task: &PageTask, request: &PageRequest, deadline: Instant) -> Result<Option<Made>, PageError> {
+    if !is_asked_for(task.options()) || !media::is_named_like_media(&request.url) {
         return Ok(None);
     }
-    let opened = context.process.fetcher.open(fetch_request(plan, &spec.options, deadline)).await?;
+    let opened = task.context.process.fetcher.open(request.to_fetch(task.options(), deadline)).await?;
     let media_type = opened.content_type.as_deref().unwrap_or_default();
     let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if opened.status != 200 || media::of_address(&media_type, &opened.url) == Offers::default() {
         return Ok(None);
     }
-    let answer = Answer {
-        url: opened.url.clone(),
-        status: opened.status,
-        content_type: opened.content_type,
-        timezone: None,
-        screenshot: None,
-        branding: None,
-        actions: None,
-        warnings: plan.warnings_at(&opened.url),
-        proxy_used: plan.way.proxy_used,
+    let response = SiteResponse {
         is_trusted: opened.is_trusted,
+        ..SiteResponse::new(request, opened.url, opened.status, opened.content_type)
     };
-    let work = Work { context: Arc::clone(context), page: page.clone(), spec: Arc::clone(spec) };
-    blocking(move || file(work, answer, &media_type)).await.map(Some)
+    let task = task.clone();
+    blocking(move || file(&task, response, &media_type)).await.map(Some)
 }

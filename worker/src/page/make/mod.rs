@@ -1,7 +1,10 @@
-//! What is made of an answer, by what it is.
+//! What is made of a site's response, by what it is: a page of HTML, a file of text, a PDF, a picture, a sound or a film.
 
-pub mod files;
+pub mod fetched;
+mod files;
+mod html;
 mod markdown_html;
 pub mod media;
-pub mod pdf;
-pub mod picture;
+mod pdf;
+mod picture;
+pub mod rendered;

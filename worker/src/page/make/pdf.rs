@@ -12,13 +12,12 @@ use weir_shared::error_code::ErrorCode;
 
 use super::files::without_elements;
 use super::markdown_html::html;
-use crate::page::complete::{Answer, Draft, Stage};
-use crate::page::load::{PageError, Work, blocking};
+use crate::page::cpu::blocking;
+use crate::page::draft::{Draft, Made, SiteResponse};
+use crate::page::error::PageError;
+use crate::page::task::PageTask;
 use crate::pdf::ocr::{self, OcrError};
 use crate::pdf::{self, PdfError, PdfRequest, PdfText};
-
-/// How far into a file a PDF may begin, bytes.
-pub use crate::pdf::PDF_WITHIN as WITHIN;
 
 /// Time kept back for what comes after reading.
 const RESERVE: Duration = Duration::from_millis(300);
@@ -26,19 +25,24 @@ const RESERVE: Duration = Duration::from_millis(300);
 const NAMED: usize = 20;
 
 /// Makes the document of a PDF.
-pub async fn document(work: Work, mut answer: Answer, file: Bytes, deadline: Instant) -> Result<Stage, PageError> {
-    answer.content_type = Some("application/pdf".to_owned());
-    let Some(parser) = work.spec.options.parsers.pdf.clone() else {
-        return blocking(move || base64_document(work, answer, &file)).await;
+pub async fn document(
+    task: PageTask,
+    mut response: SiteResponse,
+    file: Bytes,
+    deadline: Instant,
+) -> Result<Made, PageError> {
+    response.content_type = Some("application/pdf".to_owned());
+    let Some(parser) = task.options().parsers.pdf.clone() else {
+        return blocking(move || base64_document(task, response, &file)).await;
     };
     let by = deadline.checked_sub(RESERVE).unwrap_or(deadline);
-    let text = text_of(&work, &mut answer, &parser, file, by).await?;
-    blocking(move || text_document(work, answer, &parser, text)).await
+    let text = text_of(&task, &mut response, &parser, file, by).await?;
+    blocking(move || text_document(task, response, &parser, text)).await
 }
 
 /// The file as it is, in the place of every text format.
-fn base64_document(work: Work, answer: Answer, file: &[u8]) -> Result<Stage, PageError> {
-    let options = &work.spec.options;
+fn base64_document(task: PageTask, response: SiteResponse, file: &[u8]) -> Result<Made, PageError> {
+    let options = task.options();
     if options.redact_pii.is_some() {
         let text = "redactPII cannot read a PDF that is answered as a file. Leave out the empty list of parsers.";
         return Err(PageError::last(ErrorCode::UnsupportedFile, text));
@@ -48,20 +52,24 @@ fn base64_document(work: Work, answer: Answer, file: &[u8]) -> Result<Stage, Pag
         html: options.wants(&Format::Html).then(|| text.clone()),
         raw_html: options.wants(&Format::RawHtml).then(|| text.clone()),
         links: options.wants(&Format::Links).then(Vec::new),
-        markdown: work.wants_markdown().then_some(text),
+        markdown: task.wants_markdown().then_some(text),
         ..without_elements(options)?
     };
-    let harvest = work.harvest(&answer, Vec::new());
-    let draft = Draft::new(answer, document, options);
-    work.advance(draft, harvest)
+    let harvest = task.harvest(&response.url, Vec::new());
+    Draft { harvest, ..Draft::new(response, document, options) }.advance(&task)
 }
 
-fn text_document(work: Work, mut answer: Answer, parser: &PdfParser, text: PdfText) -> Result<Stage, PageError> {
-    let options = &work.spec.options;
+fn text_document(
+    task: PageTask,
+    mut response: SiteResponse,
+    parser: &PdfParser,
+    text: PdfText,
+) -> Result<Made, PageError> {
+    let options = task.options();
     let read = u32::try_from(text.pages.len()).unwrap_or(u32::MAX);
     let markdown = joined(&text, parser.page_markers);
     if text.pages.iter().all(|page| page.markdown.trim().is_empty()) {
-        answer.warnings.push("The PDF has no text.".to_owned());
+        response.warnings.push("The PDF has no text.".to_owned());
     }
     let as_html = (options.wants(&Format::Html) || options.wants(&Format::RawHtml))
         .then(|| html(&joined(&text, false), text.title.as_deref()));
@@ -75,13 +83,13 @@ fn text_document(work: Work, mut answer: Answer, parser: &PdfParser, text: PdfTe
                 |page: &pdf::PdfPage| document::PdfPage { page_number: page.number, markdown: page.markdown.clone() };
             text.pages.iter().map(page).collect()
         }),
-        markdown: work.wants_markdown().then_some(markdown),
+        markdown: task.wants_markdown().then_some(markdown),
         ..without_elements(options)?
     };
-    let harvest = work.harvest(&answer, text.links);
-    let mut draft = Draft::new(answer, document, options);
+    let harvest = task.harvest(&response.url, text.links);
+    let mut draft = Draft { harvest, ..Draft::new(response, document, options) };
     draft.bill.pdf_pages = read;
-    work.advance(draft, harvest)
+    draft.advance(&task)
 }
 
 /// The pages as one text; with `markers`, each page after the first begins with its number in a comment.
@@ -118,8 +126,8 @@ fn metadata(text: &PdfText, read: u32) -> Map<String, Value> {
 
 /// Reads the file and, where that is wanted and possible, its pictures.
 async fn text_of(
-    work: &Work,
-    answer: &mut Answer,
+    task: &PageTask,
+    response: &mut SiteResponse,
     parser: &PdfParser,
     file: Bytes,
     by: Instant,
@@ -128,7 +136,7 @@ async fn text_of(
         let text = format!("The PDF's pages are to be recognised (mode ocr), but {}.", ocr::WHAT_TO_INSTALL);
         return Err(PageError::last(ErrorCode::PdfOcrRequired, text));
     }
-    let timeout = work.spec.options.timeout;
+    let timeout = task.options().timeout;
     let request = PdfRequest::pages(parser.max_pages.unwrap_or(MAX_PDF_PAGES));
     let mut text = pdf::read(file.clone(), request, by).await.map_err(|error| refusal(error, timeout))?;
     let pictures: Vec<u32> = match parser.mode {
@@ -141,7 +149,7 @@ async fn text_of(
     let has_text = text.pages.iter().any(|page| !page.is_picture && !page.markdown.is_empty());
     let left_out = match parser.mode {
         PdfMode::Fast => "they are not recognised in mode fast".to_owned(),
-        _ => match ocr::pages(&work.context.process.sandbox, &file, &pictures, by).await {
+        _ => match ocr::pages(&task.context.process.sandbox, &file, &pictures, by).await {
             Ok(mut recognised) => {
                 for page in &mut text.pages {
                     if let Some(markdown) = recognised.remove(&page.number) {
@@ -165,7 +173,7 @@ async fn text_of(
         let message = format!("The PDF's pages are pictures without text, and {left_out}.");
         return Err(PageError::last(ErrorCode::PdfOcrRequired, message));
     }
-    answer.warnings.push(format!("Of the PDF, {} without text; {left_out}.", named(&pictures)));
+    response.warnings.push(format!("Of the PDF, {} without text; {left_out}.", named(&pictures)));
     Ok(text)
 }
 
