@@ -211,7 +211,7 @@ async fn life(
     );
     let context = Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
     *process.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
-    let consumers = queue::consumer::start(&context, tickets);
+    let consumers = queue::start::start(&context, tickets);
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&context)));
     let tidying = tokio::spawn(tidier::run(Arc::clone(&context)));
     let replaying = tokio::spawn(replayer::run(Arc::clone(&context)));

@@ -1,3 +1,14 @@
-//! What a worker does with a ticket that is not about pages: one file a kind.
+//! The kinds of job that wake-ups call a worker for, one file each.
 
-pub mod deliver_webhook;
+mod deliver_webhook;
+mod job;
+mod serve_page;
+mod serve_team;
+
+pub use self::job::{Job, Kind};
+pub use self::serve_page::ServePage;
+pub use self::serve_team::ServeTeam;
+
+/// Every kind of job.
+pub const KINDS: [Kind; 3] =
+    [Kind::of::<ServePage>(), Kind::of::<ServeTeam>(), Kind::of::<deliver_webhook::DeliverWebhook>()];

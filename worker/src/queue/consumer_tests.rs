@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{Consumer, Due, consume, look_out};
+use super::{Consumer, Due, consume};
+use crate::queue::lookout::look_out;
+use crate::testing;
 use apalis_core::task::builder::TaskBuilder;
 use tokio_util::sync::CancellationToken;
-use weir_shared::config::DatabaseUrl;
 use weir_shared::ids::{TeamId, WorkerId};
 use weir_shared::queue;
 use weir_shared::store::{self, Db, PoolUse, StoreError, StoreResult, nodes};
@@ -22,34 +23,21 @@ const QUEUE: &str = "lane";
 /// A fresh, migrated database with its wake-up.
 struct Bench {
     db: Db,
-    tickets: Db,
+    queue_db: Db,
     wake: Wake,
     seen: Arc<Mutex<Vec<(Instant, String)>>>,
     stop: CancellationToken,
 }
 
 async fn benches() -> Vec<Bench> {
-    let path = std::env::temp_dir().join(format!("weir-queue-{}/weir.db", uuid::Uuid::now_v7()));
-    let mut urls = vec![DatabaseUrl::Sqlite(path)];
-    match std::env::var("WEIR_TEST_POSTGRES_URL") {
-        Ok(server) => {
-            let admin = sqlx::PgPool::connect(&server).await.unwrap();
-            let name = format!("weir_{}", uuid::Uuid::now_v7().simple());
-            sqlx::query(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&admin).await.unwrap();
-            admin.close().await;
-            let mut url = url::Url::parse(&server).unwrap();
-            url.set_path(&name);
-            urls.push(DatabaseUrl::Postgres(url.to_string()));
-        }
-        Err(_) => eprintln!("skipped on Postgres: WEIR_TEST_POSTGRES_URL is not set"),
-    }
+    let mut urls = vec![testing::sqlite().await];
+    urls.extend(testing::postgres().await);
     let mut all = Vec::new();
     for url in urls {
         let db = Db::connect(&url, 4, PoolUse::Rows).await.unwrap();
-        store::migrate(&db).await.unwrap();
-        let tickets = Db::connect(&url, 6, PoolUse::Tickets).await.unwrap();
+        let queue_db = Db::connect(&url, 6, PoolUse::Tickets).await.unwrap();
         let wake = Wake::start_for_tickets(&url, &db).await.unwrap();
-        all.push(Bench { db, tickets, wake, seen: Arc::default(), stop: CancellationToken::new() });
+        all.push(Bench { db, queue_db, wake, seen: Arc::default(), stop: CancellationToken::new() });
     }
     all
 }
@@ -95,8 +83,8 @@ impl Bench {
         let consumer = Consumer { queue: QUEUE, concurrency, name: format!("{id}/{QUEUE}/0"), heartbeat, missed };
         let due = Arc::new(Due::default());
         let calls = HashMap::from([(QUEUE, Arc::downgrade(&due))]);
-        tokio::spawn(look_out(self.tickets.clone(), self.wake.clone(), calls, |_, told| told));
-        let tickets = self.tickets.clone();
+        tokio::spawn(look_out(self.queue_db.clone(), self.wake.clone(), calls, |_, told| told));
+        let queue_db = self.queue_db.clone();
         let (seen, stop) = (Arc::clone(&self.seen), self.stop.clone());
         let task = tokio::spawn(async move {
             let handler = move |payload: Vec<u8>| {
@@ -104,7 +92,7 @@ impl Bench {
                 seen.lock().unwrap().push((Instant::now(), text.clone()));
                 work(text)
             };
-            consume(tickets, consumer, due, async move { stop.cancelled().await }, handler).await.unwrap();
+            consume(queue_db, consumer, due, async move { stop.cancelled().await }, handler).await.unwrap();
         });
         (id, task)
     }
@@ -143,7 +131,7 @@ impl Bench {
     async fn wait_until_done(&self, patience: Duration) {
         let end = Instant::now() + patience;
         while self.undone().await > 0 {
-            assert!(Instant::now() < end, "{} tickets are not done", self.undone().await);
+            assert!(Instant::now() < end, "{} wake-ups are not done", self.undone().await);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -152,7 +140,7 @@ impl Bench {
 const LONG: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_idle_consumer_is_woken_by_each_ticket_at_once() {
+async fn an_idle_consumer_is_woken_by_each_wake_up_at_once() {
     for bench in benches().await {
         let (_, task) = bench.consume(4, LONG, |_| Box::pin(async { Ok(()) }));
         let mut waits = Vec::new();
@@ -171,7 +159,7 @@ async fn an_idle_consumer_is_woken_by_each_ticket_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tickets_do_not_wait_in_memory_where_nobody_beats_for_them() {
+async fn wake_ups_do_not_wait_in_memory_where_nobody_beats_for_them() {
     for bench in benches().await {
         for n in 0..24 {
             bench.push(&format!("{n}"), Duration::ZERO).await;
@@ -195,7 +183,7 @@ async fn tickets_do_not_wait_in_memory_where_nobody_beats_for_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_draining_consumer_keeps_its_tickets_while_the_heartbeat_goes_on() {
+async fn a_draining_consumer_keeps_its_wake_ups_while_the_heartbeat_goes_on() {
     for bench in benches().await {
         bench.push("long", Duration::ZERO).await;
         let long = |_| -> std::pin::Pin<Box<dyn Future<Output = StoreResult<()>> + Send>> {
@@ -212,7 +200,7 @@ async fn a_draining_consumer_keeps_its_tickets_while_the_heartbeat_goes_on() {
             wake: bench.wake.clone(),
             seen: Arc::clone(&bench.seen),
             db: bench.db.clone(),
-            tickets: bench.tickets.clone(),
+            queue_db: bench.queue_db.clone(),
         };
         let (_, idle) = other.consume(2, Duration::from_secs(1), long);
         let beating = tokio::spawn({
@@ -235,7 +223,7 @@ async fn a_draining_consumer_keeps_its_tickets_while_the_heartbeat_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_later_ticket_is_delivered_once_and_not_before_its_time() {
+async fn a_later_wake_up_is_delivered_once_and_not_before_its_time() {
     for bench in benches().await {
         let (_, task) = bench.consume(4, LONG, |_| Box::pin(async { Ok(()) }));
         let mut tx = bench.db.begin().await.unwrap();
@@ -269,7 +257,7 @@ async fn an_error_is_not_tried_again_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_in_a_handler_ends_the_ticket_and_nothing_else() {
+async fn a_panic_in_a_handler_ends_the_wake_up_and_nothing_else() {
     for bench in benches().await {
         let work = |text: String| -> std::pin::Pin<Box<dyn Future<Output = StoreResult<()>> + Send>> {
             Box::pin(async move {
@@ -302,16 +290,16 @@ async fn a_payload_that_nobody_can_read_does_not_end_the_consumer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_of_a_slow_transaction_is_told_of_too() {
+async fn a_wake_up_of_a_slow_transaction_is_told_of_too() {
     for bench in benches().await {
         let mut tx = bench.db.begin().await.unwrap();
-        // Into the next second, so that the ticket is younger than its transaction.
+        // Into the next second, so that the wake-up is younger than its transaction.
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         queue::page_tickets(&mut tx, TeamId::new(), 1).await.unwrap();
         tx.commit().await.unwrap();
         let end = Instant::now() + Duration::from_secs(5);
         while !bench.wake.take_told().contains_key(QUEUE) {
-            assert!(Instant::now() < end, "nobody was told of the ticket");
+            assert!(Instant::now() < end, "nobody was told of the wake-up");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
