@@ -1,4 +1,4 @@
-//! What every job of a worker shares.
+//! What every job of a worker shares: what lives as long as the process, and what lives until the worker is fenced.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
@@ -42,7 +42,7 @@ pub struct Process {
     pub ad_free: EgressProxy,
     /// The operator's proxies.
     pub proxies: ProxyPools,
-    /// What browsers reach each of them through: with and without ads.
+    /// The egress proxies that browsers reach each of them through: one lets ads pass, one does not.
     pub upstreams: Vec<[EgressProxy; 2]>,
     /// Where browsers and users' code run.
     pub sandbox: Arc<Sandbox>,
@@ -52,11 +52,11 @@ pub struct Process {
     pub slots: PageSlots,
     /// Hosts whose pages lately needed a browser.
     pub scripted_hosts: ScriptedHosts,
-    /// What crawls are known to have met.
+    /// The addresses that are known to be in the frontiers of crawls.
     pub frontiers: Arc<FrontierMemory>,
-    /// What sessions need; found out after the start.
+    /// What sessions need; prepared after the start.
     pub keeper: OnceCell<Arc<Keeper>>,
-    /// What API and workers know each other by.
+    /// The secret that the API shows in its calls.
     pub secret: String,
     /// The sessions of the life the worker is in.
     pub sessions: RwLock<Option<Arc<Sessions>>>,
@@ -84,7 +84,7 @@ impl Process {
         self.sessions.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes whose sessions are asked for.
+    /// Replaces the open sessions, and gives back those of before.
     pub fn set_sessions(&self, sessions: Option<Arc<Sessions>>) -> Option<Arc<Sessions>> {
         std::mem::replace(&mut *self.sessions.write().unwrap_or_else(PoisonError::into_inner), sessions)
     }
@@ -123,8 +123,7 @@ impl WorkerContext {
         Self { process, id, finisher, draining, fenced, tasks, dispatchers, held, specs }
     }
 
-    /// The part of a job that does not change, or not any more, from memory when it was used lately. `None`: the job is
-    /// gone.
+    /// The part of a job that never changes or is settled, from memory when it was used lately. `None`: the job is removed.
     pub async fn spec(&self, job: JobId) -> StoreResult<Option<Arc<JobSpec>>> {
         let known = self.lock_specs().get(&job).map(Arc::clone);
         if let Some(known) = known

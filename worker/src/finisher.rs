@@ -32,7 +32,7 @@ const BACKLOG: usize = 256;
 /// may just be slow.
 const PATIENCE: Duration = Duration::from_secs(14);
 
-/// The written end of a page, for whoever handed it to this worker.
+/// The written end of a page, for the caller that waits for it.
 #[derive(Debug)]
 pub enum WrittenEnd {
     /// It is done: its document in compressed form, and the bytes of its text.
@@ -43,10 +43,10 @@ pub enum WrittenEnd {
     PutBack,
 }
 
-/// Tells who waits of a written end. Dropped, it says that this attempt wrote none.
+/// Sends the written end to who waits for it. When it is dropped instead, this attempt has written none.
 pub type EndSender = oneshot::Sender<WrittenEnd>;
 
-/// An end, the page it is of, and who is told of it.
+/// An end with the hold on its page and the sender for who waits.
 #[derive(Debug)]
 struct Submitted {
     end: Finished,
@@ -127,7 +127,7 @@ fn is_urgent(end: &Finished) -> bool {
     end.kind.is_some_and(JobKind::is_direct)
 }
 
-/// What of a submitted end is not written.
+/// What goes with a submitted end and is not written: the hold on its page, and the sender.
 type Attached = HashMap<PageId, (HeldPage, Option<EndSender>)>;
 
 fn detach(group: impl IntoIterator<Item = Submitted>) -> (Vec<Finished>, Attached) {
@@ -190,7 +190,7 @@ impl Store {
         });
     }
 
-    /// The next late ends of a team. `None`: it is late no more.
+    /// The next late ends of a team. `None`: all of them are written, and the team's next end goes with the others'.
     fn next_late(&self, team: TeamId) -> Option<Vec<Submitted>> {
         let mut late = self.lock_late();
         let waiting = late.get_mut(&team)?;
@@ -219,7 +219,7 @@ impl Store {
         let (mut db, mut patience) = (db, PATIENCE);
         let mut pause = Duration::from_millis(50);
         let mut waiting = vec![group];
-        // After an error nobody knows what was committed before it.
+        // After an error it is not known whether the write was committed.
         let mut is_first = true;
         while let Some(group) = waiting.pop() {
             let finishing = finish(db, &group, Timestamp::now());
@@ -235,7 +235,7 @@ impl Store {
                     self.conclude(group, &report.written, is_first, attached);
                     continue;
                 }
-                // The lock is asked for before anything is changed.
+                // The lock is taken before anything is changed, so the group may be written again.
                 Err(error) if error.is_lock_wait() => {
                     waiting.extend(locked(group, attached));
                     continue;
@@ -243,7 +243,7 @@ impl Store {
                 Err(StoreError::Unavailable(error)) => {
                     tracing::warn!(%error, pages = group.len(), "results cannot be written; they are kept and tried again");
                     waiting.push(group);
-                    // The only connection of `ends` may be the trouble.
+                    // `ends` has one connection, which may be what failed.
                     db = &self.late_ends;
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_secs(1));
@@ -263,9 +263,9 @@ impl Store {
         self.metrics.commit_pages.observe(size as f64);
     }
 
-    /// What a crawl has now is remembered, and who waits is told. Blobs of attempts that another has overtaken belong to
-    /// nobody; where the other may be an earlier write of the same attempt (not `is_first`), they stay until their job
-    /// goes.
+    /// Remembers what a crawl has now and sends the ends to those who wait. The blobs of an overtaken attempt are removed,
+    /// unless an earlier write of the same attempt may have been committed (not `is_first`): then they stay until their
+    /// job is removed.
     fn conclude(&self, group: Vec<Finished>, written: &[PageId], is_first: bool, attached: &mut Attached) {
         for end in group {
             let end_sender = attached.remove(&end.page.id).and_then(|(held, end_sender)| {
@@ -277,7 +277,7 @@ impl Store {
                     self.frontiers.learn(end.page.job_id, discovery);
                 }
                 if let Some(end_sender) = end_sender {
-                    // Who waited may have left.
+                    // It fails when the caller has hung up.
                     let _ = end_sender.send(written_end(end.outcome));
                 }
                 continue;

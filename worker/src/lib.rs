@@ -11,6 +11,7 @@ pub mod extract;
 pub mod fetch;
 pub mod finisher;
 mod jobs;
+mod lease;
 pub mod listener;
 mod map;
 pub mod metrics;

@@ -38,7 +38,7 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
         false => Some(context.process.robots.get(&url, &route).await),
     };
     let rules = robots.as_ref().map(|robots| rules_of(robots, scope.options()));
-    // A site that cannot be reached says so better by itself.
+    // Where robots.txt could not be fetched, the attempt itself will tell the caller why the site is out of reach.
     let is_unknown = robots.as_ref().is_some_and(|robots| robots.is_unreachable());
     let forbids = rules.as_ref().is_some_and(|rules| !rules.allows(path_and_query(&url)));
     if forbids && !is_unknown {
@@ -65,7 +65,7 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
     }
 }
 
-/// The end of a page that has its document: with what it leads to, and not delivered where it is none of the crawl's.
+/// The end of a page that has its document: what it leads to, and whether it belongs to the crawl and is delivered.
 async fn conclude(task: &PageTask, visit: Visit, harvest: Harvest, document: Encoded, credits: i64) -> Outcome {
     match blocking(move || Ok(visit.conclude(harvest))).await {
         Ok((is_wanted, mut discovery)) => {

@@ -11,12 +11,12 @@ use weir_shared::store::{StoreError, StoreResult};
 use weir_shared::time::Timestamp;
 
 use super::slots::{Slot, Urgency};
-use super::team::{come_back, slot, start, work_on};
+use super::team::{serve_later, slot, start, work_on};
 use crate::context::WorkerContext;
 use crate::finisher::EndSender;
 
-/// The next page somebody waits for, whichever it is. `false`: none was claimed, and the library is to deliver what
-/// wake-ups there are.
+/// Claims and starts the next page that somebody waits for, whichever it is. `false`: none was claimed, and the queue
+/// library is to deliver the wake-ups.
 pub async fn serve_next(context: &Arc<WorkerContext>) -> StoreResult<bool> {
     // A worker that stops leaves its wake-ups to the others.
     let Some(slot) = slot(context, Urgency::Direct).await else { return Ok(true) };
@@ -27,7 +27,8 @@ pub async fn serve_next(context: &Arc<WorkerContext>) -> StoreResult<bool> {
     Ok(true)
 }
 
-/// The page somebody waits for. At its team's limit it stays queued; the next page of the team that ends sends for it.
+/// Claims and starts a page that somebody waits for. At its team's limit it stays queued; the next page of the team that
+/// ends sends a wake-up for it.
 pub async fn serve(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> StoreResult<()> {
     let Some(slot) = slot(context, Urgency::Direct).await else {
         return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
@@ -36,7 +37,7 @@ pub async fn serve(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> 
     let claimed = pages::claim_one(&context.process.db, team, page, context.id, limit, Timestamp::now()).await;
     if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
         // A dispatcher takes pages that somebody waits for first.
-        come_back(context, team);
+        serve_later(context, team);
         return Ok(());
     }
     if let Some((page, spec)) = claimed? {

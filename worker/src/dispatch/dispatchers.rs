@@ -10,9 +10,9 @@ use weir_shared::time::Timestamp;
 /// makes that one look once more.
 #[derive(Debug, Default)]
 pub struct TeamDispatchers {
-    /// Team to "a wake-up came meanwhile".
+    /// The teams with a dispatcher at work; whether a wake-up came meanwhile.
     at_work: Mutex<HashMap<TeamId, bool>>,
-    /// When to look again without a wake-up.
+    /// When a team is served again without a wake-up: a page of it is due then.
     alarms: Mutex<HashMap<TeamId, Timestamp>>,
 }
 

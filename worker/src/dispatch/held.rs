@@ -1,4 +1,4 @@
-//! Which claimed pages this worker has in work.
+//! Which claimed pages this worker has in work, so that a claim that the rows name and nobody works on is found.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub struct HeldPages(Mutex<Held>);
 #[derive(Debug, Default)]
 struct Held {
     pages: HashSet<(PageId, i64)>,
-    /// Whose work ended without an end.
+    /// Those whose work broke off before an end was handed in.
     broken: HashSet<(PageId, i64)>,
 }
 
@@ -50,7 +50,7 @@ impl HeldPages {
     }
 }
 
-/// One of [`HeldPages`]. Dropped, it says that the work broke off.
+/// One of [`HeldPages`]. Dropped without [`HeldPage::settle`], it counts as work that broke off.
 #[derive(Debug)]
 pub struct HeldPage {
     held: Arc<HeldPages>,

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 /// Whether somebody waits for the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
-    /// A caller is on the line.
+    /// A caller waits for it.
     Direct,
     /// Pages of a batch.
     Background,

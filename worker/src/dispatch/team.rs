@@ -28,8 +28,8 @@ const CLAIM: usize = 32;
 /// A dispatcher whose slots come back within this time claims pages ahead of them: the claims are fewer and larger, and no
 /// slot waits for one.
 const AHEAD: Duration = Duration::from_millis(100);
-/// After this time without a slot another worker is invited, which may have one, and pages that were claimed ahead go
-/// back.
+/// After this time without a slot a wake-up calls another worker, which may have one, and pages that were claimed ahead
+/// go back to the queue.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// A team whose lock somebody holds is served this much later, milliseconds.
 const LOCKED_MS: i64 = 500;
@@ -55,7 +55,7 @@ pub async fn dispatch(context: &Arc<WorkerContext>, team: TeamId) -> StoreResult
         match turn(context, team, end).await {
             Ok(Some(rest)) => {
                 context.dispatchers.abandon(team);
-                return tokio::join!(invite(context, team, NEXT), hand_out(context, rest)).0;
+                return tokio::join!(send_wakeups(context, team, NEXT), start_each(context, rest)).0;
             }
             Ok(None) if context.dispatchers.end(team) => return Ok(()),
             Ok(None) => {}
@@ -67,7 +67,8 @@ pub async fn dispatch(context: &Arc<WorkerContext>, team: TeamId) -> StoreResult
     }
 }
 
-/// Claims and starts pages until there are none (`None`) or the turn is over: then what is claimed and not started.
+/// Claims and starts pages until none is left (`None`) or the turn is over; then the answer is what is claimed and not yet
+/// started.
 async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> StoreResult<Option<Ready>> {
     let mut has_started = false;
     loop {
@@ -76,7 +77,7 @@ async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> Store
         let first = loop {
             match tokio::time::timeout(PATIENCE, &mut first).await {
                 Ok(first) => break first,
-                Err(_) => invite(context, team, 1).await?,
+                Err(_) => send_wakeups(context, team, 1).await?,
             }
         };
         let Some(first) = first else { return Ok(Some(Ready::default())) };
@@ -88,7 +89,7 @@ async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> Store
         let mut ready = Ready { pages, slots };
         while is_quick && has_more && Instant::now() < end {
             let began = Instant::now();
-            let ((), next) = tokio::join!(hand_out(context, ready), claim(context, team, CLAIM));
+            let ((), next) = tokio::join!(start_each(context, ready), claim(context, team, CLAIM));
             is_quick = began.elapsed() < AHEAD;
             ready = Ready::default();
             (ready.pages, has_more) = next?;
@@ -96,7 +97,7 @@ async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> Store
         if has_more && Instant::now() >= end {
             return Ok(Some(ready));
         }
-        hand_out(context, ready).await;
+        start_each(context, ready).await;
         if !has_more {
             return Ok(None);
         }
@@ -105,7 +106,7 @@ async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> Store
 }
 
 /// Sends wake-ups for a team, to the back of the queue.
-async fn invite(context: &WorkerContext, team: TeamId, wakeups: usize) -> StoreResult<()> {
+async fn send_wakeups(context: &WorkerContext, team: TeamId, wakeups: usize) -> StoreResult<()> {
     let mut tx = context.process.db.begin().await?;
     queue::page_tickets(&mut tx, team, wakeups).await?;
     tx.commit().await
@@ -122,7 +123,7 @@ async fn claim(
     let limit = context.process.settings.limits.team_concurrency;
     let claim = match pages::claim(&mut tx, team, context.id, most, limit, Timestamp::now()).await {
         Err(error) if error.is_lock_wait() => {
-            come_back(context, team);
+            serve_later(context, team);
             return Ok((Vec::new(), false));
         }
         claim => claim?,
@@ -135,14 +136,14 @@ async fn claim(
     Ok((claim.pages.into_iter().map(|page| (context.held.hold(&page), page)).collect(), claim.more))
 }
 
-/// Somebody holds the team's lock: the slots are for others meanwhile.
-pub fn come_back(context: &Arc<WorkerContext>, team: TeamId) {
+/// Serves the team a little later, because another transaction holds its lock; the slots are for other teams meanwhile.
+pub fn serve_later(context: &Arc<WorkerContext>, team: TeamId) {
     tracing::debug!(team.id = %team, "the team's rows are locked; it is served a little later");
     look_again(context, team, Timestamp::now().plus_ms(LOCKED_MS));
 }
 
-/// Starts pages as slots become free. Those that wait too long, or whose worker stops, go back.
-async fn hand_out(context: &Arc<WorkerContext>, ready: Ready) {
+/// Starts pages as slots become free. Those that wait too long, or whose worker stops, go back to the queue.
+async fn start_each(context: &Arc<WorkerContext>, ready: Ready) {
     let by = tokio::time::Instant::now() + PATIENCE;
     let mut slots = ready.slots.into_iter();
     for (held, page) in ready.pages {
@@ -162,7 +163,7 @@ async fn hand_out(context: &Arc<WorkerContext>, ready: Ready) {
 
 /// Serves the team again at `at`, when a page is due that was put off. Wake-ups have whole seconds and come late;
 /// they are there for the case that this worker is not.
-pub fn look_again(context: &Arc<WorkerContext>, team: TeamId, at: Timestamp) {
+fn look_again(context: &Arc<WorkerContext>, team: TeamId, at: Timestamp) {
     let pause = at.ms_since(Timestamp::now()).max(0);
     if pause > FAR_MS || !context.dispatchers.set_alarm(team, at) {
         return;
@@ -172,7 +173,7 @@ pub fn look_again(context: &Arc<WorkerContext>, team: TeamId, at: Timestamp) {
         tokio::select! {
             () = worker.draining.cancelled() => return,
             () = worker.fenced.cancelled() => return,
-            // A page that is due is a millisecond old.
+            // One millisecond more, so that the page is due by the claim's clock too.
             () = tokio::time::sleep(Duration::from_millis(pause.unsigned_abs() + 1)) => {}
         }
         if worker.dispatchers.take_alarm(team, at)

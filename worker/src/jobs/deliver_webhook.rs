@@ -95,7 +95,7 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
         let tried: Vec<Tried> = join_all(tries).await;
         let tried: Vec<(&ClaimedDelivery, Tried)> = due.iter().zip(tried).collect();
         if let Err(error) = record(db, &tried).await {
-            tracing::warn!(%error, job.id = %job, "tries of webhooks cannot be recorded at once; each is by itself");
+            tracing::warn!(%error, job.id = %job, "tries of webhooks cannot be recorded together; each is recorded alone");
             for one in &tried {
                 record_alone(db, one, lease).await?;
             }
@@ -107,7 +107,7 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
 enum Tried {
     /// The receiver was asked, or never can be.
     Ended(Attempt),
-    /// There is no body now.
+    /// The body cannot be made now; the delivery is due again later.
     PutOff,
 }
 

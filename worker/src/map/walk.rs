@@ -269,7 +269,7 @@ impl Map<'_> {
             let pages = join_all(round.iter().map(|url| self.visit(url)));
             let Ok(pages) = tokio::time::timeout_at(until, pages).await else { return };
             for page in pages.into_iter().flatten() {
-                // A redirect to another site is none of this one's pages.
+                // A redirect may lead to another site, whose pages do not belong here.
                 if self.scope.is_site(&page.url) {
                     self.add_page(&page, Origin::Further, Origin::Further);
                 }

@@ -121,7 +121,7 @@ impl Draft {
             document.warning = Some(response.warnings.join(" "));
         }
         let is_faultless = response.status == 200 && document.warning.is_none();
-        // What may have come from anybody is nobody else's answer.
+        // Without a verified certificate anybody may have sent it, so it is not answered to others.
         let may_be_shared = is_faultless && response.is_trusted;
         let blobs = &context.process.blobs;
         let mut document = documents::encode(blobs, page.job_id, page.id, page.epoch, &document).map_err(|error| {

@@ -1,4 +1,4 @@
-//! What a worker does about wake-ups it is told of before the library fetches them.
+//! What a worker does about wake-ups that it hears of, before the library fetches them.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::context::WorkerContext;
 use crate::dispatch::direct;
 use crate::jobs::{Job as _, ServePage, ServeTeam};
 
-/// How much later a worker without a free slot looks for what it is told of.
+/// How much later a worker without a free slot looks for wake-ups that it hears of.
 const COURTESY: Duration = Duration::from_millis(10);
 
 /// Scrapes that wait for a free slot without having fetched their wake-up.
 const TAKERS: usize = 64;
 
-/// What may be done at once about what a worker is told of.
+/// Serves wake-ups without the library where that is possible.
 pub struct Ahead {
     worker: Weak<WorkerContext>,
     takers: Arc<Semaphore>,

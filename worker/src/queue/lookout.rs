@@ -1,4 +1,4 @@
-//! Tells the queues' consumers when there is something to fetch. Nothing is fetched on suspicion.
+//! Tells the queues' consumers when there is something to fetch, so that they fetch only then.
 
 use std::collections::HashMap;
 use std::sync::Weak;
@@ -36,7 +36,7 @@ pub async fn look_out(
     while calls.values().any(|due| due.strong_count() > 0) {
         let _ = tokio::time::timeout_at(next_look, signals.changed()).await;
         signals.borrow_and_update();
-        // Told of wake-ups, there is nothing to ask.
+        // The signal says what is due, so the database need not be asked.
         let told = wake.take_told();
         if !told.is_empty() {
             for (queue, count) in told {

@@ -1,7 +1,7 @@
 //! Where the queue library gets wake-ups from: they are fetched only where there are some, and in one statement.
 //!
-//! Left alone the queue library fetches whenever it is polled, also after each acknowledgement, and in a transaction of
-//! its own: three trips to the database for a statement that is whole by itself.
+//! Left alone the queue library fetches whenever it is polled, also after each acknowledgement, and opens a transaction for
+//! it: three trips to the database where one statement suffices.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,18 +17,19 @@ use sqlx::{PgPool, SqlitePool};
 use tokio::task::JoinHandle;
 
 type Wakeup = Task<Vec<u8>>;
-/// A task of its own: on SQLite it holds the one connection that the acknowledgements of this same worker wait for.
+/// A fetch under way. It is spawned as a task, because on SQLite it holds the one connection that the acknowledgements of
+/// this same worker wait for: it must go on when nobody polls the worker.
 type Taking<E> = JoinHandle<Result<Vec<Wakeup>, E>>;
 
 /// The library's statements about wake-ups, on one of its two databases.
 pub trait WakeupQueries: Clone + Send + Sync + Unpin + 'static {
-    /// The library's error there.
+    /// The library's error on this database.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Takes the next ones for this worker; few, and none when others were faster.
+    /// Fetches the next wake-ups for this worker: at most one batch, and none when other workers were faster.
     fn take(self, worker: WorkerContext) -> BoxFuture<'static, Result<Vec<Wakeup>, Self::Error>>;
 
-    /// Puts those back that nobody will work on.
+    /// Puts fetched wake-ups back that this worker will not serve.
     fn give_back(self, wakeups: Vec<Wakeup>, worker: WorkerContext) -> BoxFuture<'static, Result<(), Self::Error>>;
 }
 
@@ -40,13 +41,13 @@ pub struct Due {
 }
 
 impl Due {
-    /// So many more.
+    /// Counts `wakeups` more: the worker was told of them.
     pub fn add(&self, wakeups: u64) {
         self.wakeups.fetch_add(wakeups, Ordering::AcqRel);
         self.task.wake();
     }
 
-    /// So many were counted.
+    /// Raises the count to `wakeups`: so many were counted in the queue.
     pub fn at_least(&self, wakeups: u64) {
         self.wakeups.fetch_max(wakeups, Ordering::AcqRel);
         self.task.wake();
@@ -67,7 +68,8 @@ pub struct WakeupSource<B, T, E> {
     backend: B,
     queries: T,
     due: Arc<Due>,
-    /// With what was due when it began: no more can be told of by an empty fetch.
+    /// The fetch under way, with what was due when it began. When it comes back empty, so many are taken off the count;
+    /// what was added meanwhile stays.
     taking: Option<(u64, Taking<E>)>,
     taken: Vec<Wakeup>,
     giving_back: Option<JoinHandle<Result<(), E>>>,
@@ -89,7 +91,7 @@ impl<B: Backend<Task = Wakeup, Error = T::Error> + Unpin, T: WakeupQueries> Back
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>, worker: &WorkerContext) -> Poll<Option<Result<Wakeup, T::Error>>> {
-        // Before the look at what is due: no call is lost.
+        // Registered before the count is read, so that what is added between the two wakes this task.
         self.due.task.register(cx.waker());
         loop {
             if let Some(wakeup) = self.taken.pop() {
@@ -111,7 +113,7 @@ impl<B: Backend<Task = Wakeup, Error = T::Error> + Unpin, T: WakeupQueries> Back
                 Ok(Ok(taken)) if !taken.is_empty() => self.taken = taken,
                 Ok(Ok(_)) => self.due.subtract(due),
                 Ok(Err(error)) => return Poll::Ready(Some(Err(error))),
-                // The runtime goes down.
+                // The task was cancelled: the runtime goes down.
                 Err(_) => return Poll::Ready(None),
             }
         }
@@ -121,7 +123,7 @@ impl<B: Backend<Task = Wakeup, Error = T::Error> + Unpin, T: WakeupQueries> Back
         if let Some((_, taking)) = &mut self.taking {
             let Poll::Ready(taken) = taking.poll_unpin(cx) else { return Poll::Pending };
             self.taking = None;
-            // What was taken by a statement that failed nobody knows; it counts as an orphan later.
+            // What a failed statement may have taken is not known here; the library finds it as an orphan later.
             self.taken.extend(taken.into_iter().flatten().flatten());
         }
         if !self.taken.is_empty() {

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::scrape::Certificates;
 
-use super::SiteRoute;
 use super::robots::{self, Robots};
+use super::route::SiteRoute;
 use crate::fetch::{CallerHeaders, FetchError, FetchRequest, HttpFetcher};
 
 /// How long a file counts (RFC 9309 §2.4: at most a day).

@@ -26,8 +26,8 @@ use weir_shared::shares::Shares;
 
 pub use super::sitemap_reader::{Ending, MAX_ENTRIES, SitemapEntry};
 
-use super::SiteRoute;
 use super::robots::Robots;
+use super::route::SiteRoute;
 use super::sitemap_cache::{Packed, SitemapCache};
 use super::sitemap_reader::{self, Item};
 use crate::fetch::{CallerHeaders, FetchRequest, HttpFetcher, Opened};
