@@ -117,7 +117,6 @@ impl PageRequest {
         RenderRequest {
             url: self.url.clone(),
             headers: self.caller.clone(),
-            cookies: Vec::new(),
             wait_for: Duration::from_millis(u64::from(options.wait_for)),
             mobile: options.mobile,
             certificates: options.certificates(),

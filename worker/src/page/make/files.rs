@@ -4,9 +4,10 @@
 //! read something into it. `rawHtml` is always the file's own text.
 
 use serde_json::{Map, Value, json};
-use weir_shared::domain::document::{AttributeValues, Document};
+use weir_shared::domain::document::Document;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 
+use super::attributes::attribute_values;
 use super::markdown_html::html;
 use super::media;
 use crate::extract::feed::{self, Feed};
@@ -38,17 +39,9 @@ struct Said {
 /// When a sound or a film is asked for: a file offers none.
 pub fn without_elements(options: &ScrapeOptions) -> Result<Document, PageError> {
     media::taken(options, Offers::default())?;
-    let none = |wanted: &[_]| {
-        let values = |w: &weir_shared::domain::scrape::AttributeSelector| AttributeValues {
-            selector: w.selector.clone(),
-            attribute: w.attribute.clone(),
-            values: Vec::new(),
-        };
-        wanted.iter().map(values).collect()
-    };
     Ok(Document {
         images: options.wants(&Format::Images).then(Vec::new),
-        attributes: options.attributes().map(none),
+        attributes: options.attributes().map(|wanted| attribute_values(wanted, vec![Vec::new(); wanted.len()])),
         ..Document::default()
     })
 }

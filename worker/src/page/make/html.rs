@@ -4,6 +4,7 @@ use weir_shared::domain::document::Document;
 use weir_shared::domain::scrape::Format;
 use weir_shared::store::jobs::JobSpec;
 
+use super::attributes::{attribute_selector, attribute_values};
 use super::media;
 use crate::extract::{ExtractOptions, Extracted};
 use crate::page::draft::{Draft, Made, SiteResponse};
@@ -19,7 +20,7 @@ pub fn extract_options(spec: &JobSpec) -> ExtractOptions {
         html: options.wants(&Format::Html),
         links: options.wants(&Format::Links) || spec.crawl.is_some(),
         images: options.wants(&Format::Images),
-        attributes: options.attributes().unwrap_or_default().to_vec(),
+        attributes: options.attributes().unwrap_or_default().iter().map(attribute_selector).collect(),
         media: media::is_asked_for(options),
         structured: options.needs_text(),
         only_main_content: options.only_main_content,
@@ -55,7 +56,7 @@ pub fn document(
         raw_html: options.wants(&Format::RawHtml).then(|| raw.to_owned()),
         links: extracted.links.filter(|_| wants_links),
         images: extracted.images,
-        attributes: options.attributes().map(|_| extracted.attributes),
+        attributes: options.attributes().map(|wanted| attribute_values(wanted, extracted.attributes)),
         audio: offers.audio,
         video: offers.video,
         metadata: extracted.metadata,

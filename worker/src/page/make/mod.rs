@@ -1,5 +1,6 @@
 //! What is made of a site's response, by what it is: a page of HTML, a file of text, a PDF, a picture, a sound or a film.
 
+mod attributes;
 pub mod fetched;
 mod files;
 mod html;
