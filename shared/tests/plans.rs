@@ -146,13 +146,13 @@ fn done(blobs: &Blobs, page: Claimed) -> Finished {
         site: Some("site.test".to_owned()),
     }));
     document.snapshot =
-        Some(Box::new(Packed::new(page.id.to_string(), Timestamp::now(), &Snapshot::default()).unwrap()));
+        Some(Box::new(Packed::new(page.id.to_string(), Timestamp(1_700_000_000_000), &Snapshot::default()).unwrap()));
     Finished { page, kind: Some(JobKind::Batch), key: None, outcome: Outcome::Done { document, credits: 1 } }
 }
 
 /// What callers, workers and ticks do.
 async fn a_day(db: &Db, blobs: &Blobs) {
-    let now = Timestamp::now();
+    let now = Timestamp(1_700_000_000_000);
     let options = ScrapeOptions::default();
     let worker = WorkerId::new();
     let mut tx = db.begin().await.unwrap();

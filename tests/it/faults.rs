@@ -2,6 +2,7 @@
 //! Bounded versions for every test run; `long` has the same at full length.
 
 mod long;
+mod points;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -225,27 +226,6 @@ both_databases! {
         service.restart_worker(0);
         let answer = scrape.await.unwrap().ok();
         assert_eq!(answer["data"]["metadata"]["statusCode"], 200);
-    }
-
-    async fn a_page_whose_claim_was_never_answered_is_taken_back(database) {
-        let site = FixtureSite::start().await;
-        let service = TestService::start_with(ServiceOptions::new(database).workers(1)).await;
-        service.ready().await;
-        // A claim of the worker that the worker has not heard of: its connection broke behind the commit.
-        service.pause_worker(0).await;
-        let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 2) })).await.id();
-        for sql in [
-            "UPDATE page SET state = 'running', owner = (SELECT id FROM worker_node WHERE state = 'live'), \
-             started_at = queued_at, epoch = epoch + 1, claims = claims + 1 WHERE state = 'queued'",
-            "UPDATE job SET queued = 0",
-        ] {
-            service.execute(sql).await;
-        }
-        service.resume_worker(0);
-        let began = Stopwatch::start();
-        let status = finished(service.caller(), &id, Duration::from_secs(30)).await;
-        assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
-        assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(2), &json!(2)));
     }
 
     async fn a_worker_that_stands_still_holds_no_scrape_up(database) {

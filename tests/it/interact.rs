@@ -150,7 +150,7 @@ both_databases! {
         refused(&caller.post(&path, &json!({ "code": "1", "prompt": "x" })).await, 400, "Only one of");
         refused(&service.anonymous().post(&path, &code).await, 401, "Unauthorized");
         // 404: unknown, and a job that is not a scrape.
-        let unknown = format!("/v2/scrape/{}/interact", uuid::Uuid::now_v7());
+        let unknown = format!("/v2/scrape/{}/interact", random::id());
         refused(&caller.post(&unknown, &code).await, 404, "Job not found.");
         refused(&caller.delete(&unknown).await, 404, "No browser session found for this scrape job.");
         refused(&caller.delete(&path).await, 404, "No browser session found for this scrape job.");

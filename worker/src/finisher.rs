@@ -7,15 +7,15 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
+use weir_shared::clock::{self, Stopwatch};
 use weir_shared::domain::job::JobKind;
 use weir_shared::ids::{PageId, TeamId};
 use weir_shared::store::finish::{Body, Finished, Outcome, finish};
 use weir_shared::store::{Db, StoreError};
-use weir_shared::time::Timestamp;
 
 use crate::crawl::frontier_memory::FrontierMemory;
 use crate::dispatch::held::HeldPage;
@@ -105,7 +105,7 @@ async fn run(store: Arc<Store>, mut receiver: mpsc::Receiver<Submitted>) {
         let Some(first) = store.unless_late(first) else { continue };
         let mut urgent = is_urgent(&first.end);
         let mut group = vec![first];
-        let deadline = tokio::time::Instant::now() + LINGER;
+        let deadline = clock::deadline(LINGER);
         while group.len() < GROUP {
             let next = if urgent {
                 receiver.try_recv().ok()
@@ -214,7 +214,7 @@ impl Store {
         attached: &mut Attached,
         locked: impl Fn(Vec<Finished>, &mut Attached) -> Vec<Vec<Finished>>,
     ) {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let size = group.len();
         let (mut db, mut patience) = (db, PATIENCE);
         let mut pause = Duration::from_millis(50);
@@ -222,7 +222,7 @@ impl Store {
         // After an error it is not known whether the write was committed.
         let mut is_first = true;
         while let Some(group) = waiting.pop() {
-            let finishing = finish(db, &group, Timestamp::now());
+            let finishing = finish(db, &group, db.now());
             let outcome = match db {
                 Db::Sqlite(_) => finishing.await,
                 Db::Postgres(_) => tokio::time::timeout(patience, finishing).await.unwrap_or_else(|_| {

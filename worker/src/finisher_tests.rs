@@ -6,10 +6,12 @@ use weir_shared::blobs::Blobs;
 use weir_shared::config::DatabaseUrl;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::domain::scrape::ScrapeOptions;
+use weir_shared::fault::{Fault, FaultPoint};
 use weir_shared::ids::{JobId, WorkerId};
+use weir_shared::random;
 use weir_shared::store::finish::Encoded;
 use weir_shared::store::pages::{self, Claimed};
-use weir_shared::store::{PoolUse, jobs, teams};
+use weir_shared::store::{self, PoolUse, PostgresDb, jobs, teams};
 
 use super::*;
 use crate::dispatch::held::HeldPages;
@@ -17,7 +19,7 @@ use crate::testing::postgres;
 
 /// A team with a batch, all of its pages claimed.
 async fn claimed(db: &Db, name: &str, count: usize) -> (TeamId, JobId, Vec<Claimed>) {
-    let now = Timestamp::now();
+    let now = db.now();
     let (job, options) = (JobId::new(), ScrapeOptions::default());
     let mut tx = db.begin().await.unwrap();
     let team = teams::insert(&mut tx, name, now).await.unwrap();
@@ -40,7 +42,7 @@ async fn claimed(db: &Db, name: &str, count: usize) -> (TeamId, JobId, Vec<Claim
     pages::insert_many(&mut tx, job, team, 0, &urls, now).await.unwrap();
     tx.commit().await.unwrap();
     let mut tx = db.begin().await.unwrap();
-    let pages = pages::claim(&mut tx, team, WorkerId::new(), count, 100, Timestamp::now()).await.unwrap().pages;
+    let pages = pages::claim(&mut tx, team, WorkerId::new(), count, 100, db.now()).await.unwrap().pages;
     tx.commit().await.unwrap();
     assert_eq!(pages.len(), count);
     (team, job, pages)
@@ -150,4 +152,34 @@ async fn an_end_whose_connection_fell_silent_is_written_by_another() {
     drop(finisher);
     tokio::time::timeout(Duration::from_secs(20), task).await.expect("it ends with its handles").unwrap();
     passing.abort();
+}
+
+#[tokio::test]
+async fn a_blob_whose_commit_nobody_heard_of_stays() {
+    let root = std::env::temp_dir().join(format!("weir-finisher-{}", random::id()));
+    let url = DatabaseUrl::Sqlite(root.join("weir.db"));
+    let db = Db::connect(&url, 2, PoolUse::Rows).await.unwrap();
+    store::migrate(&db).await.unwrap();
+    let blobs = Blobs::open(&root.join("blobs")).unwrap();
+    let (_, job, mut pages) = claimed(&db, "acme", 1).await;
+    let metrics = Metrics::new().unwrap();
+    let (finisher, task) = Finisher::start(db.clone(), db.clone(), blobs.clone(), metrics, Arc::default());
+    blobs.put("one", b"one").unwrap();
+    let document = Encoded { size: 3, packed: 3, body: Body::Blob("one".into()), cache: None, snapshot: None };
+    let page = pages.remove(0);
+    let held: Arc<HeldPages> = Arc::default();
+    let holding = held.hold(&page);
+    let outcome = Outcome::Done { document, credits: 1 };
+    let end = Finished { page, kind: Some(JobKind::Batch), key: None, outcome };
+    db.faults().arm(FaultPoint::AfterCommit, Fault::Fail, 1);
+    finisher.submit(end, holding, None).await;
+    drop(finisher);
+    tokio::time::timeout(Duration::from_secs(20), task).await.expect("it ends with its handles").unwrap();
+    assert!(db.faults().have_happened());
+    let row = jobs::load(&db, job).await.unwrap().unwrap();
+    assert_eq!((row.status, row.completed, row.credits_used), (JobStatus::Completed, 1, 1));
+    assert_eq!(blobs.get("one").unwrap(), b"one", "the row names it");
+    assert!(held.broken().is_empty());
+    db.close().await;
+    std::fs::remove_dir_all(root).unwrap();
 }

@@ -4,15 +4,15 @@
 //! Without a heartbeat for [`nodes::FENCE_MS`] the worker abandons everything before the others may declare it dead.
 
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
+use weir_shared::clock;
 use weir_shared::config::{DatabaseUrl, SandboxChoice, Settings};
 use weir_shared::ids::WorkerId;
 use weir_shared::store::{self, Db, PoolUse, nodes};
-use weir_shared::time::Timestamp;
 use weir_shared::wake::Wake;
 
 use crate::browser::{BrowserConfig, BrowserPool, is_ad_host};
@@ -83,12 +83,12 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
 
 /// The tables come with `weir migrate` or the first `weir serve`; a worker started first waits for them.
 async fn wait_for_tables(db: &Db) -> anyhow::Result<()> {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = clock::deadline(Duration::from_secs(30));
     let mut told = false;
     loop {
         match nodes::list(db).await {
             Ok(_) => return Ok(()),
-            Err(error) if Instant::now() > end => {
+            Err(error) if clock::instant() > end => {
                 return Err(error).context("the database has no tables yet: run `weir migrate` first");
             }
             Err(_) => {
@@ -346,7 +346,7 @@ async fn retire(process: &Process, id: WorkerId) {
     let work = async {
         let mut tx = process.db.begin().await?;
         nodes::set_state(&mut tx, id, "dead").await?;
-        store::pages::give_back(&mut tx, id, Timestamp::now()).await?;
+        store::pages::give_back(&mut tx, id, process.db.now()).await?;
         tx.commit().await?;
         store::sessions::end_orphans(&process.db).await
     };
@@ -358,7 +358,7 @@ async fn retire(process: &Process, id: WorkerId) {
 }
 
 async fn announce(process: &Process, id: WorkerId, address: &str) -> anyhow::Result<()> {
-    let now = Timestamp::now();
+    let now = process.db.now();
     let pid = std::process::id();
     let host_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "worker".to_owned());
     let node = nodes::NodeRow {
@@ -429,7 +429,7 @@ async fn beat(
 ) {
     let every = Duration::from_millis(nodes::HEARTBEAT_MS.unsigned_abs());
     let patience = Duration::from_millis(nodes::FENCE_MS.unsigned_abs());
-    let mut last_good = Instant::now();
+    let mut last_good = clock::instant();
     let mut db: Option<Db> = None;
     while !over.is_cancelled() {
         let sign = async {
@@ -441,7 +441,7 @@ async fn beat(
         };
         match tokio::time::timeout(every, sign).await.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
             Ok(Some(state)) => {
-                last_good = Instant::now();
+                last_good = clock::instant();
                 if state == "draining" {
                     draining.cancel();
                 }
@@ -470,7 +470,7 @@ async fn beat(
 
 async fn sign(db: &Db, id: WorkerId) -> store::StoreResult<Option<String>> {
     let mut tx = db.begin_relaxed().await?;
-    let state = nodes::heartbeat(&mut tx, id, Timestamp::now()).await?;
+    let state = nodes::heartbeat(&mut tx, id, db.now()).await?;
     tx.commit().await?;
     Ok(state)
 }

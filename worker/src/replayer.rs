@@ -28,8 +28,8 @@ const LEASE_MS: i64 = 15_000;
 /// Waits for each moment of the schedule, until the worker stops. Without a schedule there is nothing to do.
 pub async fn run(context: Arc<WorkerContext>) {
     let Some(schedule) = context.process.settings.replay.clone() else { return };
-    while let Some(due) = schedule.next_after(Timestamp::now()) {
-        let pause = Duration::from_millis(due.ms_since(Timestamp::now()).unsigned_abs());
+    while let Some(due) = schedule.next_after(context.process.db.now()) {
+        let pause = Duration::from_millis(due.ms_since(context.process.db.now()).unsigned_abs());
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = context.draining.cancelled() => return,
@@ -42,7 +42,7 @@ pub async fn run(context: Arc<WorkerContext>) {
 }
 
 async fn one(context: &WorkerContext, schedule: &Schedule) -> StoreResult<()> {
-    let now = Timestamp::now();
+    let now = context.process.db.now();
     // Workers whose clocks are a little late find the lease taken until the next moment.
     let next = schedule.next_after(now).map_or(now, |next| next.plus_ms(-1));
     if !lease::hold(context, LEASE, now, next).await? {
@@ -65,7 +65,7 @@ async fn may_go_on(context: &WorkerContext, done: usize) -> StoreResult<bool> {
         return Ok(true);
     }
     tracing::info!(done, "a scheduled replay is under way");
-    let now = Timestamp::now();
+    let now = context.process.db.now();
     lease::hold(context, LEASE, now, now.plus_ms(LEASE_MS)).await
 }
 
@@ -86,7 +86,7 @@ async fn replay_pages(context: &WorkerContext, now: Timestamp) -> StoreResult<us
         }
         let mut tx = db.begin().await?;
         let metered = context.process.settings.limits.metered;
-        if pages::replay(&mut tx, page.id, metered, Timestamp::now()).await? == Replay::Queued {
+        if pages::replay(&mut tx, page.id, metered, context.process.db.now()).await? == Replay::Queued {
             replayed += 1;
         }
         tx.commit().await?;
@@ -103,7 +103,7 @@ async fn replay_deliveries(context: &WorkerContext, now: Timestamp) -> StoreResu
             break;
         }
         let mut tx = db.begin().await?;
-        if webhooks::replay(&mut tx, *id, Timestamp::now()).await? {
+        if webhooks::replay(&mut tx, *id, context.process.db.now()).await? {
             replayed += 1;
         }
         tx.commit().await?;

@@ -3,8 +3,10 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::ids::PageId;
 use weir_shared::store::pages::{Claimed, Loss};
 use weir_shared::store::{StoreResult, nodes, pages, profiles, sessions, team_lock, webhooks};
@@ -35,7 +37,7 @@ pub async fn run(context: Arc<WorkerContext>) {
         // After an outage every heartbeat is old, also those of living workers: they get the time to send one.
         let may_bury = last_good.is_some_and(|at| at.elapsed() < EVERY * 3);
         match one(&context, may_bury).await {
-            Ok(()) => last_good = Some(Instant::now()),
+            Ok(()) => last_good = Some(clock::instant()),
             Err(error) => tracing::warn!(%error, "a sweep failed; the next one follows"),
         }
         if round.is_multiple_of(COMPARE_EVERY)
@@ -72,7 +74,7 @@ async fn compare(context: &WorkerContext, unknown: &mut HashSet<(PageId, i64)>) 
         false => (page, Loss::NeverBegun),
     };
     let mut tx = context.process.db.begin_claim().await?;
-    pages::rescue(&mut tx, lost.into_iter().map(loss).collect(), Timestamp::now()).await?;
+    pages::rescue(&mut tx, lost.into_iter().map(loss).collect(), context.process.db.now()).await?;
     tx.commit().await
 }
 
@@ -97,7 +99,7 @@ async fn rescue(context: &WorkerContext, now: Timestamp) -> StoreResult<usize> {
 
 async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
     let db = &context.process.db;
-    let now = Timestamp::now();
+    let now = context.process.db.now();
     if !lease::hold(context, "sweep", now, now.plus_ms(LEASE_MS)).await? {
         return Ok(());
     }

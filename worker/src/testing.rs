@@ -4,13 +4,14 @@
 
 use weir_shared::config::DatabaseUrl;
 use weir_shared::ids::{JobId, PageId, TeamId};
+use weir_shared::random;
 use weir_shared::store::pages::Claimed;
 use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::time::Timestamp;
 
 /// A file of its own.
 pub async fn sqlite() -> DatabaseUrl {
-    let path = std::env::temp_dir().join(format!("weir-worker-{}/weir.db", uuid::Uuid::now_v7()));
+    let path = std::env::temp_dir().join(format!("weir-worker-{}/weir.db", random::id()));
     migrated(DatabaseUrl::Sqlite(path)).await
 }
 
@@ -21,7 +22,7 @@ pub async fn postgres() -> Option<DatabaseUrl> {
         return None;
     };
     let admin = sqlx::PgPool::connect(&server).await.unwrap();
-    let name = format!("weir_{}", uuid::Uuid::now_v7().simple());
+    let name = format!("weir_{}", random::id().simple());
     sqlx::query(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&admin).await.unwrap();
     admin.close().await;
     let mut url = url::Url::parse(&server).unwrap();

@@ -9,7 +9,6 @@ use std::time::Duration;
 use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::store::slices::Slices;
 use weir_shared::store::{StoreResult, activity, cache, jobs, retention, sessions, snapshots, sweep};
-use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
 use crate::lease;
@@ -61,7 +60,7 @@ async fn waste(context: &WorkerContext) {
             if !is_mine(context, "waste").await? {
                 return Ok(0);
             }
-            sweep::remove_waste(&context.process.db, &context.process.blobs, Timestamp::now()).await
+            sweep::remove_waste(&context.process.db, &context.process.blobs, context.process.db.now()).await
         };
         match removed.await {
             Ok(0) => tokio::time::sleep(EVERY).await,
@@ -75,7 +74,7 @@ async fn waste(context: &WorkerContext) {
 }
 
 async fn is_mine(context: &WorkerContext, task: &str) -> StoreResult<bool> {
-    let now = Timestamp::now();
+    let now = context.process.db.now();
     lease::hold(context, task, now, now.plus_ms(LEASE_MS)).await
 }
 
@@ -85,7 +84,7 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
     }
     let db = &context.process.db;
     let Tidying { slices, round, log_is_dirty } = tidying;
-    jobs::drop_cancelled(db, slices, Timestamp::now()).await?;
+    jobs::drop_cancelled(db, slices, context.process.db.now()).await?;
     sweep::prune_tickets(db, slices).await?;
     loop {
         let mut tx = db.begin_relaxed().await?;
@@ -98,11 +97,11 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
     // Asked before the jobs that keep nothing are removed, because their rows say so.
     *log_is_dirty |= retention::any(db).await?;
     for _ in 0..EXPIRE_ROUNDS {
-        if sweep::expire(db, slices, Timestamp::now()).await? == 0 || !is_mine(context, "tidy").await? {
+        if sweep::expire(db, slices, context.process.db.now()).await? == 0 || !is_mine(context, "tidy").await? {
             break;
         }
     }
-    sweep::remove_drafts(db, slices, Timestamp::now()).await?;
+    sweep::remove_drafts(db, slices, context.process.db.now()).await?;
     if round.is_multiple_of(SLOWLY_EVERY) {
         if *log_is_dirty {
             *log_is_dirty = !retention::empty_log(db).await?;
@@ -111,7 +110,7 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
     }
     if round.is_multiple_of(WEIGH_EVERY) {
         let settings = &context.process.settings;
-        let dropped = cache::evict(db, settings.cache_size, Timestamp::now()).await?;
+        let dropped = cache::evict(db, settings.cache_size, context.process.db.now()).await?;
         if dropped > 0 {
             tracing::info!(pages = dropped, "pages left the cache");
         }
@@ -122,7 +121,7 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
 
 async fn slowly(context: &WorkerContext) -> StoreResult<()> {
     let db = &context.process.db;
-    let now = Timestamp::now();
+    let now = context.process.db.now();
     let mut tx = db.begin().await?;
     sessions::remove_old(&mut tx, now.plus_ms(-(context.process.settings.result_ttl.as_millis() as i64))).await?;
     sweep::prune(&mut tx, now).await?;

@@ -234,7 +234,7 @@ mod tests {
             with(|o| o.zero_retention = true),
         ] {
             assert_eq!(key("https://a.com", &options, one), None, "{options:?}");
-            assert_eq!(lookup("https://a.com", &options, one, Timestamp::now()), None);
+            assert_eq!(lookup("https://a.com", &options, one, Timestamp(1_700_000_000_000)), None);
         }
         let plain = ScrapeOptions::default();
         assert_eq!(key("https://a.com", &plain, one), key("https://a.com", &plain, other));

@@ -32,6 +32,8 @@ pub mod crawls;
 pub mod credits;
 pub mod documents;
 pub mod drafts;
+#[cfg(test)]
+mod fault_tests;
 pub mod finish;
 pub mod frontier;
 pub mod jobs;

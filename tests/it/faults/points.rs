@@ -18,7 +18,8 @@ async fn survive_a_kill(database: Database, point: FaultPoint) {
     service.remove_env(ENVIRONMENT);
     let mut urls = site.urls("/mix/", PAGES - 1);
     // Too large for a row: it is a blob, for it does not compress.
-    urls.push(site.serve_file("large.txt", "text/plain", random::hex::<1_000_000>().into_bytes()).await);
+    let noise: String = (0..32).map(|_| random::hex::<16_384>()).collect();
+    urls.push(site.serve_file("large.txt", "text/plain", noise.into_bytes()).await);
     let webhook = json!({ "url": site.webhook_url("kills"), "events": ["page", "completed"] });
     let body = json!({ "urls": urls, "webhook": webhook });
     let id = service.post("/v2/batch/scrape", &body).await.id();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::CrawlScope;
 use weir_shared::domain::job::{MAX_TRIES, retry_pause_ms};
@@ -17,7 +17,6 @@ use weir_shared::store::StoreResult;
 use weir_shared::store::finish::Outcome;
 use weir_shared::store::frontier::{Found, add_from_sitemap};
 use weir_shared::store::pages::Claimed;
-use weir_shared::time::Timestamp;
 
 use super::rules::{path_and_query, rules_of};
 use crate::context::WorkerContext;
@@ -38,7 +37,7 @@ pub async fn run(context: &Arc<WorkerContext>, page: &Claimed, scope: &Arc<Crawl
     let options = scope.options();
     let robots = context.process.robots.get(scope.base(), &route).await;
     let rules = (!options.ignore_robots_txt).then(|| Arc::new(rules_of(&robots, options)));
-    let mut bounds = Bounds::until(Instant::now() + PATIENCE);
+    let mut bounds = Bounds::until(clock::deadline(PATIENCE));
     let pause = rules.as_ref().and_then(|rules| rules.crawl_delay);
     if options.delay.is_some() || pause.is_some() {
         bounds.at_once = 1;
@@ -66,7 +65,7 @@ pub async fn run(context: &Arc<WorkerContext>, page: &Claimed, scope: &Arc<Crawl
             let message = format!("What the sitemaps list could not be stored: {error}");
             tracing::warn!(%error, job.id = %page.job_id, "what sitemaps list could not be stored");
             if page.tries + 1 < MAX_TRIES {
-                let run_at = Timestamp::now().plus_ms(retry_pause_ms(page.tries + 1));
+                let run_at = context.process.db.now().plus_ms(retry_pause_ms(page.tries + 1));
                 return Outcome::Retry { code: ErrorCode::Unknown, error: message, run_at };
             }
             Outcome::Failed { code: ErrorCode::Unknown, error: message, credits: 0 }
@@ -102,7 +101,8 @@ async fn take_in(
         }
         if found.len() + blocked.len() >= GROUP || is_last && !(found.is_empty() && blocked.is_empty()) {
             count += found.len();
-            let wants_more = add_from_sitemap(&context.process.db, page, &found, &blocked, Timestamp::now()).await?;
+            let wants_more =
+                add_from_sitemap(&context.process.db, page, &found, &blocked, context.process.db.now()).await?;
             found.clear();
             blocked.clear();
             if !wants_more {

@@ -33,7 +33,7 @@ pub async fn wait_for_turn(
         return Ok(None);
     }
     loop {
-        let now = Timestamp::now();
+        let now = db.now();
         let mut tx = db.begin_relaxed().await?;
         let (wait, booked) = match crawls::take_turns(&mut tx, &paces, now).await? {
             Turn::Now => (0, None),

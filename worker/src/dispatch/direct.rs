@@ -1,14 +1,14 @@
 //! Pages that somebody waits for: the next one of the queue, a named one, or one that the API dispatches directly.
 
 use std::sync::Arc;
-use std::time::Instant;
 
+use weir_shared::clock::Stopwatch;
+use weir_shared::fault::FaultPoint;
 use weir_shared::hand_over::HandedScrape;
 use weir_shared::ids::{PageId, TeamId};
 use weir_shared::store::jobs::{self, JobSpec};
 use weir_shared::store::pages::{self, Claimed};
 use weir_shared::store::{StoreError, StoreResult};
-use weir_shared::time::Timestamp;
 
 use super::slots::{Slot, Urgency};
 use super::team::{serve_later, slot, start, work_on};
@@ -21,8 +21,9 @@ pub async fn serve_next(context: &Arc<WorkerContext>) -> StoreResult<bool> {
     // A worker that stops leaves its wake-ups to the others.
     let Some(slot) = slot(context, Urgency::Direct).await else { return Ok(true) };
     let limit = context.process.settings.limits.team_concurrency;
-    let claimed = pages::claim_next(&context.process.db, context.id, limit, Timestamp::now()).await?;
+    let claimed = pages::claim_next(&context.process.db, context.id, limit, context.process.db.now()).await?;
     let Some((page, spec)) = claimed else { return Ok(false) };
+    context.process.db.faults().reach(FaultPoint::AfterClaim)?;
     begin(context, page, spec, slot);
     Ok(true)
 }
@@ -34,13 +35,14 @@ pub async fn serve(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> 
         return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
     };
     let limit = context.process.settings.limits.team_concurrency;
-    let claimed = pages::claim_one(&context.process.db, team, page, context.id, limit, Timestamp::now()).await;
+    let claimed = pages::claim_one(&context.process.db, team, page, context.id, limit, context.process.db.now()).await;
     if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
         // A dispatcher takes pages that somebody waits for first.
         serve_later(context, team);
         return Ok(());
     }
     if let Some((page, spec)) = claimed? {
+        context.process.db.faults().reach(FaultPoint::AfterClaim)?;
         begin(context, page, spec, slot);
     }
     Ok(())
@@ -66,13 +68,14 @@ pub async fn dispatched(
     let limit = context.process.settings.limits.team_concurrency;
     let rows = scrape.rows();
     let db = &context.process.db;
-    let started = Instant::now();
-    let claimed = jobs::insert_scrape_claimed(db, &rows, context.id, limit, Timestamp::now()).await;
+    let started = Stopwatch::start();
+    let claimed = jobs::insert_scrape_claimed(db, &rows, context.id, limit, context.process.db.now()).await;
     context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
     if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
         return Ok(false);
     }
     let Some(page) = claimed? else { return Ok(false) };
+    db.faults().reach(FaultPoint::AfterClaim)?;
     let spec = JobSpec { kind: rows.job.kind, key: scrape.key, options: scrape.options, webhook: None, crawl: None };
     context.keep_spec(page.job_id, Arc::new(spec));
     let held = context.held.hold(&page);

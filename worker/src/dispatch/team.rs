@@ -6,8 +6,11 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
+use weir_shared::clock::{self, Stopwatch};
+use weir_shared::fault::FaultPoint;
 use weir_shared::ids::TeamId;
 use weir_shared::queue;
 use weir_shared::store::StoreResult;
@@ -50,7 +53,7 @@ pub async fn dispatch(context: &Arc<WorkerContext>, team: TeamId) -> StoreResult
     if !context.dispatchers.start(team) {
         return Ok(());
     }
-    let end = Instant::now() + TURN;
+    let end = clock::deadline(TURN);
     loop {
         match turn(context, team, end).await {
             Ok(Some(rest)) => {
@@ -72,7 +75,7 @@ pub async fn dispatch(context: &Arc<WorkerContext>, team: TeamId) -> StoreResult
 async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> StoreResult<Option<Ready>> {
     let mut has_started = false;
     loop {
-        let waits = Instant::now();
+        let waits = Stopwatch::start();
         let mut first = pin!(slot(context, Urgency::Background));
         let first = loop {
             match tokio::time::timeout(PATIENCE, &mut first).await {
@@ -87,14 +90,14 @@ async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> Store
         let most = if is_quick { CLAIM } else { slots.len() };
         let (pages, mut has_more) = claim(context, team, most).await?;
         let mut ready = Ready { pages, slots };
-        while is_quick && has_more && Instant::now() < end {
-            let began = Instant::now();
+        while is_quick && has_more && clock::instant() < end {
+            let began = Stopwatch::start();
             let ((), next) = tokio::join!(start_each(context, ready), claim(context, team, CLAIM));
             is_quick = began.elapsed() < AHEAD;
             ready = Ready::default();
             (ready.pages, has_more) = next?;
         }
-        if has_more && Instant::now() >= end {
+        if has_more && clock::instant() >= end {
             return Ok(Some(ready));
         }
         start_each(context, ready).await;
@@ -118,10 +121,10 @@ async fn claim(
     team: TeamId,
     most: usize,
 ) -> StoreResult<(Vec<(HeldPage, Claimed)>, bool)> {
-    let started = Instant::now();
+    let started = Stopwatch::start();
     let mut tx = context.process.db.begin_claim().await?;
     let limit = context.process.settings.limits.team_concurrency;
-    let claim = match pages::claim(&mut tx, team, context.id, most, limit, Timestamp::now()).await {
+    let claim = match pages::claim(&mut tx, team, context.id, most, limit, context.process.db.now()).await {
         Err(error) if error.is_lock_wait() => {
             serve_later(context, team);
             return Ok((Vec::new(), false));
@@ -129,6 +132,7 @@ async fn claim(
         claim => claim?,
     };
     tx.commit().await?;
+    context.process.db.faults().reach(FaultPoint::AfterClaim)?;
     context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
     if let Some(at) = claim.next_at {
         look_again(context, team, at);
@@ -139,12 +143,12 @@ async fn claim(
 /// Serves the team a little later, because another transaction holds its lock; the slots are for other teams meanwhile.
 pub fn serve_later(context: &Arc<WorkerContext>, team: TeamId) {
     tracing::debug!(team.id = %team, "the team's rows are locked; it is served a little later");
-    look_again(context, team, Timestamp::now().plus_ms(LOCKED_MS));
+    look_again(context, team, context.process.db.now().plus_ms(LOCKED_MS));
 }
 
 /// Starts pages as slots become free. Those that wait too long, or whose worker stops, go back to the queue.
 async fn start_each(context: &Arc<WorkerContext>, ready: Ready) {
-    let by = tokio::time::Instant::now() + PATIENCE;
+    let by = clock::deadline(PATIENCE);
     let mut slots = ready.slots.into_iter();
     for (held, page) in ready.pages {
         let free = match slots.next() {
@@ -164,7 +168,7 @@ async fn start_each(context: &Arc<WorkerContext>, ready: Ready) {
 /// Serves the team again at `at`, when a page is due that was put off. Wake-ups have whole seconds and come late;
 /// they are there for the case that this worker is not.
 fn look_again(context: &Arc<WorkerContext>, team: TeamId, at: Timestamp) {
-    let pause = at.ms_since(Timestamp::now()).max(0);
+    let pause = at.ms_since(context.process.db.now()).max(0);
     if pause > FAR_MS || !context.dispatchers.set_alarm(team, at) {
         return;
     }

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use weir_shared::blobs::Blobs;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::webhook::{WebhookSpec, signature};
+use weir_shared::fault::FaultPoint;
 use weir_shared::ids::{DeliveryId, JobId};
 use weir_shared::queue::{self, Ticket, WEBHOOK_QUEUE};
 use weir_shared::store::webhooks::{self, Attempt, ClaimedDelivery};
@@ -72,7 +73,7 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
         if context.draining.is_cancelled() {
             return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
         }
-        let now = Timestamp::now();
+        let now = context.process.db.now();
         let mut tx = db.begin_relaxed().await?;
         let lease = now.plus_ms(LEASE_MS);
         let due = webhooks::claim(&mut tx, job, now, lease, AT_ONCE).await?;
@@ -91,8 +92,10 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
                 _ => return Ok(()),
             }
         }
+        db.faults().reach(FaultPoint::BeforePost)?;
         let tries = due.iter().map(|delivery| attempt(context, row.kind, &spec, secret.as_deref(), delivery));
         let tried: Vec<Tried> = join_all(tries).await;
+        db.faults().reach(FaultPoint::AfterPost)?;
         let tried: Vec<(&ClaimedDelivery, Tried)> = due.iter().zip(tried).collect();
         if let Err(error) = record(db, &tried).await {
             tracing::warn!(%error, job.id = %job, "tries of webhooks cannot be recorded together; each is recorded alone");
@@ -115,8 +118,8 @@ async fn record(db: &Db, tried: &[(&ClaimedDelivery, Tried)]) -> StoreResult<()>
     let mut tx = db.begin().await?;
     for (delivery, tried) in tried {
         match tried {
-            Tried::Ended(attempt) => webhooks::record(&mut tx, delivery, attempt, Timestamp::now()).await?,
-            Tried::PutOff => webhooks::put_off(&mut tx, delivery, Timestamp::now().plus_ms(AGAIN_MS)).await?,
+            Tried::Ended(attempt) => webhooks::record(&mut tx, delivery, attempt, db.now()).await?,
+            Tried::PutOff => webhooks::put_off(&mut tx, delivery, db.now().plus_ms(AGAIN_MS)).await?,
         }
     }
     tx.commit().await
@@ -128,7 +131,7 @@ async fn record_alone(db: &Db, tried: &(&ClaimedDelivery, Tried), lease: Timesta
     loop {
         match record(db, std::slice::from_ref(tried)).await {
             Ok(()) => return Ok(()),
-            Err(error) if lease <= Timestamp::now() => return Err(error),
+            Err(error) if lease <= db.now() => return Err(error),
             Err(_) => tokio::time::sleep(pause).await,
         }
         pause = (pause * 2).min(RECORD_PAUSE);
@@ -149,7 +152,13 @@ async fn attempt(
             tracing::error!(%error, delivery.id = %delivery.id, job.id = %delivery.job_id, "a webhook delivery has no body and is dead");
             context.process.metrics.webhooks.with_label_values(&["dead"]).inc();
             let error = Some(format!("the body cannot be made: {error}"));
-            return Tried::Ended(Attempt { at: Timestamp::now(), duration_ms: 0, status: None, error, next_at: None });
+            return Tried::Ended(Attempt {
+                at: context.process.db.now(),
+                duration_ms: 0,
+                status: None,
+                error,
+                next_at: None,
+            });
         }
         Ok(Err(error)) => {
             tracing::warn!(%error, delivery.id = %delivery.id, job.id = %delivery.job_id, "a webhook delivery waits for its body");
@@ -168,7 +177,7 @@ async fn attempt(
         headers.push(("X-Service-Signature".to_owned(), signature.clone()));
         headers.push(("X-Firecrawl-Signature".to_owned(), signature));
     }
-    let at = Timestamp::now();
+    let at = context.process.db.now();
     let sent = context.process.poster.post(PostRequest { url: &spec.url, headers, body, patience: PATIENCE }).await;
     let (status, error) = match sent {
         Ok(status) if (200..300).contains(&status) => (Some(i64::from(status)), None),
@@ -177,7 +186,7 @@ async fn attempt(
     };
     let pauses = &context.process.settings.webhooks.retries;
     let pause = usize::try_from(delivery.retry - 1).ok().and_then(|done| pauses.get(done));
-    let next_at = pause.map(|pause| Timestamp::now().plus_ms(pause.as_millis() as i64));
+    let next_at = pause.map(|pause| context.process.db.now().plus_ms(pause.as_millis() as i64));
     let outcome = match (&error, next_at) {
         (None, _) => "delivered",
         (Some(_), Some(_)) => "retry",
@@ -187,7 +196,7 @@ async fn attempt(
     if let Some(error) = &error {
         tracing::info!(delivery.id = %delivery.id, job.id = %delivery.job_id, attempt = delivery.attempt, outcome, error, "a webhook delivery failed");
     }
-    Tried::Ended(Attempt { at, duration_ms: Timestamp::now().ms_since(at), status, error, next_at })
+    Tried::Ended(Attempt { at, duration_ms: context.process.db.now().ms_since(at), status, error, next_at })
 }
 
 /// The body of CONTRACT 7; `data` is spliced in as stored.

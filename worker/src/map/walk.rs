@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::clock;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::is_other_file;
 use weir_shared::domain::map::{MapOptions, MapScope, site_of};
@@ -165,7 +166,7 @@ impl Map<'_> {
 
     /// Reads a page of the site.
     pub async fn visit(&self, url: &Url) -> Result<Visited, FetchError> {
-        let deadline = self.deadline.min(Instant::now() + PAGE_PATIENCE);
+        let deadline = self.deadline.min(clock::deadline(PAGE_PATIENCE));
         page::visit(self.context, url, &self.headers, &self.route, deadline).await
     }
 
@@ -236,7 +237,7 @@ impl Map<'_> {
         if !thin(self) || start.status >= 400 || rules.crawl_delay.is_some_and(|delay| delay > Duration::ZERO) {
             return;
         }
-        let until = self.deadline.min(Instant::now() + FURTHER_PATIENCE);
+        let until = self.deadline.min(clock::deadline(FURTHER_PATIENCE));
         if start.is_scripted
             && let Some(rendered) =
                 page::render(self.context, &start.url, &self.headers, &self.options, &self.route, until).await
@@ -262,7 +263,7 @@ impl Map<'_> {
                     round.push(url);
                 }
             }
-            if round.is_empty() || Instant::now() >= until {
+            if round.is_empty() || clock::instant() >= until {
                 return;
             }
             visited += round.len();

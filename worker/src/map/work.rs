@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::clock;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::map::{CREDITS, MAX_LIMIT, MapOptions, MapScope};
 use weir_shared::domain::scrape_request::fetch_url;
@@ -36,7 +37,7 @@ const LAST_STEPS: Duration = Duration::from_secs(15);
 pub async fn run(task: &PageTask) -> Outcome {
     let PageTask { context, page, .. } = task;
     let waited = Duration::from_millis(page.started_at.ms_since(page.queued_at).unsigned_abs());
-    let started = Instant::now();
+    let started = clock::instant();
     let options = match maps::options(&context.process.db, page.job_id).await {
         Ok(Some(options)) => options,
         Ok(None) => return Outcome::Lost { reason: "the map is gone" },

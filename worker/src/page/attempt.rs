@@ -11,7 +11,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::store::finish::Outcome;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::pages::Claimed;
-use weir_shared::time::Timestamp;
+use weir_shared::{clock, random};
 
 use super::cached;
 use super::complete::{complete, refuse_unreadable};
@@ -32,7 +32,7 @@ const DIRECT_PAUSE_MS: i64 = 100;
 /// # Errors
 /// When there is no document, or not in time.
 pub async fn attempt(task: &PageTask) -> Result<(Product, Engine), PageError> {
-    let deadline = deadline(&task.page, &task.spec, Instant::now());
+    let deadline = deadline(&task.page, &task.spec, clock::instant());
     if let Some(product) = cached::find(task).await? {
         return Ok((product, Engine::Cache));
     }
@@ -70,7 +70,9 @@ pub fn judge(task: &PageTask, result: Result<(Product, Engine), PageError>) -> O
             pages.with_label_values(&[engine.as_str(), "done"]).inc();
             return Outcome::Done { document: product.document, credits: product.credits };
         }
-        Err(error) if error.is_early => return Outcome::Postponed { run_at: Timestamp::now().plus_ms(LINE_MS) },
+        Err(error) if error.is_early => {
+            return Outcome::Postponed { run_at: context.process.db.now().plus_ms(LINE_MS) };
+        }
         Err(error) => error,
     };
     let again = error.is_retryable && page.tries + 1 < MAX_TRIES;
@@ -86,14 +88,15 @@ pub fn judge(task: &PageTask, result: Result<(Product, Engine), PageError>) -> O
     // A caller on the line gets its retries at once.
     let background = spec.kind != JobKind::Scrape;
     let pause = if background { retry_pause_ms(page.tries + 1) } else { DIRECT_PAUSE_MS };
-    let jitter = rand::random_range(0..=pause / 4);
-    let run_at = Timestamp::now().plus_ms(pause + jitter);
+    let jitter = i64::try_from(random::up_to((pause / 4).unsigned_abs())).unwrap_or(0);
+    let run_at = context.process.db.now().plus_ms(pause + jitter);
     Outcome::Retry { code: error.code, error: error.message, run_at }
 }
 
 #[cfg(test)]
 mod tests {
     use weir_shared::domain::scrape::ScrapeOptions;
+    use weir_shared::time::Timestamp;
 
     use super::*;
     use crate::testing::claimed_page;
@@ -110,7 +113,7 @@ mod tests {
             started_at: Timestamp(1_000 + waited),
             ..claimed_page()
         };
-        let started = Instant::now();
+        let started = clock::instant();
         let left = |page: &Claimed, kind| (deadline(page, &spec(kind), started) - started).as_millis();
         for kind in [JobKind::Scrape, JobKind::Batch, JobKind::Map] {
             assert_eq!(left(&page(0, 0), kind), 9_000);

@@ -78,7 +78,7 @@ fn lookup(task: &PageTask) -> Option<cache::Lookup> {
     if task.context.process.settings.cache_size == 0 || task.spec.crawl.is_some() {
         return None;
     }
-    cache::lookup(&task.page.url, task.options(), task.page.team_id, Timestamp::now())
+    cache::lookup(&task.page.url, task.options(), task.page.team_id, task.context.process.db.now())
 }
 
 /// What the cache has to do with a page that the site has answered.

@@ -2,6 +2,7 @@
 //! `proxy: auto` an enhanced one where the site refuses (SPEC 4.7).
 
 use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::scrape::ProxyMode;
 
 use super::error::PageError;
@@ -52,7 +53,7 @@ async fn load_by(task: &PageTask, kind: ProxyKind, deadline: Instant) -> Result<
         proxies.failed(place);
         failed.push(place);
         let is_last = ProxyRoute::choose(proxies, task.options(), kind, &failed).chosen.is_none();
-        if is_last || failed.len() >= TRIES || Instant::now() >= deadline {
+        if is_last || failed.len() >= TRIES || clock::instant() >= deadline {
             return outcome;
         }
     }

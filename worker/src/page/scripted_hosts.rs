@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use weir_shared::clock;
 
 /// The hosts that need a browser, for a while.
 #[derive(Debug, Default)]
@@ -35,7 +38,7 @@ impl ScriptedHosts {
         if hosts.len() >= VERDICTS {
             hosts.clear();
         }
-        let entry = hosts.entry(host.to_owned()).or_insert((Instant::now(), 0));
-        *entry = (Instant::now(), entry.1.saturating_add(1));
+        let entry = hosts.entry(host.to_owned()).or_insert((clock::instant(), 0));
+        *entry = (clock::instant(), entry.1.saturating_add(1));
     }
 }

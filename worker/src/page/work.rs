@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::time::Instant;
+use weir_shared::clock::Stopwatch;
 use weir_shared::domain::job::{JobKind, MAX_CLAIMS};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::finish::{Finished, Outcome};
@@ -38,7 +38,7 @@ pub async fn run(
             return None;
         }
     };
-    let started = Instant::now();
+    let started = Stopwatch::start();
     let task = PageTask { context: Arc::clone(context), page, spec };
     let outcome = tokio::select! {
         biased;

@@ -20,7 +20,8 @@ use apalis_core::backend::codec::Codec;
 use apalis_core::backend::ext::BackendExt;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use weir_shared::store::{Db, StoreResult};
+use weir_shared::fault::{FaultPoint, Faults};
+use weir_shared::store::{Db, PostgresDb, StoreResult};
 
 use super::wakeup_source::{Due, PostgresWakeups, SqliteWakeups, WakeupSource};
 
@@ -57,7 +58,8 @@ where
         stop.await;
         Ok::<(), WorkerError>(())
     };
-    let handler = move |payload: Vec<u8>| isolated(handler(payload));
+    let faults = db.faults().clone();
+    let handler = move |payload: Vec<u8>| isolated(handler(payload), faults.clone());
     // The two libraries share no type, so the assembly is written twice.
     match &db {
         Db::Sqlite(sqlite) => {
@@ -74,7 +76,7 @@ where
             let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
             worker.build(handler).run_until(stop).boxed()
         }
-        Db::Postgres(pool) => {
+        Db::Postgres(PostgresDb { pool, .. }) => {
             let config = apalis_postgres::Config::default()
                 .queue(consumer.queue)
                 .batch_size(1)
@@ -92,9 +94,12 @@ where
 
 /// One wake-up, in a task of its own: a panic in it is logged and the wake-up acknowledged (our sweeper sends another
 /// for work that was left), and the library's worker may end without taking the work down.
-async fn isolated(work: impl Future<Output = StoreResult<()>> + Send + 'static) -> Result<(), BoxDynError> {
+async fn isolated(
+    work: impl Future<Output = StoreResult<()>> + Send + 'static,
+    faults: Faults,
+) -> Result<(), BoxDynError> {
     match tokio::spawn(work).await {
-        Ok(Ok(())) => Ok(()),
+        Ok(Ok(())) => Ok(faults.reach(FaultPoint::BeforeAcknowledgement)?),
         Ok(Err(error)) => {
             tracing::warn!(%error, "a wake-up could not be served; it is delivered again");
             tokio::time::sleep(ERROR_PAUSE).await;

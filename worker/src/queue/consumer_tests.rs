@@ -5,18 +5,20 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use apalis_core::task::builder::TaskBuilder;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use weir_shared::clock;
+use weir_shared::ids::{TeamId, WorkerId};
+use weir_shared::queue;
+use weir_shared::store::{self, Db, PoolUse, StoreError, StoreResult, nodes};
+use weir_shared::wake::Wake;
 
 use super::{Consumer, Due, consume};
 use crate::queue::lookout::look_out;
 use crate::testing;
-use apalis_core::task::builder::TaskBuilder;
-use tokio_util::sync::CancellationToken;
-use weir_shared::ids::{TeamId, WorkerId};
-use weir_shared::queue;
-use weir_shared::store::{self, Db, PoolUse, StoreError, StoreResult, nodes};
-use weir_shared::time::Timestamp;
-use weir_shared::wake::Wake;
 
 const QUEUE: &str = "lane";
 
@@ -89,7 +91,7 @@ impl Bench {
         let task = tokio::spawn(async move {
             let handler = move |payload: Vec<u8>| {
                 let text = String::from_utf8_lossy(&payload).into_owned();
-                seen.lock().unwrap().push((Instant::now(), text.clone()));
+                seen.lock().unwrap().push((clock::instant(), text.clone()));
                 work(text)
             };
             consume(queue_db, consumer, due, async move { stop.cancelled().await }, handler).await.unwrap();
@@ -98,10 +100,10 @@ impl Bench {
     }
 
     async fn wait_for(&self, count: usize, patience: Duration) -> usize {
-        let end = Instant::now() + patience;
+        let end = clock::deadline(patience);
         loop {
             let seen = self.seen.lock().unwrap().len();
-            if seen >= count || Instant::now() > end {
+            if seen >= count || clock::instant() > end {
                 return seen;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -131,9 +133,9 @@ impl Bench {
     }
 
     async fn wait_until_done(&self, patience: Duration) {
-        let end = Instant::now() + patience;
+        let end = clock::deadline(patience);
         while self.undone().await > 0 {
-            assert!(Instant::now() < end, "{} wake-ups are not done", self.undone().await);
+            assert!(clock::instant() < end, "{} wake-ups are not done", self.undone().await);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -148,7 +150,7 @@ async fn an_idle_consumer_is_woken_by_each_wake_up_at_once() {
         let mut waits = Vec::new();
         for n in 1..=20 {
             tokio::time::sleep(Duration::from_millis(60)).await;
-            let pushed = Instant::now();
+            let pushed = clock::instant();
             bench.push(&format!("{n}"), Duration::ZERO).await;
             assert_eq!(bench.wait_for(n, Duration::from_secs(5)).await, n);
             waits.push(bench.seen.lock().unwrap()[n - 1].0.saturating_duration_since(pushed));
@@ -210,7 +212,7 @@ async fn a_draining_consumer_keeps_its_wake_ups_while_the_heartbeat_goes_on() {
             async move {
                 loop {
                     let mut tx = db.begin().await.unwrap();
-                    nodes::heartbeat(&mut tx, id, Timestamp::now()).await.unwrap();
+                    nodes::heartbeat(&mut tx, id, bench.db.now()).await.unwrap();
                     tx.commit().await.unwrap();
                     tokio::time::sleep(Duration::from_millis(300)).await;
                 }
@@ -231,7 +233,7 @@ async fn a_later_wake_up_is_delivered_once_and_not_before_its_time() {
         let mut tx = bench.db.begin().await.unwrap();
         queue::lane_ticket(&mut tx, TeamId::new(), Duration::from_millis(1_500)).await.unwrap();
         tx.commit().await.unwrap();
-        let pushed = Instant::now();
+        let pushed = clock::instant();
         assert_eq!(bench.wait_for(1, Duration::from_secs(8)).await, 1);
         let waited = bench.seen.lock().unwrap()[0].0 - pushed;
         assert!(waited >= Duration::from_millis(1_400), "it came after {waited:?}");
@@ -299,9 +301,9 @@ async fn a_wake_up_of_a_slow_transaction_is_told_of_too() {
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         queue::page_tickets(&mut tx, TeamId::new(), 1).await.unwrap();
         tx.commit().await.unwrap();
-        let end = Instant::now() + Duration::from_secs(5);
+        let end = clock::deadline(Duration::from_secs(5));
         while !bench.wake.take_told().contains_key(QUEUE) {
-            assert!(Instant::now() < end, "nobody was told of the wake-up");
+            assert!(clock::instant() < end, "nobody was told of the wake-up");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Weak;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::queue;
 use weir_shared::store::Db;
 use weir_shared::wake::Wake;
@@ -32,7 +32,7 @@ pub async fn look_out(
     let may_be_more = matches!(db, Db::Sqlite(_));
     let mut signals = wake.subscribe();
     // What came before we listened.
-    let mut next_look = Instant::now();
+    let mut next_look = clock::instant();
     while calls.values().any(|due| due.strong_count() > 0) {
         let _ = tokio::time::timeout_at(next_look, signals.changed()).await;
         signals.borrow_and_update();
@@ -47,7 +47,7 @@ pub async fn look_out(
                     due.add(left);
                 }
             }
-            let now = Instant::now();
+            let now = clock::instant();
             if may_be_more {
                 next_look = next_look.min(now + LATE);
             }
@@ -58,7 +58,7 @@ pub async fn look_out(
         match queue::due(&db).await {
             Ok(due) => {
                 // A fetch under way may have looked too early for what is there now.
-                next_look = Instant::now() + if due.is_empty() { TICK } else { LATE };
+                next_look = clock::deadline(if due.is_empty() { TICK } else { LATE });
                 for (queue, count) in due {
                     if let Some(due) = due_in(&queue) {
                         due.at_least(count.unsigned_abs());

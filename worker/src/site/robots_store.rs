@@ -132,7 +132,7 @@ impl RobotsStore {
             accept_language: route.accept_language.clone(),
             mobile: false,
             certificates: Certificates::AnyWithoutSecrets,
-            deadline: Instant::now() + PATIENCE,
+            deadline: clock::deadline(PATIENCE),
             proxy: route.proxy.as_ref(),
         };
         let answer = self.fetcher.open(request).await?;

@@ -34,7 +34,7 @@ async fn opened(app: &App, page: PageId, deadline: Instant) -> ApiResult<Option<
         match sessions::of_page(&app.db, page).await? {
             Some(row) if row.state == SessionState::Opening => {
                 // Its worker may have died while it opened the session: then another one is opened.
-                if row.is_orphan(Timestamp::now()) {
+                if row.is_orphan(app.db.now()) {
                     end_orphans(app).await?;
                 }
             }

@@ -4,7 +4,6 @@ use serde_json::Value;
 use weir_shared::domain::scrape::{ChangeTracking, JsonFormat};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::snapshots::{self, Packed, Snapshot};
-use weir_shared::time::Timestamp;
 
 use super::failure::warning;
 use crate::changes::{self, Status};
@@ -53,7 +52,7 @@ pub async fn track(
         }
     }
     let earlier = before.filter(|_| is_changed && tracking.git_diff);
-    let scraped_at = Timestamp::now();
+    let scraped_at = task.context.process.db.now();
     let work = move || {
         let diff = earlier.map(|before| changes::diff(&before.markdown, &now.markdown));
         let packed = Packed::new(key, scraped_at, &now)
