@@ -12,7 +12,7 @@ use weir_shared::config::Settings;
 use weir_shared::ids::{JobId, KeyId, PageId, TeamId, WorkerId};
 use weir_shared::llm::Spent;
 use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::{Db, StoreResult, crawls, jobs, model_usage};
 use weir_shared::time::Timestamp;
 use weir_shared::wake::Wake;

@@ -12,10 +12,9 @@ use crate::ids::{JobId, PageId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, queue};
 
-use super::crawls::{self, SITEMAP_IDX};
-use super::finish::{Finished, Outcome};
-use super::pages::Claimed;
-use super::{Db, StoreError, StoreResult, Tx, jobs, team_lock};
+use super::page::end::{Finished, Found, Outcome};
+use super::page::rows::{Claimed, NewPage, SITEMAP_IDX, insert_pages};
+use super::{Db, StoreError, StoreResult, Tx, crawls, jobs, team_lock};
 
 /// Rows in one statement.
 const ROWS: usize = 1_000;
@@ -25,39 +24,6 @@ const MAX_WAITING: i64 = 1_000;
 const MAX_BLOCKED: i64 = 10_000;
 /// Pages that may be dropped beyond the limit's own number before the crawl takes in no more.
 const DROPPED_SPARE: i64 = 100;
-
-/// An address found on a page or in a sitemap, with its key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    pub key: String,
-    pub url: String,
-}
-
-/// What a page of a crawl brought besides its document.
-#[derive(Debug, Clone, Default)]
-pub struct Discovery {
-    /// Keys of the page's other addresses: where its redirects ended, what it calls itself.
-    pub aliases: Vec<String>,
-    /// Links that the crawl follows, in order, without repeats.
-    pub found: Vec<Found>,
-    /// Links that it would follow if robots.txt did not forbid them.
-    pub blocked: Vec<Found>,
-    /// Where the site is, from the start page.
-    pub base: Option<String>,
-    /// A sentence for the status.
-    pub warning: Option<String>,
-}
-
-impl Discovery {
-    /// Whether there is nothing in it.
-    pub fn is_empty(&self) -> bool {
-        self.aliases.is_empty()
-            && self.found.is_empty()
-            && self.blocked.is_empty()
-            && self.base.is_none()
-            && self.warning.is_none()
-    }
-}
 
 /// What the ends of some pages changed beyond their own rows.
 #[derive(Debug, Default)]
@@ -398,45 +364,6 @@ async fn admit_waiting(tx: &mut Tx, job: JobId, team: TeamId, state: &mut State,
         state.admitted += count;
         grown += count;
     }
-}
-
-/// A page row of a crawl to be written, queued.
-pub(super) struct NewPage<'a> {
-    pub id: PageId,
-    pub idx: i64,
-    pub url: &'a str,
-    pub depth: i64,
-}
-
-/// Inserts page rows; the job's counts are the caller's to change.
-pub(super) async fn insert_pages(
-    tx: &mut Tx,
-    job: JobId,
-    team: TeamId,
-    pages: &[NewPage<'_>],
-    now: Timestamp,
-) -> StoreResult<()> {
-    for chunk in pages.chunks(ROWS) {
-        on_db!(tx, |conn| {
-            let mut insert = sqlx::QueryBuilder::new(
-                "INSERT INTO page (id, job_id, team_id, idx, url, depth, state, run_at, queued_at) ",
-            );
-            insert.push_values(chunk, |mut values, page| {
-                values
-                    .push_bind(page.id)
-                    .push_bind(job)
-                    .push_bind(team)
-                    .push_bind(page.idx)
-                    .push_bind(page.url)
-                    .push_bind(page.depth)
-                    .push("'queued'")
-                    .push_bind(now)
-                    .push_bind(now);
-            });
-            insert.build().persistent(chunk.len() == 1).execute(conn).await?.rows_affected()
-        });
-    }
-    Ok(())
 }
 
 /// Enters a further address of a page. `false`: a page that is or will be delivered has it already.

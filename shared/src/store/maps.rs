@@ -9,7 +9,8 @@ use crate::ids::{JobId, KeyId, PageId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::{Db, StoreError, StoreResult, Tx, documents, pages};
+use super::page::rows;
+use super::{Db, StoreError, StoreResult, Tx, documents};
 
 /// A map to be written.
 pub struct NewMap<'a> {
@@ -56,7 +57,7 @@ pub async fn insert(tx: &mut Tx, map: &NewMap<'_>) -> StoreResult<PageId> {
             .rows_affected()
     });
     let urls = [map.url.to_owned()];
-    let ids = pages::insert_many(tx, map.id, map.team, 0, &urls, map.created_at).await?;
+    let ids = rows::insert_many(tx, map.id, map.team, 0, &urls, map.created_at).await?;
     ids.first().copied().ok_or_else(|| super::StoreError::Corrupt("a map without its page".to_owned()))
 }
 
@@ -153,8 +154,10 @@ mod tests {
     use crate::domain::job::JobStatus;
     use crate::domain::scrape_request::{RequestContext, parse_map};
     use crate::ids::WorkerId;
-    use crate::store::finish::{Finished, Outcome, finish_many};
-    use crate::store::pages::Claimed;
+    use crate::store::page::claim;
+    use crate::store::page::end::{Finished, Outcome};
+    use crate::store::page::finish::finish_many;
+    use crate::store::page::rows::Claimed;
     use crate::store::{jobs, testing};
 
     fn blobs() -> Blobs {
@@ -192,7 +195,7 @@ mod tests {
     }
 
     async fn claim_one(db: &Db, team: TeamId, page: PageId) -> Claimed {
-        pages::claim_one(db, team, page, WorkerId::new(), 50, Timestamp::now()).await.unwrap().unwrap().0
+        claim::claim_one(db, team, page, WorkerId::new(), 50, Timestamp::now()).await.unwrap().unwrap().0
     }
 
     #[tokio::test]

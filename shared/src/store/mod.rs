@@ -24,12 +24,12 @@ pub mod activity;
 #[cfg(test)]
 mod bulk_tests;
 pub mod cache;
+pub mod cancel;
 pub mod clock;
 pub mod crawls;
 pub mod credits;
 pub mod documents;
 pub mod drafts;
-pub mod finish;
 pub mod frontier;
 pub mod jobs;
 pub mod keys;
@@ -38,8 +38,10 @@ pub mod lines;
 pub mod maps;
 pub mod model_usage;
 pub mod nodes;
+pub mod page;
 pub mod pages;
 pub mod profiles;
+pub mod queue_depth;
 pub mod rates;
 pub mod retention;
 pub mod scrape_context;
@@ -56,6 +58,7 @@ pub mod teams;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+pub mod turns;
 pub mod webhooks;
 
 use signals::{Signal, Signals, SqliteTx};

@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::slices::Slices;
-use super::{Db, StoreResult, Tx, cache, crawls, jobs, retention, sitemaps};
+use super::{Db, StoreResult, Tx, cache, cancel, retention, sitemaps, turns};
 
 /// Expired jobs that are removed together. (A transaction that a crash of the database loses is done again.)
 const JOBS: i64 = 1_000;
@@ -48,7 +48,7 @@ pub async fn expire(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult
         if status == "scraping" {
             let mut tx = db.begin_relaxed().await?;
             let began = Instant::now();
-            jobs::cancel(&mut tx, *job, now).await?;
+            cancel::job(&mut tx, *job, now).await?;
             tx.commit().await?;
             slices.pause(began).await;
         }
@@ -273,7 +273,7 @@ pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
         sqlx::query(NODES).bind(hour).execute(&mut *conn).await?;
         sqlx::query(KEYS).bind(day).execute(conn).await?.rows_affected()
     });
-    crawls::prune_turns(tx, hour).await?;
+    turns::prune_turns(tx, hour).await?;
     sitemaps::expire(tx, now).await?;
     queue::remove_workers(tx).await
 }

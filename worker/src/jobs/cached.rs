@@ -7,10 +7,11 @@ use std::sync::Arc;
 use weir_shared::domain::cache::{self, Hit};
 use weir_shared::domain::map::site_of;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::cache::{self as store, CacheEntry};
+use weir_shared::store::cache as store;
 use weir_shared::store::documents;
 use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::end::CacheEntry;
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 
 use super::scrape_page::{PageError, Product, blocking};

@@ -18,7 +18,7 @@ use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::documents;
 use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::snapshots::Packed;
 
 use super::cached;

@@ -11,12 +11,11 @@ use weir_shared::domain::crawl::{CrawlOptions, SitemapMode};
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::store::crawls::{self, Pace, SITEMAP_IDX, Turn};
-use weir_shared::store::finish::Outcome;
-use weir_shared::store::frontier::{Discovery, Found};
 use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::pages::Claimed;
-use weir_shared::store::{Db, StoreResult};
+use weir_shared::store::page::end::{Discovery, Found, Outcome};
+use weir_shared::store::page::rows::{Claimed, SITEMAP_IDX};
+use weir_shared::store::turns::{Pace, Turn};
+use weir_shared::store::{Db, StoreResult, turns};
 use weir_shared::time::Timestamp;
 
 use super::read_sitemaps;
@@ -122,10 +121,10 @@ async fn wait_for_turn(
     loop {
         let now = Timestamp::now();
         let mut tx = db.begin_relaxed().await?;
-        let (wait, booked) = match crawls::take_turns(&mut tx, &paces, now).await? {
+        let (wait, booked) = match turns::take_turns(&mut tx, &paces, now).await? {
             Turn::Now => (0, None),
             Turn::NotBefore(at, pace) if at.ms_since(now) > SOON_MS => {
-                (0, Some(crawls::book_turn(&mut tx, pace, page.job_id).await?))
+                (0, Some(turns::book_turn(&mut tx, pace, page.job_id).await?))
             }
             Turn::NotBefore(at, _) => (at.ms_since(now).max(1), None),
         };

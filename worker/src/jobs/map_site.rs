@@ -25,9 +25,9 @@ use weir_shared::domain::crawl::scope::is_other_file;
 use weir_shared::domain::map::{CREDITS, MAX_LIMIT, MapAnswer, MapOptions, MapScope, site_of};
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::finish::{Encoded, Outcome};
 use weir_shared::store::maps::KnownPage;
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::end::{Encoded, Outcome};
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::{StoreError, cache, documents, maps};
 
 use self::links::{LinkSet, Origin};

@@ -23,9 +23,9 @@ use weir_shared::domain::scrape::{Format, Location, ScrapeOptions};
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::domain::session::ProfileUse;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::finish::{Encoded, Finished, Outcome};
 use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::end::{Encoded, Finished, Outcome};
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 
 use super::complete::{Answer, Draft, Stage, complete, refuse_unreadable};

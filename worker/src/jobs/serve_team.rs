@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use weir_shared::hand_over::HandedScrape;
 use weir_shared::ids::{PageId, TeamId};
 use weir_shared::queue;
-use weir_shared::store::finish::{Finished, Outcome};
-use weir_shared::store::jobs::{self, JobSpec};
-use weir_shared::store::pages::{self, Claimed};
+use weir_shared::store::jobs::JobSpec;
+use weir_shared::store::page::end::{Finished, Outcome};
+use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::page::{claim, fast};
 use weir_shared::store::{StoreError, StoreResult};
 use weir_shared::time::Timestamp;
 
@@ -122,7 +123,7 @@ async fn claim(
     let started = Instant::now();
     let mut tx = context.process.db.begin_claim().await?;
     let limit = context.process.settings.limits.team_concurrency;
-    let claim = match pages::claim(&mut tx, team, context.id, most, limit, Timestamp::now()).await {
+    let claim = match claim::claim(&mut tx, team, context.id, most, limit, Timestamp::now()).await {
         Err(error) if error.is_lock_wait() => {
             come_back(context, team);
             return Ok((Vec::new(), false));
@@ -191,7 +192,7 @@ pub async fn next_direct(context: &Arc<WorkerContext>) -> StoreResult<bool> {
     // A worker that stops leaves its tickets to the others.
     let Some(slot) = slot(context, Urgency::Direct).await else { return Ok(true) };
     let limit = context.process.settings.limits.team_concurrency;
-    let claimed = pages::claim_next(&context.process.db, context.id, limit, Timestamp::now()).await?;
+    let claimed = fast::claim_next(&context.process.db, context.id, limit, Timestamp::now()).await?;
     Ok(match claimed {
         Some((page, spec)) => {
             context.keep_spec(page.job_id, Arc::new(spec));
@@ -209,7 +210,7 @@ pub async fn direct(context: &Arc<WorkerContext>, team: TeamId, page: PageId) ->
         return Err(StoreError::Conflict("the worker is stopping; the ticket goes back".to_owned()));
     };
     let limit = context.process.settings.limits.team_concurrency;
-    let claimed = pages::claim_one(&context.process.db, team, page, context.id, limit, Timestamp::now()).await;
+    let claimed = claim::claim_one(&context.process.db, team, page, context.id, limit, Timestamp::now()).await;
     if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
         // A lane takes pages that somebody waits for first.
         come_back(context, team);
@@ -235,7 +236,7 @@ pub async fn handed(context: &Arc<WorkerContext>, scrape: HandedScrape, told: To
     let rows = scrape.rows();
     let db = &context.process.db;
     let started = Instant::now();
-    let claimed = jobs::insert_scrape_claimed(db, &rows, context.id, limit, Timestamp::now()).await;
+    let claimed = fast::insert_scrape_claimed(db, &rows, context.id, limit, Timestamp::now()).await;
     context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
     if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
         return Ok(false);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use weir_shared::domain::scrape::{ProxyMode, ScrapeOptions};
 use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::rows::Claimed;
 
 use super::complete::Stage;
 use super::scrape_page::{Engine, PageError, load, plan};

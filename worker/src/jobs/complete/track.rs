@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use weir_shared::domain::scrape::{ChangeTracking, JsonFormat, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::snapshots::{self, Packed, Snapshot};
 use weir_shared::time::Timestamp;
 

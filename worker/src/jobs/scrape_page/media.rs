@@ -7,7 +7,7 @@ use weir_shared::domain::document::Document;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::rows::Claimed;
 
 use super::{Answer, Draft, PageError, Plan, Stage, Work, blocking, fetch_request, unsupported};
 use crate::context::WorkerContext;

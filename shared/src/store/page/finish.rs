@@ -6,114 +6,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::domain::job::{JobKind, JobStatus, WebhookEvent};
+use crate::domain::job::{JobStatus, WebhookEvent};
 use crate::domain::webhook::WebhookSpec;
-use crate::error_code::ErrorCode;
-use crate::ids::{DeliveryId, JobId, KeyId, PageId, TeamId};
+use crate::ids::{DeliveryId, JobId, PageId, TeamId};
+use crate::store::signals::Signal;
+use crate::store::{Db, StoreError, StoreResult, Tx, cancel, frontier, snapshots};
 use crate::time::Timestamp;
 use crate::{on_db, queue};
 
-use super::cache::{self, CacheEntry};
-use super::crawls::SITEMAP_IDX;
-use super::frontier::{self, Discovery};
-use super::pages::Claimed;
-use super::signals::Signal;
-use super::snapshots::{self, Packed};
-use super::{Db, StoreError, StoreResult, Tx, jobs};
-
-mod at_once;
-
-/// How an attempt ended.
-#[derive(Debug, Clone)]
-pub enum Outcome {
-    /// The page's document.
-    Done { document: Encoded, credits: i64 },
-    /// Given up for good.
-    Failed { code: ErrorCode, error: String, credits: i64 },
-    /// Failed, worth another try at `run_at`.
-    Retry { code: ErrorCode, error: String, run_at: Timestamp },
-    /// Its worker died under it: back to its place in the queue, the claim stays counted.
-    Lost { reason: &'static str },
-    /// Not started or not finished for a reason that is not the page's: back to its place as if never claimed.
-    GivenBack,
-    /// Not its turn: back to the queue as if never claimed, until then.
-    Postponed { run_at: Timestamp },
-    /// A page of a crawl with what it led to. Without a document it is not delivered, and neither is one that turns
-    /// out to be another page again.
-    Crawled { document: Option<Encoded>, credits: i64, discovery: Box<Discovery> },
-    /// A page of a crawl, by its key, that robots.txt forbids.
-    Blocked { key: String },
-    /// The step of a crawl that reads the sitemaps is done.
-    SitemapsRead { warning: Option<String> },
-}
-
-impl Outcome {
-    /// When the page is due again, where it is only put off.
-    pub fn run_at(&self) -> Option<Timestamp> {
-        match self {
-            Self::Retry { run_at, .. } | Self::Postponed { run_at } => Some(*run_at),
-            _ => None,
-        }
-    }
-
-    /// Whether a crawled page leads anywhere, or may be another page again.
-    pub(super) fn changes_crawl(&self) -> bool {
-        match self {
-            Self::Crawled { document, discovery, .. } => document.is_none() || !discovery.is_empty(),
-            _ => false,
-        }
-    }
-
-    /// The document to store and what it costs, if there is one.
-    pub(super) fn document(&self) -> Option<(&Encoded, i64)> {
-        match self {
-            Self::Done { document, credits } | Self::Crawled { document: Some(document), credits, .. } => {
-                Some((document, *credits))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// A document ready to be stored.
-#[derive(Debug, Clone)]
-pub struct Encoded {
-    /// Bytes of the JSON text.
-    pub size: i64,
-    /// Bytes of the compressed text.
-    pub packed: i64,
-    /// Where the compressed text lies.
-    pub body: Body,
-    /// Its place in the cache, if it has one.
-    pub cache: Option<Box<CacheEntry>>,
-    /// What the page's changes are told from the next time.
-    pub snapshot: Option<Box<Packed>>,
-}
-
-/// A compressed document: in the row, or in a blob that is already written.
-#[derive(Debug, Clone)]
-pub enum Body {
-    Inline(Vec<u8>),
-    Blob(String),
-}
-
-/// An attempt with its end. `kind` and `key` go into the ledger; `None` only where nothing is billed.
-#[derive(Debug)]
-pub struct Finished {
-    pub page: Claimed,
-    pub kind: Option<JobKind>,
-    pub key: Option<KeyId>,
-    pub outcome: Outcome,
-}
-
-/// What came of a group.
-#[derive(Debug, Default)]
-pub struct Report {
-    /// Pages whose end was written; the others were overtaken.
-    pub written: Vec<PageId>,
-    /// Jobs that ended with them.
-    pub ended: Vec<JobId>,
-}
+use super::end::{Finished, Outcome, Report};
+use super::fast;
+use super::results::{self, Results, write_results};
+use super::rows::SITEMAP_IDX;
 
 /// Counts to add to a job.
 #[derive(Default)]
@@ -131,7 +35,7 @@ struct Delta {
 /// Writes the ends of many attempts in one transaction. Pages of one group should be of few teams.
 pub async fn finish(db: &Db, group: &[Finished], now: Timestamp) -> StoreResult<Report> {
     if let [end] = group
-        && let Some(report) = at_once::finish(db, end, now).await?
+        && let Some(report) = fast::finish(db, end, now).await?
     {
         return Ok(report);
     }
@@ -224,7 +128,7 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
     }
 
     // In the order of their keys over all parts.
-    let mut cached = cache::rows(&live).into_iter();
+    let mut cached = results::cached_rows(&live).into_iter();
     for part in parts(&live) {
         let cached = cached.by_ref().take(part.len()).collect();
         write_results(tx, Results::of(part, &mut first_seq, cached), now).await?;
@@ -471,7 +375,7 @@ async fn add_counts(tx: &mut Tx, job: JobId, delta: &Delta, grown: i64, now: Tim
 async fn drop_late(tx: &mut Tx, job: JobId, count: i64, now: Timestamp) -> StoreResult<()> {
     const JOB: &str = "UPDATE job SET total = total - $2, queued = 0, hidden = (SELECT COUNT(*) FROM page \
         WHERE job_id = $1 AND idx < 0 AND state = 'running') WHERE id = $1";
-    jobs::drop_waiting(tx, job, now, count).await?;
+    cancel::drop_waiting(tx, job, now, count).await?;
     on_db!(tx, |conn| sqlx::query(JOB).bind(job).bind(count).execute(conn).await?.rows_affected());
     Ok(())
 }
@@ -527,136 +431,4 @@ async fn was_told(tx: &mut Tx, job: JobId, end: WebhookEvent) -> StoreResult<boo
         sqlx::query_as(SQL).bind(job).bind(end.stage()).bind(end.as_str()).fetch_one(conn).await?
     });
     Ok(found.0 > 0)
-}
-
-/// The document and the bill of a page that is done and whose rows say so already.
-pub(super) async fn write_done(tx: &mut Tx, end: &Finished, now: Timestamp) -> StoreResult<()> {
-    write_results(tx, Results::of(&[end], &mut BTreeMap::new(), cache::rows(&[end])), now).await
-}
-
-/// What ends leave besides the state of their pages and jobs.
-struct Results<'a> {
-    /// With its place in the order of its job.
-    documents: Vec<(&'a Finished, i64, &'a Encoded)>,
-    /// With its credits.
-    bills: Vec<(&'a Finished, i64)>,
-    cached: Vec<cache::Row<'a>>,
-}
-
-impl<'a> Results<'a> {
-    fn of(ends: &[&'a Finished], first_seq: &mut BTreeMap<JobId, i64>, cached: Vec<cache::Row<'a>>) -> Self {
-        let mut documents = Vec::new();
-        for end in ends {
-            if let Some((document, _)) = end.outcome.document() {
-                let seq = first_seq.entry(end.page.job_id).or_insert(1);
-                documents.push((*end, *seq, document));
-                *seq += 1;
-            }
-        }
-        let bill = |end: &&'a Finished| {
-            let credits = match &end.outcome {
-                Outcome::Failed { credits, .. } => *credits,
-                other => other.document()?.1,
-            };
-            (credits > 0).then_some((*end, credits))
-        };
-        Self { documents, bills: ends.iter().filter_map(bill).collect(), cached }
-    }
-}
-
-/// Stores documents, enters them in the cache, and writes one ledger entry a billed page. A replayed page keeps its key,
-/// so it is billed once. All of it goes to the database in one go.
-async fn write_results(tx: &mut Tx, results: Results<'_>, now: Timestamp) -> StoreResult<()> {
-    let Results { documents, bills, cached } = results;
-    if documents.is_empty() && bills.is_empty() && cached.is_empty() {
-        return Ok(());
-    }
-    // Most pages leave all of it, so that there are few kinds of statements.
-    let is_kept = documents.len() == bills.len() && (cached.is_empty() || documents.len() == cached.len());
-    macro_rules! push_documents {
-        ($query:ident) => {
-            $query.push("INSERT INTO document (job_id, seq, page_id, size, body, blob) ");
-            $query.push_values(documents, |mut values, (end, seq, document)| {
-                let (body, blob) = match &document.body {
-                    Body::Inline(bytes) => (Some(bytes.as_slice()), None),
-                    Body::Blob(key) => (None, Some(key.as_str())),
-                };
-                values
-                    .push_bind(end.page.job_id)
-                    .push_bind(seq)
-                    .push_bind(end.page.id)
-                    .push_bind(document.size)
-                    .push_bind(body)
-                    .push_bind(blob);
-            });
-        };
-    }
-    macro_rules! push_bills {
-        ($query:ident) => {
-            $query.push("INSERT INTO credit_entry (key, team_id, api_key_id, kind, amount, created_at) ");
-            $query.push_values(bills, |mut values, (end, credits)| {
-                values
-                    .push_bind(format!("page:{}", end.page.id))
-                    .push_bind(end.page.team_id)
-                    .push_bind(end.key)
-                    .push_bind(end.kind.unwrap_or(JobKind::Batch).credit_kind())
-                    .push_bind(credits)
-                    .push_bind(now);
-            });
-            $query.push(" ON CONFLICT (key) DO NOTHING RETURNING team_id, amount");
-        };
-    }
-    let entered: Vec<(TeamId, i64)> = match tx {
-        Tx::Sqlite(tx) => {
-            let mut query = sqlx::QueryBuilder::new("");
-            if !documents.is_empty() {
-                push_documents!(query);
-                query.push("; ");
-            }
-            if !cached.is_empty() {
-                cache::push_rows!(query, cached, now);
-                query.push("; ");
-            }
-            if !bills.is_empty() {
-                push_bills!(query);
-            }
-            query.build_query_as().persistent(is_kept).fetch_all(&mut **tx).await?
-        }
-        // Parts of one statement, the sums among them, which SQLite cannot.
-        Tx::Postgres(tx) => {
-            let mut query = sqlx::QueryBuilder::new("WITH ");
-            if !documents.is_empty() {
-                query.push("stored AS (");
-                push_documents!(query);
-                query.push("), ");
-            }
-            if !cached.is_empty() {
-                query.push("kept AS (");
-                cache::push_rows!(query, cached, now);
-                query.push("), ");
-            }
-            if bills.is_empty() {
-                query.push("nothing AS (SELECT 1) SELECT 1");
-            } else {
-                query.push("entered AS (");
-                push_bills!(query);
-                query.push(
-                    ") UPDATE team SET credits_used = credits_used + sums.amount FROM (SELECT team_id, \
-                     CAST(SUM(amount) AS BIGINT) AS amount FROM entered GROUP BY team_id) AS sums \
-                     WHERE team.id = sums.team_id",
-                );
-            }
-            query.build().persistent(is_kept).execute(&mut **tx).await?;
-            return Ok(());
-        }
-    };
-    let mut sums: BTreeMap<TeamId, i64> = BTreeMap::new();
-    for (team, amount) in entered {
-        *sums.entry(team).or_default() += amount;
-    }
-    for (team, amount) in sums {
-        const SQL: &str = "UPDATE team SET credits_used = credits_used + $2 WHERE id = $1";
-        on_db!(tx, |conn| sqlx::query(SQL).bind(team).bind(amount).execute(conn).await?.rows_affected());
-    }
-    Ok(())
 }
