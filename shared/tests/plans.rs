@@ -169,7 +169,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
         url: "http://site.test/",
         endpoint: Endpoint::Scrape,
     };
-    let handed = fast::insert_scrape_claimed(db, &scrape(), worker, 50, now).await.unwrap().unwrap();
+    let handed = fast::insert_claimed(db, &scrape(), worker, 50, now).await.unwrap().unwrap();
     finish::finish(db, &[done(blobs, handed)], now).await.unwrap();
     let direct = scrape();
     scrape::insert_scrape_alone(db, &direct).await.unwrap();

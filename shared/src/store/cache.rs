@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::blobs::Blobs;
 use crate::domain::cache::{LOCKDOWN_MAX_AGE_MS, Lookup};
-use crate::domain::job::JobKind;
+use crate::domain::job::{JobKind, PageState};
 use crate::domain::scrape::ScrapeOptions;
 use crate::ids::{JobId, KeyId, PageId, TeamId};
 use crate::time::Timestamp;
@@ -15,7 +15,8 @@ use crate::{on_db, on_pool};
 
 use super::page::end::{Encoded, Finished, Outcome};
 use super::page::results::write_done;
-use super::page::rows::Claimed;
+use super::page::rows::{Claimed, insert_page};
+use super::page::rules::job_after;
 use super::{Db, StoreError, StoreResult, Tx, documents, jobs, retention};
 
 /// What a row takes besides its document, about, bytes.
@@ -85,10 +86,17 @@ pub struct Answered<'a> {
 
 /// Writes such a scrape: job, page, document and ledger, all of it done.
 pub async fn write_answered(tx: &mut Tx, scrape: Answered<'_>) -> StoreResult<()> {
-    const PAGE: &str = "INSERT INTO page (id, job_id, team_id, idx, url, state, run_at, queued_at, started_at, \
-        finished_at) VALUES ($1, $2, $3, 0, $4, 'done', $5, $5, $5, $5)";
-    const DONE: &str = "UPDATE job SET status = 'completed', queued = 0, completed = 1, credits_used = $2, \
-        finished_at = $3 WHERE id = $1";
+    const PAGE: &str = sql!(
+        insert_page!(", started_at, finished_at"),
+        "VALUES ($1, $2, $3, 0, $4, 0, ",
+        PageState::Done.sql(),
+        ", $5, $5, $5, $5)"
+    );
+    const DONE: &str = sql!(
+        "UPDATE job SET queued = 0, completed = 1, credits_used = $2, ",
+        job_after!("1", "0", "0", "$3"),
+        " WHERE id = $1"
+    );
     let Answered { job, page, team, key, now, .. } = scrape;
     let row = jobs::NewJob {
         id: job,

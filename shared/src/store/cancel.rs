@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::domain::job::WebhookEvent;
+use crate::domain::job::{JobMove, PageMove, PageState, WebhookEvent};
 use crate::ids::{JobId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
@@ -13,6 +13,13 @@ use super::{Db, StoreResult, Tx, jobs, team_lock, webhooks};
 /// Waiting pages of a cancelled job that are marked in one transaction.
 const DROPPED_AT_ONCE: i64 = 1_000;
 
+/// Of a job `$1` that has ended, only those steps of its own stay hidden pages that are still in work.
+const RECOUNT_HIDDEN: &str = sql!(
+    "hidden = (SELECT COUNT(*) FROM page WHERE job_id = $1 AND idx < 0 AND state = ",
+    PageState::Running.sql(),
+    ")"
+);
+
 /// Cancels a running job: its waiting pages never start, running ones may still finish (CONTRACT 5.5). `false` when
 /// it has ended.
 ///
@@ -21,9 +28,14 @@ const DROPPED_AT_ONCE: i64 = 1_000;
 pub async fn job(tx: &mut Tx, id: JobId, now: Timestamp) -> StoreResult<bool> {
     const OWNER: &str = "SELECT team_id FROM job WHERE id = $1";
     // A step that had not begun leaves the counts like a page.
-    const END: &str = "UPDATE job SET status = 'cancelled', finished_at = $2, total = total - queued, queued = 0, \
-        dropping = queued > $3, hidden = (SELECT COUNT(*) FROM page WHERE job_id = $1 AND idx < 0 AND state = 'running') \
-        WHERE id = $1 AND status = 'scraping'";
+    const END: &str = sql!(
+        "UPDATE job SET status = ",
+        JobMove::Cancel.to().sql(),
+        ", finished_at = $2, total = total - queued, queued = 0, dropping = queued > $3, ",
+        RECOUNT_HIDDEN,
+        " WHERE id = $1 AND status = ",
+        JobMove::Cancel.from().sql()
+    );
     let owner: Option<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(OWNER).bind(id).fetch_optional(conn).await?);
     let Some((team,)) = owner else { return Ok(false) };
     team_lock::lock(tx, team).await?;
@@ -44,9 +56,23 @@ pub async fn job(tx: &mut Tx, id: JobId, now: Timestamp) -> StoreResult<bool> {
 
 /// Marks up to `limit` waiting pages of a job that has ended; its counts are without them. Returns how many.
 pub(super) async fn drop_waiting(tx: &mut Tx, id: JobId, now: Timestamp, limit: i64) -> StoreResult<u64> {
-    const SQL: &str = "UPDATE page SET state = 'cancelled', finished_at = $2, epoch = epoch + 1 WHERE id IN \
-        (SELECT id FROM page WHERE job_id = $1 AND state = 'queued' LIMIT $3)";
+    const SQL: &str = sql!(
+        "UPDATE page SET state = ",
+        PageMove::Drop.to().sql(),
+        ", finished_at = $2, epoch = epoch + 1 WHERE id IN (SELECT id FROM page WHERE job_id = $1 AND state = ",
+        PageMove::Drop.from().sql(),
+        " LIMIT $3)"
+    );
     Ok(on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(now).bind(limit).execute(conn).await?.rows_affected()))
+}
+
+/// So many pages that came back to a job that had ended meanwhile are cancelled like those that were waiting then. When
+/// those are not all marked yet, it does not matter which ones are now.
+pub(super) async fn drop_late(tx: &mut Tx, id: JobId, count: i64, now: Timestamp) -> StoreResult<()> {
+    const JOB: &str = sql!("UPDATE job SET total = total - $2, queued = 0, ", RECOUNT_HIDDEN, " WHERE id = $1");
+    drop_waiting(tx, id, now, count).await?;
+    on_db!(tx, |conn| sqlx::query(JOB).bind(id).bind(count).execute(conn).await?.rows_affected());
+    Ok(())
 }
 
 /// Marks what cancelled jobs have left of their waiting pages, in slices.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use url::Url;
 
 use crate::domain::crawl::scope::CrawlScope;
-use crate::domain::crawl::{CrawlOptions, SitemapMode};
+use crate::domain::crawl::{AddressState, CrawlOptions, SitemapMode};
+use crate::domain::job::JobStatus;
 use crate::domain::scrape_request::fetch_url;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::time::Timestamp;
@@ -42,8 +43,11 @@ pub async fn insert(tx: &mut Tx, crawl: &NewCrawl<'_>, now: Timestamp) -> StoreR
     const CRAWL: &str = "INSERT INTO crawl (job_id, team_id, url, options, base, page_limit, admitted, next_seq, \
         discovered) VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $7)";
     const HIDDEN: &str = "UPDATE job SET hidden = 1 WHERE id = $1";
-    const START: &str = "INSERT INTO crawl_url (job_id, key, state, page_id, depth, seq) \
-        VALUES ($1, $2, 'taken', $3, 0, 0)";
+    const START: &str = sql!(
+        "INSERT INTO crawl_url (job_id, key, state, page_id, depth, seq) VALUES ($1, $2, ",
+        AddressState::Taken.sql(),
+        ", $3, 0, 0)"
+    );
     let options = serde_json::to_string(crawl.options)?;
     let start = fetch_url(crawl.url).map_err(|e| StoreError::Corrupt(e.to_string()))?;
     let with_start = crawl.options.sitemap != SitemapMode::Only;
@@ -74,7 +78,7 @@ pub async fn insert(tx: &mut Tx, crawl: &NewCrawl<'_>, now: Timestamp) -> StoreR
         pages.push(NewPage { id: PageId::new(), idx: SITEMAP_IDX, url: crawl.url, depth: 0 });
         on_db!(tx, |conn| sqlx::query(HIDDEN).bind(crawl.job).execute(conn).await?.rows_affected());
     }
-    rows::insert_pages(tx, crawl.job, crawl.team, &pages, now).await
+    rows::insert(tx, crawl.job, crawl.team, &pages, now).await
 }
 
 fn scope(base: Url, options: &CrawlOptions) -> StoreResult<CrawlScope> {
@@ -134,7 +138,11 @@ pub async fn counts(db: &Db, job: JobId) -> StoreResult<Option<CrawlCounts>> {
 
 /// Addresses that robots.txt forbids, in the order they were met.
 pub async fn blocked(db: &Db, job: JobId, limit: i64) -> StoreResult<Vec<String>> {
-    const SQL: &str = "SELECT url FROM crawl_url WHERE job_id = $1 AND state = 'blocked' ORDER BY seq LIMIT $2";
+    const SQL: &str = sql!(
+        "SELECT url FROM crawl_url WHERE job_id = $1 AND state = ",
+        AddressState::Blocked.sql(),
+        " ORDER BY seq LIMIT $2"
+    );
     let rows: Vec<(Option<String>,)> =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).bind(limit).fetch_all(pool).await?);
     Ok(rows.into_iter().filter_map(|row| row.0).collect())
@@ -155,10 +163,13 @@ pub struct ActiveCrawl {
 
 /// The team's running crawls, newest first.
 pub async fn active(db: &Db, team: TeamId, now: Timestamp, limit: i64) -> StoreResult<Vec<ActiveCrawl>> {
-    const SQL: &str = "SELECT job.id, job.team_id, crawl.url, job.created_at, crawl.options, \
-        job.options AS scrape_options FROM job JOIN crawl ON crawl.job_id = job.id WHERE job.team_id = $1 \
-        AND job.status = 'scraping' AND job.kind = 'crawl' AND job.expires_at > $2 \
-        ORDER BY job.created_at DESC, job.id DESC LIMIT $3";
+    const SQL: &str = sql!(
+        "SELECT job.id, job.team_id, crawl.url, job.created_at, crawl.options, \
+         job.options AS scrape_options FROM job JOIN crawl ON crawl.job_id = job.id WHERE job.team_id = $1 \
+         AND job.status = ",
+        JobStatus::Scraping.sql(),
+        " AND job.kind = 'crawl' AND job.expires_at > $2 ORDER BY job.created_at DESC, job.id DESC LIMIT $3"
+    );
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(now).bind(limit).fetch_all(pool).await?))
 }
 

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::crawls::{self, CrawlSpec};
-use super::signals::Signal;
+use super::signals::{Signal, notify_done};
 use super::{Db, StoreError, StoreResult, Tx};
 
 /// A job to be written, with all its pages queued.
@@ -33,15 +33,15 @@ pub struct NewJob<'a> {
 /// The statement that writes a job row, and its values.
 macro_rules! insert_job {
     () => {
-        concat!(insert_job!(into), "VALUES (", insert_job!(values "$11"), ")")
+        sql!(insert_job!(into), "VALUES (", insert_job!(values "$11"), ")")
     };
     (into) => {
         "INSERT INTO job (id, team_id, api_key_id, kind, status, rank, options, target, origin, max_concurrency, \
          webhook, total, queued, created_at, expires_at, site, zero_retention, page_credits) "
     };
     (values $queued:literal) => {
-        concat!(
-            "$1, $2, $3, $4, 'scraping', $5, $6, $7, $8, $9, $10, $11, ",
+        sql!(
+            "$1, $2, $3, $4, ", $crate::domain::job::JobStatus::Scraping.sql(), ", $5, $6, $7, $8, $9, $10, $11, ",
             $queued,
             ", $12, $13, $14, $15, $16"
         )
@@ -142,7 +142,7 @@ type Columns = (
 /// The column list of [`Columns`], in a macro so that each statement stays one literal.
 macro_rules! select_job {
     ($rest:literal) => {
-        concat!(
+        sql!(
             "SELECT id, team_id, kind, status, target, total, queued, completed, failed, credits_used, \
              max_concurrency, webhook, created_at, expires_at, finished_at, hidden FROM job ",
             $rest
@@ -250,8 +250,10 @@ pub async fn page_price(tx: &mut Tx, team: TeamId, id: JobId) -> StoreResult<Opt
 
 /// Adds pages to a running batch (`appendToId`). `false` when it has ended.
 pub async fn grow(tx: &mut Tx, id: JobId, by: i64) -> StoreResult<bool> {
-    const SQL: &str = "UPDATE job SET total = total + $2, queued = queued + $2, due_at = 0 \
-        WHERE id = $1 AND status = 'scraping'";
+    const SQL: &str = sql!(
+        "UPDATE job SET total = total + $2, queued = queued + $2, due_at = 0 WHERE id = $1 AND status = ",
+        JobStatus::Scraping.sql()
+    );
     let done = on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(by).execute(conn).await?.rows_affected());
     Ok(done == 1)
 }
@@ -295,7 +297,7 @@ pub async fn use_idempotency_key(tx: &mut Tx, team: TeamId, key: &str, now: Time
 pub(super) async fn notify_job(tx: &mut Tx, id: JobId) -> StoreResult<()> {
     tx.tell(Signal::End);
     if let Tx::Postgres(tx) = tx {
-        sqlx::query("SELECT pg_notify('weir_done', $1)").bind(format!("j:{id}")).execute(&mut **tx).await?;
+        sqlx::query(sql!("SELECT ", notify_done!(job "$1"))).bind(id).execute(&mut **tx).await?;
     }
     Ok(())
 }

@@ -20,6 +20,9 @@ use sqlx::{Connection as _, Postgres, Transaction};
 use crate::config::DatabaseUrl;
 use crate::private;
 
+#[macro_use]
+mod sql;
+
 pub mod activity;
 #[cfg(test)]
 mod bulk_tests;
@@ -40,6 +43,7 @@ pub mod model_usage;
 pub mod nodes;
 pub mod page;
 pub mod pages;
+mod parts;
 pub mod profiles;
 pub mod queue_depth;
 pub mod rates;

@@ -45,11 +45,11 @@ pub(super) type Columns = (
 );
 
 macro_rules! select_page {
-    ($rest:literal) => {
-        concat!(
+    ($($rest:expr),+) => {
+        sql!(
             "SELECT id, job_id, team_id, idx, url, state, queued_at, started_at, finished_at, claims, tries, \
              error_code, error, replays FROM page ",
-            $rest
+            $($rest),+
         )
     };
 }
@@ -81,14 +81,17 @@ pub async fn load(db: &Db, id: PageId) -> StoreResult<Option<PageRow>> {
     found.map(row).transpose()
 }
 
+/// The states of a page that has not ended.
+const OPEN: &str = sql!("(", PageState::Queued.sql(), ", ", PageState::Running.sql(), ")");
+
 /// Which of these pages have reached a final state.
 pub async fn ended_among(db: &Db, ids: &[PageId]) -> StoreResult<Vec<PageId>> {
-    among(db, ids, "SELECT id FROM page WHERE state NOT IN ('queued', 'running') AND id IN (").await
+    among(db, ids, sql!("SELECT id FROM page WHERE state NOT IN ", OPEN, " AND id IN (")).await
 }
 
 /// Which of these pages have not ended.
 pub async fn open_among(db: &Db, ids: &[PageId]) -> StoreResult<Vec<PageId>> {
-    among(db, ids, "SELECT id FROM page WHERE state IN ('queued', 'running') AND id IN (").await
+    among(db, ids, sql!("SELECT id FROM page WHERE state IN ", OPEN, " AND id IN (")).await
 }
 
 async fn among(db: &Db, ids: &[PageId], start: &'static str) -> StoreResult<Vec<PageId>> {
@@ -109,7 +112,8 @@ async fn among(db: &Db, ids: &[PageId], start: &'static str) -> StoreResult<Vec<
 
 /// Failed pages of a job, in the order of their failure (CONTRACT 5.4).
 pub async fn failed_of(db: &Db, job: JobId, limit: i64) -> StoreResult<Vec<PageRow>> {
-    const SQL: &str = select_page!("WHERE job_id = $1 AND state = 'failed' ORDER BY finished_at, idx LIMIT $2");
+    const SQL: &str =
+        select_page!("WHERE job_id = $1 AND state = ", PageState::Failed.sql(), " ORDER BY finished_at, idx LIMIT $2");
     let rows: Vec<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).bind(limit).fetch_all(pool).await?);
     rows.into_iter().map(row).collect()
 }

@@ -1,5 +1,6 @@
 //! How much there is to do: over all, and for a team.
 
+use crate::domain::job::{JobStatus, PageState};
 use crate::ids::TeamId;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
@@ -23,7 +24,7 @@ pub struct QueueStats {
 pub async fn queue_stats(db: &Db) -> StoreResult<QueueStats> {
     const JOBS: &str = "SELECT CAST(COALESCE(SUM(queued), 0) AS BIGINT), COUNT(*), MIN(created_at) FROM job \
         WHERE queued > 0";
-    const RUNNING: &str = "SELECT COUNT(*) FROM page WHERE state = 'running'";
+    const RUNNING: &str = sql!("SELECT COUNT(*) FROM page WHERE state = ", PageState::Running.sql());
     let jobs: (i64, i64, Option<Timestamp>) = on_pool!(db, |pool| sqlx::query_as(JOBS).fetch_one(pool).await?);
     let running: (i64,) = on_pool!(db, |pool| sqlx::query_as(RUNNING).fetch_one(pool).await?);
     Ok(QueueStats { queued: jobs.0, jobs: jobs.1, oldest: jobs.2, running: running.0 })
@@ -43,11 +44,14 @@ pub struct TeamQueue {
 /// How a team's queue stands.
 pub async fn team_queue(db: &Db, team: TeamId) -> StoreResult<TeamQueue> {
     // One statement, so that a page on its way from waiting to running is counted once.
-    const SQL: &str = "SELECT \
-        (SELECT CAST(COALESCE(SUM(queued), 0) AS BIGINT) FROM job WHERE team_id = $1 AND queued > 0), \
-        (SELECT COUNT(*) FROM page WHERE team_id = $1 AND state = 'running'), \
-        (SELECT finished_at FROM job WHERE team_id = $1 AND status = 'completed' AND completed > 0 \
-         ORDER BY finished_at DESC LIMIT 1)";
+    const SQL: &str = sql!(
+        "SELECT (SELECT CAST(COALESCE(SUM(queued), 0) AS BIGINT) FROM job WHERE team_id = $1 AND queued > 0), \
+         (SELECT COUNT(*) FROM page WHERE team_id = $1 AND state = ",
+        PageState::Running.sql(),
+        "), (SELECT finished_at FROM job WHERE team_id = $1 AND status = ",
+        JobStatus::Completed.sql(),
+        " AND completed > 0 ORDER BY finished_at DESC LIMIT 1)"
+    );
     let (waiting, running, last_success): (i64, i64, Option<Timestamp>) =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).fetch_one(pool).await?);
     Ok(TeamQueue { waiting, running, last_success })
@@ -63,7 +67,7 @@ pub async fn team_waiting(tx: &mut Tx, team: TeamId) -> StoreResult<i64> {
 
 /// Pages of a team that are in work.
 pub async fn team_running(db: &Db, team: TeamId) -> StoreResult<i64> {
-    const SQL: &str = "SELECT COUNT(*) FROM page WHERE team_id = $1 AND state = 'running'";
+    const SQL: &str = sql!("SELECT COUNT(*) FROM page WHERE team_id = $1 AND state = ", PageState::Running.sql());
     let running: (i64,) = on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).fetch_one(pool).await?);
     Ok(running.0)
 }

@@ -194,7 +194,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
             expires_at: now.plus_ms(86_400_000),
         };
         let take = async |scrape: &HandedScrape, limit| {
-            fast::insert_scrape_claimed(&db, &scrape.rows(), worker, limit, Timestamp::now()).await
+            fast::insert_claimed(&db, &scrape.rows(), worker, limit, Timestamp::now()).await
         };
         let (first, second) = (scrape(), scrape());
         let page = take(&first, 1).await.unwrap().unwrap();

@@ -1,5 +1,6 @@
 //! Turns: how often something may be asked for, over all workers, where robots.txt or a crawl's caller asks for a pause.
 
+use crate::domain::job::JobStatus;
 use crate::ids::JobId;
 use crate::on_db;
 use crate::time::Timestamp;
@@ -76,8 +77,12 @@ pub async fn book_turn(tx: &mut Tx, pace: &Pace, job: JobId) -> StoreResult<Time
 /// Removes turns that nobody has asked for since `before`, and the lines of crawls that have ended.
 pub(super) async fn prune_turns(tx: &mut Tx, before: Timestamp) -> StoreResult<()> {
     const TURNS: &str = "DELETE FROM turn WHERE next_at < $1";
-    const LINES: &str = "DELETE FROM turn_line WHERE free_at < $1 OR NOT EXISTS (SELECT 1 FROM job \
-        WHERE job.id = turn_line.job_id AND job.status = 'scraping')";
+    const LINES: &str = sql!(
+        "DELETE FROM turn_line WHERE free_at < $1 OR NOT EXISTS (SELECT 1 FROM job \
+         WHERE job.id = turn_line.job_id AND job.status = ",
+        JobStatus::Scraping.sql(),
+        ")"
+    );
     on_db!(tx, |conn| {
         sqlx::query(TURNS).bind(before).execute(&mut *conn).await?;
         sqlx::query(LINES).bind(before).execute(conn).await?.rows_affected()

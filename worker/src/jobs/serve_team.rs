@@ -236,7 +236,7 @@ pub async fn handed(context: &Arc<WorkerContext>, scrape: HandedScrape, told: To
     let rows = scrape.rows();
     let db = &context.process.db;
     let started = Instant::now();
-    let claimed = fast::insert_scrape_claimed(db, &rows, context.id, limit, Timestamp::now()).await;
+    let claimed = fast::insert_claimed(db, &rows, context.id, limit, Timestamp::now()).await;
     context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
     if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
         return Ok(false);

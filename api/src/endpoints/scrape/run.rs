@@ -238,7 +238,7 @@ mod tests {
             let scrape = ScrapeRequest { url, options: ScrapeOptions::default(), origin: None, integration: None };
             let scrape = accept(app, &caller, scrape);
             let now = Timestamp::now();
-            let written = fast::insert_scrape_claimed(&app.db, &scrape.rows(), WorkerId::new(), 50, now).await;
+            let written = fast::insert_claimed(&app.db, &scrape.rows(), WorkerId::new(), 50, now).await;
             assert!(written.unwrap().is_some());
             queue(app, &caller, &scrape).await.unwrap();
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::domain::job::PageState;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::on_db;
 use crate::store::jobs::{self, JobSpec, SpecColumns};
@@ -9,6 +10,7 @@ use crate::store::{Db, StoreResult, Tx, team_lock};
 use crate::time::Timestamp;
 
 use super::rows::Claimed;
+use super::rules::{self, CLAIMED_COLUMNS, IS_DUE, IS_DUE_BY_ID, TAKE, has_room};
 
 /// What a claim brought.
 #[derive(Debug, Default)]
@@ -20,8 +22,11 @@ pub struct Claim {
     pub next_at: Option<Timestamp>,
 }
 
-const RUNNING_BY_JOB: &str = "SELECT job_id, COUNT(*) FROM page WHERE team_id = $1 AND state = 'running' \
-    GROUP BY job_id";
+const RUNNING_BY_JOB: &str = sql!(
+    "SELECT job_id, COUNT(*) FROM page WHERE team_id = $1 AND state = ",
+    PageState::Running.sql(),
+    " GROUP BY job_id"
+);
 
 /// Jobs that a claim looks at in one go, besides those that already have pages in work.
 const LOOK: usize = 50;
@@ -52,10 +57,14 @@ pub async fn claim(
         max_concurrency, limited_at, queued, rank, last_served FROM job WHERE team_id = $1 AND queued > 0 \
         AND due_at > 0 AND due_at <= $2 ORDER BY due_at LIMIT $3) AS woken) AS jobs \
         ORDER BY rank, last_served, id LIMIT $3";
-    const TAKE: &str = "UPDATE page SET state = 'running', owner = $1, started_at = $2, epoch = epoch + 1, \
-        claims = claims + 1 WHERE id IN (SELECT id FROM page WHERE job_id = $3 AND state = 'queued' AND run_at <= $2 \
-        ORDER BY run_at, idx LIMIT $4) \
-        RETURNING id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner";
+    const CLAIM: &str = sql!(
+        "UPDATE page SET ",
+        TAKE,
+        " WHERE id IN (SELECT id FROM page WHERE job_id = $3 AND ",
+        IS_DUE,
+        " ORDER BY run_at, idx LIMIT $4) RETURNING ",
+        CLAIMED_COLUMNS
+    );
     const TAKEN: &str = "UPDATE job SET queued = queued - $2, last_served = $3, due_at = $4 WHERE id = $1";
     const PUT_OFF: &str = "UPDATE job SET due_at = $2 WHERE id = $1";
     const NEXT: &str = "SELECT MIN(due_at) FROM job WHERE team_id = $1 AND queued > 0 AND due_at > $2";
@@ -65,8 +74,7 @@ pub async fn claim(
         on_db!(tx, |conn| sqlx::query_as(RUNNING_BY_JOB).bind(team).fetch_all(conn).await?);
     let busy: i64 = running.iter().map(|r| r.1).sum();
     let mut running: HashMap<JobId, i64> = running.into_iter().collect();
-    let limit = state.concurrency.unwrap_or(default_limit);
-    let mut room = (limit - busy).clamp(0, want as i64);
+    let mut room = rules::room(state.concurrency, default_limit, busy).min(want as i64);
 
     let mut claim = Claim::default();
     let mut limited = Vec::new();
@@ -85,7 +93,7 @@ pub async fn claim(
                 continue;
             }
             let mut pages: Vec<Claimed> = on_db!(tx, |conn| {
-                sqlx::query_as(TAKE).bind(worker).bind(now).bind(job).bind(take).fetch_all(conn).await?
+                sqlx::query_as(CLAIM).bind(worker).bind(now).bind(job).bind(take).fetch_all(conn).await?
             });
             let count = pages.len() as i64;
             let due = if count < take.min(queued) { next_due(tx, job).await? } else { Timestamp(0) };
@@ -131,7 +139,7 @@ pub async fn claim(
 
 /// When the first page of the job that waits is due.
 async fn next_due(tx: &mut Tx, job: JobId) -> StoreResult<Timestamp> {
-    const NEXT: &str = "SELECT MIN(run_at) FROM page WHERE job_id = $1 AND state = 'queued'";
+    const NEXT: &str = sql!("SELECT MIN(run_at) FROM page WHERE job_id = $1 AND state = ", PageState::Queued.sql());
     let next: (Option<Timestamp>,) = on_db!(tx, |conn| sqlx::query_as(NEXT).bind(job).fetch_one(conn).await?);
     Ok(next.0.unwrap_or(Timestamp(0)))
 }
@@ -160,18 +168,31 @@ async fn claim_or_mark(
     default_limit: i64,
     now: Timestamp,
 ) -> StoreResult<Option<(Claimed, JobSpec)>> {
-    const TAKE: &str = "UPDATE page SET state = 'running', owner = $1, started_at = $2, epoch = epoch + 1, \
-        claims = claims + 1 WHERE id = $3 AND state || '' = 'queued' AND run_at <= $2 \
-        AND (SELECT COUNT(*) FROM page WHERE team_id = $4 AND state = 'running') < $5 \
-        RETURNING id, job_id, team_id, idx, url, depth, epoch, claims, tries, queued_at, started_at, owner";
+    const CLAIM: &str = sql!(
+        "UPDATE page SET ",
+        TAKE,
+        " WHERE id = $3 AND ",
+        IS_DUE_BY_ID,
+        " AND ",
+        has_room!("$4", "$5", "$6"),
+        " RETURNING ",
+        CLAIMED_COLUMNS
+    );
     const TAKEN: &str = "UPDATE job SET queued = queued - 1, last_served = $2 WHERE id = $1 \
         RETURNING kind, api_key_id, options, webhook";
-    const JOB: &str = "SELECT job_id FROM page WHERE id = $1 AND state = 'queued' AND run_at <= $2";
+    const JOB: &str = sql!("SELECT job_id FROM page WHERE id = $1 AND ", IS_DUE);
 
     let Some(state) = team_lock::lock(tx, team).await? else { return Ok(None) };
-    let limit = state.concurrency.unwrap_or(default_limit);
     let taken: Option<Claimed> = on_db!(tx, |conn| {
-        sqlx::query_as(TAKE).bind(worker).bind(now).bind(page).bind(team).bind(limit).fetch_optional(conn).await?
+        sqlx::query_as(CLAIM)
+            .bind(worker)
+            .bind(now)
+            .bind(page)
+            .bind(team)
+            .bind(state.concurrency)
+            .bind(default_limit)
+            .fetch_optional(conn)
+            .await?
     });
     let Some(taken) = taken else {
         let job: Option<(JobId,)> =

@@ -186,7 +186,7 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
             expires_at: now.plus_ms(MINUTE_MS),
         };
         let rows = scrape.rows();
-        let handed = async { fast::insert_scrape_claimed(&db, &rows, worker, 9, now).await.map(|_| ()) };
+        let handed = async { fast::insert_claimed(&db, &rows, worker, 9, now).await.map(|_| ()) };
         for refused in [
             while_locked(&db, team, lane).await,
             while_locked(&db, team, one).await,
@@ -196,7 +196,7 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
             assert!(refused.unwrap_err().is_lock_wait());
         }
         assert!(fast::claim_next(&db, worker, 9, now).await.unwrap().is_some(), "nothing is lost");
-        assert!(fast::insert_scrape_claimed(&db, &rows, worker, 9, now).await.unwrap().is_some());
+        assert!(fast::insert_claimed(&db, &rows, worker, 9, now).await.unwrap().is_some());
     }
 }
 

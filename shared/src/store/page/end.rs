@@ -126,6 +126,24 @@ impl Discovery {
     }
 }
 
+impl Body {
+    /// What lies in the row.
+    pub(super) fn inline(&self) -> Option<&[u8]> {
+        match self {
+            Self::Inline(bytes) => Some(bytes),
+            Self::Blob(_) => None,
+        }
+    }
+
+    /// The key of the blob.
+    pub(super) fn blob(&self) -> Option<&str> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Blob(key) => Some(key),
+        }
+    }
+}
+
 /// An attempt with its end. `kind` and `key` go into the ledger; `None` only where nothing is billed.
 #[derive(Debug)]
 pub struct Finished {

@@ -6,17 +6,21 @@
 //! | `end` | how an attempt may end: types only |
 //! | `scrape` | a job of one page somebody waits for |
 //! | `claim`, `rescue`, `replay` | into work, back from it, and once more after a failure |
-//! | `finish`, `results` | the end of an attempt: state and counts; document, cache and bill |
+//! | `finish` | the end of attempts, step by step: `moves`, `counts`, `results` |
+//! | `rules` | what holds wherever a statement is written, as parts of SQL |
 //! | `fast` | the same for a page somebody waits for, as one statement |
 //!
 //! Lock order of every writing transaction, which keeps Postgres free of deadlocks: team, then pages, then jobs.
 
 pub mod claim;
+mod counts;
 pub mod end;
 pub mod fast;
 pub mod finish;
+mod moves;
 pub mod replay;
 pub mod rescue;
 pub(super) mod results;
 pub mod rows;
+pub(super) mod rules;
 pub mod scrape;

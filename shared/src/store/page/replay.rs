@@ -1,5 +1,7 @@
 //! Pages that failed for good and are tried once more.
 
+use crate::domain::job::{JobMove, JobStatus, PageMove};
+use crate::domain::webhook::DeliveryState;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::store::credits::{self, Funds};
 use crate::store::pages::{Columns, PageRow, row, select_page};
@@ -26,7 +28,11 @@ pub struct ReplayFilter {
 /// Dead pages that match, oldest failure first. Those of cancelled and expired jobs stay as they are.
 pub async fn replayable(db: &Db, filter: &ReplayFilter, now: Timestamp) -> StoreResult<Vec<PageRow>> {
     let rows: Vec<Columns> = on_pool!(db, |pool| {
-        let mut select = sqlx::QueryBuilder::new(select_page!("WHERE state = 'failed' AND finished_at <= "));
+        let mut select = sqlx::QueryBuilder::new(select_page!(
+            "WHERE state = ",
+            PageMove::Replay.from().sql(),
+            " AND finished_at <= "
+        ));
         select.push_bind(filter.failed_before.unwrap_or(Timestamp(i64::MAX)));
         select.push(" AND finished_at >= ").push_bind(filter.failed_after.unwrap_or(Timestamp(0)));
         if let Some(job) = filter.job {
@@ -46,7 +52,8 @@ pub async fn replayable(db: &Db, filter: &ReplayFilter, now: Timestamp) -> Store
             }
             select.push(")");
         }
-        select.push(" AND EXISTS (SELECT 1 FROM job WHERE job.id = page.job_id AND job.status <> 'cancelled'");
+        select.push(" AND EXISTS (SELECT 1 FROM job WHERE job.id = page.job_id AND job.status <> ");
+        select.push(JobStatus::Cancelled.sql());
         select.push(if filter.background { " AND job.rank > 0" } else { "" });
         select.push(" AND job.expires_at > ").push_bind(now).push(") ORDER BY finished_at, id LIMIT ");
         select.push_bind(filter.limit).build_query_as().fetch_all(pool).await?
@@ -67,15 +74,30 @@ pub enum Replay {
 /// Puts a dead page back into the queue with a clean count of tries; its history stays. A finished job runs again
 /// until the page has ended. What receivers of webhooks have not been told of the failure they are not told any more.
 pub async fn replay(tx: &mut Tx, page: PageId, metered: bool, now: Timestamp) -> StoreResult<Replay> {
-    const OWNER: &str = "SELECT page.team_id, page.job_id, job.page_credits FROM page \
-        JOIN job ON job.id = page.job_id WHERE page.id = $1 AND page.state = 'failed'";
-    const PAGE: &str = "UPDATE page SET state = 'queued', run_at = $2, queued_at = $2, tries = 0, claims = 0, \
-        replays = replays + 1, epoch = epoch + 1, finished_at = NULL, error_code = NULL, error = NULL \
-        WHERE id = $1 AND state = 'failed' AND EXISTS (SELECT 1 FROM job WHERE job.id = page.job_id \
-        AND job.status <> 'cancelled' AND job.expires_at > $2)";
-    const JOB: &str = "UPDATE job SET queued = queued + 1, due_at = 0, failed = failed - 1, status = 'scraping', \
-        finished_at = NULL WHERE id = $1";
-    const UNTOLD: &str = "DELETE FROM webhook_delivery WHERE job_id = $1 AND page_id = $2 AND state <> 'delivered'";
+    const OWNER: &str = sql!(
+        "SELECT page.team_id, page.job_id, job.page_credits FROM page JOIN job ON job.id = page.job_id \
+         WHERE page.id = $1 AND page.state = ",
+        PageMove::Replay.from().sql()
+    );
+    const PAGE: &str = sql!(
+        "UPDATE page SET state = ",
+        PageMove::Replay.to().sql(),
+        ", run_at = $2, queued_at = $2, tries = 0, claims = 0, replays = replays + 1, epoch = epoch + 1, \
+         finished_at = NULL, error_code = NULL, error = NULL WHERE id = $1 AND state = ",
+        PageMove::Replay.from().sql(),
+        " AND EXISTS (SELECT 1 FROM job WHERE job.id = page.job_id AND job.status <> ",
+        JobStatus::Cancelled.sql(),
+        " AND job.expires_at > $2)"
+    );
+    const JOB: &str = sql!(
+        "UPDATE job SET queued = queued + 1, due_at = 0, failed = failed - 1, status = ",
+        JobMove::Reopen.to().sql(),
+        ", finished_at = NULL WHERE id = $1"
+    );
+    const UNTOLD: &str = sql!(
+        "DELETE FROM webhook_delivery WHERE job_id = $1 AND page_id = $2 AND state <> ",
+        DeliveryState::Delivered.sql()
+    );
     let owner: Option<(TeamId, JobId, i64)> =
         on_db!(tx, |conn| sqlx::query_as(OWNER).bind(page).fetch_optional(conn).await?);
     let Some((team, job, need)) = owner else { return Ok(Replay::NotDead) };

@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use sqlx::{Postgres, Transaction};
+
 use crate::domain::cache::CacheKey;
 use crate::domain::job::JobKind;
-use crate::ids::{JobId, TeamId};
+use crate::ids::{JobId, PageId, TeamId};
 use crate::on_db;
+use crate::store::credits::{self, ENTERED_ONCE, LEDGER_ENTRY, used_more};
+use crate::store::signals::SqliteTx;
 use crate::store::{StoreResult, Tx};
 use crate::time::Timestamp;
 
-use super::end::{Body, CacheEntry, Encoded, Finished, Outcome};
+use super::end::{CacheEntry, Encoded, Finished, Outcome};
+use super::rules::{INSERT_CACHED, INSERT_DOCUMENT, REPLACE_CACHED};
 
 /// A document with its place in the cache and its packed size.
 pub(super) type CachedRow<'a> = (&'a CacheEntry, &'a Finished, i64);
@@ -26,33 +31,6 @@ pub(super) fn cached_rows<'a>(ends: &[&'a Finished]) -> Vec<CachedRow<'a>> {
     }
     rows.into_values().collect()
 }
-
-/// Adds the statement that writes such rows to a query. Whoever stored a page before is replaced.
-macro_rules! push_cached {
-    ($query:ident, $rows:ident, $now:ident) => {
-        $query.push("INSERT INTO cached_page (key, team_id, url, site, page_id, bytes, cached_at) ");
-        $query.push_values($rows, |mut values, (entry, end, packed)| {
-            values
-                .push_bind(entry.key.0.as_str())
-                .push_bind(end.page.team_id)
-                .push_bind(entry.url.as_str())
-                .push_bind(entry.site.as_deref())
-                .push_bind(end.page.id)
-                .push_bind(packed)
-                .push_bind($now);
-        });
-        $query.push(replace_row!());
-    };
-}
-
-/// The end of such a statement.
-macro_rules! replace_row {
-    () => {
-        " ON CONFLICT (key) DO UPDATE SET team_id = excluded.team_id, url = excluded.url, site = excluded.site, \
-         page_id = excluded.page_id, bytes = excluded.bytes, body = NULL, size = NULL, cached_at = excluded.cached_at"
-    };
-}
-pub(super) use replace_row;
 
 /// The document and the bill of a page that is done and whose rows say so already.
 pub(in crate::store) async fn write_done(tx: &mut Tx, end: &Finished, now: Timestamp) -> StoreResult<()> {
@@ -87,101 +65,154 @@ impl<'a> Results<'a> {
         };
         Self { documents, bills: ends.iter().filter_map(bill).collect(), cached }
     }
+
+    fn is_empty(&self) -> bool {
+        self.documents.is_empty() && self.bills.is_empty() && self.cached.is_empty()
+    }
+
+    /// Most pages leave all of it, so that there are few kinds of statements; the others are not kept prepared.
+    fn is_usual(&self) -> bool {
+        let documents = self.documents.len();
+        documents == self.bills.len() && (self.cached.is_empty() || documents == self.cached.len())
+    }
+}
+
+/// Which of these pages have an entry in the ledger already: what they are billed is in their job's count too.
+pub(super) async fn billed_before(tx: &mut Tx, pages: &[PageId]) -> StoreResult<Vec<PageId>> {
+    const SQL: &str = "SELECT COUNT(*) FROM credit_entry WHERE key = $1";
+    let mut billed = Vec::new();
+    for page in pages {
+        let key = format!("page:{page}");
+        let found: (i64,) = on_db!(tx, |conn| sqlx::query_as(SQL).bind(key).fetch_one(conn).await?);
+        if found.0 > 0 {
+            billed.push(*page);
+        }
+    }
+    Ok(billed)
+}
+
+/// Adds the statement that stores documents to a query.
+macro_rules! push_documents {
+    ($query:ident, $documents:expr) => {
+        $query.push(INSERT_DOCUMENT);
+        $query.push_values($documents, |mut values, (end, seq, document)| {
+            values
+                .push_bind(end.page.job_id)
+                .push_bind(seq)
+                .push_bind(end.page.id)
+                .push_bind(document.size)
+                .push_bind(document.body.inline())
+                .push_bind(document.body.blob());
+        });
+    };
+}
+
+/// Adds the statement that enters documents in the cache.
+macro_rules! push_cached {
+    ($query:ident, $rows:expr, $now:ident) => {
+        $query.push(INSERT_CACHED);
+        $query.push_values($rows, |mut values, (entry, end, packed)| {
+            values
+                .push_bind(entry.key.0.as_str())
+                .push_bind(end.page.team_id)
+                .push_bind(entry.url.as_str())
+                .push_bind(entry.site.as_deref())
+                .push_bind(end.page.id)
+                .push_bind(packed)
+                .push_bind($now);
+        });
+        $query.push(REPLACE_CACHED);
+    };
+}
+
+/// Adds the statement that writes the bills, and gives those that are new.
+macro_rules! push_bills {
+    ($query:ident, $bills:expr, $now:ident) => {
+        $query.push(LEDGER_ENTRY);
+        $query.push_values($bills, |mut values, (end, credits)| {
+            values
+                .push_bind(format!("page:{}", end.page.id))
+                .push_bind(end.page.team_id)
+                .push_bind(end.key)
+                .push_bind(end.kind.unwrap_or(JobKind::Batch).credit_kind())
+                .push_bind(credits)
+                .push_bind($now);
+        });
+        $query.push(sql!(ENTERED_ONCE, " RETURNING team_id, amount"));
+    };
 }
 
 /// Stores documents, enters them in the cache, and writes one ledger entry a billed page. A replayed page keeps its key,
 /// so it is billed once. All of it goes to the database in one go.
 pub(super) async fn write_results(tx: &mut Tx, results: Results<'_>, now: Timestamp) -> StoreResult<()> {
-    let Results { documents, bills, cached } = results;
-    if documents.is_empty() && bills.is_empty() && cached.is_empty() {
+    if results.is_empty() {
         return Ok(());
     }
-    // Most pages leave all of it, so that there are few kinds of statements.
-    let is_kept = documents.len() == bills.len() && (cached.is_empty() || documents.len() == cached.len());
-    macro_rules! push_documents {
-        ($query:ident) => {
-            $query.push("INSERT INTO document (job_id, seq, page_id, size, body, blob) ");
-            $query.push_values(documents, |mut values, (end, seq, document)| {
-                let (body, blob) = match &document.body {
-                    Body::Inline(bytes) => (Some(bytes.as_slice()), None),
-                    Body::Blob(key) => (None, Some(key.as_str())),
-                };
-                values
-                    .push_bind(end.page.job_id)
-                    .push_bind(seq)
-                    .push_bind(end.page.id)
-                    .push_bind(document.size)
-                    .push_bind(body)
-                    .push_bind(blob);
-            });
-        };
-    }
-    macro_rules! push_bills {
-        ($query:ident) => {
-            $query.push("INSERT INTO credit_entry (key, team_id, api_key_id, kind, amount, created_at) ");
-            $query.push_values(bills, |mut values, (end, credits)| {
-                values
-                    .push_bind(format!("page:{}", end.page.id))
-                    .push_bind(end.page.team_id)
-                    .push_bind(end.key)
-                    .push_bind(end.kind.unwrap_or(JobKind::Batch).credit_kind())
-                    .push_bind(credits)
-                    .push_bind(now);
-            });
-            $query.push(" ON CONFLICT (key) DO NOTHING RETURNING team_id, amount");
-        };
-    }
-    let entered: Vec<(TeamId, i64)> = match tx {
-        Tx::Sqlite(tx) => {
-            let mut query = sqlx::QueryBuilder::new("");
-            if !documents.is_empty() {
-                push_documents!(query);
-                query.push("; ");
+    match tx {
+        Tx::Postgres(tx) => write_postgres(tx, results, now).await,
+        Tx::Sqlite(inner) => {
+            let mut sums: BTreeMap<TeamId, i64> = BTreeMap::new();
+            for (team, amount) in write_sqlite(inner, results, now).await? {
+                *sums.entry(team).or_default() += amount;
             }
-            if !cached.is_empty() {
-                push_cached!(query, cached, now);
-                query.push("; ");
+            for (team, amount) in sums {
+                credits::add_used(tx, team, amount).await?;
             }
-            if !bills.is_empty() {
-                push_bills!(query);
-            }
-            query.build_query_as().persistent(is_kept).fetch_all(&mut **tx).await?
+            Ok(())
         }
-        // Parts of one statement, the sums among them, which SQLite cannot.
-        Tx::Postgres(tx) => {
-            let mut query = sqlx::QueryBuilder::new("WITH ");
-            if !documents.is_empty() {
-                query.push("stored AS (");
-                push_documents!(query);
-                query.push("), ");
-            }
-            if !cached.is_empty() {
-                query.push("kept AS (");
-                push_cached!(query, cached, now);
-                query.push("), ");
-            }
-            if bills.is_empty() {
-                query.push("nothing AS (SELECT 1) SELECT 1");
-            } else {
-                query.push("entered AS (");
-                push_bills!(query);
-                query.push(
-                    ") UPDATE team SET credits_used = credits_used + sums.amount FROM (SELECT team_id, \
-                     CAST(SUM(amount) AS BIGINT) AS amount FROM entered GROUP BY team_id) AS sums \
-                     WHERE team.id = sums.team_id",
-                );
-            }
-            query.build().persistent(is_kept).execute(&mut **tx).await?;
-            return Ok(());
-        }
-    };
-    let mut sums: BTreeMap<TeamId, i64> = BTreeMap::new();
-    for (team, amount) in entered {
-        *sums.entry(team).or_default() += amount;
     }
-    for (team, amount) in sums {
-        const SQL: &str = "UPDATE team SET credits_used = credits_used + $2 WHERE id = $1";
-        on_db!(tx, |conn| sqlx::query(SQL).bind(team).bind(amount).execute(conn).await?.rows_affected());
+}
+
+/// Statements in one string. Returns what was entered in the ledger.
+async fn write_sqlite(tx: &mut SqliteTx, results: Results<'_>, now: Timestamp) -> StoreResult<Vec<(TeamId, i64)>> {
+    let is_kept = results.is_usual();
+    let Results { documents, bills, cached } = results;
+    let mut query = sqlx::QueryBuilder::new("");
+    if !documents.is_empty() {
+        push_documents!(query, documents);
+        query.push("; ");
     }
+    if !cached.is_empty() {
+        push_cached!(query, cached, now);
+        query.push("; ");
+    }
+    if !bills.is_empty() {
+        push_bills!(query, bills, now);
+    }
+    Ok(query.build_query_as().persistent(is_kept).fetch_all(&mut **tx).await?)
+}
+
+/// Parts of one statement, the sums among them, which SQLite cannot.
+async fn write_postgres(
+    tx: &mut Transaction<'static, Postgres>,
+    results: Results<'_>,
+    now: Timestamp,
+) -> StoreResult<()> {
+    let is_kept = results.is_usual();
+    let Results { documents, bills, cached } = results;
+    let mut query = sqlx::QueryBuilder::new("WITH ");
+    if !documents.is_empty() {
+        query.push("stored AS (");
+        push_documents!(query, documents);
+        query.push("), ");
+    }
+    if !cached.is_empty() {
+        query.push("kept AS (");
+        push_cached!(query, cached, now);
+        query.push("), ");
+    }
+    if bills.is_empty() {
+        query.push("nothing AS (SELECT 1) SELECT 1");
+    } else {
+        query.push("entered AS (");
+        push_bills!(query, bills, now);
+        query.push(sql!(
+            ") ",
+            used_more!("sums.amount"),
+            " FROM (SELECT team_id, CAST(SUM(amount) AS BIGINT) AS amount FROM entered GROUP BY team_id) AS sums \
+             WHERE team.id = sums.team_id"
+        ));
+    }
+    query.build().persistent(is_kept).execute(&mut **tx).await?;
     Ok(())
 }

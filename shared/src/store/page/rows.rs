@@ -1,5 +1,6 @@
 //! Page rows as they are written, and a page as the worker has it that claimed it.
 
+use crate::domain::job::PageState;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::on_db;
 use crate::store::{StoreResult, Tx};
@@ -39,6 +40,51 @@ pub struct Claimed {
     pub handed: bool,
 }
 
+/// The beginning of every statement that writes page rows, with further columns if there are any.
+macro_rules! insert_page {
+    ($($more:expr)?) => {
+        sql!("INSERT INTO page (id, job_id, team_id, idx, url, depth, state, run_at, queued_at" $(, $more)?, ") ")
+    };
+}
+pub(in crate::store) use insert_page;
+
+/// A page row to be written, queued.
+pub(in crate::store) struct NewPage<'a> {
+    pub id: PageId,
+    pub idx: i64,
+    pub url: &'a str,
+    pub depth: i64,
+}
+
+/// Inserts page rows; the job's counts are the caller's to change.
+pub(in crate::store) async fn insert(
+    tx: &mut Tx,
+    job: JobId,
+    team: TeamId,
+    pages: &[NewPage<'_>],
+    now: Timestamp,
+) -> StoreResult<()> {
+    for chunk in pages.chunks(INSERT_ROWS) {
+        on_db!(tx, |conn| {
+            let mut insert = sqlx::QueryBuilder::new(insert_page!());
+            insert.push_values(chunk, |mut values, page| {
+                values
+                    .push_bind(page.id)
+                    .push_bind(job)
+                    .push_bind(team)
+                    .push_bind(page.idx)
+                    .push_bind(page.url)
+                    .push_bind(page.depth)
+                    .push(PageState::Queued.sql())
+                    .push_bind(now)
+                    .push_bind(now);
+            });
+            insert.build().persistent(chunk.len() == 1).execute(conn).await?.rows_affected()
+        });
+    }
+    Ok(())
+}
+
 /// Inserts the pages of a job, queued. Returns their ids in the order of `urls`.
 pub async fn insert_many(
     tx: &mut Tx,
@@ -48,64 +94,8 @@ pub async fn insert_many(
     urls: &[String],
     now: Timestamp,
 ) -> StoreResult<Vec<PageId>> {
-    let ids: Vec<PageId> = urls.iter().map(|_| PageId::new()).collect();
-    for (chunk, part) in urls.chunks(INSERT_ROWS).enumerate() {
-        let offset = chunk * INSERT_ROWS;
-        on_db!(tx, |conn| {
-            let mut insert =
-                sqlx::QueryBuilder::new("INSERT INTO page (id, job_id, team_id, idx, url, state, run_at, queued_at) ");
-            insert.push_values(part.iter().enumerate(), |mut values, (i, url)| {
-                values
-                    .push_bind(ids[offset + i])
-                    .push_bind(job)
-                    .push_bind(team)
-                    .push_bind(first_idx + (offset + i) as i64)
-                    .push_bind(url.as_str())
-                    .push("'queued'")
-                    .push_bind(now)
-                    .push_bind(now);
-            });
-            insert.build().persistent(part.len() == 1).execute(conn).await?.rows_affected()
-        });
-    }
-    Ok(ids)
-}
-
-/// A page row of a crawl to be written, queued.
-pub(in crate::store) struct NewPage<'a> {
-    pub id: PageId,
-    pub idx: i64,
-    pub url: &'a str,
-    pub depth: i64,
-}
-
-/// Inserts page rows; the job's counts are the caller's to change.
-pub(in crate::store) async fn insert_pages(
-    tx: &mut Tx,
-    job: JobId,
-    team: TeamId,
-    pages: &[NewPage<'_>],
-    now: Timestamp,
-) -> StoreResult<()> {
-    for chunk in pages.chunks(INSERT_ROWS) {
-        on_db!(tx, |conn| {
-            let mut insert = sqlx::QueryBuilder::new(
-                "INSERT INTO page (id, job_id, team_id, idx, url, depth, state, run_at, queued_at) ",
-            );
-            insert.push_values(chunk, |mut values, page| {
-                values
-                    .push_bind(page.id)
-                    .push_bind(job)
-                    .push_bind(team)
-                    .push_bind(page.idx)
-                    .push_bind(page.url)
-                    .push_bind(page.depth)
-                    .push("'queued'")
-                    .push_bind(now)
-                    .push_bind(now);
-            });
-            insert.build().persistent(chunk.len() == 1).execute(conn).await?.rows_affected()
-        });
-    }
-    Ok(())
+    let pages: Vec<NewPage<'_>> =
+        (first_idx..).zip(urls).map(|(idx, url)| NewPage { id: PageId::new(), idx, url, depth: 0 }).collect();
+    insert(tx, job, team, &pages, now).await?;
+    Ok(pages.into_iter().map(|page| page.id).collect())
 }

@@ -7,6 +7,8 @@ use crate::store::jobs::{NewJob, insert_job};
 use crate::store::signals::Signal;
 use crate::store::{Db, StoreResult, Tx};
 
+use super::rows::insert_page;
+
 /// A job of one page that somebody waits for.
 pub struct NewScrape<'a> {
     pub job: NewJob<'a>,
@@ -15,23 +17,40 @@ pub struct NewScrape<'a> {
     pub endpoint: Endpoint,
 }
 
+/// What a scrape's statements write of its page and into the list of what the team asked for: `$1` to `$16` are those of
+/// the job, `$17` to `$20` its own.
+macro_rules! scrape_values {
+    (page $state:ident) => {
+        sql!("$17, $1, $2, 0, $18, 0, ", $crate::domain::job::PageState::$state.sql(), ", $12, $12")
+    };
+    (into_shown) => {
+        "INSERT INTO activity (team_id, created_at, id, endpoint, target) "
+    };
+    (shown) => {
+        "$2, $12, $17, $19, $20"
+    };
+    ($sql:expr, $scrape:ident, $job:ident) => {
+        insert_job!($sql, $job)
+            .bind($scrape.page)
+            .bind($scrape.url)
+            .bind($scrape.endpoint.as_str())
+            .bind(Some($job.target).filter(|target| !target.is_empty()))
+    };
+}
+pub(super) use scrape_values;
+
 /// The statement that writes job, page, what the team sees of it and the ticket, and its values.
 macro_rules! insert_scrape {
     (page) => {
-        "INSERT INTO page (id, job_id, team_id, idx, url, state, run_at, queued_at) \
-         VALUES ($17, $1, $2, 0, $18, 'queued', $12, $12)"
+        sql!(insert_page!(), "VALUES (", scrape_values!(page Queued), ")")
     };
     (shown) => {
-        "INSERT INTO activity (team_id, created_at, id, endpoint, target) VALUES ($2, $12, $17, $19, $20)"
+        sql!(scrape_values!(into_shown), "VALUES (", scrape_values!(shown), ")")
     };
     ($scrape:ident, $sqlite_or_postgres:ident, $conn:expr) => {{
         let job = &$scrape.job;
         let ticket = ScrapeTicket::new(job.team, $scrape.page)?;
-        insert_job!(insert_scrape!($sqlite_or_postgres), job)
-            .bind($scrape.page)
-            .bind($scrape.url)
-            .bind($scrape.endpoint.as_str())
-            .bind(Some(job.target).filter(|target| !target.is_empty()))
+        scrape_values!(insert_scrape!($sqlite_or_postgres), $scrape, job)
             .bind(ticket.id)
             .bind(ticket.queue)
             .bind(ticket.payload)
@@ -40,10 +59,10 @@ macro_rules! insert_scrape {
             .await?;
     }};
     (sqlite) => {
-        concat!(insert_job!(), "; ", insert_scrape!(page), "; ", insert_scrape!(shown), "; ", insert_ticket!(sqlite))
+        sql!(insert_job!(), "; ", insert_scrape!(page), "; ", insert_scrape!(shown), "; ", insert_ticket!(sqlite))
     };
     (postgres) => {
-        concat!(
+        sql!(
             "WITH new_job AS (",
             insert_job!(),
             "), new_page AS (",
