@@ -188,7 +188,7 @@ fn work_that_ends_without_an_end_is_told_apart_from_a_claim_that_nobody_knew_of(
         started_at: Timestamp(2),
         owner: None,
         limited: false,
-        handed: false,
+        dispatched: false,
     };
     let (ended, broken, unknown) = (page(1), page(2), page(3));
     held.hold(&ended).settle();

@@ -91,7 +91,7 @@ states! {
         Finish: Running => Done,
         /// It is given up.
         Fail: Running => Failed,
-        /// It is no page to clients: a step of its job, or forbidden by robots.txt.
+        /// Clients never see it: it was a step of its job, or robots.txt forbids it.
         Hide: Running => Cancelled,
         /// It turned out to be another page again, or outside of what was asked for.
         Withdraw: Done => Cancelled,

@@ -131,7 +131,7 @@ pub async fn write_answered(tx: &mut Tx, scrape: Answered<'_>) -> StoreResult<()
         started_at: now,
         owner: None,
         limited: false,
-        handed: false,
+        dispatched: false,
     };
     let outcome = Outcome::Done { document: scrape.document, credits: scrape.credits };
     write_done(tx, &Finished { page, kind: Some(JobKind::Scrape), key, outcome }, now).await?;

@@ -66,8 +66,8 @@ pub(super) async fn drop_waiting(tx: &mut Tx, id: JobId, now: Timestamp, limit: 
     Ok(on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(now).bind(limit).execute(conn).await?.rows_affected()))
 }
 
-/// So many pages that came back to a job that had ended meanwhile are cancelled like those that were waiting then. When
-/// those are not all marked yet, it does not matter which ones are now.
+/// Cancels `count` pages that came back to a job which had ended meanwhile, like those that were waiting then. While not
+/// all of those are marked, it does not matter which ones are marked now.
 pub(super) async fn drop_late(tx: &mut Tx, id: JobId, count: i64, now: Timestamp) -> StoreResult<()> {
     const JOB: &str = sql!("UPDATE job SET total = total - $2, queued = 0, ", RECOUNT_HIDDEN, " WHERE id = $1");
     drop_waiting(tx, id, now, count).await?;

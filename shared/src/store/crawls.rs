@@ -130,7 +130,7 @@ pub struct CrawlCounts {
     pub warning: Option<String>,
 }
 
-/// The counts; `None`: the job is no crawl, or gone.
+/// The counts; `None`: the job is gone, or of another kind.
 pub async fn counts(db: &Db, job: JobId) -> StoreResult<Option<CrawlCounts>> {
     const SQL: &str = "SELECT discovered, blocked, dropped, warning FROM crawl WHERE job_id = $1";
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_optional(pool).await?))

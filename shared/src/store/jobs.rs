@@ -41,7 +41,9 @@ macro_rules! insert_job {
     };
     (values $queued:literal) => {
         sql!(
-            "$1, $2, $3, $4, ", $crate::domain::job::JobStatus::Scraping.sql(), ", $5, $6, $7, $8, $9, $10, $11, ",
+            "$1, $2, $3, $4, ",
+            $crate::domain::job::JobStatus::Scraping.sql(),
+            ", $5, $6, $7, $8, $9, $10, $11, ",
             $queued,
             ", $12, $13, $14, $15, $16"
         )
@@ -178,7 +180,7 @@ pub async fn load(db: &Db, id: JobId) -> StoreResult<Option<JobRow>> {
     found.map(row).transpose()
 }
 
-/// The job with its row locked until the transaction ends. Lock the team first ([`teams::lock`]) when it is written.
+/// The job with its row locked until the transaction ends. Lock the team first ([`super::team_lock::lock`]) when it is written.
 pub async fn lock(tx: &mut Tx, id: JobId) -> StoreResult<Option<JobRow>> {
     // SQLite holds the whole file already.
     let found: Option<Columns> = match tx {

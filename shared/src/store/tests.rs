@@ -123,11 +123,11 @@ async fn a_claim_keeps_the_limits_of_team_and_job_and_leaves_a_mark() {
         assert_eq!(first.pages.iter().filter(|p| p.job_id == slow).count(), 2, "the job's limit");
         assert!(!first.more);
         let mut tx = db.begin().await.unwrap();
-        assert!(team_lock::lock(&mut tx, team).await.unwrap().unwrap().starved);
+        assert!(team_lock::lock(&mut tx, team).await.unwrap().unwrap().has_deferred_pages);
         tx.commit().await.unwrap();
         finish(&db, first.pages.into_iter().map(done).collect()).await;
         let mut tx = db.begin().await.unwrap();
-        assert!(!team_lock::lock(&mut tx, team).await.unwrap().unwrap().starved, "the ticket was sent");
+        assert!(!team_lock::lock(&mut tx, team).await.unwrap().unwrap().has_deferred_pages, "the ticket was sent");
         tx.commit().await.unwrap();
         let next = claim(&db, team, worker, 5, 5).await;
         assert!(next.pages.iter().all(|p| p.limited), "they waited because of a limit");

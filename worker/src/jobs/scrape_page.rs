@@ -808,7 +808,7 @@ mod tests {
             started_at: Timestamp(1_000 + waited),
             owner: None,
             limited: false,
-            handed: false,
+            dispatched: false,
         };
         let started = Instant::now();
         let left = |page: &Claimed, kind| (deadline(page, &spec(kind), started) - started).as_millis();

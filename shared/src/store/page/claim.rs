@@ -40,8 +40,7 @@ const LOOKS: usize = 20;
 /// that is due is put off until one is, or until another page of it comes to wait: claims do not see it until then.
 ///
 /// Whoever moves a waiting page holds its team's lock, so what the inner SELECT finds waiting still is. To ask again
-/// would cost: Postgres believes that few pages wait and reads them all, once for each page it takes. For the same
-/// reason statements that name a page by its id say `state || ''`, which is no column of the index of waiting pages.
+/// would cost: Postgres believes that few pages wait and reads them all, once for each page it takes.
 pub async fn claim(
     tx: &mut Tx,
     team: TeamId,
@@ -57,16 +56,6 @@ pub async fn claim(
         max_concurrency, limited_at, queued, rank, last_served FROM job WHERE team_id = $1 AND queued > 0 \
         AND due_at > 0 AND due_at <= $2 ORDER BY due_at LIMIT $3) AS woken) AS jobs \
         ORDER BY rank, last_served, id LIMIT $3";
-    const CLAIM: &str = sql!(
-        "UPDATE page SET ",
-        TAKE,
-        " WHERE id IN (SELECT id FROM page WHERE job_id = $3 AND ",
-        IS_DUE,
-        " ORDER BY run_at, idx LIMIT $4) RETURNING ",
-        CLAIMED_COLUMNS
-    );
-    const TAKEN: &str = "UPDATE job SET queued = queued - $2, last_served = $3, due_at = $4 WHERE id = $1";
-    const PUT_OFF: &str = "UPDATE job SET due_at = $2 WHERE id = $1";
     const NEXT: &str = "SELECT MIN(due_at) FROM job WHERE team_id = $1 AND queued > 0 AND due_at > $2";
 
     let Some(state) = team_lock::lock(tx, team).await? else { return Ok(Claim::default()) };
@@ -92,20 +81,11 @@ pub async fn claim(
                 limited.push(job);
                 continue;
             }
-            let mut pages: Vec<Claimed> = on_db!(tx, |conn| {
-                sqlx::query_as(CLAIM).bind(worker).bind(now).bind(job).bind(take).fetch_all(conn).await?
-            });
+            let mut pages = take_from(tx, job, worker, take, queued, now).await?;
             let count = pages.len() as i64;
-            let due = if count < take.min(queued) { next_due(tx, job).await? } else { Timestamp(0) };
-            if pages.is_empty() {
-                on_db!(tx, |conn| sqlx::query(PUT_OFF).bind(job).bind(due).execute(conn).await?.rows_affected());
+            if count == 0 {
                 continue;
             }
-            // An UPDATE gives its rows in no order.
-            pages.sort_by_key(|page| page.idx);
-            on_db!(tx, |conn| {
-                sqlx::query(TAKEN).bind(job).bind(count).bind(now).bind(due).execute(conn).await?.rows_affected()
-            });
             room -= count;
             *running.entry(job).or_insert(0) += count;
             for page in &mut pages {
@@ -129,12 +109,49 @@ pub async fn claim(
     if !limited.is_empty() {
         limited.sort_unstable();
         limited.dedup();
-        mark_limited(tx, team, state.starved, &limited, now).await?;
+        mark_limited(tx, team, state.has_deferred_pages, &limited, now).await?;
     }
     let next: (Option<Timestamp>,) =
         on_db!(tx, |conn| sqlx::query_as(NEXT).bind(team).bind(now).fetch_one(conn).await?);
     claim.next_at = next.0;
     Ok(claim)
+}
+
+/// Takes up to `most` of the `queued` pages of a job, in their order. A job with fewer that are due is put off until the
+/// next one is.
+async fn take_from(
+    tx: &mut Tx,
+    job: JobId,
+    worker: WorkerId,
+    most: i64,
+    queued: i64,
+    now: Timestamp,
+) -> StoreResult<Vec<Claimed>> {
+    const CLAIM: &str = sql!(
+        "UPDATE page SET ",
+        TAKE,
+        " WHERE id IN (SELECT id FROM page WHERE job_id = $3 AND ",
+        IS_DUE,
+        " ORDER BY run_at, idx LIMIT $4) RETURNING ",
+        CLAIMED_COLUMNS
+    );
+    const TAKEN: &str = "UPDATE job SET queued = queued - $2, last_served = $3, due_at = $4 WHERE id = $1";
+    const PUT_OFF: &str = "UPDATE job SET due_at = $2 WHERE id = $1";
+
+    let mut pages: Vec<Claimed> =
+        on_db!(tx, |conn| sqlx::query_as(CLAIM).bind(worker).bind(now).bind(job).bind(most).fetch_all(conn).await?);
+    let count = pages.len() as i64;
+    let due = if count < most.min(queued) { next_due(tx, job).await? } else { Timestamp(0) };
+    if pages.is_empty() {
+        on_db!(tx, |conn| sqlx::query(PUT_OFF).bind(job).bind(due).execute(conn).await?.rows_affected());
+        return Ok(pages);
+    }
+    on_db!(tx, |conn| {
+        sqlx::query(TAKEN).bind(job).bind(count).bind(now).bind(due).execute(conn).await?.rows_affected()
+    });
+    // An UPDATE gives its rows in no order.
+    pages.sort_by_key(|page| page.idx);
+    Ok(pages)
 }
 
 /// When the first page of the job that waits is due.
@@ -198,7 +215,7 @@ async fn claim_or_mark(
         let job: Option<(JobId,)> =
             on_db!(tx, |conn| sqlx::query_as(JOB).bind(page).bind(now).fetch_optional(conn).await?);
         if let Some((job,)) = job {
-            mark_limited(tx, team, state.starved, &[job], now).await?;
+            mark_limited(tx, team, state.has_deferred_pages, &[job], now).await?;
         }
         return Ok(None);
     };
@@ -207,8 +224,8 @@ async fn claim_or_mark(
     Ok(Some((taken, jobs::read_spec(spec)?)))
 }
 
-async fn mark_limited(tx: &mut Tx, team: TeamId, starved: bool, jobs: &[JobId], now: Timestamp) -> StoreResult<()> {
-    if !starved {
+async fn mark_limited(tx: &mut Tx, team: TeamId, is_marked: bool, jobs: &[JobId], now: Timestamp) -> StoreResult<()> {
+    if !is_marked {
         const TEAM: &str = "UPDATE team SET starved = TRUE WHERE id = $1";
         on_db!(tx, |conn| sqlx::query(TEAM).bind(team).execute(conn).await?.rows_affected());
     }

@@ -38,7 +38,7 @@ pub async fn finish_many(tx: &mut Tx, group: &[Finished], now: Timestamp) -> Sto
     teams.dedup();
 
     let moved = move_pages(tx, group, &teams, now).await?;
-    teams.retain(|team| moved.iter().any(|page| page.starved && page.team_id == *team));
+    teams.retain(|team| moved.iter().any(|page| page.has_deferred_pages && page.team_id == *team));
     let replayed: Vec<PageId> = moved.iter().filter(|page| page.replays > 0).map(|page| page.id).collect();
     let billed = billed_before(tx, &replayed).await?;
     let written: Vec<PageId> = moved.into_iter().map(|page| page.id).collect();
@@ -128,14 +128,14 @@ async fn store(
     Ok(())
 }
 
-/// Sends tickets for pages that wait again, for pages that are new, and for what a limit kept waiting in `starved` teams.
+/// Sends tickets for pages that wait again, for pages that are new, and for what a limit kept waiting in teams with `deferred` pages.
 async fn invite(
     tx: &mut Tx,
-    starved: &[TeamId],
+    deferred: &[TeamId],
     mut pauses: BTreeMap<TeamId, i64>,
     grown: BTreeMap<TeamId, usize>,
 ) -> StoreResult<()> {
-    for team in starved {
+    for team in deferred {
         const SQL: &str = "UPDATE team SET starved = FALSE WHERE id = $1";
         on_db!(tx, |conn| sqlx::query(SQL).bind(*team).execute(conn).await?.rows_affected());
         // Others wait for the place that a page has just left, also when that page itself is put off for long.

@@ -20,7 +20,8 @@ pub(super) struct Moved {
     /// How often it was replayed.
     pub replays: i64,
     /// A claim of its team was cut short by a limit.
-    pub starved: bool,
+    #[sqlx(rename = "starved")]
+    pub has_deferred_pages: bool,
 }
 
 /// The fenced step: locks the teams, and only attempts that are still the page's current ones move it. Returns those.

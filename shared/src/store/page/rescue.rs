@@ -24,7 +24,7 @@ pub async fn orphaned_teams(db: &Db, limit: i64) -> StoreResult<Vec<TeamId>> {
 }
 
 /// Pages whose worker is dead, or never was: they go back to the queue, or fail at the ceiling of claims. Returns how
-/// many. Call after [`super::nodes::bury`]. On Postgres teams whose lock somebody holds are passed over: they keep no
+/// many. Call after [`crate::store::nodes::bury`]. On Postgres teams whose lock somebody holds are passed over: they keep no
 /// other team waiting.
 pub async fn rescue_orphans(tx: &mut Tx, now: Timestamp, limit: i64) -> StoreResult<usize> {
     const ORPHANS: &str =

@@ -35,9 +35,9 @@ pub struct Claimed {
     /// A concurrency limit made it wait.
     #[sqlx(default)]
     pub limited: bool,
-    /// Whoever waits for it is told by its worker ([`crate::hand_over`]).
+    /// It came by direct dispatch: its worker tells whoever waits for it ([`crate::hand_over`]).
     #[sqlx(default)]
-    pub handed: bool,
+    pub dispatched: bool,
 }
 
 /// The beginning of every statement that writes page rows, with further columns if there are any.

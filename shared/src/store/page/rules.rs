@@ -28,8 +28,8 @@ pub(super) use taken;
 /// Which pages may be taken at the time `$2`.
 pub(super) const IS_DUE: &str = sql!("state = ", PageMove::Claim.from().sql(), " AND run_at <= $2");
 
-/// The same where a page is named by its id. `state || ''` is no column of the index of waiting pages: Postgres believes
-/// that few pages wait, and would read them all.
+/// The same where a page is named by its id. The index of waiting pages does not serve `state || ''`: Postgres believes
+/// that few pages wait, and would otherwise read them all.
 pub(super) const IS_DUE_BY_ID: &str = sql!("state || '' = ", PageMove::Claim.from().sql(), " AND run_at <= $2");
 
 /// An attempt ends its page only while the page is in work, by the attempt of the same epoch.

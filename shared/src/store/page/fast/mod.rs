@@ -68,7 +68,7 @@ pub async fn insert_claimed(
         started_at: now,
         owner: Some(worker),
         limited: false,
-        handed: true,
+        dispatched: true,
     }))
 }
 

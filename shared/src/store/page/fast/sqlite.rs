@@ -122,7 +122,7 @@ pub async fn finish(db: &SqliteDb, direct: &DirectEnd<'_>, now: Timestamp) -> St
     let sql = if direct.place().is_some() { FINISH_CACHED } else { FINISH };
     let written = end_values!(sql, direct, now).fetch_all(&mut *tx).await?.pop();
     if written.is_some() {
-        if !direct.end.page.handed {
+        if !direct.end.page.dispatched {
             tx.tell(Signal::End);
         }
         tx.commit().await?;

@@ -61,7 +61,7 @@ enum Meanwhile {
     Replayed,
     ReplayedAndBilled,
     JobCancelled,
-    TeamStarved,
+    PagesDeferred,
 }
 
 #[derive(Debug)]
@@ -75,7 +75,7 @@ struct Case {
     limit: Option<i64>,
     /// Pages that the team has in work already.
     busy: Vec<(JobId, PageId)>,
-    is_starved: bool,
+    has_deferred_pages: bool,
     /// It is not due yet.
     is_late: bool,
     worker: WorkerId,
@@ -93,7 +93,7 @@ impl Case {
             1 => Meanwhile::Replayed,
             2 => Meanwhile::ReplayedAndBilled,
             3 => Meanwhile::JobCancelled,
-            4 => Meanwhile::TeamStarved,
+            4 => Meanwhile::PagesDeferred,
             _ => Meanwhile::Nothing,
         };
         Self {
@@ -105,7 +105,7 @@ impl Case {
             begin: if draw.one_in(2) { Begin::Queued } else { Begin::Handed },
             limit: draw.one_in(2).then(|| 1 + draw.below(3) as i64),
             busy,
-            is_starved: draw.one_in(6),
+            has_deferred_pages: draw.one_in(6),
             is_late: draw.one_in(12),
             worker: WorkerId::new(),
             created_at: now,
@@ -207,7 +207,7 @@ async fn prepare(db: &Db, case: &Case) {
     if let Some(limit) = case.limit {
         run(db, format!("UPDATE team SET concurrency = {limit} WHERE id = '{team}'")).await;
     }
-    if case.is_starved {
+    if case.has_deferred_pages {
         run(db, format!("UPDATE team SET starved = TRUE WHERE id = '{team}'")).await;
     }
     if case.begin == Begin::Queued {
@@ -265,7 +265,7 @@ async fn meanwhile(db: &Db, case: &Case) {
             assert!(cancel::job(&mut tx, case.job, case.created_at.plus_ms(6)).await.unwrap());
             tx.commit().await.unwrap();
         }
-        Meanwhile::TeamStarved => run(db, format!("UPDATE team SET starved = TRUE WHERE id = '{team}'")).await,
+        Meanwhile::PagesDeferred => run(db, format!("UPDATE team SET starved = TRUE WHERE id = '{team}'")).await,
     }
 }
 
@@ -348,7 +348,7 @@ async fn the_fast_way_leaves_the_rows_of_the_general_way() {
             prepare(&general, &case).await;
             let (page, was_fast) = begin_at_once(&fast, &case).await;
             let expected = begin_in_turn(&general, &case).await;
-            let like_general = |page: Claimed| Claimed { handed: false, ..page };
+            let like_general = |page: Claimed| Claimed { dispatched: false, ..page };
             assert_eq!(page.clone().map(like_general), expected, "case {number}: {case:?}");
             assert_same(&fast, &general, "beginning", number, &case).await;
             match case.begin {

@@ -48,7 +48,7 @@ macro_rules! end_values {
             .bind(document.packed)
             .bind($direct.end.key)
             .bind($direct.kind.credit_kind())
-            .bind(page.handed)
+            .bind(page.dispatched)
     }};
 }
 pub(super) use end_values;
