@@ -127,7 +127,7 @@ async fn replay(args: ReplayArgs, db: &Db, output: Output) -> anyhow::Result<()>
                 output.show(&json, text);
                 return Ok(());
             }
-            // Oldest first, as they were made.
+            // Replayed in the order in which they were made, oldest first.
             found.iter().rev().map(|delivery| delivery.id).collect()
         }
     };

@@ -87,7 +87,7 @@ pub struct Read<T> {
 /// The model's reading of one page.
 pub struct Reader<'a> {
     model: Option<&'a ModelSettings>,
-    /// Of every question.
+    /// When every question must be answered.
     deadline: Instant,
     pub meter: Meter,
 }

@@ -61,7 +61,7 @@ impl<'a> Excerpt<'a> {
 fn choose(text: &str, room: usize, about: &str) -> String {
     let passages = split(text);
     let mut order = rank(&passages, about);
-    // What nothing speaks for follows from the page's beginning.
+    // Passages that match no word of the question follow in the page's order.
     let mut is_ranked = vec![false; passages.len()];
     order.iter().for_each(|n| is_ranked[*n] = true);
     order.extend((0..passages.len()).filter(|n| !is_ranked[*n]));

@@ -167,7 +167,7 @@ async fn pack(keeper: &Keeper, solo: &Solo, page: &Claimed, profile: &ProfileUse
     let is_saved = loop {
         match publish(&keeper.db, page, &profile.name, &mut archive).await {
             Ok(is_saved) => break is_saved,
-            // It may be committed all the same: the archive stays, and the next try sees.
+            // The commit may have happened all the same: the archive stays, and the next try looks at the row.
             Err(error) => match pauses.next() {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None => return Err(error.into()),

@@ -110,7 +110,7 @@ impl RobotsStore {
             Ok(robots) => robots,
             Err(error) => {
                 tracing::debug!(host = url.host_str().unwrap_or_default(), %error, "no robots.txt could be had");
-                // An answer that is an error comes as an error of ours.
+                // `ask` tells a 5xx answer by this error; the others mean that there was no answer.
                 let is_answered = matches!(error, FetchError::Internal);
                 let robots = if is_answered { Robots::closed() } else { Robots::unreachable() };
                 return Known { robots: Arc::new(robots), until: Instant::now() + FAILED };
