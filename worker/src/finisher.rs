@@ -14,7 +14,8 @@ use tokio_util::task::TaskTracker;
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::domain::job::JobKind;
 use weir_shared::ids::{PageId, TeamId};
-use weir_shared::store::finish::{Body, Finished, Outcome, finish};
+use weir_shared::store::page::end::{Body, Finished, Outcome};
+use weir_shared::store::page::finish::finish;
 use weir_shared::store::{Db, StoreError};
 
 use crate::crawl::frontier_memory::FrontierMemory;

@@ -23,18 +23,19 @@ use crate::fault::Faults;
 use crate::private;
 use crate::time::Timestamp;
 
+#[macro_use]
+mod sql;
+
 pub mod activity;
 #[cfg(test)]
 mod bulk_tests;
 pub mod cache;
+pub mod cancel;
 pub mod clock;
 pub mod crawls;
 pub mod credits;
 pub mod documents;
 pub mod drafts;
-#[cfg(test)]
-mod fault_tests;
-pub mod finish;
 pub mod frontier;
 pub mod jobs;
 pub mod keys;
@@ -43,8 +44,11 @@ pub mod lines;
 pub mod maps;
 pub mod model_usage;
 pub mod nodes;
+pub mod page;
 pub mod pages;
+mod parts;
 pub mod profiles;
+pub mod queue_depth;
 pub mod rates;
 pub mod retention;
 pub mod scrape_context;
@@ -61,6 +65,7 @@ pub mod teams;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+pub mod turns;
 pub mod webhooks;
 
 use signals::{Signal, Signals, SqliteTx};

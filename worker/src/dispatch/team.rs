@@ -14,8 +14,9 @@ use weir_shared::fault::FaultPoint;
 use weir_shared::ids::TeamId;
 use weir_shared::queue;
 use weir_shared::store::StoreResult;
-use weir_shared::store::finish::{Finished, Outcome};
-use weir_shared::store::pages::{self, Claimed};
+use weir_shared::store::page::claim;
+use weir_shared::store::page::end::{Finished, Outcome};
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 
 use super::held::HeldPage;
@@ -124,7 +125,7 @@ async fn claim(
     let started = Stopwatch::start();
     let mut tx = context.process.db.begin_claim().await?;
     let limit = context.process.settings.limits.team_concurrency;
-    let claim = match pages::claim(&mut tx, team, context.id, most, limit, context.process.db.now()).await {
+    let claim = match claim::claim(&mut tx, team, context.id, most, limit, Timestamp::now()).await {
         Err(error) if error.is_lock_wait() => {
             serve_later(context, team);
             return Ok((Vec::new(), false));
