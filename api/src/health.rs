@@ -6,7 +6,6 @@ use actix_web::{HttpResponse, web};
 use schemars::{JsonSchema, json_schema};
 use serde::Serialize;
 use weir_shared::store::{nodes, queue_depth, sessions, webhooks};
-use weir_shared::time::Timestamp;
 
 use crate::app::State;
 use crate::error::{ApiError, ApiResult};

@@ -531,7 +531,7 @@ async fn a_scrape_that_nobody_takes_ends_before_its_timeout_and_never_starts() {
     assert_eq!((status, &body["code"]), (503, &json!("UNAVAILABLE")), "no worker lives");
     assert!(start.elapsed().as_millis() < 1_000);
     let mut tx = api.state.db.begin().await.unwrap();
-    let claim = claim::claim(&mut tx, api.team, WorkerId::new(), 5, 100, Timestamp::now()).await.unwrap();
+    let claim = claim::claim(&mut tx, api.team, WorkerId::new(), 5, 100, api.state.db.now()).await.unwrap();
     assert!(claim.pages.is_empty());
 }
 
@@ -650,7 +650,7 @@ async fn what_keeps_nothing_is_forgotten_though_nobody_waits_for_it() {
     tx.commit().await.unwrap();
     let claimed = async || loop {
         let mut tx = db.begin().await.unwrap();
-        let claim = claim::claim(&mut tx, api.team, WorkerId::new(), 1, 100, Timestamp::now()).await.unwrap();
+        let claim = claim::claim(&mut tx, api.team, WorkerId::new(), 1, 100, api.state.db.now()).await.unwrap();
         tx.commit().await.unwrap();
         match claim.pages.into_iter().next() {
             Some(page) => return page,

@@ -10,7 +10,7 @@
 //!
 //! Rules that depend on the time take `now` as an argument. `clippy.toml` forbids the functions behind these elsewhere.
 
-#![allow(clippy::disallowed_methods, reason = "this is the one place that they are called in")]
+#![expect(clippy::disallowed_methods, reason = "this is the one place that they are called in")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -4,7 +4,7 @@
 //! known start ([`seed`]). Keys come from the operating system and can fail ([`fill_secret`]); no seed reaches them.
 //! `clippy.toml` forbids the functions behind these elsewhere.
 
-#![allow(clippy::disallowed_methods, reason = "this is the one place that they are called in")]
+#![expect(clippy::disallowed_methods, reason = "this is the one place that they are called in")]
 
 use std::cell::RefCell;
 

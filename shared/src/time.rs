@@ -13,11 +13,6 @@ use chrono::{DateTime, Datelike as _, Months, NaiveTime, SecondsFormat, Utc};
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The time now, by no clock that a test could move.
-    pub fn now() -> Self {
-        crate::clock::of_database()
-    }
-
     /// This many milliseconds later; saturates.
     pub fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))

@@ -21,6 +21,7 @@ use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, SessionId, TeamId, WorkerId};
 use weir_shared::queue;
+use weir_shared::random;
 use weir_shared::store::jobs::NewJob;
 use weir_shared::store::page::end::{CacheEntry, Finished, Outcome};
 use weir_shared::store::page::replay::ReplayFilter;

@@ -8,10 +8,11 @@ use weir_shared::domain::job::JobStatus;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::fault::{Fault, FaultPoint};
 use weir_shared::ids::{JobId, WorkerId};
+use weir_shared::random;
 use weir_shared::store::page::claim;
 use weir_shared::store::page::end::Encoded;
 use weir_shared::store::page::rows::{self, Claimed};
-use weir_shared::store::{PoolUse, jobs, teams};
+use weir_shared::store::{self, PoolUse, PostgresDb, jobs, teams};
 
 use super::*;
 use crate::dispatch::held::HeldPages;
@@ -42,7 +43,7 @@ async fn claimed(db: &Db, name: &str, count: usize) -> (TeamId, JobId, Vec<Claim
     rows::insert_many(&mut tx, job, team, 0, &urls, now).await.unwrap();
     tx.commit().await.unwrap();
     let mut tx = db.begin().await.unwrap();
-    let pages = claim::claim(&mut tx, team, WorkerId::new(), count, 100, Timestamp::now()).await.unwrap().pages;
+    let pages = claim::claim(&mut tx, team, WorkerId::new(), count, 100, db.now()).await.unwrap().pages;
     tx.commit().await.unwrap();
     assert_eq!(pages.len(), count);
     (team, job, pages)

@@ -86,7 +86,7 @@ async fn replay_pages(context: &WorkerContext, now: Timestamp) -> StoreResult<us
         }
         let mut tx = db.begin().await?;
         let metered = context.process.settings.limits.metered;
-        if replay::replay(&mut tx, page.id, metered, Timestamp::now()).await? == Replay::Queued {
+        if replay::replay(&mut tx, page.id, metered, context.process.db.now()).await? == Replay::Queued {
             replayed += 1;
         }
         tx.commit().await?;

@@ -75,7 +75,7 @@ async fn compare(context: &WorkerContext, unknown: &mut HashSet<(PageId, i64)>) 
         false => (page, Loss::NeverBegun),
     };
     let mut tx = context.process.db.begin_claim().await?;
-    rescue::rescue(&mut tx, lost.into_iter().map(loss).collect(), Timestamp::now()).await?;
+    rescue::rescue(&mut tx, lost.into_iter().map(loss).collect(), context.process.db.now()).await?;
     tx.commit().await
 }
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::store::slices::Slices;
 use weir_shared::store::{StoreResult, activity, cache, cancel, retention, sessions, snapshots, sweep};
-use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
 use crate::lease;
@@ -85,7 +84,7 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
     }
     let db = &context.process.db;
     let Tidying { slices, round, log_is_dirty } = tidying;
-    cancel::drop_rest(db, slices, Timestamp::now()).await?;
+    cancel::drop_rest(db, slices, context.process.db.now()).await?;
     sweep::prune_tickets(db, slices).await?;
     loop {
         let mut tx = db.begin_relaxed().await?;

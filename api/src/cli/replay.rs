@@ -13,7 +13,6 @@ use weir_shared::store::Db;
 use weir_shared::store::page::replay;
 use weir_shared::store::page::replay::{Replay, ReplayFilter};
 use weir_shared::store::pages::{self, PageRow};
-use weir_shared::time::Timestamp;
 
 use super::jobs::page_json;
 use super::output::{Output, or_dash, shorten, table};
@@ -92,7 +91,7 @@ pub async fn run(args: ReplayArgs, db: &Db, metered: bool, output: Output) -> an
     // One transaction a page: none is held while others wait, and a stop half-way leaves nothing half done.
     for page in bar.wrap_iter(found.iter()) {
         let mut tx = db.begin().await?;
-        match replay::replay(&mut tx, page.id, metered, Timestamp::now()).await? {
+        match replay::replay(&mut tx, page.id, metered, db.now()).await? {
             Replay::Queued => replayed.push(page.id),
             Replay::NoCredits => unpaid += 1,
             Replay::NotDead => {}

@@ -18,7 +18,6 @@ use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::store::credits::Funds;
 use weir_shared::store::pages::PageRow;
 use weir_shared::store::{Tx, cancel, nodes, pages, queue_depth};
-use weir_shared::time::Timestamp;
 use weir_shared::wake::ExpectedPage;
 
 use crate::app::App;
@@ -165,7 +164,7 @@ async fn wait_for_page(app: &App, accepted: &mut Accepted, timeout: Duration, la
 async fn give_up(app: &App, job: JobId) {
     let cancel = async {
         let mut tx = app.db.begin().await?;
-        cancel::job(&mut tx, job, Timestamp::now()).await?;
+        cancel::job(&mut tx, job, app.db.now()).await?;
         tx.commit().await
     };
     if let Err(error) = cancel.await {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sqlx::ConnectOptions as _;
 
@@ -12,18 +12,19 @@ use super::slices::Slices;
 use super::testing::{databases, job, team};
 use super::*;
 use crate::blobs::Blobs;
+use crate::clock::{self, Stopwatch};
 use crate::domain::cache::CacheKey;
 use crate::domain::job::{JobKind, JobStatus, PageState, WebhookEvent};
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::queue;
+use crate::random;
 use crate::store::cancel;
 use crate::store::page::{claim, finish, rescue, rows};
-use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 async fn claim(db: &Db, team: TeamId, want: usize) -> Vec<Claimed> {
     let mut tx = db.begin().await.unwrap();
-    let claim = claim::claim(&mut tx, team, WorkerId::new(), want, 1_000, Timestamp::now()).await.unwrap();
+    let claim = claim::claim(&mut tx, team, WorkerId::new(), want, 1_000, db.now()).await.unwrap();
     tx.commit().await.unwrap();
     claim.pages
 }
@@ -57,10 +58,10 @@ async fn in_state(db: &Db, job: JobId, state: PageState) -> usize {
 
 /// Waits until somebody waits for a lock of Postgres.
 async fn wait_for_a_lock(db: &Db) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = clock::deadline(Duration::from_secs(20));
     let sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     while count(db, sql).await == 0 {
-        assert!(Instant::now() < end, "nobody waits");
+        assert!(clock::instant() < end, "nobody waits");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -71,7 +72,7 @@ async fn a_cancel_of_many_pages_is_whole_at_once_and_marks_them_in_slices() {
         let team = team(&db, "a").await;
         let (id, _) = job(&db, team, JobKind::Batch, 3_000, None).await;
         let mut running = claim(&db, team, 2).await;
-        let now = Timestamp::now();
+        let now = db.now();
         let mut tx = db.begin().await.unwrap();
         assert!(cancel::job(&mut tx, id, now).await.unwrap());
         tx.commit().await.unwrap();
@@ -104,7 +105,7 @@ async fn a_cancel_of_many_pages_is_whole_at_once_and_marks_them_in_slices() {
 async fn pages_of_a_draft_are_nobodys_until_it_is_accepted_and_go_when_it_is_not() {
     for db in databases().await {
         let team = team(&db, "a").await;
-        let now = Timestamp::now();
+        let now = db.now();
         let urls: Vec<String> = (0..10).map(|n| format!("http://site.test/{n}")).collect();
         let (kept, left) = (JobId::new(), JobId::new());
         for id in [kept, left] {
@@ -143,7 +144,7 @@ async fn finished_jobs(db: &Db, team: TeamId, jobs: usize) -> Vec<JobId> {
             return ids;
         }
         let ends: Vec<Finished> = pages.into_iter().map(|page| done(page, None)).collect();
-        finish::finish(db, &ends, Timestamp::now()).await.unwrap();
+        finish::finish(db, &ends, db.now()).await.unwrap();
     }
 }
 
@@ -167,7 +168,7 @@ async fn expired_jobs_go_together_and_their_blobs_are_not_forgotten() {
         std::fs::write(&folder, b"").unwrap();
         blobs.put(&Blobs::key(ids[8], PageId::new(), 1), b"large").unwrap();
 
-        let later = Timestamp::now().plus_ms(90_000_000);
+        let later = db.now().plus_ms(90_000_000);
         let mut slices = Slices::default();
         let mut gone = 0;
         while gone < 61 {
@@ -250,15 +251,15 @@ async fn twenty_thousand_expired_jobs_are_gone_in_thirty_seconds() {
         };
         let neighbour = Db::connect(&url, 1, PoolUse::Rows).await.unwrap();
         let expiry = async {
-            let began = Instant::now();
+            let began = Stopwatch::start();
             let mut slices = Slices::default();
-            while sweep::expire(&db, &mut slices, Timestamp::now()).await.unwrap() > 0 {}
+            while sweep::expire(&db, &mut slices, db.now()).await.unwrap() > 0 {}
             began.elapsed()
         };
         let others = async {
             let mut longest = Duration::ZERO;
             for n in 0.. {
-                let began = Instant::now();
+                let began = Stopwatch::start();
                 team(&neighbour, &format!("neighbour {n}")).await;
                 longest = longest.max(began.elapsed());
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -279,7 +280,7 @@ async fn twenty_thousand_expired_jobs_are_gone_in_thirty_seconds() {
 async fn reminders_do_not_pile_up_and_those_that_are_done_with_go() {
     for db in databases().await {
         let (a, b) = (team(&db, "a").await, team(&db, "b").await);
-        let now = Timestamp::now();
+        let now = db.now();
         job(&db, a, JobKind::Batch, 2, None).await;
         let (hooked, ids) = job(&db, b, JobKind::Batch, 2, None).await;
         let mut tx = db.begin().await.unwrap();
@@ -374,7 +375,7 @@ async fn cached_pages_of_a_group_are_written_in_the_order_of_their_keys() {
         let ends: Vec<Finished> =
             pages.into_iter().zip(["z", "y", "a"]).map(|(page, key)| done(page, Some(key))).collect();
         let other = db.clone();
-        let ending = tokio::spawn(async move { finish::finish(&other, &ends, Timestamp::now()).await });
+        let ending = tokio::spawn(async move { finish::finish(&other, &ends, other.now()).await });
         wait_for_a_lock(&db).await;
         const LAST: &str = "UPDATE cached_page SET bytes = 2 WHERE key = 'z'";
         on_db!(&mut tx, |conn| sqlx::query(LAST).execute(conn).await.unwrap().rows_affected());

@@ -5,6 +5,7 @@ use super::*;
 use crate::domain::cache::CacheKey;
 use crate::domain::job::JobStatus;
 use crate::ids::WorkerId;
+use crate::random;
 use crate::store::page::end::CacheEntry;
 use crate::store::page::{claim, finish};
 use crate::store::slices::Slices;
@@ -30,7 +31,7 @@ async fn found(db: &Db, blobs: &Blobs, name: &str) -> Option<Value> {
 /// Scrapes a page and stores it under `name` at `at`; its job.
 async fn stored(db: &Db, blobs: &Blobs, team: TeamId, name: &str, text: &str, at: Timestamp) -> JobId {
     let (job, ids) = testing::job(db, team, JobKind::Scrape, 1, None).await;
-    let claimed = claim::claim_one(db, team, ids[0], WorkerId::new(), 50, Timestamp::now()).await.unwrap();
+    let claimed = claim::claim_one(db, team, ids[0], WorkerId::new(), 50, db.now()).await.unwrap();
     let page = claimed.unwrap().0;
     let mut document = documents::encode(blobs, job, page.id, page.epoch, &json!({ "markdown": text })).unwrap();
     let url = format!("http://site.test/{name}");
@@ -72,7 +73,7 @@ async fn a_small_document_outlives_its_job_and_a_large_one_goes_with_it() {
         let noise = random::bytes::<400_000>().to_vec();
         stored(&db, &blobs, team, "large", &hex::encode(noise), Timestamp(1_000)).await;
         assert_eq!(found(&db, &blobs, "large").await.unwrap()["markdown"].as_str().unwrap().len(), 800_000);
-        let later = Timestamp::now().plus_ms(90_000_000);
+        let later = db.now().plus_ms(90_000_000);
         while sweep::expire(&db, &mut Slices::default(), later).await.unwrap() > 0 {}
         sweep::remove_waste(&db, &blobs, later).await.unwrap();
         assert_eq!(found(&db, &blobs, "small").await.unwrap()["markdown"], "kept");
@@ -88,7 +89,7 @@ async fn a_small_document_outlives_its_job_and_a_large_one_goes_with_it() {
 async fn the_oldest_go_first_when_there_are_too_many() {
     for db in testing::databases().await {
         let (blobs, team) = (blobs(), testing::team(&db, "a").await);
-        let now = Timestamp::now();
+        let now = db.now();
         for (name, at) in [("a", now.plus_ms(-3)), ("b", now.plus_ms(-2)), ("c", now.plus_ms(-1))] {
             stored(&db, &blobs, team, name, "text", at).await;
         }
@@ -106,7 +107,7 @@ async fn the_oldest_go_first_when_there_are_too_many() {
 async fn an_answered_scrape_has_all_its_rows_and_its_bill() {
     for db in testing::databases().await {
         let (blobs, team) = (blobs(), testing::team(&db, "a").await);
-        let (job, page, now) = (JobId::new(), PageId::new(), Timestamp::now());
+        let (job, page, now) = (JobId::new(), PageId::new(), db.now());
         let options = ScrapeOptions::default();
         let document = documents::encode(&blobs, job, page, 0, &json!({ "markdown": "x" })).unwrap();
         let scrape = Answered {

@@ -1,7 +1,6 @@
 //! Jobs are cancelled: what waits leaves the counts at once, and the rows of many pages are marked in slices.
 
-use std::time::Instant;
-
+use crate::clock::Stopwatch;
 use crate::domain::job::{JobMove, PageMove, PageState, WebhookEvent};
 use crate::ids::{JobId, TeamId};
 use crate::time::Timestamp;
@@ -84,7 +83,7 @@ pub async fn drop_rest(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreRes
         loop {
             let rows = slices.rows();
             let mut tx = db.begin_relaxed().await?;
-            let began = Instant::now();
+            let began = Stopwatch::start();
             team_lock::lock(&mut tx, team).await?;
             let is_last = drop_waiting(&mut tx, job, now, rows).await? < rows.unsigned_abs();
             if is_last {

@@ -4,8 +4,10 @@
 
 use std::time::Duration;
 
-use super::finish::{self, Body, Encoded, Finished, Outcome};
-use super::pages::{self, Claimed, rescue_orphans};
+use super::page::end::{Body, Encoded, Finished, Outcome};
+use super::page::rescue::rescue_orphans;
+use super::page::rows::Claimed;
+use super::page::{claim, finish};
 use super::testing::{databases, job, team};
 use super::*;
 use crate::domain::job::{JobKind, JobStatus, PageState};
@@ -15,7 +17,7 @@ use crate::ids::{JobId, TeamId, WorkerId};
 
 async fn claim(db: &Db, team: TeamId, worker: WorkerId, want: usize) -> Vec<Claimed> {
     let mut tx = db.begin().await.unwrap();
-    let claim = pages::claim(&mut tx, team, worker, want, 50, db.now()).await.unwrap();
+    let claim = claim::claim(&mut tx, team, worker, want, 50, db.now()).await.unwrap();
     tx.commit().await.unwrap();
     claim.pages
 }

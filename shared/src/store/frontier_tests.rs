@@ -42,7 +42,7 @@ struct Crawl {
 impl Crawl {
     async fn start(db: Db, options: CrawlOptions) -> Self {
         let team = team(&db, "crawler").await;
-        let (id, now) = (JobId::new(), Timestamp::now());
+        let (id, now) = (JobId::new(), db.now());
         let mut tx = db.begin().await.unwrap();
         let job = NewJob {
             id,
@@ -67,7 +67,7 @@ impl Crawl {
 
     async fn claim(&self) -> Vec<Claimed> {
         let mut tx = self.db.begin().await.unwrap();
-        let claim = claim::claim(&mut tx, self.team, self.worker, 100, 1_000, Timestamp::now()).await.unwrap();
+        let claim = claim::claim(&mut tx, self.team, self.worker, 100, 1_000, self.db.now()).await.unwrap();
         tx.commit().await.unwrap();
         claim.pages
     }
@@ -81,7 +81,7 @@ impl Crawl {
         });
         let ends: Vec<Finished> = ends.collect();
         let mut tx = self.db.begin().await.unwrap();
-        finish_many(&mut tx, &ends, Timestamp::now()).await.unwrap();
+        finish_many(&mut tx, &ends, self.db.now()).await.unwrap();
         tx.commit().await.unwrap();
         self.recount().await;
     }
@@ -226,7 +226,7 @@ async fn sitemaps_are_read_in_a_hidden_step_that_is_fenced_like_a_page() {
         let pages = crawl.claim().await;
         let step = pages.iter().find(|p| p.idx == SITEMAP_IDX).unwrap();
         let start = pages.iter().find(|p| p.idx == 0).unwrap();
-        let now = Timestamp::now();
+        let now = crawl.db.now();
         assert!(add_from_sitemap(&crawl.db, step, &list(&["/", "/a"]), &list(&["/no"]), now).await.unwrap());
         let more = list(&["/a", "/b", "/c", "/d", "/e", "/f"]);
         assert!(!add_from_sitemap(&crawl.db, step, &more, &[], now).await.unwrap(), "it is full");
@@ -248,7 +248,7 @@ async fn sitemaps_are_read_in_a_hidden_step_that_is_fenced_like_a_page() {
         assert_eq!(warning.as_deref(), Some("Note."));
 
         // Past its expiry nothing of it is left.
-        let later = Timestamp::now().plus_ms(90_000_000);
+        let later = crawl.db.now().plus_ms(90_000_000);
         sweep::expire(&crawl.db, &mut Slices::default(), later).await.unwrap();
         assert!(crawls::counts(&crawl.db, crawl.id).await.unwrap().is_none());
         assert!(recount(&crawl.db, crawl.id).await.unwrap().is_empty());
@@ -273,16 +273,16 @@ async fn a_crawl_fails_when_nothing_but_failures_came_of_it() {
 async fn a_cancelled_crawl_grows_no_more() {
     for db in databases().await {
         let crawl = Crawl::start(db, CrawlOptions::default()).await;
-        let active = crawls::active(&crawl.db, crawl.team, Timestamp::now(), 10).await.unwrap();
+        let active = crawls::active(&crawl.db, crawl.team, crawl.db.now(), 10).await.unwrap();
         assert_eq!((active.len(), active[0].url.as_str()), (1, SITE));
         let mut tx = crawl.db.begin().await.unwrap();
-        let page = claim::claim(&mut tx, crawl.team, crawl.worker, 1, 1_000, Timestamp::now()).await.unwrap().pages;
+        let page = claim::claim(&mut tx, crawl.team, crawl.worker, 1, 1_000, crawl.db.now()).await.unwrap().pages;
         tx.commit().await.unwrap();
         let mut tx = crawl.db.begin().await.unwrap();
-        assert!(cancel::job(&mut tx, crawl.id, Timestamp::now()).await.unwrap());
+        assert!(cancel::job(&mut tx, crawl.id, crawl.db.now()).await.unwrap());
         tx.commit().await.unwrap();
         crawl.recount().await;
-        assert!(crawls::active(&crawl.db, crawl.team, Timestamp::now(), 10).await.unwrap().is_empty());
+        assert!(crawls::active(&crawl.db, crawl.team, crawl.db.now(), 10).await.unwrap().is_empty());
         let end = match page[0].idx {
             0 => leads_to(&["/a"]),
             _ => Outcome::SitemapsRead { warning: None },

@@ -176,7 +176,7 @@ mod tests {
     async fn new_map(db: &Db, team: TeamId, url: &str, zero_retention: bool) -> (JobId, PageId) {
         let map = parse_map(&json!({"url": url}), RequestContext { knows_host: &|_| false }).unwrap();
         let options = MapOptions { zero_retention, ..map.options };
-        let (id, now) = (JobId::new(), Timestamp::now());
+        let (id, now) = (JobId::new(), db.now());
         let row = NewMap {
             id,
             team,
@@ -199,12 +199,12 @@ mod tests {
         let outcome = Outcome::Done { document, credits: 1 };
         let mut tx = db.begin().await.unwrap();
         let ends = [Finished { page, kind: Some(kind), key: None, outcome }];
-        finish_many(&mut tx, &ends, Timestamp::now()).await.unwrap();
+        finish_many(&mut tx, &ends, db.now()).await.unwrap();
         tx.commit().await.unwrap();
     }
 
     async fn claim_one(db: &Db, team: TeamId, page: PageId) -> Claimed {
-        claim::claim_one(db, team, page, WorkerId::new(), 50, Timestamp::now()).await.unwrap().unwrap().0
+        claim::claim_one(db, team, page, WorkerId::new(), 50, db.now()).await.unwrap().unwrap().0
     }
 
     #[tokio::test]

@@ -201,7 +201,7 @@ mod tests {
     use crate::store::testing;
 
     async fn claimed(db: &Db, team: TeamId, page: crate::ids::PageId) -> Claimed {
-        claim::claim_one(db, team, page, WorkerId::new(), 50, Timestamp::now()).await.unwrap().unwrap().0
+        claim::claim_one(db, team, page, WorkerId::new(), 50, db.now()).await.unwrap().unwrap().0
     }
 
     #[tokio::test]
@@ -212,7 +212,7 @@ mod tests {
             let (_, other) = testing::job(&db, team, JobKind::Batch, 1, None).await;
             let (one, two) = (claimed(&db, team, ids[0]).await, claimed(&db, team, ids[1]).await);
             let stranger = claimed(&db, team, other[0]).await;
-            let now = Timestamp::now();
+            let now = db.now();
             let mut tx = db.begin().await.unwrap();
             assert_eq!(take_for_page(&mut tx, &one, "p").await.unwrap(), PageLease::Taken);
             assert_eq!(take_for_page(&mut tx, &one, "p").await.unwrap(), PageLease::Taken);

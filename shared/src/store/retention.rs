@@ -141,7 +141,7 @@ mod tests {
             let root = std::env::temp_dir().join(format!("weir-blobs-{}", crate::random::id()));
             let blobs = Blobs::open(&root).unwrap();
             let options = ScrapeOptions { zero_retention: true, ..ScrapeOptions::default() };
-            let (id, now) = (JobId::new(), Timestamp::now());
+            let (id, now) = (JobId::new(), db.now());
             let new = jobs::NewJob {
                 id,
                 team,
@@ -200,7 +200,7 @@ mod tests {
             let url = crate::config::DatabaseUrl::Sqlite(path.clone());
             let neighbour = Db::connect(&url, 1, crate::store::PoolUse::Rows).await.unwrap();
             let writes = async {
-                let began = std::time::Instant::now();
+                let began = crate::clock::Stopwatch::start();
                 for n in 0..20 {
                     testing::team(&neighbour, &format!("neighbour {n}")).await;
                     tokio::task::yield_now().await;

@@ -6,6 +6,7 @@
 use futures_util::{StreamExt as _, stream};
 
 use crate::blobs::Blobs;
+use crate::clock::Stopwatch;
 use crate::domain::job::{JobStatus, PageState};
 use crate::ids::{JobId, PageId};
 use crate::queue;
@@ -46,7 +47,7 @@ pub async fn expire(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult
     for (job, status, _) in &due {
         if status == JobStatus::Scraping.as_str() {
             let mut tx = db.begin_relaxed().await?;
-            let began = Instant::now();
+            let began = Stopwatch::start();
             cancel::job(&mut tx, *job, now).await?;
             tx.commit().await?;
             slices.pause(began).await;

@@ -7,8 +7,8 @@ use crate::config::DatabaseUrl;
 use crate::domain::job::JobKind;
 use crate::domain::scrape::ScrapeOptions;
 use crate::ids::{JobId, PageId, TeamId};
+use crate::random;
 use crate::store::page::rows;
-use crate::time::Timestamp;
 
 use super::{Db, PoolUse, jobs, migrate, teams};
 
@@ -43,14 +43,14 @@ async fn open(url: &DatabaseUrl) -> Db {
 /// A team with nothing set.
 pub async fn team(db: &Db, name: &str) -> TeamId {
     let mut tx = db.begin().await.unwrap();
-    let id = teams::insert(&mut tx, name, Timestamp::now()).await.unwrap();
+    let id = teams::insert(&mut tx, name, db.now()).await.unwrap();
     tx.commit().await.unwrap();
     id
 }
 
 /// A job with `count` pages, all queued.
 pub async fn job(db: &Db, team: TeamId, kind: JobKind, count: usize, max: Option<i64>) -> (JobId, Vec<PageId>) {
-    let now = Timestamp::now();
+    let now = db.now();
     let id = JobId::new();
     let options = ScrapeOptions::default();
     let mut tx = db.begin().await.unwrap();

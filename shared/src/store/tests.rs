@@ -10,6 +10,7 @@ use super::slices::Slices;
 use super::testing::{databases, job, team};
 use super::*;
 use crate::blobs::Blobs;
+use crate::clock::{self, Stopwatch};
 use crate::domain::document::Document;
 use crate::domain::job::{JobKind, JobStatus, PageState};
 use crate::domain::scrape::ScrapeOptions;
@@ -17,6 +18,7 @@ use crate::error_code::ErrorCode;
 use crate::hand_over::HandedScrape;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::queue;
+use crate::random;
 use crate::store::cancel;
 use crate::store::page::{claim, fast, finish, replay, rescue};
 use crate::time::Timestamp;
@@ -24,7 +26,7 @@ use crate::{on_db, on_pool};
 
 async fn claim(db: &Db, team: TeamId, worker: WorkerId, want: usize, limit: i64) -> Claim {
     let mut tx = db.begin().await.unwrap();
-    let claim = claim::claim(&mut tx, team, worker, want, limit, Timestamp::now()).await.unwrap();
+    let claim = claim::claim(&mut tx, team, worker, want, limit, db.now()).await.unwrap();
     tx.commit().await.unwrap();
     claim
 }
@@ -48,7 +50,7 @@ fn ended(page: Claimed, outcome: Outcome) -> Finished {
 }
 
 async fn finish(db: &Db, group: Vec<Finished>) -> usize {
-    finish::finish(db, &group, Timestamp::now()).await.unwrap().written.len()
+    finish::finish(db, &group, db.now()).await.unwrap().written.len()
 }
 
 async fn counts(db: &Db, id: JobId) -> (JobStatus, i64, i64, i64, i64) {
@@ -99,7 +101,7 @@ async fn a_scrape_leaves_its_request_and_where_it_ended_as_long_as_it_is_kept() 
         let team = team(&db, "a").await;
         let (_, pages) = job(&db, team, JobKind::Batch, 2, None).await;
         let blobs = Blobs::open(&std::env::temp_dir()).unwrap();
-        let now = Timestamp::now();
+        let now = db.now();
         assert_eq!(scrape_context::load(&db, &blobs, pages[0], now).await.unwrap(), None, "not done");
         let claimed = claim(&db, team, WorkerId::new(), 1, 10).await.pages.remove(0);
         finish(&db, vec![done(claimed)]).await;
@@ -139,7 +141,7 @@ async fn the_next_scrape_is_claimed_with_its_ticket_and_within_the_limit() {
     for db in databases().await {
         let (one, two) = (team(&db, "a").await, team(&db, "b").await);
         let worker = WorkerId::new();
-        let next = async |limit| fast::claim_next(&db, worker, limit, Timestamp::now()).await.unwrap();
+        let next = async |limit| fast::claim_next(&db, worker, limit, db.now()).await.unwrap();
         assert!(next(5).await.is_none(), "nobody waits");
         let mut wanted = Vec::new();
         for team in [one, one, two] {
@@ -171,7 +173,7 @@ async fn the_next_scrape_is_claimed_with_its_ticket_and_within_the_limit() {
         on_db!(&mut tx, |conn| sqlx::query(any).bind(two).execute(conn).await.unwrap().rows_affected());
         tx.commit().await.unwrap();
         assert_eq!(next(5).await.unwrap().0.id, wanted[2].1);
-        assert!(!matches!(fast::claim_next(&db, worker, 5, Timestamp::now()).await, Ok(Some(_))));
+        assert!(!matches!(fast::claim_next(&db, worker, 5, db.now()).await, Ok(Some(_))));
     }
 }
 
@@ -180,7 +182,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
     let blobs = Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", random::id()))).unwrap();
     for db in databases().await {
         let (team, worker) = (team(&db, "a").await, WorkerId::new());
-        let now = Timestamp::now();
+        let now = db.now();
         let scrape = || HandedScrape {
             job: JobId::new(),
             page: PageId::new(),
@@ -194,7 +196,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
             expires_at: now.plus_ms(86_400_000),
         };
         let take = async |scrape: &HandedScrape, limit| {
-            fast::insert_claimed(&db, &scrape.rows(), worker, limit, Timestamp::now()).await
+            fast::insert_claimed(&db, &scrape.rows(), worker, limit, db.now()).await
         };
         let (first, second) = (scrape(), scrape());
         let page = take(&first, 1).await.unwrap().unwrap();
@@ -213,7 +215,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
 
         // Another page of the team waits for a place: it comes first.
         let (_, waiting) = job(&db, team, JobKind::Scrape, 1, None).await;
-        assert!(claim::claim_one(&db, team, waiting[0], worker, 1, Timestamp::now()).await.unwrap().is_none());
+        assert!(claim::claim_one(&db, team, waiting[0], worker, 1, db.now()).await.unwrap().is_none());
         assert!(take(&second, 9).await.unwrap().is_none());
         let end = |page| vec![Finished { kind: Some(JobKind::Scrape), ..done(page) }];
         assert_eq!(finish(&db, end(page.clone())).await, 1);
@@ -223,11 +225,11 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
         assert_eq!((row.status, row.completed, row.credits_used), (JobStatus::Completed, 1, 1));
 
         // The worker is not known: the page goes back to the queue, with a ticket.
-        let (waiting, _) = claim::claim_one(&db, team, waiting[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
+        let (waiting, _) = claim::claim_one(&db, team, waiting[0], worker, 1, db.now()).await.unwrap().unwrap();
         assert_eq!(finish(&db, end(waiting)).await, 1);
         take(&second, 1).await.unwrap().unwrap();
         let mut tx = db.begin().await.unwrap();
-        assert_eq!(rescue::rescue_orphans(&mut tx, Timestamp::now(), 10).await.unwrap(), 1);
+        assert_eq!(rescue::rescue_orphans(&mut tx, db.now(), 10).await.unwrap(), 1);
         tx.commit().await.unwrap();
         assert_eq!(pages::load(&db, second.page).await.unwrap().unwrap().state, PageState::Queued);
         assert_recount(&db, second.job).await;
@@ -250,15 +252,15 @@ async fn a_scrape_that_is_done_ends_once_with_document_and_bill() {
         let worker = WorkerId::new();
         let (id, ids) = job(&db, team, JobKind::Scrape, 1, None).await;
         let (other, others) = job(&db, team, JobKind::Scrape, 1, None).await;
-        let (page, spec) = claim::claim_one(&db, team, ids[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
+        let (page, spec) = claim::claim_one(&db, team, ids[0], worker, 1, db.now()).await.unwrap().unwrap();
         assert_eq!((page.job_id, page.epoch, page.claims, page.owner), (id, 1, 1, Some(worker)));
         assert_eq!((spec.kind, spec.options), (JobKind::Scrape, ScrapeOptions::default()));
         for _ in 0..2 {
-            let taken = claim::claim_one(&db, team, ids[0], worker, 9, Timestamp::now()).await.unwrap();
+            let taken = claim::claim_one(&db, team, ids[0], worker, 9, db.now()).await.unwrap();
             assert!(taken.is_none(), "it is taken");
         }
         // The team's one place is taken: the other scrape waits for it.
-        assert!(claim::claim_one(&db, team, others[0], worker, 1, Timestamp::now()).await.unwrap().is_none());
+        assert!(claim::claim_one(&db, team, others[0], worker, 1, db.now()).await.unwrap().is_none());
         assert!(queue::due(&db).await.unwrap().is_empty());
 
         let stale = Claimed { epoch: 0, ..page.clone() };
@@ -266,7 +268,7 @@ async fn a_scrape_that_is_done_ends_once_with_document_and_bill() {
         assert_eq!(finish(&db, end(&stale)).await, 0, "overtaken");
         assert_eq!(finish(&db, end(&page)).await, 1);
         assert_eq!(queue::due(&db).await.unwrap(), [(queue::LANE_QUEUE.to_owned(), 1)], "the other is sent for");
-        let (page, _) = claim::claim_one(&db, team, others[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
+        let (page, _) = claim::claim_one(&db, team, others[0], worker, 1, db.now()).await.unwrap().unwrap();
         assert_eq!(page.job_id, other);
         // Nobody waits now: this end is written at once.
         assert_eq!(finish(&db, end(&page)).await, 1);
@@ -302,7 +304,7 @@ async fn jobs_of_a_team_take_turns() {
         let mut served = Vec::new();
         for n in 0..4 {
             let mut tx = db.begin().await.unwrap();
-            let now = Timestamp::now().plus_ms(n);
+            let now = db.now().plus_ms(n);
             served.push(claim::claim(&mut tx, team, WorkerId::new(), 2, 50, now).await.unwrap().pages[0].job_id);
             tx.commit().await.unwrap();
         }
@@ -316,7 +318,7 @@ async fn a_retry_waits_for_its_time_and_keeps_its_history() {
         let team = team(&db, "a").await;
         let (id, ids) = job(&db, team, JobKind::Batch, 1, None).await;
         let page = claim(&db, team, WorkerId::new(), 1, 50).await.pages.remove(0);
-        let run_at = Timestamp::now().plus_ms(60_000);
+        let run_at = db.now().plus_ms(60_000);
         let retry = Outcome::Retry { code: ErrorCode::Site, error: "reset".into(), run_at };
         finish(&db, vec![ended(page, retry)]).await;
         assert_eq!(counts(&db, id).await, (JobStatus::Scraping, 1, 1, 0, 0));
@@ -343,7 +345,7 @@ async fn pages_of_a_dead_worker_come_back_and_its_late_result_is_refused() {
         let (id, _) = job(&db, team, JobKind::Batch, 2, None).await;
         let late = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
         let mut tx = db.begin().await.unwrap();
-        assert_eq!(rescue::rescue_orphans(&mut tx, Timestamp::now(), 100).await.unwrap(), 2);
+        assert_eq!(rescue::rescue_orphans(&mut tx, db.now(), 100).await.unwrap(), 2);
         tx.commit().await.unwrap();
         assert_eq!(counts(&db, id).await, (JobStatus::Scraping, 2, 2, 0, 0));
         let again = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
@@ -361,7 +363,7 @@ async fn a_page_that_kills_every_worker_is_given_up() {
         for _ in 0..crate::domain::job::MAX_CLAIMS {
             assert_eq!(claim(&db, team, WorkerId::new(), 1, 50).await.pages.len(), 1);
             let mut tx = db.begin().await.unwrap();
-            rescue::rescue_orphans(&mut tx, Timestamp::now(), 100).await.unwrap();
+            rescue::rescue_orphans(&mut tx, db.now(), 100).await.unwrap();
             tx.commit().await.unwrap();
         }
         let page = pages::load(&db, ids[0]).await.unwrap().unwrap();
@@ -377,8 +379,8 @@ async fn a_cancel_drops_waiting_pages_and_lets_running_ones_end() {
         let (id, _) = job(&db, team, JobKind::Batch, 5, None).await;
         let mut running = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
         let mut tx = db.begin().await.unwrap();
-        assert!(cancel::job(&mut tx, id, Timestamp::now()).await.unwrap());
-        assert!(!cancel::job(&mut tx, id, Timestamp::now()).await.unwrap());
+        assert!(cancel::job(&mut tx, id, db.now()).await.unwrap());
+        assert!(!cancel::job(&mut tx, id, db.now()).await.unwrap());
         tx.commit().await.unwrap();
         assert_eq!(counts(&db, id).await, (JobStatus::Cancelled, 2, 0, 0, 0));
         let back = running.remove(1);
@@ -400,7 +402,7 @@ async fn a_replayed_page_runs_again_and_is_billed_once() {
             replay::ReplayFilter { codes: vec!["SCRAPE_DNS_RESOLUTION_ERROR".into()], limit: 10, ..Default::default() };
         let found =
             async |filter: &replay::ReplayFilter, now| replay::replayable(&db, filter, now).await.unwrap().len();
-        let now = Timestamp::now();
+        let now = db.now();
         assert_eq!(found(&filter, now).await, 1);
         assert_eq!(found(&filter, now.plus_ms(90_000_000)).await, 0, "its job has expired");
         for (narrow, count) in [
@@ -442,7 +444,7 @@ async fn a_cancelled_jobs_failures_stay_and_a_page_is_replayed_so_often() {
         let filter = replay::ReplayFilter { most_replays: Some(2), limit: 10, ..Default::default() };
         for left in [1, 1, 0] {
             fail().await;
-            let found = replay::replayable(&db, &filter, Timestamp::now()).await.unwrap();
+            let found = replay::replayable(&db, &filter, db.now()).await.unwrap();
             assert_eq!(found.len(), left);
             for page in found {
                 let mut tx = db.begin().await.unwrap();
@@ -454,11 +456,11 @@ async fn a_cancelled_jobs_failures_stay_and_a_page_is_replayed_so_often() {
         }
         assert_recount(&db, id).await;
         let mut tx = db.begin().await.unwrap();
-        assert!(cancel::job(&mut tx, id, Timestamp::now()).await.unwrap());
-        assert_eq!(replay::replay(&mut tx, ids[0], false, Timestamp::now()).await.unwrap(), Replay::NotDead);
+        assert!(cancel::job(&mut tx, id, db.now()).await.unwrap());
+        assert_eq!(replay::replay(&mut tx, ids[0], false, db.now()).await.unwrap(), Replay::NotDead);
         tx.commit().await.unwrap();
         let any = replay::ReplayFilter { limit: 10, ..Default::default() };
-        assert!(replay::replayable(&db, &any, Timestamp::now()).await.unwrap().is_empty());
+        assert!(replay::replayable(&db, &any, db.now()).await.unwrap().is_empty());
         assert_eq!(counts(&db, id).await.0, JobStatus::Cancelled);
     }
 }
@@ -469,7 +471,7 @@ async fn dead_deliveries_are_worth_it_when_the_receiver_may_do_better() {
     for db in databases().await {
         let team = team(&db, "a").await;
         let (id, ids) = job(&db, team, JobKind::Batch, 4, None).await;
-        let now = Timestamp::now();
+        let now = db.now();
         let mut worth = Vec::new();
         for (page, status) in ids.iter().zip([None, Some(503), Some(429), Some(404)]) {
             let mut tx = db.begin().await.unwrap();
@@ -507,7 +509,7 @@ async fn deliveries_that_another_worker_is_taking_are_left_to_it() {
         }
         let team = team(&db, "a").await;
         let (id, pages) = job(&db, team, JobKind::Batch, 4, None).await;
-        let now = Timestamp::now();
+        let now = db.now();
         let mut tx = db.begin().await.unwrap();
         for page in &pages {
             webhooks::queue(&mut tx, team, id, Some(*page), WebhookEvent::Page, now).await.unwrap();
@@ -534,7 +536,7 @@ async fn webhook_stages_go_in_order_and_a_lost_try_is_taken_again() {
     for db in databases().await {
         let team = team(&db, "a").await;
         let (id, ids) = job(&db, team, JobKind::Batch, 1, None).await;
-        let now = Timestamp::now();
+        let now = db.now();
         let mut tx = db.begin().await.unwrap();
         webhooks::queue(&mut tx, team, id, None, WebhookEvent::Completed, now).await.unwrap();
         webhooks::queue(&mut tx, team, id, Some(ids[0]), WebhookEvent::Page, now).await.unwrap();
@@ -571,13 +573,13 @@ async fn what_has_expired_is_removed_and_the_ledger_stays() {
         let (id, _) = job(&db, team, JobKind::Batch, 3, None).await;
         let pages = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
         finish(&db, pages.into_iter().map(done).collect()).await;
-        let later = Timestamp::now().plus_ms(90_000_000);
+        let later = db.now().plus_ms(90_000_000);
         assert_eq!(sweep::expire(&db, &mut Slices::default(), later).await.unwrap(), 1);
         assert!(jobs::load(&db, id).await.unwrap().is_none());
         assert!(pages::list(&db, id, None, 10).await.unwrap().is_empty());
         assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 2);
         let mut tx = db.begin().await.unwrap();
-        sweep::prune(&mut tx, Timestamp::now()).await.unwrap();
+        sweep::prune(&mut tx, db.now()).await.unwrap();
         tx.commit().await.unwrap();
         sweep::shrink(&db).await.unwrap();
     }
@@ -602,7 +604,7 @@ fn node(id: WorkerId, now: Timestamp) -> nodes::NodeRow {
 #[tokio::test]
 async fn a_worker_says_what_bounds_its_boxes() {
     for db in databases().await {
-        let (told, silent, now) = (WorkerId::new(), WorkerId::new(), Timestamp::now());
+        let (told, silent, now) = (WorkerId::new(), WorkerId::new(), db.now());
         let mut tx = db.begin().await.unwrap();
         for id in [told, silent] {
             nodes::insert(&mut tx, &node(id, now)).await.unwrap();
@@ -644,7 +646,7 @@ async fn the_files_of_a_database_are_its_users_alone() {
 #[tokio::test]
 async fn a_lease_has_one_holder_until_it_ends() {
     for db in databases().await {
-        let (a, b, now) = (WorkerId::new(), WorkerId::new(), Timestamp::now());
+        let (a, b, now) = (WorkerId::new(), WorkerId::new(), db.now());
         let mut tx = db.begin().await.unwrap();
         assert!(leases::take(&mut tx, "x", a, now, now.plus_ms(100)).await.unwrap());
         assert!(!leases::take(&mut tx, "x", b, now, now.plus_ms(100)).await.unwrap());
@@ -662,7 +664,7 @@ async fn a_lease_has_one_holder_until_it_ends() {
 #[tokio::test]
 async fn workers_are_listed_while_they_beat_and_buried_after() {
     for db in databases().await {
-        let now = Timestamp::now();
+        let now = db.now();
         let node = node(WorkerId::new(), now);
         let mut tx = db.begin().await.unwrap();
         nodes::insert(&mut tx, &node).await.unwrap();
@@ -743,7 +745,7 @@ async fn a_rested_connection_that_fell_silent_is_not_waited_for() {
     line.freeze();
     // One that was used just now is not tried before it is used again.
     tokio::time::sleep(std::time::Duration::from_millis(600)).await;
-    let began = std::time::Instant::now();
+    let began = Stopwatch::start();
     db.ping().await.unwrap();
     assert!(began.elapsed() < std::time::Duration::from_secs(9), "{:?}", began.elapsed());
 }
@@ -759,7 +761,7 @@ async fn a_statement_that_nobody_answers_ends() {
     lines::watch(pool);
     let mut tx = db.begin().await.unwrap();
     line.freeze();
-    let began = std::time::Instant::now();
+    let began = Stopwatch::start();
     let asked = on_db!(&mut tx, |conn| sqlx::query("SELECT 1").execute(conn).await.map(|done| done.rows_affected()));
     assert!(asked.is_err());
     assert!(began.elapsed() < std::time::Duration::from_secs(15), "{:?}", began.elapsed());
@@ -787,7 +789,7 @@ async fn a_migration_may_take_longer_than_a_statement() {
     let Db::Postgres(PostgresDb { pool: other, .. }) = other.await.unwrap() else { unreachable!("it is Postgres's") };
     let mut lock = other.begin_with("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").await.unwrap();
     sqlx::query("LOCK TABLE _service_migrations").execute(&mut *lock).await.unwrap();
-    let (began, again) = (std::time::Instant::now(), migrate(&db));
+    let (began, again) = (clock::instant(), migrate(&db));
     let release = async {
         // A command's statement may take as long.
         sqlx::query("SELECT pg_sleep(13)").execute(&mut *lock).await.unwrap();

@@ -54,6 +54,7 @@ pub struct WaitScript {
 
 impl WaitScript {
     /// A script with a name of its own.
+    #[expect(clippy::new_without_default, reason = "a default script would be a different one each time")]
     pub fn new() -> Self {
         let key = format!("_{}", random::hex::<8>());
         let source = include_str!("early.js").replace("KEY", &key);

@@ -122,7 +122,10 @@ struct Clock {
 }
 
 impl Clock {
-    #[allow(clippy::disallowed_methods, reason = "a bound on work done, in a crate that knows no service and no clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a bound on work done, in a crate that knows no service and no clock"
+    )]
     fn start() -> Self {
         Self { started: Instant::now(), cpu: Cell::new(None) }
     }

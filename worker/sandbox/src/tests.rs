@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixListener};
 use weir_browser::cdp::Cdp;
 use weir_fetch::{EgressOptions, EgressProxy};
+use weir_shared::clock::{self, Stopwatch};
 use weir_shared::guard::AddressGuard;
 use weir_shared::random;
 

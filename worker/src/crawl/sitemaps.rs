@@ -17,7 +17,6 @@ use weir_shared::store::StoreResult;
 use weir_shared::store::frontier::add_from_sitemap;
 use weir_shared::store::page::end::{Found, Outcome};
 use weir_shared::store::page::rows::Claimed;
-use weir_shared::time::Timestamp;
 
 use super::rules::{path_and_query, rules_of};
 use crate::context::WorkerContext;

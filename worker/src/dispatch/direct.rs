@@ -22,7 +22,7 @@ pub async fn serve_next(context: &Arc<WorkerContext>) -> StoreResult<bool> {
     // A worker that stops leaves its wake-ups to the others.
     let Some(slot) = slot(context, Urgency::Direct).await else { return Ok(true) };
     let limit = context.process.settings.limits.team_concurrency;
-    let claimed = fast::claim_next(&context.process.db, context.id, limit, Timestamp::now()).await?;
+    let claimed = fast::claim_next(&context.process.db, context.id, limit, context.process.db.now()).await?;
     let Some((page, spec)) = claimed else { return Ok(false) };
     context.process.db.faults().reach(FaultPoint::AfterClaim)?;
     begin(context, page, spec, slot);
@@ -36,7 +36,7 @@ pub async fn serve(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> 
         return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
     };
     let limit = context.process.settings.limits.team_concurrency;
-    let claimed = claim::claim_one(&context.process.db, team, page, context.id, limit, Timestamp::now()).await;
+    let claimed = claim::claim_one(&context.process.db, team, page, context.id, limit, context.process.db.now()).await;
     if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
         // A dispatcher takes pages that somebody waits for first.
         serve_later(context, team);
@@ -69,8 +69,8 @@ pub async fn dispatched(
     let limit = context.process.settings.limits.team_concurrency;
     let rows = scrape.rows();
     let db = &context.process.db;
-    let started = Instant::now();
-    let claimed = fast::insert_claimed(db, &rows, context.id, limit, Timestamp::now()).await;
+    let started = Stopwatch::start();
+    let claimed = fast::insert_claimed(db, &rows, context.id, limit, context.process.db.now()).await;
     context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
     if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
         return Ok(false);

@@ -125,7 +125,7 @@ async fn claim(
     let started = Stopwatch::start();
     let mut tx = context.process.db.begin_claim().await?;
     let limit = context.process.settings.limits.team_concurrency;
-    let claim = match claim::claim(&mut tx, team, context.id, most, limit, Timestamp::now()).await {
+    let claim = match claim::claim(&mut tx, team, context.id, most, limit, context.process.db.now()).await {
         Err(error) if error.is_lock_wait() => {
             serve_later(context, team);
             return Ok((Vec::new(), false));

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::job::{JobKind, MAX_TRIES, retry_pause_ms};
 use weir_shared::domain::price;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::random;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::end::Outcome;
 use weir_shared::store::page::rows::Claimed;
-use weir_shared::time::Timestamp;
 
 use super::cached;
 use super::complete::{complete, refuse_unreadable};

@@ -23,7 +23,6 @@ use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::page::scrape;
 use weir_shared::store::retention::expiry;
 use weir_shared::store::{StoreError, credits, documents, pages};
-use weir_shared::time::Timestamp;
 
 use super::{cached, document_answer};
 use crate::app::{App, State};
@@ -238,7 +237,7 @@ mod tests {
             let url = "http://a.test/".to_owned();
             let scrape = ScrapeRequest { url, options: ScrapeOptions::default(), origin: None, integration: None };
             let scrape = accept(app, &caller, scrape);
-            let now = Timestamp::now();
+            let now = app.db.now();
             let written = fast::insert_claimed(&app.db, &scrape.rows(), WorkerId::new(), 50, now).await;
             assert!(written.unwrap().is_some());
             queue(app, &caller, &scrape).await.unwrap();

@@ -5,6 +5,7 @@
 use super::*;
 use crate::domain::job::{JobKind, MAX_CLAIMS, PageState};
 use crate::queue;
+use crate::store::PostgresDb;
 use crate::store::cancel;
 use crate::store::page::end::{Finished, Outcome};
 use crate::store::page::rescue::{Loss, orphaned_teams, rescue, rescue_orphans};
@@ -24,7 +25,7 @@ async fn take(db: &Db, team: TeamId, want: usize, now: Timestamp) -> Claim {
 async fn end(db: &Db, pages: Vec<Claimed>, outcome: &Outcome) {
     let ended = |page| Finished { page, kind: Some(JobKind::Batch), key: None, outcome: outcome.clone() };
     let group: Vec<Finished> = pages.into_iter().map(ended).collect();
-    assert_eq!(finish::finish(db, &group, Timestamp::now()).await.unwrap().written.len(), group.len());
+    assert_eq!(finish::finish(db, &group, db.now()).await.unwrap().written.len(), group.len());
 }
 
 fn places(pages: &[Claimed]) -> Vec<i64> {
@@ -38,7 +39,7 @@ async fn jobs_that_wait_for_their_time_stand_in_nobodys_way() {
         for _ in 0..120 {
             job(&db, team, JobKind::Crawl, 2, None).await;
         }
-        let now = Timestamp::now();
+        let now = db.now();
         let due = now.plus_ms(MINUTE_MS);
         let mut claimed = 0;
         while claimed < 240 {
@@ -47,7 +48,7 @@ async fn jobs_that_wait_for_their_time_stand_in_nobodys_way() {
             end(&db, first, &Outcome::Postponed { run_at: due }).await;
         }
         let (batch, _) = job(&db, team, JobKind::Batch, 96, None).await;
-        let now = Timestamp::now();
+        let now = db.now();
         for turn in 1..=3 {
             let claim = take(&db, team, 32, now.plus_ms(turn)).await;
             assert_eq!(claim.pages.len(), 32, "claim {turn}");
@@ -78,13 +79,13 @@ async fn jobs_at_their_own_limit_stand_in_nobodys_way() {
         for _ in 0..70 {
             job(&db, team, JobKind::Batch, 2, Some(1)).await;
         }
-        let now = Timestamp::now();
+        let now = db.now();
         let mut claimed = 0;
         while claimed < 70 {
             claimed += take(&db, team, 500, now).await.pages.len();
         }
         job(&db, team, JobKind::Batch, 64, None).await;
-        let now = Timestamp::now();
+        let now = db.now();
         for turn in 1..=2 {
             assert_eq!(take(&db, team, 32, now.plus_ms(turn)).await.pages.len(), 32, "claim {turn}");
         }
@@ -102,12 +103,12 @@ async fn pages_that_come_back_keep_their_place_in_the_queue() {
     for db in databases().await {
         let team = testing::team(&db, "a").await;
         let (id, _) = job(&db, team, JobKind::Batch, 9, None).await;
-        let now = Timestamp::now();
+        let now = db.now();
         let first = take(&db, team, 3, now).await.pages;
         assert_eq!(places(&first), [0, 1, 2]);
         // Their worker is not known, so it is as good as dead.
         let mut tx = db.begin().await.unwrap();
-        assert_eq!(rescue_orphans(&mut tx, Timestamp::now(), 10).await.unwrap(), 3);
+        assert_eq!(rescue_orphans(&mut tx, db.now(), 10).await.unwrap(), 3);
         tx.commit().await.unwrap();
         let again = take(&db, team, 3, now).await.pages;
         assert_eq!(places(&again), [0, 1, 2], "before the pages that nobody has tried");
@@ -115,7 +116,7 @@ async fn pages_that_come_back_keep_their_place_in_the_queue() {
         assert_eq!(places(&take(&db, team, 4, now).await.pages), [0, 1, 2, 3]);
 
         let mut tx = db.begin().await.unwrap();
-        assert!(cancel::job(&mut tx, id, Timestamp::now()).await.unwrap());
+        assert!(cancel::job(&mut tx, id, db.now()).await.unwrap());
         tx.commit().await.unwrap();
     }
 }
@@ -126,20 +127,20 @@ async fn a_claim_that_no_page_is_to_blame_for_does_not_count() {
         let team = testing::team(&db, "a").await;
         let (_, ids) = job(&db, team, JobKind::Batch, 1, None).await;
         for _ in 0..=MAX_CLAIMS {
-            let lost = take(&db, team, 1, Timestamp::now()).await.pages;
+            let lost = take(&db, team, 1, db.now()).await.pages;
             let mut tx = db.begin().await.unwrap();
             let lost = lost.into_iter().map(|page| (page, Loss::NeverBegun)).collect();
-            rescue(&mut tx, lost, Timestamp::now()).await.unwrap();
+            rescue(&mut tx, lost, db.now()).await.unwrap();
             tx.commit().await.unwrap();
         }
         let page = load(&db, ids[0]).await.unwrap().unwrap();
         assert_eq!((page.state, page.claims), (PageState::Queued, 0));
         // Work that breaks off again and again is another matter.
         for _ in 0..MAX_CLAIMS {
-            let lost = take(&db, team, 1, Timestamp::now()).await.pages;
+            let lost = take(&db, team, 1, db.now()).await.pages;
             let mut tx = db.begin().await.unwrap();
             let lost = lost.into_iter().map(|page| (page, Loss::BrokeOff)).collect();
-            rescue(&mut tx, lost, Timestamp::now()).await.unwrap();
+            rescue(&mut tx, lost, db.now()).await.unwrap();
             tx.commit().await.unwrap();
         }
         let page = load(&db, ids[0]).await.unwrap().unwrap();
@@ -169,7 +170,7 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
         let mut tx = db.begin().await.unwrap();
         queue::scrape_ticket(&mut tx, team, ids[0]).await.unwrap();
         tx.commit().await.unwrap();
-        let now = Timestamp::now();
+        let now = db.now();
         let lane = async {
             let mut tx = db.begin_claim().await.unwrap();
             claim(&mut tx, team, worker, 1, 9, now).await.map(|_| ())
@@ -212,18 +213,18 @@ async fn orphans_of_one_team_do_not_wait_for_anothers_lock() {
         let (one, two) = (testing::team(&db, "a").await, testing::team(&db, "b").await);
         for team in [one, two] {
             job(&db, team, JobKind::Batch, 2, None).await;
-            assert_eq!(take(&db, team, 2, Timestamp::now()).await.pages.len(), 2);
+            assert_eq!(take(&db, team, 2, db.now()).await.pages.len(), 2);
         }
         let rescue = async {
             let mut tx = db.begin().await.unwrap();
-            let count = rescue_orphans(&mut tx, Timestamp::now(), 100).await.unwrap();
+            let count = rescue_orphans(&mut tx, db.now(), 100).await.unwrap();
             tx.commit().await.unwrap();
             count
         };
         assert_eq!(while_locked(&db, one, rescue).await, 2, "those of the other team");
         assert_eq!(orphaned_teams(&db, 9).await.unwrap(), [one]);
         let mut tx = db.begin().await.unwrap();
-        assert_eq!(rescue_orphans(&mut tx, Timestamp::now(), 100).await.unwrap(), 2);
+        assert_eq!(rescue_orphans(&mut tx, db.now(), 100).await.unwrap(), 2);
         tx.commit().await.unwrap();
     }
 }

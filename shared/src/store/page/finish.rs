@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::fault::FaultPoint;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::store::frontier::{self, Settled};
 use crate::store::{Db, StoreResult, Tx, parts, snapshots};
@@ -13,13 +14,26 @@ use crate::time::Timestamp;
 use crate::{on_db, queue};
 
 use super::counts::{self, Counted, Delta};
-use super::end::{Finished, Outcome, Report};
+use super::end::{Body, Finished, Outcome, Report};
 use super::fast;
 use super::moves::move_pages;
 use super::results::{self, Results, billed_before, write_results};
 
 /// Writes the ends of many attempts in one transaction. Pages of one group should be of few teams.
 pub async fn finish(db: &Db, group: &[Finished], now: Timestamp) -> StoreResult<Report> {
+    if group.iter().any(has_blob) {
+        db.faults().reach(FaultPoint::BetweenBlobAndRow)?;
+    }
+    let report = commit(db, group, now).await?;
+    db.faults().reach(FaultPoint::AfterCommit)?;
+    Ok(report)
+}
+
+fn has_blob(end: &Finished) -> bool {
+    end.outcome.document().is_some_and(|(document, _)| matches!(document.body, Body::Blob(_)))
+}
+
+async fn commit(db: &Db, group: &[Finished], now: Timestamp) -> StoreResult<Report> {
     if let [end] = group
         && let Some(report) = fast::finish(db, end, now).await?
     {
@@ -27,6 +41,7 @@ pub async fn finish(db: &Db, group: &[Finished], now: Timestamp) -> StoreResult<
     }
     let mut tx = db.begin().await?;
     let report = finish_many(&mut tx, group, now).await?;
+    db.faults().reach(FaultPoint::BeforeCommit)?;
     tx.commit().await?;
     Ok(report)
 }

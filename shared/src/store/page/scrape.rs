@@ -5,7 +5,7 @@ use crate::ids::PageId;
 use crate::queue::{ScrapeTicket, insert_ticket};
 use crate::store::jobs::{NewJob, insert_job};
 use crate::store::signals::Signal;
-use crate::store::{Db, StoreResult, Tx};
+use crate::store::{Db, PostgresDb, StoreResult, Tx};
 
 use super::rows::insert_page;
 
@@ -87,7 +87,7 @@ pub async fn insert_scrape(tx: &mut Tx, scrape: &NewScrape<'_>) -> StoreResult<(
 
 /// The same as a transaction of its own.
 pub async fn insert_scrape_alone(db: &Db, scrape: &NewScrape<'_>) -> StoreResult<()> {
-    if let Db::Postgres(pool) = db {
+    if let Db::Postgres(PostgresDb { pool, .. }) = db {
         insert_scrape!(scrape, postgres, pool);
         return Ok(());
     }

@@ -103,7 +103,7 @@ async fn run(db: &Db, sql: String) -> Result<u64, StoreError> {
 async fn a_session_is_placed_opened_used_closed_and_billed_once() {
     for db in databases().await {
         let team = team(&db, "a").await;
-        let now = Timestamp::now();
+        let now = db.now();
         let worker = worker(&db, 2, now).await;
         let request = request(600, None);
         let placed = try_place(&db, &plain(team, &request), now).await.unwrap();
@@ -163,7 +163,7 @@ async fn a_session_is_placed_opened_used_closed_and_billed_once() {
 async fn a_session_that_never_opened_is_not_billed_nor_listed() {
     for db in databases().await {
         let team = team(&db, "a").await;
-        let now = Timestamp::now();
+        let now = db.now();
         worker(&db, 5, now).await;
         let request = request(600, Some(("p", true)));
         let never = place(&db, team, &request, now).await;
@@ -190,7 +190,7 @@ async fn a_team_has_its_number_of_sessions_and_no_more() {
         let change = teams::TeamChange { sessions: Some(2), ..Default::default() };
         assert!(teams::update(&mut tx, "small", &change).await.unwrap());
         tx.commit().await.unwrap();
-        let now = Timestamp::now();
+        let now = db.now();
         worker(&db, 20, now).await;
         let request = request(60, None);
         let first = place(&db, small, &request, now).await;
@@ -218,7 +218,7 @@ async fn a_metered_team_pays_for_the_whole_ttl_up_front_and_gets_the_rest_back()
         let mut tx = db.begin().await.unwrap();
         credits::grant(&mut tx, team, 25).await.unwrap();
         tx.commit().await.unwrap();
-        let now = Timestamp::now();
+        let now = db.now();
         worker(&db, 5, now).await;
         let request = request(600, None);
         let metered = NewSession { metered: true, ..plain(team, &request) };
@@ -237,7 +237,7 @@ async fn a_metered_team_pays_for_the_whole_ttl_up_front_and_gets_the_rest_back()
 async fn the_worker_with_the_most_free_slots_is_taken() {
     for db in databases().await {
         let team = team(&db, "a").await;
-        let now = Timestamp::now();
+        let now = db.now();
         let request = request(60, None);
         let new = plain(team, &request);
         assert_eq!(try_place(&db, &new, now).await, Err(Refusal::NoWorker));
@@ -280,7 +280,7 @@ async fn the_worker_with_the_most_free_slots_is_taken() {
 #[tokio::test]
 async fn placements_at_once_never_take_more_than_there_is() {
     for db in databases().await {
-        let now = Timestamp::now();
+        let now = db.now();
         worker(&db, 2, now).await;
         worker(&db, 3, now).await;
         let teams = [team(&db, "a").await, team(&db, "b").await, team(&db, "c").await];
@@ -302,7 +302,7 @@ async fn placements_at_once_never_take_more_than_there_is() {
 async fn a_profile_has_one_saver_and_any_number_of_readers() {
     for db in databases().await {
         let (mine, theirs) = (team(&db, "mine").await, team(&db, "theirs").await);
-        let now = Timestamp::now();
+        let now = db.now();
         worker(&db, 10, now).await;
         let (saves, reads) = (request(600, Some(("p", true))), request(600, Some(("p", false))));
         let saver = place(&db, mine, &saves, now).await;
@@ -354,7 +354,7 @@ async fn a_profile_has_one_saver_and_any_number_of_readers() {
 async fn sessions_of_a_dead_worker_end_with_its_last_sign_of_life() {
     for db in databases().await {
         let team = team(&db, "a").await;
-        let now = Timestamp::now();
+        let now = db.now();
         let (dies, lives) = (worker(&db, 3, now).await, worker(&db, 1, now).await);
         let saves = request(600, Some(("p", true)));
         let active = place(&db, team, &saves, now).await;
@@ -399,7 +399,7 @@ async fn sessions_of_a_dead_worker_end_with_its_last_sign_of_life() {
 async fn a_dead_worker_is_remembered_while_its_sessions_are_not_ended() {
     for db in databases().await {
         let team = team(&db, "a").await;
-        let now = Timestamp::now();
+        let now = db.now();
         let dead = worker(&db, 1, now).await;
         let id = place(&db, team, &request(600, None), now).await;
         open(&db, id, now).await;
@@ -428,7 +428,7 @@ async fn a_dead_worker_is_remembered_while_its_sessions_are_not_ended() {
 async fn what_a_worker_forgot_is_ended_by_the_others() {
     for db in databases().await {
         let team = team(&db, "a").await;
-        let now = Timestamp::now();
+        let now = db.now();
         worker(&db, 5, now).await;
         let request = request(60, None);
         let opening = place(&db, team, &request, now).await;
@@ -454,7 +454,7 @@ async fn what_a_worker_forgot_is_ended_by_the_others() {
 async fn lists_are_newest_first_by_status_and_forget_after_the_result_time() {
     for db in databases().await {
         let (mine, theirs) = (team(&db, "mine").await, team(&db, "theirs").await);
-        let now = Timestamp::now();
+        let now = db.now();
         worker(&db, 10, now).await;
         let request = request(60, None);
         let mut ids = Vec::new();
@@ -487,7 +487,7 @@ async fn lists_are_newest_first_by_status_and_forget_after_the_result_time() {
 async fn deletes_at_once_bill_once_and_agree() {
     for db in databases().await {
         let team = team(&db, "a").await;
-        let now = Timestamp::now();
+        let now = db.now();
         worker(&db, 1, now).await;
         let id = place(&db, team, &request(600, Some(("p", true))), now).await;
         open(&db, id, now).await;
@@ -506,7 +506,7 @@ async fn deletes_at_once_bill_once_and_agree() {
 async fn the_columns_of_a_session_fit_its_state() {
     for db in databases().await {
         let team = team(&db, "a").await;
-        let now = Timestamp::now();
+        let now = db.now();
         worker(&db, 1, now).await;
         let id = place(&db, team, &request(60, Some(("p", true))), now).await;
         for wrong in [
@@ -536,7 +536,7 @@ async fn the_columns_of_a_session_fit_its_state() {
 async fn a_scrape_has_one_session_and_none_that_never_opened_counts() {
     for db in databases().await {
         let team = team(&db, "a").await;
-        let now = Timestamp::now();
+        let now = db.now();
         worker(&db, 5, now).await;
         let request = request(600, None);
         let (page, other) = (PageId::new(), PageId::new());

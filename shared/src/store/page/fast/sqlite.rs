@@ -2,6 +2,7 @@
 
 use sqlx::FromRow as _;
 
+use crate::fault::FaultPoint;
 use crate::ids::WorkerId;
 use crate::queue::next_ticket;
 use crate::store::credits::{ENTERED_ONCE, LEDGER_ENTRY, used_more};
@@ -125,6 +126,7 @@ pub async fn finish(db: &SqliteDb, direct: &DirectEnd<'_>, now: Timestamp) -> St
         if !direct.end.page.dispatched {
             tx.tell(Signal::End);
         }
+        db.faults.reach(FaultPoint::BeforeCommit)?;
         tx.commit().await?;
     }
     Ok(written.map(|row| row.0))

@@ -290,7 +290,7 @@ async fn rows(db: &Db) -> BTreeMap<String, Vec<String>> {
         .fetch_all(&db.reads)
         .await
         .unwrap(),
-        Db::Postgres(pool) => sqlx::query_as(
+        Db::Postgres(PostgresDb { pool, .. }) => sqlx::query_as(
             "SELECT tablename::text FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE '%migrations'",
         )
         .fetch_all(pool)
