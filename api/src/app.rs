@@ -23,11 +23,11 @@ use weir_shared::wake::Wake;
 
 use crate::auth::{Caller, CallerCache};
 use crate::bodies::Bodies;
+use crate::direct_dispatch::DirectDispatch;
 use crate::endpoints::browser::relay_target::RelayTargets;
 use crate::endpoints::direct::QueueRooms;
 use crate::endpoints::jobs::ended::EndedJobs;
 use crate::error::{ApiError, ApiResult};
-use crate::hand_over::HandOver;
 use crate::limits::{Bucket, Limiter};
 use crate::metrics::Metrics;
 use crate::worker_client::WorkerClient;
@@ -50,8 +50,8 @@ pub struct App {
     /// What the addresses of sessions are made from; the same in every process of the installation.
     pub internal_secret: String,
     pub workers: Arc<WorkerClient>,
-    /// Workers that scrapes are handed to past the queue.
-    pub hand_over: HandOver,
+    /// Workers that take scrapes past the queue.
+    pub direct_dispatch: DirectDispatch,
     /// Where sessions live, for their CDP clients and viewers.
     pub relay_targets: Arc<dyn RelayTargets>,
     /// Cancelled when the process has been told to stop: whoever waits cuts it short.

@@ -26,11 +26,11 @@ use crate::app::{App, State};
 use crate::auth::CallerCache;
 use crate::bodies::Bodies;
 use crate::cors;
+use crate::direct_dispatch::DirectDispatch;
 use crate::endpoints::browser::relay_target::{RelayTargets, RowTargets};
 use crate::endpoints::direct::QueueRooms;
 use crate::endpoints::jobs::ended::EndedJobs;
 use crate::first_key::{self, FirstKey};
-use crate::hand_over::HandOver;
 use crate::limits::Limiter;
 use crate::metrics::Metrics;
 use crate::routes;
@@ -135,7 +135,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
     store::clock::follow(&db);
     let (workers, runtime) = (Arc::new(WorkerClient::new(&internal_secret)?), tokio::runtime::Handle::current());
     Ok(web::Data::new(App {
-        hand_over: HandOver::new(db.clone(), Arc::clone(&workers), runtime.clone()),
+        direct_dispatch: DirectDispatch::new(db.clone(), Arc::clone(&workers), runtime.clone()),
         workers,
         internal_secret,
         relay_targets,

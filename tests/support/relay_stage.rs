@@ -22,6 +22,7 @@ use weir_shared::config::Settings;
 use weir_shared::domain::capability::{Capability, token};
 use weir_shared::ids::SessionId;
 use weir_shared::store::{self, PoolUse};
+use weir_shared::worker_api::Secret;
 use weir_worker::browser::{ChromiumKind, find_chromium};
 use weir_worker::relay::{Activity, Browser, Budget, LiveView, Rules, SessionHandle, Sessions, routes};
 
@@ -162,16 +163,18 @@ impl RelayStage {
         let state = weir_api::server::build_with(settings, db, Arc::clone(&only) as _).await.unwrap();
         let secret = state.internal_secret.clone();
 
-        let relays = web::Data::new(routes::Relays::new(only, &secret));
-        let worker_server =
-            HttpServer::new(move || App::new().configure(|config| routes::configure(config, relays.clone())))
-                .workers(1)
-                .on_connect(routes::remember)
-                .tcp_nodelay(true)
-                .disable_signals()
-                .listen(worker_socket)
-                .unwrap()
-                .run();
+        let relays = web::Data::new(routes::Relays::new(only));
+        let internal = web::Data::new(Secret::new(&secret));
+        let worker_server = HttpServer::new(move || {
+            App::new().app_data(internal.clone()).configure(|config| routes::configure(config, relays.clone()))
+        })
+        .workers(1)
+        .on_connect(routes::remember)
+        .tcp_nodelay(true)
+        .disable_signals()
+        .listen(worker_socket)
+        .unwrap()
+        .run();
         let api_socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let api = api_socket.local_addr().unwrap();
         let api_server =

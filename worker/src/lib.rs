@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod browser;
+pub mod calls;
 pub mod changes;
 pub mod context;
 pub mod exec;

@@ -168,7 +168,7 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
         };
         let one = async { claim_one(&db, team, ids[0], worker, 9, now).await.map(|_| ()) };
         let next = async { claim_next(&db, worker, 9, now).await.map(|_| ()) };
-        let scrape = crate::hand_over::HandedScrape {
+        let scrape = crate::worker_api::direct::DirectScrape {
             job: JobId::new(),
             page: PageId::new(),
             team,

@@ -76,7 +76,7 @@ pub struct Claimed {
     /// A concurrency limit made it wait.
     #[sqlx(default)]
     pub limited: bool,
-    /// Whoever waits for it is told by its worker ([`crate::hand_over`]).
+    /// Whoever waits for it is told by its worker ([`crate::worker_api::direct`]).
     #[sqlx(default)]
     pub handed: bool,
 }

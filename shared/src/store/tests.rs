@@ -12,10 +12,10 @@ use crate::domain::document::Document;
 use crate::domain::job::{JobKind, JobStatus, PageState};
 use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
-use crate::hand_over::HandedScrape;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::queue;
 use crate::time::Timestamp;
+use crate::worker_api::direct::DirectScrape;
 use crate::{on_db, on_pool};
 
 async fn claim(db: &Db, team: TeamId, worker: WorkerId, want: usize, limit: i64) -> Claim {
@@ -177,7 +177,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
     for db in databases().await {
         let (team, worker) = (team(&db, "a").await, WorkerId::new());
         let now = Timestamp::now();
-        let scrape = || HandedScrape {
+        let scrape = || DirectScrape {
             job: JobId::new(),
             page: PageId::new(),
             team,
@@ -189,7 +189,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
             created_at: now,
             expires_at: now.plus_ms(86_400_000),
         };
-        let take = async |scrape: &HandedScrape, limit| {
+        let take = async |scrape: &DirectScrape, limit| {
             jobs::insert_scrape_claimed(&db, &scrape.rows(), worker, limit, Timestamp::now()).await
         };
         let (first, second) = (scrape(), scrape());

@@ -80,8 +80,7 @@ struct Saw {
 }
 
 /// What came of a task.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug)]
 pub struct Outcome {
     /// The model says that the task is done.
     pub success: bool,

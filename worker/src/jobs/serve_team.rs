@@ -8,7 +8,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use weir_shared::hand_over::HandedScrape;
 use weir_shared::ids::{PageId, TeamId};
 use weir_shared::queue;
 use weir_shared::store::finish::{Finished, Outcome};
@@ -16,6 +15,7 @@ use weir_shared::store::jobs::{self, JobSpec};
 use weir_shared::store::pages::{self, Claimed};
 use weir_shared::store::{StoreError, StoreResult};
 use weir_shared::time::Timestamp;
+use weir_shared::worker_api::direct::DirectScrape;
 
 use crate::context::{HeldPage, WorkerContext};
 use crate::finisher::Told;
@@ -226,7 +226,7 @@ pub async fn direct(context: &Arc<WorkerContext>, team: TeamId, page: PageId) ->
 
 /// Works on a page that the API hands to this worker past the queue. `false`: nothing is written, for no slot is free,
 /// the worker stops, its team is at its limit or somebody holds its lock; the queue is the place for it.
-pub async fn handed(context: &Arc<WorkerContext>, scrape: HandedScrape, told: Told) -> StoreResult<bool> {
+pub async fn handed(context: &Arc<WorkerContext>, scrape: DirectScrape, told: Told) -> StoreResult<bool> {
     if context.draining.is_cancelled() || context.fenced.is_cancelled() {
         return Ok(false);
     }

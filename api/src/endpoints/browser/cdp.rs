@@ -7,10 +7,11 @@ use actix_web::web::{Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::json_schema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use weir_shared::domain::capability::{Capability, verify};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::SessionId;
+use weir_shared::worker_api::relay::CDP;
 
 use super::relay_target::locate;
 use super::session_id;
@@ -70,8 +71,7 @@ pub async fn handle(
 ) -> ApiResult<HttpResponse> {
     let (id, worker) = admit(&app, &id, &token).await?;
     let handshake = Handshake::of(&request)?;
-    let path = format!("/sessions/{id}/cdp");
-    let socket = WorkerSocket::open(&worker, &path, &app.internal_secret, &handshake).await?;
+    let socket = WorkerSocket::open(&worker, &CDP.of(id), &app.internal_secret, &handshake).await?;
     Ok(socket.pass_on(payload, server::hang_up(&request), &app.stopping))
 }
 
@@ -86,8 +86,9 @@ pub async fn version(
     token: Query<Token>,
 ) -> ApiResult<HttpResponse> {
     let (id, worker) = admit(&app, &id, &token).await?;
-    let body = splice::get(&worker, &format!("/sessions/{id}/version"), &app.internal_secret).await?;
-    let mut version: Map<String, Value> = serde_json::from_slice(&body).map_err(|e| ApiError::internal(&e))?;
+    let version = app.workers.version(&worker, id).await;
+    let version = version.map_err(|error| splice::unreachable(&worker, &error))?;
+    let mut version = version.map_err(|refused| splice::refused(refused.refusal(), &refused))?;
     let base = app.base_url(&request);
     // The scheme's first four letters are the same with and without TLS.
     let base = base.strip_prefix("http").map_or_else(|| base.clone(), |rest| format!("ws{rest}"));

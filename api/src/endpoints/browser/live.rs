@@ -22,6 +22,8 @@ use weir_shared::domain::capability::{Capability, verify};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::hang_up::HangUp;
 use weir_shared::ids::SessionId;
+use weir_shared::worker_api::relay::LiveQuery;
+use weir_shared::worker_api::relay::close_code::{ENDED, OFF, REFUSED};
 
 use super::relay_target::locate;
 use super::session_id;
@@ -47,10 +49,6 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Longest first message, bytes; a token has 64.
 const FIRST: usize = 125;
 
-/// Close codes of ours; the page has a word for each. Those of the worker are 4000 to 4002.
-const ENDED: u16 = 4000;
-const REFUSED: u16 = 4003;
-const OFF: u16 = 4005;
 /// RFC 6455: the service has a problem, try again.
 const TRY_AGAIN: u16 = 1013;
 
@@ -161,16 +159,15 @@ async fn admit(app: &App, id: SessionId, payload: &mut Payload) -> Result<(Worke
     let first = tokio::time::timeout(PATIENCE, first_message(payload)).await;
     let (token, ahead) = first.ok().flatten().ok_or_else(refused)?;
     let has = |kind| verify(app.internal_secret.as_bytes(), kind, id, &token);
-    let control = match (has(Capability::View), has(Capability::Control)) {
-        (_, true) => 1,
-        (true, false) => 0,
-        (false, false) => return Err(refused()),
-    };
+    let has_control = has(Capability::Control);
+    if !has_control && !has(Capability::View) {
+        return Err(refused());
+    }
     let (worker, is_streamed) = locate(app, id).await?;
     if !is_streamed {
         return Err(Refusal(OFF, "no live view"));
     }
-    let path = format!("/sessions/{id}/live?control={control}");
+    let path = LiveQuery::new(has_control).path(id);
     Ok((WorkerSocket::open(&worker, &path, &app.internal_secret, &Handshake::own()).await?, ahead))
 }
 

@@ -10,12 +10,14 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{PageId, WorkerId};
 use weir_shared::store::sessions::{self, NewSession, Placed, Refusal, SessionRow};
 use weir_shared::time::Timestamp;
+use weir_shared::worker_api;
+use weir_shared::worker_api::sessions::OpenSession;
 
 use super::{destroy_row, end_orphans};
 use crate::app::{App, State, spawn_on_thread};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
-use crate::worker_client::{CallError, Opening};
+use crate::worker_client::CallError;
 
 /// Seconds after which a place may be free again.
 const RETRY_SECONDS: u64 = 5;
@@ -182,8 +184,9 @@ impl From<ApiError> for NotOpened {
 /// Has the worker start the browser; answers when the row is active. Otherwise the row is destroyed, unbilled.
 async fn open(app: &State, placed: &Placed, scrape: Option<OfScrape>) -> Result<SessionRow, NotOpened> {
     let id = placed.id;
-    let failure = match app.workers.open(&placed.address, id, scrape.and_then(|scrape| scrape.language)).await {
-        Ok(Opening::Opened) => {
+    let wanted = OpenSession { id, language: scrape.and_then(|scrape| scrape.language) };
+    let failure = match app.workers.open(&placed.address, &wanted).await {
+        Ok(Ok(_)) => {
             let row = sessions::load(&app.db, id).await.map_err(ApiError::from)?;
             if let Some(row) = row.filter(|row| row.state == SessionState::Active) {
                 tracing::info!(session.id = %id, worker.id = %placed.worker, "a browser session is open");
@@ -191,12 +194,13 @@ async fn open(app: &State, placed: &Placed, scrape: Option<OfScrape>) -> Result<
             }
             NotOpened::Failed
         }
-        Ok(Opening::NotReplayed(why)) => {
+        Ok(Err(refused)) if refused.refusal() == Some(worker_api::Refusal::NotReplayed) => {
+            let why = refused.text;
             tracing::info!(session.id = %id, worker.id = %placed.worker, why, "a scrape could not be brought back");
             NotOpened::NotReplayed(why)
         }
-        Ok(Opening::Failed(why)) => {
-            tracing::warn!(session.id = %id, worker.id = %placed.worker, why, "a browser session was not opened");
+        Ok(Err(why)) => {
+            tracing::warn!(session.id = %id, worker.id = %placed.worker, %why, "a browser session was not opened");
             NotOpened::Failed
         }
         Err(error @ CallError::Unreachable(_)) => {

@@ -20,6 +20,8 @@ use weir_shared::ids::{PageId, SessionId};
 use weir_shared::store::sessions::{self, SessionRow};
 use weir_shared::store::{jobs, pages, retention};
 use weir_shared::time::Timestamp;
+use weir_shared::worker_api::Refusal;
+use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode, PromptOutput, RunPrompt};
 
 use super::{forbidden, opened, still_opening};
 use crate::app::{App, State, spawn_on_thread};
@@ -30,7 +32,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
-use crate::worker_client::{Answered, CallError, Code, Output, Prompted};
+use crate::worker_client::CallError;
 
 /// What an answer may take past `timeout`: clients wait 5 s longer (CONTRACT 1.10).
 const MARGIN: Duration = Duration::from_millis(4_500);
@@ -78,8 +80,8 @@ struct Done {
     steps: Option<Box<RawValue>>,
 }
 
-impl From<Output> for Done {
-    fn from(output: Output) -> Self {
+impl From<CodeOutput> for Done {
+    fn from(output: CodeOutput) -> Self {
         let error = execute::error_of(&output);
         Self {
             result: output.result.or_else(|| output.stdout.clone()),
@@ -95,19 +97,19 @@ impl From<Output> for Done {
     }
 }
 
-impl From<Answered> for Done {
-    fn from(answered: Answered) -> Self {
+impl From<PromptOutput> for Done {
+    fn from(done: PromptOutput) -> Self {
         Self {
             stdout: None,
-            result: answered.result,
+            result: done.result,
             stderr: None,
-            exit_code: Some(i64::from(!answered.success)),
-            killed: answered.killed,
-            error: answered.error,
+            exit_code: Some(i64::from(!done.success)),
+            killed: done.killed,
+            error: done.error,
             truncated: false,
             // Clients read the field whenever there was a prompt.
-            output: Some(answered.output.unwrap_or_default()),
-            steps: Some(answered.steps),
+            output: Some(done.output.unwrap_or_default()),
+            steps: Some(done.steps),
         }
     }
 }
@@ -183,7 +185,9 @@ async fn interact(
     let timeout = timeout.saturating_sub(late).max(RUN_AT_LEAST);
     let done = match &wanted.instruction {
         Instruction::Code { code, language } => {
-            execute::run(app, caller, &row, &Code { code, language: *language, timeout }).await?.into()
+            let timeout_ms = timeout.as_millis() as u64;
+            let code = ExecuteCode { code: code.into(), language: *language, timeout_ms };
+            execute::run(app, caller, &row, &code).await?.into()
         }
         Instruction::Prompt(prompt) => ask(app, caller, &row, prompt, timeout).await?.into(),
     };
@@ -265,29 +269,32 @@ async fn check_replay(app: &App, caller: &Caller, id: PageId) -> ApiResult<Optio
 }
 
 /// Has the agent work on a task.
-async fn ask(app: &App, caller: &Caller, row: &SessionRow, prompt: &str, timeout: Duration) -> ApiResult<Answered> {
+async fn ask(app: &App, caller: &Caller, row: &SessionRow, prompt: &str, timeout: Duration) -> ApiResult<PromptOutput> {
     let failed = |why: &str| {
         let text = format!("Browser agent failed to execute the task: {why}.");
         ApiError::new(ErrorCode::BrowserFailed, text)
     };
     let owner = row.worker.as_ref().ok_or_else(gone)?;
-    match app.workers.prompt(&owner.address, row.id, prompt, timeout, caller.key).await {
-        Ok(Prompted::Answered(answered)) => Ok(answered),
-        Ok(Prompted::Ended) => Err(gone()),
-        Ok(Prompted::NoModel) => Err(ApiError::new(ErrorCode::BrowserNotConfigured, NO_MODEL)),
-        Ok(Prompted::Busy) => {
-            let text = "Another prompt is still being worked on in this session. Please try again.";
-            Err(ApiError::new(ErrorCode::Unavailable, text))
-        }
-        Ok(Prompted::Unknown) => {
-            // As for code: its worker started anew.
-            destroy_row(app, row.id, EndReason::Crashed, row.last_activity).await?;
-            Err(gone())
-        }
-        Ok(Prompted::Failed(why)) => {
-            tracing::warn!(session.id = %row.id, why, "a prompt was not worked on");
-            Err(failed(&why))
-        }
+    let task = RunPrompt { prompt: prompt.into(), timeout_ms: timeout.as_millis() as u64, key: caller.key };
+    match app.workers.prompt(&owner.address, row.id, &task).await {
+        Ok(Ok(output)) => Ok(output),
+        Ok(Err(refused)) => match refused.refusal() {
+            Some(Refusal::Ended) => Err(gone()),
+            Some(Refusal::NoModel) => Err(ApiError::new(ErrorCode::BrowserNotConfigured, NO_MODEL)),
+            Some(Refusal::Conflict) => {
+                let text = "Another prompt is still being worked on in this session. Please try again.";
+                Err(ApiError::new(ErrorCode::Unavailable, text))
+            }
+            Some(Refusal::UnknownSession) => {
+                // As for code: its worker started anew.
+                destroy_row(app, row.id, EndReason::Crashed, row.last_activity).await?;
+                Err(gone())
+            }
+            _ => {
+                tracing::warn!(session.id = %row.id, why = refused.text, "a prompt was not worked on");
+                Err(failed(&refused.text))
+            }
+        },
         Err(error) => {
             tracing::warn!(session.id = %row.id, %error, "a prompt got no answer");
             let row = load_own(app, caller, row.id).await?;
