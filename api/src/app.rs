@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use actix_web::HttpRequest;
-use actix_web::web;
+use actix_web::{HttpMessage, HttpRequest, web};
 use futures_util::future::Either;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -21,15 +20,15 @@ use weir_shared::guard::AddressGuard;
 use weir_shared::store::Db;
 use weir_shared::wake::Wake;
 
-use crate::auth::{Caller, CallerCache};
+use crate::auth::{Caller, CallerCache, CallerTeam, Credentials, credentials};
 use crate::bodies::Bodies;
 use crate::direct_dispatch::DirectDispatch;
-use crate::endpoints::browser::relay_target::RelayTargets;
-use crate::endpoints::direct::QueueRooms;
-use crate::endpoints::jobs::ended::EndedJobs;
+use crate::ended_jobs::EndedJobs;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::{Bucket, Limiter};
 use crate::metrics::Metrics;
+use crate::queue_headroom::QueueHeadroom;
+use crate::relay_target::RelayTargets;
 use crate::worker_client::WorkerClient;
 
 /// The process's state.
@@ -43,7 +42,7 @@ pub struct App {
     pub bodies: Bodies,
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
-    pub queue_rooms: QueueRooms,
+    pub queue_headroom: QueueHeadroom,
     /// The runtime that serves the connections to Postgres; requests have others.
     pub runtime: tokio::runtime::Handle,
     pub metrics: Metrics,
@@ -88,6 +87,24 @@ impl App {
         let caller = self.caller(request).await?;
         self.admit(&caller, bucket).await?;
         Ok(caller)
+    }
+
+    /// Who sent the request (CONTRACT 2.1). The access log finds the team in the request's extensions.
+    ///
+    /// # Errors
+    /// 401 without a header, without a token, or with an unknown one.
+    pub async fn caller(&self, request: &HttpRequest) -> ApiResult<Caller> {
+        let caller = self.caller_with(credentials(request.headers())).await?;
+        request.extensions_mut().insert(CallerTeam(caller.team_id()));
+        Ok(caller)
+    }
+
+    /// The same for credentials from elsewhere: a WebSocket's subprotocol.
+    ///
+    /// # Errors
+    /// As [`App::caller`].
+    pub async fn caller_with(&self, credentials: Credentials<'_>) -> ApiResult<Caller> {
+        self.callers.find(&self.db, self.settings.api.auth_required, credentials).await
     }
 
     /// Counts a request of a caller.

@@ -16,8 +16,8 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
-use weir_api::endpoints::browser::relay_target::{RelayTarget, RelayTargets};
 use weir_api::error::ApiResult;
+use weir_api::relay_target::{RelayTarget, RelayTargets};
 use weir_shared::config::Settings;
 use weir_shared::domain::capability::{Capability, token};
 use weir_shared::ids::SessionId;
@@ -180,7 +180,7 @@ impl RelayStage {
         let api_server =
             HttpServer::new(move || App::new().app_data(state.clone()).configure(weir_api::routes::configure))
                 .workers(2)
-                .on_connect(weir_api::server::remember)
+                .on_connect(weir_api::connections::remember)
                 .tcp_nodelay(true)
                 .disable_signals()
                 .listen(api_socket)

@@ -13,8 +13,8 @@ use weir_shared::store::Db;
 use weir_shared::store::pages::{self, PageRow, Replay, ReplayFilter};
 use weir_shared::time::Timestamp;
 
-use super::jobs::page_json;
 use super::output::{Output, or_dash, shorten, table};
+use super::rows::page_json;
 use super::team_filter;
 
 /// Pause between two looks at pages that are waited for.

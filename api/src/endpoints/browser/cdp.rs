@@ -13,13 +13,12 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::SessionId;
 use weir_shared::worker_api::relay::CDP;
 
-use super::relay_target::locate;
-use super::session_id;
 use super::splice::{self, Handshake, WorkerSocket};
+use super::{locate, session_id};
 use crate::app::{App, State};
+use crate::connections;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
-use crate::server;
 
 /// The capability in the query.
 #[derive(Deserialize)]
@@ -72,7 +71,7 @@ pub async fn handle(
     let (id, worker) = admit(&app, &id, &token).await?;
     let handshake = Handshake::of(&request)?;
     let socket = WorkerSocket::open(&worker, &CDP.of(id), &app.internal_secret, &handshake).await?;
-    Ok(socket.pass_on(payload, server::hang_up(&request), &app.stopping))
+    Ok(socket.pass_on(payload, connections::hang_up(&request), &app.stopping))
 }
 
 /// `GET /cdp/{id}/json/version?token=`: discovery, for clients that are given an http address.

@@ -25,14 +25,13 @@ use weir_shared::ids::SessionId;
 use weir_shared::worker_api::relay::LiveQuery;
 use weir_shared::worker_api::relay::close_code::{ENDED, OFF, REFUSED};
 
-use super::relay_target::locate;
-use super::session_id;
 use super::splice::{Handshake, WorkerSocket};
+use super::{locate, session_id};
 use crate::app::{App, State};
 use crate::asset::asset;
+use crate::connections;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
-use crate::server;
 
 const PAGE: &str = include_str!("live/index.html");
 const SCRIPT: &str = include_str!("live/view.js");
@@ -114,7 +113,7 @@ pub async fn socket(app: State, request: HttpRequest, id: Path<String>, payload:
     Ok(HttpResponse::SwitchingProtocols()
         .upgrade("websocket")
         .insert_header((header::SEC_WEBSOCKET_ACCEPT, accept))
-        .streaming(futures_util::stream::once(open(app, id, payload, server::hang_up(&request))).flatten()))
+        .streaming(futures_util::stream::once(open(app, id, payload, connections::hang_up(&request))).flatten()))
 }
 
 type Body = futures_util::stream::LocalBoxStream<'static, std::io::Result<Bytes>>;

@@ -40,10 +40,10 @@ use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES};
 use super::{kind_of, load};
 use crate::app::{App, State, spawn_on_thread};
 use crate::auth::{Credentials, credentials};
+use crate::connections;
 use crate::error::ApiError;
 use crate::extract;
 use crate::limits::Bucket;
-use crate::server;
 
 /// Time between pings.
 const PING: Duration = Duration::from_secs(20);
@@ -113,7 +113,7 @@ pub async fn handle(
         (given, _) => app.caller_with(given).await,
     };
     let over = CancellationToken::new();
-    let response = end_with(response, &over, server::hang_up(&request));
+    let response = end_with(response, &over, connections::hang_up(&request));
     let over = over.drop_guard();
     let outer = app.clone();
     spawn_on_thread(outer.on_own_runtime(async move {

@@ -188,7 +188,7 @@ async fn follow(
 async fn queue(app: &App, caller: &Caller, scrape: &DirectScrape) -> ApiResult<()> {
     let is_metered = app.settings.limits.metered;
     // Nothing is promised yet: the commit that ends the page makes this one durable with it.
-    let written = if !is_metered && app.queue_rooms.take(scrape.team) {
+    let written = if !is_metered && app.queue_headroom.take(scrape.team) {
         jobs::insert_scrape_alone(&app.db, &scrape.rows()).await
     } else {
         let mut tx = app.db.begin_relaxed().await?;
