@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::Settings;
-use weir_shared::domain::scrape_request::{RequestContext, fetch_url};
+use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::domain::validation::ValidationError;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::guard::AddressGuard;

@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod activity;
+mod asked;
 pub mod cache;
 pub mod capability;
 pub mod crawl;
@@ -10,10 +11,15 @@ pub mod document;
 pub mod interact;
 pub mod job;
 pub mod json_schema;
+pub mod location;
 pub mod map;
 pub mod price;
+pub mod profile;
 pub mod scrape;
 pub mod scrape_request;
+pub mod screenshot;
 pub mod session;
+pub mod target;
 pub mod validation;
 pub mod webhook;
+mod words;

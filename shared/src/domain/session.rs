@@ -9,12 +9,12 @@
 //! `opening` and `closing` are ours: clients know `active` and `destroyed`. A session that closes takes no more calls
 //! and still holds its slot and its profile's lease, because its state may be on its way to the profile.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::job::words;
-use super::scrape_request;
+use super::location;
+use super::profile::{self, ProfileUse};
 use super::validation::{Fields, Issues, Path, ValidationError, refusal};
+use super::words::words;
 use crate::error_code::ErrorCode;
 use crate::time::Timestamp;
 
@@ -90,8 +90,6 @@ pub(super) const DEFAULT_TTL: i64 = 600;
 /// Bounds of `activityTtl`, seconds (SPEC 4.1).
 pub(super) const ACTIVITY_TTL: std::ops::RangeInclusive<i64> = 10..=3_600;
 pub(super) const DEFAULT_ACTIVITY_TTL: i64 = 300;
-/// Characters of a profile's name (SPEC 2.1).
-const PROFILE_NAME: std::ops::RangeInclusive<i64> = 1..=128;
 /// Length of code, bytes of UTF-8 (SPEC 4.4 says characters, the reference counts bytes).
 const CODE: std::ops::RangeInclusive<i64> = 1..=100_000;
 /// Bounds of an execution's `timeout`, seconds (SPEC 4.4).
@@ -133,16 +131,6 @@ pub fn bill(opened_at: Option<Timestamp>, expires_at: Timestamp, at: Timestamp, 
     }
 }
 
-/// The profile a session or a page loads (SPEC 2.1).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ProfileUse {
-    /// 1 to 128 characters.
-    pub name: String,
-    /// Saved back when the session closes; one session at a time may. Default true.
-    pub save_changes: bool,
-}
-
 /// `POST /v2/browser`, valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateSession {
@@ -182,14 +170,14 @@ pub fn parse_create(body: &Value) -> Result<CreateSession, ValidationError> {
         let ttl = fields.integer("ttl", TTL).unwrap_or(DEFAULT_TTL);
         let activity_ttl = fields.integer("activityTtl", ACTIVITY_TTL).unwrap_or(DEFAULT_ACTIVITY_TTL);
         let stream_web_view = fields.bool("streamWebView").unwrap_or(true);
-        let profile = read_profile(&mut fields);
+        let profile = profile::read(&mut fields);
         if fields.bool("recordSession") == Some(true) {
             recording = Some(fields.path_of("recordSession"));
         }
         if fields.bool("blockAds") == Some(true) {
             warnings.push("blockAds is not available for browser sessions yet: nothing is blocked.".to_owned());
         }
-        let location = scrape_request::read_location(&mut fields);
+        let location = location::read(&mut fields);
         if location.is_some_and(|l| l.country != "US" || !l.languages.is_empty()) {
             warnings.push("location is not available for browser sessions yet: it has no effect.".to_owned());
         }
@@ -252,16 +240,6 @@ pub fn parse_delete(body: &Value) -> Result<String, ValidationError> {
     id.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
 }
 
-/// Checks a profile's name from a path.
-///
-/// # Errors
-/// When it is empty, too long or holds control characters.
-pub fn check_profile_name(name: &str) -> Result<(), ValidationError> {
-    let mut issues = Issues::default();
-    judge_profile_name(name, vec!["name".into()], &mut issues);
-    issues.into_result()
-}
-
 /// Which sessions `GET /v2/browser` lists; `None`: all.
 ///
 /// # Errors
@@ -276,30 +254,6 @@ pub fn parse_status(word: Option<&str>) -> Result<Option<SessionState>, Validati
             issues.wrong_choice(vec!["status".into()], &["active", "destroyed"]);
             issues.into_result().map(|()| None)
         }
-    }
-}
-
-/// The profile object of a session or a scrape (SPEC 2.1); strict.
-pub(super) fn read_profile(fields: &mut Fields<'_, '_>) -> Option<ProfileUse> {
-    let mut profile = fields.object("profile")?.nulls_are_absent();
-    let mut name = None;
-    if profile.required("name").is_some() {
-        name = profile.string("name");
-    }
-    if let Some(name) = name {
-        judge_profile_name(name, profile.path_of("name"), profile.issues);
-    }
-    let save_changes = profile.bool("saveChanges").unwrap_or(true);
-    profile.finish();
-    Some(ProfileUse { name: name.unwrap_or_default().to_owned(), save_changes })
-}
-
-fn judge_profile_name(name: &str, path: Path, issues: &mut Issues) {
-    let length = name.chars().count() as i64;
-    if !PROFILE_NAME.contains(&length) {
-        issues.out_of_range(path, "string", length, &PROFILE_NAME);
-    } else if name.chars().any(char::is_control) {
-        issues.rule(path, "A profile's name must not contain control characters");
     }
 }
 

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::describe;
+use super::asked;
 use crate::error_code::ErrorCode;
 
 /// Wrong fields that an answer names at most, but for keys that nobody reads.
@@ -287,7 +287,7 @@ impl<'v, 'i> Fields<'v, 'i> {
     }
 
     fn know(&mut self, name: &'static str) {
-        describe::asked(&self.path, name);
+        asked::note(&self.path, name);
         self.known.push(name);
     }
 

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use crate::blobs::Blobs;
-use crate::domain::cache::{CacheKey, LOCKDOWN_MAX_AGE_MS, Lookup};
+use crate::domain::cache::{CacheKey, Lookup};
 use crate::domain::job::JobKind;
+use crate::domain::scrape::LOCKDOWN_MAX_AGE_MS;
 use crate::domain::scrape::ScrapeOptions;
 use crate::ids::{JobId, KeyId, PageId, TeamId};
 use crate::time::Timestamp;

@@ -151,7 +151,8 @@ mod tests {
 
     use super::*;
     use crate::domain::job::JobStatus;
-    use crate::domain::scrape_request::{RequestContext, parse_map};
+    use crate::domain::scrape_request::parse_map;
+    use crate::domain::target::RequestContext;
     use crate::ids::WorkerId;
     use crate::store::finish::{Finished, Outcome, finish_many};
     use crate::store::pages::Claimed;

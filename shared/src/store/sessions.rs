@@ -6,7 +6,8 @@
 //! Lock order: team, session. Placements of different teams stand in line at a lock of their own, taken after the
 //! team's, so that a worker's free slots are counted once at a time.
 
-use crate::domain::session::{self, Bill, CreateSession, EndReason, ProfileUse, SessionKind, SessionState};
+use crate::domain::profile::ProfileUse;
+use crate::domain::session::{self, Bill, CreateSession, EndReason, SessionKind, SessionState};
 use crate::ids::{KeyId, PageId, SessionId, TeamId, WorkerId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};

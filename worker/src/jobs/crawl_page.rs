@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 use weir_shared::domain::crawl::scope::{CrawlScope, is_same_site};
 use weir_shared::domain::crawl::{CrawlOptions, SitemapMode};
-use weir_shared::domain::scrape_request::fetch_url;
+use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::store::crawls::{self, Pace, SITEMAP_IDX, Turn};

@@ -23,7 +23,7 @@ use url::Url;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::is_other_file;
 use weir_shared::domain::map::{CREDITS, MAX_LIMIT, MapAnswer, MapOptions, MapScope, site_of};
-use weir_shared::domain::scrape_request::fetch_url;
+use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::finish::{Encoded, Outcome};
 use weir_shared::store::maps::KnownPage;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::interact::ScrapeContext;
-use weir_shared::domain::scrape_request::fetch_url;
+use weir_shared::domain::target::fetch_url;
 use weir_shared::ids::PageId;
 use weir_shared::store::scrape_context;
 use weir_shared::time::Timestamp;
@@ -65,7 +65,9 @@ fn request(kept: ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
 mod tests {
     use std::collections::BTreeMap;
 
-    use weir_shared::domain::scrape::{Certificates, Format, Location, ScrapeOptions, Screenshot, Viewport};
+    use weir_shared::domain::location::Location;
+    use weir_shared::domain::scrape::{Certificates, Format, ScrapeOptions};
+    use weir_shared::domain::screenshot::{Screenshot, Viewport};
 
     use super::*;
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use weir_shared::domain::session::ProfileUse;
+use weir_shared::domain::profile::ProfileUse;
 use weir_shared::store::pages::Claimed;
 use weir_shared::store::profiles::{self, PageLease};
 use weir_shared::store::{Db, StoreError, StoreResult};

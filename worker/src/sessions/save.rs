@@ -74,7 +74,8 @@ pub(super) async fn destroy(
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use weir_shared::config::DatabaseUrl;
-    use weir_shared::domain::session::{CreateSession, ProfileUse, SessionKind};
+    use weir_shared::domain::profile::ProfileUse;
+    use weir_shared::domain::session::{CreateSession, SessionKind};
     use weir_shared::ids::{TeamId, WorkerId};
     use weir_shared::store::{self, PoolUse, nodes, teams};
 

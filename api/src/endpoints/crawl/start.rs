@@ -9,9 +9,8 @@ use weir_shared::crawl_prompt;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::price;
-use weir_shared::domain::scrape_request::{
-    CrawlRequest, RequestContext, crawl_fields, fetch_url, parse_crawl, with_prompt_options,
-};
+use weir_shared::domain::scrape_request::{CrawlRequest, crawl_fields, parse_crawl, with_prompt_options};
+use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::llm::Meter;

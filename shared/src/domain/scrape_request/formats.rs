@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-use super::Unavailable;
+use super::unavailable::Unavailable;
 use crate::domain::json_schema;
-use crate::domain::scrape::{
-    AttributeSelector, ChangeTracking, Format, Highlights, JsonFormat, Query, Question, Screenshot, Viewport,
-};
+use crate::domain::scrape::{AttributeSelector, ChangeTracking, Format, Highlights, JsonFormat, Query, Question};
+use crate::domain::screenshot::{Screenshot, Viewport};
 use crate::domain::validation::{Fields, Issues, Path};
 use crate::error_code::ErrorCode;
 
