@@ -10,6 +10,7 @@ use actix_web::web::{self, Bytes, Data, Json, Path};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
 use serde_json::{Value, json};
 use weir_shared::domain::capability::{Capability, verify};
+use weir_shared::domain::node::NodeState;
 use weir_shared::domain::session::EndReason;
 use weir_shared::ids::{SessionId, WorkerId};
 use weir_shared::store::nodes::{self, NodeRow};
@@ -115,7 +116,7 @@ async fn announce(db: &Db, id: WorkerId, address: &str, slots: i64, refused: Opt
         host: "h".into(),
         pid: 1,
         address: address.to_owned(),
-        state: "live".into(),
+        state: NodeState::Live,
         slots: 1,
         session_slots: slots,
         sessions_refused: refused.map(str::to_owned),

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use actix_web::{App, HttpResponse, HttpServer, web};
 use futures_util::FutureExt as _;
 use weir_shared::blobs::Blobs;
+use weir_shared::domain::node::NodeState;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::store::finish::Body;
@@ -56,7 +57,7 @@ impl Bench {
             host: "host".into(),
             pid: 1,
             address,
-            state: "live".into(),
+            state: NodeState::Live,
             slots: 2,
             session_slots: 0,
             sessions_refused: None,

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use weir_shared::config::{DatabaseUrl, SandboxChoice, Settings};
+use weir_shared::domain::node::NodeState;
 use weir_shared::ids::WorkerId;
 use weir_shared::store::{self, Db, PoolUse, nodes};
 use weir_shared::time::Timestamp;
@@ -344,7 +345,7 @@ async fn prepare_sessions(process: &Arc<Process>) -> Result<Arc<Keeper>, String>
 async fn retire(process: &Process, id: WorkerId) {
     let work = async {
         let mut tx = process.db.begin().await?;
-        nodes::set_state(&mut tx, id, "dead").await?;
+        nodes::declare_dead(&mut tx, id).await?;
         store::pages::give_back(&mut tx, id, Timestamp::now()).await?;
         tx.commit().await?;
         store::sessions::end_orphans(&process.db).await
@@ -366,7 +367,7 @@ async fn announce(process: &Process, id: WorkerId, address: &str) -> anyhow::Res
         host: host_identity(),
         pid: i64::from(pid),
         address: address.to_owned(),
-        state: "live".to_owned(),
+        state: NodeState::Live,
         slots: process.settings.worker.concurrency as i64,
         // Offered when the sandbox has been tried.
         session_slots: 0,
@@ -397,7 +398,7 @@ async fn bury_neighbours(tx: &mut store::Tx, me: &nodes::NodeRow) -> anyhow::Res
     for other in nodes::neighbours(tx, &me.host).await? {
         if other.pid == me.pid || !std::path::Path::new(&format!("/proc/{}", other.pid)).exists() {
             tracing::info!(worker = other.name, "a worker of this machine died; its pages go back to the queue");
-            nodes::set_state(tx, other.id, "dead").await?;
+            nodes::declare_dead(tx, other.id).await?;
         }
     }
     Ok(())
@@ -441,7 +442,7 @@ async fn beat(
         match tokio::time::timeout(every, sign).await.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
             Ok(Some(state)) => {
                 last_good = Instant::now();
-                if state == "draining" {
+                if state == NodeState::Draining {
                     draining.cancel();
                 }
             }
@@ -467,7 +468,7 @@ async fn beat(
     }
 }
 
-async fn sign(db: &Db, id: WorkerId) -> store::StoreResult<Option<String>> {
+async fn sign(db: &Db, id: WorkerId) -> store::StoreResult<Option<NodeState>> {
     let mut tx = db.begin_relaxed().await?;
     let state = nodes::heartbeat(&mut tx, id, Timestamp::now()).await?;
     tx.commit().await?;

@@ -11,16 +11,19 @@
 
 use serde_json::Value;
 
+use super::job::words;
 use super::location;
 use super::profile::{self, ProfileUse};
+use super::states::states;
 use super::validation::{Fields, Issues, Path, ValidationError, refusal};
-use super::words::words;
 use crate::error_code::ErrorCode;
 use crate::time::Timestamp;
 
-words! {
+states! {
+    in session;
+
     /// State of a session.
-    SessionState {
+    SessionState as session_state {
         /// Placed on a worker, which starts its browser. No caller knows it yet.
         Opening = "opening",
         /// Takes calls.
@@ -29,6 +32,23 @@ words! {
         Closing = "closing",
         Destroyed = "destroyed",
     }
+    /// How a session goes on. Two processes may hold the same old state: the statements of `store::sessions` ask for it
+    /// again.
+    SessionMove as session_move {
+        /// Its browser is there.
+        Activate: Opening => Active,
+        /// Its browser did not start, or nobody waits for it any more.
+        GiveUp: Opening => Destroyed,
+        /// It takes no more calls.
+        BeginClose: Active => Closing,
+        /// Its browser or its worker died, or its worker does not have it.
+        Lose: Active => Destroyed,
+        /// Its browser has ended and its profile is saved.
+        Finish: Closing => Destroyed,
+    }
+}
+
+words! {
     /// Why a session takes no more calls.
     EndReason {
         /// Its team asked for it.
@@ -62,23 +82,15 @@ words! {
 }
 
 impl SessionState {
-    /// Whether the transition exists. The statements of `store::sessions` repeat it, because two processes may hold
-    /// the same old state.
-    pub const fn may_become(self, next: Self) -> bool {
-        matches!(
-            (self, next),
-            (Self::Opening, Self::Active | Self::Destroyed)
-                | (Self::Active, Self::Closing | Self::Destroyed)
-                | (Self::Closing, Self::Destroyed)
-        )
-    }
+    /// The words clients see.
+    pub const SHOWN: [&str; 2] = [Self::Active.as_str(), Self::Destroyed.as_str()];
 
     /// The word clients see; `None`: the session is not told of yet.
     pub const fn shown(self) -> Option<&'static str> {
         match self {
             Self::Opening => None,
-            Self::Active => Some("active"),
-            Self::Closing | Self::Destroyed => Some("destroyed"),
+            Self::Active => Some(Self::Active.as_str()),
+            Self::Closing | Self::Destroyed => Some(Self::Destroyed.as_str()),
         }
     }
 }
@@ -245,16 +257,14 @@ pub fn parse_delete(body: &Value) -> Result<String, ValidationError> {
 /// # Errors
 /// When the word is none of the two (SPEC 4.2).
 pub fn parse_status(word: Option<&str>) -> Result<Option<SessionState>, ValidationError> {
-    match word {
-        None => Ok(None),
-        Some("active") => Ok(Some(SessionState::Active)),
-        Some("destroyed") => Ok(Some(SessionState::Destroyed)),
-        Some(_) => {
-            let mut issues = Issues::default();
-            issues.wrong_choice(vec!["status".into()], &["active", "destroyed"]);
-            issues.into_result().map(|()| None)
-        }
+    let Some(word) = word else { return Ok(None) };
+    if let Some(state) = word.parse().ok().filter(|state: &SessionState| SessionState::SHOWN.contains(&state.as_str()))
+    {
+        return Ok(Some(state));
     }
+    let mut issues = Issues::default();
+    issues.wrong_choice(vec!["status".into()], &SessionState::SHOWN);
+    issues.into_result().map(|()| None)
 }
 
 pub(super) fn read_language(fields: &mut Fields<'_, '_>) -> Language {
@@ -417,12 +427,11 @@ mod tests {
     #[test]
     fn states_move_forward_only_and_clients_see_two() {
         use SessionState::{Active, Closing, Destroyed, Opening};
+        let rank = |state: SessionState| SessionState::ALL.iter().position(|known| *known == state);
+        for step in SessionMove::ALL {
+            assert!(rank(step.from()) < rank(step.to()), "{step:?}");
+        }
         let all = [Opening, Active, Closing, Destroyed];
-        let moves: Vec<_> = all.iter().flat_map(|a| all.iter().map(move |b| (*a, *b))).collect();
-        let allowed: Vec<_> = moves.into_iter().filter(|(a, b)| a.may_become(*b)).collect();
-        let expected =
-            [(Opening, Active), (Opening, Destroyed), (Active, Closing), (Active, Destroyed), (Closing, Destroyed)];
-        assert_eq!(allowed, expected);
         assert_eq!(all.map(SessionState::shown), [None, Some("active"), Some("destroyed"), Some("destroyed")]);
     }
 

@@ -1,6 +1,7 @@
 //! What teams were granted and have used. The ledger's entries are written where a page ends; here they are read, and
 //! a team's funds are checked before work is accepted.
 
+use crate::domain::session::session_state;
 use crate::ids::{KeyId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
@@ -8,9 +9,14 @@ use crate::{on_db, on_pool};
 use super::{Db, StoreError, StoreResult, Tx, team_lock};
 
 /// The most that pages of running jobs which are not billed yet can cost, and the whole ttl of live sessions.
-const RESERVED: &str = "SELECT CAST((SELECT COALESCE(SUM((total - completed - failed) * page_credits), 0) FROM job \
-    WHERE team_id = $1 AND status = 'scraping') + (SELECT COALESCE(SUM(credits), 0) FROM browser_session \
-    WHERE team_id = $1 AND state <> 'destroyed') AS BIGINT)";
+const RESERVED: &str = concat!(
+    "SELECT CAST((SELECT COALESCE(SUM((total - completed - failed) * page_credits), 0) FROM job \
+     WHERE team_id = $1 AND status = 'scraping') + (SELECT COALESCE(SUM(credits), 0) FROM browser_session \
+     WHERE team_id = $1 AND ",
+    "state <> ",
+    session_state!(Destroyed),
+    ") AS BIGINT)"
+);
 
 const ACCOUNT: &str = "SELECT credits_granted, credits_used FROM team WHERE id = $1";
 

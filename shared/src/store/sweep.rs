@@ -8,6 +8,8 @@ use std::time::Instant;
 use futures_util::{StreamExt as _, stream};
 
 use crate::blobs::Blobs;
+use crate::domain::node::node_state;
+use crate::domain::session::session_state;
 use crate::ids::{JobId, PageId};
 use crate::queue;
 use crate::time::Timestamp;
@@ -262,9 +264,17 @@ pub async fn prune_tickets(db: &Db, slices: &mut Slices) -> StoreResult<()> {
 /// Removes sitemaps kept too long, the library's records of workers long gone, our dead workers and old idempotency keys;
 /// a part of each.
 pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
-    const NODES: &str = "DELETE FROM worker_node WHERE state = 'dead' AND heartbeat_at < $1 AND NOT EXISTS \
-        (SELECT 1 FROM page WHERE page.state = 'running' AND page.owner = worker_node.id) AND NOT EXISTS \
-        (SELECT 1 FROM browser_session s WHERE s.worker_id = worker_node.id AND s.state <> 'destroyed')";
+    const NODES: &str = concat!(
+        "DELETE FROM worker_node WHERE ",
+        "state = ",
+        node_state!(Dead),
+        " AND heartbeat_at < $1 AND NOT EXISTS \
+         (SELECT 1 FROM page WHERE page.state = 'running' AND page.owner = worker_node.id) AND NOT EXISTS \
+         (SELECT 1 FROM browser_session s WHERE s.worker_id = worker_node.id AND ",
+        "s.state <> ",
+        session_state!(Destroyed),
+        ")"
+    );
     const KEYS: &str = "DELETE FROM idempotency_key WHERE (team_id, key) IN \
         (SELECT team_id, key FROM idempotency_key WHERE created_at < $1 LIMIT 1000)";
     let hour = now.plus_ms(-3_600_000);

@@ -10,6 +10,7 @@ use super::*;
 use crate::blobs::Blobs;
 use crate::domain::document::Document;
 use crate::domain::job::{JobKind, JobStatus, PageState};
+use crate::domain::node::NodeState;
 use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
@@ -585,7 +586,7 @@ fn node(id: WorkerId, now: Timestamp) -> nodes::NodeRow {
         host: "h".into(),
         pid: 1,
         address: "127.0.0.1:1".into(),
-        state: "live".into(),
+        state: NodeState::Live,
         slots: 16,
         session_slots: 12,
         sessions_refused: None,
@@ -648,7 +649,7 @@ async fn a_lease_has_one_holder_until_it_ends() {
 
         nodes::insert(&mut tx, &node(b, now)).await.unwrap();
         assert!(!leases::take(&mut tx, "x", a, now, now.plus_ms(100)).await.unwrap(), "its holder lives");
-        nodes::set_state(&mut tx, b, "dead").await.unwrap();
+        nodes::declare_dead(&mut tx, b).await.unwrap();
         assert!(leases::take(&mut tx, "x", a, now, now.plus_ms(100)).await.unwrap(), "a dead one's is free");
         tx.commit().await.unwrap();
     }
@@ -661,9 +662,9 @@ async fn workers_are_listed_while_they_beat_and_buried_after() {
         let node = node(WorkerId::new(), now);
         let mut tx = db.begin().await.unwrap();
         nodes::insert(&mut tx, &node).await.unwrap();
-        assert_eq!(nodes::heartbeat(&mut tx, node.id, now).await.unwrap().as_deref(), Some("live"));
+        assert_eq!(nodes::heartbeat(&mut tx, node.id, now).await.unwrap(), Some(NodeState::Live));
         assert!(nodes::drain(&mut tx, "host-1").await.unwrap());
-        assert_eq!(nodes::heartbeat(&mut tx, node.id, now).await.unwrap().as_deref(), Some("draining"));
+        assert_eq!(nodes::heartbeat(&mut tx, node.id, now).await.unwrap(), Some(NodeState::Draining));
         tx.commit().await.unwrap();
         let later = now.plus_ms(nodes::DEAD_MS + 1);
         assert!(nodes::live(&db, later).await.unwrap().is_empty());

@@ -50,7 +50,7 @@ pub fn doc_by_body() -> Operation {
 /// The answer of every route that ends a session.
 pub(in crate::endpoints) fn answers(operation: Operation) -> Operation {
     operation.answer::<Body>("The session has ended; this is its bill.").example(json!({
-        "success": true, "status": "destroyed", "sessionDurationMs": 61_250, "creditsBilled": 3,
+        "success": true, "status": SessionState::Destroyed.as_str(), "sessionDurationMs": 61_250, "creditsBilled": 3,
     }))
 }
 

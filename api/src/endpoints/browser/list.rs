@@ -24,7 +24,7 @@ struct Body {
 pub fn doc() -> Operation {
     let text = "The team's sessions, newest first; destroyed ones as long as results are kept.";
     Operation::new(Group::Browser, "listBrowserSessions", "List sessions", text)
-        .query("status", json!({"type": "string", "enum": ["active", "destroyed"]}), "Only these.")
+        .query("status", json!({"type": "string", "enum": SessionState::SHOWN}), "Only these.")
         .answer::<Body>("The sessions.")
         .errors(&[400])
 }

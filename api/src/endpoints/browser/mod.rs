@@ -14,7 +14,7 @@ mod splice;
 use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::domain::capability::{Capability, token};
-use weir_shared::domain::session::EndReason;
+use weir_shared::domain::session::{EndReason, SessionState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::SessionId;
 use weir_shared::store::nodes;
@@ -59,7 +59,7 @@ impl Addresses {
 #[schemars(rename = "BrowserSession")]
 struct Entry {
     id: SessionId,
-    #[schemars(extend("enum" = ["active", "destroyed"]))]
+    #[schemars(extend("enum" = SessionState::SHOWN))]
     status: &'static str,
     #[serde(flatten)]
     addresses: Addresses,

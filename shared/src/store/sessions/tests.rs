@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
+use crate::domain::node::NodeState;
 use crate::store::profiles::{self, Published, Removal};
 use crate::store::testing::{databases, team};
 use crate::store::{StoreError, nodes::NodeRow, sweep, teams};
@@ -20,7 +21,7 @@ async fn worker(db: &Db, slots: i64, now: Timestamp) -> WorkerId {
         host: "h".into(),
         pid: 1,
         address: format!("{id}:1"),
-        state: "live".into(),
+        state: NodeState::Live,
         slots: 16,
         session_slots: slots,
         sessions_refused: (slots == 0).then(|| "no user namespaces".to_owned()),
@@ -257,7 +258,7 @@ async fn the_worker_with_the_most_free_slots_is_taken() {
         tx.commit().await.unwrap();
         assert_eq!(try_place(&db, &new, now).await, Err(Refusal::NotOffered { why }));
         let mut tx = db.begin().await.unwrap();
-        nodes::set_state(&mut tx, undecided, "dead").await.unwrap();
+        nodes::declare_dead(&mut tx, undecided).await.unwrap();
         tx.commit().await.unwrap();
         let (two, three) = (worker(&db, 2, now).await, worker(&db, 3, now.plus_ms(1)).await);
         let mut chosen = Vec::new();
@@ -270,7 +271,7 @@ async fn the_worker_with_the_most_free_slots_is_taken() {
         let avoid = NewSession { avoid: Some(two), ..new.clone() };
         assert_eq!(try_place(&db, &avoid, now).await, Err(Refusal::Full), "not the one that was unreachable");
         let mut tx = db.begin().await.unwrap();
-        nodes::set_state(&mut tx, two, "draining").await.unwrap();
+        assert!(nodes::drain(&mut tx, &two.to_string()).await.unwrap());
         tx.commit().await.unwrap();
         assert_eq!(try_place(&db, &new, now).await, Err(Refusal::Full), "one that drains takes none");
         assert_eq!(try_place(&db, &new, now.plus_ms(nodes::DEAD_MS + 2)).await, Err(Refusal::NoWorker));
