@@ -58,7 +58,7 @@ pub struct App {
 }
 
 /// How handlers get it.
-pub type State = web::Data<App>;
+pub type AppData = web::Data<App>;
 
 thread_local! {
     /// The runtime of a thread that serves requests. What cannot leave the thread runs there.

@@ -20,7 +20,7 @@ use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::wake::Wake;
 
 use crate::access_log;
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::CallerCache;
 use crate::bodies::Bodies;
 use crate::connections;
@@ -108,7 +108,7 @@ pub async fn start(settings: Settings) -> anyhow::Result<Running> {
 ///
 /// # Errors
 /// When the blobs, the database or its signals cannot be used.
-pub async fn build(settings: Settings, db: Db) -> anyhow::Result<State> {
+pub async fn build(settings: Settings, db: Db) -> anyhow::Result<AppData> {
     let relay_targets = Arc::new(RowTargets::new(db.clone()));
     build_with(settings, db, relay_targets).await
 }
@@ -117,7 +117,7 @@ pub async fn build(settings: Settings, db: Db) -> anyhow::Result<State> {
 ///
 /// # Errors
 /// As [`build`].
-pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn RelayTargets>) -> anyhow::Result<State> {
+pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn RelayTargets>) -> anyhow::Result<AppData> {
     let internal_secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
     store::clock::follow(&db);
     let (workers, runtime) = (Arc::new(WorkerClient::new(&internal_secret)?), tokio::runtime::Handle::current());

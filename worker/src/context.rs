@@ -24,7 +24,7 @@ use crate::frontier_memory::FrontierMemory;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
 use crate::sandbox::Sandbox;
-use crate::sessions::{Keeper, Sessions};
+use crate::sessions::{SessionResources, Sessions};
 use crate::site::RobotsStore;
 
 /// What lives as long as the process.
@@ -55,7 +55,7 @@ pub struct Process {
     /// What crawls are known to have met.
     pub frontiers: Arc<FrontierMemory>,
     /// What sessions need; found out after the start.
-    pub keeper: OnceCell<Arc<Keeper>>,
+    pub session_resources: OnceCell<Arc<SessionResources>>,
     /// What API and workers know each other by.
     pub secret: String,
     /// The sessions of the life the worker is in.

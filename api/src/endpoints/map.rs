@@ -22,7 +22,7 @@ use weir_shared::store::{credits, documents, pages};
 use weir_shared::time::Timestamp;
 
 use super::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult, Shape};
 use crate::extract;
@@ -76,7 +76,7 @@ pub fn doc() -> Operation {
 /// # Errors
 /// Every row of CONTRACT 2.1 that names maps, `MAP_TIMEOUT` and `MAP_FAILED`, and the scrape codes of 2.3 for an address
 /// that has no name or may not be reached.
-pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Map).await?;
     let read = |body: &Value| app.parse(|context| parse_map(body, context));
     let (mut map, _room) = extract::json(&app, &caller, &request, payload, read).await?;

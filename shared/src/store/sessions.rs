@@ -60,7 +60,7 @@ pub struct Placed {
 
 /// Why a session was not placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum NotPlaced {
     /// The scrape has a session already, or had one.
     Taken,
     /// The team has as many as it may.
@@ -81,7 +81,7 @@ pub enum Refusal {
 
 /// Places a session on the live worker with the most free slots, and takes everything it needs: the team's place, its
 /// credits, the profile's lease. All of it or nothing; the caller commits, or drops the transaction on a refusal.
-pub async fn create(tx: &mut Tx, new: &NewSession<'_>, now: Timestamp) -> StoreResult<Result<Placed, Refusal>> {
+pub async fn create(tx: &mut Tx, new: &NewSession<'_>, now: Timestamp) -> StoreResult<Result<Placed, NotPlaced>> {
     const LIVE: &str =
         concat!("SELECT COUNT(*) FROM browser_session WHERE team_id = $1 AND ", "state <> ", session_state!(Destroyed));
     let team = team_lock::lock(tx, new.team).await?;
@@ -90,22 +90,22 @@ pub async fn create(tx: &mut Tx, new: &NewSession<'_>, now: Timestamp) -> StoreR
     if let Some(page) = new.page
         && session_of(tx, page).await?
     {
-        return Ok(Err(Refusal::Taken));
+        return Ok(Err(NotPlaced::Taken));
     }
     let limit = team.sessions.unwrap_or(new.default_limit);
     let live: (i64,) = on_db!(tx, |conn| sqlx::query_as(LIVE).bind(new.team).fetch_one(conn).await?);
     if live.0 >= limit {
-        return Ok(Err(Refusal::TooMany { limit }));
+        return Ok(Err(NotPlaced::TooMany { limit }));
     }
     let need = session::credits_for(new.request.ttl_ms());
     if let Funds::Short { left } = credits::check_funds(tx, new.team, need, new.metered).await? {
-        return Ok(Err(Refusal::Short { need, left }));
+        return Ok(Err(NotPlaced::Short { need, left }));
     }
     let id = SessionId::new();
     let mut version = None;
     if let Some(profile) = &new.request.profile {
         if profile.save_changes && !take_lease(tx, new.team, &profile.name, id).await? {
-            return Ok(Err(Refusal::ProfileBusy));
+            return Ok(Err(NotPlaced::ProfileBusy));
         }
         version = profile_version(tx, new.team, &profile.name).await?;
     }
@@ -157,7 +157,7 @@ async fn choose_worker(
     tx: &mut Tx,
     avoid: Option<WorkerId>,
     now: Timestamp,
-) -> StoreResult<Result<(WorkerId, String), Refusal>> {
+) -> StoreResult<Result<(WorkerId, String), NotPlaced>> {
     const SQL: &str = concat!(
         "SELECT n.id, n.address, n.session_slots, n.sessions_refused, n.started_at, (SELECT COUNT(*) \
          FROM browser_session s WHERE s.worker_id = n.id AND ",
@@ -176,19 +176,19 @@ async fn choose_worker(
     let since = now.plus_ms(-nodes::DEAD_MS);
     let mut workers: Vec<Candidate> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(since).fetch_all(conn).await?);
     if workers.is_empty() {
-        return Ok(Err(Refusal::NoWorker));
+        return Ok(Err(NotPlaced::NoWorker));
     }
     if workers.iter().all(|w| w.session_slots == 0) {
         if workers.iter().any(|w| w.sessions_refused.is_none() && now.ms_since(w.started_at) < TRIAL_MS) {
-            return Ok(Err(Refusal::NotYet));
+            return Ok(Err(NotPlaced::NotYet));
         }
         let why = workers.into_iter().find_map(|w| w.sessions_refused);
-        return Ok(Err(Refusal::NotOffered { why }));
+        return Ok(Err(NotPlaced::NotOffered { why }));
     }
     workers.retain(|w| w.taken < w.session_slots && Some(w.id) != avoid);
     // Of equals the one that has run longest.
     let best = workers.into_iter().rev().max_by_key(|w| w.session_slots - w.taken);
-    Ok(best.map(|w| (w.id, w.address)).ok_or(Refusal::Full))
+    Ok(best.map(|w| (w.id, w.address)).ok_or(NotPlaced::Full))
 }
 
 async fn insert(

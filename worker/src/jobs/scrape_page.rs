@@ -427,7 +427,7 @@ async fn on_profile(
     profile: &ProfileUse,
     deadline: Instant,
 ) -> Result<Result<Rendered, RenderError>, PageError> {
-    let Some(keeper) = context.process.keeper.get() else {
+    let Some(resources) = context.process.session_resources.get() else {
         return Err(PageError::again(
             ErrorCode::AllEnginesFailed,
             "No browser for profiles is available at the moment.",
@@ -440,7 +440,7 @@ async fn on_profile(
     let exit = Exit { egress: proxy.unwrap_or(&context.process.egress).addr(), upstream };
     // The whole browser goes that way, and not this page alone.
     let request = RenderRequest { upstream: None, ..render_request(plan, &spec.options, deadline) };
-    match sessions::page::render(keeper, exit, page, profile, request).await {
+    match sessions::page::render(resources, exit, page, profile, request).await {
         Ok((rendered, is_kept)) => {
             if !is_kept {
                 plan.warnings.push("The profile could not be saved; its last version stays.".to_owned());

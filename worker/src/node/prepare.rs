@@ -41,7 +41,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
         metrics: Metrics::new()?,
         scripted_hosts: HostMemory::default(),
         frontiers: Arc::default(),
-        keeper: OnceCell::new(),
+        session_resources: OnceCell::new(),
         sessions: RwLock::default(),
         life: RwLock::default(),
         runtime: tokio::runtime::Handle::current(),

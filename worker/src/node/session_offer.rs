@@ -9,7 +9,7 @@ use weir_shared::store::nodes;
 
 use crate::context::Process;
 use crate::exec::Assets;
-use crate::sessions::{Keeper, Sessions, Vault};
+use crate::sessions::{SessionResources, Sessions, Vault};
 
 /// Tries the sandbox, then takes sessions or says why not and tries again.
 pub(super) async fn run(process: Arc<Process>, id: WorkerId, draining: CancellationToken, fenced: CancellationToken) {
@@ -19,9 +19,14 @@ pub(super) async fn run(process: Arc<Process>, id: WorkerId, draining: Cancellat
     }
     let mut pause = Duration::from_secs(1);
     loop {
-        match process.keeper.get_or_try_init(|| prepare_sessions(&process)).await {
-            Ok(keeper) => {
-                process.set_sessions(Some(Sessions::start(Arc::clone(keeper), id, draining.clone(), fenced.clone())));
+        match process.session_resources.get_or_try_init(|| prepare_sessions(&process)).await {
+            Ok(resources) => {
+                process.set_sessions(Some(Sessions::start(
+                    Arc::clone(resources),
+                    id,
+                    draining.clone(),
+                    fenced.clone(),
+                )));
                 return write_offer(&process, id, wanted as i64, None, &draining, &fenced).await;
             }
             Err(why) => {
@@ -58,7 +63,7 @@ async fn write_offer(
     }
 }
 
-async fn prepare_sessions(process: &Arc<Process>) -> Result<Arc<Keeper>, String> {
+async fn prepare_sessions(process: &Arc<Process>) -> Result<Arc<SessionResources>, String> {
     let (settings, sandbox) = (&process.settings, Arc::clone(&process.sandbox));
     sandbox.probe().await.map_err(|e| e.to_string())?;
     let (runners, dir) = (settings.worker.runners.clone(), sandbox.dir().to_owned());
@@ -66,7 +71,7 @@ async fn prepare_sessions(process: &Arc<Process>) -> Result<Arc<Keeper>, String>
         .await
         .map_err(|e| e.to_string())?
         .map_err(|e| format!("{e:#}"))?;
-    Ok(Arc::new(Keeper {
+    Ok(Arc::new(SessionResources {
         db: process.db.clone(),
         blobs: process.blobs.clone(),
         assets: Arc::new(assets),

@@ -7,14 +7,14 @@ use actix_web::web::{self, Data, Json, Path};
 use serde_json::value::to_raw_value;
 use weir_shared::domain::session::EndReason;
 use weir_shared::ids::SessionId;
-use weir_shared::llm::Meter;
+use weir_shared::llm::TokenMeter;
 use weir_shared::worker_api::Refusal;
 use weir_shared::worker_api::sessions::{
     CLOSE, CodeOutput, Done, EXECUTE, ExecuteCode, OPEN, OpenSession, PROMPT, PromptOutput, RunPrompt,
 };
 
 use super::{OpenError, PromptError, Session};
-use crate::agent::Outcome;
+use crate::agent::TaskOutcome;
 use crate::calls::{FromApi, Refused};
 use crate::context::Process;
 use crate::exec::Execution;
@@ -28,9 +28,9 @@ pub fn configure(config: &mut web::ServiceConfig) {
         .route(PROMPT.pattern(), web::post().to(prompt));
 }
 
-type Answer<T> = Result<Json<T>, Refused>;
+type Reply<T> = Result<Json<T>, Refused>;
 
-async fn open(_: FromApi, process: Data<Process>, body: Json<OpenSession>) -> Answer<Done> {
+async fn open(_: FromApi, process: Data<Process>, body: Json<OpenSession>) -> Reply<Done> {
     let unavailable = |why: &dyn std::fmt::Display| Refused::new(Refusal::Unavailable, why);
     let sessions = process.sessions().ok_or_else(|| unavailable(&"this worker takes no sessions"))?;
     match sessions.open(body.id, body.language).await {
@@ -41,7 +41,7 @@ async fn open(_: FromApi, process: Data<Process>, body: Json<OpenSession>) -> An
     }
 }
 
-async fn close(_: FromApi, process: Data<Process>, id: Path<SessionId>) -> Answer<Done> {
+async fn close(_: FromApi, process: Data<Process>, id: Path<SessionId>) -> Reply<Done> {
     let sessions = process.sessions().ok_or_else(Refused::unknown_session)?;
     // In a task of its own: the end goes on when the caller hangs up.
     let closing = tokio::spawn(async move { sessions.close(*id, EndReason::Deleted).await });
@@ -66,7 +66,7 @@ async fn execute(
     process: Data<Process>,
     id: Path<SessionId>,
     body: Json<ExecuteCode<'static>>,
-) -> Answer<CodeOutput> {
+) -> Reply<CodeOutput> {
     let session = find(&process, *id)?;
     let ExecuteCode { code, language, timeout_ms } = body.into_inner();
     let timeout = Duration::from_millis(timeout_ms);
@@ -114,7 +114,7 @@ async fn prompt(
     process: Data<Process>,
     id: Path<SessionId>,
     body: Json<RunPrompt<'static>>,
-) -> Answer<PromptOutput> {
+) -> Reply<PromptOutput> {
     let session = find(&process, *id)?;
     let Some(model) = process.settings.model.clone() else {
         return Err(Refused::new(Refusal::NoModel, "this worker has no language model"));
@@ -124,7 +124,7 @@ async fn prompt(
     let timeout = Duration::from_millis(timeout_ms);
     let inner = process.clone();
     let running = tokio::spawn(async move {
-        let meter = Meter::default();
+        let meter = TokenMeter::default();
         let outcome = session.prompt(&model, &prompt, timeout, &meter).await;
         inner.spent(session.team, key, meter.read()).await;
         outcome
@@ -147,8 +147,8 @@ async fn prompt(
     Err(refused)
 }
 
-fn prompt_output(outcome: Outcome) -> Result<PromptOutput, Refused> {
-    let Outcome { success, output, result, error, killed, steps } = outcome;
+fn prompt_output(outcome: TaskOutcome) -> Result<PromptOutput, Refused> {
+    let TaskOutcome { success, output, result, error, killed, steps } = outcome;
     let steps = to_raw_value(&steps).map_err(|error| Refused::new(Refusal::Failed, error))?;
     Ok(PromptOutput { success, output, result, error, killed, steps })
 }

@@ -22,7 +22,7 @@ use weir_shared::store::slices::Slices;
 use weir_shared::store::{Tx, credits, drafts, pages, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{idempotency, path};
@@ -83,7 +83,7 @@ pub fn doc() -> Operation {
 ///
 /// # Errors
 /// Every row of CONTRACT 2.1 that names batches.
-pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Crawl).await?;
     let read = |body: &Value| app.parse(|context| parse_batch(body, context));
     let (mut batch, _room) = extract::json(&app, &caller, &request, payload, read).await?;

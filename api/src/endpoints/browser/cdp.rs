@@ -15,7 +15,7 @@ use weir_shared::worker_api::relay::CDP;
 
 use super::splice::{self, Handshake, WorkerSocket};
 use super::{locate, session_id};
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::connections;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
@@ -62,7 +62,7 @@ fn with_token(operation: Operation) -> Operation {
 /// 401 for a token that is not this session's, 404 when the session is unknown, 410 when it has ended, 400 for anything
 /// but a WebSocket handshake, 502 and 503 when its browser or its worker does not answer.
 pub async fn handle(
-    app: State,
+    app: AppData,
     request: HttpRequest,
     id: Path<String>,
     token: Query<Token>,
@@ -79,7 +79,7 @@ pub async fn handle(
 /// # Errors
 /// As [`handle`].
 pub async fn version(
-    app: State,
+    app: AppData,
     request: HttpRequest,
     id: Path<String>,
     token: Query<Token>,

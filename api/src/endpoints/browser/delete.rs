@@ -12,7 +12,7 @@ use weir_shared::time::Timestamp;
 use weir_shared::worker_api::Refusal;
 
 use super::{destroy_row, load_own, not_found, session_id};
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::ApiResult;
 use crate::extract;
@@ -58,7 +58,7 @@ pub(in crate::endpoints) fn answers(operation: Operation) -> Operation {
 ///
 /// # Errors
 /// 404 for an unknown or forgotten session, 403 for another team's.
-pub async fn by_path(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+pub async fn by_path(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     end(&app, &caller, session_id(&id)?).await
 }
@@ -67,7 +67,7 @@ pub async fn by_path(app: State, request: HttpRequest, id: Path<String>) -> ApiR
 ///
 /// # Errors
 /// 400 without an id, and as [`by_path`].
-pub async fn by_body(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn by_body(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let (id, _room) = extract::json(&app, &caller, &request, payload, parse_delete).await?;
     end(&app, &caller, session_id(&id)?).await

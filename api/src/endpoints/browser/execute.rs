@@ -15,7 +15,7 @@ use weir_shared::worker_api::Refusal;
 use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode};
 
 use super::{destroy_row, gone, load_own, session_id};
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
@@ -97,7 +97,7 @@ pub fn doc() -> Operation {
 /// # Errors
 /// 400 for the body, 404 for an unknown or forgotten session, 403 for another team's, 410 for one that has ended, 502
 /// when the code was not run, 503 when it may have been and its outcome is lost.
-pub async fn handle(app: State, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Execute).await?;
     let id = session_id(&id)?;
     let (mut wanted, _room) = extract::json(&app, &caller, &request, payload, parse_execute).await?;

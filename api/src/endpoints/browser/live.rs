@@ -27,7 +27,7 @@ use weir_shared::worker_api::relay::close_code::{ENDED, OFF, REFUSED};
 
 use super::splice::{Handshake, WorkerSocket};
 use super::{locate, session_id};
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::asset::asset;
 use crate::connections;
 use crate::error::{ApiError, ApiResult};
@@ -105,7 +105,7 @@ pub async fn style() -> HttpResponse {
 ///
 /// # Errors
 /// 400 for anything but a WebSocket handshake, 404 for an id that is none.
-pub async fn socket(app: State, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn socket(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let id = session_id(&id)?;
     let handshake = Handshake::of(&request)?;
     // The handshake's answer alone: the frames of this connection are the worker's business.
@@ -119,7 +119,7 @@ pub async fn socket(app: State, request: HttpRequest, id: Path<String>, payload:
 type Body = futures_util::stream::LocalBoxStream<'static, std::io::Result<Bytes>>;
 
 /// What the client is sent once it has said its token: the worker's side, or why not.
-async fn open(app: State, id: SessionId, mut payload: Payload, hang_up: Option<HangUp>) -> Body {
+async fn open(app: AppData, id: SessionId, mut payload: Payload, hang_up: Option<HangUp>) -> Body {
     match admit(&app, id, &mut payload).await {
         Ok((socket, ahead)) => socket.join(payload, ahead, hang_up, &app.stopping).boxed_local(),
         Err(refusal) => {
@@ -140,9 +140,9 @@ fn farewell(mut payload: Payload, hang_up: Option<HangUp>) -> impl futures_util:
 }
 
 /// Why a viewer is not let in: the close code and, for the page, a word.
-struct Refusal(u16, &'static str);
+struct ViewRefusal(u16, &'static str);
 
-impl From<ApiError> for Refusal {
+impl From<ApiError> for ViewRefusal {
     fn from(error: ApiError) -> Self {
         match error.code() {
             ErrorCode::Unauthorized | ErrorCode::NotFound => Self(REFUSED, "no such view"),
@@ -153,8 +153,8 @@ impl From<ApiError> for Refusal {
 }
 
 /// Reads the token and opens the worker's side. Returns what the client sent after the token, too.
-async fn admit(app: &App, id: SessionId, payload: &mut Payload) -> Result<(WorkerSocket, Bytes), Refusal> {
-    let refused = || Refusal(REFUSED, "no such view");
+async fn admit(app: &App, id: SessionId, payload: &mut Payload) -> Result<(WorkerSocket, Bytes), ViewRefusal> {
+    let refused = || ViewRefusal(REFUSED, "no such view");
     let first = tokio::time::timeout(PATIENCE, first_message(payload)).await;
     let (token, ahead) = first.ok().flatten().ok_or_else(refused)?;
     let has = |kind| verify(app.internal_secret.as_bytes(), kind, id, &token);
@@ -164,7 +164,7 @@ async fn admit(app: &App, id: SessionId, payload: &mut Payload) -> Result<(Worke
     }
     let (worker, is_streamed) = locate(app, id).await?;
     if !is_streamed {
-        return Err(Refusal(OFF, "no live view"));
+        return Err(ViewRefusal(OFF, "no live view"));
     }
     let path = LiveQuery::new(has_control).path(id);
     Ok((WorkerSocket::open(&worker, &path, &app.internal_secret, &Handshake::own()).await?, ahead))
@@ -200,7 +200,7 @@ fn parse_first(bytes: &mut BytesMut) -> Option<Option<String>> {
 }
 
 /// A close frame of a server.
-fn close_frame(Refusal(code, reason): &Refusal) -> Bytes {
+fn close_frame(ViewRefusal(code, reason): &ViewRefusal) -> Bytes {
     let mut frame = vec![0x88, 2 + reason.len() as u8];
     frame.extend_from_slice(&code.to_be_bytes());
     frame.extend_from_slice(reason.as_bytes());

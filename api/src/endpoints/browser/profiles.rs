@@ -9,7 +9,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::store::profiles::{self, Removal};
 
 use super::end_orphans;
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::Bucket;
@@ -32,7 +32,7 @@ pub fn doc() -> Operation {
 ///
 /// # Errors
 /// 400 for a name that none can have, 404 when nothing is saved under it, 409 while a session will save it.
-pub async fn remove(app: State, request: HttpRequest, name: Path<String>) -> ApiResult<HttpResponse> {
+pub async fn remove(app: AppData, request: HttpRequest, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     profile::check_name(&name)?;
     let mut removal = try_remove(&app, &caller, &name).await?;

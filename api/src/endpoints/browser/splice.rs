@@ -166,14 +166,14 @@ pub fn refused(refusal: Option<Refusal>, answer: &dyn Display) -> ApiError {
 }
 
 /// An answer, as far as it matters here.
-struct Answer {
+struct HandshakeAnswer {
     status: u16,
     accept: Option<HeaderValue>,
     /// What has come of the body.
     body: Bytes,
 }
 
-async fn ask(address: &str, head: &str) -> ApiResult<(Answer, TcpStream)> {
+async fn ask(address: &str, head: &str) -> ApiResult<(HandshakeAnswer, TcpStream)> {
     let unreachable = |cause: &dyn Display| unreachable(address, cause);
     let connected = tokio::time::timeout(CONNECT, TcpStream::connect(address)).await;
     let mut stream = match connected {
@@ -193,7 +193,7 @@ async fn ask(address: &str, head: &str) -> ApiResult<(Answer, TcpStream)> {
     }
 }
 
-async fn read_answer(stream: &mut TcpStream) -> io::Result<Answer> {
+async fn read_answer(stream: &mut TcpStream) -> io::Result<HandshakeAnswer> {
     let mut bytes = Vec::with_capacity(1024);
     let end = loop {
         if let Some(at) = bytes.windows(4).position(|w| w == b"\r\n\r\n") {
@@ -211,5 +211,5 @@ async fn read_answer(stream: &mut TcpStream) -> io::Result<Answer> {
         .filter_map(|line| line.split_once(':'))
         .find(|(name, _)| name.eq_ignore_ascii_case(header::SEC_WEBSOCKET_ACCEPT.as_str()))
         .and_then(|(_, value)| HeaderValue::from_str(value.trim()).ok());
-    Ok(Answer { status, accept, body: Bytes::copy_from_slice(&bytes[end..]) })
+    Ok(HandshakeAnswer { status, accept, body: Bytes::copy_from_slice(&bytes[end..]) })
 }

@@ -25,7 +25,7 @@ use weir_shared::worker_api::Refusal;
 use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode, PromptOutput, RunPrompt};
 
 use super::{forbidden, opened, still_opening};
-use crate::app::{App, State, spawn_on_thread};
+use crate::app::{App, AppData, spawn_on_thread};
 use crate::auth::Caller;
 use crate::endpoints::browser::opening::{self, OfScrape, Wanted};
 use crate::endpoints::browser::{Addresses, destroy_row, execute, gone, load_own};
@@ -145,7 +145,7 @@ pub fn doc() -> Operation {
 ///
 /// # Errors
 /// Every row of SPEC 7 for interact; 400 for the body or a malformed id.
-pub async fn handle(app: State, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let called = Instant::now();
     let caller = app.authorize(&request, Bucket::Execute).await?;
     let id: PageId = extract::path_id(&id)?;
@@ -170,7 +170,7 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>, payload:
 }
 
 async fn interact(
-    app: &State,
+    app: &AppData,
     caller: &Caller,
     page: PageId,
     wanted: &InteractRequest,
@@ -197,7 +197,7 @@ async fn interact(
 
 /// The scrape's session: as it is, or made now.
 async fn session(
-    app: &State,
+    app: &AppData,
     caller: &Caller,
     page: PageId,
     wanted: &InteractRequest,

@@ -24,7 +24,7 @@ use weir_shared::time::Timestamp;
 use weir_shared::worker_api::direct::DirectScrape;
 
 use super::{cached, document_answer};
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::direct_dispatch::Dispatched;
 use crate::endpoints::direct::{self, Accepted, Late, Waiting, page_error, refuse_full_queue, refuse_short_funds};
@@ -48,7 +48,7 @@ const LATE: Late = Late {
 ///
 /// # Errors
 /// Every row of CONTRACT 2.1 that names scrapes, and the scrape codes of 2.3.
-pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Scrape).await?;
     let read = |body: &Value| app.parse(|context| parse_scrape(body, context));
     let (mut scrape, _room) = extract::json(&app, &caller, &request, payload, read).await?;
@@ -86,7 +86,7 @@ fn accept(app: &App, caller: &Caller, scrape: ScrapeRequest) -> DirectScrape {
 
 /// The document of the page. What keeps nothing is forgotten when its page has ended, also where its caller has left or was
 /// told that it takes too long: that work is a task of its own.
-async fn answer(app: &State, caller: Caller, scrape: DirectScrape) -> ApiResult<Box<RawValue>> {
+async fn answer(app: &AppData, caller: Caller, scrape: DirectScrape) -> ApiResult<Box<RawValue>> {
     if !scrape.options.zero_retention {
         return find(app, caller, scrape).await;
     }
@@ -105,7 +105,7 @@ async fn answer(app: &State, caller: Caller, scrape: DirectScrape) -> ApiResult<
 }
 
 /// The document: from a worker that has a free slot now, or by way of the queue.
-async fn find(app: &State, caller: Caller, scrape: DirectScrape) -> ApiResult<Box<RawValue>> {
+async fn find(app: &AppData, caller: Caller, scrape: DirectScrape) -> ApiResult<Box<RawValue>> {
     let at = Instant::now();
     // Where a page must be paid first, the queue is where that is seen to.
     let mut call = if app.settings.limits.metered { None } else { app.direct_dispatch.offer(&scrape) };
