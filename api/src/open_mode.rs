@@ -84,7 +84,7 @@ fn judge_body(headers: &HeaderMap) -> Result<(), String> {
     Ok(())
 }
 
-/// Every value of a header; `None` for one that is no text.
+/// Every value of a header; `None` for one that is not text.
 fn texts<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = Option<&'a str>> {
     headers.get_all(name).map(|value| value.to_str().ok())
 }

@@ -105,7 +105,7 @@ pub struct Hit<'a> {
 /// A cached document as the answer to another request, with its price: that of a fresh one.
 ///
 /// # Errors
-/// When the stored text is no document.
+/// When the stored text is not a document.
 pub fn answer(document: &RawValue, hit: Hit<'_>) -> serde_json::Result<(BTreeMap<String, Box<RawValue>>, i64)> {
     let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(document.get())?;
     let mut meta: Map<String, Value> = match fields.get("metadata") {

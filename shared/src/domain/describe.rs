@@ -5,7 +5,7 @@
 //! which keys      the names that Fields was asked for while the reader ran
 //! which types     a null, a boolean, a number, a text, an array and an object in the value's place
 //! which bounds    far too small and far too large values: their issues name the bound
-//! which words     a word that is none: its issue lists the options
+//! which words     a word that is not allowed: its issue lists the options
 //! what must be    issues of type "undefined" where nothing is
 //! the default     what reads the same as nothing, while others do not
 //! ```

@@ -255,7 +255,7 @@ pub fn parse_delete(body: &Value) -> Result<String, ValidationError> {
 /// Which sessions `GET /v2/browser` lists; `None`: all.
 ///
 /// # Errors
-/// When the word is none of the two (SPEC 4.2).
+/// When it is another word than these two (SPEC 4.2).
 pub fn parse_status(word: Option<&str>) -> Result<Option<SessionState>, ValidationError> {
     let Some(word) = word else { return Ok(None) };
     if let Some(state) = word.parse().ok().filter(|state: &SessionState| SessionState::SHOWN.contains(&state.as_str()))

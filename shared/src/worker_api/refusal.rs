@@ -59,7 +59,7 @@ impl Refusal {
         }
     }
 
-    /// What a status says; `None`: it is none of them.
+    /// What a status says; `None`: no refusal has it.
     pub fn of_status(status: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|refusal| refusal.status() == status)
     }

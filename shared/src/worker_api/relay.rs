@@ -44,7 +44,7 @@ pub mod close_code {
     pub const TRY_AGAIN: u16 = 4001;
     /// The session has as many viewers as it may. The worker says it.
     pub const FULL: u16 = 4002;
-    /// The token is no capability of this session. The API says it.
+    /// The token is not a capability of this session. The API says it.
     pub const REFUSED: u16 = 4003;
     /// The session was made without a live view. The API says it.
     pub const OFF: u16 = 4005;

@@ -248,7 +248,7 @@ async fn fill(driver: &BrowserDriver, home: &Home, name: &str, text: &str, submi
     Ok(if is_as_wanted { "Filled.".to_owned() } else { format!("Filled; the field holds \"{holds}\" now.") })
 }
 
-/// Code and key number of the keys that are no characters.
+/// Code and key number of the keys that do not write a character.
 const KEYS: &[(&str, i64)] = &[
     ("Enter", 13),
     ("Tab", 9),

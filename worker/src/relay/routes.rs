@@ -25,7 +25,7 @@ impl Relays {
         Self(sessions)
     }
 
-    /// The session, while it takes connections. An id that is none names no session.
+    /// The session, while it takes connections. A malformed id names no session.
     fn find(&self, id: &str) -> Result<Arc<SessionHandle>, Refused> {
         let session = id.parse().ok().and_then(|id| self.0.find(id));
         session.filter(|session| !session.ended.is_cancelled()).ok_or_else(Refused::unknown_session)

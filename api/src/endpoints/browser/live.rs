@@ -104,7 +104,7 @@ pub async fn style() -> HttpResponse {
 /// `GET /live/{id}/socket`: the page's WebSocket. Refusals are told by its close code, because a page sees no status.
 ///
 /// # Errors
-/// 400 for anything but a WebSocket handshake, 404 for an id that is none.
+/// 400 for anything but a WebSocket handshake, 404 for a malformed id.
 pub async fn socket(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let id = session_id(&id)?;
     let handshake = Handshake::of(&request)?;

@@ -46,7 +46,7 @@ impl Handshake {
     /// Reads a client's.
     ///
     /// # Errors
-    /// 400 when the request is none.
+    /// 400 when the request is not a WebSocket handshake.
     pub fn of(request: &HttpRequest) -> ApiResult<Self> {
         let text = |name| text(request.headers(), name);
         let key = text(header::SEC_WEBSOCKET_KEY);

@@ -97,7 +97,7 @@ impl From<ApiError> for WatchEnd {
 /// Upgrades the connection and streams the job.
 ///
 /// # Errors
-/// When the request is no valid handshake.
+/// When the request is not a valid handshake.
 pub async fn handle(
     app: AppData,
     request: HttpRequest,

@@ -72,7 +72,7 @@ pub fn doc() -> Operation {
 /// Handles the request.
 ///
 /// # Errors
-/// 400 for an endpoint that is none or a cursor that is none of ours.
+/// 400 for an unknown endpoint or a cursor that we did not give out.
 pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let Query { endpoint, limit, cursor } = read(request.query_string())?;

@@ -11,7 +11,7 @@ use crate::domain::webhook::WebhookSpec;
 use crate::error_code::ErrorCode;
 use crate::ids::JobId;
 
-/// Fields of a batch that are no scrape options.
+/// Fields of a batch besides the scrape options.
 const OWN_FIELDS: &[&str] = &[
     "urls",
     "webhook",
@@ -85,7 +85,7 @@ pub fn parse_batch(body: &Value, context: RequestContext<'_>) -> Result<BatchReq
     Ok(request)
 }
 
-/// Valid and invalid URLs. Entries that are no strings are an issue either way.
+/// Valid and invalid URLs. Entries that are not strings are an issue either way.
 fn read_urls(
     fields: &mut Fields<'_, '_>,
     ignore_invalid: bool,
