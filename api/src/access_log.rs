@@ -37,7 +37,7 @@ pub async fn observe(
         None => next.call(request).await?,
     };
     if app.is_some_and(|app| app.stopping.is_cancelled()) {
-        // The connection's next request is another process's.
+        // This process stops: the client's next request is for another one.
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
     let took = start.elapsed();

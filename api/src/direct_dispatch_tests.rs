@@ -9,7 +9,7 @@ use weir_shared::blobs::Blobs;
 use weir_shared::domain::node::NodeState;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::ids::{JobId, PageId, TeamId};
-use weir_shared::store::finish::Body;
+use weir_shared::store::page::end::Body;
 use weir_shared::worker_api::direct::PATH;
 
 use super::*;

@@ -26,7 +26,7 @@ const DEPTH: usize = 128;
 /// Why a text gives no value.
 #[derive(Debug)]
 pub enum Fault {
-    /// It is no JSON.
+    /// It is not JSON.
     Malformed(serde_json::Error),
     /// Its values would take far more room than the text.
     TooDense,
@@ -35,7 +35,7 @@ pub enum Fault {
 /// Reads a JSON text.
 ///
 /// # Errors
-/// When it is no JSON, or its values are too many for its length.
+/// When it is not JSON, or its values are too many for its length.
 pub fn decode(text: &[u8]) -> Result<Value, Fault> {
     let sizes = count(text, FREE.max(text.len().saturating_mul(PER_BYTE)))?;
     let seed = Seed { sizes: &sizes, next: &Cell::new(0) };
@@ -52,8 +52,8 @@ struct Open {
     is_list: bool,
 }
 
-/// How many entries each list and object has, in the order in which they begin. Judges nothing but the room: what is no
-/// JSON is told by the reader.
+/// How many entries each list and object has, in the order in which they begin. Judges nothing but the room: whether
+/// it is JSON is for the reader to say.
 fn count(text: &[u8], budget: usize) -> Result<Vec<u32>, Fault> {
     let mut sizes: Vec<u32> = Vec::new();
     let mut stack: Vec<Open> = Vec::new();
@@ -235,7 +235,7 @@ mod tests {
                 assert_eq!(value, serde_json::from_str::<Value>(text).unwrap(), "{text}");
             }
         }
-        // The library's own reader takes this name for an order.
+        // serde_json gives this name a meaning of its own (raw values); here it is a name like any other.
         assert_eq!(
             decode(b"{\"$serde_json::private::RawValue\": \"[1]\"}").unwrap(),
             json!({"$serde_json::private::RawValue": "[1]"})

@@ -23,7 +23,7 @@ pub enum RelayTarget {
 /// Finds sessions.
 #[async_trait]
 pub trait RelayTargets: Send + Sync {
-    /// `None`: there is no such session, or none that anybody was told of.
+    /// `None`: the session is unknown, or was never shown to anybody.
     ///
     /// # Errors
     /// When the rows cannot be read.

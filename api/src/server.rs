@@ -90,7 +90,7 @@ pub async fn start(settings: Settings) -> anyhow::Result<Running> {
     .on_connect(connections::remember)
     .keep_alive(KEEP_ALIVE)
     .client_request_timeout(HEAD_TIMEOUT)
-    // Each message of a CDP client is somebody's round trip.
+    // CDP messages are small, and their client waits for each answer: do not collect them.
     .tcp_nodelay(true)
     .shutdown_timeout(STOP_SECONDS)
     .disable_signals()

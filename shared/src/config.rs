@@ -50,7 +50,7 @@ pub enum DatabaseUrl {
     Postgres(String),
 }
 
-/// The HTTP side.
+/// Settings of the API.
 #[derive(Debug, Clone)]
 pub struct ApiSettings {
     pub bind: SocketAddr,
@@ -75,7 +75,7 @@ pub enum CorsOrigins {
     Only(Vec<String>),
 }
 
-/// The job side.
+/// Settings of a worker.
 #[derive(Debug, Clone)]
 pub struct WorkerSettings {
     pub bind: SocketAddr,

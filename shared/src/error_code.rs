@@ -104,7 +104,7 @@ error_codes! {
     ConcurrencyQueueTimeout = 408, "CONCURRENCY_QUEUE_TIMEOUT";
     /// The body is larger than the caps, on the wire or unpacked.
     PageTooLarge = 500, "SCRAPE_PAGE_TOO_LARGE";
-    /// The content type is none that can be turned into a document.
+    /// The content type cannot be turned into a document.
     UnsupportedFile = 500, "SCRAPE_UNSUPPORTED_FILE_ERROR";
     /// What says it is a PDF is an HTML page, most likely one against robots.
     PdfAntibot = 500, "SCRAPE_PDF_ANTIBOT_ERROR";

@@ -199,7 +199,7 @@ impl AddressGuard {
         Ok(answer)
     }
 
-    /// What can be said about a URL without DNS: the scheme is http or https, the port is none that browsers
+    /// What can be said about a URL without DNS: the scheme is http or https, the port is not one that browsers
     /// refuse, and a host that is an address, `localhost` or in `WEIR_ALLOW_HOSTS` is allowed. Passing is not enough to connect:
     /// other names are judged when they are resolved.
     pub fn check_url(&self, url: &Url) -> Result<(), GuardError> {

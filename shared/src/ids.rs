@@ -62,7 +62,7 @@ ids! {
     TeamId;
     /// An API key's row, not the key.
     KeyId;
-    /// A scrape or batch; later a crawl or map.
+    /// A scrape, batch, crawl or map.
     JobId;
     /// One page of a job: the `scrapeId` on the wire.
     PageId;

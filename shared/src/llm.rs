@@ -17,7 +17,7 @@ use crate::config::ModelSettings;
 const MAX_ANSWER: usize = 1 << 20;
 /// Bytes that count as a token where the endpoint does not count.
 const BYTES_PER_TOKEN: usize = 4;
-/// The most tokens of one call that are believed.
+/// Most tokens that an endpoint may tell of one call; more is taken for a mistake.
 const MAX_COUNT: i64 = 100_000_000;
 /// Tries of one call: an overloaded endpoint gets another chance.
 const TRIES: u32 = 2;
@@ -58,12 +58,12 @@ pub enum ModelError {
     Timeout,
     #[error("the language model could not be reached")]
     Unreachable,
-    /// Not 2xx.
+    /// The endpoint answered with a status other than 2xx.
     #[error("the language model answered with status {0}")]
     Status(u16),
     #[error("the language model's answer could not be read")]
     Unreadable,
-    /// It is an answer, and no JSON object.
+    /// The answer is not a JSON object.
     #[error("the language model did not answer with a JSON object")]
     NoJson(String),
 }
@@ -210,7 +210,7 @@ fn client() -> &'static reqwest::Client {
     static CLIENT: OnceLock<reqwest::Client> = OnceLock::new();
     CLIENT.get_or_init(|| {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Another thread may have been faster, which is as good.
+            // Fails when another thread has installed it already, which is as good.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let builder = reqwest::Client::builder()
@@ -233,7 +233,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// The endpoint's own counts; those that make no sense are none.
+    /// The endpoint's own counts; `None` where they make no sense.
     fn spent(&self) -> Option<Spent> {
         let count = |name: &str| self.usage[name].as_i64().filter(|count| (0..=MAX_COUNT).contains(count));
         Some(Spent { sent: count("prompt_tokens")?, received: count("completion_tokens")? })

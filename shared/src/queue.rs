@@ -1,4 +1,5 @@
-//! The producing side of the queue: the only file here that knows the queue library.
+//! The producing side of the queue library. Its tables and its channel are also named where statements touch them: in
+//! `store` (`mod`, `nodes`, `pages`) and `wake`.
 //!
 //! A ticket is an invitation to look, never the truth: our rows own every state. It is pushed in the transaction that
 //! changes the rows, so both commit or neither does. A ticket delivered twice, late or for nothing is harmless,
@@ -177,7 +178,7 @@ async fn remind(tx: &mut Tx, queue: &str, tickets: impl ExactSizeIterator<Item =
         Tx::Postgres(tx) => sqlx::query_as(POSTGRES).bind(queue).bind(WAITING_READ).fetch_all(&mut **tx).await?,
     };
     if waiting.len() as i64 == WAITING_READ {
-        // So many are served first anyway.
+        // Those that wait already are served first, so a reminder would change nothing.
         return Ok(());
     }
     let waiting: HashSet<Vec<u8>> = waiting.into_iter().map(|row| row.0).collect();

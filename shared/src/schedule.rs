@@ -18,7 +18,7 @@ impl FromStr for Schedule {
     fn from_str(text: &str) -> Result<Self, String> {
         let cron = CronParser::new().parse(text).map_err(|e| e.to_string())?;
         let schedule = Self(cron);
-        // Such as the 30th of February.
+        // An expression may name a day that never comes, such as the 30th of February.
         if schedule.next_after(Timestamp(0)).is_none() {
             return Err("it is never due".to_owned());
         }

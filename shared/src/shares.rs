@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Names remembered before those without a holder are forgotten.
 const NAMES: usize = 1_024;
 
-/// The places.
+/// Places that names share: a number in all, and a smaller one for each name.
 #[derive(Debug)]
 pub struct Shares {
     all: Arc<Semaphore>,
@@ -26,7 +26,7 @@ pub struct Share {
 }
 
 impl Shares {
-    /// So many places, and so many of them for one name.
+    /// `all` places, of which one name takes `each` at most.
     pub fn new(all: usize, each: usize) -> Self {
         Self { all: Arc::new(Semaphore::new(all)), each, named: Mutex::default() }
     }
@@ -35,7 +35,7 @@ impl Shares {
     /// none of the others' from them.
     pub async fn take(&self, name: &str) -> Share {
         let own = self.of_name(name);
-        // Neither is ever closed, so both are given at last.
+        // The semaphores are never closed, so both places are given in the end.
         loop {
             let Ok(of_name) = Arc::clone(&own).acquire_owned().await else { continue };
             let Ok(of_all) = Arc::clone(&self.all).acquire_owned().await else { continue };

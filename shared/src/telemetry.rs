@@ -5,7 +5,7 @@ use tracing_subscriber::EnvFilter;
 /// Starts logging to standard error. A wrong filter is an error that names the setting.
 pub fn init() -> anyhow::Result<()> {
     let filter = std::env::var("WEIR_LOG").unwrap_or_else(|_| "info".to_owned());
-    // What is wrong with a site's certificate is told to who asked for the page.
+    // A site's bad certificate is told to the caller who asked for the page; the log has no use for it.
     let quiet = "apalis=warn,apalis_core=warn,sqlx=warn,headless_chrome=off,actix_server=warn,tungstenite=warn,html5ever=error,\
                  selectors=error,rustls_platform_verifier=off";
     let filter = EnvFilter::try_new(format!("{quiet},{filter}")).map_err(|e| {

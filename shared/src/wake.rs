@@ -184,7 +184,7 @@ impl Wake {
             match ears.hear().await {
                 Ok(Heard::Note(note)) => self.hear(&note),
                 Ok(Heard::Own) => {}
-                // Something may have been said meanwhile.
+                // Notifications that came while the connection was gone are lost: have everybody look.
                 Ok(Heard::Anew) => self.poke(),
                 Err(sqlx::Error::PoolClosed) => return,
                 Err(error) => {
@@ -214,11 +214,11 @@ enum Heard {
     Note(PgNotification),
     /// The notification that this process sent itself.
     Own,
-    /// The connection is a new one.
+    /// The connection was lost and is a new one: notifications may be missing.
     Anew,
 }
 
-/// A connection that listens, and is known to.
+/// A connection that listens, with a beat that shows whether it still does.
 struct Ears {
     pool: PgPool,
     channel: &'static str,

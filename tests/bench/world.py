@@ -314,7 +314,7 @@ class Service:
         def look():
             status = self.client.ok("GET", f"/v2/batch/scrape/{batch}?limit=1")
             return status if status["status"] != "scraping" else None
-        # Seldom enough that the asking is no load, and the wait for the next look no time, beside some seconds of work.
+        # Seldom enough not to load the service, often enough not to lengthen the seconds that are measured.
         return wait_for(f"the end of batch {batch}", look, seconds, 0.05)
 
     def documents(self, batch):

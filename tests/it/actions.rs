@@ -147,7 +147,7 @@ async fn an_action_that_cannot_be_done_is_named_by_its_index() {
         assert_eq!((answer.status, answer.code()), (500, "SCRAPE_ACTION_ERROR"), "{action}: {}", answer.text);
         assert!(answer.is_base_error() && answer.error().starts_with(words), "{action}: {}", answer.text);
     }
-    // A page that is none cannot be acted on, and a batch's page fails by itself.
+    // A file cannot be acted on, and a batch's page fails by itself.
     let file = json!({ "url": site.url("/files/data.json"), "actions": [ok] });
     let answer = service.post("/v2/scrape", &file).await;
     assert_eq!((answer.status, answer.code()), (400, "SCRAPE_ACTIONS_NOT_SUPPORTED"), "{}", answer.text);

@@ -72,7 +72,7 @@ async fn no_body_costs_ten_times_its_length_on_any_route() {
     let api = service.take_api();
     let memory = Memory(api.id());
     let length = 8 * MB;
-    // No session is wanted either: its body is not strict, but this is no time to live.
+    // No session is wanted either: its body is not strict, but a `ttl` of 0 is refused.
     let list = |piece: &str| body(r#"{"ttl":0,"url":"http://a.test","urls":["#, piece, "]}", length);
     let unknown: Vec<String> = (0..length / 64).map(|n| format!("\"{n:059}\":0")).collect();
     let bodies = [
@@ -111,7 +111,7 @@ async fn a_large_batch_costs_less_than_ten_times_its_body() {
     let mut service = TestService::start_with(ServiceOptions::new(Database::Sqlite)).await;
     let api = service.take_api();
     let memory = Memory(api.id());
-    // As dense as addresses come, and those that are none are given back.
+    // Short addresses, because each takes room beside its text; the invalid ones are answered.
     let urls: Vec<String> = (0..20_000).map(|n| format!("http://{n:05}.test/")).collect();
     let mut all: Vec<&str> = urls.iter().map(String::as_str).collect();
     all.resize(300_000, "ftp://a.test/x");

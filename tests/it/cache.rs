@@ -37,7 +37,7 @@ both_databases! {
         assert_eq!(again["metadata"]["creditsUsed"], 1);
         assert_eq!(site.hit_count("/cache/a").await, 1);
 
-        // It is a scrape like any other.
+        // A cached answer has an id of its own and can be read again, as any scrape.
         let id = again["metadata"]["scrapeId"].as_str().unwrap();
         assert_eq!(caller.get(&format!("/v2/scrape/{id}")).await.ok()["data"], again);
         let activity = caller.get("/v2/team/activity?endpoint=scrape").await.ok();

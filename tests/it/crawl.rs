@@ -147,7 +147,7 @@ both_databases! {
         assert!(dup.warning().contains("includePaths"), "{}", dup.warning());
         assert_eq!(dup.status["creditsUsed"], 1);
 
-        // A list of links of every kind. Variants are one page, files that are no documents are left out.
+        // A list of links of every kind. Variants are one page, files that are not documents are left out.
         let links = |mut options: Value| {
             options["maxDiscoveryDepth"] = json!(1);
             options["crawlEntireDomain"] = json!(true);

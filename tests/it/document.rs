@@ -1,9 +1,13 @@
 //! The API's document and its page: that anybody can read them, and that the service is as the document says, however it
-//! is asked. Every other test holds its answers to the document too: see `Caller`.
+//! is asked. Every other test holds its answers to the document too: see `Caller`. And the pages of the repository: what
+//! they name is there, and what code names of them is in them.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use serde_json::Value;
+use weir_shared::error_code::ErrorCode;
 use weir_tests::{Database, ServiceOptions, TestService, checkout, fault, installed, long_tests};
 
 #[tokio::test]
@@ -93,21 +97,39 @@ async fn schemathesis_finds_nothing_with_or_without_a_key() {
     service.ready().await;
 }
 
-/// Every file of the tree that ends so, below the folders that hold tests.
-fn sources(kind: &str) -> String {
+/// Every file of the tree that ends so, below the folders that hold code and tests.
+fn files(kind: &str) -> Vec<(PathBuf, String)> {
     let mut folders: Vec<_> = ["api", "worker", "shared", "tests"].map(|name| checkout().join(name)).to_vec();
-    let mut text = String::new();
+    let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             match path.extension() {
                 _ if path.is_dir() && !path.ends_with("node_modules") => folders.push(path),
-                Some(extension) if extension == kind => text += &std::fs::read_to_string(path).unwrap(),
+                Some(extension) if extension == kind => {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    files.push((path, text));
+                }
                 _ => {}
             }
         }
     }
-    text
+    files
+}
+
+/// Their texts, one after the other.
+fn sources(kind: &str) -> String {
+    files(kind).into_iter().map(|(_, text)| text).collect()
+}
+
+/// The pages of the repository, for people.
+fn pages() -> Vec<(PathBuf, String)> {
+    let mut paths = Vec::new();
+    for folder in ["", "docs", "docs/decisions"] {
+        let entries = std::fs::read_dir(checkout().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        paths.extend(entries.filter(|path| path.extension().is_some_and(|kind| kind == "md")));
+    }
+    paths.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
 }
 
 #[test]
@@ -125,4 +147,113 @@ fn every_test_that_the_page_on_security_names_is_there() {
         }
     }
     assert!(named > 40, "the page's rows were not read: {named}");
+}
+
+/// The number of a section at the beginning of a text: `4`, `4.7`, `1.7b`.
+fn section(text: &str) -> Option<&str> {
+    let is_digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+    let mut end = 0;
+    while is_digit(end) || (end > 0 && text[end..].starts_with('.') && is_digit(end + 1)) {
+        end += 1;
+    }
+    // Parts that were put in later have a letter.
+    let mut rest = text[end..].chars();
+    if rest.next().is_some_and(|c| c.is_ascii_lowercase()) && !rest.next().is_some_and(char::is_alphanumeric) {
+        end += 1;
+    }
+    is_digit(0).then(|| &text[..end])
+}
+
+/// The sections that follow a word wherever it stands: three in `spec 2.3, 4.5 and 7`, the ends of `wire 3.4 to 3.6`.
+fn sections_after<'t>(text: &'t str, word: &str) -> Vec<&'t str> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices(word) {
+        let starts_word = !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let mut rest = text[at + word.len()..].strip_prefix(' ').filter(|_| starts_word);
+        while let Some((text, number)) = rest.and_then(|text| Some((text, section(text)?))) {
+            found.push(number);
+            let after = &text[number.len()..];
+            rest = [", and ", ", ", " and ", " to ", " or "].iter().find_map(|between| after.strip_prefix(between));
+        }
+    }
+    found
+}
+
+#[test]
+fn references_to_sections_are_read_in_every_form() {
+    let text =
+        "(spec 2.3, 4.5 and 7; wire 8.4), respec 1, wire 3.4 to 3.6. Wire 1.7b: spec 9, five of them, wire 11.3.";
+    assert_eq!(sections_after(text, "spec"), ["2.3", "4.5", "7", "9"]);
+    assert_eq!(sections_after(text, "wire"), ["8.4", "3.4", "3.6", "11.3"]);
+    assert_eq!(sections_after(text, "Wire"), ["1.7b"]);
+}
+
+/// The sections of a page: what its headings begin with.
+fn headings(page: &str) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(checkout().join(page)).unwrap();
+    let titles = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches(['#', ' ']));
+    titles.filter_map(section).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_section_that_code_names_is_a_heading_of_its_page() {
+    // Migrations never change after their release, and keep the names of before.
+    let names = [("docs/specification.md", ["spec", "Spec", "SPEC"]), ("docs/wire.md", ["wire", "Wire", "CONTRACT"])];
+    let code = files("rs");
+    let mut migrations = Vec::new();
+    for folder in ["migrations/sqlite", "migrations/postgres"] {
+        let entries = std::fs::read_dir(checkout().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        migrations.extend(entries.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())));
+    }
+    let (mut by_code, mut wrong) = (0, Vec::new());
+    for (page, words) in names {
+        let headings = headings(page);
+        for (is_code, files) in [(true, &code), (false, &pages()), (false, &migrations)] {
+            for (path, text) in files {
+                // The test above shows what a reference may look like.
+                if path.ends_with("tests/it/document.rs") {
+                    continue;
+                }
+                let path = path.strip_prefix(checkout()).unwrap().display();
+                for word in words {
+                    let sections = sections_after(text, word);
+                    by_code += if is_code { sections.len() } else { 0 };
+                    let is_old = word.chars().all(char::is_uppercase) && !path.to_string().starts_with("migrations");
+                    for number in sections {
+                        if is_old || !headings.contains(number) {
+                            wrong.push(format!("{path}: {word} {number}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "no section of docs/specification.md or docs/wire.md:\n{}", wrong.join("\n"));
+    assert!(by_code >= 150, "the references were not read: {by_code}");
+}
+
+#[test]
+fn every_error_code_stands_on_the_page_about_the_wire() {
+    let page = std::fs::read_to_string(checkout().join("docs/wire.md")).unwrap();
+    for error in ErrorCode::ALL {
+        let Some(code) = error.code() else { continue };
+        let (status, code) = (format!("| {}", error.status()), format!("`{code}`"));
+        let is_told = page.lines().any(|line| line.starts_with(&status) && line.contains(&code));
+        assert!(is_told, "docs/wire.md has no row of status {} with {code}", error.status());
+    }
+}
+
+#[test]
+fn links_of_the_pages_lead_somewhere() {
+    let mut links = 0;
+    for (path, text) in pages() {
+        for (at, _) in text.match_indices("](") {
+            let link = text[at + 2..].split(')').next().unwrap();
+            let file = link.split('#').next().unwrap();
+            let is_there = link.contains("://") || path.parent().unwrap().join(file).exists();
+            assert!(is_there, "{}: {link}", path.display());
+            links += 1;
+        }
+    }
+    assert!(links > 15, "the links were not read: {links}");
 }

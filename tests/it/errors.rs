@@ -245,7 +245,7 @@ async fn an_option_that_is_not_there_yet_is_refused_and_never_ignored() {
         json!({ "zeroDataRetention": true }),
     ] {
         let answer = service.post("/v2/scrape", &with(json!({ "url": url }), &option)).await;
-        // 404 is the right answer of a cache that is built and empty (`minAge`, `lockdown`).
+        // `minAge` and `lockdown` find an empty cache, which is a 404.
         let refused = matches!(answer.status, 400 | 403 | 404) && answer.is_base_error();
         if !refused {
             faults.push(format!("{option}: got {} {}", answer.status, answer.text));

@@ -285,7 +285,7 @@ async fn names_that_change_lead_to_no_inner_address() {
     let change = |addresses: &[&str]| {
         let line =
             |address: &&str| (0..NAMES).map(|n| format!("{address} n{n}.changing.example\n")).collect::<String>();
-        // In place: the worker sees this very file.
+        // Written in place, because the worker has this very file mounted.
         std::fs::write(&hosts, addresses.iter().map(line).collect::<String>()).unwrap();
     };
     change(&["127.0.0.3"]);

@@ -271,7 +271,7 @@ both_databases! {
             assert_eq!(scrape.await.unwrap()["data"]["metadata"]["statusCode"], 200);
         }
         assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
-        // What it was handed meanwhile it finds done.
+        // What it was handed during its pause has been done by another worker; it must not do it again.
         service.resume_worker(0);
         let before = used(&service).await;
         wait_until("the worker goes on", || async {

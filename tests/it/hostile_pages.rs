@@ -1,4 +1,4 @@
-//! Pages that are made to harm: what they take from others, which is nothing, and what is said of them.
+//! Pages that are made to harm take nothing from others, and their callers are told what happened.
 
 use serde_json::json;
 use weir_tests::{Database, OwnPages, TestService, markdown_of};

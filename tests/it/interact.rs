@@ -142,13 +142,13 @@ both_databases! {
         let page = json!({ "url": site.url("/small/1") });
         let path = scraped(caller, &page).await;
 
-        // 400
+        // 400: a malformed id, and both or neither of code and prompt.
         refused(&caller.post("/v2/scrape/no-id/interact", &code).await, 400, "Invalid job ID format");
         refused(&caller.delete("/v2/scrape/no-id/interact").await, 400, "Invalid job ID format");
         refused(&caller.post(&path, &json!({})).await, 400, "Either 'code' or 'prompt' must be provided.");
         refused(&caller.post(&path, &json!({ "code": "1", "prompt": "x" })).await, 400, "Only one of");
         refused(&service.anonymous().post(&path, &code).await, 401, "Unauthorized");
-        // 404: unknown, and a job that is no scrape.
+        // 404: unknown, and a job that is not a scrape.
         let unknown = format!("/v2/scrape/{}/interact", uuid::Uuid::now_v7());
         refused(&caller.post(&unknown, &code).await, 404, "Job not found.");
         refused(&caller.delete(&unknown).await, 404, "No browser session found for this scrape job.");
@@ -244,7 +244,7 @@ async fn a_prompt_logs_in_searches_pages_and_orders_in_steps() {
         Said::act("click", "checkbox \"Gift\"", json!({})),
         Said::act("click", "button \"Continue\"", json!({})),
         Said::act("click", "button \"Place order\"", json!({})),
-        // The page is held up by its dialog.
+        // The dialog holds up the page, so this step is refused.
         Said::does("extract", json!({})),
         Said::does("dialog", json!({"accept": true})),
         Said::does("wait", json!({"text": "order placed"})),

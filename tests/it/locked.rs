@@ -45,7 +45,7 @@ async fn a_team_whose_rows_are_locked_keeps_no_other_waiting() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_page_is_fetched_twice_while_its_team_is_locked_for_long() {
     if weir_tests::long_tests() {
-        // Long enough for a worker to compare what it has with the rows three times.
+        // Long enough for three comparisons of what a worker has with its rows.
         survive_a_lock(Duration::from_secs(18)).await;
     } else {
         eprintln!("skipped: a long test, WEIR_TEST_LONG=1 runs it");

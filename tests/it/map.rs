@@ -79,7 +79,7 @@ both_databases! {
         assert_eq!(found.len(), 10_000 + extra.len());
         assert_eq!((all.warning(), all.body["id"].as_str().map(str::len)), ("", Some(36)));
 
-        // From what is kept, by whichever worker, and again from the site when asked to.
+        // A second map uses the kept sitemaps, and `ignoreCache` asks the site again.
         let fetched = site.hit_count("/sitemap").await;
         for _ in 0..4 {
             assert_eq!(map(&service, &site, "/", json!({ "sitemap": "only", "limit": 100_000 })).await.set(), found);
@@ -87,7 +87,7 @@ both_databases! {
         assert_eq!(site.hit_count("/sitemap").await, fetched, "kept");
         map(&service, &site, "/", json!({ "sitemap": "only", "limit": 100_000, "ignoreCache": true })).await;
         assert_eq!(site.hit_count("/sitemap").await, 2 * fetched, "fetched anew");
-        // What a caller's own headers brought is nobody else's, and another team has its own.
+        // What a caller's own headers brought is for that caller alone, and another team keeps its own sitemaps.
         map(&service, &site, "/", json!({ "sitemap": "only", "limit": 100_000, "headers": { "X-Own": "1" } })).await;
         assert_eq!(site.hit_count("/sitemap").await, 3 * fetched);
         let other = service.new_team("other");
@@ -139,7 +139,7 @@ async fn sitemaps_of_every_form_give_exactly_their_addresses() {
         "/m/cut-1",
         "/m/cut-2",
     ];
-    // What was packed twice is the file that was packed once.
+    // A file that was packed twice is unpacked once: what is in it is not read.
     let every: BTreeSet<&str> = every.into_iter().filter(|path| *path != "/m/twice").collect();
     let forms = map(&service, &site, "/maps/sitemap.xml", json!({})).await;
     assert_eq!(forms.set(), every);
@@ -333,7 +333,7 @@ async fn wrong_maps_are_refused_and_failed_ones_say_why() {
     // Where the page fails, the sitemaps may do.
     let found = map(&service, &site, "/cut/reset", json!({ "filterByPath": false, "limit": 50 })).await;
     assert!(found.links.len() == 50 && found.warning().contains("page itself could not be read"), "{}", found.body);
-    // A page that is an error, a file, or empty is no failure.
+    // A page that is an error, a file, or empty does not make the map fail.
     for (path, words) in [("/status/404", "status 404"), ("/files/data.json", "Only one link"), ("/status/204", "")] {
         let found = map(&service, &site, path, json!({ "sitemap": "skip", "filterByPath": true })).await;
         assert!(found.warning().contains(words) && found.links.len() <= 1, "{path}: {}", found.body);

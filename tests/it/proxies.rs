@@ -95,7 +95,7 @@ async fn a_dead_proxy_rests_and_the_page_goes_on_with_another() {
     let pages = OwnPages::start().await;
     let url = pages.put("/page", "<main><p>Here I am, said the page to its readers.</p></main>");
     for n in 0..8 {
-        // Fetched and rendered by turns.
+        // Alternately fetched and rendered.
         let document = scrape(&service, &url, json!({"waitFor": n % 2})).await;
         assert!(markdown_of(&document).contains("Here I am"), "{document}");
         assert_eq!(via(&pages, "/page"), "alive");

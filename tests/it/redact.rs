@@ -41,7 +41,7 @@ async fn by_form_data_leaves_every_text() {
     let removed = json!({"mode": "accurate", "entities": ["PHONE"], "replaceStyle": "remove"});
     let document = service.post("/v2/scrape", &body(&url, removed)).await.ok()["data"].clone();
     assert!(!document.to_string().contains("901820"), "what has a form needs no model");
-    // Names have none.
+    // Names have no form, so finding them needs a model.
     for redaction in [json!(true), json!({"entities": ["PERSON"]}), json!({"mode": "aggressive"})] {
         let refused = service.post("/v2/scrape", &body(&url, redaction)).await;
         assert_eq!((refused.status, refused.code()), (400, "SCRAPE_MODEL_NOT_CONFIGURED"), "{}", refused.text);

@@ -54,7 +54,7 @@ both_databases! {
         let replay = caller.post(&format!("/v2/scrape/{id}/interact"), &json!({ "code": "1" })).await;
         assert!(replay.status == 409 && replay.error().starts_with("Replay context is unavailable"), "{}", replay.text);
 
-        // Batches and crawls are read, and then they go.
+        // Batches and crawls stay until they could be read, and then go.
         let batch = json!({ "urls": [url("/echo"), url("/article/3"), url("/cut/reset")], "formats": ["rawHtml"] });
         let batch = caller.post("/v2/batch/scrape", &batch).await.id();
         let ended = ended_at(caller, &format!("/v2/batch/scrape/{batch}"), BOUND).await;

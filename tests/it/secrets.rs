@@ -239,7 +239,7 @@ async fn over_a_certificate_that_nobody_trusts_a_caller_sends_nothing_without_sa
     let url = site.tls_url("/headers");
 
     for wait in [0, 1] {
-        // Nothing is at stake: as the wire has it, any certificate will do.
+        // Without secrets of the caller any certificate is accepted, as by default.
         let plain =
             json!({ "url": url, "waitFor": wait, "formats": ["rawHtml"], "headers": { "User-Agent": "Mine/1" } });
         let answer = caller.post("/v2/scrape", &plain).await.ok();
@@ -283,7 +283,7 @@ async fn over_a_certificate_that_nobody_trusts_a_caller_sends_nothing_without_sa
     let body = json!({ "url": url, "profile": profile, "skipTlsVerification": true });
     caller.post("/v2/scrape", &body).await.ok();
 
-    // A map has no word for consent.
+    // A map has no option by which its caller could consent.
     let map = caller.post("/v2/map", &json!({ "url": site.tls_url("/"), "headers": { "X-Own": SECRET } })).await;
     assert_ne!(map.status, 200, "{}", map.text);
 }

@@ -14,7 +14,7 @@ async fn service(database: Database) -> TestService {
 }
 
 async fn start(options: ServiceOptions) -> TestService {
-    // The scraping pool would count among the processes.
+    // Browsers of the scraping pool would be counted among the processes of sessions.
     let service = TestService::start_with(options.env("WEIR_PAGE_BROWSERS", "0")).await;
     // The sandbox is tried at the start; a session is refused until it has been.
     wait_until("a worker that takes sessions", || async {

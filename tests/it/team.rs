@@ -83,7 +83,7 @@ both_databases! {
         let tokens = service.get("/v2/team/token-usage").await.ok();
         assert_eq!((&tokens["data"]["remainingTokens"], &tokens["data"]["planTokens"]), (&json!(96), &json!(100)));
 
-        // Two months, should one end just now.
+        // Summed over all months, because one may end while the test runs.
         let sum = |periods: &[Value], name: &str| periods.iter().map(|p| p[name].as_i64().unwrap()).sum::<i64>();
         let months = service.get("/v2/team/credit-usage/historical").await.ok();
         let months = list(&months["periods"]);

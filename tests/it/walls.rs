@@ -21,7 +21,7 @@ fn request_body(path: &str, id: &str) -> Value {
         _ if path.ends_with("/execute") => json!({ "code": "1" }),
         _ if path.ends_with("/interact") => json!({ "code": "1" }),
         "/v2/batch/scrape" => json!({ "urls": ["http://127.0.0.1:2/"], "appendToId": id }),
-        // No sessions for the other team either.
+        // A `ttl` that is refused, so that the other team opens no session of its own.
         "/v2/browser" | "/v2/interact" => json!({ "id": id, "ttl": 1 }),
         _ => json!({ "id": id, "jobId": id }),
     }

@@ -55,7 +55,7 @@ fn pattern<'d>(document: &'d Value, path: &str) -> Option<&'d str> {
 pub fn fault(method: &str, path: &str, status: u16, kind: &str, text: &str) -> Option<String> {
     let contract = contract();
     let pattern = pattern(&contract.document, path)?;
-    // A method that there is not is 405, and no operation.
+    // An unknown method is answered 405 and does not stand in the document.
     let operation = contract.document["paths"][pattern].get(method.to_ascii_lowercase())?;
     let Some(answer) = operation["responses"].get(status.to_string()) else {
         return Some(format!("{method} {pattern}: the document knows no status {status}: {text:.300}"));

@@ -22,7 +22,7 @@ pub enum Said {
         action: Value,
         on: Option<String>,
     },
-    /// Nothing, ever.
+    /// The connection stays open without an answer.
     Hang,
 }
 

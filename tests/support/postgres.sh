@@ -6,7 +6,7 @@
 #   postgres.sh restart FOLDER   the same, and starts it again on the same port
 #   postgres.sh stop FOLDER      ends it and removes the folder
 #
-# The role `weir` may create databases and owns those that it creates; it is no superuser.
+# The role `weir` may create databases and owns those that it creates, and is not a superuser.
 set -euo pipefail
 action=${1:?start, kill, restart or stop}
 folder=${2:?folder of the cluster}

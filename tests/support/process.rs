@@ -103,7 +103,7 @@ pub fn signal(name: &str, target: &str) {
 pub fn threads_have_stopped(process: &str) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return false };
     threads.flatten().all(|thread| {
-        // "…) T …": the name before it may hold anything.
+        // The state follows the last `)`, because the name before it may hold anything.
         fs::read_to_string(thread.path().join("stat"))
             .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
     })

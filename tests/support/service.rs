@@ -328,7 +328,7 @@ impl TestService {
         let id = self.worker_id(n);
         wait_until("the worker stands still outside a write", || async {
             signal("STOP", &id);
-            // The signal is only the request.
+            // The signal only asks for it.
             wait_until("every thread has stopped", || async { threads_have_stopped(&id).then_some(()) }).await;
             if is_writable(self.database_url()).await {
                 return Some(());

@@ -1,4 +1,4 @@
-//! The only place where a test waits: a condition is asked again until it holds or its time is up.
+//! How tests wait for something: a condition is asked again until it holds or its time is up.
 
 use std::fmt::Debug;
 use std::future::Future;

@@ -276,7 +276,7 @@ async def call(request):
                 text = text_of(value)
             except Exception as error:
                 text = f"<{type(value).__name__}: {error}>"
-            # Half of a surrogate pair is no JSON.
+            # Half of a surrogate pair cannot be written as JSON.
             answer["value"] = text[:VALUE_LIMIT].encode(errors="replace").decode()
             answer["cut"] = len(text) > VALUE_LIMIT
     flush()

@@ -83,7 +83,7 @@ fn write(
         let mut written = json!({"description": answer.text});
         if let Some((kind, schema)) = answer.content {
             let mut schema = schema(generator).to_value();
-            // What the whole is, the answer's own words say.
+            // The description of the whole body stands in the answer's own words.
             schema.as_object_mut().and_then(|schema| schema.remove("description"));
             written["content"][kind]["schema"] = schema;
             if let Some(example) = &answer.example {
@@ -93,7 +93,7 @@ fn write(
         answers.insert(answer.status.to_string(), written);
     }
     for status in &operation.errors {
-        // Only a status that no answer above has.
+        // The general text only where the operation itself does not describe the status.
         answers.entry(status.to_string()).or_insert_with(|| error_answer(*status, error));
     }
     // The same under another path, as some clients have it.

@@ -223,7 +223,7 @@ fn visit(schema: &mut Value, root: &str, path: &str, kind: &str, each: &mut impl
         visit(items, root, &format!("{path}[]"), kind, each);
     }
     for (name, part) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
-        // A nested body's fields are named without what leads to it.
+        // Options below `scrapeOptions` have the words of the options of a scrape.
         let path = path.strip_prefix("scrapeOptions").unwrap_or(path);
         let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         let mut keys = vec![format!("{root}.{place}"), place.clone(), format!("{kind}.{name}")];

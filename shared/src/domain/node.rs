@@ -3,10 +3,8 @@
 use super::states::states;
 
 states! {
-    in node;
-
     /// State of a worker.
-    NodeState as node_state {
+    NodeState {
         /// Takes work.
         Live = "live",
         /// Finishes what it has and stops.
@@ -15,7 +13,7 @@ states! {
         Dead = "dead",
     }
     /// How a worker goes on. A dead one stays dead: its process announces itself anew under another id.
-    NodeMove as node_move {
+    NodeMove {
         /// The operator asks for it.
         Drain: Live => Draining,
         /// It signed off, its process is gone, or its heartbeat is too old.

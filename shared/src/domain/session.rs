@@ -20,10 +20,8 @@ use crate::error_code::ErrorCode;
 use crate::time::Timestamp;
 
 states! {
-    in session;
-
     /// State of a session.
-    SessionState as session_state {
+    SessionState {
         /// Placed on a worker, which starts its browser. No caller knows it yet.
         Opening = "opening",
         /// Takes calls.
@@ -34,7 +32,7 @@ states! {
     }
     /// How a session goes on. Two processes may hold the same old state: the statements of `store::sessions` ask for it
     /// again.
-    SessionMove as session_move {
+    SessionMove {
         /// Its browser is there.
         Activate: Opening => Active,
         /// Its browser did not start, or nobody waits for it any more.

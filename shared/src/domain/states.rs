@@ -1,21 +1,33 @@
 //! How the states of a thing are declared: the words that are stored, and the moves from one to the next.
 //!
-//! The statements of the store take both from here. `page_state!(Queued)` is the word as a part of SQL;
-//! `page_move!(Claim from)` and `page_move!(Claim to)` are the words that a move leaves and reaches, so that a statement
-//! cannot make a move that is not declared. Words stand in the statements as text, because indexes hold only some states.
+//! The statements of the store take both from here: `PageState::Queued.sql()` is the word as a part of SQL, and
+//! `PageMove::Claim.from()` and `.to()` are the states that a move leaves and reaches. Words stand in the statements as
+//! text, because indexes hold only some states.
 
 macro_rules! states {
-    (in $module:ident; $(
+    ($(
         $(#[$doc:meta])*
-        $name:ident as $word_sql:ident {
+        $name:ident {
             $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+
         }
         $(#[$moves_doc:meta])*
-        $moves:ident as $move_sql:ident {
+        $moves:ident {
             $($(#[$move_doc:meta])* $step:ident: $from:ident => $to:ident,)+
         }
     )+) => {$(
         $crate::domain::job::words! { $(#[$doc])* $name { $($(#[$variant_doc])* $variant = $word,)+ } }
+
+        impl $name {
+            /// The stored word as a part of SQL.
+            pub const fn sql(self) -> &'static str {
+                match self { $(Self::$variant => concat!("'", $word, "'"),)+ }
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = String;
+            fn try_from(word: String) -> Result<Self, String> { word.parse() }
+        }
 
         $(#[$moves_doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,17 +43,6 @@ macro_rules! states {
             /// The state it reaches.
             pub const fn to(self) -> $name { match self { $(Self::$step => $name::$to,)+ } }
         }
-
-        macro_rules! $word_sql { $(($variant) => { concat!("'", $word, "'") };)+ }
-        pub(crate) use $word_sql;
-
-        macro_rules! $move_sql {
-            $(
-                ($step from) => { $crate::domain::$module::$word_sql!($from) };
-                ($step to) => { $crate::domain::$module::$word_sql!($to) };
-            )+
-        }
-        pub(crate) use $move_sql;
     )+};
 }
 pub(super) use states;

@@ -1,6 +1,6 @@
 //! Worker processes: who lives, where, and whose pages are orphans.
 
-use crate::domain::node::{NodeState, node_move, node_state};
+use crate::domain::node::{NodeMove, NodeState};
 use crate::ids::WorkerId;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
@@ -38,7 +38,7 @@ pub struct NodeRow {
 /// The statement of [`NodeRow`], in a macro so that each statement stays one literal.
 macro_rules! select_node {
     ($($rest:tt)+) => {
-        concat!(
+        sql!(
             "SELECT id, name, host, pid, address, state, slots, session_slots, sessions_refused, started_at, \
              heartbeat_at FROM worker_node ",
             $($rest)+
@@ -48,10 +48,10 @@ macro_rules! select_node {
 
 /// Announces a worker that starts.
 pub async fn insert(tx: &mut Tx, node: &NodeRow) -> StoreResult<()> {
-    const SQL: &str = concat!(
+    const SQL: &str = sql!(
         "INSERT INTO worker_node (id, name, host, pid, address, state, slots, session_slots, sessions_refused, \
          started_at, heartbeat_at) VALUES ($1, $2, $3, $4, $5, ",
-        node_state!(Live),
+        NodeState::Live.sql(),
         ", $6, $7, $8, $9, $9)"
     );
     on_db!(tx, |conn| {
@@ -75,10 +75,9 @@ pub async fn insert(tx: &mut Tx, node: &NodeRow) -> StoreResult<()> {
 /// A sign of life of the process and of its workers in the queue library's books, which would otherwise hand their
 /// tickets to others while they wait or drain. Returns the state the operator wants; `None`: declared dead.
 pub async fn heartbeat(tx: &mut Tx, id: WorkerId, now: Timestamp) -> StoreResult<Option<NodeState>> {
-    const OURS: &str = concat!(
-        "UPDATE worker_node SET heartbeat_at = $2 WHERE id = $1 AND ",
-        "state <> ",
-        node_state!(Dead),
+    const OURS: &str = sql!(
+        "UPDATE worker_node SET heartbeat_at = $2 WHERE id = $1 AND state <> ",
+        NodeState::Dead.sql(),
         " RETURNING state"
     );
     let state: Option<(NodeState,)> =
@@ -105,13 +104,13 @@ pub async fn heartbeat(tx: &mut Tx, id: WorkerId, now: Timestamp) -> StoreResult
 /// How a worker dies, whether it drained or not.
 macro_rules! die {
     ($which:literal) => {
-        concat!(
+        sql!(
             "UPDATE worker_node SET state = ",
-            node_move!(Die to),
+            NodeMove::Die.to().sql(),
             " WHERE state IN (",
-            node_move!(Die from),
+            NodeMove::Die.from().sql(),
             ", ",
-            node_move!(Stop from),
+            NodeMove::Stop.from().sql(),
             ") AND ",
             $which
         )
@@ -141,10 +140,9 @@ pub async fn say_box_limits(tx: &mut Tx, id: WorkerId, limits: &str) -> StoreRes
 
 /// What keeps the boxes of live workers within their bounds, by the workers' names. Those of earlier releases do not say.
 pub async fn box_limits(db: &Db, now: Timestamp) -> StoreResult<Vec<(String, String)>> {
-    const SQL: &str = concat!(
-        "SELECT name, box_limits FROM worker_node WHERE ",
-        "state = ",
-        node_state!(Live),
+    const SQL: &str = sql!(
+        "SELECT name, box_limits FROM worker_node WHERE state = ",
+        NodeState::Live.sql(),
         " AND heartbeat_at >= $1 AND box_limits IS NOT NULL ORDER BY started_at"
     );
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(now.plus_ms(-DEAD_MS)).fetch_all(pool).await?))
@@ -152,11 +150,11 @@ pub async fn box_limits(db: &Db, now: Timestamp) -> StoreResult<Vec<(String, Str
 
 /// Asks a live worker, by name or id, to finish what it has and stop. `false`: no such worker.
 pub async fn drain(tx: &mut Tx, name: &str) -> StoreResult<bool> {
-    const SQL: &str = concat!(
+    const SQL: &str = sql!(
         "UPDATE worker_node SET state = ",
-        node_move!(Drain to),
+        NodeMove::Drain.to().sql(),
         " WHERE (name = $1 OR id = $1) AND state = ",
-        node_move!(Drain from)
+        NodeMove::Drain.from().sql()
     );
     let done = on_db!(tx, |conn| sqlx::query(SQL).bind(name).execute(conn).await?.rows_affected());
     Ok(done > 0)
@@ -172,7 +170,7 @@ pub async fn bury(tx: &mut Tx, now: Timestamp) -> StoreResult<u64> {
 /// Workers that may take work now.
 pub async fn live(db: &Db, now: Timestamp) -> StoreResult<Vec<NodeRow>> {
     const SQL: &str =
-        select_node!("WHERE ", "state = ", node_state!(Live), " AND heartbeat_at >= $1 ORDER BY started_at");
+        select_node!("WHERE state = ", NodeState::Live.sql(), " AND heartbeat_at >= $1 ORDER BY started_at");
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(now.plus_ms(-DEAD_MS)).fetch_all(pool).await?))
 }
 
@@ -184,6 +182,6 @@ pub async fn list(db: &Db) -> StoreResult<Vec<NodeRow>> {
 
 /// Workers of one machine that are not declared dead.
 pub async fn neighbours(tx: &mut Tx, host: &str) -> StoreResult<Vec<NodeRow>> {
-    const SQL: &str = select_node!("WHERE ", "state <> ", node_state!(Dead), " AND host = $1");
+    const SQL: &str = select_node!("WHERE state <> ", NodeState::Dead.sql(), " AND host = $1");
     Ok(on_db!(tx, |conn| sqlx::query_as(SQL).bind(host).fetch_all(conn).await?))
 }

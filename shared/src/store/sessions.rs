@@ -6,16 +6,14 @@
 //! Lock order: team, session. Placements of different teams stand in line at a lock of their own, taken after the
 //! team's, so that a worker's free slots are counted once at a time.
 
-use crate::domain::node::node_state;
+use crate::domain::node::NodeState;
 use crate::domain::profile::ProfileUse;
-use crate::domain::session::{
-    self, Bill, CreateSession, EndReason, SessionKind, SessionMove, SessionState, session_move, session_state,
-};
+use crate::domain::session::{self, Bill, CreateSession, EndReason, SessionKind, SessionMove, SessionState};
 use crate::ids::{KeyId, PageId, SessionId, TeamId, WorkerId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::credits::{self, Funds};
+use super::credits::{self, ENTERED_ONCE, Funds, LEDGER_ENTRY};
 use super::{Db, StoreError, StoreResult, Tx, nodes, team_lock};
 
 #[cfg(test)]
@@ -83,7 +81,7 @@ pub enum NotPlaced {
 /// credits, the profile's lease. All of it or nothing; the caller commits, or drops the transaction on a refusal.
 pub async fn create(tx: &mut Tx, new: &NewSession<'_>, now: Timestamp) -> StoreResult<Result<Placed, NotPlaced>> {
     const LIVE: &str =
-        concat!("SELECT COUNT(*) FROM browser_session WHERE team_id = $1 AND ", "state <> ", session_state!(Destroyed));
+        sql!("SELECT COUNT(*) FROM browser_session WHERE team_id = $1 AND state <> ", SessionState::Destroyed.sql());
     let team = team_lock::lock(tx, new.team).await?;
     let team = team.ok_or_else(|| StoreError::Corrupt(format!("team {} is gone", new.team)))?;
     // Under the team's lock: a page belongs to one team.
@@ -158,14 +156,12 @@ async fn choose_worker(
     avoid: Option<WorkerId>,
     now: Timestamp,
 ) -> StoreResult<Result<(WorkerId, String), NotPlaced>> {
-    const SQL: &str = concat!(
+    const SQL: &str = sql!(
         "SELECT n.id, n.address, n.session_slots, n.sessions_refused, n.started_at, (SELECT COUNT(*) \
-         FROM browser_session s WHERE s.worker_id = n.id AND ",
-        "s.state <> ",
-        session_state!(Destroyed),
-        ") AS taken FROM worker_node n WHERE ",
-        "n.state = ",
-        node_state!(Live),
+         FROM browser_session s WHERE s.worker_id = n.id AND s.state <> ",
+        SessionState::Destroyed.sql(),
+        ") AS taken FROM worker_node n WHERE n.state = ",
+        NodeState::Live.sql(),
         " AND n.heartbeat_at >= $1 ORDER BY n.started_at, n.id"
     );
     // A statement of its own, so that the count reads what the placement before us committed. SQLite holds the whole
@@ -200,11 +196,11 @@ async fn insert(
     reserve: i64,
     now: Timestamp,
 ) -> StoreResult<()> {
-    const SQL: &str = concat!(
+    const SQL: &str = sql!(
         "INSERT INTO browser_session (id, team_id, api_key_id, worker_id, state, kind, page_id, stream_web_view, \
          ttl_ms, activity_ttl_ms, profile_name, profile_save, profile_version, created_at, expires_at, last_activity, \
          credits) VALUES ($1, $2, $3, $4, ",
-        session_state!(Opening),
+        SessionState::Opening.sql(),
         ", $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $13, $15)"
     );
     let profile = new.request.profile.as_ref();
@@ -235,12 +231,12 @@ async fn insert(
 /// The browser is there: from now on the session takes calls, lives and costs. `profile` is the version that was
 /// loaded. `false`: it was given up meanwhile; the browser must end.
 pub async fn activate(tx: &mut Tx, id: SessionId, profile: Option<i64>, now: Timestamp) -> StoreResult<bool> {
-    const SQL: &str = concat!(
+    const SQL: &str = sql!(
         "UPDATE browser_session SET state = ",
-        session_move!(Activate to),
+        SessionMove::Activate.to().sql(),
         ", opened_at = $2, last_activity = $2, expires_at = $2 + ttl_ms, profile_version = $3 \
          WHERE id = $1 AND state = ",
-        session_move!(Activate from)
+        SessionMove::Activate.from().sql()
     );
     // The team's activity begins to show it now: an attempt to open one is nobody's.
     const ACTIVITY: &str = "INSERT INTO activity (team_id, created_at, id, endpoint, target) SELECT team_id, \
@@ -267,11 +263,11 @@ pub async fn touch(tx: &mut Tx, used: &[(SessionId, Timestamp)]) -> StoreResult<
             update.push(" AS TEXT), CAST(").push_bind(*at);
             update.push(" AS BIGINT))");
         }
-        update.push(concat!(
+        update.push(sql!(
             ") UPDATE browser_session SET last_activity = \
              CASE WHEN used.at > last_activity THEN used.at ELSE last_activity END FROM used \
              WHERE browser_session.id = used.id AND state = ",
-            session_state!(Active),
+            SessionState::Active.sql(),
             " RETURNING browser_session.id"
         ));
         update.build_query_as().fetch_all(conn).await?
@@ -286,11 +282,11 @@ pub async fn begin_close(tx: &mut Tx, id: SessionId, reason: EndReason, at: Time
     if row.state != SessionMove::BeginClose.from() {
         return Ok(false);
     }
-    const SQL: &str = concat!(
+    const SQL: &str = sql!(
         "UPDATE browser_session SET state = ",
-        session_move!(BeginClose to),
+        SessionMove::BeginClose.to().sql(),
         ", ended_at = $2, end_reason = $3 WHERE id = $1 AND state = ",
-        session_move!(BeginClose from)
+        SessionMove::BeginClose.from().sql()
     );
     let bill = session::bill(row.opened_at, row.expires_at, at, reason);
     let done = on_db!(tx, |conn| {
@@ -314,15 +310,15 @@ pub async fn destroy(tx: &mut Tx, id: SessionId, reason: EndReason, at: Timestam
     if let Some(duration_ms) = row.duration_ms {
         return Ok(Some(Ended { duration_ms, credits: row.credits }));
     }
-    const SQL: &str = concat!(
+    const SQL: &str = sql!(
         "UPDATE browser_session SET state = ",
-        session_move!(Finish to),
+        SessionMove::Finish.to().sql(),
         ", ended_at = $2, end_reason = $3, duration_ms = $4, credits = $5 WHERE id = $1 AND state IN (",
-        session_move!(GiveUp from),
+        SessionMove::GiveUp.from().sql(),
         ", ",
-        session_move!(Lose from),
+        SessionMove::Lose.from().sql(),
         ", ",
-        session_move!(Finish from),
+        SessionMove::Finish.from().sql(),
         ")"
     );
     const LEASE: &str = "DELETE FROM profile_lease WHERE session_id = $1";
@@ -349,9 +345,7 @@ pub async fn destroy(tx: &mut Tx, id: SessionId, reason: EndReason, at: Timestam
 }
 
 async fn charge(tx: &mut Tx, id: SessionId, row: &Locked, amount: i64, at: Timestamp) -> StoreResult<()> {
-    const ENTRY: &str = "INSERT INTO credit_entry (key, team_id, api_key_id, kind, amount, created_at) \
-        VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key) DO NOTHING";
-    const TEAM: &str = "UPDATE team SET credits_used = credits_used + $2 WHERE id = $1";
+    const ENTRY: &str = sql!(LEDGER_ENTRY, "VALUES ($1, $2, $3, $4, $5, $6)", ENTERED_ONCE);
     let entered = on_db!(tx, |conn| {
         sqlx::query(ENTRY)
             .bind(format!("session:{id}"))
@@ -365,7 +359,7 @@ async fn charge(tx: &mut Tx, id: SessionId, row: &Locked, amount: i64, at: Times
             .rows_affected()
     });
     if entered == 1 {
-        on_db!(tx, |conn| sqlx::query(TEAM).bind(row.team_id).bind(amount).execute(conn).await?.rows_affected());
+        credits::add_used(tx, row.team_id, amount).await?;
     }
     Ok(())
 }
@@ -494,13 +488,12 @@ struct Columns {
 /// The statement of [`Columns`], in a macro so that each statement stays one literal.
 macro_rules! select_session {
     ($($rest:tt)+) => {
-        concat!(
+        sql!(
             "SELECT s.id, s.team_id, s.worker_id, s.state, s.kind, s.page_id, s.stream_web_view, s.ttl_ms, \
              s.activity_ttl_ms, s.profile_name, s.profile_save, s.profile_version, s.created_at, s.opened_at, \
              s.expires_at, s.last_activity, s.ended_at, s.end_reason, s.duration_ms, s.credits, n.address, \
              n.heartbeat_at FROM browser_session s \
-             LEFT JOIN worker_node n ON n.id = s.worker_id AND ",
-            "n.state <> ", node_state!(Dead),
+             LEFT JOIN worker_node n ON n.id = s.worker_id AND n.state <> ", NodeState::Dead.sql(),
             " ",
             $($rest)+
         )
@@ -559,9 +552,9 @@ pub async fn list(
     const SQL: &str = select_session!(
         "WHERE s.team_id = $1 AND s.opened_at IS NOT NULL AND (s.end_reason IS NULL OR s.end_reason <> 'not_opened') \
          AND (s.ended_at IS NULL OR s.ended_at > $2) AND ($3 IS NULL OR (s.state = ",
-        session_state!(Active),
+        SessionState::Active.sql(),
         ") = ($3 = ",
-        session_state!(Active),
+        SessionState::Active.sql(),
         ")) ORDER BY s.created_at DESC, s.id DESC LIMIT $4"
     );
     let rows: Vec<Columns> = on_pool!(db, |pool| {
@@ -573,9 +566,8 @@ pub async fn list(
 /// Live sessions of a worker, oldest first.
 pub async fn of_worker(db: &Db, worker: WorkerId) -> StoreResult<Vec<SessionRow>> {
     const SQL: &str = select_session!(
-        "WHERE s.worker_id = $1 AND ",
-        "s.state <> ",
-        session_state!(Destroyed),
+        "WHERE s.worker_id = $1 AND s.state <> ",
+        SessionState::Destroyed.sql(),
         " ORDER BY s.created_at, s.id"
     );
     let rows: Vec<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(worker).fetch_all(pool).await?);
@@ -585,14 +577,13 @@ pub async fn of_worker(db: &Db, worker: WorkerId) -> StoreResult<Vec<SessionRow>
 /// Live sessions of workers that were declared dead or are forgotten, each with the last sign of life of its worker; in no
 /// order, for which all sessions there ever were would be looked through.
 pub async fn of_dead_workers(db: &Db, limit: i64) -> StoreResult<Vec<(SessionId, Timestamp)>> {
-    const SQL: &str = concat!(
+    const SQL: &str = sql!(
         "SELECT s.id, COALESCE(n.heartbeat_at, s.last_activity) FROM browser_session s \
-         LEFT JOIN worker_node n ON n.id = s.worker_id WHERE ",
-        "s.state <> ",
-        session_state!(Destroyed),
+         LEFT JOIN worker_node n ON n.id = s.worker_id WHERE s.state <> ",
+        SessionState::Destroyed.sql(),
         " AND (n.id IS NULL OR ",
         "n.state = ",
-        node_state!(Dead),
+        NodeState::Dead.sql(),
         ") LIMIT $1"
     );
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(limit).fetch_all(pool).await?))
@@ -600,13 +591,12 @@ pub async fn of_dead_workers(db: &Db, limit: i64) -> StoreResult<Vec<(SessionId,
 
 /// Whether a live session's worker is dead, declared so or not. Cheap while there are none.
 pub async fn orphans_exist(db: &Db, now: Timestamp) -> StoreResult<bool> {
-    const SQL: &str = concat!(
-        "SELECT COUNT(*) FROM browser_session s LEFT JOIN worker_node n ON n.id = s.worker_id WHERE ",
-        "s.state <> ",
-        session_state!(Destroyed),
+    const SQL: &str = sql!(
+        "SELECT COUNT(*) FROM browser_session s LEFT JOIN worker_node n ON n.id = s.worker_id WHERE s.state <> ",
+        SessionState::Destroyed.sql(),
         " AND (n.id IS NULL OR ",
         "n.state = ",
-        node_state!(Dead),
+        NodeState::Dead.sql(),
         " OR n.heartbeat_at < $1)"
     );
     let before = now.plus_ms(-nodes::DEAD_MS);
@@ -629,16 +619,15 @@ pub async fn end_orphans(db: &Db) -> StoreResult<usize> {
 
 /// Live sessions that their worker should have moved on long ago, with the reason and the time of their end.
 pub async fn overdue(db: &Db, now: Timestamp, limit: i64) -> StoreResult<Vec<(SessionId, EndReason, Timestamp)>> {
-    const SQL: &str = concat!(
-        "SELECT id, state, expires_at FROM browser_session WHERE ",
-        "state <> ",
-        session_state!(Destroyed),
+    const SQL: &str = sql!(
+        "SELECT id, state, expires_at FROM browser_session WHERE state <> ",
+        SessionState::Destroyed.sql(),
         " AND ((state = ",
-        session_state!(Opening),
+        SessionState::Opening.sql(),
         " AND created_at < $1) OR (state = ",
-        session_state!(Active),
+        SessionState::Active.sql(),
         " AND expires_at < $2) OR (state = ",
-        session_state!(Closing),
+        SessionState::Closing.sql(),
         " AND ended_at < $3)) LIMIT $4"
     );
     let rows: Vec<(SessionId, SessionState, Timestamp)> = on_pool!(db, |pool| {
@@ -671,9 +660,9 @@ pub async fn end_overdue(db: &Db, now: Timestamp) -> StoreResult<usize> {
 
 /// Removes a part of the sessions that ended before `before`. Returns how many; the ledger keeps its entries.
 pub async fn remove_old(tx: &mut Tx, before: Timestamp) -> StoreResult<u64> {
-    const SQL: &str = concat!(
+    const SQL: &str = sql!(
         "DELETE FROM browser_session WHERE id IN (SELECT id FROM browser_session WHERE state = ",
-        session_state!(Destroyed),
+        SessionState::Destroyed.sql(),
         " AND ended_at < $1 ORDER BY ended_at LIMIT $2)"
     );
     Ok(on_db!(tx, |conn| sqlx::query(SQL).bind(before).bind(STEP).execute(conn).await?.rows_affected()))
@@ -691,10 +680,9 @@ pub struct SessionCounts {
 
 /// How many live sessions each worker has that has any.
 pub async fn by_worker(db: &Db) -> StoreResult<Vec<(WorkerId, i64)>> {
-    const SQL: &str = concat!(
-        "SELECT worker_id, COUNT(*) FROM browser_session WHERE ",
-        "state <> ",
-        session_state!(Destroyed),
+    const SQL: &str = sql!(
+        "SELECT worker_id, COUNT(*) FROM browser_session WHERE state <> ",
+        SessionState::Destroyed.sql(),
         " GROUP BY worker_id"
     );
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).fetch_all(pool).await?))
@@ -702,16 +690,14 @@ pub async fn by_worker(db: &Db) -> StoreResult<Vec<(WorkerId, i64)>> {
 
 /// How many live sessions there are, and how many there could be.
 pub async fn counts(db: &Db, now: Timestamp) -> StoreResult<SessionCounts> {
-    const STATES: &str = concat!(
-        "SELECT state, COUNT(*) FROM browser_session WHERE ",
-        "state <> ",
-        session_state!(Destroyed),
+    const STATES: &str = sql!(
+        "SELECT state, COUNT(*) FROM browser_session WHERE state <> ",
+        SessionState::Destroyed.sql(),
         " GROUP BY state"
     );
-    const SLOTS: &str = concat!(
-        "SELECT CAST(COALESCE(SUM(session_slots), 0) AS BIGINT) FROM worker_node WHERE ",
-        "state = ",
-        node_state!(Live),
+    const SLOTS: &str = sql!(
+        "SELECT CAST(COALESCE(SUM(session_slots), 0) AS BIGINT) FROM worker_node WHERE state = ",
+        NodeState::Live.sql(),
         " AND heartbeat_at >= $1"
     );
     let since = now.plus_ms(-nodes::DEAD_MS);

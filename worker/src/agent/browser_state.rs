@@ -50,7 +50,7 @@ pub(super) struct NavigationGuard {
     pub refused: Option<String>,
 }
 
-/// A request that waits for a word.
+/// A request that was stopped and waits for a decision.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Paused {

@@ -155,7 +155,7 @@ pub(super) struct Refs {
     last: u64,
     /// The frame whose elements are being named.
     frame: String,
-    /// Those of the last snapshot.
+    /// The elements of the last snapshot, by their references.
     shown: HashMap<String, Element>,
 }
 

@@ -206,7 +206,7 @@ async fn an_address_that_leads_elsewhere_is_not_followed_there() {
         assert!(is_foreign(&opened), "{path} in a tab: {opened:?}");
     }
     for path in ["/script", "/meta"] {
-        // When the page leads on is its own affair: before it is at rest, or after.
+        // The page leads on by itself, before or after it has come to rest: either is refused.
         let went = desk.go(path).await;
         assert!(is_foreign(&went) || went.is_ok(), "{path}: {went:?}");
         let kept = async {

@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-/// Where code finds the browser.
+/// Where code finds the session's DevTools protocol.
 pub const CDP_URL: &str = "ws://127.0.0.1:9222/";
-/// Where code finds the world.
+/// Where code finds the proxy, its only way out of the box.
 pub const PROXY_URL: &str = "http://127.0.0.1:3128";
 /// The home and working directory of code.
 pub const HOME: &str = crate::sandbox::HOME;

@@ -44,7 +44,7 @@ pub struct Execution {
     pub result: Option<String>,
     /// What was printed there, errors included; limited like `stdout`.
     pub stderr: String,
-    /// 0: success. 137 after a kill.
+    /// Exit code of the call: 0 is success, 137 follows a kill.
     pub exit_code: i32,
     /// The time was exceeded and everything that the code had started was killed.
     pub killed: bool,

@@ -46,7 +46,7 @@ pub(super) enum Ended {
     Unreachable(String),
     /// The time is up. The box has to be killed.
     TimedOut,
-    /// The runner is gone, by its code's doing.
+    /// The runner has exited, because its code ended the process.
     Exited(i32),
     /// The session has ended. The box has to be killed.
     Closed,

@@ -24,7 +24,7 @@ pub(super) struct Slot {
     start: Start,
     watch: Arc<Watch>,
     closed: CancellationToken,
-    /// Whoever holds it calls; the rest stand in line.
+    /// Held during a call, so that calls of one language run one after another.
     state: Mutex<State>,
 }
 
@@ -35,7 +35,7 @@ enum State {
     /// Goes on when the call that began it gives up.
     Starting(JoinHandle<Result<Runner, ExecError>>),
     Ready(Runner),
-    /// The box of before is being killed.
+    /// The previous box is being killed.
     Ending(JoinHandle<()>),
 }
 

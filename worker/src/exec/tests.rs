@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use super::boxes::{CDP_URL, StartedBox};
 use super::*;
-use crate::browser::find_chromium;
+use crate::sandbox::find_chromium;
 
 const LONG: Duration = Duration::from_secs(30);
 /// Bound on a whole test, so that a hang is a failure with a name.
@@ -58,7 +58,7 @@ impl Drop for Folder {
 /// Chromium, behind a relay that lets a connection to `/` through to the browser as the filtered socket does.
 struct Chromium {
     child: Child,
-    /// As code is given it.
+    /// The address as code in the box gets it.
     url: String,
     socket: PathBuf,
 }
@@ -717,7 +717,7 @@ async fn what_cannot_run_is_an_error_and_may_be_tried_again() {
     assert_eq!(session.node("1 + 1").await.stdout, "2");
 
     session.chromium.child.kill().await.unwrap();
-    // The runner notices on its own time.
+    // The runner notices it a moment later.
     let lost = async {
         loop {
             match session.runners.execute(Language::Node, "1", LONG).await {

@@ -11,7 +11,7 @@ use super::pools::Pools;
 use super::{heartbeat, registration, session_offer};
 use crate::context::{Process, WorkerContext};
 use crate::finisher::Finisher;
-use crate::{replayer, runner, sweeper, tidier};
+use crate::{queue, replayer, sweeper, tidier};
 
 /// How long a drain may take; what is not done by then goes back to the queue.
 const DRAIN: Duration = Duration::from_secs(12);
@@ -48,7 +48,7 @@ pub(super) async fn live(
     );
     let context = Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
     *process.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
-    let consumers = runner::start(&context, &pools.tickets);
+    let consumers = queue::start::start(&context, &pools.tickets);
     let chores = [
         tokio::spawn(sweeper::run(Arc::clone(&context))),
         tokio::spawn(tidier::run(Arc::clone(&context))),

@@ -10,10 +10,11 @@ use weir_shared::store::{self, Db};
 use weir_shared::wake::Wake;
 
 use crate::browser::{BrowserConfig, BrowserPool, is_ad_host};
-use crate::context::{HostMemory, Process};
+use crate::context::Process;
+use crate::dispatch::slots::PageSlots;
 use crate::fetch::{EgressOptions, EgressProxy, FetchConfig, HostFilter, HttpFetcher, Poster, ProxyPools};
-use crate::gate::Gate;
 use crate::metrics::Metrics;
+use crate::page::scripted_hosts::ScriptedHosts;
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxMode};
 use crate::site::RobotsStore;
 
@@ -37,9 +38,9 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
         ad_free: doors.ad_free,
         proxies,
         upstreams: doors.upstreams,
-        gate: Gate::new(settings.worker.concurrency),
+        slots: PageSlots::new(settings.worker.concurrency),
         metrics: Metrics::new()?,
-        scripted_hosts: HostMemory::default(),
+        scripted_hosts: ScriptedHosts::default(),
         frontiers: Arc::default(),
         session_resources: OnceCell::new(),
         sessions: RwLock::default(),

@@ -63,7 +63,7 @@ pub(super) async fn retire(process: &Process, id: WorkerId, patience: Duration) 
     let work = async {
         let mut tx = process.db.begin().await?;
         nodes::declare_dead(&mut tx, id).await?;
-        store::pages::give_back(&mut tx, id, Timestamp::now()).await?;
+        store::page::rescue::give_back(&mut tx, id, Timestamp::now()).await?;
         tx.commit().await?;
         store::sessions::end_orphans(&process.db).await
     };

@@ -19,7 +19,7 @@ const SAME_LINE: f32 = 2.0;
 const MATCHES: usize = 8;
 
 impl Layout {
-    /// Of the pieces of text of one page.
+    /// The layout of the pieces of text of one page.
     pub fn of(spans: &[TextSpan]) -> Self {
         let mut layout = Self::default();
         for span in spans {

@@ -91,7 +91,7 @@ pub enum PdfError {
     /// It cannot be opened without a password.
     #[error("the PDF is encrypted")]
     Encrypted,
-    /// It is no PDF, or too damaged to find its pages.
+    /// It is not a PDF, or too damaged to find its pages.
     #[error("the PDF is damaged: {0}")]
     Damaged(String),
     /// Its reader ran into the bounds of memory or stack, or gave more text than is taken.
@@ -144,7 +144,7 @@ pub async fn read(file: Bytes, request: PdfRequest, deadline: Instant) -> Result
     });
     match parsed.await {
         Ok(Ok(outcome)) => outcome,
-        // It said nothing: it panicked.
+        // It ended without an answer, which only a panic does.
         _ => Err(PdfError::Damaged("its reader gave up".to_owned())),
     }
 }

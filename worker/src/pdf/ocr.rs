@@ -127,7 +127,7 @@ async fn run(
     let texts = split(&String::from_utf8_lossy(&text));
     match read {
         Ok(_) => Ok(texts),
-        // The last one may be half a page.
+        // Time ran out while the last page was read: it is not counted.
         Err(_) => Err(OcrError::NoTime(texts.len().saturating_sub(1))),
     }
 }

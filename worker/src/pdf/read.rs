@@ -60,7 +60,7 @@ pub(super) fn read(file: &[u8], max_pages: u32, opened: impl FnOnce(u32)) -> Res
                 text.keywords = info(metadata.keywords);
             }
             ParseEvent::PageParsed(page) => pages.push(page),
-            // What can be read of the others is worth having.
+            // One page that cannot be read does not spoil the others.
             ParseEvent::PageFailed { page, error } => {
                 failed = Some(error);
                 pages.push(Page::new(page, 0.0, 0.0));
@@ -103,7 +103,7 @@ fn refusal(error: &Error) -> PdfError {
     }
 }
 
-/// A word of the file about itself.
+/// A text of the file's own description, such as its title.
 fn info(value: Option<String>) -> Option<String> {
     let mut value = value?.split_whitespace().collect::<Vec<_>>().join(" ");
     value.truncate(value.floor_char_boundary(MAX_INFO));

@@ -257,7 +257,7 @@ fn goes_on(paragraph: &Paragraph) -> bool {
 #[derive(Debug, Default)]
 struct Words {
     whole: HashSet<String>,
-    /// With hyphens inside.
+    /// Words that are written with a hyphen elsewhere in the document.
     compound: HashSet<String>,
 }
 
@@ -326,7 +326,7 @@ impl Words {
                         }
                     }
                 }
-                // Where a word might be broken and is not.
+                // A soft hyphen inside a line says where the word could be broken, and is not shown.
                 _ if hyphen == '\u{ad}' => rest = after,
                 _ => {
                     out.push(hyphen);
@@ -364,7 +364,7 @@ enum Broken {
     Word,
     /// A hyphen at the end of a line.
     Compound,
-    /// Just that.
+    /// Neither: a hyphen and a space that belong to the text.
     No,
 }
 

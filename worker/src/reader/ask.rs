@@ -17,11 +17,11 @@ const SYSTEM: &str = "You read one web page for a person and answer with one JSO
 
 /// What to do with a page.
 pub(super) struct Task<'a> {
-    /// Ours.
+    /// The instructions, which are ours.
     pub rules: &'a str,
-    /// The caller's, or empty.
+    /// The caller's question or prompt; may be empty.
     pub wish: String,
-    /// Letters and `_`.
+    /// Name of the schema: letters and `_`.
     pub name: &'a str,
     pub schema: &'a Value,
     pub strict: bool,

@@ -14,7 +14,7 @@ const ANSWER: u32 = 4_000;
 const BLOCKS: usize = 2_000;
 /// Of the text, in percent, what may go: more would not be residue.
 const MOST: usize = 60;
-/// What tells that nothing was changed.
+/// The warning that the markdown was left as it is.
 const SKIPPED: &str = "onlyCleanContent was skipped and the markdown left as it is";
 
 impl Reader<'_> {

@@ -14,20 +14,22 @@
 mod ask;
 mod clean;
 mod names;
+mod page_text;
 mod passages;
 mod quote;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use url::Url;
 use weir_shared::config::ModelSettings;
 use weir_shared::domain::json_schema::Schema;
 use weir_shared::domain::scrape::{Format, JsonFormat};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::llm::{ModelError, TokenMeter};
 
-use ask::Task;
-use passages::Excerpt;
+pub use self::page_text::PageText;
+
+use self::ask::Task;
+use self::passages::Excerpt;
 
 /// Longest texts that are taken, characters.
 const MAX_SUMMARY: usize = 8_000;
@@ -67,15 +69,6 @@ impl From<ModelError> for ReadError {
     }
 }
 
-/// A page as it is read.
-#[derive(Debug, Clone, Copy)]
-pub struct PageText<'a> {
-    pub url: &'a Url,
-    pub markdown: &'a str,
-    /// What the page says of itself as data.
-    pub structured: Option<&'a Value>,
-}
-
 /// Something read, and whether all of the page was.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read<T> {
@@ -87,7 +80,7 @@ pub struct Read<T> {
 /// The model's reading of one page.
 pub struct Reader<'a> {
     model: Option<&'a ModelSettings>,
-    /// Of every question.
+    /// When every question must be answered.
     deadline: Instant,
     pub meter: TokenMeter,
 }

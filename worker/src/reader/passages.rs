@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
 
-use super::PageText;
+use super::page_text::PageText;
 
 /// Bytes that count as a token: few, because not every language is English.
 const BYTES_PER_TOKEN: usize = 3;
@@ -61,7 +61,7 @@ impl<'a> Excerpt<'a> {
 fn choose(text: &str, room: usize, about: &str) -> String {
     let passages = split(text);
     let mut order = rank(&passages, about);
-    // What nothing speaks for follows from the page's beginning.
+    // Passages that match no word of the question follow in the page's order.
     let mut is_ranked = vec![false; passages.len()];
     order.iter().for_each(|n| is_ranked[*n] = true);
     order.extend((0..passages.len()).filter(|n| !is_ranked[*n]));

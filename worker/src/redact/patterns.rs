@@ -19,7 +19,7 @@ const BEFORE: usize = 24;
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
     pub entities: &'a [Entity],
-    /// Take a form for the thing.
+    /// Whether what has the form counts even where its check digits are wrong.
     pub is_loose: bool,
     /// Where numbers without a country are called from.
     pub country: Option<country::Id>,
@@ -63,7 +63,7 @@ pattern!(CALL, r"(?i)(?:tel|phone|telefon|fon|fax|mobile?|mobil|cell|call|handy|
 pub fn find(text: &str, search: Search<'_>) -> Vec<(Range<usize>, Entity)> {
     let mut found: Vec<(Range<usize>, Entity)> = Vec::new();
     let wants = |entity: Entity| search.entities.contains(&entity);
-    // What is surest comes first: a place is taken once.
+    // The surest kinds come first, because what one kind has taken is not looked at again.
     if wants(Entity::Secret) {
         found.extend(KEY_BLOCK.find_iter(text).map(|m| (m.range(), Entity::Secret)));
         found.extend(TOKEN.find_iter(text).map(|m| (m.range(), Entity::Secret)));

@@ -194,7 +194,7 @@ fn rule_for(method: &str) -> Rule {
     match (domain, command) {
         ("Browser", "close") => Rule::Close,
 
-        // They end or hang the browser.
+        // These end or hang the browser.
         ("Browser", "crash" | "crashGpuProcess") | ("Page", "crash") => Rule::Refuse,
         // Ways around this filter: a page that speaks the protocol itself, other debuggers, listening ports.
         ("Target", "exposeDevToolsProtocol" | "setRemoteLocations" | "openDevTools") | ("Tethering", _) => Rule::Refuse,
@@ -202,7 +202,7 @@ fn rule_for(method: &str) -> Rule {
         ("Browser", "executeBrowserCommand" | "getBrowserCommandLine") => Rule::Refuse,
         ("Browser", command) if command.starts_with("addPrivacySandbox") => Rule::Refuse,
         ("Extensions" | "PWA" | "Cast", _) => Rule::Refuse,
-        // What runs beside the browser, and on what.
+        // They tell of the machine and its other processes.
         ("SystemInfo", _) => Rule::Refuse,
 
         ("Browser" | "Page", "setDownloadBehavior") => Rule::Judge(download_folder),

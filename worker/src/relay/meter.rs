@@ -47,9 +47,9 @@ impl Default for Budget {
 struct State {
     /// Bytes read since the last message was sent on.
     bytes: usize,
-    /// Held while they are more than a few.
+    /// Held while the message is above the small bound.
     turn: Option<OwnedSemaphorePermit>,
-    /// Held while they are many.
+    /// Held, with its time, while the message is above the large bound.
     large: Option<(OwnedSemaphorePermit, Instant)>,
 }
 
@@ -162,7 +162,7 @@ mod tests {
     async fn clients_of_one_session_share_one_budget_and_leave_others_alone() {
         let (one, other) = (Budget::default(), Budget::default());
         crowd(SMALL, &[Arc::clone(&one.asked)], AT_ONCE).await;
-        // All its turns are taken, and nobody else notices.
+        // All turns of one session are taken; other sessions are not affected.
         let _all = one.asked.acquire_many(AT_ONCE as u32).await.expect("all turns");
         for turns in [&one.answered, &other.asked] {
             let mut bytes = vec![0; 4 * SMALL];

@@ -28,7 +28,7 @@ pub async fn serve_cdp_socket(listener: UnixListener, session: Arc<SessionHandle
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // Out of descriptors, mostly: they come back.
+                // Mostly a lack of descriptors, which come back: try again a little later.
                 tracing::warn!(%error, "a code box's connection could not be taken");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;

@@ -53,7 +53,7 @@ fn request(kept: ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
         mobile: options.mobile,
         certificates,
         location: options.location.as_ref().map(|place| (place.country.clone(), place.languages.clone())),
-        // For its window alone.
+        // Its result is not wanted, only the size of its window.
         screenshot: options.screenshot().and_then(|shot| shot.viewport).map(|window| ScreenshotRequest {
             viewport: Some((window.width, window.height)),
             ..ScreenshotRequest::default()

@@ -218,7 +218,7 @@ impl Sessions {
                 }
             }
         }
-        // After its row: while it is known here, nobody takes it for lost.
+        // Forgotten only after its row has ended: a session that is active in the rows and unknown here counts as lost.
         self.lock().remove(&session.id);
         session.ended();
         self.resources.metrics.sessions_ended.with_label_values(&[reason.as_str()]).inc();

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use weir_shared::domain::profile::ProfileUse;
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::profiles::{self, PageLease};
 use weir_shared::store::{Db, StoreError, StoreResult};
 use weir_shared::time::Timestamp;
@@ -167,7 +167,7 @@ async fn pack(resources: &SessionResources, solo: &Solo, page: &Claimed, profile
     let is_saved = loop {
         match publish(&resources.db, page, &profile.name, &mut archive).await {
             Ok(is_saved) => break is_saved,
-            // It may be committed all the same: the archive stays, and the next try sees.
+            // The commit may have happened all the same: the archive stays, and the next try looks at the row.
             Err(error) => match pauses.next() {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None => return Err(error.into()),

@@ -208,7 +208,7 @@ fn pack_folder(
             left.take(0)?;
             pack_folder(archive, &path, &inner, depth + 1, left)?;
         } else if kind.is_file() {
-            // Not through a link that has taken the file's place.
+            // Opened without following a link, which code may have put in the file's place.
             let file =
                 fs::OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&path)?;
             let size = file.metadata()?.len();

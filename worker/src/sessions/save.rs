@@ -130,12 +130,12 @@ mod tests {
         let (first, mut archive) = (place(&db, team).await, Archive::new("one".to_owned(), 3));
         blobs.put("one", b"one").unwrap();
         end(first, &mut archive).await.unwrap();
-        // As after a commit that nobody heard of: asked again, by a worker that knows no better.
+        // Saved a second time, as by a worker that did not hear of its commit.
         end(first, &mut archive).await.unwrap();
         assert_eq!(profiles::current(&db, team, "p").await.unwrap().unwrap().blob, "one");
         assert_eq!(blobs.get("one").unwrap(), b"one");
 
-        // What it replaced goes with the try that is heard of.
+        // The archive that it replaced is removed by the try whose commit is confirmed.
         let (second, mut archive) = (place(&db, team).await, Archive::new("two".to_owned(), 3));
         blobs.put("two", b"two").unwrap();
         let mut tx = db.begin().await.unwrap();

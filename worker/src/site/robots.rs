@@ -14,7 +14,7 @@ const MAX_RULES: usize = 20_000;
 /// Sitemaps of a file that are kept, and the longest address among them in bytes.
 const MAX_SITEMAPS: usize = 1_000;
 const MAX_ADDRESS: usize = 8 * 1024;
-/// Longest pause that is believed, seconds.
+/// Longest crawl delay that is taken from a file, seconds.
 const MAX_DELAY: f64 = 3_600.0;
 
 /// A site's robots.txt.
@@ -31,7 +31,7 @@ pub struct Robots {
 
 #[derive(Debug, Clone, Default)]
 struct Group {
-    /// Lower case; `*` is everybody else.
+    /// Names in lower case; `*` stands for all agents that no group names.
     agents: Vec<String>,
     rules: Vec<Rule>,
     delay: Option<Duration>,

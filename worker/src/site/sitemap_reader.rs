@@ -27,7 +27,7 @@ const MAX_EVENT: usize = 256 * 1024;
 const MAX_DEPTH: usize = 64;
 /// Mistakes in the markup that are read over.
 const MAX_MISTAKES: usize = 1_000;
-/// Lines without an address after which a text is no sitemap.
+/// Lines without an address after which a text is not taken for a sitemap any more.
 const MAX_IDLE_LINES: usize = 1_000;
 
 /// A page that a sitemap or feed lists.
@@ -119,7 +119,7 @@ fn charset(start: &[u8]) -> &'static Encoding {
     declared().filter(|encoding| encoding.is_ascii_compatible()).unwrap_or(encoding_rs::UTF_8)
 }
 
-/// Turns any charset into UTF-8; what is none becomes replacement characters.
+/// Turns any charset into UTF-8; bytes that are not in it become replacement characters.
 struct Utf8 {
     inner: Decoded,
     decoder: encoding_rs::Decoder,

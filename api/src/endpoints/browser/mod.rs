@@ -145,7 +145,7 @@ pub(super) async fn end_orphans(app: &App) -> ApiResult<bool> {
     if !sessions::orphans_exist(&app.db, now).await? {
         return Ok(false);
     }
-    // Committed first: the teams' locks come with the sessions.
+    // Committed by itself: ending the sessions takes the teams' locks, which stand first in the lock order.
     let mut tx = app.db.begin().await?;
     nodes::bury(&mut tx, now).await?;
     tx.commit().await?;

@@ -214,7 +214,7 @@ async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Resul
     };
     destroy_row(app, id, EndReason::NotOpened, Timestamp::now()).await?;
     if matches!(failure, NotOpened::Failed) {
-        // It may have a browser all the same. Nobody waits for its end.
+        // The worker may have started a browser all the same; it is ended in the background.
         let (app, address) = (app.clone(), placed.address.clone());
         spawn_on_thread(async move {
             if let Err(error) = app.workers.close(&address, id).await {

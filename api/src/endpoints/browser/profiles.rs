@@ -42,7 +42,7 @@ pub async fn remove(app: AppData, request: HttpRequest, name: Path<String>) -> A
     match removal {
         Removal::Removed { blob } => {
             let blobs = app.blobs.clone();
-            // A reader that is loading it has read it, or reads that there is none.
+            // A session that loads it at this moment either has it already or begins with an empty profile.
             web::block(move || blobs.remove(&blob)).await.map_err(|e| ApiError::internal(&e))?;
             Ok(HttpResponse::Ok().json(Body { success: true }))
         }

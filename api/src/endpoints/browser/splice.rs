@@ -34,7 +34,7 @@ const CONNECT: Duration = Duration::from_secs(3);
 const ANSWER: Duration = Duration::from_secs(15);
 /// Largest head of an answer, bytes.
 const HEAD: usize = 16 << 10;
-/// Read at once, bytes.
+/// Bytes that one read takes at most.
 const BUFFER: usize = 64 << 10;
 
 /// A WebSocket handshake that was asked for.
@@ -43,7 +43,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Reads a client's.
+    /// Reads the handshake of a client's request.
     ///
     /// # Errors
     /// 400 when the request is not a WebSocket handshake.

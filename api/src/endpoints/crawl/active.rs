@@ -41,7 +41,7 @@ impl TryFrom<ActiveCrawl> for Entry {
     fn try_from(crawl: ActiveCrawl) -> Result<Self, StoreError> {
         let mut options: Map<String, Value> = serde_json::from_str(&crawl.options)?;
         let mut scrape: Map<String, Value> = serde_json::from_str(&crawl.scrape_options)?;
-        // Our own note, which no request can hold.
+        // A note of ours that is not among the fields of a request.
         scrape.remove("tlsConsent");
         options.insert("scrapeOptions".to_owned(), scrape.into());
         let created_at = crawl.created_at.to_iso();

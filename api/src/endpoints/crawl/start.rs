@@ -90,7 +90,7 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     let caller = app.authorize(&request, Bucket::Crawl).await?;
     let read = |body: &Value| {
         let crawl = app.parse(|context| parse_crawl(body, context))?;
-        // What a prompt says is read beside what the body names.
+        // A prompt's options yield to the fields that the body names.
         let named = crawl.prompt.as_ref().map(|_| crawl_fields(body)).unwrap_or_default();
         Ok((crawl, named))
     };

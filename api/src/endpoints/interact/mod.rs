@@ -33,7 +33,7 @@ async fn opened(app: &App, page: PageId, deadline: Instant) -> ApiResult<Option<
     loop {
         match sessions::of_page(&app.db, page).await? {
             Some(row) if row.state == SessionState::Opening => {
-                // Its worker may have died over it: then another one is opened.
+                // Its worker may have died while it opened the session: then another one is opened.
                 if row.is_orphan(Timestamp::now()) {
                     end_orphans(app).await?;
                 }

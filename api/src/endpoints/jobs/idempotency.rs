@@ -15,7 +15,7 @@ pub const TEXT: &str = "A UUID of this request: sent again, it is refused with 4
 /// Reads the key of a request, if it has one.
 ///
 /// # Errors
-/// 409 when it is no UUID.
+/// 409 when it is not a UUID.
 pub fn key(request: &HttpRequest) -> ApiResult<Option<Uuid>> {
     let Some(value) = request.headers().get("x-idempotency-key") else { return Ok(None) };
     let key = value.to_str().ok().and_then(|text| Uuid::parse_str(text.trim()).ok());

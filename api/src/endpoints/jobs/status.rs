@@ -159,7 +159,7 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
         job = wait_for_documents(&app, &caller, job, skip).await?;
     }
     let skip = paging.skip.unwrap_or(0);
-    // No more than the counts in this body speak of.
+    // No more documents than the counts in this body tell of, although more may be there by now.
     let limit = paging.limit.unwrap_or(DEFAULT_LIMIT).min(job.completed - skip);
     let documents = match limit {
         1.. => documents::slice(&app.db, &app.blobs, id, skip, limit, PAGE_BYTES).await?,

@@ -11,7 +11,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::cache as store;
-use weir_shared::store::finish::{Body, Encoded};
+use weir_shared::store::page::end::{Body, Encoded};
 use weir_shared::store::retention::expiry;
 use weir_shared::store::{StoreError, credits, documents, pages};
 use weir_shared::time::Timestamp;
@@ -34,7 +34,7 @@ pub async fn answer(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiRe
     }
     let Some(lookup) = cache::lookup(&scrape.url, &scrape.options, caller.team_id(), now) else { return Ok(None) };
     let found = match store::find(&app.db, &app.blobs, &lookup).await {
-        // The page can still be asked for.
+        // What is kept cannot be read now, but the site can still be asked.
         Err(StoreError::BlobsAway(error)) if !scrape.options.cache.is_only_cache() => {
             tracing::warn!(%error, "the cache cannot be read");
             None
@@ -55,7 +55,7 @@ pub async fn answer(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiRe
         Err(_) if is_unknown && pages::load(&app.db, page).await?.is_some() => Ok(()),
         written => written,
     };
-    // Nothing refers to it: the rows were refused, or keep nothing.
+    // No row refers to the blob: the rows were refused, or nothing of this request is kept.
     if (scrape.options.zero_retention || (written.is_err() && !is_unknown))
         && let Some(blob) = blob
     {

@@ -75,7 +75,7 @@ struct Period {
     /// Id of the key, when the usage is split by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     api_key: Option<KeyId>,
-    // The specification says totalCredits, the clients read creditsUsed (CONTRACT 14).
+    // The same number under both names: clients read creditsUsed (CONTRACT 14).
     credits_used: i64,
     total_credits: i64,
 }

@@ -14,7 +14,7 @@ use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::Operation;
 
-/// What an installation that does not meter tells as the plan: clients want a whole number, and there is no end.
+/// What an installation that does not meter tells as the plan: clients want a whole number, so it is a very large one.
 const UNLIMITED: i64 = 99_999_999;
 
 /// What a team may use and has left. Grants do not lapse, so there is no billing period.

@@ -107,7 +107,7 @@ pub async fn historical(app: AppData, request: HttpRequest) -> ApiResult<HttpRes
         Period::new(start, key, credits, spent.remove(&(start, key_text)).unwrap_or_default())
     };
     let mut periods: Vec<Period> = months.into_iter().map(billed).collect();
-    // Where nothing was billed, a model may have been asked in vain.
+    // Months in which nothing was billed, but a model was asked for pages that failed.
     periods.extend(spent.into_iter().map(|((start, key), spent)| Period::new(start, key.parse().ok(), 0, spent)));
     periods.sort_by(|a, b| a.start_date.cmp(&b.start_date));
     Ok(HttpResponse::Ok().json(History { success: true, periods }))

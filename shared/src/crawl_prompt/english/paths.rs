@@ -114,7 +114,7 @@ fn item(line: &mut Line, at: usize, url: &Url, notes: &mut Vec<String>) -> Optio
     let span = phrase(line, at)?;
     let words: Vec<&str> = line.tokens()[span.clone()].iter().map(|token| token.form()).collect();
     let is_head = |word: &str| HEADS.contains(&word);
-    // `blog posts`: the head itself names nothing.
+    // In `blog posts` the last word says what they are; the words before it name the section.
     let names: Vec<&str> = words.iter().copied().filter(|word| !is_head(word)).collect();
     (!names.is_empty()).then(|| Item { range: span, pattern: section(&names), absolute: None })
 }
@@ -298,7 +298,7 @@ fn files(line: &Line, at: usize) -> Option<Item> {
     };
     let has_head =
         matches!(line.form(Some(at + 1)), "file" | "files" | "documents" | "document" | "downloads" | "links");
-    // `images` of a wanted page are no files to crawl.
+    // `images` of a wanted page are a part of it, not files to crawl.
     let is_meant = has_head || line.is_negative(at) == Some(true) || line.form(at.checked_sub(1)) == "only";
     is_meant.then(|| Item { range: at..at + 1 + usize::from(has_head), pattern: pattern.to_owned(), absolute: None })
 }
