@@ -13,7 +13,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use weir_shared::domain::job::JobKind;
 use weir_shared::ids::{PageId, TeamId};
-use weir_shared::store::finish::{Body, Finished, Outcome, finish};
+use weir_shared::store::page::end::{Body, Finished, Outcome};
+use weir_shared::store::page::finish::finish;
 use weir_shared::store::{Db, StoreError};
 use weir_shared::time::Timestamp;
 

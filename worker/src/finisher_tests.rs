@@ -7,8 +7,9 @@ use weir_shared::config::DatabaseUrl;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::ids::{JobId, WorkerId};
-use weir_shared::store::finish::Encoded;
-use weir_shared::store::pages::{self, Claimed};
+use weir_shared::store::page::claim;
+use weir_shared::store::page::end::Encoded;
+use weir_shared::store::page::rows::{self, Claimed};
 use weir_shared::store::{PoolUse, jobs, teams};
 
 use super::*;
@@ -37,10 +38,10 @@ async fn claimed(db: &Db, name: &str, count: usize) -> (TeamId, JobId, Vec<Claim
     };
     jobs::insert(&mut tx, &row).await.unwrap();
     let urls: Vec<String> = (0..count).map(|n| format!("http://site.test/{n}")).collect();
-    pages::insert_many(&mut tx, job, team, 0, &urls, now).await.unwrap();
+    rows::insert_many(&mut tx, job, team, 0, &urls, now).await.unwrap();
     tx.commit().await.unwrap();
     let mut tx = db.begin().await.unwrap();
-    let pages = pages::claim(&mut tx, team, WorkerId::new(), count, 100, Timestamp::now()).await.unwrap().pages;
+    let pages = claim::claim(&mut tx, team, WorkerId::new(), count, 100, Timestamp::now()).await.unwrap().pages;
     tx.commit().await.unwrap();
     assert_eq!(pages.len(), count);
     (team, job, pages)

@@ -346,7 +346,7 @@ async fn retire(process: &Process, id: WorkerId) {
     let work = async {
         let mut tx = process.db.begin().await?;
         nodes::set_state(&mut tx, id, "dead").await?;
-        store::pages::give_back(&mut tx, id, Timestamp::now()).await?;
+        store::page::rescue::give_back(&mut tx, id, Timestamp::now()).await?;
         tx.commit().await?;
         store::sessions::end_orphans(&process.db).await
     };

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use weir_shared::error_code::ErrorCode;
 use weir_shared::schedule::Schedule;
-use weir_shared::store::pages::{Replay, ReplayFilter};
-use weir_shared::store::{StoreResult, pages, webhooks};
+use weir_shared::store::page::replay::{self, Replay, ReplayFilter};
+use weir_shared::store::{StoreResult, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
@@ -80,13 +80,13 @@ async fn replay_pages(context: &WorkerContext, now: Timestamp) -> StoreResult<us
         ..ReplayFilter::default()
     };
     let mut replayed = 0;
-    for (done, page) in pages::replayable(db, &filter, now).await?.iter().enumerate() {
+    for (done, page) in replay::replayable(db, &filter, now).await?.iter().enumerate() {
         if !may_go_on(context, done).await? {
             break;
         }
         let mut tx = db.begin().await?;
         let metered = context.process.settings.limits.metered;
-        if pages::replay(&mut tx, page.id, metered, Timestamp::now()).await? == Replay::Queued {
+        if replay::replay(&mut tx, page.id, metered, Timestamp::now()).await? == Replay::Queued {
             replayed += 1;
         }
         tx.commit().await?;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_shared::ids::PageId;
-use weir_shared::store::pages::{Claimed, Loss};
-use weir_shared::store::{StoreResult, nodes, pages, profiles, sessions, team_lock, webhooks};
+use weir_shared::store::page::rescue::{self, Loss};
+use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::{StoreResult, nodes, profiles, sessions, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
@@ -56,7 +57,7 @@ pub async fn run(context: Arc<WorkerContext>) {
 async fn compare(context: &WorkerContext, unknown: &mut HashSet<(PageId, i64)>) -> StoreResult<()> {
     let broken = context.held.broken();
     let mut tx = context.process.db.begin_relaxed().await?;
-    let held = pages::held_by(&mut tx, context.id).await?;
+    let held = rescue::held_by(&mut tx, context.id).await?;
     tx.commit().await?;
     let strange: Vec<_> = held.into_iter().filter(|page| !context.held.contains(page)).collect();
     let found: HashSet<_> = strange.iter().map(|page| (page.id, page.epoch)).collect();
@@ -72,7 +73,7 @@ async fn compare(context: &WorkerContext, unknown: &mut HashSet<(PageId, i64)>) 
         false => (page, Loss::NeverBegun),
     };
     let mut tx = context.process.db.begin_claim().await?;
-    pages::rescue(&mut tx, lost.into_iter().map(loss).collect(), Timestamp::now()).await?;
+    rescue::rescue(&mut tx, lost.into_iter().map(loss).collect(), Timestamp::now()).await?;
     tx.commit().await
 }
 
@@ -81,15 +82,15 @@ async fn compare(context: &WorkerContext, unknown: &mut HashSet<(PageId, i64)>) 
 async fn rescue(context: &WorkerContext, now: Timestamp) -> StoreResult<usize> {
     let db = &context.process.db;
     let mut tx = db.begin().await?;
-    let mut orphans = pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
+    let mut orphans = rescue::rescue_orphans(&mut tx, now, ORPHANS).await?;
     tx.commit().await?;
-    for team in pages::orphaned_teams(db, LOCKED_TEAMS).await? {
+    for team in rescue::orphaned_teams(db, LOCKED_TEAMS).await? {
         let mut tx = db.begin_claim().await?;
         match team_lock::lock(&mut tx, team).await {
             Err(error) if error.is_lock_wait() => continue,
             locked => locked?,
         };
-        orphans += pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
+        orphans += rescue::rescue_orphans(&mut tx, now, ORPHANS).await?;
         tx.commit().await?;
     }
     Ok(orphans)
@@ -125,7 +126,7 @@ async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
     tx.commit().await?;
     let mut tx = db.begin().await?;
     let forgotten = now.plus_ms(-FORGOTTEN_MS);
-    pages::remind_teams(&mut tx, forgotten).await?;
+    rescue::remind_teams(&mut tx, forgotten).await?;
     webhooks::remind(&mut tx, forgotten).await?;
     tx.commit().await?;
     Ok(())

@@ -4,7 +4,7 @@
 
 use weir_shared::config::DatabaseUrl;
 use weir_shared::ids::{JobId, PageId, TeamId};
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::time::Timestamp;
 
@@ -52,6 +52,6 @@ pub fn claimed_page() -> Claimed {
         started_at: Timestamp(1_000),
         owner: None,
         limited: false,
-        handed: false,
+        dispatched: false,
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::store::slices::Slices;
-use weir_shared::store::{StoreResult, activity, cache, jobs, retention, sessions, snapshots, sweep};
+use weir_shared::store::{StoreResult, activity, cache, cancel, retention, sessions, snapshots, sweep};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
@@ -85,7 +85,7 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
     }
     let db = &context.process.db;
     let Tidying { slices, round, log_is_dirty } = tidying;
-    jobs::drop_cancelled(db, slices, Timestamp::now()).await?;
+    cancel::drop_rest(db, slices, Timestamp::now()).await?;
     sweep::prune_tickets(db, slices).await?;
     loop {
         let mut tx = db.begin_relaxed().await?;

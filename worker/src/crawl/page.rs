@@ -5,8 +5,8 @@ use std::sync::Arc;
 use weir_shared::domain::crawl::scope::CrawlScope;
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::crawls::SITEMAP_IDX;
-use weir_shared::store::finish::{Encoded, Outcome};
+use weir_shared::store::page::end::{Encoded, Outcome};
+use weir_shared::store::page::rows::SITEMAP_IDX;
 
 use super::rules::{path_and_query, rules_of};
 use super::sitemaps;

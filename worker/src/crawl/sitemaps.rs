@@ -13,9 +13,9 @@ use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::CrawlScope;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::StoreResult;
-use weir_shared::store::finish::Outcome;
-use weir_shared::store::frontier::{Found, add_from_sitemap};
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::frontier::add_from_sitemap;
+use weir_shared::store::page::end::{Found, Outcome};
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 
 use super::rules::{path_and_query, rules_of};

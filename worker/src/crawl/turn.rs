@@ -6,8 +6,8 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 use weir_shared::domain::crawl::CrawlOptions;
 use weir_shared::ids::JobId;
-use weir_shared::store::crawls::{self, Pace, Turn};
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::turns::{self, Pace, Turn};
 use weir_shared::store::{Db, StoreResult};
 use weir_shared::time::Timestamp;
 
@@ -35,10 +35,10 @@ pub async fn wait_for_turn(
     loop {
         let now = Timestamp::now();
         let mut tx = db.begin_relaxed().await?;
-        let (wait, booked) = match crawls::take_turns(&mut tx, &paces, now).await? {
+        let (wait, booked) = match turns::take_turns(&mut tx, &paces, now).await? {
             Turn::Now => (0, None),
             Turn::NotBefore(at, pace) if at.ms_since(now) > SOON_MS => {
-                (0, Some(crawls::book_turn(&mut tx, pace, page.job_id).await?))
+                (0, Some(turns::book_turn(&mut tx, pace, page.job_id).await?))
             }
             Turn::NotBefore(at, _) => (at.ms_since(now).max(1), None),
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use url::Url;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::{CrawlScope, is_same_site};
-use weir_shared::store::frontier::{Discovery, Found};
+use weir_shared::store::page::end::{Discovery, Found};
 
 use super::rules::path_and_query;
 use crate::page::product::Harvest;

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use weir_shared::hand_over::HandedScrape;
 use weir_shared::ids::{PageId, TeamId};
-use weir_shared::store::jobs::{self, JobSpec};
-use weir_shared::store::pages::{self, Claimed};
+use weir_shared::store::jobs::JobSpec;
+use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::page::{claim, fast};
 use weir_shared::store::{StoreError, StoreResult};
 use weir_shared::time::Timestamp;
 
@@ -21,7 +22,7 @@ pub async fn serve_next(context: &Arc<WorkerContext>) -> StoreResult<bool> {
     // A worker that stops leaves its wake-ups to the others.
     let Some(slot) = slot(context, Urgency::Direct).await else { return Ok(true) };
     let limit = context.process.settings.limits.team_concurrency;
-    let claimed = pages::claim_next(&context.process.db, context.id, limit, Timestamp::now()).await?;
+    let claimed = fast::claim_next(&context.process.db, context.id, limit, Timestamp::now()).await?;
     let Some((page, spec)) = claimed else { return Ok(false) };
     begin(context, page, spec, slot);
     Ok(true)
@@ -34,7 +35,7 @@ pub async fn serve(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> 
         return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
     };
     let limit = context.process.settings.limits.team_concurrency;
-    let claimed = pages::claim_one(&context.process.db, team, page, context.id, limit, Timestamp::now()).await;
+    let claimed = claim::claim_one(&context.process.db, team, page, context.id, limit, Timestamp::now()).await;
     if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
         // A dispatcher takes pages that somebody waits for first.
         serve_later(context, team);
@@ -67,7 +68,7 @@ pub async fn dispatched(
     let rows = scrape.rows();
     let db = &context.process.db;
     let started = Instant::now();
-    let claimed = jobs::insert_scrape_claimed(db, &rows, context.id, limit, Timestamp::now()).await;
+    let claimed = fast::insert_claimed(db, &rows, context.id, limit, Timestamp::now()).await;
     context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
     if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
         return Ok(false);

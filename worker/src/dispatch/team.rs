@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use weir_shared::ids::TeamId;
 use weir_shared::queue;
 use weir_shared::store::StoreResult;
-use weir_shared::store::finish::{Finished, Outcome};
-use weir_shared::store::pages::{self, Claimed};
+use weir_shared::store::page::claim;
+use weir_shared::store::page::end::{Finished, Outcome};
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 
 use super::held::HeldPage;
@@ -121,7 +122,7 @@ async fn claim(
     let started = Instant::now();
     let mut tx = context.process.db.begin_claim().await?;
     let limit = context.process.settings.limits.team_concurrency;
-    let claim = match pages::claim(&mut tx, team, context.id, most, limit, Timestamp::now()).await {
+    let claim = match claim::claim(&mut tx, team, context.id, most, limit, Timestamp::now()).await {
         Err(error) if error.is_lock_wait() => {
             serve_later(context, team);
             return Ok((Vec::new(), false));

@@ -3,7 +3,7 @@
 use weir_shared::domain::map::{MapAnswer, MapOptions};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::documents;
-use weir_shared::store::finish::Encoded;
+use weir_shared::store::page::end::Encoded;
 
 use super::error::MapError;
 use super::links::LinkSet;

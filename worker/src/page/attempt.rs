@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use weir_shared::domain::job::JobKind;
 use weir_shared::domain::price;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::finish::Outcome;
 use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::end::Outcome;
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 
 use super::cached;

@@ -6,8 +6,9 @@ use serde_json::value::RawValue;
 use weir_shared::domain::cache::{self, CacheOptions, Hit};
 use weir_shared::domain::map::site_of;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::cache::{self as store, CacheEntry};
+use weir_shared::store::cache as store;
 use weir_shared::store::documents;
+use weir_shared::store::page::end::CacheEntry;
 use weir_shared::time::Timestamp;
 
 use super::cpu::blocking;

@@ -1,7 +1,7 @@
 //! Whether a failed page has another try, and when: one rule for every step that works on a page's row.
 
 use weir_shared::domain::job::{MAX_TRIES, retry_pause_ms};
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 
 /// Pause before a caller on the line gets the next try, milliseconds.

@@ -8,7 +8,7 @@ use weir_shared::domain::scrape::{Format, Location, ScrapeOptions};
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::rows::Claimed;
 
 use super::error::PageError;
 use crate::browser::{RenderRequest, ScreenshotRequest, languages};

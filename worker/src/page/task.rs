@@ -5,7 +5,7 @@ use std::sync::Arc;
 use url::Url;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::rows::Claimed;
 
 use super::product::Harvest;
 use crate::context::WorkerContext;

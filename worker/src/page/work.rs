@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use weir_shared::domain::job::{JobKind, MAX_CLAIMS};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::finish::{Finished, Outcome};
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::end::{Finished, Outcome};
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 
 use super::attempt::{attempt, judge};

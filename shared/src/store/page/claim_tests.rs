@@ -3,8 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-use crate::domain::job::JobKind;
-use crate::store::finish::{self, Finished, Outcome};
+use crate::domain::job::{JobKind, MAX_CLAIMS, PageState};
+use crate::queue;
+use crate::store::cancel;
+use crate::store::page::end::{Finished, Outcome};
+use crate::store::page::rescue::{Loss, orphaned_teams, rescue, rescue_orphans};
+use crate::store::page::{fast, finish};
+use crate::store::pages::load;
 use crate::store::testing::{self, databases, job};
 
 const MINUTE_MS: i64 = 60_000;
@@ -84,7 +89,10 @@ async fn jobs_at_their_own_limit_stand_in_nobodys_way() {
             assert_eq!(take(&db, team, 32, now.plus_ms(turn)).await.pages.len(), 32, "claim {turn}");
         }
         let mut tx = db.begin().await.unwrap();
-        assert!(team_lock::lock(&mut tx, team).await.unwrap().unwrap().starved, "the next end sends for the others");
+        assert!(
+            team_lock::lock(&mut tx, team).await.unwrap().unwrap().has_deferred_pages,
+            "the next end sends for the others"
+        );
         tx.commit().await.unwrap();
     }
 }
@@ -107,7 +115,7 @@ async fn pages_that_come_back_keep_their_place_in_the_queue() {
         assert_eq!(places(&take(&db, team, 4, now).await.pages), [0, 1, 2, 3]);
 
         let mut tx = db.begin().await.unwrap();
-        assert!(jobs::cancel(&mut tx, id, Timestamp::now()).await.unwrap());
+        assert!(cancel::job(&mut tx, id, Timestamp::now()).await.unwrap());
         tx.commit().await.unwrap();
     }
 }
@@ -167,7 +175,7 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
             claim(&mut tx, team, worker, 1, 9, now).await.map(|_| ())
         };
         let one = async { claim_one(&db, team, ids[0], worker, 9, now).await.map(|_| ()) };
-        let next = async { claim_next(&db, worker, 9, now).await.map(|_| ()) };
+        let next = async { fast::claim_next(&db, worker, 9, now).await.map(|_| ()) };
         let scrape = crate::hand_over::HandedScrape {
             job: JobId::new(),
             page: PageId::new(),
@@ -181,7 +189,7 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
             expires_at: now.plus_ms(MINUTE_MS),
         };
         let rows = scrape.rows();
-        let handed = async { jobs::insert_scrape_claimed(&db, &rows, worker, 9, now).await.map(|_| ()) };
+        let handed = async { fast::insert_claimed(&db, &rows, worker, 9, now).await.map(|_| ()) };
         for refused in [
             while_locked(&db, team, lane).await,
             while_locked(&db, team, one).await,
@@ -190,8 +198,8 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
         ] {
             assert!(refused.unwrap_err().is_lock_wait());
         }
-        assert!(claim_next(&db, worker, 9, now).await.unwrap().is_some(), "nothing is lost");
-        assert!(jobs::insert_scrape_claimed(&db, &rows, worker, 9, now).await.unwrap().is_some());
+        assert!(fast::claim_next(&db, worker, 9, now).await.unwrap().is_some(), "nothing is lost");
+        assert!(fast::insert_claimed(&db, &rows, worker, 9, now).await.unwrap().is_some());
     }
 }
 
