@@ -41,9 +41,9 @@ const LAST_BOXES: Duration = Duration::from_secs(5);
 pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
     let db = Db::connect(&settings.database_url, 8, PoolUse::Rows).await?;
     // On SQLite the queue library stands in line with our own writers.
-    let tickets = match &db {
+    let queue_db = match &db {
         Db::Sqlite(_) => db.clone(),
-        Db::Postgres(_) => Db::connect(&settings.database_url, 6, PoolUse::Tickets).await?,
+        Db::Postgres(_) => Db::connect(&settings.database_url, 6, PoolUse::Wakeups).await?,
     };
     // Ends of pages have a connection of their own: what they need is warm in one server process, not cold in eight.
     // Those of teams whose lock somebody holds have others.
@@ -64,7 +64,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     tokio::spawn(server);
     tracing::info!(%address, slots = process.settings.worker.concurrency, "the worker is ready");
     while !stop.is_cancelled() {
-        if life(&process, &tickets, [&ends, &late_ends], &address.to_string(), &stop).await? == End::Drained {
+        if life(&process, &queue_db, [&ends, &late_ends], &address.to_string(), &stop).await? == End::Drained {
             break;
         }
         tracing::warn!("this worker counted as dead; it starts again under a new id");
@@ -74,7 +74,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     }
     process.sandbox.close(LAST_BOXES).await;
     server_handle.stop(false).await;
-    tickets.close().await;
+    queue_db.close().await;
     ends.close().await;
     late_ends.close().await;
     db.close().await;
@@ -148,7 +148,7 @@ async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<P
     let fetcher = HttpFetcher::new(guard.clone(), FetchConfig::default())?;
     store::clock::follow(&db);
     Ok(Process {
-        wake: Wake::start_for_tickets(&settings.database_url, &db).await?,
+        wake: Wake::start_for_worker(&settings.database_url, &db).await?,
         robots: RobotsStore::new(fetcher.clone()),
         fetcher,
         poster: Poster::new(guard)?,
@@ -191,7 +191,7 @@ enum End {
 
 async fn life(
     process: &Arc<Process>,
-    tickets: &Db,
+    queue_db: &Db,
     [ends, late_ends]: [&Db; 2],
     address: &str,
     stop: &CancellationToken,
@@ -211,7 +211,7 @@ async fn life(
     );
     let context = Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
     *process.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
-    let consumers = queue::start::start(&context, tickets);
+    let consumers = queue::start::start(&context, queue_db);
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&context)));
     let tidying = tokio::spawn(tidier::run(Arc::clone(&context)));
     let replaying = tokio::spawn(replayer::run(Arc::clone(&context)));
