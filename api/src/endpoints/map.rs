@@ -88,7 +88,7 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     answer(&app, &accepted).await
 }
 
-/// Writes job, page and ticket in one transaction.
+/// Writes job, page and wake-up in one transaction.
 async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accepted> {
     let (at, now) = (Instant::now(), Timestamp::now());
     let job = JobId::new();
@@ -113,7 +113,7 @@ async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accep
     let target = (!map.options.zero_retention).then(|| map.url.clone());
     let entry = Entry { id: job.0, endpoint: Endpoint::Map, target, created_at: now };
     activity::record(&mut tx, caller.team_id(), &entry).await?;
-    queue::scrape_ticket(&mut tx, caller.team_id(), page).await?;
+    queue::page_wakeup(&mut tx, caller.team_id(), page).await?;
     let end = app.wake.expect(page);
     tx.commit().await?;
     Ok(Accepted { job, page, end, at })

@@ -131,7 +131,7 @@ impl JobKind {
         }
     }
 
-    /// Whether somebody waits for its one page, which has a ticket of its own.
+    /// Whether somebody waits for its one page, which has a wake-up of its own.
     pub const fn is_direct(self) -> bool {
         self.rank() == 0
     }

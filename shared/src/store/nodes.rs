@@ -73,7 +73,7 @@ pub async fn insert(tx: &mut Tx, node: &NodeRow) -> StoreResult<()> {
 }
 
 /// A sign of life of the process and of its workers in the queue library's books, which would otherwise hand their
-/// tickets to others while they wait or drain. Returns the state the operator wants; `None`: declared dead.
+/// wake-ups to others while they wait or drain. Returns the state the operator wants; `None`: declared dead.
 pub async fn heartbeat(tx: &mut Tx, id: WorkerId, now: Timestamp) -> StoreResult<Option<NodeState>> {
     const OURS: &str = sql!(
         "UPDATE worker_node SET heartbeat_at = $2 WHERE id = $1 AND state <> ",

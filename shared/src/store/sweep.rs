@@ -1,4 +1,4 @@
-//! What nobody needs any more: expired jobs with their blobs, jobs that were never accepted, old tickets, dead workers.
+//! What nobody needs any more: expired jobs with their blobs, jobs that were never accepted, old wake-ups, dead workers.
 //!
 //! All of it goes in slices, each a transaction of its own: whoever else writes waits for one slice at most, and what one
 //! process leaves undone the next one finds in the rows.
@@ -247,8 +247,8 @@ pub async fn remove_drafts(db: &Db, slices: &mut Slices, now: Timestamp) -> Stor
     Ok(())
 }
 
-/// Removes tickets that the library has done with, all there are.
-pub async fn prune_tickets(db: &Db, slices: &mut Slices) -> StoreResult<()> {
+/// Removes wake-ups that the library has done with, all there are.
+pub async fn prune_wakeups(db: &Db, slices: &mut Slices) -> StoreResult<()> {
     loop {
         let rows = slices.rows();
         let mut tx = db.begin_relaxed().await?;

@@ -17,7 +17,7 @@ use crate::{queue, replayer, sweeper, tidier};
 const DRAIN: Duration = Duration::from_secs(12);
 /// Bound on writing the last results.
 const LAST_WRITES: Duration = Duration::from_secs(5);
-/// How long a consumer of tickets may take to notice the end.
+/// How long a consumer of wake-ups may take to notice the end.
 const LAST_TICKETS: Duration = Duration::from_secs(2);
 
 /// How a life ended.
@@ -48,7 +48,7 @@ pub(super) async fn live(
     );
     let context = Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
     *process.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
-    let consumers = queue::start::start(&context, &pools.tickets);
+    let consumers = queue::start::start(&context, &pools.wakeups);
     let chores = [
         tokio::spawn(sweeper::run(Arc::clone(&context))),
         tokio::spawn(tidier::run(Arc::clone(&context))),

@@ -6,9 +6,9 @@ use anyhow::Context as _;
 use weir_shared::config::DatabaseUrl;
 use weir_shared::store::{Db, PoolUse, nodes};
 
-/// Connections for rows, and for tickets.
+/// Connections for rows, and for wake-ups.
 const ROWS: u32 = 8;
-const TICKETS: u32 = 6;
+const WAKEUPS: u32 = 6;
 /// Connections for the ends of pages of teams whose lock somebody holds, at most.
 const LATE_ENDS: u32 = 4;
 /// How long a worker that was started first waits for the tables.
@@ -17,7 +17,7 @@ const TABLES: Duration = Duration::from_secs(30);
 /// One pool for each use. On SQLite they are one: the queue library stands in line with our own writers.
 pub(super) struct Pools {
     pub rows: Db,
-    pub tickets: Db,
+    pub wakeups: Db,
     /// Ends of pages have a connection of their own: what they need is warm in one server process, not cold in eight.
     pub ends: Db,
     /// For teams whose lock somebody holds.
@@ -29,9 +29,9 @@ impl Pools {
     pub async fn connect(url: &DatabaseUrl) -> anyhow::Result<Self> {
         let rows = Db::connect(url, ROWS, PoolUse::Rows).await?;
         let pools = match &rows {
-            Db::Sqlite(_) => Self { tickets: rows.clone(), ends: rows.clone(), late_ends: rows.clone(), rows },
+            Db::Sqlite(_) => Self { wakeups: rows.clone(), ends: rows.clone(), late_ends: rows.clone(), rows },
             Db::Postgres(_) => Self {
-                tickets: Db::connect(url, TICKETS, PoolUse::Tickets).await?,
+                wakeups: Db::connect(url, WAKEUPS, PoolUse::Wakeups).await?,
                 ends: Db::connect(url, 1, PoolUse::Ends).await?,
                 late_ends: Db::connect(url, LATE_ENDS, PoolUse::LateEnds).await?,
                 rows,
@@ -43,7 +43,7 @@ impl Pools {
 
     /// Closes them, the one for rows last.
     pub async fn close(self) {
-        self.tickets.close().await;
+        self.wakeups.close().await;
         self.ends.close().await;
         self.late_ends.close().await;
         self.rows.close().await;

@@ -185,7 +185,7 @@ async fn accept(
         insert(app, &mut tx, caller, id, batch, pages, now).await?;
         &[]
     };
-    queue::page_tickets(&mut tx, caller.team_id(), batch.urls.len()).await?;
+    queue::team_wakeups(&mut tx, caller.team_id(), batch.urls.len()).await?;
     tx.commit().await?;
     let mut slices = Slices::default();
     for urls in rest.chunks(AT_ONCE) {

@@ -188,6 +188,6 @@ async fn insert(
     if crawl.webhook.as_ref().is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
         webhooks::queue(tx, team, id, None, WebhookEvent::Started, now).await?;
     }
-    queue::page_tickets(tx, team, 2).await?;
+    queue::team_wakeups(tx, team, 2).await?;
     Ok(id)
 }

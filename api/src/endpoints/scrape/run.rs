@@ -185,7 +185,7 @@ async fn follow(
     waited.await.map(|()| None)
 }
 
-/// Writes job, page and ticket in one transaction, unless a worker was a moment faster.
+/// Writes job, page and wake-up in one transaction, unless a worker was a moment faster.
 async fn queue(app: &App, caller: &Caller, scrape: &DirectScrape) -> ApiResult<()> {
     let is_metered = app.settings.limits.metered;
     // Nothing is promised yet: the commit that ends the page makes this one durable with it.

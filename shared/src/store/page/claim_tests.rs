@@ -167,7 +167,7 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
         let (team, worker) = (testing::team(&db, "a").await, WorkerId::new());
         let (_, ids) = job(&db, team, JobKind::Scrape, 1, None).await;
         let mut tx = db.begin().await.unwrap();
-        queue::scrape_ticket(&mut tx, team, ids[0]).await.unwrap();
+        queue::page_wakeup(&mut tx, team, ids[0]).await.unwrap();
         tx.commit().await.unwrap();
         let now = Timestamp::now();
         let lane = async {
