@@ -7,7 +7,7 @@ use schemars::{JsonSchema, json_schema};
 use serde::Serialize;
 use weir_shared::store::{nodes, queue_depth, sessions, webhooks};
 
-use crate::app::State;
+use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::Operation;
 
@@ -64,7 +64,7 @@ struct Readiness {
 }
 
 /// `GET /readyz`: 200 when database, blobs and at least one live worker are there; else 503 with the reasons.
-pub async fn ready(app: State) -> HttpResponse {
+pub async fn ready(app: AppData) -> HttpResponse {
     let mut reasons = Vec::new();
     let (mut session_slots, mut sessions_refused) = (0, Vec::new());
     let workers = match tokio::time::timeout(CHECK_TIMEOUT, nodes::live(&app.db, app.db.now())).await {
@@ -110,7 +110,7 @@ pub async fn ready(app: State) -> HttpResponse {
 ///
 /// # Errors
 /// When the figures cannot be written as text.
-pub async fn metrics(app: State) -> ApiResult<HttpResponse> {
+pub async fn metrics(app: AppData) -> ApiResult<HttpResponse> {
     let read = async {
         let queue = queue_depth::queue_stats(&app.db).await?;
         let webhooks = webhooks::counts(&app.db).await?;

@@ -4,8 +4,8 @@
 macro_rules! words {
     ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ })+) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$vdoc])* $variant,)+ }
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant,)+ }
 
         impl $name {
             /// Every variant, in the order of their declaration.
@@ -13,6 +13,26 @@ macro_rules! words {
 
             /// The stored word.
             pub const fn as_str(self) -> &'static str { match self { $(Self::$variant => $word,)+ } }
+        }
+
+        impl<DB: sqlx::Database> sqlx::Type<DB> for $name where String: sqlx::Type<DB> {
+            fn type_info() -> DB::TypeInfo { <String as sqlx::Type<DB>>::type_info() }
+            fn compatible(ty: &DB::TypeInfo) -> bool { <String as sqlx::Type<DB>>::compatible(ty) }
+        }
+
+        impl<'q, DB: sqlx::Database> sqlx::Encode<'q, DB> for $name where String: sqlx::Encode<'q, DB> {
+            fn encode_by_ref(
+                &self,
+                buf: &mut DB::ArgumentBuffer,
+            ) -> Result<sqlx::encode::IsNull, sqlx::error::BoxDynError> {
+                self.as_str().to_owned().encode(buf)
+            }
+        }
+
+        impl<'r, DB: sqlx::Database> sqlx::Decode<'r, DB> for $name where String: sqlx::Decode<'r, DB> {
+            fn decode(value: DB::ValueRef<'r>) -> Result<Self, sqlx::error::BoxDynError> {
+                Ok(String::decode(value)?.parse()?)
+            }
         }
 
         impl std::str::FromStr for $name {
@@ -111,7 +131,7 @@ impl JobKind {
         }
     }
 
-    /// Whether somebody waits for its one page, which has a ticket of its own.
+    /// Whether somebody waits for its one page, which has a wake-up of its own.
     pub const fn is_direct(self) -> bool {
         self.rank() == 0
     }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
-use weir_shared::clock;
-use weir_shared::domain::job::{JobKind, MAX_TRIES, retry_pause_ms};
+use weir_shared::domain::job::JobKind;
 use weir_shared::domain::price;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::random;
@@ -17,6 +16,7 @@ use weir_shared::store::page::rows::Claimed;
 use super::cached;
 use super::complete::{complete, refuse_unreadable};
 use super::error::PageError;
+use super::next_try::next_try;
 use super::product::{Engine, Product};
 use super::proxy_retry::load_page;
 use super::task::PageTask;
@@ -25,8 +25,6 @@ use super::task::PageTask;
 const LINE_MS: i64 = 500;
 /// Time kept back for extraction and the commit.
 const RESERVE: Duration = Duration::from_millis(50);
-/// Pause before a caller on the line gets the next try, milliseconds.
-const DIRECT_PAUSE_MS: i64 = 100;
 
 /// One try, within the page's time.
 ///
@@ -76,22 +74,18 @@ pub fn judge(task: &PageTask, result: Result<(Product, Engine), PageError>) -> O
         }
         Err(error) => error,
     };
-    let again = error.is_retryable && page.tries + 1 < MAX_TRIES;
-    let outcome = if again { "retry" } else { "failed" };
+    // A caller on the line gets its retries at once.
+    let again = error.is_retryable.then(|| next_try(page, spec.kind == JobKind::Scrape)).flatten();
+    let outcome = if again.is_some() { "retry" } else { "failed" };
     pages.with_label_values(&["none", outcome]).inc();
     tracing::info!(
         page.id = %page.id, job.id = %page.job_id, job.attempt = page.claims,
         code = error.code.code().unwrap_or(""), outcome, "a page failed"
     );
-    if !again {
-        return Outcome::Failed { code: error.code, error: error.message, credits: price::of_failure(error.code) };
+    match again {
+        Some(run_at) => Outcome::Retry { code: error.code, error: error.message, run_at },
+        None => Outcome::Failed { code: error.code, error: error.message, credits: price::of_failure(error.code) },
     }
-    // A caller on the line gets its retries at once.
-    let background = spec.kind != JobKind::Scrape;
-    let pause = if background { retry_pause_ms(page.tries + 1) } else { DIRECT_PAUSE_MS };
-    let jitter = i64::try_from(random::up_to((pause / 4).unsigned_abs())).unwrap_or(0);
-    let run_at = context.process.db.now().plus_ms(pause + jitter);
-    Outcome::Retry { code: error.code, error: error.message, run_at }
 }
 
 #[cfg(test)]

@@ -22,8 +22,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use weir_shared::clock;
 use weir_shared::domain::action::{Action, ActionResults, Direction, Pdf, Returned, Scraped, Wait};
-use weir_shared::domain::scrape::Screenshot;
-use weir_shared::random;
+use weir_shared::domain::screenshot::Screenshot;
 
 use super::cdp::{CdpError, Pending};
 use super::shot::Camera;
