@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
+use tokio::time::Instant;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{KeyId, TeamId};
 use weir_shared::store::teams::{DEFAULT_TEAM, TeamRow};
@@ -99,24 +100,24 @@ impl CallerCache {
             Credentials::Empty => return Err(refused("Unauthorized: Token missing")),
             Credentials::Token(token) => keys::digest(token),
         };
-        if let Some(caller) = self.get(&digest) {
+        if let Some(caller) = self.get(&digest, db.clock().instant()) {
             return Ok(caller);
         }
         let found = keys::find(db, &digest).await?;
         let (key, team) = found.ok_or_else(|| refused("Unauthorized: Invalid token"))?;
         let caller = Caller { team: Arc::new(team), key: Some(key) };
-        self.put(digest, caller.clone());
+        self.put(digest, caller.clone(), db.clock().instant());
         Ok(caller)
     }
 
     async fn default_caller(&self, db: &Db) -> ApiResult<Caller> {
-        if let Some(caller) = self.get(DEFAULT_TEAM) {
+        if let Some(caller) = self.get(DEFAULT_TEAM, db.clock().instant()) {
             return Ok(caller);
         }
         let team = teams::by_name(db, DEFAULT_TEAM).await?;
         let team = team.ok_or_else(|| ApiError::internal(&"the default team is missing"))?;
         let caller = Caller { team: Arc::new(team), key: None };
-        self.put(DEFAULT_TEAM.to_owned(), caller.clone());
+        self.put(DEFAULT_TEAM.to_owned(), caller.clone(), db.clock().instant());
         Ok(caller)
     }
 }

@@ -12,10 +12,11 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
+use weir_shared::clock::Clock;
 use weir_shared::ids::WorkerId;
 use weir_shared::store::nodes::NodeRow;
 use weir_shared::store::{Db, documents, nodes};
-use weir_shared::time::Timestamp;
 use weir_shared::worker_api::direct::{DirectAnswer, DirectScrape, LIMIT, SIZE_HEADER};
 
 use crate::worker_client::{Connection, WorkerClient};
@@ -83,7 +84,7 @@ impl DirectDispatch {
     /// Until the future is polled nothing is sent; dropped, it leaves the worker at it.
     pub fn offer(&self, scrape: &DirectScrape) -> Option<BoxFuture<'static, Dispatched>> {
         let body = serde_json::to_vec(scrape).ok().filter(|body| body.len() <= LIMIT)?;
-        let now = Instant::now();
+        let now = self.db.clock().instant();
         let mut known = lock(&self.known);
         if known.read_at.is_none_or(|at| now - at > STALE) && !known.is_reading {
             known.is_reading = true;
@@ -98,7 +99,7 @@ impl DirectDispatch {
         let kept = worker.idle.pop().filter(|(_, since)| now - *since < IDLE).map(|(kept, _)| kept);
         let (id, address, client) = (*id, Arc::clone(&worker.address), Arc::clone(&self.client));
         drop(known);
-        let slot = BusySlot { known: Arc::clone(&self.known), id };
+        let slot = BusySlot { known: Arc::clone(&self.known), id, clock: self.db.clock().clone() };
         Some(async move { slot.dispatch(&client, &address, kept, body.into()).await }.boxed())
     }
 }
@@ -109,8 +110,8 @@ fn lock(known: &Mutex<KnownWorkers>) -> MutexGuard<'_, KnownWorkers> {
 
 /// Reads the list of workers again.
 async fn read(known: Arc<Mutex<KnownWorkers>>, db: Db) {
-    let read_at = Instant::now();
-    let found = nodes::live(&db, Timestamp::now()).await;
+    let read_at = db.clock().instant();
+    let found = nodes::live(&db, db.now()).await;
     let mut known = lock(&known);
     known.is_reading = false;
     match found {
@@ -194,13 +195,13 @@ impl BusySlot {
         if let Some(worker) = lock(&self.known).workers.get_mut(&self.id)
             && worker.idle.len() < KEPT
         {
-            worker.idle.push((connection, Instant::now()));
+            worker.idle.push((connection, self.clock.instant()));
         }
     }
 
     fn leave_alone(&self, pause: Duration) {
         if let Some(worker) = lock(&self.known).workers.get_mut(&self.id) {
-            worker.not_before = Instant::now() + pause;
+            worker.not_before = self.clock.instant() + pause;
         }
     }
 }

@@ -27,7 +27,7 @@ enum Way {
 }
 
 struct Bench {
-    _api: Api,
+    api: Api,
     dispatch: DirectDispatch,
     way: web::Data<Mutex<(Way, usize)>>,
 }
@@ -71,7 +71,7 @@ impl Bench {
         let dispatch = DirectDispatch::new(db.clone(), Arc::clone(&api.state.workers), Handle::current());
         assert!(dispatch.offer(&scrape()).is_none(), "the workers are not known yet");
         read(Arc::clone(&dispatch.known), db.clone()).await;
-        Self { _api: api, dispatch, way }
+        Self { api, dispatch, way }
     }
 
     fn set(&self, way: Way) {
@@ -89,7 +89,7 @@ impl Bench {
 }
 
 fn scrape() -> DirectScrape {
-    let now = Timestamp::now();
+    let now = Timestamp(1_000_000_000_000);
     DirectScrape {
         job: JobId::new(),
         page: PageId::new(),
@@ -145,7 +145,7 @@ async fn a_worker_without_a_slot_is_asked_again_a_moment_later() {
     let bench = Bench::start(Way::Full, true).await;
     assert!(matches!(bench.send().await, Dispatched::Refused));
     assert!(bench.dispatch.offer(&scrape()).is_none());
-    tokio::time::sleep(FULL * 2).await;
+    bench.api.state.db.clock().advance(FULL * 2);
     bench.set(Way::Document);
     assert!(matches!(bench.send().await, Dispatched::Document(_)));
 }
@@ -155,7 +155,7 @@ async fn a_worker_that_does_not_take_scrapes_is_left_alone() {
     for (way, listens) in [(Way::Strange, true), (Way::Strange, false)] {
         let bench = Bench::start(way, listens).await;
         assert!(matches!(bench.send().await, Dispatched::Refused));
-        tokio::time::sleep(FULL * 2).await;
+        bench.api.state.db.clock().advance(FULL * 2);
         assert!(bench.dispatch.offer(&scrape()).is_none());
     }
 }

@@ -19,10 +19,10 @@ impl QueueHeadroom {
     const PART: i64 = 64;
 
     /// Takes one page of what is known; `false`: look at the rows again.
-    pub fn take(&self, team: TeamId) -> bool {
+    pub fn take(&self, team: TeamId, now: Instant) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get_mut(&team) {
-            Some((seen, left)) if *left > 0 && seen.elapsed() < Self::TRUSTED => {
+            Some((seen, left)) if *left > 0 && now - *seen < Self::TRUSTED => {
                 *left -= 1;
                 true
             }
@@ -31,10 +31,10 @@ impl QueueHeadroom {
     }
 
     /// Notes how many more pages of the team may wait, as its rows say now.
-    pub fn learn(&self, team: TeamId, headroom: i64) {
+    pub fn learn(&self, team: TeamId, headroom: i64, now: Instant) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, (seen, _)| seen.elapsed() < Self::TRUSTED);
-        known.insert(team, (Instant::now(), headroom / Self::PART));
+        known.retain(|_, (seen, _)| now - *seen < Self::TRUSTED);
+        known.insert(team, (now, headroom / Self::PART));
     }
 }
 
@@ -45,9 +45,10 @@ mod tests {
     #[test]
     fn one_process_fills_a_part_of_the_headroom_before_it_looks_again() {
         let (headroom, team) = (QueueHeadroom::default(), TeamId::new());
-        assert!(!headroom.take(team), "nothing is known");
-        headroom.learn(team, 2 * QueueHeadroom::PART);
-        assert_eq!([headroom.take(team), headroom.take(team), headroom.take(team)], [true, true, false]);
-        assert!(!headroom.take(TeamId::new()));
+        let now = weir_shared::clock::instant();
+        assert!(!headroom.take(team, now), "nothing is known");
+        headroom.learn(team, 2 * QueueHeadroom::PART, now);
+        assert_eq!([headroom.take(team, now), headroom.take(team, now), headroom.take(team, now)], [true, true, false]);
+        assert!(!headroom.take(TeamId::new(), now));
     }
 }

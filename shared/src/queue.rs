@@ -290,11 +290,16 @@ pub(crate) fn named_in(notification: &str) -> Option<String> {
 
 async fn push(tx: &mut Tx, wakeup: Wakeup, count: usize, pause: Duration) -> StoreResult<()> {
     let payload = serde_json::to_vec(&wakeup)?;
-    let at = run_at(Timestamp::now(), pause);
-    let tasks: Vec<Task<Vec<u8>>> = (0..count)
-        .map(|_| TaskBuilder::new(payload.clone()).max_attempts(WAKEUP_ATTEMPTS).run_at_time(at).build())
-        .collect();
+    let at = run_at(clock::of_database(), pause);
+    let tasks: Vec<Task<Vec<u8>>> =
+        (0..count).map(|_| task(payload.clone()).max_attempts(WAKEUP_ATTEMPTS).run_at_time(at).build()).collect();
     push_raw(tx, wakeup.queue(), tasks).await
+}
+
+/// A wake-up whose id comes after those of the wake-ups before: of those that are due in the same second SQLite takes the
+/// one with the first id, and the library's own ids are in no order within a millisecond.
+fn task(payload: Vec<u8>) -> TaskBuilder<Vec<u8>> {
+    TaskBuilder::new(payload).task_id(TaskId::from_string(random::ticket_id().to_string()))
 }
 
 /// When a wake-up is due, by the database's clock: a machine whose clock is ahead would send it into the future.

@@ -75,7 +75,7 @@ async fn survive(site: &FixtureSite, mut service: TestService, plan: Plan) {
             worker_kills += 1;
         }
         // The next kill has its time; the loop does not wait for an event of the service here.
-        tokio::time::sleep_until(next.into()).await;
+        tokio::time::sleep_until(next).await;
         next += plan.every;
     }
     assert!(worker_kills >= plan.worker_kills, "the batch ended after {worker_kills} of {} kills", plan.worker_kills);

@@ -63,9 +63,8 @@ impl ServiceOptions {
 /// One API process and some workers, with a team and its key.
 ///
 /// When it is dropped it is stopped in good order, and the test fails when something is left then: pages or tickets in
-/// work, jobs that nobody ends, sessions, leases of profiles, workers that count as alive, processes, boxes, temporary
-/// files. A test that leaves jobs on purpose says so ([`TestService::leave_jobs`]), as does one that takes from the
-/// service what it needs to end ([`TestService::abandon`]).
+/// work, sessions, leases of profiles, workers that count as alive, processes, boxes, temporary files. A test that takes
+/// from the service what it needs to end says so ([`TestService::abandon`]).
 pub struct TestService {
     api: Option<Process>,
     workers: Vec<Option<Process>>,
@@ -75,7 +74,6 @@ pub struct TestService {
     database: FreshDatabase,
     env: HashMap<&'static str, String>,
     machines: Vec<Machine>,
-    leaves_jobs: bool,
     is_abandoned: bool,
     /// It was stopped in good order.
     is_stopped: bool,
@@ -129,7 +127,6 @@ impl TestService {
             database,
             env,
             machines: options.machines,
-            leaves_jobs: false,
             is_abandoned: false,
             is_stopped: false,
         };
@@ -421,11 +418,6 @@ impl TestService {
         self.is_stopped = true;
     }
 
-    /// Jobs that have not ended are left on purpose.
-    pub fn leave_jobs(&mut self) {
-        self.leaves_jobs = true;
-    }
-
     /// The service cannot end in good order: its end is not looked at.
     pub fn abandon(&mut self) {
         self.is_abandoned = true;
@@ -450,7 +442,7 @@ impl TestService {
         }
         drop(ending);
         if is_whole {
-            left.extend(rows_left(&self.database.url, self.leaves_jobs));
+            left.extend(rows_left(&self.env["DATABASE_URL"]));
         }
         let until = clock::deadline(Duration::from_secs(5));
         while !self.processes().is_empty() && clock::instant() < until {
@@ -516,12 +508,12 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// What the rows of a service that has ended still hold.
-fn rows_left(url: &str, leaves_jobs: bool) -> Vec<String> {
+fn rows_left(url: &str) -> Vec<String> {
     let url = url.to_owned();
     // Whoever drops a service cannot wait: a thread with a small runtime does.
     let look = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(crate::database::rows_left(&url, leaves_jobs))
+        runtime.block_on(crate::database::rows_left(&url))
     });
     look.join().expect("the database of a service that has ended answers")
 }

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use weir_shared::worker_api::SECRET_HEADER;
+use weir_shared::{clock, random};
 
 use crate::database::execute;
 

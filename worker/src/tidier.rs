@@ -84,7 +84,7 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
     }
     let db = &context.process.db;
     let Tidying { slices, round, log_is_dirty } = tidying;
-    cancel::drop_rest(db, slices, Timestamp::now()).await?;
+    cancel::drop_rest(db, slices, context.process.db.now()).await?;
     sweep::prune_wakeups(db, slices).await?;
     loop {
         let mut tx = db.begin_relaxed().await?;

@@ -60,12 +60,12 @@ pub fn refuse_short_funds(funds: Funds, need: i64) -> ApiResult<()> {
 /// 429 when the team's pages that wait, with `further` ones, would be more than it may have (CONTRACT 2.1).
 pub async fn refuse_full_queue(app: &App, tx: &mut Tx, caller: &Caller, further: i64) -> ApiResult<()> {
     let (team, bound) = (caller.team_id(), caller.team.queue.unwrap_or(app.settings.limits.team_queue));
-    if further == 1 && app.queue_headroom.take(team) {
+    if further == 1 && app.queue_headroom.take(team, app.db.clock().instant()) {
         return Ok(());
     }
     let room = bound.saturating_sub(queue_depth::team_waiting(tx, team).await?);
     if room >= further {
-        app.queue_headroom.learn(team, room - further);
+        app.queue_headroom.learn(team, room - further, app.db.clock().instant());
         return Ok(());
     }
     let text =

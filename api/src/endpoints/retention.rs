@@ -44,7 +44,7 @@ pub async fn forget(app: &App, job: JobId) {
 /// The same for a scrape that was not answered with its document, as soon as its page has ended. `None` written, nothing to
 /// forget.
 pub async fn forget_ended(app: AppData, job: JobId, page: PageId) {
-    let until = Instant::now() + AFTERMATH;
+    let until = clock::deadline(AFTERMATH);
     loop {
         let mut end = app.wake.expect(page);
         match pages::load(&app.db, page).await {

@@ -35,7 +35,7 @@ pub async fn read(
     prompt: &str,
     meter: &TokenMeter,
 ) -> Result<PromptOptions, PromptError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = clock::deadline(PATIENCE);
     let schema = schema();
     let mut turns = vec![(Role::User, format!("Start page: {url}\n\nDescription of the crawl:\n{prompt}"))];
     let mut wrong = None;

@@ -183,7 +183,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
     let blobs = Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", random::id()))).unwrap();
     for db in databases().await {
         let (team, worker) = (team(&db, "a").await, WorkerId::new());
-        let now = Timestamp::now();
+        let now = db.now();
         let scrape = || DirectScrape {
             job: JobId::new(),
             page: PageId::new(),
@@ -197,7 +197,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
             expires_at: now.plus_ms(86_400_000),
         };
         let take = async |scrape: &DirectScrape, limit| {
-            fast::insert_claimed(&db, &scrape.rows(), worker, limit, Timestamp::now()).await
+            fast::insert_claimed(&db, &scrape.rows(), worker, limit, db.now()).await
         };
         let (first, second) = (scrape(), scrape());
         let page = take(&first, 1).await.unwrap().unwrap();
@@ -226,7 +226,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
         assert_eq!((row.status, row.completed, row.credits_used), (JobStatus::Completed, 1, 1));
 
         // The worker is not known: the page goes back to the queue, with a wake-up.
-        let (waiting, _) = claim::claim_one(&db, team, waiting[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
+        let (waiting, _) = claim::claim_one(&db, team, waiting[0], worker, 1, db.now()).await.unwrap().unwrap();
         assert_eq!(finish(&db, end(waiting)).await, 1);
         take(&second, 1).await.unwrap().unwrap();
         let mut tx = db.begin().await.unwrap();
@@ -269,7 +269,7 @@ async fn a_scrape_that_is_done_ends_once_with_document_and_bill() {
         assert_eq!(finish(&db, end(&stale)).await, 0, "overtaken");
         assert_eq!(finish(&db, end(&page)).await, 1);
         assert_eq!(queue::due(&db).await.unwrap(), [(queue::TEAM_QUEUE.to_owned(), 1)], "the other is sent for");
-        let (page, _) = claim::claim_one(&db, team, others[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
+        let (page, _) = claim::claim_one(&db, team, others[0], worker, 1, db.now()).await.unwrap().unwrap();
         assert_eq!(page.job_id, other);
         // Nobody waits now: this end is written at once.
         assert_eq!(finish(&db, end(&page)).await, 1);

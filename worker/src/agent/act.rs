@@ -345,7 +345,7 @@ async fn extract(driver: &BrowserDriver, name: Option<&str>) -> DriverResult<Str
 }
 
 async fn wait_for(driver: &mut BrowserDriver, text: &str) -> DriverResult<String> {
-    let until = Instant::now() + TEXT_PATIENCE;
+    let until = clock::deadline(TEXT_PATIENCE);
     let wanted = json!(text).to_string();
     let expression =
         format!("!!document.body && document.body.innerText.toLowerCase().includes({wanted}.toLowerCase())");

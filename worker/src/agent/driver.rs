@@ -173,7 +173,7 @@ impl BrowserDriver {
         };
         let discover = json!({"discover": true, "filter": [{"type": "page"}]});
         driver.browser::<Value>("Target.setDiscoverTargets", discover).await?;
-        driver.until(Instant::now() + CALL, |state| !state.tabs.is_empty()).await;
+        driver.until(clock::deadline(CALL), |state| !state.tabs.is_empty()).await;
         driver.take_a_tab().await?;
         Ok(driver)
     }
@@ -219,7 +219,7 @@ impl BrowserDriver {
 
     /// A call to the browser itself.
     async fn browser<T: DeserializeOwned>(&self, method: &'static str, params: Value) -> DriverResult<T> {
-        Ok(self.cdp.send_as(method, None, params).by(Instant::now() + CALL).await?)
+        Ok(self.cdp.send_as(method, None, params).by(clock::deadline(CALL)).await?)
     }
 
     fn send(&self, method: &'static str, params: Value) -> crate::browser::cdp::Pending<Value> {
@@ -291,7 +291,7 @@ impl BrowserDriver {
     /// Waits until the page is at rest after an action, and follows it to a tab that it opened. Returns what is worth
     /// telling.
     pub async fn rest(&mut self, tabs_before: usize) -> DriverResult<Option<String>> {
-        self.until(Instant::now() + BEGINNING, |state| state.loading || state.dialog.is_some()).await;
+        self.until(clock::deadline(BEGINNING), |state| state.loading || state.dialog.is_some()).await;
         let mut told = None;
         if self.tab_count() > tabs_before {
             let opened = {
@@ -315,7 +315,7 @@ impl BrowserDriver {
 
     /// Waits for the page, or a dialog.
     pub async fn settle(&self) -> DriverResult<()> {
-        let by = Instant::now() + LOADING;
+        let by = clock::deadline(LOADING);
         for _ in 0..3 {
             let (session, is_blank) = {
                 let state = self.shared.lock();

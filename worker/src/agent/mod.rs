@@ -26,6 +26,7 @@ use url::Url;
 use weir_shared::clock;
 use weir_shared::config::ModelSettings;
 use weir_shared::llm::{ModelError, Question, Role, TokenMeter, ask_for_json};
+use weir_shared::random;
 
 use crate::browser::cdp::Cdp;
 use driver::{BrowserDriver, DriverError, View};
@@ -125,7 +126,7 @@ pub async fn work(
         meter,
         home: Home::new(scraped, task),
         task,
-        fence: format!("{:016x}", rand::random::<u64>()),
+        fence: random::hex::<8>(),
         schema: protocol::schema(),
         deadline: deadline - RESERVE,
         tokens: 0,

@@ -64,7 +64,7 @@ pub async fn run(context: &Arc<WorkerContext>, page: &Claimed, scope: &Arc<Crawl
         Err(error) => {
             let message = format!("What the sitemaps list could not be stored: {error}");
             tracing::warn!(%error, job.id = %page.job_id, "what sitemaps list could not be stored");
-            match next_try(page, false) {
+            match next_try(page, false, context.process.db.now()) {
                 Some(run_at) => Outcome::Retry { code: ErrorCode::Unknown, error: message, run_at },
                 None => Outcome::Failed { code: ErrorCode::Unknown, error: message, credits: 0 },
             }

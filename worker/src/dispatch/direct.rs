@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use weir_shared::clock::Stopwatch;
+use weir_shared::fault::FaultPoint;
 use weir_shared::ids::{PageId, TeamId};
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::page::{claim, fast};
 use weir_shared::store::{StoreError, StoreResult};
-use weir_shared::time::Timestamp;
 use weir_shared::worker_api::direct::DirectScrape;
 
 use super::slots::{Slot, Urgency};

@@ -3,15 +3,15 @@
 //! Without a heartbeat for [`nodes::FENCE_MS`] the worker abandons everything before the others may declare it dead.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
+use weir_shared::clock;
 use weir_shared::config::DatabaseUrl;
 use weir_shared::domain::node::NodeState;
 use weir_shared::ids::WorkerId;
 use weir_shared::store::{self, Db, PoolUse, nodes};
-use weir_shared::time::Timestamp;
 
 use crate::context::Process;
 
@@ -41,7 +41,7 @@ async fn beat(
 ) {
     let every = Duration::from_millis(nodes::HEARTBEAT_MS.unsigned_abs());
     let patience = Duration::from_millis(nodes::FENCE_MS.unsigned_abs());
-    let mut last_good = Instant::now();
+    let mut last_good = clock::instant();
     let mut db: Option<Db> = None;
     while !over.is_cancelled() {
         let sign = async {
@@ -53,7 +53,7 @@ async fn beat(
         };
         match tokio::time::timeout(every, sign).await.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
             Ok(Some(state)) => {
-                last_good = Instant::now();
+                last_good = clock::instant();
                 if state == NodeState::Draining {
                     draining.cancel();
                 }
@@ -82,7 +82,7 @@ async fn beat(
 
 async fn sign(db: &Db, id: WorkerId) -> store::StoreResult<Option<NodeState>> {
     let mut tx = db.begin_relaxed().await?;
-    let state = nodes::heartbeat(&mut tx, id, Timestamp::now()).await?;
+    let state = nodes::heartbeat(&mut tx, id, db.now()).await?;
     tx.commit().await?;
     Ok(state)
 }

@@ -1,8 +1,9 @@
 //! A worker's connections to the database.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
+use weir_shared::clock;
 use weir_shared::config::DatabaseUrl;
 use weir_shared::store::{Db, PoolUse, nodes};
 
@@ -52,12 +53,12 @@ impl Pools {
 
 /// The tables come with `weir migrate` or the first `weir serve`; a worker started first waits for them.
 async fn wait_for_tables(db: &Db) -> anyhow::Result<()> {
-    let end = Instant::now() + TABLES;
+    let end = clock::deadline(TABLES);
     let mut told = false;
     loop {
         match nodes::list(db).await {
             Ok(_) => return Ok(()),
-            Err(error) if Instant::now() > end => {
+            Err(error) if clock::instant() > end => {
                 return Err(error).context("the database has no tables yet: run `weir migrate` first");
             }
             Err(_) => {

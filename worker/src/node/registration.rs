@@ -6,13 +6,12 @@ use std::time::Duration;
 use weir_shared::domain::node::NodeState;
 use weir_shared::ids::WorkerId;
 use weir_shared::store::{self, nodes};
-use weir_shared::time::Timestamp;
 
 use crate::context::Process;
 
 /// Announces the worker under its id of this life, reachable at `address`.
 pub(super) async fn announce(process: &Process, id: WorkerId, address: &str) -> anyhow::Result<()> {
-    let now = Timestamp::now();
+    let now = process.db.now();
     let pid = std::process::id();
     let host_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "worker".to_owned());
     let node = nodes::NodeRow {
@@ -63,7 +62,7 @@ pub(super) async fn retire(process: &Process, id: WorkerId, patience: Duration) 
     let work = async {
         let mut tx = process.db.begin().await?;
         nodes::declare_dead(&mut tx, id).await?;
-        store::page::rescue::give_back(&mut tx, id, Timestamp::now()).await?;
+        store::page::rescue::give_back(&mut tx, id, process.db.now()).await?;
         tx.commit().await?;
         store::sessions::end_orphans(&process.db).await
     };

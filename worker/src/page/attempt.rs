@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::job::JobKind;
 use weir_shared::domain::price;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::random;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::end::Outcome;
 use weir_shared::store::page::rows::Claimed;
@@ -75,7 +75,8 @@ pub fn judge(task: &PageTask, result: Result<(Product, Engine), PageError>) -> O
         Err(error) => error,
     };
     // A caller on the line gets its retries at once.
-    let again = error.is_retryable.then(|| next_try(page, spec.kind == JobKind::Scrape)).flatten();
+    let again =
+        error.is_retryable.then(|| next_try(page, spec.kind == JobKind::Scrape, context.process.db.now())).flatten();
     let outcome = if again.is_some() { "retry" } else { "failed" };
     pages.with_label_values(&["none", outcome]).inc();
     tracing::info!(

@@ -29,8 +29,8 @@ pub(super) async fn bring_back<F>(
 where
     F: AsyncFnOnce() -> anyhow::Result<Cdp>,
 {
-    let deadline = Instant::now() + PATIENCE;
-    let kept = scrape_context::load(&resources.db, &resources.blobs, page, Timestamp::now()).await?;
+    let deadline = clock::deadline(PATIENCE);
+    let kept = scrape_context::load(&resources.db, &resources.blobs, page, resources.db.now()).await?;
     let gone = || OpenError::Replay("Replay context is unavailable. Rerun the scrape and try again.".to_owned());
     let kept = kept.ok_or_else(gone)?;
     let (Ok(url), Ok(end)) = (fetch_url(&kept.url), fetch_url(&kept.final_url)) else { return Err(gone()) };

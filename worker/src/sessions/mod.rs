@@ -168,7 +168,7 @@ impl Sessions {
 
     async fn activate(&self, id: SessionId, profile: Option<i64>) -> StoreResult<bool> {
         let mut tx = self.resources.db.begin().await?;
-        let activated = rows::activate(&mut tx, id, profile, Timestamp::now()).await?;
+        let activated = rows::activate(&mut tx, id, profile, self.resources.db.now()).await?;
         tx.commit().await?;
         Ok(activated)
     }
@@ -229,7 +229,7 @@ impl Sessions {
     async fn write_close(&self, id: SessionId, reason: EndReason) {
         let write = async {
             let mut tx = self.resources.db.begin_relaxed().await?;
-            rows::begin_close(&mut tx, id, reason, Timestamp::now()).await?;
+            rows::begin_close(&mut tx, id, reason, self.resources.db.now()).await?;
             tx.commit().await
         };
         match tokio::time::timeout(Duration::from_secs(2), write).await {

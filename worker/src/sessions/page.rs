@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use weir_shared::clock;
 use weir_shared::domain::profile::ProfileUse;
 use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::profiles::{self, PageLease};

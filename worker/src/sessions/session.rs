@@ -12,10 +12,12 @@ use tokio::net::{TcpStream, UnixListener};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use weir_shared::clock::{self, Stopwatch};
 use weir_shared::domain::profile::ProfileUse;
 use weir_shared::domain::session::{EndReason, Language};
 use weir_shared::ids::{PageId, SessionId, TeamId};
 use weir_shared::llm::TokenMeter;
+use weir_shared::random;
 use weir_shared::store::profiles;
 use weir_shared::store::sessions::SessionRow;
 
@@ -246,7 +248,7 @@ impl Session {
         dir: Arc<SessionDir>,
         browser: Arc<BrowserBox>,
     ) -> anyhow::Result<Arc<Self>> {
-        let activity = Arc::new(Activity::new(keeper.db.clock().clone()));
+        let activity = Arc::new(Activity::new(resources.db.clock().clone()));
         let ended = CancellationToken::new();
         // The session's files, where its browser sees them.
         let files = if resources.sandbox.status().boxed { PathBuf::from(sandbox::HOME) } else { dir.work.clone() };

@@ -8,7 +8,6 @@ use serde_json::json;
 use weir_shared::domain::session::{EndReason, SessionState, parse_delete};
 use weir_shared::ids::SessionId;
 use weir_shared::store::sessions;
-use weir_shared::time::Timestamp;
 use weir_shared::worker_api::Refusal;
 
 use super::{destroy_row, load_own, not_found, session_id};

@@ -10,7 +10,6 @@ use weir_shared::domain::session::{CreateSession, EndReason, Language, SessionKi
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{PageId, WorkerId};
 use weir_shared::store::sessions::{self, NewSession, NotPlaced, Placed, SessionRow};
-use weir_shared::time::Timestamp;
 use weir_shared::worker_api::Refusal;
 use weir_shared::worker_api::sessions::OpenSession;
 
@@ -48,7 +47,7 @@ pub struct OfScrape {
 /// cannot be replayed, 429 over the team's number of sessions, 502 when the browser did not start, 503 when no worker
 /// takes a session now.
 pub async fn start(app: AppData, caller: Caller, wanted: Wanted) -> ApiResult<SessionRow> {
-    let began = Instant::now();
+    let began = Stopwatch::start();
     let mut avoid = None;
     let outcome = loop {
         let placed = match place(&app, &caller, &wanted, avoid).await {

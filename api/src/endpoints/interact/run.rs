@@ -21,7 +21,6 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{PageId, SessionId};
 use weir_shared::store::sessions::{self, SessionRow};
 use weir_shared::store::{jobs, pages, retention};
-use weir_shared::time::Timestamp;
 use weir_shared::worker_api::Refusal;
 use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode, PromptOutput, RunPrompt};
 
@@ -147,7 +146,7 @@ pub fn doc() -> Operation {
 /// # Errors
 /// Every row of SPEC 7 for interact; 400 for the body or a malformed id.
 pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
-    let called = Instant::now();
+    let called = clock::instant();
     let caller = app.authorize(&request, Bucket::Execute).await?;
     let id: PageId = extract::path_id(&id)?;
     let (wanted, _room) = extract::json(&app, &caller, &request, payload, parse_interact).await?;

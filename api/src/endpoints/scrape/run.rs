@@ -22,7 +22,6 @@ use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::page::scrape;
 use weir_shared::store::retention::expiry;
 use weir_shared::store::{StoreError, credits, documents, pages};
-use weir_shared::time::Timestamp;
 use weir_shared::worker_api::direct::DirectScrape;
 
 use super::{cached, document_answer};
@@ -68,7 +67,7 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
 
 /// The job and the page, before they are written.
 fn accept(app: &App, caller: &Caller, scrape: ScrapeRequest) -> DirectScrape {
-    let now = Timestamp::now();
+    let now = app.db.now();
     DirectScrape {
         job: JobId::new(),
         page: PageId::new(),
@@ -108,7 +107,7 @@ async fn answer(app: &AppData, caller: Caller, scrape: DirectScrape) -> ApiResul
 
 /// The document: from a worker that has a free slot now, or by way of the queue.
 async fn find(app: &AppData, caller: Caller, scrape: DirectScrape) -> ApiResult<Box<RawValue>> {
-    let at = Instant::now();
+    let at = clock::instant();
     // Where a page must be paid first, the queue is where that is seen to.
     let mut call = if app.settings.limits.metered { None } else { app.direct_dispatch.offer(&scrape) };
     let reply = match &mut call {
@@ -190,7 +189,7 @@ async fn follow(
 async fn queue(app: &App, caller: &Caller, scrape: &DirectScrape) -> ApiResult<()> {
     let is_metered = app.settings.limits.metered;
     // Nothing is promised yet: the commit that ends the page makes this one durable with it.
-    let written = if !is_metered && app.queue_headroom.take(scrape.team) {
+    let written = if !is_metered && app.queue_headroom.take(scrape.team, app.db.clock().instant()) {
         scrape::insert_scrape_alone(&app.db, &scrape.rows()).await
     } else {
         let mut tx = app.db.begin_relaxed().await?;

@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use weir_shared::clock;
 use weir_shared::domain::action::{Action, ActionResults, Direction, Pdf, Returned, Scraped, Wait};
 use weir_shared::domain::screenshot::Screenshot;
+use weir_shared::random;
 
 use super::cdp::{CdpError, Pending};
 use super::shot::Camera;
