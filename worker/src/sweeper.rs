@@ -1,5 +1,5 @@
 //! One worker at a time, by lease: buries dead workers, takes back their pages, ends their sessions, reminds of lost
-//! tickets. What may take long is not done here, for dead workers' pages would wait for it: see [`crate::tidier`].
+//! wake-ups. What may take long is not done here, for dead workers' pages would wait for it: see [`crate::tidier`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,16 +9,17 @@ use weir_shared::ids::PageId;
 use weir_shared::store::page::rescue;
 use weir_shared::store::page::rescue::Loss;
 use weir_shared::store::page::rows::Claimed;
-use weir_shared::store::{StoreResult, leases, nodes, profiles, sessions, team_lock, webhooks};
+use weir_shared::store::{StoreResult, nodes, profiles, sessions, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
+use crate::lease;
 
 /// Pause between sweeps.
 const EVERY: Duration = Duration::from_millis(2_500);
 /// The lease outlives a few sweeps, so that one worker keeps the task.
 const LEASE_MS: i64 = 8_000;
-/// Work that was due for this long without being taken gets a new ticket.
+/// Work that was due for this long without being taken gets a new wake-up.
 const FORGOTTEN_MS: i64 = 5_000;
 /// A worker compares what the rows say it has with what it knows of: every so many sweeps.
 const COMPARE_EVERY: u32 = 2;
@@ -33,7 +34,7 @@ pub async fn run(context: Arc<WorkerContext>) {
     let mut round = 0_u32;
     let mut unknown = HashSet::new();
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
-        // After an outage every heartbeat is old, also those of the living: let them speak first.
+        // After an outage every heartbeat is old, also those of living workers: they get the time to send one.
         let may_bury = last_good.is_some_and(|at| at.elapsed() < EVERY * 3);
         match one(&context, may_bury).await {
             Ok(()) => last_good = Some(Instant::now()),
@@ -99,14 +100,11 @@ async fn rescue(context: &WorkerContext, now: Timestamp) -> StoreResult<usize> {
 async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
     let db = &context.process.db;
     let now = Timestamp::now();
-    let mut tx = db.begin_relaxed().await?;
-    let mine = leases::take(&mut tx, "sweep", context.id, now, now.plus_ms(LEASE_MS)).await?;
-    tx.commit().await?;
-    if !mine {
+    if !lease::hold(context, "sweep", now, now.plus_ms(LEASE_MS)).await? {
         return Ok(());
     }
     if may_bury {
-        // Committed before anything that belongs to teams is touched: theirs is the first lock.
+        // Committed before the rows of teams are touched: in every transaction a team's lock comes first.
         let mut tx = db.begin().await?;
         let buried = nodes::bury(&mut tx, now).await?;
         tx.commit().await?;
@@ -114,7 +112,7 @@ async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
             tracing::warn!(buried, "workers without a heartbeat are declared dead");
         }
     }
-    // Before everything that may wait for a team's lock.
+    // Done before everything that may wait for a team's lock.
     let orphans = rescue(context, now).await?;
     if orphans > 0 {
         context.process.metrics.orphans.add(orphans as i64);
