@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use actix_web::HttpRequest;
-use actix_web::web;
+use actix_web::{HttpMessage, HttpRequest, web};
 use futures_util::future::Either;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -14,22 +13,22 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::Settings;
-use weir_shared::domain::scrape_request::{RequestContext, fetch_url};
+use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::domain::validation::ValidationError;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::guard::AddressGuard;
 use weir_shared::store::Db;
 use weir_shared::wake::Wake;
 
-use crate::auth::{Caller, CallerCache};
+use crate::auth::{Caller, CallerCache, CallerTeam, Credentials, credentials};
 use crate::bodies::Bodies;
-use crate::endpoints::browser::relay_target::RelayTargets;
-use crate::endpoints::direct::QueueRooms;
-use crate::endpoints::jobs::ended::EndedJobs;
+use crate::direct_dispatch::DirectDispatch;
+use crate::ended_jobs::EndedJobs;
 use crate::error::{ApiError, ApiResult};
-use crate::hand_over::HandOver;
 use crate::limits::{Bucket, Limiter};
 use crate::metrics::Metrics;
+use crate::queue_headroom::QueueHeadroom;
+use crate::relay_target::RelayTargets;
 use crate::worker_client::WorkerClient;
 
 /// The process's state.
@@ -43,15 +42,15 @@ pub struct App {
     pub bodies: Bodies,
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
-    pub queue_rooms: QueueRooms,
+    pub queue_headroom: QueueHeadroom,
     /// The runtime that serves the connections to Postgres; requests have others.
     pub runtime: tokio::runtime::Handle,
     pub metrics: Metrics,
     /// What the addresses of sessions are made from; the same in every process of the installation.
     pub internal_secret: String,
     pub workers: Arc<WorkerClient>,
-    /// Workers that scrapes are handed to past the queue.
-    pub hand_over: HandOver,
+    /// Workers that take scrapes past the queue.
+    pub direct_dispatch: DirectDispatch,
     /// Where sessions live, for their CDP clients and viewers.
     pub relay_targets: Arc<dyn RelayTargets>,
     /// Cancelled when the process has been told to stop: whoever waits cuts it short.
@@ -59,7 +58,7 @@ pub struct App {
 }
 
 /// How handlers get it.
-pub type State = web::Data<App>;
+pub type AppData = web::Data<App>;
 
 thread_local! {
     /// The runtime of a thread that serves requests. What cannot leave the thread runs there.
@@ -88,6 +87,24 @@ impl App {
         let caller = self.caller(request).await?;
         self.admit(&caller, bucket).await?;
         Ok(caller)
+    }
+
+    /// Who sent the request (CONTRACT 2.1). The access log finds the team in the request's extensions.
+    ///
+    /// # Errors
+    /// 401 without a header, without a token, or with an unknown one.
+    pub async fn caller(&self, request: &HttpRequest) -> ApiResult<Caller> {
+        let caller = self.caller_with(credentials(request.headers())).await?;
+        request.extensions_mut().insert(CallerTeam(caller.team_id()));
+        Ok(caller)
+    }
+
+    /// The same for credentials from elsewhere: a WebSocket's subprotocol.
+    ///
+    /// # Errors
+    /// As [`App::caller`].
+    pub async fn caller_with(&self, credentials: Credentials<'_>) -> ApiResult<Caller> {
+        self.callers.find(&self.db, self.settings.api.auth_required, credentials).await
     }
 
     /// Counts a request of a caller.

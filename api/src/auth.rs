@@ -8,13 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
-use actix_web::{HttpMessage, HttpRequest};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{KeyId, TeamId};
 use weir_shared::store::teams::{DEFAULT_TEAM, TeamRow};
-use weir_shared::store::{keys, teams};
+use weir_shared::store::{Db, keys, teams};
 
-use crate::app::App;
 use crate::error::{ApiError, ApiResult};
 
 /// How long a lookup is trusted: a revoked key works this long at most.
@@ -86,50 +84,40 @@ pub fn credentials(headers: &HeaderMap) -> Credentials<'_> {
     }
 }
 
-impl App {
-    /// Who sent the request (CONTRACT 2.1).
+impl CallerCache {
+    /// Whose credentials these are (CONTRACT 2.1). With `WEIR_AUTH=open` everybody is the default team, whatever they
+    /// send.
     ///
     /// # Errors
-    /// 401 without a header, without a token, or with an unknown one.
-    pub async fn caller(&self, request: &HttpRequest) -> ApiResult<Caller> {
-        let caller = self.caller_with(credentials(request.headers())).await?;
-        request.extensions_mut().insert(CallerTeam(caller.team_id()));
-        Ok(caller)
-    }
-
-    /// The same for credentials from elsewhere: a WebSocket's subprotocol.
-    ///
-    /// # Errors
-    /// As [`App::caller`].
-    pub async fn caller_with(&self, credentials: Credentials<'_>) -> ApiResult<Caller> {
+    /// 401 without credentials, without a token, or with an unknown one.
+    pub async fn find(&self, db: &Db, auth_required: bool, credentials: Credentials<'_>) -> ApiResult<Caller> {
         let refused = |text: &str| ApiError::new(ErrorCode::Unauthorized, text);
-        if !self.settings.api.auth_required {
-            return self.default_caller().await;
+        if !auth_required {
+            return self.default_caller(db).await;
         }
         let digest = match credentials {
             Credentials::Absent => return Err(refused("Unauthorized")),
             Credentials::Empty => return Err(refused("Unauthorized: Token missing")),
             Credentials::Token(token) => keys::digest(token),
         };
-        if let Some(caller) = self.callers.get(&digest) {
+        if let Some(caller) = self.get(&digest) {
             return Ok(caller);
         }
-        let found = keys::find(&self.db, &digest).await?;
+        let found = keys::find(db, &digest).await?;
         let (key, team) = found.ok_or_else(|| refused("Unauthorized: Invalid token"))?;
         let caller = Caller { team: Arc::new(team), key: Some(key) };
-        self.callers.put(digest, caller.clone());
+        self.put(digest, caller.clone());
         Ok(caller)
     }
 
-    /// `WEIR_AUTH=open`: everybody is the default team, whatever key they send.
-    async fn default_caller(&self) -> ApiResult<Caller> {
-        if let Some(caller) = self.callers.get(DEFAULT_TEAM) {
+    async fn default_caller(&self, db: &Db) -> ApiResult<Caller> {
+        if let Some(caller) = self.get(DEFAULT_TEAM) {
             return Ok(caller);
         }
-        let team = teams::by_name(&self.db, DEFAULT_TEAM).await?;
+        let team = teams::by_name(db, DEFAULT_TEAM).await?;
         let team = team.ok_or_else(|| ApiError::internal(&"the default team is missing"))?;
         let caller = Caller { team: Arc::new(team), key: None };
-        self.callers.put(DEFAULT_TEAM.to_owned(), caller.clone());
+        self.put(DEFAULT_TEAM.to_owned(), caller.clone());
         Ok(caller)
     }
 }

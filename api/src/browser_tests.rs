@@ -10,14 +10,16 @@ use actix_web::web::{self, Bytes, Data, Json, Path};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
 use serde_json::{Value, json};
 use weir_shared::domain::capability::{Capability, verify};
+use weir_shared::domain::node::NodeState;
 use weir_shared::domain::session::EndReason;
 use weir_shared::ids::{SessionId, WorkerId};
 use weir_shared::store::nodes::{self, NodeRow};
 use weir_shared::store::{self, Db, credits, profiles, sessions, teams};
 use weir_shared::time::Timestamp;
+use weir_shared::worker_api::SECRET_HEADER;
+use weir_shared::worker_api::sessions::{CLOSE, EXECUTE, OPEN};
 
 use crate::service_tests::Api;
-use crate::worker_client::INTERNAL_HEADER;
 
 /// What the worker does when it is asked to open or close a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +65,9 @@ impl Worker {
         let server = HttpServer::new(move || {
             App::new()
                 .app_data(data.clone())
-                .route("/sessions", web::post().to(open))
-                .route("/sessions/{id}", web::delete().to(close))
-                .route("/sessions/{id}/execute", web::post().to(execute))
+                .route(OPEN, web::post().to(open))
+                .route(CLOSE.pattern(), web::delete().to(close))
+                .route(EXECUTE.pattern(), web::post().to(execute))
         });
         let server = server.workers(1).disable_signals().listen(socket).unwrap().run();
         actix_web::rt::spawn(server);
@@ -100,7 +102,7 @@ impl Worker {
     }
 
     fn take(&self, request: &HttpRequest) {
-        let secret = request.headers().get(INTERNAL_HEADER).map(|v| v.to_str().unwrap().to_owned());
+        let secret = request.headers().get(SECRET_HEADER).map(|v| v.to_str().unwrap().to_owned());
         assert_eq!(secret.as_deref(), Some(self.secret.as_str()), "every call carries the secret");
         self.calls.lock().unwrap().push(format!("{} {}", request.method(), request.path()));
     }
@@ -114,7 +116,7 @@ async fn announce(db: &Db, id: WorkerId, address: &str, slots: i64, refused: Opt
         host: "h".into(),
         pid: 1,
         address: address.to_owned(),
-        state: "live".into(),
+        state: NodeState::Live,
         slots: 1,
         session_slots: slots,
         sessions_refused: refused.map(str::to_owned),

@@ -7,7 +7,7 @@ use actix_web::http::header::{self, ContentType};
 use schemars::json_schema;
 
 use crate::asset::asset;
-use crate::openapi::{self, Operation};
+use crate::openapi::{self, Described, Operation};
 
 const PAGE: &str = include_str!("docs/index.html");
 const SCRIPT: &str = include_str!("docs/docs.js");
@@ -46,12 +46,12 @@ pub fn doc_style() -> Operation {
 }
 
 /// `GET /openapi.json`. Any page may read it: there is nothing of anybody's in it.
-pub async fn document() -> HttpResponse {
+pub async fn document(routes: fn() -> Vec<Described>) -> HttpResponse {
     HttpResponse::Ok()
         .insert_header(ContentType::json())
         .insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"))
         .insert_header((header::CACHE_CONTROL, "no-cache"))
-        .body(openapi::text())
+        .body(openapi::text(routes))
 }
 
 /// `GET /docs`.

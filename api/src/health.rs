@@ -8,7 +8,7 @@ use serde::Serialize;
 use weir_shared::store::{nodes, queue_depth, sessions, webhooks};
 use weir_shared::time::Timestamp;
 
-use crate::app::State;
+use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::Operation;
 
@@ -65,7 +65,7 @@ struct Readiness {
 }
 
 /// `GET /readyz`: 200 when database, blobs and at least one live worker are there; else 503 with the reasons.
-pub async fn ready(app: State) -> HttpResponse {
+pub async fn ready(app: AppData) -> HttpResponse {
     let mut reasons = Vec::new();
     let (mut session_slots, mut sessions_refused) = (0, Vec::new());
     let workers = match tokio::time::timeout(CHECK_TIMEOUT, nodes::live(&app.db, Timestamp::now())).await {
@@ -111,7 +111,7 @@ pub async fn ready(app: State) -> HttpResponse {
 ///
 /// # Errors
 /// When the figures cannot be written as text.
-pub async fn metrics(app: State) -> ApiResult<HttpResponse> {
+pub async fn metrics(app: AppData) -> ApiResult<HttpResponse> {
     let read = async {
         let queue = queue_depth::queue_stats(&app.db).await?;
         let webhooks = webhooks::counts(&app.db).await?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
+use weir_shared::domain::session::SessionState;
 use weir_shared::store::queue_depth::QueueStats;
 use weir_shared::store::sessions::SessionCounts;
 use weir_shared::time::Timestamp;
@@ -117,8 +118,9 @@ impl Metrics {
 
     /// Takes over what the database says of browser sessions.
     pub fn set_sessions(&self, counts: &SessionCounts) {
-        for (state, count) in [("opening", counts.opening), ("active", counts.active), ("closing", counts.closing)] {
-            self.sessions.with_label_values(&[state]).set(count);
+        use SessionState::{Active, Closing, Opening};
+        for (state, count) in [(Opening, counts.opening), (Active, counts.active), (Closing, counts.closing)] {
+            self.sessions.with_label_values(&[state.as_str()]).set(count);
         }
         self.session_slots.set(counts.slots);
     }

@@ -9,7 +9,7 @@ use weir_shared::error_code::ErrorCode;
 
 use crate::endpoints::{batch_scrape, browser, crawl, interact, jobs, map, not_built, scrape, team};
 use crate::error::ApiError;
-use crate::openapi::Operation;
+use crate::openapi::{Described, Operation};
 use crate::{docs, health, open_mode, welcome};
 
 /// Registers the routes.
@@ -30,7 +30,7 @@ pub fn list() -> Vec<(&'static str, String)> {
 }
 
 /// Every method and path with what the API's document says of it. A route cannot be without.
-pub fn operations() -> Vec<(&'static str, String, Operation)> {
+pub fn operations() -> Vec<Described> {
     let each = |at: At| at.methods.into_iter().map(move |(method, doc)| (method, at.path.clone(), doc()));
     routes().0.into_iter().flat_map(each).collect()
 }
@@ -111,7 +111,7 @@ fn routes() -> Routes {
         .service(at("/healthz").get(health::alive, health::doc_alive))
         .service(at("/readyz").get(health::ready, health::doc_ready))
         .service(at("/metrics").get(health::metrics, health::doc_metrics))
-        .service(at("/openapi.json").get(docs::document, docs::doc_document))
+        .service(at("/openapi.json").get(|| docs::document(operations), docs::doc_document))
         .service(at("/docs").get(docs::page, docs::doc_page))
         .service(at("/docs/docs.js").get(docs::script, docs::doc_script))
         .service(at("/docs/docs.css").get(docs::style, docs::doc_style))

@@ -7,32 +7,31 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::dev::{Extensions, ServerHandle};
+use actix_web::dev::ServerHandle;
 use actix_web::middleware::from_fn;
-use actix_web::rt::net::TcpStream;
-use actix_web::{HttpRequest, HttpServer, web};
+use actix_web::{HttpServer, web};
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::{DatabaseUrl, Settings};
-use weir_shared::hang_up::{HangUp, Line};
 use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::wake::Wake;
 
 use crate::access_log;
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::CallerCache;
 use crate::bodies::Bodies;
+use crate::connections;
 use crate::cors;
-use crate::endpoints::browser::relay_target::{RelayTargets, RowTargets};
-use crate::endpoints::direct::QueueRooms;
-use crate::endpoints::jobs::ended::EndedJobs;
+use crate::direct_dispatch::DirectDispatch;
+use crate::ended_jobs::EndedJobs;
 use crate::first_key::{self, FirstKey};
-use crate::hand_over::HandOver;
 use crate::limits::Limiter;
 use crate::metrics::Metrics;
+use crate::queue_headroom::QueueHeadroom;
+use crate::relay_target::{RelayTargets, RowTargets};
 use crate::routes;
 use crate::worker_client::WorkerClient;
 
@@ -88,7 +87,7 @@ pub async fn start(settings: Settings) -> anyhow::Result<Running> {
             .configure(routes::configure)
     })
     .workers(cores)
-    .on_connect(remember)
+    .on_connect(connections::remember)
     .keep_alive(KEEP_ALIVE)
     .client_request_timeout(HEAD_TIMEOUT)
     // CDP messages are small, and their client waits for each answer: do not collect them.
@@ -105,23 +104,11 @@ pub async fn start(settings: Settings) -> anyhow::Result<Running> {
     Ok(Running { address, key, db, handle, stopping, task })
 }
 
-/// Notes a new connection, for [`hang_up`].
-pub fn remember(connection: &dyn std::any::Any, known: &mut Extensions) {
-    if let Some(connection) = connection.downcast_ref::<TcpStream>() {
-        known.insert(Line::of(connection));
-    }
-}
-
-/// What ends the connection of an upgraded request, once it is dropped with the answer. For the request's handler.
-pub fn hang_up(request: &HttpRequest) -> Option<HangUp> {
-    request.conn_data::<Line>()?.hang_up(request.peer_addr())
-}
-
 /// The process's state over a database that is up to date.
 ///
 /// # Errors
 /// When the blobs, the database or its signals cannot be used.
-pub async fn build(settings: Settings, db: Db) -> anyhow::Result<State> {
+pub async fn build(settings: Settings, db: Db) -> anyhow::Result<AppData> {
     let relay_targets = Arc::new(RowTargets::new(db.clone()));
     build_with(settings, db, relay_targets).await
 }
@@ -130,12 +117,12 @@ pub async fn build(settings: Settings, db: Db) -> anyhow::Result<State> {
 ///
 /// # Errors
 /// As [`build`].
-pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn RelayTargets>) -> anyhow::Result<State> {
+pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn RelayTargets>) -> anyhow::Result<AppData> {
     let internal_secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
     store::clock::follow(&db);
     let (workers, runtime) = (Arc::new(WorkerClient::new(&internal_secret)?), tokio::runtime::Handle::current());
     Ok(web::Data::new(App {
-        hand_over: HandOver::new(db.clone(), Arc::clone(&workers), runtime.clone()),
+        direct_dispatch: DirectDispatch::new(db.clone(), Arc::clone(&workers), runtime.clone()),
         workers,
         internal_secret,
         relay_targets,
@@ -147,7 +134,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         bodies: Bodies::default(),
         ended_jobs: EndedJobs::default(),
         limiter: Limiter::default(),
-        queue_rooms: QueueRooms::default(),
+        queue_headroom: QueueHeadroom::default(),
         runtime,
         metrics: Metrics::new()?,
         stopping: CancellationToken::new(),

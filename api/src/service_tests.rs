@@ -21,11 +21,11 @@ use weir_shared::store::page::{claim, rows};
 use weir_shared::store::{self, PoolUse, documents, keys, pages, teams};
 use weir_shared::time::Timestamp;
 
-use crate::app::State;
+use crate::app::AppData;
 use crate::{access_log, first_key, routes, server};
 
 pub(crate) struct Api {
-    pub state: State,
+    pub state: AppData,
     pub key: String,
     pub team: TeamId,
     folder: PathBuf,

@@ -1,5 +1,5 @@
-//! The API's side of the workers' private listeners: open, close and use a browser session on the worker that owns it,
-//! hand a scrape to a worker.
+//! The API's side of the workers' private listeners ([`weir_shared::worker_api`]): open, close and use a browser session on
+//! the worker that owns it, dispatch a scrape directly.
 //!
 //! A session's calls have one connection each: they are rare beside what they start, and it tells a worker that never saw
 //! a request from one that may have carried it out. Nothing here repeats a request; callers do where that is harmless.
@@ -14,28 +14,27 @@ use hyper::client::conn::http1::SendRequest;
 use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
-use weir_shared::domain::session::Language;
-use weir_shared::hand_over;
-use weir_shared::ids::{KeyId, SessionId};
+use weir_shared::ids::SessionId;
+use weir_shared::worker_api::sessions::{
+    CLOSE, CodeOutput, Done, EXECUTE, ExecuteCode, OPEN, OpenSession, PROMPT, PromptOutput, RunPrompt, VERSION,
+};
+use weir_shared::worker_api::{MAX_ANSWER, Refusal, RefusalBody, SECRET_HEADER, direct};
 
-/// Header that every route of a worker asks for.
-pub const INTERNAL_HEADER: &str = "x-weir-internal";
 /// A worker that does not take a connection within this is away.
-const CONNECT: Duration = Duration::from_secs(2);
+const CONNECT_BOUND: Duration = Duration::from_secs(2);
 /// Bound on starting a browser, also a busy machine's, and on bringing a scrape's page back in it; below
 /// `store::sessions::OPENING_MS`.
-const OPEN: Duration = Duration::from_secs(40);
+const OPEN_BOUND: Duration = Duration::from_secs(40);
 /// Bound on shutting a browser down and saving its profile.
-const CLOSE: Duration = Duration::from_secs(30);
+const CLOSE_BOUND: Duration = Duration::from_secs(30);
+/// Bound on what a session's Chromium says of itself.
+const VERSION_BOUND: Duration = Duration::from_secs(15);
 /// What an execution may take past its own timeout: its client waits 5 s longer (CONTRACT 1.10).
 const EXECUTE_MARGIN: Duration = Duration::from_secs(4);
-/// Largest answer read, bytes: the output of an execution is capped far below by the worker.
-const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
 /// Speaks to workers with the installation's secret.
 pub struct WorkerClient {
@@ -59,12 +58,59 @@ impl CallError {
     }
 }
 
-/// A worker's answer.
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(cause) => write!(f, "the worker cannot be reached: {cause}"),
+            Self::Lost(cause) => write!(f, "the worker did not answer: {cause}"),
+            Self::Late(bound) => write!(f, "the worker did not answer within {} s", bound.as_secs()),
+        }
+    }
+}
+
+/// A worker's answer that it did not do what it was asked.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refused {
+    status: StatusCode,
+    /// The worker's words. Only [`Refusal`] says whether they are for a client.
+    pub text: String,
+}
+
+impl Refused {
+    /// Why; `None`: for a reason that this release does not know.
+    pub fn refusal(&self) -> Option<Refusal> {
+        Refusal::of_status(self.status.as_u16())
+    }
+}
+
+/// For the log.
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.status.as_u16(), self.text)
+    }
+}
+
+/// What a worker answers: what it was asked for, or that it did not do it.
+pub type Reply<T> = Result<T, Refused>;
+
+/// An answer as it came.
 #[derive(Debug)]
-pub struct Answer {
+pub struct RawAnswer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Bytes,
+}
+
+impl RawAnswer {
+    fn read<T: DeserializeOwned>(self) -> Result<Reply<T>, CallError> {
+        if self.status != StatusCode::OK {
+            return Ok(Err(Refused { status: self.status, text: RefusalBody::text_of(&self.body) }));
+        }
+        match serde_json::from_slice(&self.body) {
+            Ok(answer) => Ok(Ok(answer)),
+            Err(error) => Err(CallError::Lost(format!("its answer cannot be read: {error}"))),
+        }
+    }
 }
 
 /// A connection to a worker's private listener; one request at a time.
@@ -84,114 +130,12 @@ impl Connection {
         &mut self,
         request: Result<Request<Full<Bytes>>, hyper::http::Error>,
         longest: usize,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<RawAnswer, CallError> {
         let request = request.map_err(|e| CallError::lost(&e))?;
         let (head, body) = self.sender.send_request(request).await.map_err(|e| CallError::lost(&e))?.into_parts();
         let body = Limited::new(body, longest).collect().await.map_err(|e| CallError::lost(&e))?;
-        Ok(Answer { status: head.status, headers: head.headers, body: body.to_bytes() })
+        Ok(RawAnswer { status: head.status, headers: head.headers, body: body.to_bytes() })
     }
-}
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable(cause) => write!(f, "the worker cannot be reached: {cause}"),
-            Self::Lost(cause) => write!(f, "the worker did not answer: {cause}"),
-            Self::Late(bound) => write!(f, "the worker did not answer within {} s", bound.as_secs()),
-        }
-    }
-}
-
-/// What became of a session that was to be opened.
-#[derive(Debug)]
-pub enum Opening {
-    /// Its row is active.
-    Opened,
-    /// The scrape that it continues could not be brought back; the text is for the caller.
-    NotReplayed(String),
-    /// The worker says why not.
-    Failed(String),
-}
-
-/// What became of a session that was to be closed.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Closing {
-    /// Its row is destroyed.
-    Closed,
-    /// The worker does not have it.
-    Unknown,
-    Failed(String),
-}
-
-/// Code to be run.
-#[derive(Debug)]
-pub struct Code<'a> {
-    pub code: &'a str,
-    pub language: Language,
-    pub timeout: Duration,
-}
-
-/// What became of code that was to be run.
-#[derive(Debug)]
-pub enum Execution {
-    Ran(Output),
-    /// The worker does not have the session.
-    Unknown,
-    /// The session takes no more calls.
-    Ended,
-    /// The code was not run.
-    Failed(String),
-}
-
-/// What code left (SPEC 2.2).
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Output {
-    pub stdout: Option<String>,
-    /// The value of the last expression, or the output.
-    pub result: Option<String>,
-    pub stderr: Option<String>,
-    pub exit_code: Option<i64>,
-    /// It ran into its timeout.
-    #[serde(default)]
-    pub killed: bool,
-    pub error: Option<String>,
-    /// Output was cut.
-    #[serde(default)]
-    pub truncated: bool,
-}
-
-/// What became of a prompt.
-#[derive(Debug)]
-pub enum Prompted {
-    /// The agent worked on it, with success or not.
-    Answered(Answered),
-    /// The worker does not have the session.
-    Unknown,
-    /// The session takes no more calls.
-    Ended,
-    /// The worker has no language model.
-    NoModel,
-    /// Another prompt took all the time there was.
-    Busy,
-    /// Nothing was done; the text is for the caller.
-    Failed(String),
-}
-
-/// What the agent left.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Answered {
-    pub success: bool,
-    /// Its final answer.
-    pub output: Option<String>,
-    /// The last snapshot of the page.
-    pub result: Option<String>,
-    pub error: Option<String>,
-    /// It ran into the timeout.
-    pub killed: bool,
-    /// What it saw, did and why: a JSON list, passed on as it is.
-    pub steps: Box<RawValue>,
 }
 
 impl WorkerClient {
@@ -205,51 +149,35 @@ impl WorkerClient {
         Ok(Self { secret })
     }
 
-    /// Makes the worker start the browser of a session that is placed there, and the runner of `language` beside it.
+    /// Makes the worker start the browser of a session that is placed there, and the runner of a language beside it.
     ///
     /// # Errors
     /// When no answer comes within 40 s.
-    pub async fn open(&self, address: &str, id: SessionId, language: Option<Language>) -> Result<Opening, CallError> {
-        let ask = json!({"id": id, "language": language.map(Language::as_str)});
-        let (status, body) = self.call(Method::POST, address, "/sessions", Some(ask), OPEN).await?;
-        Ok(match status {
-            StatusCode::OK => Opening::Opened,
-            StatusCode::FAILED_DEPENDENCY => Opening::NotReplayed(words(&body)),
-            _ => Opening::Failed(failure(status, &body)),
-        })
+    pub async fn open(&self, address: &str, wanted: &OpenSession) -> Result<Reply<Done>, CallError> {
+        let body = json_of(wanted)?;
+        self.call(Method::POST, address, OPEN, body, OPEN_BOUND).await?.read()
     }
 
     /// Makes the worker close a session; it answers when the row is destroyed. Harmless when repeated.
     ///
     /// # Errors
     /// When no answer comes within 30 s.
-    pub async fn close(&self, address: &str, id: SessionId) -> Result<Closing, CallError> {
-        let (status, body) = self.call(Method::DELETE, address, &format!("/sessions/{id}"), None, CLOSE).await?;
-        Ok(match status {
-            StatusCode::OK => Closing::Closed,
-            StatusCode::NOT_FOUND => Closing::Unknown,
-            _ => Closing::Failed(failure(status, &body)),
-        })
+    pub async fn close(&self, address: &str, id: SessionId) -> Result<Reply<Done>, CallError> {
+        self.call(Method::DELETE, address, &CLOSE.of(id), Bytes::new(), CLOSE_BOUND).await?.read()
     }
 
     /// Runs code in a session. Not to be repeated unless it was [`CallError::Unreachable`]: it may have run.
     ///
     /// # Errors
     /// When no answer comes within the code's timeout and a margin.
-    pub async fn execute(&self, address: &str, id: SessionId, code: &Code<'_>) -> Result<Execution, CallError> {
-        let Code { code, language, timeout } = *code;
-        let body = json!({"code": code, "language": language.as_str(), "timeout_ms": timeout.as_millis() as u64});
-        let path = format!("/sessions/{id}/execute");
-        let (status, body) = self.call(Method::POST, address, &path, Some(body), timeout + EXECUTE_MARGIN).await?;
-        Ok(match status {
-            StatusCode::OK => match serde_json::from_slice(&body) {
-                Ok(output) => Execution::Ran(output),
-                Err(error) => return Err(CallError::Lost(format!("its answer cannot be read: {error}"))),
-            },
-            StatusCode::NOT_FOUND => Execution::Unknown,
-            StatusCode::GONE => Execution::Ended,
-            _ => Execution::Failed(failure(status, &body)),
-        })
+    pub async fn execute(
+        &self,
+        address: &str,
+        id: SessionId,
+        code: &ExecuteCode<'_>,
+    ) -> Result<Reply<CodeOutput>, CallError> {
+        let bound = Duration::from_millis(code.timeout_ms) + EXECUTE_MARGIN;
+        self.call(Method::POST, address, &EXECUTE.of(id), json_of(code)?, bound).await?.read()
     }
 
     /// Has the agent work on a task in a session. Not to be repeated unless it was [`CallError::Unreachable`].
@@ -260,37 +188,31 @@ impl WorkerClient {
         &self,
         address: &str,
         id: SessionId,
-        prompt: &str,
-        timeout: Duration,
-        key: Option<KeyId>,
-    ) -> Result<Prompted, CallError> {
-        let body = json!({"prompt": prompt, "timeout_ms": timeout.as_millis() as u64, "key": key});
-        let path = format!("/sessions/{id}/prompt");
-        let (status, body) = self.call(Method::POST, address, &path, Some(body), timeout + EXECUTE_MARGIN).await?;
-        Ok(match status {
-            StatusCode::OK => match serde_json::from_slice(&body) {
-                Ok(answered) => Prompted::Answered(answered),
-                Err(error) => return Err(CallError::Lost(format!("its answer cannot be read: {error}"))),
-            },
-            StatusCode::NOT_FOUND => Prompted::Unknown,
-            StatusCode::GONE => Prompted::Ended,
-            StatusCode::NOT_IMPLEMENTED => Prompted::NoModel,
-            StatusCode::CONFLICT => Prompted::Busy,
-            _ => Prompted::Failed(words(&body)),
-        })
+        prompt: &RunPrompt<'_>,
+    ) -> Result<Reply<PromptOutput>, CallError> {
+        let bound = Duration::from_millis(prompt.timeout_ms) + EXECUTE_MARGIN;
+        self.call(Method::POST, address, &PROMPT.of(id), json_of(prompt)?, bound).await?.read()
     }
 
-    /// Hands a scrape to a worker. Its answer is as late as the page: callers bound the wait.
+    /// What a session's Chromium says of itself.
+    ///
+    /// # Errors
+    /// When no answer comes within 15 s.
+    pub async fn version(&self, address: &str, id: SessionId) -> Result<Reply<Map<String, Value>>, CallError> {
+        self.call(Method::GET, address, &VERSION.of(id), Bytes::new(), VERSION_BOUND).await?.read()
+    }
+
+    /// Sends a scrape to a worker that has a slot for it. Its answer is as late as the page: callers bound the wait.
     ///
     /// # Errors
     /// When the connection breaks; the scrape may be in work.
-    pub async fn hand_over(
+    pub async fn dispatch(
         &self,
         connection: &mut Connection,
         address: &str,
         scrape: Bytes,
-    ) -> Result<Answer, CallError> {
-        connection.send(self.request(Method::POST, address, hand_over::PATH, scrape), hand_over::MAX_ANSWER).await
+    ) -> Result<RawAnswer, CallError> {
+        connection.send(self.request(Method::POST, address, direct::PATH, scrape), direct::MAX_ANSWER).await
     }
 
     /// A connection to a worker, of the runtime that this is called in.
@@ -298,7 +220,7 @@ impl WorkerClient {
     /// # Errors
     /// When there is none within 2 s.
     pub async fn connect(&self, address: &str) -> Result<Connection, CallError> {
-        let stream = match tokio::time::timeout(CONNECT, TcpStream::connect(address)).await {
+        let stream = match tokio::time::timeout(CONNECT_BOUND, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(CallError::Unreachable(error.to_string())),
             Err(_) => return Err(CallError::Unreachable("it does not take the connection".to_owned())),
@@ -316,14 +238,12 @@ impl WorkerClient {
         method: Method,
         address: &str,
         path: &str,
-        body: Option<Value>,
+        body: Bytes,
         bound: Duration,
-    ) -> Result<(StatusCode, Bytes), CallError> {
+    ) -> Result<RawAnswer, CallError> {
         let work = async {
-            let body = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
             let mut connection = self.connect(address).await?;
-            let answer = connection.send(self.request(method, address, path, body), MAX_ANSWER).await?;
-            Ok((answer.status, answer.body))
+            connection.send(self.request(method, address, path, body), MAX_ANSWER).await
         };
         match tokio::time::timeout(bound, work).await {
             Ok(outcome) => outcome,
@@ -342,20 +262,12 @@ impl WorkerClient {
             .method(method)
             .uri(path)
             .header(HOST, address)
-            .header(INTERNAL_HEADER, self.secret.clone())
+            .header(SECRET_HEADER, self.secret.clone())
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(body))
     }
 }
 
-/// The worker's own words, for the log.
-fn failure(status: StatusCode, body: &[u8]) -> String {
-    format!("{}: {}", status.as_u16(), words(body))
-}
-
-/// The text of an error.
-fn words(body: &[u8]) -> String {
-    let said = serde_json::from_slice::<Value>(body).ok();
-    let said = said.as_ref().and_then(|body| body["error"].as_str()).unwrap_or("no reason given");
-    said.chars().take(500).collect()
+fn json_of(body: &impl serde::Serialize) -> Result<Bytes, CallError> {
+    serde_json::to_vec(body).map(Bytes::from).map_err(|error| CallError::Unreachable(error.to_string()))
 }

@@ -70,12 +70,12 @@ pub enum ModelError {
 
 /// What was spent on questions, tokens: as the endpoint counts, or by length where it does not.
 #[derive(Debug, Default)]
-pub struct Meter {
+pub struct TokenMeter {
     sent: AtomicI64,
     received: AtomicI64,
 }
 
-impl Meter {
+impl TokenMeter {
     fn add(&self, spent: Spent) {
         self.sent.fetch_add(spent.sent, Ordering::Relaxed);
         self.received.fetch_add(spent.received, Ordering::Relaxed);
@@ -102,7 +102,7 @@ pub async fn ask_for_json(
     model: &ModelSettings,
     question: &Question<'_>,
     deadline: Instant,
-    meter: &Meter,
+    meter: &TokenMeter,
 ) -> Result<Value, ModelError> {
     match tokio::time::timeout_at(deadline, ask(model, question, meter)).await {
         Ok(outcome) => outcome,
@@ -118,7 +118,7 @@ fn tokens(text: &str) -> i64 {
     (text.len() / BYTES_PER_TOKEN) as i64
 }
 
-async fn ask(model: &ModelSettings, question: &Question<'_>, meter: &Meter) -> Result<Value, ModelError> {
+async fn ask(model: &ModelSettings, question: &Question<'_>, meter: &TokenMeter) -> Result<Value, ModelError> {
     let mut has_format = true;
     let mut tries = 0;
     let (asked, text) = loop {

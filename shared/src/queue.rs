@@ -1,14 +1,14 @@
 //! The producing side of the queue library. Its tables and its channel are also named where statements touch them: in
 //! `store` (`mod`, `nodes`, `pages`) and `wake`.
 //!
-//! A ticket is an invitation to look, never the truth: our rows own every state. It is pushed in the transaction that
-//! changes the rows, so both commit or neither does. A ticket delivered twice, late or for nothing is harmless,
+//! A wake-up is an invitation to look, never the truth: our rows own every state. It is pushed in the transaction that
+//! changes the rows, so both commit or neither does. A wake-up delivered twice, late or for nothing is harmless,
 //! because every claim is fenced in our tables; a lost one is sent again by the sweeper.
 //!
-//! | queue | a ticket says |
+//! | queue | a wake-up says |
 //! |---|---|
 //! | `scrape` | somebody waits for this page |
-//! | `lane` | this team has pages to claim: take turns with the other teams' tickets |
+//! | `lane` | this team has pages to claim: take turns with the other teams' wake-ups |
 //! | `webhook` | this job has deliveries to make |
 
 use std::collections::HashSet;
@@ -24,10 +24,10 @@ use crate::store::signals::Signal;
 use crate::store::{Db, StoreError, StoreResult, Tx};
 use crate::time::Timestamp;
 
-/// The library's own statement for a ticket, as a part of the one that writes a scrape: `$21` to `$24` are the fields of a
-/// [`ScrapeTicket`]. Times are whole seconds, so that a fetch that began just before takes it too. With the ticket
+/// The library's own statement for a wake-up, as a part of the one that writes a scrape: `$21` to `$24` are the fields of a
+/// [`PageWakeup`]. Times are whole seconds, so that a fetch that began just before takes it too. With the wake-up
 /// nothing is promised yet, so on Postgres its transaction waits for no disk.
-macro_rules! insert_ticket {
+macro_rules! insert_wakeup {
     (sqlite) => {
         "INSERT INTO Jobs (id, job_type, job, status, attempts, max_attempts, run_at, priority, metadata) \
          VALUES ($21, $22, $23, 'Pending', 0, $24, unixepoch(), 0, '{}')"
@@ -38,13 +38,13 @@ macro_rules! insert_ticket {
          FROM set_config('synchronous_commit', 'off', TRUE)"
     };
 }
-pub(crate) use insert_ticket;
+pub(crate) use insert_wakeup;
 
-/// The next waiting ticket of [`SCRAPE_QUEUE`] as the library would fetch it, as a part of the statement that claims
+/// The next waiting wake-up of [`SCRAPE_QUEUE`] as the library would fetch it, as a part of the statement that claims
 /// its page: `id`, `team` and `page` of it.
 ///
-/// A ticket that this version cannot read is an error of the statement, or names no page; the library delivers it.
-macro_rules! next_ticket {
+/// A wake-up that this version cannot read is an error of the statement, or names no page; the library delivers it.
+macro_rules! next_wakeup {
     (sqlite $field:literal) => {
         concat!(
             "(SELECT ",
@@ -59,118 +59,129 @@ macro_rules! next_ticket {
          AND lock_by IS NULL AND run_at <= NOW() ORDER BY priority DESC, run_at LIMIT 1 FOR UPDATE SKIP LOCKED) AS next)"
     };
 }
-pub(crate) use next_ticket;
+pub(crate) use next_wakeup;
 
-/// Queue of [`Ticket::Scrape`]. Names are fixed: renaming one would strand its tickets.
+/// Queue of [`Wakeup::Scrape`]. Names are fixed: renaming one would strand its wake-ups.
 pub const SCRAPE_QUEUE: &str = "scrape";
-/// Queue of [`Ticket::Lane`].
-pub const LANE_QUEUE: &str = "lane";
-/// Queue of [`Ticket::Webhook`].
+/// Queue of [`Wakeup::Team`].
+pub const TEAM_QUEUE: &str = "lane";
+/// Queue of [`Wakeup::Webhook`].
 pub const WEBHOOK_QUEUE: &str = "webhook";
 
-/// Tickets a new batch sends at most: enough for several workers to join in at once.
-const LANES_AT_START: usize = 4;
+/// Wake-ups a new batch sends at most: enough for several workers to join in at once.
+const TEAM_WAKEUPS_AT_START: usize = 4;
 
-/// The signal that tells other processes of a ticket.
+/// The signal that tells other processes of a wake-up.
 pub(crate) const SIGNALS: [(&str, Signal); 3] =
-    [(SCRAPE_QUEUE, Signal::Scrape), (LANE_QUEUE, Signal::Lane), (WEBHOOK_QUEUE, Signal::Webhook)];
+    [(SCRAPE_QUEUE, Signal::Scrape), (TEAM_QUEUE, Signal::Lane), (WEBHOOK_QUEUE, Signal::Webhook)];
 
-/// How much older a ticket says it is. Postgres tells of a ticket that is due when its transaction began, by its own
+/// How much older a wake-up says it is. Postgres tells of a wake-up that is due when its transaction began, by its own
 /// clock: of one that is a second younger nobody would hear.
 const BACKDATED: Duration = Duration::from_secs(5);
 
-/// Waiting tickets that a reminder compares itself with.
+/// Waiting wake-ups that a reminder compares itself with.
 const WAITING_READ: i64 = 10_000;
 
 /// Tries the library may make when a handler meets a dead database.
-const TICKET_ATTEMPTS: usize = 5;
+const WAKEUP_ATTEMPTS: usize = 5;
 
-/// What a ticket carries: ids only, with a version for the day the shape changes.
+/// What a wake-up carries: ids only, with a version for the day the shape changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Ticket {
-    Scrape { v: u8, team: TeamId, page: PageId },
-    Lane { v: u8, team: TeamId },
-    Webhook { v: u8, job: JobId },
+pub enum Wakeup {
+    Scrape {
+        v: u8,
+        team: TeamId,
+        page: PageId,
+    },
+    #[serde(rename = "lane")]
+    Team {
+        v: u8,
+        team: TeamId,
+    },
+    Webhook {
+        v: u8,
+        job: JobId,
+    },
 }
 
-impl Ticket {
+impl Wakeup {
     /// Reads a delivered payload. `None`: not ours or of a version we do not know; acknowledge and forget it.
     pub fn parse(payload: &serde_json::Value) -> Option<Self> {
-        serde_json::from_value(payload.clone()).ok().filter(|t: &Ticket| t.version() == 1)
+        serde_json::from_value(payload.clone()).ok().filter(|t: &Wakeup| t.version() == 1)
     }
 
     fn version(&self) -> u8 {
         match self {
-            Self::Scrape { v, .. } | Self::Lane { v, .. } | Self::Webhook { v, .. } => *v,
+            Self::Scrape { v, .. } | Self::Team { v, .. } | Self::Webhook { v, .. } => *v,
         }
     }
 
     fn queue(&self) -> &'static str {
         match self {
             Self::Scrape { .. } => SCRAPE_QUEUE,
-            Self::Lane { .. } => LANE_QUEUE,
+            Self::Team { .. } => TEAM_QUEUE,
             Self::Webhook { .. } => WEBHOOK_QUEUE,
         }
     }
 }
 
-/// The ticket of a direct scrape, for `insert_ticket!`.
-pub(crate) struct ScrapeTicket {
+/// The wake-up of a direct scrape, for `insert_wakeup!`.
+pub(crate) struct PageWakeup {
     pub id: String,
     pub queue: &'static str,
     pub payload: Vec<u8>,
     pub attempts: i64,
 }
 
-impl ScrapeTicket {
+impl PageWakeup {
     pub fn new(team: TeamId, page: PageId) -> StoreResult<Self> {
         Ok(Self {
             id: Ulid::from(page.0.as_u128()).to_string(),
             queue: SCRAPE_QUEUE,
-            payload: serde_json::to_vec(&Ticket::Scrape { v: 1, team, page })?,
-            attempts: TICKET_ATTEMPTS as i64,
+            payload: serde_json::to_vec(&Wakeup::Scrape { v: 1, team, page })?,
+            attempts: WAKEUP_ATTEMPTS as i64,
         })
     }
 }
 
 /// For a page somebody waits for, after its rows are inserted.
-pub async fn scrape_ticket(tx: &mut Tx, team: TeamId, page: PageId) -> StoreResult<()> {
-    push(tx, Ticket::Scrape { v: 1, team, page }, 1, Duration::ZERO).await
+pub async fn page_wakeup(tx: &mut Tx, team: TeamId, page: PageId) -> StoreResult<()> {
+    push(tx, Wakeup::Scrape { v: 1, team, page }, 1, Duration::ZERO).await
 }
 
 /// For a batch, after its rows are inserted: invitations for as many workers as could help.
-pub async fn page_tickets(tx: &mut Tx, team: TeamId, pages: usize) -> StoreResult<()> {
-    push(tx, Ticket::Lane { v: 1, team }, pages.min(LANES_AT_START), Duration::ZERO).await
+pub async fn team_wakeups(tx: &mut Tx, team: TeamId, pages: usize) -> StoreResult<()> {
+    push(tx, Wakeup::Team { v: 1, team }, pages.min(TEAM_WAKEUPS_AT_START), Duration::ZERO).await
 }
 
 /// One more invitation for a team, after `pause` (whole seconds, rounded up).
-pub async fn lane_ticket(tx: &mut Tx, team: TeamId, pause: Duration) -> StoreResult<()> {
-    push(tx, Ticket::Lane { v: 1, team }, 1, pause).await
+pub async fn team_wakeup(tx: &mut Tx, team: TeamId, pause: Duration) -> StoreResult<()> {
+    push(tx, Wakeup::Team { v: 1, team }, 1, pause).await
 }
 
 /// For a job with deliveries to make, after `pause` (whole seconds, rounded up).
-pub async fn webhook_ticket(tx: &mut Tx, job: JobId, pause: Duration) -> StoreResult<()> {
-    push(tx, Ticket::Webhook { v: 1, job }, 1, pause).await
+pub async fn webhook_wakeup(tx: &mut Tx, job: JobId, pause: Duration) -> StoreResult<()> {
+    push(tx, Wakeup::Webhook { v: 1, job }, 1, pause).await
 }
 
-/// Invitations for teams, in case one was lost: to those that no ticket that is due invites already, or a queue that is
+/// Invitations for teams, in case one was lost: to those that no wake-up that is due invites already, or a queue that is
 /// slower than the reminders would grow by them.
-pub async fn remind_lanes(tx: &mut Tx, teams: &[TeamId]) -> StoreResult<()> {
-    remind(tx, LANE_QUEUE, teams.iter().map(|team| Ticket::Lane { v: 1, team: *team })).await
+pub async fn remind_teams(tx: &mut Tx, teams: &[TeamId]) -> StoreResult<()> {
+    remind(tx, TEAM_QUEUE, teams.iter().map(|team| Wakeup::Team { v: 1, team: *team })).await
 }
 
 /// The same for jobs with deliveries to make.
 pub async fn remind_webhooks(tx: &mut Tx, jobs: &[JobId]) -> StoreResult<()> {
-    remind(tx, WEBHOOK_QUEUE, jobs.iter().map(|job| Ticket::Webhook { v: 1, job: *job })).await
+    remind(tx, WEBHOOK_QUEUE, jobs.iter().map(|job| Wakeup::Webhook { v: 1, job: *job })).await
 }
 
-async fn remind(tx: &mut Tx, queue: &str, tickets: impl ExactSizeIterator<Item = Ticket>) -> StoreResult<()> {
+async fn remind(tx: &mut Tx, queue: &str, wakeups: impl ExactSizeIterator<Item = Wakeup>) -> StoreResult<()> {
     const SQLITE: &str = "SELECT job FROM Jobs WHERE job_type = $1 AND status = 'Pending' AND lock_by IS NULL \
         AND priority = 0 AND run_at <= unixepoch() LIMIT $2";
     const POSTGRES: &str = "SELECT job FROM apalis.jobs WHERE job_type = $1 AND (status = 'Pending' \
         OR (status = 'Failed' AND attempts < max_attempts)) AND priority = 0 AND run_at < NOW() LIMIT $2";
-    if tickets.len() == 0 {
+    if wakeups.len() == 0 {
         return Ok(());
     }
     let waiting: Vec<(Vec<u8>,)> = match tx {
@@ -182,15 +193,15 @@ async fn remind(tx: &mut Tx, queue: &str, tickets: impl ExactSizeIterator<Item =
         return Ok(());
     }
     let waiting: HashSet<Vec<u8>> = waiting.into_iter().map(|row| row.0).collect();
-    for ticket in tickets {
-        if !waiting.contains(&serde_json::to_vec(&ticket)?) {
-            push(tx, ticket, 1, Duration::ZERO).await?;
+    for wakeup in wakeups {
+        if !waiting.contains(&serde_json::to_vec(&wakeup)?) {
+            push(tx, wakeup, 1, Duration::ZERO).await?;
         }
     }
     Ok(())
 }
 
-/// The queues that hold tickets which are due, with how many; no more are counted than are served at once.
+/// The queues that hold wake-ups which are due, with how many; no more are counted than are served at once.
 pub async fn due(db: &Db) -> StoreResult<Vec<(String, i64)>> {
     // The two libraries keep time and state differently, and each has an index of its own for it.
     macro_rules! one_queue {
@@ -233,11 +244,11 @@ pub async fn due(db: &Db) -> StoreResult<Vec<(String, i64)>> {
         Db::Sqlite(db) => sqlx::query_as(all_queues!(sqlite)).fetch_all(&db.reads).await?,
         Db::Postgres(pool) => sqlx::query_as(all_queues!(postgres)).fetch_all(pool).await?,
     };
-    due.retain(|(_, tickets)| *tickets > 0);
+    due.retain(|(_, wakeups)| *wakeups > 0);
     Ok(due)
 }
 
-/// Removes up to `limit` tickets that are done with, given up ones among them. Returns how many.
+/// Removes up to `limit` wake-ups that are done with, given up ones among them. Returns how many.
 pub(crate) async fn remove_done(tx: &mut Tx, limit: i64) -> StoreResult<u64> {
     const SQLITE: &str = "DELETE FROM Jobs WHERE rowid IN (SELECT rowid FROM Jobs \
         WHERE status IN ('Done', 'Failed', 'Killed') AND done_at < unixepoch() - 5 \
@@ -252,7 +263,7 @@ pub(crate) async fn remove_done(tx: &mut Tx, limit: i64) -> StoreResult<u64> {
     })
 }
 
-/// Removes the library's records of workers long gone that hold no ticket.
+/// Removes the library's records of workers long gone that hold no wake-up.
 pub(crate) async fn remove_workers(tx: &mut Tx) -> StoreResult<()> {
     const SQLITE: &str = "DELETE FROM Workers WHERE last_seen < strftime('%s', 'now') - 600 \
         AND NOT EXISTS (SELECT 1 FROM Jobs WHERE Jobs.lock_by = Workers.id)";
@@ -265,7 +276,7 @@ pub(crate) async fn remove_workers(tx: &mut Tx) -> StoreResult<()> {
     Ok(())
 }
 
-/// The queue that a notification of the library about a new ticket names.
+/// The queue that a notification of the library about a new wake-up names.
 pub(crate) fn named_in(notification: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Notification {
@@ -274,16 +285,16 @@ pub(crate) fn named_in(notification: &str) -> Option<String> {
     serde_json::from_str::<Notification>(notification).ok().map(|n| n.job_type)
 }
 
-async fn push(tx: &mut Tx, ticket: Ticket, count: usize, pause: Duration) -> StoreResult<()> {
-    let payload = serde_json::to_vec(&ticket)?;
+async fn push(tx: &mut Tx, wakeup: Wakeup, count: usize, pause: Duration) -> StoreResult<()> {
+    let payload = serde_json::to_vec(&wakeup)?;
     let at = run_at(Timestamp::now(), pause);
     let tasks: Vec<Task<Vec<u8>>> = (0..count)
-        .map(|_| TaskBuilder::new(payload.clone()).max_attempts(TICKET_ATTEMPTS).run_at_time(at).build())
+        .map(|_| TaskBuilder::new(payload.clone()).max_attempts(WAKEUP_ATTEMPTS).run_at_time(at).build())
         .collect();
-    push_raw(tx, ticket.queue(), tasks).await
+    push_raw(tx, wakeup.queue(), tasks).await
 }
 
-/// When a ticket is due, by the database's clock: a machine whose clock is ahead would send it into the future.
+/// When a wake-up is due, by the database's clock: a machine whose clock is ahead would send it into the future.
 fn run_at(now: Timestamp, pause: Duration) -> SystemTime {
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now.0.unsigned_abs());
     if pause.is_zero() { now - BACKDATED } else { now + pause + Duration::from_millis(999) }

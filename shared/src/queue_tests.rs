@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_ticket_is_due_by_the_databases_clock() {
+fn a_wake_up_is_due_by_the_databases_clock() {
     // A time of long ago: this machine's clock must not matter.
     let now = Timestamp(1_000_000_000_000);
     let at = |pause| run_at(now, pause).duration_since(SystemTime::UNIX_EPOCH).map(|at| at.as_millis());

@@ -1,6 +1,6 @@
 //! Wake-up without polling: tells waiters at once that something was committed, and costs nothing while nothing is.
 //!
-//! Postgres: `LISTEN`; a notification names the page or job that ended, or a new ticket. A connection on which nothing
+//! Postgres: `LISTEN`; a notification names the page or job that ended, or a new wake-up. A connection on which nothing
 //! comes may have fallen silent, so it is sent a notification of its own now and then, and left when that does not
 //! arrive. SQLite: a file beside the database that whoever commits such a thing writes to ([`signals`]). A slow tick is
 //! the backstop for both.
@@ -26,7 +26,7 @@ use crate::store::{Db, StoreResult, jobs, lines, pages};
 /// Backstop: waiters look again this often even without a signal.
 const TICK: Duration = Duration::from_millis(1_500);
 /// The queue library's own channel on Postgres.
-const NEW_TICKET: &str = "apalis::job::insert";
+const NEW_WAKEUP: &str = "apalis::job::insert";
 /// A connection on which nothing has come for this long is sent something, and has as long again for it to arrive.
 const BEAT: Duration = Duration::from_secs(4);
 /// The least pause between two looks at one watched job.
@@ -43,7 +43,7 @@ struct Shared {
     /// Counts signals; receivers see that something was committed.
     signal: watch::Sender<u64>,
     waiting: Mutex<HashMap<PageId, Vec<oneshot::Sender<()>>>>,
-    /// New tickets by queue that were told of, until somebody takes them.
+    /// New wake-ups by queue that were told of, until somebody takes them.
     told: Mutex<HashMap<String, u64>>,
 }
 
@@ -53,9 +53,9 @@ impl Wake {
         Self::start_with(url, db, &[Signal::End], "weir_done").await
     }
 
-    /// The same for a worker, which new tickets wake too.
-    pub async fn start_for_tickets(url: &DatabaseUrl, db: &Db) -> anyhow::Result<Self> {
-        Self::start_with(url, db, &SIGNALS.map(|(_, signal)| signal), NEW_TICKET).await
+    /// The same for a worker, which hears of new wake-ups too.
+    pub async fn start_for_worker(url: &DatabaseUrl, db: &Db) -> anyhow::Result<Self> {
+        Self::start_with(url, db, &SIGNALS.map(|(_, signal)| signal), NEW_WAKEUP).await
     }
 
     async fn start_with(url: &DatabaseUrl, db: &Db, wanted: &[Signal], channel: &'static str) -> anyhow::Result<Self> {
@@ -97,7 +97,7 @@ impl Wake {
         self.shared.signal.send_modify(|n| *n = n.wrapping_add(1));
     }
 
-    /// The new tickets by queue that were told of since the last call. There may be more: signals that come together
+    /// The new wake-ups by queue that were told of since the last call. There may be more: signals that come together
     /// count as one.
     pub fn take_told(&self) -> HashMap<String, u64> {
         std::mem::take(&mut *self.shared.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
@@ -167,14 +167,14 @@ impl Wake {
             for event in signals.read_events_blocking(&mut buffer)? {
                 let signal = watches.get(&event.wd);
                 if let Some((queue, _)) = SIGNALS.iter().find(|(_, of)| Some(of) == signal) {
-                    self.tell_of_ticket((*queue).to_owned());
+                    self.tell_of_wakeup((*queue).to_owned());
                 }
             }
             self.poke();
         }
     }
 
-    fn tell_of_ticket(&self, queue: String) {
+    fn tell_of_wakeup(&self, queue: String) {
         let mut told = self.shared.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         *told.entry(queue).or_default() += 1;
     }
@@ -200,10 +200,10 @@ impl Wake {
         if let Some(page) = note.payload().strip_prefix("p:").and_then(|id| id.parse().ok()) {
             return self.release(page);
         }
-        if note.channel() == NEW_TICKET
+        if note.channel() == NEW_WAKEUP
             && let Some(queue) = crate::queue::named_in(note.payload())
         {
-            self.tell_of_ticket(queue);
+            self.tell_of_wakeup(queue);
         }
         self.poke();
     }

@@ -132,7 +132,7 @@ async fn batch(db: &Db, team: TeamId, count: usize, now: Timestamp) -> JobId {
     jobs::use_idempotency_key(&mut tx, team, &JobId::new().to_string(), now).await.unwrap();
     jobs::insert(&mut tx, &new).await.unwrap();
     rows::insert_many(&mut tx, new.id, team, 0, &urls, now).await.unwrap();
-    queue::page_tickets(&mut tx, team, count).await.unwrap();
+    queue::team_wakeups(&mut tx, team, count).await.unwrap();
     webhooks::queue(&mut tx, team, new.id, None, WebhookEvent::Started, now).await.unwrap();
     tx.commit().await.unwrap();
     new.id
@@ -257,18 +257,18 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     cancel::drop_rest(db, &mut slices, now).await.unwrap();
     retention::any(db).await.unwrap();
     retention::forget(db, blobs, direct.job.id).await.unwrap();
-    sweep::prune_tickets(db, &mut slices).await.unwrap();
+    sweep::prune_wakeups(db, &mut slices).await.unwrap();
     sweep::remove_drafts(db, &mut slices, now).await.unwrap();
     while sweep::expire(db, &mut slices, now.plus_ms(90_000_000)).await.unwrap() > 0 {}
     sweep::remove_waste(db, blobs, now.plus_ms(90_000_000)).await.unwrap();
     cache::evict(db, 0, now.plus_ms(1)).await.unwrap();
     snapshots::weigh(db).await.unwrap();
     let mut tx = db.begin().await.unwrap();
-    queue::lane_ticket(&mut tx, team, Duration::ZERO).await.unwrap();
+    queue::team_wakeup(&mut tx, team, Duration::ZERO).await.unwrap();
     tx.commit().await.unwrap();
 }
 
-/// What the queue library asks by itself, as far as it names tickets by more than their key.
+/// What the queue library asks by itself, as far as it names wake-ups by more than their key.
 const LIBRARY: [&str; 4] = [
     "UPDATE Jobs SET status = 'Queued', lock_by = ?1 WHERE rowid IN (SELECT rowid FROM Jobs WHERE job_type = ?2 \
      AND status = 'Pending' AND lock_by IS NULL AND (run_at IS NULL OR run_at <= ?4) \
@@ -292,7 +292,7 @@ async fn no_statement_looks_through_a_table_that_grows() {
     let folder = std::env::temp_dir().join(format!("weir-plans-{}", uuid::Uuid::now_v7()));
     let db = Db::connect(&DatabaseUrl::Sqlite(folder.join("weir.db")), 2, PoolUse::Rows).await.unwrap();
     migrate(&db).await.unwrap();
-    // Plans are made with what the migrations say of the tickets; a connection reads that when it begins.
+    // Plans are made with what the migrations say of the wake-ups; a connection reads that when it begins.
     db.close().await;
     let db = Db::connect(&DatabaseUrl::Sqlite(folder.join("weir.db")), 2, PoolUse::Rows).await.unwrap();
     statements.0.lock().unwrap().clear();
@@ -327,7 +327,7 @@ async fn no_statement_looks_through_a_table_that_grows() {
             if looks_through && !is_small && !words.iter().any(is_allowed) {
                 bad.push(format!("{step}\n    {sql}"));
             }
-            // A ticket is named by its key, not looked for among all that its worker has done.
+            // A wake-up is named by its key, not looked for among all that its worker has done.
             if step.contains("ticket_held (lock_by=?)") && !step.contains("COVERING") {
                 bad.push(format!("{step}\n    {sql}"));
             }

@@ -18,7 +18,7 @@ struct Contract {
 fn contract() -> &'static Contract {
     static CONTRACT: OnceLock<Contract> = OnceLock::new();
     CONTRACT.get_or_init(|| {
-        let mut document = weir_api::openapi::document();
+        let mut document = weir_api::openapi::document(weir_api::routes::operations());
         close(&mut document);
         Contract { document, validators: Mutex::default() }
     })

@@ -16,12 +16,13 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
-use weir_api::endpoints::browser::relay_target::{RelayTarget, RelayTargets};
 use weir_api::error::ApiResult;
+use weir_api::relay_target::{RelayTarget, RelayTargets};
 use weir_shared::config::Settings;
 use weir_shared::domain::capability::{Capability, token};
 use weir_shared::ids::SessionId;
 use weir_shared::store::{self, PoolUse};
+use weir_shared::worker_api::Secret;
 use weir_worker::relay::{Activity, Browser, Budget, LiveView, Rules, SessionHandle, Sessions, routes};
 use weir_worker::sandbox::{ChromiumKind, find_chromium};
 
@@ -162,22 +163,24 @@ impl RelayStage {
         let state = weir_api::server::build_with(settings, db, Arc::clone(&only) as _).await.unwrap();
         let secret = state.internal_secret.clone();
 
-        let relays = web::Data::new(routes::Relays::new(only, &secret));
-        let worker_server =
-            HttpServer::new(move || App::new().configure(|config| routes::configure(config, relays.clone())))
-                .workers(1)
-                .on_connect(routes::remember)
-                .tcp_nodelay(true)
-                .disable_signals()
-                .listen(worker_socket)
-                .unwrap()
-                .run();
+        let relays = web::Data::new(routes::Relays::new(only));
+        let internal = web::Data::new(Secret::new(&secret));
+        let worker_server = HttpServer::new(move || {
+            App::new().app_data(internal.clone()).configure(|config| routes::configure(config, relays.clone()))
+        })
+        .workers(1)
+        .on_connect(routes::remember)
+        .tcp_nodelay(true)
+        .disable_signals()
+        .listen(worker_socket)
+        .unwrap()
+        .run();
         let api_socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let api = api_socket.local_addr().unwrap();
         let api_server =
             HttpServer::new(move || App::new().app_data(state.clone()).configure(weir_api::routes::configure))
                 .workers(2)
-                .on_connect(weir_api::server::remember)
+                .on_connect(weir_api::connections::remember)
                 .tcp_nodelay(true)
                 .disable_signals()
                 .listen(api_socket)

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use weir_shared::worker_api::SECRET_HEADER;
 
 use crate::database::execute;
 
@@ -64,9 +65,10 @@ fn now_ms() -> u128 {
 async fn answer(mut socket: TcpStream, database_url: &str) {
     let Some((head, body)) = read(&mut socket).await else { return };
     let line = head.lines().next().unwrap_or_default();
-    let has_secret = head.lines().any(|l| l.to_ascii_lowercase().starts_with("x-weir-internal: ") && l.len() > 33);
+    let has_secret =
+        head.lines().any(|l| l.to_ascii_lowercase().starts_with(&format!("{SECRET_HEADER}: ")) && l.len() > 33);
     let (status, body) = if !has_secret {
-        ("403 Forbidden", json!({"error": "no secret"}))
+        ("401 Unauthorized", json!({"error": "no secret"}))
     } else if line.starts_with("POST /sessions HTTP") {
         let (id, now) = (body["id"].as_str().unwrap_or_default(), now_ms());
         let sql = format!(

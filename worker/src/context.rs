@@ -24,7 +24,7 @@ use crate::finisher::Finisher;
 use crate::metrics::Metrics;
 use crate::page::scripted_hosts::ScriptedHosts;
 use crate::sandbox::Sandbox;
-use crate::sessions::{Keeper, Sessions};
+use crate::sessions::{SessionResources, Sessions};
 use crate::site::RobotsStore;
 
 /// What lives as long as the process.
@@ -55,7 +55,7 @@ pub struct Process {
     /// The addresses that are known to be in the frontiers of crawls.
     pub frontiers: Arc<FrontierMemory>,
     /// What sessions need; prepared after the start.
-    pub keeper: OnceCell<Arc<Keeper>>,
+    pub session_resources: OnceCell<Arc<SessionResources>>,
     /// The secret that the API shows in its calls.
     pub secret: String,
     /// The sessions of the life the worker is in.

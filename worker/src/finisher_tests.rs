@@ -7,9 +7,9 @@ use weir_shared::config::DatabaseUrl;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::ids::{JobId, WorkerId};
+use weir_shared::store::page::claim;
 use weir_shared::store::page::end::Encoded;
-use weir_shared::store::page::rows::Claimed;
-use weir_shared::store::page::{claim, rows};
+use weir_shared::store::page::rows::{self, Claimed};
 use weir_shared::store::{PoolUse, jobs, teams};
 
 use super::*;

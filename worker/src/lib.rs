@@ -5,6 +5,7 @@
 //! trusted) and [`browser`] (Chromium).
 
 pub mod agent;
+pub mod calls;
 pub mod changes;
 pub mod context;
 mod crawl;

@@ -1,5 +1,5 @@
-//! The worker's private listener: health and figures, the sessions of this worker, and scrapes handed to it. The API and operators reach it,
-//! the world does not.
+//! The worker's private listener: health and figures, and the API's calls ([`weir_shared::worker_api`]). The API and
+//! operators reach it, the world does not.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use actix_web::{App, HttpResponse, HttpServer, web};
 use anyhow::Context as _;
+use weir_shared::worker_api::{MAX_CALL, Secret};
 
 use crate::context::Process;
 use crate::relay::routes::Relays;
@@ -15,18 +16,18 @@ use crate::{dispatch, relay, sessions};
 
 /// How long an idle connection of the API is kept for its next scrape.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
-/// Longest body of a call, bytes: code with every character escaped.
-const CALL_LIMIT: usize = 1 << 20;
 
 /// Serves on the given socket. Returns the bound address and the running server.
 pub fn start(socket: TcpListener, process: Arc<Process>) -> anyhow::Result<(SocketAddr, actix_web::dev::Server)> {
     let address = socket.local_addr().context("WEIR_WORKER_BIND")?;
-    let relays = web::Data::new(Relays::new(Arc::new(OfProcess(Arc::clone(&process))), &process.secret));
+    let relays = web::Data::new(Relays::new(Arc::new(OfProcess(Arc::clone(&process)))));
+    let secret = web::Data::new(Secret::new(&process.secret));
     let data = web::Data::from(process);
     let server = HttpServer::new(move || {
         App::new()
             .app_data(data.clone())
-            .app_data(web::JsonConfig::default().limit(CALL_LIMIT))
+            .app_data(secret.clone())
+            .app_data(web::JsonConfig::default().limit(MAX_CALL))
             .configure(|config| relay::routes::configure(config, relays.clone()))
             .configure(sessions::routes::configure)
             .configure(dispatch::routes::configure)

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use weir_shared::error_code::ErrorCode;
 use weir_shared::schedule::Schedule;
-use weir_shared::store::page::replay;
-use weir_shared::store::page::replay::{Replay, ReplayFilter};
+use weir_shared::store::page::replay::{self, Replay, ReplayFilter};
 use weir_shared::store::{StoreResult, webhooks};
 use weir_shared::time::Timestamp;
 

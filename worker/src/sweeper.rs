@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_shared::ids::PageId;
-use weir_shared::store::page::rescue;
-use weir_shared::store::page::rescue::Loss;
+use weir_shared::store::page::rescue::{self, Loss};
 use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::{StoreResult, nodes, profiles, sessions, team_lock, webhooks};
 use weir_shared::time::Timestamp;

@@ -86,7 +86,7 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
     let db = &context.process.db;
     let Tidying { slices, round, log_is_dirty } = tidying;
     cancel::drop_rest(db, slices, Timestamp::now()).await?;
-    sweep::prune_tickets(db, slices).await?;
+    sweep::prune_wakeups(db, slices).await?;
     loop {
         let mut tx = db.begin_relaxed().await?;
         let more = retention::shorten(&mut tx).await?;

@@ -7,12 +7,13 @@ use weir_shared::config::Settings;
 use weir_shared::domain::job::{JobKind, JobStatus, PageState};
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::Db;
-use weir_shared::store::crawls::{self, CrawlCounts};
+use weir_shared::store::crawls;
 use weir_shared::store::jobs::{self, JobFilter, JobRow};
 use weir_shared::store::pages::{self, AttemptRow, PageRow};
 use weir_shared::time::Timestamp;
 
 use super::output::{Output, or_dash, shorten, table};
+use super::rows::{crawl_text, job_json, page_json};
 use super::{replay, team_filter, watch};
 
 /// Failed pages that `show` lists.
@@ -94,39 +95,6 @@ pub async fn run(command: JobsCommand, db: &Db, settings: &Settings, output: Out
     }
 }
 
-pub(super) fn job_json(job: &JobRow, crawl: Option<&CrawlCounts>) -> Value {
-    let mut json = json!({
-        "id": job.id,
-        "teamId": job.team_id,
-        "kind": job.kind.as_str(),
-        "status": job.status.as_str(),
-        "target": job.target,
-        "total": job.total_shown(),
-        "queued": job.waiting().queued,
-        "completed": job.completed,
-        "failed": job.failed,
-        "creditsUsed": job.credits_used,
-        "maxConcurrency": job.max_concurrency,
-        "createdAt": job.created_at.to_iso(),
-        "expiresAt": job.expires_at.to_iso(),
-        "finishedAt": job.finished_at.map(Timestamp::to_iso),
-    });
-    if let Some(counts) = crawl {
-        json["discovered"] = counts.discovered.into();
-        json["blocked"] = counts.blocked.into();
-        json["dropped"] = counts.dropped.into();
-        json["warning"] = json!(counts.warning);
-    }
-    json
-}
-
-/// What a crawl's counts say in a line; nothing for other jobs.
-pub(super) fn crawl_text(crawl: Option<&CrawlCounts>) -> String {
-    crawl.map_or_else(String::new, |c| {
-        format!(", {} discovered, {} blocked by robots.txt, {} dropped", c.discovered, c.blocked, c.dropped)
-    })
-}
-
 async fn list(db: &Db, output: Output, filter: &JobFilter) -> anyhow::Result<()> {
     let rows = jobs::list(db, filter).await?.into_iter().map(|job| {
         let cells = vec![
@@ -142,23 +110,6 @@ async fn list(db: &Db, output: Output, filter: &JobFilter) -> anyhow::Result<()>
     });
     output.list(&["ID", "KIND", "STATUS", "DONE", "FAILED", "CREATED", "TARGET"], rows.collect());
     Ok(())
-}
-
-pub(super) fn page_json(page: &PageRow) -> Value {
-    json!({
-        "id": page.id,
-        "jobId": page.job_id,
-        "url": page.url,
-        "state": page.state.as_str(),
-        "claims": page.claims,
-        "tries": page.tries,
-        "replays": page.replays,
-        "queuedAt": page.queued_at.to_iso(),
-        "startedAt": page.started_at.map(Timestamp::to_iso),
-        "finishedAt": page.finished_at.map(Timestamp::to_iso),
-        "code": page.error_code,
-        "error": page.error,
-    })
 }
 
 fn attempt_json(attempt: &AttemptRow) -> Value {

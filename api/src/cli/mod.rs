@@ -7,6 +7,7 @@ mod jobs;
 mod keys;
 mod output;
 mod replay;
+mod rows;
 mod teams;
 mod watch;
 mod webhooks;

@@ -15,8 +15,8 @@ use weir_shared::store::page::replay::{Replay, ReplayFilter};
 use weir_shared::store::pages::{self, PageRow};
 use weir_shared::time::Timestamp;
 
-use super::jobs::page_json;
 use super::output::{Output, or_dash, shorten, table};
+use super::rows::page_json;
 use super::team_filter;
 
 /// Pause between two looks at pages that are waited for.

@@ -11,8 +11,8 @@ use weir_shared::store::Db;
 use weir_shared::store::crawls::{self, CrawlCounts};
 use weir_shared::store::jobs::{self, JobRow};
 
-use super::jobs::{crawl_text, job_json};
 use super::output::Output;
+use super::rows::{crawl_text, job_json};
 
 /// Time between two looks at the job.
 const PAUSE: Duration = Duration::from_millis(250);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use anyhow::bail;
 use clap::Subcommand;
 use serde_json::json;
+use weir_shared::domain::node::NodeState;
 use weir_shared::ids::WorkerId;
 use weir_shared::store::nodes::{self, DEAD_MS};
 use weir_shared::store::{Db, sessions};
@@ -43,7 +44,7 @@ async fn list(db: &Db, output: Output) -> anyhow::Result<()> {
         let taken = taken.get(&node.id).copied().unwrap_or(0);
         let silent_ms = now.ms_since(node.heartbeat_at);
         // The sweeper writes it down later.
-        let state = if silent_ms > DEAD_MS { "dead".to_owned() } else { node.state };
+        let state = if silent_ms > DEAD_MS { NodeState::Dead } else { node.state }.as_str();
         let json = json!({
             "id": node.id,
             "name": node.name,
@@ -64,7 +65,16 @@ async fn list(db: &Db, output: Output) -> anyhow::Result<()> {
         };
         (
             json,
-            vec![node.name, state, slots, sessions, node.address, node.started_at.to_iso(), heard, node.id.to_string()],
+            vec![
+                node.name,
+                state.to_owned(),
+                slots,
+                sessions,
+                node.address,
+                node.started_at.to_iso(),
+                heard,
+                node.id.to_string(),
+            ],
         )
     });
     output.list(&["NAME", "STATE", "SLOTS", "SESSIONS", "ADDRESS", "STARTED", "HEARD", "ID"], rows.collect());

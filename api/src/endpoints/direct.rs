@@ -6,15 +6,13 @@
 //!    |                             too long in the queue         too long altogether
 //! ```
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus::IntGauge;
 use tokio::time::Instant;
 use weir_shared::domain::job::PageState;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::{JobId, PageId, TeamId};
+use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::credits::Funds;
 use weir_shared::store::pages::PageRow;
 use weir_shared::store::{Tx, cancel, nodes, pages, queue_depth};
@@ -60,43 +58,15 @@ pub fn refuse_short_funds(funds: Funds, need: i64) -> ApiResult<()> {
     }
 }
 
-/// What is known of the room in teams' queues: single pages are accepted on it for a moment, without a look at the rows.
-#[derive(Default)]
-pub struct QueueRooms(Mutex<HashMap<TeamId, (Instant, i64)>>);
-
-impl QueueRooms {
-    /// How long a look counts, and the part of the room that a process may fill on it: the bound is passed by no more.
-    const COUNTS: Duration = Duration::from_secs(1);
-    const PART: i64 = 64;
-
-    /// Takes one place of what is known; `false`: look again.
-    pub fn take(&self, team: TeamId) -> bool {
-        let mut rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match rooms.get_mut(&team) {
-            Some((seen, left)) if *left > 0 && seen.elapsed() < Self::COUNTS => {
-                *left -= 1;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn learn(&self, team: TeamId, room: i64) {
-        let mut rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        rooms.retain(|_, (seen, _)| seen.elapsed() < Self::COUNTS);
-        rooms.insert(team, (Instant::now(), room / Self::PART));
-    }
-}
-
 /// 429 when the team's pages that wait, with `further` ones, would be more than it may have (CONTRACT 2.1).
 pub async fn refuse_full_queue(app: &App, tx: &mut Tx, caller: &Caller, further: i64) -> ApiResult<()> {
     let (team, bound) = (caller.team_id(), caller.team.queue.unwrap_or(app.settings.limits.team_queue));
-    if further == 1 && app.queue_rooms.take(team) {
+    if further == 1 && app.queue_headroom.take(team) {
         return Ok(());
     }
     let room = bound.saturating_sub(queue_depth::team_waiting(tx, team).await?);
     if room >= further {
-        app.queue_rooms.learn(team, room - further);
+        app.queue_headroom.learn(team, room - further);
         return Ok(());
     }
     let text =

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::map::{CREDITS, MapAnswer, MapRequest};
-use weir_shared::domain::scrape_request::{RequestContext, parse_map};
+use weir_shared::domain::scrape_request::parse_map;
+use weir_shared::domain::target::RequestContext;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
@@ -21,7 +22,7 @@ use weir_shared::store::{credits, documents, pages};
 use weir_shared::time::Timestamp;
 
 use super::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_short_funds};
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult, Shape};
 use crate::extract;
@@ -75,7 +76,7 @@ pub fn doc() -> Operation {
 /// # Errors
 /// Every row of CONTRACT 2.1 that names maps, `MAP_TIMEOUT` and `MAP_FAILED`, and the scrape codes of 2.3 for an address
 /// that has no name or may not be reached.
-pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Map).await?;
     let read = |body: &Value| app.parse(|context| parse_map(body, context));
     let (mut map, _room) = extract::json(&app, &caller, &request, payload, read).await?;
@@ -87,7 +88,7 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
     answer(&app, &accepted).await
 }
 
-/// Writes job, page and ticket in one transaction.
+/// Writes job, page and wake-up in one transaction.
 async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accepted> {
     let (at, now) = (Instant::now(), Timestamp::now());
     let job = JobId::new();
@@ -112,7 +113,7 @@ async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accep
     let target = (!map.options.zero_retention).then(|| map.url.clone());
     let entry = Entry { id: job.0, endpoint: Endpoint::Map, target, created_at: now };
     activity::record(&mut tx, caller.team_id(), &entry).await?;
-    queue::scrape_ticket(&mut tx, caller.team_id(), page).await?;
+    queue::page_wakeup(&mut tx, caller.team_id(), page).await?;
     let end = app.wake.expect(page);
     tx.commit().await?;
     Ok(Accepted { job, page, end, at })

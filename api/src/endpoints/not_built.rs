@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse};
 use weir_shared::error_code::ErrorCode;
 
-use crate::app::State;
+use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
 
@@ -18,7 +18,7 @@ pub fn doc(id: &'static str, summary: &'static str) -> Operation {
 ///
 /// # Errors
 /// Always: 401 or 501.
-pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     app.caller(&request).await?;
     Err(ApiError::new(ErrorCode::NotImplemented, "This operation is not available yet on this server."))
 }

@@ -8,7 +8,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::{pages, retention};
 
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 
@@ -43,7 +43,7 @@ pub async fn forget(app: &App, job: JobId) {
 
 /// The same for a scrape that was not answered with its document, as soon as its page has ended. `None` written, nothing to
 /// forget.
-pub async fn forget_ended(app: State, job: JobId, page: PageId) {
+pub async fn forget_ended(app: AppData, job: JobId, page: PageId) {
     let until = Instant::now() + AFTERMATH;
     loop {
         let mut end = app.wake.expect(page);

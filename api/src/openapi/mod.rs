@@ -1,4 +1,4 @@
-//! The API's description of itself (OpenAPI 3.1), made from what it is about: the routes of [`crate::routes`], the
+//! The API's description of itself (OpenAPI 3.1), made from what it is about: the routes that it is given, the
 //! readers that parse their bodies (`describe` in `shared`), the types that write their answers, and the table of codes.
 //! By hand are only words and examples; tests hold those to the rest.
 
@@ -15,19 +15,21 @@ use serde_json::{Map, Value, json};
 use weir_shared::error_code::ErrorCode;
 
 use crate::error;
-use crate::routes;
 
 const INTRODUCTION: &str = "Compatible with the v2 API of the official Firecrawl SDKs: change their base URL and nothing \
     else. Every call under /v2 needs a key: `Authorization: Bearer <key>`. Errors have one shape, `Error`.";
 
-/// The document as text, made once.
-pub fn text() -> &'static str {
+/// A method and path with what the document says of it.
+pub type Described = (&'static str, String, Operation);
+
+/// The document of the process's routes as text, made once.
+pub fn text(routes: fn() -> Vec<Described>) -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
-    TEXT.get_or_init(|| document().to_string())
+    TEXT.get_or_init(|| document(routes()).to_string())
 }
 
-/// The document.
-pub fn document() -> Value {
+/// The document of these routes, in their order.
+pub fn document(routes: Vec<Described>) -> Value {
     let mut generator = SchemaSettings::draft2020_12()
         .with(|settings| {
             settings.definitions_path = "/components/schemas".into();
@@ -39,7 +41,7 @@ pub fn document() -> Value {
     let mut bodies = Schemas::default();
     let mut paths: Map<String, Value> = Map::new();
     let mut uses: HashMap<&'static str, usize> = HashMap::new();
-    for (method, path, operation) in routes::operations() {
+    for (method, path, operation) in routes {
         let uses = uses.entry(operation.id).or_default();
         *uses += 1;
         let written = write(&operation, &path, *uses, &error, &mut bodies, &mut generator);

@@ -77,7 +77,7 @@ impl Body {
 pub type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
 
 /// One answer.
-pub struct Answer {
+pub struct ResponseDoc {
     pub status: u16,
     pub text: &'static str,
     /// Content type and schema; `None`: nothing is said of the body.
@@ -98,7 +98,7 @@ pub struct Operation {
     /// Parameters of query and header; those of the path are known from it.
     pub parameters: Vec<Value>,
     pub body: Option<Body>,
-    pub answers: Vec<Answer>,
+    pub answers: Vec<ResponseDoc>,
     /// Statuses of the errors.
     pub errors: Vec<u16>,
 }
@@ -163,7 +163,7 @@ impl Operation {
 
     /// An answer of another status or kind.
     pub fn answer_with(mut self, status: u16, text: &'static str, kind: &'static str, schema: MakeSchema) -> Self {
-        self.answers.push(Answer { status, text, content: Some((kind, schema)), example: None });
+        self.answers.push(ResponseDoc { status, text, content: Some((kind, schema)), example: None });
         self
     }
 
@@ -174,7 +174,7 @@ impl Operation {
 
     /// An answer whose body is not of this document.
     pub fn bare_answer(mut self, status: u16, text: &'static str) -> Self {
-        self.answers.push(Answer { status, text, content: None, example: None });
+        self.answers.push(ResponseDoc { status, text, content: None, example: None });
         self
     }
 

@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::config::ModelSettings;
 use crate::domain::crawl::CrawlOptions;
-use crate::llm::{Meter, ModelError};
+use crate::llm::{ModelError, TokenMeter};
 
 /// What a prompt was turned into.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -41,7 +41,7 @@ pub async fn read(
     model: Option<&ModelSettings>,
     url: &Url,
     prompt: &str,
-    meter: &Meter,
+    meter: &TokenMeter,
 ) -> Result<PromptOptions, PromptError> {
     match model {
         Some(model) => model::read(model, url, prompt, meter).await,

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::{PromptError, PromptOptions, judge};
 use crate::config::ModelSettings;
-use crate::llm::{Meter, ModelError, Question, Role, ask_for_json};
+use crate::llm::{ModelError, Question, Role, TokenMeter, ask_for_json};
 
 /// Bound on both tries together.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,7 +29,12 @@ const SYSTEM: &str = "You turn a person's description of a web crawl into crawle
     Say in `notUnderstood` which wishes the options cannot express, or null.";
 
 /// Asks the model, and once more with what was wrong.
-pub async fn read(model: &ModelSettings, url: &Url, prompt: &str, meter: &Meter) -> Result<PromptOptions, PromptError> {
+pub async fn read(
+    model: &ModelSettings,
+    url: &Url,
+    prompt: &str,
+    meter: &TokenMeter,
+) -> Result<PromptOptions, PromptError> {
     let deadline = Instant::now() + PATIENCE;
     let schema = schema();
     let mut turns = vec![(Role::User, format!("Start page: {url}\n\nDescription of the crawl:\n{prompt}"))];

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::scrape::Screenshot;
+use super::screenshot::Screenshot;
 
 /// One step on the page. They are carried out in the order given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

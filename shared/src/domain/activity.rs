@@ -64,7 +64,7 @@ impl Cursor {
         BASE64_URL_SAFE_NO_PAD.encode(format!("{}:{}", self.created_at.0, self.id))
     }
 
-    /// Reads it; `None` when it is none of ours.
+    /// Reads it; `None` when we did not give it out.
     pub fn decode(text: &str) -> Option<Self> {
         let text = String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
         let (time, id) = text.split_once(':')?;

@@ -6,60 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::price;
-use super::scrape::{Format, ProxyMode, ScrapeOptions};
-use super::scrape_request::fetch_url;
+use super::scrape::{CacheOptions, Format, ProxyMode, ScrapeOptions};
+use super::target::fetch_url;
 use crate::ids::{PageId, TeamId};
 use crate::time::Timestamp;
-
-/// How old a cached page may be, milliseconds: two days (SPEC 4.7).
-pub const MAX_AGE_MS: i64 = 172_800_000;
-/// The same with `lockdown`, and the longest that a page is kept: two years.
-pub const LOCKDOWN_MAX_AGE_MS: i64 = 63_072_000_000;
-
-/// What a request wants of the cache.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct CacheOptions {
-    /// A page at most this old is answered without asking the site, milliseconds; 0: none is.
-    pub max_age: i64,
-    /// Only the cache is asked, whatever `max_age` says, for a page at least this old, milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_age: Option<i64>,
-    /// Keep the page for later requests. Default true.
-    pub store_in_cache: bool,
-    /// Only the cache is asked, and nothing of the request is kept. Default false.
-    pub lockdown: bool,
-}
-
-impl Default for CacheOptions {
-    fn default() -> Self {
-        Self { max_age: MAX_AGE_MS, min_age: None, store_in_cache: true, lockdown: false }
-    }
-}
-
-impl CacheOptions {
-    /// Whether the site may not be asked.
-    pub fn is_only_cache(&self) -> bool {
-        self.lockdown || self.min_age.is_some()
-    }
-
-    /// Whether the cache is to be asked at all.
-    pub fn is_asked(&self) -> bool {
-        self.is_only_cache() || self.max_age > 0
-    }
-
-    /// Whether what the site answers is kept for later requests.
-    pub fn is_kept(&self) -> bool {
-        self.store_in_cache && !self.is_only_cache()
-    }
-}
 
 /// What a page is known by in the cache: a digest of all that was asked of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -149,7 +105,7 @@ pub struct Hit<'a> {
 /// A cached document as the answer to another request, with its price: that of a fresh one.
 ///
 /// # Errors
-/// When the stored text is no document.
+/// When the stored text is not a document.
 pub fn answer(document: &RawValue, hit: Hit<'_>) -> serde_json::Result<(BTreeMap<String, Box<RawValue>>, i64)> {
     let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(document.get())?;
     let mut meta: Map<String, Value> = match fields.get("metadata") {
@@ -181,7 +137,8 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::domain::action::Action;
-    use crate::domain::scrape::{ChangeTracking, Screenshot};
+    use crate::domain::scrape::{ChangeTracking, MAX_AGE_MS};
+    use crate::domain::screenshot::Screenshot;
 
     fn with(change: impl FnOnce(&mut ScrapeOptions)) -> ScrapeOptions {
         let mut options = ScrapeOptions::default();

@@ -5,7 +5,7 @@
 //! which keys      the names that Fields was asked for while the reader ran
 //! which types     a null, a boolean, a number, a text, an array and an object in the value's place
 //! which bounds    far too small and far too large values: their issues name the bound
-//! which words     a word that is none: its issue lists the options
+//! which words     a word that is not allowed: its issue lists the options
 //! what must be    issues of type "undefined" where nothing is
 //! the default     what reads the same as nothing, while others do not
 //! ```
@@ -13,29 +13,12 @@
 //! What a schema cannot say (one field or the other, never both) stays with the reader, and with the words beside the
 //! schema.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use super::asked;
 use super::validation::{Issue, Path, ValidationError};
-
-thread_local! {
-    /// What the readers of this thread have asked for since [`Learner::probe`] began; `None`: nobody wants to know.
-    static ASKED: RefCell<Option<HashMap<Path, Vec<&'static str>>>> = const { RefCell::new(None) };
-}
-
-/// A reader asks for the key `name` of the object at `path`.
-pub(super) fn asked(path: &[Value], name: &'static str) {
-    ASKED.with_borrow_mut(|asked| {
-        if let Some(asked) = asked {
-            let names = asked.entry(path.to_vec()).or_default();
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-    });
-}
 
 /// A reader of bodies: the text says what was read, so that equal texts are equal readings.
 pub type Reader<'r> = &'r dyn Fn(&Value) -> Result<String, ValidationError>;
@@ -85,9 +68,8 @@ impl Probe {
 
 impl Learner<'_> {
     fn probe(&self, body: &Value) -> Probe {
-        ASKED.set(Some(HashMap::new()));
-        let outcome = (self.read)(body);
-        Probe { outcome, asked: ASKED.take().unwrap_or_default() }
+        let (outcome, asked) = asked::recording(|| (self.read)(body));
+        Probe { outcome, asked }
     }
 
     fn probe_with(&self, base: &Value, path: &Path, value: Value) -> Probe {
@@ -347,8 +329,9 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::domain::interact::parse_interact;
-    use crate::domain::scrape_request::{RequestContext, parse_batch, parse_crawl, parse_map, parse_scrape};
+    use crate::domain::scrape_request::{parse_batch, parse_crawl, parse_map, parse_scrape};
     use crate::domain::session::{parse_create, parse_execute};
+    use crate::domain::target::RequestContext;
 
     const ANYWHERE: RequestContext<'_> = RequestContext { knows_host: &|_| false };
 

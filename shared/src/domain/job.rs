@@ -1,13 +1,11 @@
 //! Jobs and their pages: kinds, states and the rules of their life (SPEC 2.4, 3).
 
-use std::ops::RangeInclusive;
-
 /// Declares an enum that is stored and shown as a lower-case word.
 macro_rules! words {
     ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ })+) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$vdoc])* $variant,)+ }
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+        pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant,)+ }
 
         impl $name {
             /// Every variant, in the order of their declaration.
@@ -15,6 +13,26 @@ macro_rules! words {
 
             /// The stored word.
             pub const fn as_str(self) -> &'static str { match self { $(Self::$variant => $word,)+ } }
+        }
+
+        impl<DB: sqlx::Database> sqlx::Type<DB> for $name where String: sqlx::Type<DB> {
+            fn type_info() -> DB::TypeInfo { <String as sqlx::Type<DB>>::type_info() }
+            fn compatible(ty: &DB::TypeInfo) -> bool { <String as sqlx::Type<DB>>::compatible(ty) }
+        }
+
+        impl<'q, DB: sqlx::Database> sqlx::Encode<'q, DB> for $name where String: sqlx::Encode<'q, DB> {
+            fn encode_by_ref(
+                &self,
+                buf: &mut DB::ArgumentBuffer,
+            ) -> Result<sqlx::encode::IsNull, sqlx::error::BoxDynError> {
+                self.as_str().to_owned().encode(buf)
+            }
+        }
+
+        impl<'r, DB: sqlx::Database> sqlx::Decode<'r, DB> for $name where String: sqlx::Decode<'r, DB> {
+            fn decode(value: DB::ValueRef<'r>) -> Result<Self, sqlx::error::BoxDynError> {
+                Ok(String::decode(value)?.parse()?)
+            }
         }
 
         impl std::str::FromStr for $name {
@@ -113,7 +131,7 @@ impl JobKind {
         }
     }
 
-    /// Whether somebody waits for its one page, which has a ticket of its own.
+    /// Whether somebody waits for its one page, which has a wake-up of its own.
     pub const fn is_direct(self) -> bool {
         self.rank() == 0
     }
@@ -152,15 +170,9 @@ pub const fn is_worn_out(claims: i64) -> bool {
     claims >= MAX_CLAIMS
 }
 
-/// Pause before the next try of somebody's page on the line, in milliseconds.
-const DIRECT_PAUSE_MS: i64 = 100;
-
-/// Pauses to choose from before a page is tried again that has failed `tries` times, in milliseconds. The first is what
-/// the rule asks for: 1 s, then 4 s, or a tenth of a second where somebody waits for the page. Up to a quarter more keeps
-/// pages that failed together from coming back together.
-pub fn retry_pauses_ms(tries: i64, is_waited_for: bool) -> RangeInclusive<i64> {
-    let pause = if is_waited_for { DIRECT_PAUSE_MS } else { 1_000 << (2 * (tries - 1)).clamp(0, 6) };
-    pause..=pause + pause / 4
+/// Pause before try `tries + 1`, in milliseconds, without jitter: 1 s, 4 s.
+pub fn retry_pause_ms(tries: i64) -> i64 {
+    1_000 << (2 * (tries - 1)).clamp(0, 6)
 }
 
 #[cfg(test)]
@@ -175,13 +187,5 @@ mod tests {
         assert_eq!(from(PageState::Cancelled).count(), 0);
         assert!(JobMove::ALL.iter().all(|step| step.from() != JobStatus::Cancelled));
         assert_eq!((PageMove::Claim.from().sql(), PageMove::Claim.to().sql()), ("'queued'", "'running'"));
-    }
-
-    #[test]
-    fn pauses_grow_with_the_tries_and_nobody_on_the_line_waits_long() {
-        assert_eq!(retry_pauses_ms(1, false), 1_000..=1_250);
-        assert_eq!(retry_pauses_ms(2, false), 4_000..=5_000);
-        assert_eq!(retry_pauses_ms(2, true), 100..=125);
-        assert!(!is_worn_out(MAX_CLAIMS - 1) && is_worn_out(MAX_CLAIMS));
     }
 }

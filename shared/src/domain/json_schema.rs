@@ -50,7 +50,7 @@ impl Schema {
     /// Reads a schema.
     ///
     /// # Errors
-    /// A sentence that says why it is none, or why it is refused.
+    /// A sentence that says why it is not a schema, or why it is refused.
     pub fn new(schema: &Value) -> Result<Self, String> {
         if schema.to_string().len() > MAX_BYTES {
             return Err(format!("schema: at most {MAX_BYTES} bytes"));

@@ -9,8 +9,8 @@ use url::Url;
 use super::crawl::SitemapMode;
 use super::crawl::address::bare_host;
 use super::crawl::scope::{is_below, is_same_host, is_same_site};
-use super::scrape::Location;
-use super::scrape_request::fetch_url;
+use super::location::Location;
+use super::target::fetch_url;
 use crate::ids::JobId;
 
 /// Most links of a map, and how many it answers when it is not told (SPEC 8).
@@ -159,7 +159,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::domain::scrape_request::{RequestContext, parse_map};
+    use crate::domain::scrape_request::parse_map;
+    use crate::domain::target::RequestContext;
 
     fn options(body: serde_json::Value) -> MapOptions {
         let mut body = body;

@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod activity;
+mod asked;
 pub mod cache;
 pub mod capability;
 pub mod crawl;
@@ -10,11 +11,16 @@ pub mod document;
 pub mod interact;
 pub mod job;
 pub mod json_schema;
+pub mod location;
 pub mod map;
+pub mod node;
 pub mod price;
+pub mod profile;
 pub mod scrape;
 pub mod scrape_request;
+pub mod screenshot;
 pub mod session;
 mod states;
+pub mod target;
 pub mod validation;
 pub mod webhook;

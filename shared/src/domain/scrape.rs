@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::action::Action;
-use super::cache::CacheOptions;
-use super::session::ProfileUse;
+use super::location::Location;
+use super::profile::ProfileUse;
+use super::screenshot::Screenshot;
 
 /// Options of a scrape, the same for a direct scrape, a batch and later a crawl.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,6 +92,49 @@ impl Default for ScrapeOptions {
             profile: None,
             zero_retention: false,
         }
+    }
+}
+
+/// How old a cached page may be, milliseconds: two days (SPEC 4.7).
+pub const MAX_AGE_MS: i64 = 172_800_000;
+/// The same with `lockdown`, and the longest that a page is kept: two years.
+pub const LOCKDOWN_MAX_AGE_MS: i64 = 63_072_000_000;
+
+/// What a request wants of the cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CacheOptions {
+    /// A page at most this old is answered without asking the site, milliseconds; 0: none is.
+    pub max_age: i64,
+    /// Only the cache is asked, whatever `max_age` says, for a page at least this old, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_age: Option<i64>,
+    /// Keep the page for later requests. Default true.
+    pub store_in_cache: bool,
+    /// Only the cache is asked, and nothing of the request is kept. Default false.
+    pub lockdown: bool,
+}
+
+impl Default for CacheOptions {
+    fn default() -> Self {
+        Self { max_age: MAX_AGE_MS, min_age: None, store_in_cache: true, lockdown: false }
+    }
+}
+
+impl CacheOptions {
+    /// Whether the site may not be asked.
+    pub fn is_only_cache(&self) -> bool {
+        self.lockdown || self.min_age.is_some()
+    }
+
+    /// Whether the cache is to be asked at all.
+    pub fn is_asked(&self) -> bool {
+        self.is_only_cache() || self.max_age > 0
+    }
+
+    /// Whether what the site answers is kept for later requests.
+    pub fn is_kept(&self) -> bool {
+        self.store_in_cache && !self.is_only_cache()
     }
 }
 
@@ -291,34 +335,6 @@ pub struct AttributeSelector {
     pub selector: String,
     /// 1 to 1,000 characters.
     pub attribute: String,
-}
-
-/// Options of the screenshot format.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Screenshot {
-    /// The whole page instead of the window.
-    pub full_page: bool,
-    /// JPEG quality 1 to 100; absent: PNG.
-    pub quality: Option<u8>,
-    /// Window size; absent: the default of the device.
-    pub viewport: Option<Viewport>,
-}
-
-/// A window size in CSS pixels: at most 7,680 by 4,320.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Viewport {
-    pub width: u32,
-    pub height: u32,
-}
-
-/// Where to appear from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Location {
-    /// ISO 3166 alpha-2, upper case.
-    pub country: String,
-    /// Language tags, most wanted first.
-    pub languages: Vec<String>,
 }
 
 /// Which proxies to use (SPEC 4.7). `stealth` on the wire is `Enhanced`.

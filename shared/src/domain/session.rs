@@ -9,16 +9,17 @@
 //! `opening` and `closing` are ours: clients know `active` and `destroyed`. A session that closes takes no more calls
 //! and still holds its slot and its profile's lease, because its state may be on its way to the profile.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::job::words;
-use super::scrape_request;
+use super::location;
+use super::profile::{self, ProfileUse};
+use super::states::states;
 use super::validation::{Fields, Issues, Path, ValidationError, refusal};
 use crate::error_code::ErrorCode;
 use crate::time::Timestamp;
 
-words! {
+states! {
     /// State of a session.
     SessionState {
         /// Placed on a worker, which starts its browser. No caller knows it yet.
@@ -29,6 +30,23 @@ words! {
         Closing = "closing",
         Destroyed = "destroyed",
     }
+    /// How a session goes on. Two processes may hold the same old state: the statements of `store::sessions` ask for it
+    /// again.
+    SessionMove {
+        /// Its browser is there.
+        Activate: Opening => Active,
+        /// Its browser did not start, or nobody waits for it any more.
+        GiveUp: Opening => Destroyed,
+        /// It takes no more calls.
+        BeginClose: Active => Closing,
+        /// Its browser or its worker died, or its worker does not have it.
+        Lose: Active => Destroyed,
+        /// Its browser has ended and its profile is saved.
+        Finish: Closing => Destroyed,
+    }
+}
+
+words! {
     /// Why a session takes no more calls.
     EndReason {
         /// Its team asked for it.
@@ -62,23 +80,15 @@ words! {
 }
 
 impl SessionState {
-    /// Whether the transition exists. The statements of `store::sessions` repeat it, because two processes may hold
-    /// the same old state.
-    pub const fn may_become(self, next: Self) -> bool {
-        matches!(
-            (self, next),
-            (Self::Opening, Self::Active | Self::Destroyed)
-                | (Self::Active, Self::Closing | Self::Destroyed)
-                | (Self::Closing, Self::Destroyed)
-        )
-    }
+    /// The words clients see.
+    pub const SHOWN: [&str; 2] = [Self::Active.as_str(), Self::Destroyed.as_str()];
 
     /// The word clients see; `None`: the session is not told of yet.
     pub const fn shown(self) -> Option<&'static str> {
         match self {
             Self::Opening => None,
-            Self::Active => Some("active"),
-            Self::Closing | Self::Destroyed => Some("destroyed"),
+            Self::Active => Some(Self::Active.as_str()),
+            Self::Closing | Self::Destroyed => Some(Self::Destroyed.as_str()),
         }
     }
 }
@@ -90,8 +100,6 @@ pub(super) const DEFAULT_TTL: i64 = 600;
 /// Bounds of `activityTtl`, seconds (SPEC 4.1).
 pub(super) const ACTIVITY_TTL: std::ops::RangeInclusive<i64> = 10..=3_600;
 pub(super) const DEFAULT_ACTIVITY_TTL: i64 = 300;
-/// Characters of a profile's name (SPEC 2.1).
-const PROFILE_NAME: std::ops::RangeInclusive<i64> = 1..=128;
 /// Length of code, bytes of UTF-8 (SPEC 4.4 says characters, the reference counts bytes).
 const CODE: std::ops::RangeInclusive<i64> = 1..=100_000;
 /// Bounds of an execution's `timeout`, seconds (SPEC 4.4).
@@ -133,16 +141,6 @@ pub fn bill(opened_at: Option<Timestamp>, expires_at: Timestamp, at: Timestamp, 
     }
 }
 
-/// The profile a session or a page loads (SPEC 2.1).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ProfileUse {
-    /// 1 to 128 characters.
-    pub name: String,
-    /// Saved back when the session closes; one session at a time may. Default true.
-    pub save_changes: bool,
-}
-
 /// `POST /v2/browser`, valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateSession {
@@ -182,14 +180,14 @@ pub fn parse_create(body: &Value) -> Result<CreateSession, ValidationError> {
         let ttl = fields.integer("ttl", TTL).unwrap_or(DEFAULT_TTL);
         let activity_ttl = fields.integer("activityTtl", ACTIVITY_TTL).unwrap_or(DEFAULT_ACTIVITY_TTL);
         let stream_web_view = fields.bool("streamWebView").unwrap_or(true);
-        let profile = read_profile(&mut fields);
+        let profile = profile::read(&mut fields);
         if fields.bool("recordSession") == Some(true) {
             recording = Some(fields.path_of("recordSession"));
         }
         if fields.bool("blockAds") == Some(true) {
             warnings.push("blockAds is not available for browser sessions yet: nothing is blocked.".to_owned());
         }
-        let location = scrape_request::read_location(&mut fields);
+        let location = location::read(&mut fields);
         if location.is_some_and(|l| l.country != "US" || !l.languages.is_empty()) {
             warnings.push("location is not available for browser sessions yet: it has no effect.".to_owned());
         }
@@ -252,55 +250,19 @@ pub fn parse_delete(body: &Value) -> Result<String, ValidationError> {
     id.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
 }
 
-/// Checks a profile's name from a path.
-///
-/// # Errors
-/// When it is empty, too long or holds control characters.
-pub fn check_profile_name(name: &str) -> Result<(), ValidationError> {
-    let mut issues = Issues::default();
-    judge_profile_name(name, vec!["name".into()], &mut issues);
-    issues.into_result()
-}
-
 /// Which sessions `GET /v2/browser` lists; `None`: all.
 ///
 /// # Errors
-/// When the word is none of the two (SPEC 4.2).
+/// When it is another word than these two (SPEC 4.2).
 pub fn parse_status(word: Option<&str>) -> Result<Option<SessionState>, ValidationError> {
-    match word {
-        None => Ok(None),
-        Some("active") => Ok(Some(SessionState::Active)),
-        Some("destroyed") => Ok(Some(SessionState::Destroyed)),
-        Some(_) => {
-            let mut issues = Issues::default();
-            issues.wrong_choice(vec!["status".into()], &["active", "destroyed"]);
-            issues.into_result().map(|()| None)
-        }
+    let Some(word) = word else { return Ok(None) };
+    if let Some(state) = word.parse().ok().filter(|state: &SessionState| SessionState::SHOWN.contains(&state.as_str()))
+    {
+        return Ok(Some(state));
     }
-}
-
-/// The profile object of a session or a scrape (SPEC 2.1); strict.
-pub(super) fn read_profile(fields: &mut Fields<'_, '_>) -> Option<ProfileUse> {
-    let mut profile = fields.object("profile")?.nulls_are_absent();
-    let mut name = None;
-    if profile.required("name").is_some() {
-        name = profile.string("name");
-    }
-    if let Some(name) = name {
-        judge_profile_name(name, profile.path_of("name"), profile.issues);
-    }
-    let save_changes = profile.bool("saveChanges").unwrap_or(true);
-    profile.finish();
-    Some(ProfileUse { name: name.unwrap_or_default().to_owned(), save_changes })
-}
-
-fn judge_profile_name(name: &str, path: Path, issues: &mut Issues) {
-    let length = name.chars().count() as i64;
-    if !PROFILE_NAME.contains(&length) {
-        issues.out_of_range(path, "string", length, &PROFILE_NAME);
-    } else if name.chars().any(char::is_control) {
-        issues.rule(path, "A profile's name must not contain control characters");
-    }
+    let mut issues = Issues::default();
+    issues.wrong_choice(vec!["status".into()], &SessionState::SHOWN);
+    issues.into_result().map(|()| None)
 }
 
 pub(super) fn read_language(fields: &mut Fields<'_, '_>) -> Language {
@@ -463,12 +425,11 @@ mod tests {
     #[test]
     fn states_move_forward_only_and_clients_see_two() {
         use SessionState::{Active, Closing, Destroyed, Opening};
+        let rank = |state: SessionState| SessionState::ALL.iter().position(|known| *known == state);
+        for step in SessionMove::ALL {
+            assert!(rank(step.from()) < rank(step.to()), "{step:?}");
+        }
         let all = [Opening, Active, Closing, Destroyed];
-        let moves: Vec<_> = all.iter().flat_map(|a| all.iter().map(move |b| (*a, *b))).collect();
-        let allowed: Vec<_> = moves.into_iter().filter(|(a, b)| a.may_become(*b)).collect();
-        let expected =
-            [(Opening, Active), (Opening, Destroyed), (Active, Closing), (Active, Destroyed), (Closing, Destroyed)];
-        assert_eq!(allowed, expected);
         assert_eq!(all.map(SessionState::shown), [None, Some("active"), Some("destroyed"), Some("destroyed")]);
     }
 

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::describe;
+use super::asked;
 use crate::error_code::ErrorCode;
 
 /// Wrong fields that an answer names at most, but for keys that nobody reads.
@@ -118,13 +118,13 @@ impl Issues {
         self.push(issue.with("expected", expected).with("received", received));
     }
 
-    /// The value is none of several shapes.
+    /// The value has none of the shapes that are allowed.
     pub fn wrong_union(&mut self, path: Path, expected: &str, got: &Value) {
         let message = format!("Invalid input: expected {expected}, received {}", type_name(Some(got)));
         self.push(Issue::new("invalid_union", path, message));
     }
 
-    /// The value is none of `options`.
+    /// The value is not among `options`.
     pub fn wrong_choice(&mut self, path: Path, options: &[&str]) {
         let list: Vec<String> = options.iter().map(|o| format!("\"{o}\"")).collect();
         let message = format!("Invalid option for {}: expected one of {}", path_text(&path), list.join("|"));
@@ -241,7 +241,7 @@ pub struct Fields<'v, 'i> {
 }
 
 impl<'v, 'i> Fields<'v, 'i> {
-    /// Starts reading `value`; `None`, with an issue, when it is no object.
+    /// Starts reading `value`; `None`, with an issue, when it is not an object.
     pub fn open(value: &'v Value, path: Path, issues: &'i mut Issues) -> Option<Self> {
         match value {
             Value::Object(map) => Some(Self { map, path, issues, known: Vec::new(), nulls_are_absent: false }),
@@ -287,7 +287,7 @@ impl<'v, 'i> Fields<'v, 'i> {
     }
 
     fn know(&mut self, name: &'static str) {
-        describe::asked(&self.path, name);
+        asked::note(&self.path, name);
         self.known.push(name);
     }
 
@@ -376,7 +376,7 @@ impl<'v, 'i> Fields<'v, 'i> {
         Some(list)
     }
 
-    /// An array of strings; an issue for each entry that is none.
+    /// An array of strings; an issue for each entry that is not a string.
     pub fn strings(&mut self, name: &'static str, most: i64) -> Option<Vec<String>> {
         let list = self.array(name, most)?;
         let mut texts = Vec::with_capacity(list.len());

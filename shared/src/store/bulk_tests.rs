@@ -283,7 +283,7 @@ async fn reminders_do_not_pile_up_and_those_that_are_done_with_go() {
         job(&db, a, JobKind::Batch, 2, None).await;
         let (hooked, ids) = job(&db, b, JobKind::Batch, 2, None).await;
         let mut tx = db.begin().await.unwrap();
-        queue::lane_ticket(&mut tx, b, Duration::from_secs(3_600)).await.unwrap();
+        queue::team_wakeup(&mut tx, b, Duration::from_secs(3_600)).await.unwrap();
         webhooks::queue(&mut tx, b, hooked, None, WebhookEvent::Started, now).await.unwrap();
         webhooks::queue(&mut tx, b, hooked, Some(ids[0]), WebhookEvent::Page, now).await.unwrap();
         tx.commit().await.unwrap();
@@ -320,7 +320,7 @@ async fn reminders_do_not_pile_up_and_those_that_are_done_with_go() {
             }
         };
         run(&db, old).await;
-        sweep::prune_tickets(&db, &mut Slices::default()).await.unwrap();
+        sweep::prune_wakeups(&db, &mut Slices::default()).await.unwrap();
         let left = match &db {
             Db::Sqlite(_) => "SELECT COUNT(*) FROM Jobs",
             Db::Postgres(_) => "SELECT COUNT(*) FROM apalis.jobs",

@@ -6,8 +6,9 @@
 use serde_json::value::RawValue;
 
 use crate::blobs::Blobs;
-use crate::domain::cache::{LOCKDOWN_MAX_AGE_MS, Lookup};
+use crate::domain::cache::Lookup;
 use crate::domain::job::{JobKind, PageState};
+use crate::domain::scrape::LOCKDOWN_MAX_AGE_MS;
 use crate::domain::scrape::ScrapeOptions;
 use crate::ids::{JobId, KeyId, PageId, TeamId};
 use crate::time::Timestamp;

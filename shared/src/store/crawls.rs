@@ -7,7 +7,7 @@ use url::Url;
 use crate::domain::crawl::scope::CrawlScope;
 use crate::domain::crawl::{AddressState, CrawlOptions, SitemapMode};
 use crate::domain::job::JobStatus;
-use crate::domain::scrape_request::fetch_url;
+use crate::domain::target::fetch_url;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};

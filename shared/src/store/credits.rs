@@ -2,6 +2,7 @@
 //! checked before work is accepted.
 
 use crate::domain::job::JobStatus;
+use crate::domain::session::SessionState;
 use crate::ids::{KeyId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
@@ -32,8 +33,9 @@ const RESERVED: &str = sql!(
     "SELECT CAST((SELECT COALESCE(SUM((total - completed - failed) * page_credits), 0) FROM job \
      WHERE team_id = $1 AND status = ",
     JobStatus::Scraping.sql(),
-    ") + (SELECT COALESCE(SUM(credits), 0) FROM browser_session \
-     WHERE team_id = $1 AND state <> 'destroyed') AS BIGINT)"
+    ") + (SELECT COALESCE(SUM(credits), 0) FROM browser_session WHERE team_id = $1 AND state <> ",
+    SessionState::Destroyed.sql(),
+    ") AS BIGINT)"
 );
 
 const ACCOUNT: &str = "SELECT credits_granted, credits_used FROM team WHERE id = $1";

@@ -488,7 +488,7 @@ pub async fn add_from_sitemap(
     state.save(&mut tx, job).await?;
     if grown > 0 {
         jobs::grow(&mut tx, job, grown).await?;
-        queue::page_tickets(&mut tx, team, usize::try_from(grown).unwrap_or(usize::MAX)).await?;
+        queue::team_wakeups(&mut tx, team, usize::try_from(grown).unwrap_or(usize::MAX)).await?;
     }
     tx.commit().await?;
     Ok(state.wanted() > 0)

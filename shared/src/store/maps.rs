@@ -31,7 +31,7 @@ struct Stored<T> {
     map: T,
 }
 
-/// Writes the job and its page, queued. Returns the page, which has a ticket yet to come.
+/// Writes the job and its page, queued. Returns the page, which has a wake-up yet to come.
 pub async fn insert(tx: &mut Tx, map: &NewMap<'_>) -> StoreResult<PageId> {
     const SQL: &str = sql!(
         "INSERT INTO job (id, team_id, api_key_id, kind, status, rank, options, target, origin, \
@@ -161,7 +161,8 @@ mod tests {
 
     use super::*;
     use crate::domain::job::JobStatus;
-    use crate::domain::scrape_request::{RequestContext, parse_map};
+    use crate::domain::scrape_request::parse_map;
+    use crate::domain::target::RequestContext;
     use crate::ids::WorkerId;
     use crate::store::page::claim;
     use crate::store::page::end::{Finished, Outcome};

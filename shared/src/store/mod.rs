@@ -198,8 +198,8 @@ macro_rules! on_pool {
 pub enum PoolUse {
     /// Rows: what is committed is on disk.
     Rows,
-    /// Tickets being fetched and acknowledged: a lost write is a second delivery, which claims fence.
-    Tickets,
+    /// Wake-ups being fetched and acknowledged: a lost write is a second delivery, which claims fence.
+    Wakeups,
     /// Signs of life: they never fold SQLite's log into the file, which takes long when it has grown.
     Heartbeats,
     /// Ends of pages of any team: nobody else's lock is waited for ([`StoreError::is_lock_wait`]).
@@ -228,7 +228,7 @@ impl Db {
                 ]);
                 options = match usage {
                     PoolUse::Rows | PoolUse::Commands => options,
-                    PoolUse::Tickets | PoolUse::Heartbeats => options.options([("synchronous_commit", "off")]),
+                    PoolUse::Wakeups | PoolUse::Heartbeats => options.options([("synchronous_commit", "off")]),
                     PoolUse::Ends => options.options([("lock_timeout", LOCK_PATIENCE)]),
                     PoolUse::LateEnds => options.options([("lock_timeout", LATE_LOCK_PATIENCE)]),
                 };

@@ -1,5 +1,6 @@
 //! Worker processes: who lives, where, and whose pages are orphans.
 
+use crate::domain::node::{NodeMove, NodeState};
 use crate::ids::WorkerId;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
@@ -24,8 +25,7 @@ pub struct NodeRow {
     pub pid: i64,
     /// Private listener the API reaches.
     pub address: String,
-    /// `live`, `draining` or `dead`.
-    pub state: String,
+    pub state: NodeState,
     pub slots: i64,
     /// Browser sessions at once; 0: it takes none.
     pub session_slots: i64,
@@ -37,19 +37,23 @@ pub struct NodeRow {
 
 /// The statement of [`NodeRow`], in a macro so that each statement stays one literal.
 macro_rules! select_node {
-    ($rest:literal) => {
+    ($($rest:tt)+) => {
         sql!(
             "SELECT id, name, host, pid, address, state, slots, session_slots, sessions_refused, started_at, \
              heartbeat_at FROM worker_node ",
-            $rest
+            $($rest)+
         )
     };
 }
 
 /// Announces a worker that starts.
 pub async fn insert(tx: &mut Tx, node: &NodeRow) -> StoreResult<()> {
-    const SQL: &str = "INSERT INTO worker_node (id, name, host, pid, address, state, slots, session_slots, \
-        sessions_refused, started_at, heartbeat_at) VALUES ($1, $2, $3, $4, $5, 'live', $6, $7, $8, $9, $9)";
+    const SQL: &str = sql!(
+        "INSERT INTO worker_node (id, name, host, pid, address, state, slots, session_slots, sessions_refused, \
+         started_at, heartbeat_at) VALUES ($1, $2, $3, $4, $5, ",
+        NodeState::Live.sql(),
+        ", $6, $7, $8, $9, $9)"
+    );
     on_db!(tx, |conn| {
         sqlx::query(SQL)
             .bind(node.id)
@@ -69,10 +73,14 @@ pub async fn insert(tx: &mut Tx, node: &NodeRow) -> StoreResult<()> {
 }
 
 /// A sign of life of the process and of its workers in the queue library's books, which would otherwise hand their
-/// tickets to others while they wait or drain. Returns the state the operator wants; `None`: declared dead.
-pub async fn heartbeat(tx: &mut Tx, id: WorkerId, now: Timestamp) -> StoreResult<Option<String>> {
-    const OURS: &str = "UPDATE worker_node SET heartbeat_at = $2 WHERE id = $1 AND state <> 'dead' RETURNING state";
-    let state: Option<(String,)> =
+/// wake-ups to others while they wait or drain. Returns the state the operator wants; `None`: declared dead.
+pub async fn heartbeat(tx: &mut Tx, id: WorkerId, now: Timestamp) -> StoreResult<Option<NodeState>> {
+    const OURS: &str = sql!(
+        "UPDATE worker_node SET heartbeat_at = $2 WHERE id = $1 AND state <> ",
+        NodeState::Dead.sql(),
+        " RETURNING state"
+    );
+    let state: Option<(NodeState,)> =
         on_db!(tx, |conn| sqlx::query_as(OURS).bind(id).bind(now).fetch_optional(conn).await?);
     let mine = format!("{id}/%");
     // The library's own tables, so the two differ.
@@ -93,10 +101,26 @@ pub async fn heartbeat(tx: &mut Tx, id: WorkerId, now: Timestamp) -> StoreResult
     Ok(state.map(|s| s.0))
 }
 
-/// Sets the state of one worker: `draining` or `dead`.
-pub async fn set_state(tx: &mut Tx, id: WorkerId, state: &str) -> StoreResult<()> {
-    const SQL: &str = "UPDATE worker_node SET state = $2 WHERE id = $1 AND state <> 'dead'";
-    on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(state).execute(conn).await?.rows_affected());
+/// How a worker dies, whether it drained or not.
+macro_rules! die {
+    ($which:literal) => {
+        sql!(
+            "UPDATE worker_node SET state = ",
+            NodeMove::Die.to().sql(),
+            " WHERE state IN (",
+            NodeMove::Die.from().sql(),
+            ", ",
+            NodeMove::Stop.from().sql(),
+            ") AND ",
+            $which
+        )
+    };
+}
+
+/// Declares one worker dead: what it has is given to others. Told again, it changes nothing.
+pub async fn declare_dead(tx: &mut Tx, id: WorkerId) -> StoreResult<()> {
+    const SQL: &str = die!("id = $1");
+    on_db!(tx, |conn| sqlx::query(SQL).bind(id).execute(conn).await?.rows_affected());
     Ok(())
 }
 
@@ -116,28 +140,37 @@ pub async fn say_box_limits(tx: &mut Tx, id: WorkerId, limits: &str) -> StoreRes
 
 /// What keeps the boxes of live workers within their bounds, by the workers' names. Those of earlier releases do not say.
 pub async fn box_limits(db: &Db, now: Timestamp) -> StoreResult<Vec<(String, String)>> {
-    const SQL: &str = "SELECT name, box_limits FROM worker_node WHERE state = 'live' AND heartbeat_at >= $1 \
-        AND box_limits IS NOT NULL ORDER BY started_at";
+    const SQL: &str = sql!(
+        "SELECT name, box_limits FROM worker_node WHERE state = ",
+        NodeState::Live.sql(),
+        " AND heartbeat_at >= $1 AND box_limits IS NOT NULL ORDER BY started_at"
+    );
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(now.plus_ms(-DEAD_MS)).fetch_all(pool).await?))
 }
 
 /// Asks a live worker, by name or id, to finish what it has and stop. `false`: no such worker.
 pub async fn drain(tx: &mut Tx, name: &str) -> StoreResult<bool> {
-    const SQL: &str = "UPDATE worker_node SET state = 'draining' WHERE (name = $1 OR id = $1) AND state = 'live'";
+    const SQL: &str = sql!(
+        "UPDATE worker_node SET state = ",
+        NodeMove::Drain.to().sql(),
+        " WHERE (name = $1 OR id = $1) AND state = ",
+        NodeMove::Drain.from().sql()
+    );
     let done = on_db!(tx, |conn| sqlx::query(SQL).bind(name).execute(conn).await?.rows_affected());
     Ok(done > 0)
 }
 
 /// Declares workers dead whose heartbeat is older than [`DEAD_MS`]. Returns how many.
 pub async fn bury(tx: &mut Tx, now: Timestamp) -> StoreResult<u64> {
-    const SQL: &str = "UPDATE worker_node SET state = 'dead' WHERE state <> 'dead' AND heartbeat_at < $1";
+    const SQL: &str = die!("heartbeat_at < $1");
     let before = now.plus_ms(-DEAD_MS);
     Ok(on_db!(tx, |conn| sqlx::query(SQL).bind(before).execute(conn).await?.rows_affected()))
 }
 
 /// Workers that may take work now.
 pub async fn live(db: &Db, now: Timestamp) -> StoreResult<Vec<NodeRow>> {
-    const SQL: &str = select_node!("WHERE state = 'live' AND heartbeat_at >= $1 ORDER BY started_at");
+    const SQL: &str =
+        select_node!("WHERE state = ", NodeState::Live.sql(), " AND heartbeat_at >= $1 ORDER BY started_at");
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(now.plus_ms(-DEAD_MS)).fetch_all(pool).await?))
 }
 
@@ -149,6 +182,6 @@ pub async fn list(db: &Db) -> StoreResult<Vec<NodeRow>> {
 
 /// Workers of one machine that are not declared dead.
 pub async fn neighbours(tx: &mut Tx, host: &str) -> StoreResult<Vec<NodeRow>> {
-    const SQL: &str = select_node!("WHERE state <> 'dead' AND host = $1");
+    const SQL: &str = select_node!("WHERE state <> ", NodeState::Dead.sql(), " AND host = $1");
     Ok(on_db!(tx, |conn| sqlx::query_as(SQL).bind(host).fetch_all(conn).await?))
 }

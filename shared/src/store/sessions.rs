@@ -6,7 +6,9 @@
 //! Lock order: team, session. Placements of different teams stand in line at a lock of their own, taken after the
 //! team's, so that a worker's free slots are counted once at a time.
 
-use crate::domain::session::{self, Bill, CreateSession, EndReason, ProfileUse, SessionKind, SessionState};
+use crate::domain::node::NodeState;
+use crate::domain::profile::ProfileUse;
+use crate::domain::session::{self, Bill, CreateSession, EndReason, SessionKind, SessionMove, SessionState};
 use crate::ids::{KeyId, PageId, SessionId, TeamId, WorkerId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
@@ -56,7 +58,7 @@ pub struct Placed {
 
 /// Why a session was not placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum NotPlaced {
     /// The scrape has a session already, or had one.
     Taken,
     /// The team has as many as it may.
@@ -77,30 +79,31 @@ pub enum Refusal {
 
 /// Places a session on the live worker with the most free slots, and takes everything it needs: the team's place, its
 /// credits, the profile's lease. All of it or nothing; the caller commits, or drops the transaction on a refusal.
-pub async fn create(tx: &mut Tx, new: &NewSession<'_>, now: Timestamp) -> StoreResult<Result<Placed, Refusal>> {
-    const LIVE: &str = "SELECT COUNT(*) FROM browser_session WHERE team_id = $1 AND state <> 'destroyed'";
+pub async fn create(tx: &mut Tx, new: &NewSession<'_>, now: Timestamp) -> StoreResult<Result<Placed, NotPlaced>> {
+    const LIVE: &str =
+        sql!("SELECT COUNT(*) FROM browser_session WHERE team_id = $1 AND state <> ", SessionState::Destroyed.sql());
     let team = team_lock::lock(tx, new.team).await?;
     let team = team.ok_or_else(|| StoreError::Corrupt(format!("team {} is gone", new.team)))?;
     // Under the team's lock: a page belongs to one team.
     if let Some(page) = new.page
         && session_of(tx, page).await?
     {
-        return Ok(Err(Refusal::Taken));
+        return Ok(Err(NotPlaced::Taken));
     }
     let limit = team.sessions.unwrap_or(new.default_limit);
     let live: (i64,) = on_db!(tx, |conn| sqlx::query_as(LIVE).bind(new.team).fetch_one(conn).await?);
     if live.0 >= limit {
-        return Ok(Err(Refusal::TooMany { limit }));
+        return Ok(Err(NotPlaced::TooMany { limit }));
     }
     let need = session::credits_for(new.request.ttl_ms());
     if let Funds::Short { left } = credits::check_funds(tx, new.team, need, new.metered).await? {
-        return Ok(Err(Refusal::Short { need, left }));
+        return Ok(Err(NotPlaced::Short { need, left }));
     }
     let id = SessionId::new();
     let mut version = None;
     if let Some(profile) = &new.request.profile {
         if profile.save_changes && !take_lease(tx, new.team, &profile.name, id).await? {
-            return Ok(Err(Refusal::ProfileBusy));
+            return Ok(Err(NotPlaced::ProfileBusy));
         }
         version = profile_version(tx, new.team, &profile.name).await?;
     }
@@ -152,10 +155,15 @@ async fn choose_worker(
     tx: &mut Tx,
     avoid: Option<WorkerId>,
     now: Timestamp,
-) -> StoreResult<Result<(WorkerId, String), Refusal>> {
-    const SQL: &str = "SELECT n.id, n.address, n.session_slots, n.sessions_refused, n.started_at, (SELECT COUNT(*) \
-        FROM browser_session s WHERE s.worker_id = n.id AND s.state <> 'destroyed') AS taken FROM worker_node n \
-        WHERE n.state = 'live' AND n.heartbeat_at >= $1 ORDER BY n.started_at, n.id";
+) -> StoreResult<Result<(WorkerId, String), NotPlaced>> {
+    const SQL: &str = sql!(
+        "SELECT n.id, n.address, n.session_slots, n.sessions_refused, n.started_at, (SELECT COUNT(*) \
+         FROM browser_session s WHERE s.worker_id = n.id AND s.state <> ",
+        SessionState::Destroyed.sql(),
+        ") AS taken FROM worker_node n WHERE n.state = ",
+        NodeState::Live.sql(),
+        " AND n.heartbeat_at >= $1 ORDER BY n.started_at, n.id"
+    );
     // A statement of its own, so that the count reads what the placement before us committed. SQLite holds the whole
     // file already.
     if let Tx::Postgres(tx) = tx {
@@ -164,19 +172,19 @@ async fn choose_worker(
     let since = now.plus_ms(-nodes::DEAD_MS);
     let mut workers: Vec<Candidate> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(since).fetch_all(conn).await?);
     if workers.is_empty() {
-        return Ok(Err(Refusal::NoWorker));
+        return Ok(Err(NotPlaced::NoWorker));
     }
     if workers.iter().all(|w| w.session_slots == 0) {
         if workers.iter().any(|w| w.sessions_refused.is_none() && now.ms_since(w.started_at) < TRIAL_MS) {
-            return Ok(Err(Refusal::NotYet));
+            return Ok(Err(NotPlaced::NotYet));
         }
         let why = workers.into_iter().find_map(|w| w.sessions_refused);
-        return Ok(Err(Refusal::NotOffered { why }));
+        return Ok(Err(NotPlaced::NotOffered { why }));
     }
     workers.retain(|w| w.taken < w.session_slots && Some(w.id) != avoid);
     // Of equals the one that has run longest.
     let best = workers.into_iter().rev().max_by_key(|w| w.session_slots - w.taken);
-    Ok(best.map(|w| (w.id, w.address)).ok_or(Refusal::Full))
+    Ok(best.map(|w| (w.id, w.address)).ok_or(NotPlaced::Full))
 }
 
 async fn insert(
@@ -188,10 +196,13 @@ async fn insert(
     reserve: i64,
     now: Timestamp,
 ) -> StoreResult<()> {
-    const SQL: &str = "INSERT INTO browser_session (id, team_id, api_key_id, worker_id, state, kind, page_id, \
-        stream_web_view, ttl_ms, activity_ttl_ms, profile_name, profile_save, profile_version, created_at, \
-        expires_at, last_activity, credits) \
-        VALUES ($1, $2, $3, $4, 'opening', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $13, $15)";
+    const SQL: &str = sql!(
+        "INSERT INTO browser_session (id, team_id, api_key_id, worker_id, state, kind, page_id, stream_web_view, \
+         ttl_ms, activity_ttl_ms, profile_name, profile_save, profile_version, created_at, expires_at, last_activity, \
+         credits) VALUES ($1, $2, $3, $4, ",
+        SessionState::Opening.sql(),
+        ", $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $13, $15)"
+    );
     let profile = new.request.profile.as_ref();
     on_db!(tx, |conn| {
         sqlx::query(SQL)
@@ -199,7 +210,7 @@ async fn insert(
             .bind(new.team)
             .bind(new.key)
             .bind(worker)
-            .bind(new.kind.as_str())
+            .bind(new.kind)
             .bind(new.page)
             .bind(new.request.stream_web_view)
             .bind(new.request.ttl_ms())
@@ -220,8 +231,13 @@ async fn insert(
 /// The browser is there: from now on the session takes calls, lives and costs. `profile` is the version that was
 /// loaded. `false`: it was given up meanwhile; the browser must end.
 pub async fn activate(tx: &mut Tx, id: SessionId, profile: Option<i64>, now: Timestamp) -> StoreResult<bool> {
-    const SQL: &str = "UPDATE browser_session SET state = 'active', opened_at = $2, last_activity = $2, \
-        expires_at = $2 + ttl_ms, profile_version = $3 WHERE id = $1 AND state = 'opening'";
+    const SQL: &str = sql!(
+        "UPDATE browser_session SET state = ",
+        SessionMove::Activate.to().sql(),
+        ", opened_at = $2, last_activity = $2, expires_at = $2 + ttl_ms, profile_version = $3 \
+         WHERE id = $1 AND state = ",
+        SessionMove::Activate.from().sql()
+    );
     // The team's activity begins to show it now: an attempt to open one is nobody's.
     const ACTIVITY: &str = "INSERT INTO activity (team_id, created_at, id, endpoint, target) SELECT team_id, \
         opened_at, id, kind, (SELECT page.url FROM page WHERE page.id = browser_session.page_id) \
@@ -247,11 +263,13 @@ pub async fn touch(tx: &mut Tx, used: &[(SessionId, Timestamp)]) -> StoreResult<
             update.push(" AS TEXT), CAST(").push_bind(*at);
             update.push(" AS BIGINT))");
         }
-        update.push(
+        update.push(sql!(
             ") UPDATE browser_session SET last_activity = \
              CASE WHEN used.at > last_activity THEN used.at ELSE last_activity END FROM used \
-             WHERE browser_session.id = used.id AND state = 'active' RETURNING browser_session.id",
-        );
+             WHERE browser_session.id = used.id AND state = ",
+            SessionState::Active.sql(),
+            " RETURNING browser_session.id"
+        ));
         update.build_query_as().fetch_all(conn).await?
     });
     Ok(active.into_iter().map(|a| a.0).collect())
@@ -261,14 +279,18 @@ pub async fn touch(tx: &mut Tx, used: &[(SessionId, Timestamp)]) -> StoreResult<
 /// [`destroy`]. `false`: it was not active.
 pub async fn begin_close(tx: &mut Tx, id: SessionId, reason: EndReason, at: Timestamp) -> StoreResult<bool> {
     let Some(row) = lock(tx, id).await? else { return Ok(false) };
-    if row.state()? != SessionState::Active {
+    if row.state != SessionMove::BeginClose.from() {
         return Ok(false);
     }
-    const SQL: &str = "UPDATE browser_session SET state = 'closing', ended_at = $2, end_reason = $3 \
-        WHERE id = $1 AND state = 'active'";
+    const SQL: &str = sql!(
+        "UPDATE browser_session SET state = ",
+        SessionMove::BeginClose.to().sql(),
+        ", ended_at = $2, end_reason = $3 WHERE id = $1 AND state = ",
+        SessionMove::BeginClose.from().sql()
+    );
     let bill = session::bill(row.opened_at, row.expires_at, at, reason);
     let done = on_db!(tx, |conn| {
-        sqlx::query(SQL).bind(id).bind(bill.ended_at).bind(reason.as_str()).execute(conn).await?.rows_affected()
+        sqlx::query(SQL).bind(id).bind(bill.ended_at).bind(reason).execute(conn).await?.rows_affected()
     });
     Ok(done == 1)
 }
@@ -288,22 +310,28 @@ pub async fn destroy(tx: &mut Tx, id: SessionId, reason: EndReason, at: Timestam
     if let Some(duration_ms) = row.duration_ms {
         return Ok(Some(Ended { duration_ms, credits: row.credits }));
     }
-    const SQL: &str = "UPDATE browser_session SET state = 'destroyed', ended_at = $2, end_reason = $3, \
-        duration_ms = $4, credits = $5 WHERE id = $1 AND state <> 'destroyed'";
+    const SQL: &str = sql!(
+        "UPDATE browser_session SET state = ",
+        SessionMove::Finish.to().sql(),
+        ", ended_at = $2, end_reason = $3, duration_ms = $4, credits = $5 WHERE id = $1 AND state IN (",
+        SessionMove::GiveUp.from().sql(),
+        ", ",
+        SessionMove::Lose.from().sql(),
+        ", ",
+        SessionMove::Finish.from().sql(),
+        ")"
+    );
     const LEASE: &str = "DELETE FROM profile_lease WHERE session_id = $1";
     // What began to close keeps the reason and the time it began with, unless nobody was ever told of it.
     let given_up = reason == EndReason::NotOpened;
-    let reason = match row.end_reason.as_deref().filter(|_| !given_up) {
-        Some(word) => word.parse().map_err(StoreError::Corrupt)?,
-        None => reason,
-    };
+    let reason = row.end_reason.filter(|_| !given_up).unwrap_or(reason);
     let Bill { ended_at, duration_ms, credits } =
         session::bill(row.opened_at, row.expires_at, row.ended_at.unwrap_or(at), reason);
     on_db!(tx, |conn| {
         sqlx::query(SQL)
             .bind(id)
             .bind(ended_at)
-            .bind(reason.as_str())
+            .bind(reason)
             .bind(duration_ms)
             .bind(credits)
             .execute(&mut *conn)
@@ -323,7 +351,7 @@ async fn charge(tx: &mut Tx, id: SessionId, row: &Locked, amount: i64, at: Times
             .bind(format!("session:{id}"))
             .bind(row.team_id)
             .bind(row.api_key_id)
-            .bind(&row.kind)
+            .bind(row.kind)
             .bind(amount)
             .bind(at)
             .execute(conn)
@@ -341,20 +369,14 @@ async fn charge(tx: &mut Tx, id: SessionId, row: &Locked, amount: i64, at: Times
 struct Locked {
     team_id: TeamId,
     api_key_id: Option<KeyId>,
-    kind: String,
-    state: String,
+    kind: SessionKind,
+    state: SessionState,
     opened_at: Option<Timestamp>,
     expires_at: Timestamp,
     ended_at: Option<Timestamp>,
-    end_reason: Option<String>,
+    end_reason: Option<EndReason>,
     duration_ms: Option<i64>,
     credits: i64,
-}
-
-impl Locked {
-    fn state(&self) -> StoreResult<SessionState> {
-        self.state.parse().map_err(StoreError::Corrupt)
-    }
 }
 
 /// Locks the session's team, then the session. `None`: no such session.
@@ -442,8 +464,8 @@ struct Columns {
     id: SessionId,
     team_id: TeamId,
     worker_id: WorkerId,
-    state: String,
-    kind: String,
+    state: SessionState,
+    kind: SessionKind,
     page_id: Option<PageId>,
     stream_web_view: bool,
     ttl_ms: i64,
@@ -456,7 +478,7 @@ struct Columns {
     expires_at: Timestamp,
     last_activity: Timestamp,
     ended_at: Option<Timestamp>,
-    end_reason: Option<String>,
+    end_reason: Option<EndReason>,
     duration_ms: Option<i64>,
     credits: i64,
     address: Option<String>,
@@ -465,25 +487,26 @@ struct Columns {
 
 /// The statement of [`Columns`], in a macro so that each statement stays one literal.
 macro_rules! select_session {
-    ($rest:literal) => {
+    ($($rest:tt)+) => {
         sql!(
             "SELECT s.id, s.team_id, s.worker_id, s.state, s.kind, s.page_id, s.stream_web_view, s.ttl_ms, \
              s.activity_ttl_ms, s.profile_name, s.profile_save, s.profile_version, s.created_at, s.opened_at, \
              s.expires_at, s.last_activity, s.ended_at, s.end_reason, s.duration_ms, s.credits, n.address, \
              n.heartbeat_at FROM browser_session s \
-             LEFT JOIN worker_node n ON n.id = s.worker_id AND n.state <> 'dead' ",
-            $rest
+             LEFT JOIN worker_node n ON n.id = s.worker_id AND n.state <> ", NodeState::Dead.sql(),
+            " ",
+            $($rest)+
         )
     };
 }
 
-fn row(c: Columns) -> StoreResult<SessionRow> {
-    Ok(SessionRow {
+fn row(c: Columns) -> SessionRow {
+    SessionRow {
         id: c.id,
         team_id: c.team_id,
         worker_id: c.worker_id,
-        state: c.state.parse().map_err(StoreError::Corrupt)?,
-        kind: c.kind.parse().map_err(StoreError::Corrupt)?,
+        state: c.state,
+        kind: c.kind,
         page_id: c.page_id,
         stream_web_view: c.stream_web_view,
         ttl_ms: c.ttl_ms,
@@ -495,18 +518,18 @@ fn row(c: Columns) -> StoreResult<SessionRow> {
         expires_at: c.expires_at,
         last_activity: c.last_activity,
         ended_at: c.ended_at,
-        end_reason: c.end_reason.as_deref().map(str::parse).transpose().map_err(StoreError::Corrupt)?,
+        end_reason: c.end_reason,
         duration_ms: c.duration_ms,
         credits: c.credits,
         worker: c.address.zip(c.heartbeat_at).map(|(address, heartbeat_at)| Owner { address, heartbeat_at }),
-    })
+    }
 }
 
 /// The session, whoever owns it.
 pub async fn load(db: &Db, id: SessionId) -> StoreResult<Option<SessionRow>> {
     const SQL: &str = select_session!("WHERE s.id = $1");
     let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?);
-    found.map(row).transpose()
+    Ok(found.map(row))
 }
 
 /// The one session of a scrape's page, whoever owns it; one that never opened does not count.
@@ -515,7 +538,7 @@ pub async fn of_page(db: &Db, page: PageId) -> StoreResult<Option<SessionRow>> {
         "WHERE s.page_id = $1 AND (s.ended_at IS NULL OR (s.opened_at IS NOT NULL AND s.end_reason <> 'not_opened'))"
     );
     let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_optional(pool).await?);
-    found.map(row).transpose()
+    Ok(found.map(row))
 }
 
 /// Sessions of a team that it was told of, newest first, at most 1,000. `status` is one that clients know; those that
@@ -528,41 +551,54 @@ pub async fn list(
 ) -> StoreResult<Vec<SessionRow>> {
     const SQL: &str = select_session!(
         "WHERE s.team_id = $1 AND s.opened_at IS NOT NULL AND (s.end_reason IS NULL OR s.end_reason <> 'not_opened') \
-         AND (s.ended_at IS NULL OR s.ended_at > $2) AND ($3 IS NULL OR (s.state = 'active') = ($3 = 'active')) \
-         ORDER BY s.created_at DESC, s.id DESC LIMIT $4"
+         AND (s.ended_at IS NULL OR s.ended_at > $2) AND ($3 IS NULL OR (s.state = ",
+        SessionState::Active.sql(),
+        ") = ($3 = ",
+        SessionState::Active.sql(),
+        ")) ORDER BY s.created_at DESC, s.id DESC LIMIT $4"
     );
     let rows: Vec<Columns> = on_pool!(db, |pool| {
-        sqlx::query_as(SQL)
-            .bind(team)
-            .bind(since)
-            .bind(status.map(SessionState::as_str))
-            .bind(LIST)
-            .fetch_all(pool)
-            .await?
+        sqlx::query_as(SQL).bind(team).bind(since).bind(status).bind(LIST).fetch_all(pool).await?
     });
-    rows.into_iter().map(row).collect()
+    Ok(rows.into_iter().map(row).collect())
 }
 
 /// Live sessions of a worker, oldest first.
 pub async fn of_worker(db: &Db, worker: WorkerId) -> StoreResult<Vec<SessionRow>> {
-    const SQL: &str = select_session!("WHERE s.worker_id = $1 AND s.state <> 'destroyed' ORDER BY s.created_at, s.id");
+    const SQL: &str = select_session!(
+        "WHERE s.worker_id = $1 AND s.state <> ",
+        SessionState::Destroyed.sql(),
+        " ORDER BY s.created_at, s.id"
+    );
     let rows: Vec<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(worker).fetch_all(pool).await?);
-    rows.into_iter().map(row).collect()
+    Ok(rows.into_iter().map(row).collect())
 }
 
 /// Live sessions of workers that were declared dead or are forgotten, each with the last sign of life of its worker; in no
 /// order, for which all sessions there ever were would be looked through.
 pub async fn of_dead_workers(db: &Db, limit: i64) -> StoreResult<Vec<(SessionId, Timestamp)>> {
-    const SQL: &str = "SELECT s.id, COALESCE(n.heartbeat_at, s.last_activity) FROM browser_session s \
-        LEFT JOIN worker_node n ON n.id = s.worker_id \
-        WHERE s.state <> 'destroyed' AND (n.id IS NULL OR n.state = 'dead') LIMIT $1";
+    const SQL: &str = sql!(
+        "SELECT s.id, COALESCE(n.heartbeat_at, s.last_activity) FROM browser_session s \
+         LEFT JOIN worker_node n ON n.id = s.worker_id WHERE s.state <> ",
+        SessionState::Destroyed.sql(),
+        " AND (n.id IS NULL OR ",
+        "n.state = ",
+        NodeState::Dead.sql(),
+        ") LIMIT $1"
+    );
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(limit).fetch_all(pool).await?))
 }
 
 /// Whether a live session's worker is dead, declared so or not. Cheap while there are none.
 pub async fn orphans_exist(db: &Db, now: Timestamp) -> StoreResult<bool> {
-    const SQL: &str = "SELECT COUNT(*) FROM browser_session s LEFT JOIN worker_node n ON n.id = s.worker_id \
-        WHERE s.state <> 'destroyed' AND (n.id IS NULL OR n.state = 'dead' OR n.heartbeat_at < $1)";
+    const SQL: &str = sql!(
+        "SELECT COUNT(*) FROM browser_session s LEFT JOIN worker_node n ON n.id = s.worker_id WHERE s.state <> ",
+        SessionState::Destroyed.sql(),
+        " AND (n.id IS NULL OR ",
+        "n.state = ",
+        NodeState::Dead.sql(),
+        " OR n.heartbeat_at < $1)"
+    );
     let before = now.plus_ms(-nodes::DEAD_MS);
     let found: (i64,) = on_pool!(db, |pool| sqlx::query_as(SQL).bind(before).fetch_one(pool).await?);
     Ok(found.0 > 0)
@@ -583,10 +619,18 @@ pub async fn end_orphans(db: &Db) -> StoreResult<usize> {
 
 /// Live sessions that their worker should have moved on long ago, with the reason and the time of their end.
 pub async fn overdue(db: &Db, now: Timestamp, limit: i64) -> StoreResult<Vec<(SessionId, EndReason, Timestamp)>> {
-    const SQL: &str = "SELECT id, state, expires_at FROM browser_session WHERE state <> 'destroyed' AND \
-        ((state = 'opening' AND created_at < $1) OR (state = 'active' AND expires_at < $2) \
-        OR (state = 'closing' AND ended_at < $3)) LIMIT $4";
-    let rows: Vec<(SessionId, String, Timestamp)> = on_pool!(db, |pool| {
+    const SQL: &str = sql!(
+        "SELECT id, state, expires_at FROM browser_session WHERE state <> ",
+        SessionState::Destroyed.sql(),
+        " AND ((state = ",
+        SessionState::Opening.sql(),
+        " AND created_at < $1) OR (state = ",
+        SessionState::Active.sql(),
+        " AND expires_at < $2) OR (state = ",
+        SessionState::Closing.sql(),
+        " AND ended_at < $3)) LIMIT $4"
+    );
+    let rows: Vec<(SessionId, SessionState, Timestamp)> = on_pool!(db, |pool| {
         sqlx::query_as(SQL)
             .bind(now.plus_ms(-OPENING_MS))
             .bind(now.plus_ms(-OVERDUE_MS))
@@ -595,10 +639,10 @@ pub async fn overdue(db: &Db, now: Timestamp, limit: i64) -> StoreResult<Vec<(Se
             .fetch_all(pool)
             .await?
     });
-    let due = |(id, state, expires_at): (SessionId, String, Timestamp)| match state.as_str() {
-        "opening" => (id, EndReason::NotOpened, now),
+    let due = |(id, state, expires_at): (SessionId, SessionState, Timestamp)| match state {
+        SessionState::Opening => (id, EndReason::NotOpened, now),
         // One that closes keeps its own reason and time.
-        _ => (id, EndReason::Ttl, expires_at),
+        SessionState::Active | SessionState::Closing | SessionState::Destroyed => (id, EndReason::Ttl, expires_at),
     };
     Ok(rows.into_iter().map(due).collect())
 }
@@ -616,8 +660,11 @@ pub async fn end_overdue(db: &Db, now: Timestamp) -> StoreResult<usize> {
 
 /// Removes a part of the sessions that ended before `before`. Returns how many; the ledger keeps its entries.
 pub async fn remove_old(tx: &mut Tx, before: Timestamp) -> StoreResult<u64> {
-    const SQL: &str = "DELETE FROM browser_session WHERE id IN (SELECT id FROM browser_session \
-        WHERE state = 'destroyed' AND ended_at < $1 ORDER BY ended_at LIMIT $2)";
+    const SQL: &str = sql!(
+        "DELETE FROM browser_session WHERE id IN (SELECT id FROM browser_session WHERE state = ",
+        SessionState::Destroyed.sql(),
+        " AND ended_at < $1 ORDER BY ended_at LIMIT $2)"
+    );
     Ok(on_db!(tx, |conn| sqlx::query(SQL).bind(before).bind(STEP).execute(conn).await?.rows_affected()))
 }
 
@@ -633,18 +680,34 @@ pub struct SessionCounts {
 
 /// How many live sessions each worker has that has any.
 pub async fn by_worker(db: &Db) -> StoreResult<Vec<(WorkerId, i64)>> {
-    const SQL: &str = "SELECT worker_id, COUNT(*) FROM browser_session WHERE state <> 'destroyed' GROUP BY worker_id";
+    const SQL: &str = sql!(
+        "SELECT worker_id, COUNT(*) FROM browser_session WHERE state <> ",
+        SessionState::Destroyed.sql(),
+        " GROUP BY worker_id"
+    );
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).fetch_all(pool).await?))
 }
 
 /// How many live sessions there are, and how many there could be.
 pub async fn counts(db: &Db, now: Timestamp) -> StoreResult<SessionCounts> {
-    const STATES: &str = "SELECT state, COUNT(*) FROM browser_session WHERE state <> 'destroyed' GROUP BY state";
-    const SLOTS: &str = "SELECT CAST(COALESCE(SUM(session_slots), 0) AS BIGINT) FROM worker_node \
-        WHERE state = 'live' AND heartbeat_at >= $1";
+    const STATES: &str = sql!(
+        "SELECT state, COUNT(*) FROM browser_session WHERE state <> ",
+        SessionState::Destroyed.sql(),
+        " GROUP BY state"
+    );
+    const SLOTS: &str = sql!(
+        "SELECT CAST(COALESCE(SUM(session_slots), 0) AS BIGINT) FROM worker_node WHERE state = ",
+        NodeState::Live.sql(),
+        " AND heartbeat_at >= $1"
+    );
     let since = now.plus_ms(-nodes::DEAD_MS);
     let slots: (i64,) = on_pool!(db, |pool| sqlx::query_as(SLOTS).bind(since).fetch_one(pool).await?);
-    let states: Vec<(String, i64)> = on_pool!(db, |pool| sqlx::query_as(STATES).fetch_all(pool).await?);
-    let count = |word: &str| states.iter().find(|s| s.0 == word).map_or(0, |s| s.1);
-    Ok(SessionCounts { opening: count("opening"), active: count("active"), closing: count("closing"), slots: slots.0 })
+    let states: Vec<(SessionState, i64)> = on_pool!(db, |pool| sqlx::query_as(STATES).fetch_all(pool).await?);
+    let count = |state: SessionState| states.iter().find(|s| s.0 == state).map_or(0, |s| s.1);
+    Ok(SessionCounts {
+        opening: count(SessionState::Opening),
+        active: count(SessionState::Active),
+        closing: count(SessionState::Closing),
+        slots: slots.0,
+    })
 }

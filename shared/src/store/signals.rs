@@ -35,7 +35,7 @@ pub(super) use notify_done;
 /// What a commit may have brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// A ticket in the queue of that name.
+    /// A wake-up in the queue of that name.
     Scrape,
     Lane,
     Webhook,

@@ -1,4 +1,4 @@
-//! What nobody needs any more: expired jobs with their blobs, jobs that were never accepted, old tickets, dead workers.
+//! What nobody needs any more: expired jobs with their blobs, jobs that were never accepted, old wake-ups, dead workers.
 //!
 //! All of it goes in slices, each a transaction of its own: whoever else writes waits for one slice at most, and what one
 //! process leaves undone the next one finds in the rows.
@@ -9,6 +9,8 @@ use futures_util::{StreamExt as _, stream};
 
 use crate::blobs::Blobs;
 use crate::domain::job::{JobStatus, PageState};
+use crate::domain::node::NodeState;
+use crate::domain::session::SessionState;
 use crate::ids::{JobId, PageId};
 use crate::queue;
 use crate::time::Timestamp;
@@ -245,8 +247,8 @@ pub async fn remove_drafts(db: &Db, slices: &mut Slices, now: Timestamp) -> Stor
     Ok(())
 }
 
-/// Removes tickets that the library has done with, all there are.
-pub async fn prune_tickets(db: &Db, slices: &mut Slices) -> StoreResult<()> {
+/// Removes wake-ups that the library has done with, all there are.
+pub async fn prune_wakeups(db: &Db, slices: &mut Slices) -> StoreResult<()> {
     loop {
         let rows = slices.rows();
         let mut tx = db.begin_relaxed().await?;
@@ -264,11 +266,14 @@ pub async fn prune_tickets(db: &Db, slices: &mut Slices) -> StoreResult<()> {
 /// a part of each.
 pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
     const NODES: &str = sql!(
-        "DELETE FROM worker_node WHERE state = 'dead' AND heartbeat_at < $1 AND NOT EXISTS \
-         (SELECT 1 FROM page WHERE page.state = ",
+        "DELETE FROM worker_node WHERE state = ",
+        NodeState::Dead.sql(),
+        " AND heartbeat_at < $1 AND NOT EXISTS (SELECT 1 FROM page WHERE page.state = ",
         PageState::Running.sql(),
         " AND page.owner = worker_node.id) AND NOT EXISTS \
-         (SELECT 1 FROM browser_session s WHERE s.worker_id = worker_node.id AND s.state <> 'destroyed')"
+         (SELECT 1 FROM browser_session s WHERE s.worker_id = worker_node.id AND s.state <> ",
+        SessionState::Destroyed.sql(),
+        ")"
     );
     const KEYS: &str = "DELETE FROM idempotency_key WHERE (team_id, key) IN \
         (SELECT team_id, key FROM idempotency_key WHERE created_at < $1 LIMIT 1000)";

@@ -12,14 +12,15 @@ use super::*;
 use crate::blobs::Blobs;
 use crate::domain::document::Document;
 use crate::domain::job::{JobKind, JobStatus, PageState};
+use crate::domain::node::NodeState;
 use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
-use crate::hand_over::HandedScrape;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::queue;
 use crate::store::cancel;
 use crate::store::page::{claim, fast, finish, replay, rescue};
 use crate::time::Timestamp;
+use crate::worker_api::direct::DirectScrape;
 use crate::{on_db, on_pool};
 
 async fn claim(db: &Db, team: TeamId, worker: WorkerId, want: usize, limit: i64) -> Claim {
@@ -127,7 +128,7 @@ async fn a_claim_keeps_the_limits_of_team_and_job_and_leaves_a_mark() {
         tx.commit().await.unwrap();
         finish(&db, first.pages.into_iter().map(done).collect()).await;
         let mut tx = db.begin().await.unwrap();
-        assert!(!team_lock::lock(&mut tx, team).await.unwrap().unwrap().has_deferred_pages, "the ticket was sent");
+        assert!(!team_lock::lock(&mut tx, team).await.unwrap().unwrap().has_deferred_pages, "the wake-up was sent");
         tx.commit().await.unwrap();
         let next = claim(&db, team, worker, 5, 5).await;
         assert!(next.pages.iter().all(|p| p.limited), "they waited because of a limit");
@@ -135,7 +136,7 @@ async fn a_claim_keeps_the_limits_of_team_and_job_and_leaves_a_mark() {
 }
 
 #[tokio::test]
-async fn the_next_scrape_is_claimed_with_its_ticket_and_within_the_limit() {
+async fn the_next_scrape_is_claimed_with_its_wake_up_and_within_the_limit() {
     for db in databases().await {
         let (one, two) = (team(&db, "a").await, team(&db, "b").await);
         let worker = WorkerId::new();
@@ -145,25 +146,25 @@ async fn the_next_scrape_is_claimed_with_its_ticket_and_within_the_limit() {
         for team in [one, one, two] {
             let (id, ids) = job(&db, team, JobKind::Scrape, 1, None).await;
             let mut tx = db.begin().await.unwrap();
-            queue::scrape_ticket(&mut tx, team, ids[0]).await.unwrap();
+            queue::page_wakeup(&mut tx, team, ids[0]).await.unwrap();
             tx.commit().await.unwrap();
             wanted.push((id, ids[0]));
         }
         let (page, spec) = next(1).await.unwrap();
         assert_eq!((page.job_id, page.id, page.epoch, page.owner), (wanted[0].0, wanted[0].1, 1, Some(worker)));
         assert_eq!((spec.kind, page.claims), (JobKind::Scrape, 1));
-        assert_eq!(queue::due(&db).await.unwrap(), [(queue::SCRAPE_QUEUE.to_owned(), 2)], "its ticket is gone");
+        assert_eq!(queue::due(&db).await.unwrap(), [(queue::SCRAPE_QUEUE.to_owned(), 2)], "its wake-up is gone");
         assert_eq!(jobs::load(&db, page.job_id).await.unwrap().unwrap().queued, 0);
-        assert!(next(1).await.is_none(), "the team is at its limit, and its ticket is the library's to deliver");
+        assert!(next(1).await.is_none(), "the team is at its limit, and its wake-up is the library's to deliver");
         assert_eq!(queue::due(&db).await.unwrap(), [(queue::SCRAPE_QUEUE.to_owned(), 2)]);
         assert_eq!(next(2).await.unwrap().0.id, wanted[1].1);
-        // Put off: its ticket has come too early.
+        // Put off: its wake-up has come too early.
         let mut tx = db.begin().await.unwrap();
         let none = "UPDATE page SET run_at = run_at + 60000 WHERE team_id = $1";
         on_db!(&mut tx, |conn| sqlx::query(none).bind(two).execute(conn).await.unwrap().rows_affected());
         tx.commit().await.unwrap();
         assert!(next(5).await.is_none());
-        // A ticket that nobody can read keeps nothing from being told.
+        // A wake-up that nobody can read keeps nothing from being told.
         let mut tx = db.begin().await.unwrap();
         let broken = apalis_core::task::builder::TaskBuilder::new(b"{".to_vec()).build();
         queue::push_raw(&mut tx, queue::SCRAPE_QUEUE, vec![broken]).await.unwrap();
@@ -181,7 +182,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
     for db in databases().await {
         let (team, worker) = (team(&db, "a").await, WorkerId::new());
         let now = Timestamp::now();
-        let scrape = || HandedScrape {
+        let scrape = || DirectScrape {
             job: JobId::new(),
             page: PageId::new(),
             team,
@@ -193,7 +194,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
             created_at: now,
             expires_at: now.plus_ms(86_400_000),
         };
-        let take = async |scrape: &HandedScrape, limit| {
+        let take = async |scrape: &DirectScrape, limit| {
             fast::insert_claimed(&db, &scrape.rows(), worker, limit, Timestamp::now()).await
         };
         let (first, second) = (scrape(), scrape());
@@ -202,7 +203,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
         assert_eq!((row.state, row.claims, row.job_id, row.team_id), (PageState::Running, 1, first.job, team));
         assert_eq!(jobs::load(&db, first.job).await.unwrap().unwrap().waiting().running, 1);
         assert_eq!(jobs::spec(&db, first.job).await.unwrap().unwrap().options, first.options);
-        assert!(queue::due(&db).await.unwrap().is_empty(), "it has no ticket");
+        assert!(queue::due(&db).await.unwrap().is_empty(), "it has no wake-up");
         assert_recount(&db, first.job).await;
 
         assert!(matches!(take(&first, 9).await, Err(StoreError::Conflict(_))), "it is there");
@@ -222,7 +223,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
         let row = jobs::load(&db, first.job).await.unwrap().unwrap();
         assert_eq!((row.status, row.completed, row.credits_used), (JobStatus::Completed, 1, 1));
 
-        // The worker is not known: the page goes back to the queue, with a ticket.
+        // The worker is not known: the page goes back to the queue, with a wake-up.
         let (waiting, _) = claim::claim_one(&db, team, waiting[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
         assert_eq!(finish(&db, end(waiting)).await, 1);
         take(&second, 1).await.unwrap().unwrap();
@@ -265,7 +266,7 @@ async fn a_scrape_that_is_done_ends_once_with_document_and_bill() {
         let end = |page: &Claimed| vec![Finished { kind: Some(JobKind::Scrape), ..done(page.clone()) }];
         assert_eq!(finish(&db, end(&stale)).await, 0, "overtaken");
         assert_eq!(finish(&db, end(&page)).await, 1);
-        assert_eq!(queue::due(&db).await.unwrap(), [(queue::LANE_QUEUE.to_owned(), 1)], "the other is sent for");
+        assert_eq!(queue::due(&db).await.unwrap(), [(queue::TEAM_QUEUE.to_owned(), 1)], "the other is sent for");
         let (page, _) = claim::claim_one(&db, team, others[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
         assert_eq!(page.job_id, other);
         // Nobody waits now: this end is written at once.
@@ -590,7 +591,7 @@ fn node(id: WorkerId, now: Timestamp) -> nodes::NodeRow {
         host: "h".into(),
         pid: 1,
         address: "127.0.0.1:1".into(),
-        state: "live".into(),
+        state: NodeState::Live,
         slots: 16,
         session_slots: 12,
         sessions_refused: None,
@@ -653,7 +654,7 @@ async fn a_lease_has_one_holder_until_it_ends() {
 
         nodes::insert(&mut tx, &node(b, now)).await.unwrap();
         assert!(!leases::take(&mut tx, "x", a, now, now.plus_ms(100)).await.unwrap(), "its holder lives");
-        nodes::set_state(&mut tx, b, "dead").await.unwrap();
+        nodes::declare_dead(&mut tx, b).await.unwrap();
         assert!(leases::take(&mut tx, "x", a, now, now.plus_ms(100)).await.unwrap(), "a dead one's is free");
         tx.commit().await.unwrap();
     }
@@ -666,9 +667,9 @@ async fn workers_are_listed_while_they_beat_and_buried_after() {
         let node = node(WorkerId::new(), now);
         let mut tx = db.begin().await.unwrap();
         nodes::insert(&mut tx, &node).await.unwrap();
-        assert_eq!(nodes::heartbeat(&mut tx, node.id, now).await.unwrap().as_deref(), Some("live"));
+        assert_eq!(nodes::heartbeat(&mut tx, node.id, now).await.unwrap(), Some(NodeState::Live));
         assert!(nodes::drain(&mut tx, "host-1").await.unwrap());
-        assert_eq!(nodes::heartbeat(&mut tx, node.id, now).await.unwrap().as_deref(), Some("draining"));
+        assert_eq!(nodes::heartbeat(&mut tx, node.id, now).await.unwrap(), Some(NodeState::Draining));
         tx.commit().await.unwrap();
         let later = now.plus_ms(nodes::DEAD_MS + 1);
         assert!(nodes::live(&db, later).await.unwrap().is_empty());

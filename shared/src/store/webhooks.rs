@@ -9,12 +9,12 @@ use crate::domain::job::WebhookEvent;
 use crate::domain::webhook::{DeliveryMove, DeliveryState};
 use crate::ids::{DeliveryId, JobId, PageId, TeamId};
 use crate::time::Timestamp;
-use crate::{on_db, on_pool, queue as tickets};
+use crate::{on_db, on_pool, queue as wakeups};
 
 use super::parts::parts;
 use super::{Db, StoreError, StoreResult, Tx};
 
-/// Writes a delivery and its ticket.
+/// Writes a delivery and its wake-up.
 pub async fn queue(
     tx: &mut Tx,
     team: TeamId,
@@ -26,7 +26,7 @@ pub async fn queue(
     queue_all(tx, team, job, &[(page, event)], now).await
 }
 
-/// Writes the deliveries of several events of a job, some about one of its pages, and a ticket.
+/// Writes the deliveries of several events of a job, some about one of its pages, and a wake-up.
 pub(super) async fn queue_all(
     tx: &mut Tx,
     team: TeamId,
@@ -55,7 +55,7 @@ pub(super) async fn queue_all(
             insert.build().execute(conn).await?.rows_affected()
         });
     }
-    tickets::webhook_ticket(tx, job, Duration::ZERO).await
+    wakeups::webhook_wakeup(tx, job, Duration::ZERO).await
 }
 
 /// Whether an end of this kind was told of before: the job has then run again for pages that were replayed.
@@ -204,7 +204,7 @@ pub async fn next_due(tx: &mut Tx, job: JobId) -> StoreResult<Option<Timestamp>>
     Ok(row.0)
 }
 
-/// Jobs with deliveries of their current stage that were due before `before`: each gets a ticket, in case one was lost,
+/// Jobs with deliveries of their current stage that were due before `before`: each gets a wake-up, in case one was lost,
 /// unless it has one. Returns how many.
 pub async fn remind(tx: &mut Tx, before: Timestamp) -> StoreResult<usize> {
     // From job to job, for one may have very many deliveries behind a stage that fails.
@@ -224,7 +224,7 @@ pub async fn remind(tx: &mut Tx, before: Timestamp) -> StoreResult<usize> {
     );
     let jobs: Vec<(JobId,)> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(before).fetch_all(conn).await?);
     let jobs: Vec<JobId> = jobs.into_iter().map(|row| row.0).collect();
-    tickets::remind_webhooks(tx, &jobs).await?;
+    wakeups::remind_webhooks(tx, &jobs).await?;
     Ok(jobs.len())
 }
 
@@ -295,7 +295,7 @@ pub async fn replay(tx: &mut Tx, id: DeliveryId, now: Timestamp) -> StoreResult<
     );
     let job: Option<(JobId,)> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(id).bind(now).fetch_optional(conn).await?);
     let Some((job,)) = job else { return Ok(false) };
-    tickets::webhook_ticket(tx, job, Duration::ZERO).await?;
+    wakeups::webhook_wakeup(tx, job, Duration::ZERO).await?;
     Ok(true)
 }
 

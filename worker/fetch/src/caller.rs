@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use url::{Origin, Url};
-use weir_shared::domain::scrape_request::named_origins;
+use weir_shared::domain::target::named_origins;
 
 /// Headers that every site may see. A browser's settings say the same to all.
 const APPEARANCE: [&str; 2] = ["user-agent", "accept-language"];

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::Url;
 
-use super::say::Action;
+use super::driver::{BrowserDriver, DriverError, DriverResult};
+use super::protocol::Action;
 use super::site::Home;
 use super::snapshot::cut;
-use super::stage::{Stage, StageError, StageResult};
 
 /// What is asked of elements, in the page.
 const ELEMENT: &str = include_str!("element.js");
@@ -56,13 +56,13 @@ struct Remote {
     value: Value,
 }
 
-fn refuse<T>(why: impl Into<String>) -> StageResult<T> {
-    Err(StageError::Refused(why.into()))
+fn refuse<T>(why: impl Into<String>) -> DriverResult<T> {
+    Err(DriverError::Refused(why.into()))
 }
 
 /// Does what the model wants, waits for the page, and says what came of it. `Finish` is not done here.
-pub(super) async fn perform(stage: &mut Stage, home: &Home, action: &Action) -> StageResult<String> {
-    if stage.dialog().is_some() && !matches!(action, Action::Dialog { .. } | Action::Wait { .. }) {
+pub(super) async fn perform(driver: &mut BrowserDriver, home: &Home, action: &Action) -> DriverResult<String> {
+    if driver.dialog().is_some() && !matches!(action, Action::Dialog { .. } | Action::Wait { .. }) {
         return refuse("A dialog is open: answer it with `dialog` first.");
     }
     // What the page does by itself after an address was opened is still that address's way; what it does when it is used
@@ -76,67 +76,67 @@ pub(super) async fn perform(stage: &mut Stage, home: &Home, action: &Action) -> 
             | Action::Finish { .. }
     );
     if uses_page {
-        stage.let_go().await?;
+        driver.let_go().await?;
     }
-    let tabs = stage.tab_count();
+    let tabs = driver.tab_count();
     let mut done = match action {
-        Action::Click { element } => click(stage, element).await?,
-        Action::Fill { element, text, submit } => fill(stage, home, element, text, *submit).await?,
+        Action::Click { element } => click(driver, element).await?,
+        Action::Fill { element, text, submit } => fill(driver, home, element, text, *submit).await?,
         Action::Select { element, option } => {
-            let object = resolve(stage, element).await?;
-            let said = ask(stage, &object, "choose", json!([option])).await?;
+            let object = resolve(driver, element).await?;
+            let said = ask(driver, &object, "choose", json!([option])).await?;
             format!("Chosen: {}.", said.value.unwrap_or_default())
         }
-        Action::Press { key } => press(stage, home, key).await?,
-        Action::Scroll { element, down } => scroll(stage, element.as_deref(), *down).await?,
-        Action::WaitFor { text } => return wait_for(stage, text).await,
+        Action::Press { key } => press(driver, home, key).await?,
+        Action::Scroll { element, down } => scroll(driver, element.as_deref(), *down).await?,
+        Action::WaitFor { text } => return wait_for(driver, text).await,
         Action::Wait { milliseconds } => {
             tokio::time::sleep(Duration::from_millis(*milliseconds)).await;
             "Waited.".to_owned()
         }
-        Action::Extract { element } => return extract(stage, element.as_deref()).await,
+        Action::Extract { element } => return extract(driver, element.as_deref()).await,
         Action::Navigate { url } => {
             let url = address(home, url)?;
-            stage.navigate(url.as_str(), home).await?;
+            driver.navigate(url.as_str(), home).await?;
             format!("Opened {}.", cut(url.as_str(), 200))
         }
         Action::Back => {
-            stage.back().await?;
+            driver.back().await?;
             "Went back.".to_owned()
         }
         Action::NewTab { url } => {
             let url = url.as_deref().map(|url| address(home, url)).transpose()?;
-            stage.new_tab().await?;
+            driver.new_tab().await?;
             if let Some(url) = &url {
-                stage.navigate(url.as_str(), home).await?;
+                driver.navigate(url.as_str(), home).await?;
             }
             "Opened a tab.".to_owned()
         }
         Action::SwitchTab { tab } => {
-            stage.switch_tab(tab).await?;
+            driver.switch_tab(tab).await?;
             "This is the tab now.".to_owned()
         }
         Action::Dialog { accept, text } => {
-            let Some(dialog) = stage.dialog() else { return refuse("No dialog is open.") };
+            let Some(dialog) = driver.dialog() else { return refuse("No dialog is open.") };
             // Both the window's address and that of the frame that asks.
-            let is_home = home.holds_text(&stage.url()) && home.holds_text(&dialog.url);
+            let is_home = home.holds_text(&driver.url()) && home.holds_text(&dialog.url);
             if dialog.kind == "prompt" && text.is_some() && !is_home {
                 return refuse(foreign(home));
             }
-            stage.answer_dialog(*accept, text.as_deref()).await?;
+            driver.answer_dialog(*accept, text.as_deref()).await?;
             if *accept { "The dialog was accepted.".to_owned() } else { "The dialog was dismissed.".to_owned() }
         }
         Action::Finish { .. } => String::new(),
     };
-    let told = stage.rest(tabs).await?;
-    if let Some(elsewhere) = stage.kept_from() {
+    let told = driver.rest(tabs).await?;
+    if let Some(elsewhere) = driver.kept_from() {
         return refuse(format!("{} The address leads on to {}.", foreign(home), cut(&elsewhere, 100)));
     }
     if let Some(more) = told {
         done.push(' ');
         done.push_str(&more);
     }
-    if let Some(dialog) = stage.dialog() {
+    if let Some(dialog) = driver.dialog() {
         done.push_str(&format!(" A dialog opened ({}): {}", dialog.kind, dialog.message));
     }
     Ok(done)
@@ -148,37 +148,37 @@ fn foreign(home: &Home) -> String {
 }
 
 /// An address that the model may name.
-fn address(home: &Home, text: &str) -> StageResult<Url> {
+fn address(home: &Home, text: &str) -> DriverResult<Url> {
     let Ok(url) = Url::parse(text.trim()) else { return refuse("That is no complete address.") };
     if home.holds(&url) { Ok(url) } else { refuse(foreign(home)) }
 }
 
 /// The object of an element of the last snapshot, in a world that shares the document with the page and nothing else: no
 /// script of the page can make it say what is not so.
-async fn resolve(stage: &Stage, name: &str) -> StageResult<String> {
-    let Some(element) = stage.find(name) else {
+async fn resolve(driver: &BrowserDriver, name: &str) -> DriverResult<String> {
+    let Some(element) = driver.find(name) else {
         let name = cut(name, 30);
         return refuse(format!(
             "There is no element {name} on the page as it is now. Use a reference that the tree shows."
         ));
     };
-    let resolved = match stage.world(&element.frame).await {
+    let resolved = match driver.world(&element.frame).await {
         Ok(world) => {
             let node = json!({"backendNodeId": element.backend, "executionContextId": world});
-            stage.page::<Resolved>("DOM.resolveNode", node).await
+            driver.page::<Resolved>("DOM.resolveNode", node).await
         }
         Err(error) => Err(error),
     };
-    let gone = || StageError::Refused("The element is not on the page any more.".to_owned());
+    let gone = || DriverError::Refused("The element is not on the page any more.".to_owned());
     match resolved {
         Ok(resolved) => resolved.object.object_id.ok_or_else(gone),
-        Err(StageError::Refused(_)) if stage.dialog().is_none() => Err(gone()),
+        Err(DriverError::Refused(_)) if driver.dialog().is_none() => Err(gone()),
         Err(error) => Err(error),
     }
 }
 
 /// Asks an element something; its problem becomes the error.
-async fn ask(stage: &Stage, object: &str, what: &str, arguments: Value) -> StageResult<Said> {
+async fn ask(driver: &BrowserDriver, object: &str, what: &str, arguments: Value) -> DriverResult<Said> {
     let function = format!("function(...given) {{ return ({ELEMENT}).{what}.apply(this, given); }}");
     let arguments: Vec<Value> =
         arguments.as_array().into_iter().flatten().map(|argument| json!({ "value": argument })).collect();
@@ -186,24 +186,24 @@ async fn ask(stage: &Stage, object: &str, what: &str, arguments: Value) -> Stage
         "objectId": object, "functionDeclaration": function, "arguments": arguments, "returnByValue": true,
         "userGesture": true,
     });
-    let returned = match stage.page::<Returned>("Runtime.callFunctionOn", call).await {
+    let returned = match driver.page::<Returned>("Runtime.callFunctionOn", call).await {
         // What was asked for has happened, and the page asks back.
-        Err(StageError::Refused(_)) if stage.dialog().is_some() => return Ok(Said::default()),
+        Err(DriverError::Refused(_)) if driver.dialog().is_some() => return Ok(Said::default()),
         returned => returned?,
     };
     let said = Said::deserialize(returned.result.value)
-        .map_err(|_| StageError::Refused("the element did not answer".to_owned()))?;
+        .map_err(|_| DriverError::Refused("the element did not answer".to_owned()))?;
     match said.problem {
         Some(problem) => refuse(cut(&problem, 1_600)),
         None => Ok(said),
     }
 }
 
-async fn click(stage: &Stage, name: &str) -> StageResult<String> {
-    let object = resolve(stage, name).await?;
-    let at = ask(stage, &object, "point", json!([])).await?;
+async fn click(driver: &BrowserDriver, name: &str) -> DriverResult<String> {
+    let object = resolve(driver, name).await?;
+    let at = ask(driver, &object, "point", json!([])).await?;
     if at.hidden {
-        ask(stage, &object, "click", json!([])).await?;
+        ask(driver, &object, "click", json!([])).await?;
         return Ok("Clicked.".to_owned());
     }
     for (kind, buttons) in [("mouseMoved", 0), ("mousePressed", 1), ("mouseReleased", 0)] {
@@ -212,16 +212,16 @@ async fn click(stage: &Stage, name: &str) -> StageResult<String> {
             event["button"] = "left".into();
             event["clickCount"] = 1.into();
         }
-        stage.input("Input.dispatchMouseEvent", event).await?;
+        driver.input("Input.dispatchMouseEvent", event).await?;
     }
     Ok("Clicked.".to_owned())
 }
 
 /// Asks where what is typed would be sent to, and refuses what is not the task's. What was allowed is held to in the page,
 /// in one go with the typing.
-async fn judged(stage: &Stage, home: &Home, object: &str, question: &str) -> StageResult<Vec<String>> {
-    let said = match ask(stage, object, question, json!([])).await {
-        Err(StageError::Refused(why)) if why == FOREIGN => return refuse(foreign(home)),
+async fn judged(driver: &BrowserDriver, home: &Home, object: &str, question: &str) -> DriverResult<Vec<String>> {
+    let said = match ask(driver, object, question, json!([])).await {
+        Err(DriverError::Refused(why)) if why == FOREIGN => return refuse(foreign(home)),
         said => said?,
     };
     // A dialog has come in between.
@@ -229,26 +229,26 @@ async fn judged(stage: &Stage, home: &Home, object: &str, question: &str) -> Sta
         return refuse("A dialog is open: answer it with `dialog` first.");
     }
     // Both the window's address and where the field's own document and form are.
-    if !home.holds_text(&stage.url()) || !said.r#where.iter().all(|url| home.holds_text(url)) {
+    if !home.holds_text(&driver.url()) || !said.r#where.iter().all(|url| home.holds_text(url)) {
         return refuse(foreign(home));
     }
     Ok(said.r#where)
 }
 
-async fn fill(stage: &Stage, home: &Home, name: &str, text: &str, submit: bool) -> StageResult<String> {
-    let object = resolve(stage, name).await?;
-    let allowed = judged(stage, home, &object, "ready").await?;
-    let holds = ask(stage, &object, "insert", json!([text, allowed])).await?.value.unwrap_or_default();
-    if submit && stage.dialog().is_none() {
-        let allowed = judged(stage, home, &object, "ready").await?;
-        ask(stage, &object, "enter", json!([allowed])).await?;
+async fn fill(driver: &BrowserDriver, home: &Home, name: &str, text: &str, submit: bool) -> DriverResult<String> {
+    let object = resolve(driver, name).await?;
+    let allowed = judged(driver, home, &object, "ready").await?;
+    let holds = ask(driver, &object, "insert", json!([text, allowed])).await?.value.unwrap_or_default();
+    if submit && driver.dialog().is_none() {
+        let allowed = judged(driver, home, &object, "ready").await?;
+        ask(driver, &object, "enter", json!([allowed])).await?;
         return Ok("Filled and sent with Enter.".to_owned());
     }
-    let is_as_wanted = stage.dialog().is_some() || holds.trim() == cut(text, 200).trim_end_matches('…').trim();
+    let is_as_wanted = driver.dialog().is_some() || holds.trim() == cut(text, 200).trim_end_matches('…').trim();
     Ok(if is_as_wanted { "Filled.".to_owned() } else { format!("Filled; the field holds \"{holds}\" now.") })
 }
 
-/// Code and key number of the keys that are no characters.
+/// Code and key number of the keys that do not write a character.
 const KEYS: &[(&str, i64)] = &[
     ("Enter", 13),
     ("Tab", 9),
@@ -266,7 +266,7 @@ const KEYS: &[(&str, i64)] = &[
     ("Space", 32),
 ];
 
-async fn press(stage: &Stage, home: &Home, wanted: &str) -> StageResult<String> {
+async fn press(driver: &BrowserDriver, home: &Home, wanted: &str) -> DriverResult<String> {
     let mut modifiers = 0;
     let mut name = wanted.trim();
     while let Some((modifier, rest)) = name.split_once('+').filter(|(_, rest)| !rest.is_empty()) {
@@ -299,63 +299,63 @@ async fn press(stage: &Stage, home: &Home, wanted: &str) -> StageResult<String> 
     if modifiers & 6 != 0 && key.eq_ignore_ascii_case("v") {
         return refuse("Nothing is pasted: fill the field with its text.");
     }
-    let page = stage.main_document().await?;
-    let allowed = judged(stage, home, &page, "receiver").await?;
+    let page = driver.main_document().await?;
+    let allowed = judged(driver, home, &page, "receiver").await?;
     // Keys without a character move about, and only the browser knows all they do. But it gives them to whatever has the
     // focus when they come, which a foreign frame can be a moment after it was looked at.
-    if letter.is_some() || matches!(code.as_str(), "Space" | "Enter") || stage.has_foreign_frames(home).await? {
-        ask(stage, &page, "press", json!([key, code, number, modifiers, allowed])).await?;
+    if letter.is_some() || matches!(code.as_str(), "Space" | "Enter") || driver.has_foreign_frames(home).await? {
+        ask(driver, &page, "press", json!([key, code, number, modifiers, allowed])).await?;
         return Ok("Pressed.".to_owned());
     }
     let mut event = json!({
         "modifiers": modifiers, "key": key, "code": code, "windowsVirtualKeyCode": number, "type": "rawKeyDown",
     });
-    stage.input("Input.dispatchKeyEvent", event.clone()).await?;
+    driver.input("Input.dispatchKeyEvent", event.clone()).await?;
     event["type"] = "keyUp".into();
-    stage.input("Input.dispatchKeyEvent", event).await?;
+    driver.input("Input.dispatchKeyEvent", event).await?;
     Ok("Pressed.".to_owned())
 }
 
-async fn scroll(stage: &Stage, name: Option<&str>, down: bool) -> StageResult<String> {
+async fn scroll(driver: &BrowserDriver, name: Option<&str>, down: bool) -> DriverResult<String> {
     let object = match name {
-        Some(name) => resolve(stage, name).await?,
-        None => document(stage, "document.scrollingElement || document.documentElement").await?,
+        Some(name) => resolve(driver, name).await?,
+        None => document(driver, "document.scrollingElement || document.documentElement").await?,
     };
-    let at = ask(stage, &object, "scroll", json!([if down { 1 } else { -1 }])).await?.at.unwrap_or(100.0);
+    let at = ask(driver, &object, "scroll", json!([if down { 1 } else { -1 }])).await?.at.unwrap_or(100.0);
     Ok(format!("Scrolled; the end of the window is at {at:.0} % of it."))
 }
 
 /// An object of the page itself.
-async fn document(stage: &Stage, expression: &str) -> StageResult<String> {
+async fn document(driver: &BrowserDriver, expression: &str) -> DriverResult<String> {
     #[derive(Deserialize)]
     struct Found {
         result: Object,
     }
-    let found: Found = stage.page("Runtime.evaluate", json!({ "expression": expression })).await?;
-    found.result.object_id.ok_or_else(|| StageError::Refused("there is no page".to_owned()))
+    let found: Found = driver.page("Runtime.evaluate", json!({ "expression": expression })).await?;
+    found.result.object_id.ok_or_else(|| DriverError::Refused("there is no page".to_owned()))
 }
 
-async fn extract(stage: &Stage, name: Option<&str>) -> StageResult<String> {
+async fn extract(driver: &BrowserDriver, name: Option<&str>) -> DriverResult<String> {
     let object = match name {
-        Some(name) => resolve(stage, name).await?,
-        None => document(stage, "document.body || document.documentElement").await?,
+        Some(name) => resolve(driver, name).await?,
+        None => document(driver, "document.body || document.documentElement").await?,
     };
-    let text = ask(stage, &object, "text", json!([])).await?.value.unwrap_or_default();
+    let text = ask(driver, &object, "text", json!([])).await?.value.unwrap_or_default();
     Ok(format!("The text: {}", cut(&text, 12_000)))
 }
 
-async fn wait_for(stage: &mut Stage, text: &str) -> StageResult<String> {
+async fn wait_for(driver: &mut BrowserDriver, text: &str) -> DriverResult<String> {
     let until = Instant::now() + TEXT_PATIENCE;
     let wanted = json!(text).to_string();
     let expression =
         format!("!!document.body && document.body.innerText.toLowerCase().includes({wanted}.toLowerCase())");
     loop {
         let looked =
-            stage.page::<Returned>("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}));
+            driver.page::<Returned>("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}));
         match looked.await {
             Ok(Returned { result }) if result.value == Value::Bool(true) => return Ok("It is there.".to_owned()),
-            Err(StageError::Lost) => return Err(StageError::Lost),
-            Err(StageError::Refused(why)) if stage.dialog().is_some() => return refuse(why),
+            Err(DriverError::Lost) => return Err(DriverError::Lost),
+            Err(DriverError::Refused(why)) if driver.dialog().is_some() => return refuse(why),
             // A page on its way to another one answers later.
             _ => {}
         }

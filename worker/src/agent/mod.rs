@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! look ──> ask the model for one action ──> is it allowed? ──> do it ──> wait for the page ──┐
-//!   ^          say: rules, schema             site: where       act       stage              │
+//!   ^          protocol: rules, schema        site: where       act       driver              │
 //!   └── snapshot: the page as text, with references ─────────────────────────────────────────┘
 //! ```
 //!
@@ -11,11 +11,11 @@
 //! session's viewers and kept for the answer.
 
 mod act;
-mod say;
+mod browser_state;
+mod driver;
+mod protocol;
 mod site;
 mod snapshot;
-mod stage;
-mod state;
 
 use std::time::Duration;
 
@@ -24,13 +24,13 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::config::ModelSettings;
-use weir_shared::llm::{Meter, ModelError, Question, Role, ask_for_json};
+use weir_shared::llm::{ModelError, Question, Role, TokenMeter, ask_for_json};
 
 use crate::browser::cdp::Cdp;
-use say::Action;
+use driver::{BrowserDriver, DriverError, View};
+use protocol::Action;
 use site::Home;
 use snapshot::cut;
-use stage::{Stage, StageError, View};
 
 /// Actions of one task (CONTRACT 8.4: about 25).
 const STEPS: usize = 25;
@@ -80,9 +80,8 @@ struct Saw {
 }
 
 /// What came of a task.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Outcome {
+#[derive(Debug)]
+pub struct TaskOutcome {
     /// The model says that the task is done.
     pub success: bool,
     /// Its final answer.
@@ -115,18 +114,18 @@ pub async fn work(
     scraped: &Url,
     task: &str,
     deadline: Instant,
-    meter: &Meter,
+    meter: &TokenMeter,
     tell: impl Fn(&str) + Send,
-) -> Result<Outcome, AgentError> {
-    let stage = Stage::open(cdp).await.map_err(|_| AgentError::Browser)?;
+) -> Result<TaskOutcome, AgentError> {
+    let driver = BrowserDriver::open(cdp).await.map_err(|_| AgentError::Browser)?;
     let mut agent = Agent {
-        stage,
+        driver,
         model,
         meter,
         home: Home::new(scraped, task),
         task,
         fence: format!("{:016x}", rand::random::<u64>()),
-        schema: say::schema(),
+        schema: protocol::schema(),
         deadline: deadline - RESERVE,
         tokens: 0,
         steps: Vec::new(),
@@ -136,26 +135,26 @@ pub async fn work(
     let end = match tokio::time::timeout_at(agent.deadline, agent.run(&tell)).await {
         Ok(end) => end?,
         Err(_) if !agent.has_acted && agent.steps.is_empty() => return Err(ModelError::Timeout.into()),
-        Err(_) => End::Killed,
+        Err(_) => TaskEnd::Killed,
     };
     // A dialog must not outlive the one who could answer it.
-    if agent.stage.dialog().is_some() {
-        let _ = agent.stage.answer_dialog(false, None).await;
+    if agent.driver.dialog().is_some() {
+        let _ = agent.driver.answer_dialog(false, None).await;
     }
     Ok(agent.outcome(end))
 }
 
 /// How a task ended.
-enum End {
+enum TaskEnd {
     Finished { answer: String, success: bool },
     Stopped(String),
     Killed,
 }
 
 struct Agent<'a> {
-    stage: Stage,
+    driver: BrowserDriver,
     model: &'a ModelSettings,
-    meter: &'a Meter,
+    meter: &'a TokenMeter,
     home: Home,
     task: &'a str,
     /// Marks what comes from pages; no page can know it.
@@ -170,26 +169,26 @@ struct Agent<'a> {
 }
 
 impl Agent<'_> {
-    async fn run(&mut self, tell: &(impl Fn(&str) + Send)) -> Result<End, AgentError> {
+    async fn run(&mut self, tell: &(impl Fn(&str) + Send)) -> Result<TaskEnd, AgentError> {
         let mut unusable = 0;
-        let _ = self.stage.settle().await;
+        let _ = self.driver.settle().await;
         for number in 1..=STEPS {
-            match self.stage.look(self.model.images).await {
+            match self.driver.look(self.model.images).await {
                 Ok(view) => self.view = view,
                 Err(_) if !self.has_acted => return Err(AgentError::Browser),
-                Err(error) => return Ok(End::Stopped(format!("The agent stopped: {error}."))),
+                Err(error) => return Ok(TaskEnd::Stopped(format!("The agent stopped: {error}."))),
             }
             if self.tokens >= TOKENS {
-                return Ok(End::Stopped(format!("The agent stopped at its bound of about {TOKENS} tokens.")));
+                return Ok(TaskEnd::Stopped(format!("The agent stopped at its bound of about {TOKENS} tokens.")));
             }
             let (thought, said) = match self.ask().await {
-                Ok(answer) => match say::read(&answer) {
+                Ok(answer) => match protocol::read(&answer) {
                     Ok((thought, action)) => (thought, Ok((answer, action))),
                     Err(hint) => (String::new(), Err(hint)),
                 },
                 Err(ModelError::NoJson(_)) => (String::new(), Err("That was no JSON object.".to_owned())),
                 Err(error) if !self.has_acted => return Err(error.into()),
-                Err(error) => return Ok(End::Stopped(format!("The agent stopped: {error}."))),
+                Err(error) => return Ok(TaskEnd::Stopped(format!("The agent stopped: {error}."))),
             };
             let (answer, action) = match said {
                 Ok(usable) => usable,
@@ -199,7 +198,7 @@ impl Agent<'_> {
                     if unusable == UNUSABLE {
                         let text =
                             format!("The agent stopped: {UNUSABLE} answers of the model in a row were unusable.");
-                        return Ok(End::Stopped(text));
+                        return Ok(TaskEnd::Stopped(text));
                     }
                     continue;
                 }
@@ -208,25 +207,25 @@ impl Agent<'_> {
             tell(&format!("Step {number}: {} {}", action.tool(), cut(&thought, 160)));
             if let Action::Finish { answer: text, success } = action {
                 self.note(number, thought, Some(&answer), Ok("Finished.".to_owned()));
-                return Ok(End::Finished { answer: text, success });
+                return Ok(TaskEnd::Finished { answer: text, success });
             }
             // Written down first: the time may end while it is done.
             self.has_acted = true;
             self.note(number, thought, Some(&answer), Err("The time was over.".to_owned()));
-            let outcome = act::perform(&mut self.stage, &self.home, &action).await;
-            let is_lost = outcome == Err(StageError::Lost);
+            let outcome = act::perform(&mut self.driver, &self.home, &action).await;
+            let is_lost = outcome == Err(DriverError::Lost);
             if let Some(step) = self.steps.last_mut() {
                 step.done = outcome.is_ok();
                 step.outcome = cut(&outcome.unwrap_or_else(|error| error.to_string()), CAME);
             }
             if is_lost {
-                return Ok(End::Stopped("The agent stopped: the browser is gone.".to_owned()));
+                return Ok(TaskEnd::Stopped("The agent stopped: the browser is gone.".to_owned()));
             }
         }
-        if let Ok(view) = self.stage.look(false).await {
+        if let Ok(view) = self.driver.look(false).await {
             self.view = view;
         }
-        Ok(End::Stopped(format!("The agent stopped at its bound of {STEPS} steps, before the task was done.")))
+        Ok(TaskEnd::Stopped(format!("The agent stopped at its bound of {STEPS} steps, before the task was done.")))
     }
 
     fn note(&mut self, number: usize, thought: String, answer: Option<&Value>, outcome: Result<String, String>) {
@@ -242,7 +241,7 @@ impl Agent<'_> {
         let turns = self.turns();
         let picture = self.view.picture.as_deref();
         let question = Question {
-            system: say::SYSTEM,
+            system: protocol::SYSTEM,
             turns: &turns,
             picture,
             name: "action",
@@ -250,7 +249,7 @@ impl Agent<'_> {
             strict: true,
             max_tokens: ANSWER_TOKENS,
         };
-        let sent = say::SYSTEM.len() + turns.iter().map(|(_, text)| text.len()).sum::<usize>();
+        let sent = protocol::SYSTEM.len() + turns.iter().map(|(_, text)| text.len()).sum::<usize>();
         self.tokens += sent / BYTES_PER_TOKEN + picture.map_or(0, |_| PICTURE_TOKENS);
         let answer = ask_for_json(self.model, &question, self.deadline.min(Instant::now() + ANSWER), self.meter).await;
         self.tokens += answer.as_ref().map_or(0, |answer| answer.to_string().len() / BYTES_PER_TOKEN);
@@ -299,8 +298,8 @@ impl Agent<'_> {
         text
     }
 
-    fn outcome(self, end: End) -> Outcome {
-        let mut outcome = Outcome {
+    fn outcome(self, end: TaskEnd) -> TaskOutcome {
+        let mut outcome = TaskOutcome {
             success: false,
             output: None,
             result: Some(self.view.snapshot),
@@ -309,13 +308,13 @@ impl Agent<'_> {
             steps: self.steps,
         };
         match end {
-            End::Finished { answer, success } => {
+            TaskEnd::Finished { answer, success } => {
                 outcome.success = success;
                 outcome.error = (!success).then(|| format!("The agent could not do the task: {}", cut(&answer, 500)));
                 outcome.output = Some(answer);
             }
-            End::Stopped(why) => outcome.error = Some(why),
-            End::Killed => {
+            TaskEnd::Stopped(why) => outcome.error = Some(why),
+            TaskEnd::Killed => {
                 outcome.killed = true;
                 outcome.error = Some("The time was over before the task was done.".to_owned());
             }
@@ -328,7 +327,7 @@ impl Agent<'_> {
 fn action_of(answer: &Value) -> Value {
     let fields = answer.as_object().into_iter().flatten();
     let told = fields.filter(|(name, value)| !value.is_null() && *name != "thought").map(|(name, value)| {
-        let value = value.as_str().map_or_else(|| value.clone(), |text| cut(text, say::MAX_WORDS).into());
+        let value = value.as_str().map_or_else(|| value.clone(), |text| cut(text, protocol::MAX_WORDS).into());
         (name.clone(), value)
     });
     Value::Object(told.collect())

@@ -20,7 +20,7 @@ impl Home {
         for word in words.map(|word| word.trim_matches(is_edge)).filter(|word| word.contains(['.', ':'])) {
             let url = if word.contains("://") { Url::parse(word) } else { Url::parse(&format!("http://{word}")) };
             let Some(url) = url.ok().filter(|url| matches!(url.scheme(), "http" | "https")) else { continue };
-            // `file.txt` and `3.5` are no sites; an address with its scheme always is one.
+            // `file.txt` and `3.5` do not name a site; an address with its scheme always does.
             let is_name = match url.host() {
                 Some(Host::Domain(name)) => psl::suffix(name.as_bytes()).is_some_and(|suffix| suffix.is_known()),
                 _ => false,
@@ -37,7 +37,7 @@ impl Home {
         site_of(url).is_some_and(|site| self.0.contains(&site))
     }
 
-    /// The same for a text; what is no address belongs nowhere.
+    /// The same for a text; one that is not an address belongs nowhere.
     pub fn holds_text(&self, url: &str) -> bool {
         Url::parse(url).is_ok_and(|url| self.holds(&url))
     }

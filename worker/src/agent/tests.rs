@@ -10,9 +10,9 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::act::perform;
-use super::say::Action;
+use super::driver::{BrowserDriver, DriverError};
+use super::protocol::Action;
 use super::site::Home;
-use super::stage::{Stage, StageError};
 use crate::browser::cdp::Cdp;
 use crate::relay::Browser as _;
 use crate::relay::tests::Chromium;
@@ -116,42 +116,42 @@ struct Desk {
     _chromium: Arc<Chromium>,
     sites: Sites,
     home: Home,
-    stage: Stage,
+    driver: BrowserDriver,
 }
 
 impl Desk {
     async fn open() -> Self {
         let (chromium, sites) = (Chromium::start().await, Sites::start().await);
         let cdp = Cdp::connect_over(chromium.connect().await.unwrap(), &chromium.ws_path()).await.unwrap();
-        let stage = Stage::open(cdp).await.unwrap();
+        let driver = BrowserDriver::open(cdp).await.unwrap();
         let home = Home::new(&Url::parse(&sites.home("/")).unwrap(), "a task that names no site");
-        Self { _chromium: chromium, sites, home, stage }
+        Self { _chromium: chromium, sites, home, driver }
     }
 
-    async fn act(&mut self, action: Action) -> Result<String, StageError> {
-        perform(&mut self.stage, &self.home, &action).await
+    async fn act(&mut self, action: Action) -> Result<String, DriverError> {
+        perform(&mut self.driver, &self.home, &action).await
     }
 
-    async fn go(&mut self, path: &str) -> Result<String, StageError> {
+    async fn go(&mut self, path: &str) -> Result<String, DriverError> {
         self.act(Action::Navigate { url: self.sites.home(path) }).await
     }
 
     /// The page's text, and the reference on the line with these words.
     async fn see(&mut self, words: &str) -> (String, String) {
-        let text = self.stage.look(false).await.unwrap().snapshot;
+        let text = self.driver.look(false).await.unwrap().snapshot;
         let line = text.lines().find(|line| line.contains(words) && line.contains("[ref="));
         let line = line.unwrap_or_else(|| panic!("nothing says {words}: {text}"));
         (line.to_owned(), line.split("[ref=").nth(1).unwrap().split(']').next().unwrap().to_owned())
     }
 
-    async fn fill(&mut self, words: &str, text: &str, submit: bool) -> Result<String, StageError> {
+    async fn fill(&mut self, words: &str, text: &str, submit: bool) -> Result<String, DriverError> {
         let (_, element) = self.see(words).await;
         self.act(Action::Fill { element, text: text.to_owned(), submit }).await
     }
 }
 
-fn is_foreign<T: std::fmt::Debug>(done: &Result<T, StageError>) -> bool {
-    matches!(done, Err(StageError::Refused(why)) if why.starts_with("Refused: this is not the task's site"))
+fn is_foreign<T: std::fmt::Debug>(done: &Result<T, DriverError>) -> bool {
+    matches!(done, Err(DriverError::Refused(why)) if why.starts_with("Refused: this is not the task's site"))
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn keys_reach_the_task_s_own_page() {
 async fn an_address_that_leads_elsewhere_is_not_followed_there() {
     let mut desk = Desk::open().await;
     desk.go("/inner").await.unwrap();
-    assert_eq!(desk.stage.look(false).await.unwrap().title, "plain");
+    assert_eq!(desk.driver.look(false).await.unwrap().title, "plain");
     for path in ["/out", "/hops"] {
         let went = desk.go(path).await;
         assert!(is_foreign(&went), "{path}: {went:?}");
@@ -210,7 +210,7 @@ async fn an_address_that_leads_elsewhere_is_not_followed_there() {
         let went = desk.go(path).await;
         assert!(is_foreign(&went) || went.is_ok(), "{path}: {went:?}");
         let kept = async {
-            while went.is_ok() && desk.stage.kept_from().is_none() {
+            while went.is_ok() && desk.driver.kept_from().is_none() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_shared::domain::crawl::scope::CrawlScope;
-use weir_shared::domain::scrape_request::fetch_url;
+use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::page::end::{Encoded, Outcome};
 use weir_shared::store::page::rows::SITEMAP_IDX;

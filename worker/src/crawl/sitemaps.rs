@@ -11,7 +11,6 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::CrawlScope;
-use weir_shared::domain::job::{MAX_TRIES, retry_pauses_ms};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::StoreResult;
 use weir_shared::store::frontier::add_from_sitemap;
@@ -22,6 +21,7 @@ use weir_shared::time::Timestamp;
 use super::rules::{path_and_query, rules_of};
 use crate::context::WorkerContext;
 use crate::page::cpu::blocking;
+use crate::page::next_try::next_try;
 use crate::site::sitemap::{self, Batch, Bounds, Source};
 use crate::site::sitemap_cache::SitemapCache;
 use crate::site::{RobotsRules, SiteRoute};
@@ -65,11 +65,10 @@ pub async fn run(context: &Arc<WorkerContext>, page: &Claimed, scope: &Arc<Crawl
         Err(error) => {
             let message = format!("What the sitemaps list could not be stored: {error}");
             tracing::warn!(%error, job.id = %page.job_id, "what sitemaps list could not be stored");
-            if page.tries + 1 < MAX_TRIES {
-                let run_at = Timestamp::now().plus_ms(*retry_pauses_ms(page.tries + 1, false).start());
-                return Outcome::Retry { code: ErrorCode::Unknown, error: message, run_at };
+            match next_try(page, false) {
+                Some(run_at) => Outcome::Retry { code: ErrorCode::Unknown, error: message, run_at },
+                None => Outcome::Failed { code: ErrorCode::Unknown, error: message, credits: 0 },
             }
-            Outcome::Failed { code: ErrorCode::Unknown, error: message, credits: 0 }
         }
     }
 }

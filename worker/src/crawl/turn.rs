@@ -7,8 +7,8 @@ use url::Url;
 use weir_shared::domain::crawl::CrawlOptions;
 use weir_shared::ids::JobId;
 use weir_shared::store::page::rows::Claimed;
-use weir_shared::store::turns::{Pace, Turn};
-use weir_shared::store::{Db, StoreResult, turns};
+use weir_shared::store::turns::{self, Pace, Turn};
+use weir_shared::store::{Db, StoreResult};
 use weir_shared::time::Timestamp;
 
 use crate::site::RobotsRules;

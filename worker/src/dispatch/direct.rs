@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use weir_shared::hand_over::HandedScrape;
 use weir_shared::ids::{PageId, TeamId};
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::page::{claim, fast};
 use weir_shared::store::{StoreError, StoreResult};
 use weir_shared::time::Timestamp;
+use weir_shared::worker_api::direct::DirectScrape;
 
 use super::slots::{Slot, Urgency};
 use super::team::{serve_later, slot, start, work_on};
@@ -57,7 +57,7 @@ fn begin(context: &Arc<WorkerContext>, page: Claimed, spec: JobSpec, slot: Slot)
 /// the worker stops, its team is at its limit or somebody holds its lock; the queue is the place for it.
 pub async fn dispatched(
     context: &Arc<WorkerContext>,
-    scrape: HandedScrape,
+    scrape: DirectScrape,
     end_sender: EndSender,
 ) -> StoreResult<bool> {
     if context.draining.is_cancelled() || context.fenced.is_cancelled() {

@@ -1,34 +1,25 @@
-//! Takes scrapes that the API dispatches directly ([`weir_shared::hand_over`]), on the private listener: the answer is the
-//! document, as soon as the page's end is written.
+//! Takes scrapes that the API dispatches directly ([`weir_shared::worker_api::direct`]), on the private listener: the
+//! answer is the document, as soon as the page's end is written.
 
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
 use actix_web::web::{self, Data, Json};
-use actix_web::{HttpRequest, HttpResponse};
-use serde_json::json;
 use tokio::sync::oneshot;
-use weir_shared::hand_over::{HandedScrape, PATH, SIZE_HEADER};
+use weir_shared::worker_api::direct::{DirectAnswer, DirectScrape, PATH, SIZE_HEADER};
 
 use super::direct;
+use crate::calls::FromApi;
 use crate::context::Process;
 use crate::finisher::WrittenEnd;
-use crate::relay::routes::Relays;
 
 /// Registers the call.
 pub fn configure(config: &mut web::ServiceConfig) {
     config.route(PATH, web::post().to(take));
 }
 
-/// 200: the compressed document, and its size in a header. 204: the page has ended, its rows say how. 503: nothing is
-/// written. 202: anything else; the rows say what, if there are any.
-async fn take(
-    process: Data<Process>,
-    relays: Data<Relays>,
-    request: HttpRequest,
-    scrape: Json<HandedScrape>,
-) -> HttpResponse {
-    if !relays.admits(&request) {
-        return HttpResponse::Unauthorized().json(json!({"error": "the internal secret is missing or wrong"}));
-    }
-    let Some(context) = process.life() else { return refused() };
+/// The statuses are those of [`DirectAnswer`].
+async fn take(_: FromApi, process: Data<Process>, scrape: Json<DirectScrape>) -> HttpResponse {
+    let Some(context) = process.life() else { return answer(DirectAnswer::Refused) };
     let (page, (end_sender, end)) = (scrape.page, oneshot::channel());
     // In a task of its own: the work goes on when the caller hangs up.
     let tasks = context.tasks.clone();
@@ -41,23 +32,23 @@ async fn take(
     // One wake-up for a page that has ended: what became of the taking is asked only where no end was written.
     match end.await {
         Ok(WrittenEnd::Document { size, packed }) => HttpResponse::Ok().insert_header((SIZE_HEADER, size)).body(packed),
-        Ok(WrittenEnd::Over) => HttpResponse::NoContent().finish(),
-        Ok(WrittenEnd::PutBack) => HttpResponse::Accepted().finish(),
+        Ok(WrittenEnd::Over) => answer(DirectAnswer::Ended),
+        Ok(WrittenEnd::PutBack) => answer(DirectAnswer::Unknown),
         Err(_) => match taking.await {
-            Ok(Ok(false)) => refused(),
-            Ok(Ok(true)) => HttpResponse::Accepted().finish(),
+            Ok(Ok(false)) => answer(DirectAnswer::Refused),
+            Ok(Ok(true)) => answer(DirectAnswer::Unknown),
             Ok(Err(error)) => {
                 tracing::warn!(%error, page.id = %page, "a directly dispatched scrape could not be written");
-                HttpResponse::Accepted().finish()
+                answer(DirectAnswer::Unknown)
             }
             Err(panic) => {
                 tracing::error!(%panic, page.id = %page, "taking a directly dispatched scrape panicked");
-                HttpResponse::Accepted().finish()
+                answer(DirectAnswer::Unknown)
             }
         },
     }
 }
 
-fn refused() -> HttpResponse {
-    HttpResponse::ServiceUnavailable().json(json!({"error": "this worker has no free place"}))
+fn answer(word: DirectAnswer) -> HttpResponse {
+    HttpResponse::new(StatusCode::from_u16(word.status()).expect("the table holds valid statuses"))
 }

@@ -16,7 +16,7 @@ use weir_shared::blobs::Blobs;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::webhook::{WebhookSpec, signature};
 use weir_shared::ids::{DeliveryId, JobId};
-use weir_shared::queue::{self, Ticket, WEBHOOK_QUEUE};
+use weir_shared::queue::{self, WEBHOOK_QUEUE, Wakeup};
 use weir_shared::store::webhooks::{self, Attempt, ClaimedDelivery};
 use weir_shared::store::{Db, StoreError, StoreResult, documents, jobs, pages, teams};
 use weir_shared::time::Timestamp;
@@ -49,9 +49,9 @@ impl Job for DeliverWebhook {
     const QUEUE: &'static str = WEBHOOK_QUEUE;
     const AT_ONCE: usize = 8;
 
-    fn of(wakeup: Ticket) -> Option<Self> {
+    fn of(wakeup: Wakeup) -> Option<Self> {
         match wakeup {
-            Ticket::Webhook { job, .. } => Some(Self { job }),
+            Wakeup::Webhook { job, .. } => Some(Self { job }),
             _ => None,
         }
     }
@@ -78,7 +78,7 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
         let due = webhooks::claim(&mut tx, job, now, lease, AT_ONCE).await?;
         let next = if due.is_empty() { webhooks::next_due(&mut tx, job).await? } else { None };
         if let Some(at) = next.filter(|at| at.ms_since(now) > SHORT_PAUSE_MS) {
-            queue::webhook_ticket(&mut tx, job, Duration::from_millis(at.ms_since(now) as u64)).await?;
+            queue::webhook_wakeup(&mut tx, job, Duration::from_millis(at.ms_since(now) as u64)).await?;
         }
         tx.commit().await?;
         if due.is_empty() {

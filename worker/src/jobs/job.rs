@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use weir_shared::queue::Ticket;
+use weir_shared::queue::Wakeup;
 use weir_shared::store::StoreResult;
 
 use crate::context::WorkerContext;
@@ -19,7 +19,7 @@ pub trait Job: Sized + Send + 'static {
     const AT_ONCE: usize;
 
     /// What a wake-up carries. `None`: it is of another kind.
-    fn of(wakeup: Ticket) -> Option<Self>;
+    fn of(wakeup: Wakeup) -> Option<Self>;
 
     /// Serves the wake-up. It is an invitation: there may be nothing to do.
     ///
@@ -28,7 +28,7 @@ pub trait Job: Sized + Send + 'static {
     fn run(self, context: Arc<WorkerContext>) -> impl Future<Output = StoreResult<()>> + Send;
 }
 
-type Serve = fn(Arc<WorkerContext>, Ticket) -> Option<BoxFuture<'static, StoreResult<()>>>;
+type Serve = fn(Arc<WorkerContext>, Wakeup) -> Option<BoxFuture<'static, StoreResult<()>>>;
 
 /// A kind of job for the queue's consumers, which serve all kinds alike.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ pub struct Kind {
 impl Kind {
     /// The kind that `J` declares.
     pub const fn of<J: Job>() -> Self {
-        fn serve<J: Job>(context: Arc<WorkerContext>, wakeup: Ticket) -> Option<BoxFuture<'static, StoreResult<()>>> {
+        fn serve<J: Job>(context: Arc<WorkerContext>, wakeup: Wakeup) -> Option<BoxFuture<'static, StoreResult<()>>> {
             Some(Box::pin(J::of(wakeup)?.run(context)))
         }
         Self { name: J::NAME, queue: J::QUEUE, at_once: J::AT_ONCE, serve: serve::<J> }
@@ -53,7 +53,7 @@ impl Kind {
     /// # Errors
     /// As for [`Job::run`].
     pub async fn serve(self, context: Arc<WorkerContext>, payload: Vec<u8>) -> StoreResult<()> {
-        let wakeup = serde_json::from_slice(&payload).ok().and_then(|value| Ticket::parse(&value));
+        let wakeup = serde_json::from_slice(&payload).ok().and_then(|value| Wakeup::parse(&value));
         match wakeup.and_then(|wakeup| (self.serve)(context, wakeup)) {
             Some(serving) => serving.await,
             None => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_shared::ids::{PageId, TeamId};
-use weir_shared::queue::{SCRAPE_QUEUE, Ticket};
+use weir_shared::queue::{SCRAPE_QUEUE, Wakeup};
 use weir_shared::store::StoreResult;
 
 use super::job::Job;
@@ -21,9 +21,9 @@ impl Job for ServePage {
     const QUEUE: &'static str = SCRAPE_QUEUE;
     const AT_ONCE: usize = 64;
 
-    fn of(wakeup: Ticket) -> Option<Self> {
+    fn of(wakeup: Wakeup) -> Option<Self> {
         match wakeup {
-            Ticket::Scrape { team, page, .. } => Some(Self { team, page }),
+            Wakeup::Scrape { team, page, .. } => Some(Self { team, page }),
             _ => None,
         }
     }

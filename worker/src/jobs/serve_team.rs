@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_shared::ids::TeamId;
-use weir_shared::queue::{LANE_QUEUE, Ticket};
+use weir_shared::queue::{TEAM_QUEUE, Wakeup};
 use weir_shared::store::StoreResult;
 
 use super::job::Job;
@@ -17,12 +17,12 @@ pub struct ServeTeam {
 
 impl Job for ServeTeam {
     const NAME: &'static str = "serve_team";
-    const QUEUE: &'static str = LANE_QUEUE;
+    const QUEUE: &'static str = TEAM_QUEUE;
     const AT_ONCE: usize = 16;
 
-    fn of(wakeup: Ticket) -> Option<Self> {
+    fn of(wakeup: Wakeup) -> Option<Self> {
         match wakeup {
-            Ticket::Lane { team, .. } => Some(Self { team }),
+            Wakeup::Team { team, .. } => Some(Self { team }),
             _ => None,
         }
     }

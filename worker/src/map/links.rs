@@ -155,7 +155,8 @@ impl LinkSet {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use weir_shared::domain::scrape_request::{RequestContext, parse_map};
+    use weir_shared::domain::scrape_request::parse_map;
+    use weir_shared::domain::target::RequestContext;
 
     use super::*;
 

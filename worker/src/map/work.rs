@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::map::{CREDITS, MAX_LIMIT, MapOptions, MapScope};
-use weir_shared::domain::scrape_request::fetch_url;
+use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::maps;
 use weir_shared::store::page::end::{Encoded, Outcome};

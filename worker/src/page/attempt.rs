@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
-use weir_shared::domain::job::{JobKind, MAX_TRIES, retry_pauses_ms};
+use weir_shared::domain::job::JobKind;
 use weir_shared::domain::price;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::jobs::JobSpec;
@@ -16,6 +16,7 @@ use weir_shared::time::Timestamp;
 use super::cached;
 use super::complete::{complete, refuse_unreadable};
 use super::error::PageError;
+use super::next_try::next_try;
 use super::product::{Engine, Product};
 use super::proxy_retry::load_page;
 use super::task::PageTask;
@@ -71,20 +72,18 @@ pub fn judge(task: &PageTask, result: Result<(Product, Engine), PageError>) -> O
         Err(error) if error.is_early => return Outcome::Postponed { run_at: Timestamp::now().plus_ms(LINE_MS) },
         Err(error) => error,
     };
-    let again = error.is_retryable && page.tries + 1 < MAX_TRIES;
-    let outcome = if again { "retry" } else { "failed" };
+    // A caller on the line gets its retries at once.
+    let again = error.is_retryable.then(|| next_try(page, spec.kind == JobKind::Scrape)).flatten();
+    let outcome = if again.is_some() { "retry" } else { "failed" };
     pages.with_label_values(&["none", outcome]).inc();
     tracing::info!(
         page.id = %page.id, job.id = %page.job_id, job.attempt = page.claims,
         code = error.code.code().unwrap_or(""), outcome, "a page failed"
     );
-    if !again {
-        return Outcome::Failed { code: error.code, error: error.message, credits: price::of_failure(error.code) };
+    match again {
+        Some(run_at) => Outcome::Retry { code: error.code, error: error.message, run_at },
+        None => Outcome::Failed { code: error.code, error: error.message, credits: price::of_failure(error.code) },
     }
-    // A caller on the line gets its retries at once.
-    let pauses = retry_pauses_ms(page.tries + 1, spec.kind == JobKind::Scrape);
-    let run_at = Timestamp::now().plus_ms(rand::random_range(pauses));
-    Outcome::Retry { code: error.code, error: error.message, run_at }
 }
 
 #[cfg(test)]

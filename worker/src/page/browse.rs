@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 use weir_shared::domain::job::JobKind;
-use weir_shared::domain::session::ProfileUse;
+use weir_shared::domain::profile::ProfileUse;
 use weir_shared::error_code::ErrorCode;
 
 use super::error::PageError;
@@ -42,7 +42,7 @@ async fn on_profile(
     deadline: Instant,
 ) -> Result<Result<Rendered, RenderError>, PageError> {
     let process = &task.context.process;
-    let Some(keeper) = process.keeper.get() else {
+    let Some(resources) = process.session_resources.get() else {
         let text = "No browser for profiles is available at the moment.";
         return Err(PageError::again(ErrorCode::AllEnginesFailed, text));
     };
@@ -53,7 +53,7 @@ async fn on_profile(
     let rendering = RenderRequest { upstream: None, ..request.to_render(task.options(), deadline) };
     let busy = "Another session is currently writing to this profile. Try again when it has ended, or set saveChanges \
         to false.";
-    match sessions::page::render(keeper, exit, &task.page, profile, rendering).await {
+    match sessions::page::render(resources, exit, &task.page, profile, rendering).await {
         Ok((rendered, is_kept)) => {
             if !is_kept {
                 request.warnings.push("The profile could not be saved; its last version stays.".to_owned());

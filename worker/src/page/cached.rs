@@ -3,8 +3,9 @@
 //! A crawl's pages are not answered from it: what is kept of a page does not say where it leads.
 
 use serde_json::value::RawValue;
-use weir_shared::domain::cache::{self, CacheOptions, Hit};
+use weir_shared::domain::cache::{self, Hit};
 use weir_shared::domain::map::site_of;
+use weir_shared::domain::scrape::CacheOptions;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::cache as store;
 use weir_shared::store::documents;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use url::Url;
-use weir_shared::domain::scrape::{Format, Location, ScrapeOptions};
-use weir_shared::domain::scrape_request::fetch_url;
+use weir_shared::domain::location::Location;
+use weir_shared::domain::scrape::{Format, ScrapeOptions};
+use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::rows::Claimed;

@@ -35,8 +35,8 @@ async fn benches() -> Vec<Bench> {
     let mut all = Vec::new();
     for url in urls {
         let db = Db::connect(&url, 4, PoolUse::Rows).await.unwrap();
-        let queue_db = Db::connect(&url, 6, PoolUse::Tickets).await.unwrap();
-        let wake = Wake::start_for_tickets(&url, &db).await.unwrap();
+        let queue_db = Db::connect(&url, 6, PoolUse::Wakeups).await.unwrap();
+        let wake = Wake::start_for_worker(&url, &db).await.unwrap();
         all.push(Bench { db, queue_db, wake, seen: Arc::default(), stop: CancellationToken::new() });
     }
     all
@@ -227,7 +227,7 @@ async fn a_later_wake_up_is_delivered_once_and_not_before_its_time() {
     for bench in benches().await {
         let (_, task) = bench.consume(4, LONG, |_| Box::pin(async { Ok(()) }));
         let mut tx = bench.db.begin().await.unwrap();
-        queue::lane_ticket(&mut tx, TeamId::new(), Duration::from_millis(1_500)).await.unwrap();
+        queue::team_wakeup(&mut tx, TeamId::new(), Duration::from_millis(1_500)).await.unwrap();
         tx.commit().await.unwrap();
         let pushed = Instant::now();
         assert_eq!(bench.wait_for(1, Duration::from_secs(8)).await, 1);
@@ -295,7 +295,7 @@ async fn a_wake_up_of_a_slow_transaction_is_told_of_too() {
         let mut tx = bench.db.begin().await.unwrap();
         // Into the next second, so that the wake-up is younger than its transaction.
         tokio::time::sleep(Duration::from_millis(1_100)).await;
-        queue::page_tickets(&mut tx, TeamId::new(), 1).await.unwrap();
+        queue::team_wakeups(&mut tx, TeamId::new(), 1).await.unwrap();
         tx.commit().await.unwrap();
         let end = Instant::now() + Duration::from_secs(5);
         while !bench.wake.take_told().contains_key(QUEUE) {

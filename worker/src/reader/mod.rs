@@ -24,7 +24,7 @@ use weir_shared::config::ModelSettings;
 use weir_shared::domain::json_schema::Schema;
 use weir_shared::domain::scrape::{Format, JsonFormat};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::llm::{Meter, ModelError};
+use weir_shared::llm::{ModelError, TokenMeter};
 
 pub use self::page_text::PageText;
 
@@ -82,13 +82,13 @@ pub struct Reader<'a> {
     model: Option<&'a ModelSettings>,
     /// When every question must be answered.
     deadline: Instant,
-    pub meter: Meter,
+    pub meter: TokenMeter,
 }
 
 impl<'a> Reader<'a> {
     /// Answers come by `deadline` or not at all.
     pub fn new(model: Option<&'a ModelSettings>, deadline: Instant) -> Self {
-        Self { model, deadline, meter: Meter::default() }
+        Self { model, deadline, meter: TokenMeter::default() }
     }
 
     /// Answers a format that is read ([`Format::is_read`]): a string, or for `json` any value.

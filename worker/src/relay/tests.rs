@@ -268,7 +268,7 @@ async fn refused_commands_get_an_error_and_the_connection_goes_on() {
     client.result(Some(&page), "DOM.setFileInputFiles", json!({"files": [own], "objectId": object})).await;
     assert_eq!(client.value(&page, "f.files[0].name").await, "mine.txt");
 
-    // Frames that are no text end the connection, not the browser.
+    // Binary frames end the connection, not the browser.
     client.socket.send(Message::binary(vec![0xd8, 0x5a])).await.unwrap();
     assert!(client.message().await.is_some_and(|m| m["error"].is_object()));
     assert!(client.message().await.is_none());

@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use actix_web::error::PayloadError;
-use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
@@ -16,8 +15,9 @@ use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_util::sync::PollSender;
 use weir_shared::hang_up::{HangUp, Line};
+use weir_shared::worker_api::Refusal;
 
-use super::routes::Refusal;
+use crate::calls::Refused;
 
 /// Largest piece handed to the server at once, bytes; a few of them may wait.
 const PIECE: usize = 128 << 10;
@@ -35,12 +35,12 @@ pub struct Upgraded {
 ///
 /// # Errors
 /// 400 with what the request lacks.
-pub fn accept(request: &HttpRequest, payload: web::Payload) -> Result<(HttpResponse, Upgraded), Refusal> {
+pub fn accept(request: &HttpRequest, payload: web::Payload) -> Result<(HttpResponse, Upgraded), Refused> {
     let text = |name: header::HeaderName| request.headers().get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let asked = text(header::UPGRADE).eq_ignore_ascii_case("websocket") && text(header::SEC_WEBSOCKET_VERSION) == "13";
     let key = text(header::SEC_WEBSOCKET_KEY);
     if !asked || key.is_empty() {
-        return Err(Refusal(StatusCode::BAD_REQUEST, "this path speaks WebSocket only"));
+        return Err(Refused::new(Refusal::Malformed, "this path speaks WebSocket only"));
     }
     let accepted = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).expect("base64 is a header value");
     let hang_up = request.conn_data::<Line>().and_then(|line| line.hang_up(request.peer_addr()));

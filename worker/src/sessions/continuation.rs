@@ -5,12 +5,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::interact::ScrapeContext;
-use weir_shared::domain::scrape_request::fetch_url;
+use weir_shared::domain::target::fetch_url;
 use weir_shared::ids::PageId;
 use weir_shared::store::scrape_context;
 use weir_shared::time::Timestamp;
 
-use super::{Keeper, OpenError};
+use super::{OpenError, SessionResources};
 use crate::browser::cdp::Cdp;
 use crate::browser::{Companion, RenderRequest, ScreenshotRequest};
 use crate::fetch::CallerHeaders;
@@ -21,12 +21,16 @@ const PATIENCE: Duration = Duration::from_secs(34);
 const WAIT_FOR: Duration = Duration::from_secs(30);
 
 /// Brings the scrape of `page` back in a browser that has just started; with it, where the scrape ended.
-pub(super) async fn bring_back<F>(keeper: &Keeper, page: PageId, connect: F) -> Result<(Companion, Url), OpenError>
+pub(super) async fn bring_back<F>(
+    resources: &SessionResources,
+    page: PageId,
+    connect: F,
+) -> Result<(Companion, Url), OpenError>
 where
     F: AsyncFnOnce() -> anyhow::Result<Cdp>,
 {
     let deadline = Instant::now() + PATIENCE;
-    let kept = scrape_context::load(&keeper.db, &keeper.blobs, page, Timestamp::now()).await?;
+    let kept = scrape_context::load(&resources.db, &resources.blobs, page, Timestamp::now()).await?;
     let gone = || OpenError::Replay("Replay context is unavailable. Rerun the scrape and try again.".to_owned());
     let kept = kept.ok_or_else(gone)?;
     let (Ok(url), Ok(end)) = (fetch_url(&kept.url), fetch_url(&kept.final_url)) else { return Err(gone()) };
@@ -65,7 +69,9 @@ fn request(kept: ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
 mod tests {
     use std::collections::BTreeMap;
 
-    use weir_shared::domain::scrape::{Certificates, Format, Location, ScrapeOptions, Screenshot, Viewport};
+    use weir_shared::domain::location::Location;
+    use weir_shared::domain::scrape::{Certificates, Format, ScrapeOptions};
+    use weir_shared::domain::screenshot::{Screenshot, Viewport};
 
     use super::*;
 

@@ -64,7 +64,7 @@ pub enum OpenError {
 }
 
 /// What sessions need of their worker.
-pub struct Keeper {
+pub struct SessionResources {
     pub db: Db,
     pub blobs: Blobs,
     /// Goes before the sandbox: its programs lie in the sandbox's folder.
@@ -78,7 +78,7 @@ pub struct Keeper {
 
 /// The sessions of one life of the worker.
 pub struct Sessions {
-    keeper: Arc<Keeper>,
+    resources: Arc<SessionResources>,
     worker: WorkerId,
     warm: WarmPool,
     open: Mutex<HashMap<SessionId, Arc<Session>>>,
@@ -91,14 +91,14 @@ pub struct Sessions {
 impl Sessions {
     /// Starts warming browsers. Sessions end when `fenced` fires, or in good order with [`Sessions::close_all`].
     pub fn start(
-        keeper: Arc<Keeper>,
+        resources: Arc<SessionResources>,
         worker: WorkerId,
         draining: CancellationToken,
         fenced: CancellationToken,
     ) -> Arc<Self> {
-        let warm = WarmPool::start(Arc::clone(&keeper.sandbox), keeper.warm, draining.clone());
+        let warm = WarmPool::start(Arc::clone(&resources.sandbox), resources.warm, draining.clone());
         let sessions = Arc::new(Self {
-            keeper,
+            resources,
             worker,
             warm,
             open: Mutex::default(),
@@ -140,11 +140,11 @@ impl Sessions {
             self.give_up(id).await;
             return Err(OpenError::Stopping);
         }
-        let row = rows::load(&self.keeper.db, id).await?.ok_or(OpenError::NotOurs)?;
+        let row = rows::load(&self.resources.db, id).await?.ok_or(OpenError::NotOurs)?;
         if row.worker_id != self.worker || row.state != SessionState::Opening {
             return Err(OpenError::NotOurs);
         }
-        let session = match Session::open(&self.keeper, &self.warm, &row, language).await {
+        let session = match Session::open(&self.resources, &self.warm, &row, language).await {
             Ok(session) => session,
             Err(error) => {
                 tracing::warn!(session.id = %id, %error, "a session could not be opened");
@@ -167,7 +167,7 @@ impl Sessions {
     }
 
     async fn activate(&self, id: SessionId, profile: Option<i64>) -> StoreResult<bool> {
-        let mut tx = self.keeper.db.begin().await?;
+        let mut tx = self.resources.db.begin().await?;
         let activated = rows::activate(&mut tx, id, profile, Timestamp::now()).await?;
         tx.commit().await?;
         Ok(activated)
@@ -200,11 +200,11 @@ impl Sessions {
                 session.kill().await;
                 return;
             }
-            archived = session.shut(&self.keeper, reason) => archived,
+            archived = session.shut(&self.resources, reason) => archived,
         };
         let mut pause = Duration::from_millis(100);
         loop {
-            let (db, blobs) = (&self.keeper.db, &self.keeper.blobs);
+            let (db, blobs) = (&self.resources.db, &self.resources.blobs);
             match save::destroy(db, blobs, session.id, reason, archived.as_mut()).await {
                 Ok(()) => break,
                 Err(error) if self.fenced.is_cancelled() => {
@@ -221,14 +221,14 @@ impl Sessions {
         // Forgotten only after its row has ended: a session that is active in the rows and unknown here counts as lost.
         self.lock().remove(&session.id);
         session.ended();
-        self.keeper.metrics.sessions_ended.with_label_values(&[reason.as_str()]).inc();
+        self.resources.metrics.sessions_ended.with_label_values(&[reason.as_str()]).inc();
         tracing::info!(session.id = %session.id, reason = reason.as_str(), "session ended");
     }
 
     /// From here on nothing is billed, and callers hear that the session is gone. Not written, the end comes later.
     async fn write_close(&self, id: SessionId, reason: EndReason) {
         let write = async {
-            let mut tx = self.keeper.db.begin_relaxed().await?;
+            let mut tx = self.resources.db.begin_relaxed().await?;
             rows::begin_close(&mut tx, id, reason, Timestamp::now()).await?;
             tx.commit().await
         };
@@ -242,7 +242,7 @@ impl Sessions {
     }
 
     async fn destroy(&self, id: SessionId, reason: EndReason) -> StoreResult<()> {
-        save::destroy(&self.keeper.db, &self.keeper.blobs, id, reason, None).await
+        save::destroy(&self.resources.db, &self.resources.blobs, id, reason, None).await
     }
 
     /// Ends the session in good order and waits until its row says so. `false`: it is not open here.
@@ -295,7 +295,7 @@ impl Sessions {
                 continue;
             }
             let write = async {
-                let mut tx = self.keeper.db.begin_relaxed().await?;
+                let mut tx = self.resources.db.begin_relaxed().await?;
                 let active = rows::touch(&mut tx, &news).await?;
                 tx.commit().await.map(|()| active)
             };

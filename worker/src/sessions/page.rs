@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use weir_shared::domain::session::ProfileUse;
+use weir_shared::domain::profile::ProfileUse;
 use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::profiles::{self, PageLease};
 use weir_shared::store::{Db, StoreError, StoreResult};
@@ -21,7 +21,7 @@ use weir_shared::time::Timestamp;
 
 use super::save::Archive;
 use super::session::{load, owner, settable, start};
-use super::{Keeper, OpenError};
+use super::{OpenError, SessionResources};
 use crate::browser::{RenderError, RenderRequest, Rendered, Solo};
 
 /// Browsers of this kind that one worker runs at once.
@@ -70,7 +70,7 @@ impl From<OpenError> for PageTrouble {
 
 /// Renders a page on its profile. With it, whether the profile was kept as it was asked.
 pub async fn render(
-    keeper: &Keeper,
+    resources: &SessionResources,
     exit: Exit,
     page: &Claimed,
     profile: &ProfileUse,
@@ -79,11 +79,11 @@ pub async fn render(
     let waiting = tokio::time::timeout_at(request.deadline, BROWSERS.acquire());
     let _place = waiting.await.map_err(|_| RenderError::Timeout)?;
     if !profile.save_changes {
-        let (rendered, solo) = open(keeper, exit, page, profile, request).await?;
+        let (rendered, solo) = open(resources, exit, page, profile, request).await?;
         solo.stop().await;
         return Ok((rendered, true));
     }
-    let mut tx = keeper.db.begin().await?;
+    let mut tx = resources.db.begin().await?;
     let lease = profiles::take_for_page(&mut tx, page, &profile.name).await?;
     tx.commit().await?;
     match lease {
@@ -91,9 +91,9 @@ pub async fn render(
         PageLease::InLine => return Err(PageTrouble::InLine),
         PageLease::Busy => return Err(PageTrouble::Busy),
     }
-    let outcome = save(keeper, exit, page, profile, request).await;
+    let outcome = save(resources, exit, page, profile, request).await;
     let release = async {
-        let mut tx = keeper.db.begin().await?;
+        let mut tx = resources.db.begin().await?;
         profiles::release_for_page(&mut tx, page).await?;
         tx.commit().await
     };
@@ -104,14 +104,14 @@ pub async fn render(
 }
 
 async fn open(
-    keeper: &Keeper,
+    resources: &SessionResources,
     exit: Exit,
     page: &Claimed,
     profile: &ProfileUse,
     request: RenderRequest,
 ) -> Result<(Rendered, Solo), PageTrouble> {
-    let saved = load(keeper, page.team_id, &profile.name).await?.map(|(_, saved)| saved);
-    let (dir, browser, cookies) = start(&keeper.sandbox, saved, exit.upstream).await?;
+    let saved = load(resources, page.team_id, &profile.name).await?.map(|(_, saved)| saved);
+    let (dir, browser, cookies) = start(&resources.sandbox, saved, exit.upstream).await?;
     let cookies: Vec<Value> = match &cookies {
         Some(cookies) => serde_json::from_slice(cookies).unwrap_or_default(),
         None => Vec::new(),
@@ -129,7 +129,7 @@ async fn open(
 }
 
 async fn save(
-    keeper: &Keeper,
+    resources: &SessionResources,
     exit: Exit,
     page: &Claimed,
     profile: &ProfileUse,
@@ -137,23 +137,23 @@ async fn save(
 ) -> Result<(Rendered, bool), PageTrouble> {
     let left = request.deadline.saturating_duration_since(Instant::now());
     let deadline = request.deadline - SAVING.min(left / 3);
-    let (rendered, solo) = open(keeper, exit, page, profile, RenderRequest { deadline, ..request }).await?;
-    let packed = pack(keeper, &solo, page, profile).await;
+    let (rendered, solo) = open(resources, exit, page, profile, RenderRequest { deadline, ..request }).await?;
+    let packed = pack(resources, &solo, page, profile).await;
     solo.stop().await;
     match packed {
         Ok(()) => Ok((rendered, true)),
         Err(error) => {
-            keeper.metrics.profile_failures.inc();
+            resources.metrics.profile_failures.inc();
             tracing::warn!(page.id = %page.id, error = format!("{error:#}"), "a page's profile is not saved");
             Ok((rendered, false))
         }
     }
 }
 
-async fn pack(keeper: &Keeper, solo: &Solo, page: &Claimed, profile: &ProfileUse) -> anyhow::Result<()> {
+async fn pack(resources: &SessionResources, solo: &Solo, page: &Claimed, profile: &ProfileUse) -> anyhow::Result<()> {
     let cookies = solo.close().await?;
     let home = solo.home().ok_or_else(|| anyhow::anyhow!("the browser's folder is gone"))?;
-    let (blobs, vault, owner) = (keeper.blobs.clone(), keeper.vault.clone(), owner(page.team_id, &profile.name));
+    let (blobs, vault, owner) = (resources.blobs.clone(), resources.vault.clone(), owner(page.team_id, &profile.name));
     let key = format!("profiles/{}/{}-{}.bin", page.team_id, page.id, page.epoch);
     let (stored, name) = (key.clone(), key);
     let size = tokio::task::spawn_blocking(move || -> anyhow::Result<i64> {
@@ -165,7 +165,7 @@ async fn pack(keeper: &Keeper, solo: &Solo, page: &Claimed, profile: &ProfileUse
     let mut archive = Archive::new(name, size);
     let mut pauses = PAUSES.into_iter();
     let is_saved = loop {
-        match publish(&keeper.db, page, &profile.name, &mut archive).await {
+        match publish(&resources.db, page, &profile.name, &mut archive).await {
             Ok(is_saved) => break is_saved,
             // The commit may have happened all the same: the archive stays, and the next try looks at the row.
             Err(error) => match pauses.next() {
@@ -174,11 +174,11 @@ async fn pack(keeper: &Keeper, solo: &Solo, page: &Claimed, profile: &ProfileUse
             },
         }
     };
-    archive.tidy(&keeper.blobs).await;
+    archive.tidy(&resources.blobs).await;
     if !is_saved {
         anyhow::bail!("another attempt has taken over");
     }
-    keeper.metrics.profile_bytes.inc_by(size.unsigned_abs());
+    resources.metrics.profile_bytes.inc_by(size.unsigned_abs());
     Ok(())
 }
 

@@ -1,190 +1,156 @@
-//! The API's calls about sessions on the worker's private listener. WebSockets are in [`crate::relay::routes`].
+//! The API's calls about sessions ([`weir_shared::worker_api::sessions`]). WebSockets are in [`crate::relay::routes`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::web::{self, Data, Json, Path};
-use actix_web::{HttpRequest, HttpResponse};
-use serde::Deserialize;
-use serde_json::json;
-use weir_shared::domain::session::{EndReason, Language};
-use weir_shared::ids::{KeyId, SessionId};
-use weir_shared::llm::Meter;
+use serde_json::value::to_raw_value;
+use weir_shared::domain::session::EndReason;
+use weir_shared::ids::SessionId;
+use weir_shared::llm::TokenMeter;
+use weir_shared::worker_api::Refusal;
+use weir_shared::worker_api::sessions::{
+    CLOSE, CodeOutput, Done, EXECUTE, ExecuteCode, OPEN, OpenSession, PROMPT, PromptOutput, RunPrompt,
+};
 
-use super::{OpenError, PromptError};
-use crate::agent;
+use super::{OpenError, PromptError, Session};
+use crate::agent::TaskOutcome;
+use crate::calls::{FromApi, Refused};
 use crate::context::Process;
-use crate::relay::routes::Relays;
+use crate::exec::Execution;
 
 /// Registers the calls.
 pub fn configure(config: &mut web::ServiceConfig) {
     config
-        .route("/sessions", web::post().to(open))
-        .route("/sessions/{id}", web::delete().to(close))
-        .route("/sessions/{id}/execute", web::post().to(execute))
-        .route("/sessions/{id}/prompt", web::post().to(prompt));
+        .route(OPEN, web::post().to(open))
+        .route(CLOSE.pattern(), web::delete().to(close))
+        .route(EXECUTE.pattern(), web::post().to(execute))
+        .route(PROMPT.pattern(), web::post().to(prompt));
 }
 
-#[derive(Deserialize)]
-struct Open {
-    id: SessionId,
-    /// Whose runner is started beside the browser.
-    language: Option<String>,
-}
+type Reply<T> = Result<Json<T>, Refused>;
 
-async fn open(process: Data<Process>, relays: Data<Relays>, request: HttpRequest, body: Json<Open>) -> HttpResponse {
-    if !relays.admits(&request) {
-        return forbidden();
-    }
-    let Some(sessions) = process.sessions() else { return unavailable("this worker takes no sessions") };
-    let language = body.language.as_deref().and_then(|word| word.parse::<Language>().ok());
-    match sessions.open(body.id, language).await {
-        Ok(()) => HttpResponse::Ok().json(json!({})),
-        Err(OpenError::Replay(why)) => HttpResponse::FailedDependency().json(json!({"error": why})),
-        Err(error @ OpenError::NotOurs) => HttpResponse::Conflict().json(json!({"error": error.to_string()})),
-        Err(error) => unavailable(&error.to_string()),
+async fn open(_: FromApi, process: Data<Process>, body: Json<OpenSession>) -> Reply<Done> {
+    let unavailable = |why: &dyn std::fmt::Display| Refused::new(Refusal::Unavailable, why);
+    let sessions = process.sessions().ok_or_else(|| unavailable(&"this worker takes no sessions"))?;
+    match sessions.open(body.id, body.language).await {
+        Ok(()) => Ok(Json(Done {})),
+        Err(OpenError::Replay(why)) => Err(Refused::new(Refusal::NotReplayed, why)),
+        Err(error @ OpenError::NotOurs) => Err(Refused::new(Refusal::Conflict, error)),
+        Err(error) => Err(unavailable(&error)),
     }
 }
 
-async fn close(
-    process: Data<Process>,
-    relays: Data<Relays>,
-    request: HttpRequest,
-    id: Path<SessionId>,
-) -> HttpResponse {
-    if !relays.admits(&request) {
-        return forbidden();
-    }
-    let Some(sessions) = process.sessions() else { return unknown() };
+async fn close(_: FromApi, process: Data<Process>, id: Path<SessionId>) -> Reply<Done> {
+    let sessions = process.sessions().ok_or_else(Refused::unknown_session)?;
     // In a task of its own: the end goes on when the caller hangs up.
     let closing = tokio::spawn(async move { sessions.close(*id, EndReason::Deleted).await });
     match closing.await {
-        Ok(true) => HttpResponse::Ok().json(json!({})),
-        Ok(false) => unknown(),
-        Err(error) => unavailable(&error.to_string()),
+        Ok(true) => Ok(Json(Done {})),
+        Ok(false) => Err(Refused::unknown_session()),
+        Err(error) => Err(Refused::new(Refusal::Unavailable, error)),
     }
 }
 
-#[derive(Deserialize)]
-struct Execute {
-    code: String,
-    language: String,
-    timeout_ms: u64,
+/// The open session.
+fn find(process: &Process, id: SessionId) -> Result<Arc<Session>, Refused> {
+    process.sessions().and_then(|sessions| sessions.find(id)).ok_or_else(Refused::unknown_session)
+}
+
+fn ended() -> Refused {
+    Refused::new(Refusal::Ended, "the session has ended")
 }
 
 async fn execute(
+    _: FromApi,
     process: Data<Process>,
-    relays: Data<Relays>,
-    request: HttpRequest,
     id: Path<SessionId>,
-    body: Json<Execute>,
-) -> HttpResponse {
-    if !relays.admits(&request) {
-        return forbidden();
-    }
-    let Some(session) = process.sessions().and_then(|sessions| sessions.find(*id)) else { return unknown() };
-    let Execute { code, language, timeout_ms } = body.into_inner();
-    let Ok(language) = language.parse::<Language>() else {
-        return HttpResponse::BadRequest().json(json!({"error": "no such language"}));
-    };
-    let metrics = process.metrics.clone();
+    body: Json<ExecuteCode<'static>>,
+) -> Reply<CodeOutput> {
+    let session = find(&process, *id)?;
+    let ExecuteCode { code, language, timeout_ms } = body.into_inner();
+    let timeout = Duration::from_millis(timeout_ms);
     // The code goes on when the caller hangs up, as it would for one who waits.
-    let running =
-        tokio::spawn(async move { session.execute(language, &code, Duration::from_millis(timeout_ms)).await });
+    let running = tokio::spawn(async move { session.execute(language, &code, timeout).await });
+    let metrics = &process.metrics;
     match running.await {
-        Ok(Some(Ok(done))) => {
-            metrics.executed(
-                language.as_str(),
-                if done.killed {
-                    "killed"
-                } else if done.exit_code == 0 {
-                    "ok"
-                } else {
-                    "failed"
-                },
-            );
-            HttpResponse::Ok().json(json!({
-                "stdout": done.stdout, "result": done.result, "stderr": done.stderr, "exitCode": done.exit_code,
-                "killed": done.killed, "error": done.error, "truncated": done.truncated,
-            }))
+        Ok(Some(Ok(run))) => {
+            metrics.executed(language.as_str(), word(run.killed, run.exit_code == 0));
+            Ok(Json(output(run)))
         }
         Ok(Some(Err(error))) => {
             metrics.executed(language.as_str(), "error");
             tracing::warn!(session.id = %id, %error, "code could not be run");
-            HttpResponse::BadGateway().json(json!({"error": error.to_string()}))
+            Err(Refused::new(Refusal::Failed, error))
         }
-        Ok(None) => HttpResponse::Gone().json(json!({"error": "the session has ended"})),
-        Err(error) => HttpResponse::BadGateway().json(json!({"error": error.to_string()})),
+        Ok(None) => Err(ended()),
+        Err(error) => Err(Refused::new(Refusal::Failed, error)),
     }
 }
 
-#[derive(Deserialize)]
-struct Prompt {
-    prompt: String,
-    timeout_ms: u64,
-    /// Whose tokens it spends.
-    #[serde(default)]
-    key: Option<KeyId>,
+fn output(run: Execution) -> CodeOutput {
+    CodeOutput {
+        stdout: Some(run.stdout),
+        result: run.result,
+        stderr: Some(run.stderr),
+        exit_code: Some(i64::from(run.exit_code)),
+        killed: run.killed,
+        error: run.error,
+        truncated: run.truncated,
+    }
+}
+
+/// How a call ended, for the figures.
+fn word(killed: bool, is_success: bool) -> &'static str {
+    match (killed, is_success) {
+        (true, _) => "killed",
+        (false, true) => "ok",
+        (false, false) => "failed",
+    }
 }
 
 async fn prompt(
+    _: FromApi,
     process: Data<Process>,
-    relays: Data<Relays>,
-    request: HttpRequest,
     id: Path<SessionId>,
-    body: Json<Prompt>,
-) -> HttpResponse {
-    if !relays.admits(&request) {
-        return forbidden();
-    }
-    let Some(session) = process.sessions().and_then(|sessions| sessions.find(*id)) else { return unknown() };
+    body: Json<RunPrompt<'static>>,
+) -> Reply<PromptOutput> {
+    let session = find(&process, *id)?;
     let Some(model) = process.settings.model.clone() else {
-        return HttpResponse::NotImplemented().json(json!({"error": "this worker has no language model"}));
+        return Err(Refused::new(Refusal::NoModel, "this worker has no language model"));
     };
-    let Prompt { prompt, timeout_ms, key } = body.into_inner();
+    let RunPrompt { prompt, timeout_ms, key } = body.into_inner();
     // The agent goes on when the caller hangs up, as code does.
     let timeout = Duration::from_millis(timeout_ms);
     let inner = process.clone();
     let running = tokio::spawn(async move {
-        let meter = Meter::default();
+        let meter = TokenMeter::default();
         let outcome = session.prompt(&model, &prompt, timeout, &meter).await;
         inner.spent(session.team, key, meter.read()).await;
         outcome
     });
-    let (word, answer) = match running.await {
+    let refused = match running.await {
         Ok(Some(Ok(outcome))) => {
             process.metrics.agent_steps.inc_by(outcome.steps.len() as u64);
-            let word = match &outcome {
-                agent::Outcome { killed: true, .. } => "killed",
-                agent::Outcome { success: true, .. } => "ok",
-                _ => "failed",
-            };
-            (word, HttpResponse::Ok().json(outcome))
+            process.metrics.executed("prompt", word(outcome.killed, outcome.success));
+            return prompt_output(outcome).map(Json);
         }
-        Ok(Some(Err(PromptError::Busy))) => {
-            ("error", HttpResponse::Conflict().json(json!({"error": PromptError::Busy.to_string()})))
-        }
+        Ok(Some(Err(PromptError::Busy))) => Refused::new(Refusal::Conflict, PromptError::Busy),
         Ok(Some(Err(error))) => {
             tracing::warn!(session.id = %id, %error, "a prompt was not worked on");
-            ("error", HttpResponse::BadGateway().json(json!({"error": error.to_string()})))
+            Refused::new(Refusal::Failed, error)
         }
-        Ok(None) => ("error", HttpResponse::Gone().json(json!({"error": "the session has ended"}))),
-        Err(_) => ("error", HttpResponse::BadGateway().json(json!({"error": "internal error"}))),
+        Ok(None) => ended(),
+        Err(_) => Refused::new(Refusal::Failed, "internal error"),
     };
-    process.metrics.executed("prompt", word);
-    answer
+    process.metrics.executed("prompt", "error");
+    Err(refused)
 }
 
-fn forbidden() -> HttpResponse {
-    HttpResponse::Forbidden().json(json!({"error": "the internal secret is missing or wrong"}))
-}
-
-fn unknown() -> HttpResponse {
-    HttpResponse::NotFound().json(json!({"error": "no such session here"}))
-}
-
-fn unavailable(why: &str) -> HttpResponse {
-    HttpResponse::ServiceUnavailable().json(json!({"error": why}))
+fn prompt_output(outcome: TaskOutcome) -> Result<PromptOutput, Refused> {
+    let TaskOutcome { success, output, result, error, killed, steps } = outcome;
+    let steps = to_raw_value(&steps).map_err(|error| Refused::new(Refusal::Failed, error))?;
+    Ok(PromptOutput { success, output, result, error, killed, steps })
 }
 
 /// The sessions of whichever life the worker is in, for the relay.

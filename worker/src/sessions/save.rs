@@ -74,7 +74,9 @@ pub(super) async fn destroy(
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use weir_shared::config::DatabaseUrl;
-    use weir_shared::domain::session::{CreateSession, ProfileUse, SessionKind};
+    use weir_shared::domain::node::NodeState;
+    use weir_shared::domain::profile::ProfileUse;
+    use weir_shared::domain::session::{CreateSession, SessionKind};
     use weir_shared::ids::{TeamId, WorkerId};
     use weir_shared::store::{self, PoolUse, nodes, teams};
 
@@ -112,7 +114,7 @@ mod tests {
             host: "host".into(),
             pid: 1,
             address: "127.0.0.1:1".into(),
-            state: "live".into(),
+            state: NodeState::Live,
             slots: 1,
             session_slots: 2,
             sessions_refused: None,

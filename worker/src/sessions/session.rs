@@ -12,9 +12,10 @@ use tokio::net::{TcpStream, UnixListener};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use weir_shared::domain::session::{EndReason, Language, ProfileUse};
+use weir_shared::domain::profile::ProfileUse;
+use weir_shared::domain::session::{EndReason, Language};
 use weir_shared::ids::{PageId, SessionId, TeamId};
-use weir_shared::llm::Meter;
+use weir_shared::llm::TokenMeter;
 use weir_shared::store::profiles;
 use weir_shared::store::sessions::SessionRow;
 
@@ -23,7 +24,7 @@ use weir_shared::config::ModelSettings;
 
 use super::save::Archive;
 use super::warm::WarmPool;
-use super::{Keeper, OpenError, continuation};
+use super::{OpenError, SessionResources, continuation};
 use crate::agent::{self, AgentError};
 use crate::browser::Companion;
 use crate::browser::cdp::Cdp;
@@ -97,7 +98,7 @@ pub(super) async fn start(
 
 /// How far a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum Phase {
     Open,
     Ending(EndReason),
     Ended,
@@ -120,7 +121,7 @@ pub struct Session {
     scrape: OnceLock<(Companion, Url)>,
     /// Held by the prompt that is worked on.
     agent: tokio::sync::Mutex<()>,
-    stage: watch::Sender<Stage>,
+    phase: watch::Sender<Phase>,
     /// The listener of the code boxes' way to the browser.
     socket: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
@@ -181,7 +182,7 @@ impl Session {
     /// Opens the session of a row in state `opening`, and starts the runner of `language` beside it. Nothing is left
     /// running on an error.
     pub(super) async fn open(
-        keeper: &Keeper,
+        resources: &SessionResources,
         warm: &WarmPool,
         row: &SessionRow,
         language: Option<Language>,
@@ -190,7 +191,7 @@ impl Session {
         let mut version = None;
         let mut saved = None;
         if let Some(profile) = &row.profile
-            && let Some((number, archive)) = load(keeper, row.team_id, &profile.name).await?
+            && let Some((number, archive)) = load(resources, row.team_id, &profile.name).await?
         {
             version = Some(number);
             saved = Some(archive);
@@ -200,11 +201,11 @@ impl Session {
         let is_warm = waiting.is_some();
         let started = match waiting {
             Some(started) => started,
-            None => start_cold(&keeper.sandbox, saved).await?,
+            None => start_cold(&resources.sandbox, saved).await?,
         };
         let cookies = started.cookies.clone();
         let (dir, browser) = (Arc::clone(&started.dir), Arc::clone(&started.browser));
-        let session = match Self::around(keeper, row, version, dir, browser) {
+        let session = match Self::around(resources, row, version, dir, browser) {
             Ok(session) => session,
             Err(error) => {
                 started.discard().await;
@@ -221,25 +222,25 @@ impl Session {
             session.runners.warm(language).await;
         }
         if let Some(page) = row.page_id
-            && let Err(error) = session.continue_scrape(keeper, page).await
+            && let Err(error) = session.continue_scrape(resources, page).await
         {
             session.kill().await;
             return Err(error);
         }
-        keeper.metrics.session_opened(is_warm, version.is_some(), began.elapsed().as_secs_f64());
+        resources.metrics.session_opened(is_warm, version.is_some(), began.elapsed().as_secs_f64());
         Ok(session)
     }
 
     /// Brings back what a scrape left.
-    async fn continue_scrape(&self, keeper: &Keeper, page: PageId) -> Result<(), OpenError> {
-        let brought_back = continuation::bring_back(keeper, page, || self.cdp()).await?;
+    async fn continue_scrape(&self, resources: &SessionResources, page: PageId) -> Result<(), OpenError> {
+        let brought_back = continuation::bring_back(resources, page, || self.cdp()).await?;
         // Set once: a session continues one scrape.
         let _ = self.scrape.set(brought_back);
         Ok(())
     }
 
     fn around(
-        keeper: &Keeper,
+        resources: &SessionResources,
         row: &SessionRow,
         profile_version: Option<i64>,
         dir: Arc<SessionDir>,
@@ -248,7 +249,7 @@ impl Session {
         let activity = Arc::new(Activity::default());
         let ended = CancellationToken::new();
         // The session's files, where its browser sees them.
-        let files = if keeper.sandbox.status().boxed { PathBuf::from(sandbox::HOME) } else { dir.work.clone() };
+        let files = if resources.sandbox.status().boxed { PathBuf::from(sandbox::HOME) } else { dir.work.clone() };
         let rules = Arc::new(Rules { downloads: files.join("downloads"), uploads: vec![files] });
         let shared: Arc<dyn relay::Browser> = Arc::clone(&browser) as _;
         let live = row.stream_web_view.then(|| LiveView::new(Arc::clone(&shared), Arc::clone(&activity)));
@@ -267,8 +268,8 @@ impl Session {
         std::fs::DirBuilder::new().mode(0o700).create(&tmp)?;
         let (uid, gid) = dir.owner();
         chown(&tmp, Some(uid), Some(gid))?;
-        let boxes = Boxes { sandbox: Arc::clone(&keeper.sandbox), dir: Arc::clone(&dir), tmp, cdp: path.clone() };
-        let runners = Runners::new(Arc::new(boxes), path, Arc::clone(&keeper.assets));
+        let boxes = Boxes { sandbox: Arc::clone(&resources.sandbox), dir: Arc::clone(&dir), tmp, cdp: path.clone() };
+        let runners = Runners::new(Arc::new(boxes), path, Arc::clone(&resources.assets));
         Ok(Arc::new(Self {
             id: row.id,
             team: row.team_id,
@@ -282,7 +283,7 @@ impl Session {
             handle,
             scrape: OnceLock::new(),
             agent: tokio::sync::Mutex::default(),
-            stage: watch::Sender::new(Stage::Open),
+            phase: watch::Sender::new(Phase::Open),
             socket: Mutex::new(Some(socket)),
         }))
     }
@@ -309,8 +310,8 @@ impl Session {
         model: &ModelSettings,
         task: &str,
         timeout: Duration,
-        meter: &Meter,
-    ) -> Option<Result<agent::Outcome, PromptError>> {
+        meter: &TokenMeter,
+    ) -> Option<Result<agent::TaskOutcome, PromptError>> {
         let handle = self.handle()?;
         let (_, scraped) = self.scrape.get()?;
         let deadline = Instant::now() + timeout;
@@ -352,10 +353,10 @@ impl Session {
 
     /// Asks the session to end; the first reason stands.
     pub fn ask_to_end(&self, reason: EndReason) {
-        self.stage.send_if_modified(|stage| {
-            let first = *stage == Stage::Open;
+        self.phase.send_if_modified(|phase| {
+            let first = *phase == Phase::Open;
             if first {
-                *stage = Stage::Ending(reason);
+                *phase = Phase::Ending(reason);
             }
             first
         });
@@ -363,20 +364,20 @@ impl Session {
 
     /// Waits until the session has ended and its row says so.
     pub async fn until_ended(&self) {
-        let mut stage = self.stage.subscribe();
-        let _ = stage.wait_for(|stage| *stage == Stage::Ended).await;
+        let mut phase = self.phase.subscribe();
+        let _ = phase.wait_for(|phase| *phase == Phase::Ended).await;
     }
 
     pub(super) fn ended(&self) {
-        self.stage.send_replace(Stage::Ended);
+        self.phase.send_replace(Phase::Ended);
     }
 
     /// Waits for the first thing that ends the session.
     pub(super) async fn until_end(&self) -> EndReason {
-        let mut stage = self.stage.subscribe();
+        let mut phase = self.phase.subscribe();
         let asked = async {
-            match stage.wait_for(|stage| *stage != Stage::Open).await.map(|stage| *stage) {
-                Ok(Stage::Ending(reason)) => reason,
+            match phase.wait_for(|phase| *phase != Phase::Open).await.map(|phase| *phase) {
+                Ok(Phase::Ending(reason)) => reason,
                 Ok(_) | Err(_) => EndReason::Deleted,
             }
         };
@@ -416,16 +417,16 @@ impl Session {
 
     /// Ends the browser: by asking it when a profile is to be saved, by force otherwise. Returns the archive that is
     /// to be published. Every process and the directory are gone when this returns.
-    pub(super) async fn shut(&self, keeper: &Keeper, reason: EndReason) -> Option<Archive> {
+    pub(super) async fn shut(&self, resources: &SessionResources, reason: EndReason) -> Option<Archive> {
         self.runners.close().await;
         let mut archive = None;
         if let Some(profile) = self.profile.as_ref().filter(|profile| profile.save_changes)
             && reason != EndReason::Crashed
         {
-            match self.close_and_pack(keeper, profile).await {
+            match self.close_and_pack(resources, profile).await {
                 Ok(packed) => archive = Some(packed),
                 Err(error) => {
-                    keeper.metrics.profile_failures.inc();
+                    resources.metrics.profile_failures.inc();
                     tracing::warn!(
                         session.id = %self.id, error = format!("{error:#}"),
                         "the profile is not saved; its last version stays"
@@ -437,7 +438,7 @@ impl Session {
         archive
     }
 
-    async fn close_and_pack(&self, keeper: &Keeper, profile: &ProfileUse) -> anyhow::Result<Archive> {
+    async fn close_and_pack(&self, resources: &SessionResources, profile: &ProfileUse) -> anyhow::Result<Archive> {
         let cdp = self.cdp().await?;
         let by = Instant::now() + CALL;
         let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(by).await?;
@@ -448,7 +449,7 @@ impl Session {
         tokio::time::timeout(CLOSE, self.browser.exited())
             .await
             .map_err(|_| anyhow::anyhow!("the browser did not end within {CLOSE:?}"))?;
-        let (blobs, vault, home) = (keeper.blobs.clone(), keeper.vault.clone(), self.dir.home.clone());
+        let (blobs, vault, home) = (resources.blobs.clone(), resources.vault.clone(), self.dir.home.clone());
         let owner = owner(self.team, &profile.name);
         let key = format!("profiles/{}/{}.bin", self.team, self.id);
         let archive = tokio::task::spawn_blocking(move || -> anyhow::Result<Archive> {
@@ -457,7 +458,7 @@ impl Session {
             Ok(Archive::new(key, packed.len() as i64))
         })
         .await??;
-        keeper.metrics.profile_bytes.inc_by(archive.size.unsigned_abs());
+        resources.metrics.profile_bytes.inc_by(archive.size.unsigned_abs());
         Ok(archive)
     }
 
@@ -504,15 +505,19 @@ pub enum PromptError {
 }
 
 /// The last complete version of a profile, if there is one.
-pub(super) async fn load(keeper: &Keeper, team: TeamId, name: &str) -> Result<Option<(i64, Saved)>, OpenError> {
+pub(super) async fn load(
+    resources: &SessionResources,
+    team: TeamId,
+    name: &str,
+) -> Result<Option<(i64, Saved)>, OpenError> {
     let mut problem = String::new();
     // A version may be replaced, and its archive removed, between the row and the blob.
     for _ in 0..3 {
-        let Some(current) = profiles::current(&keeper.db, team, name).await? else { return Ok(None) };
-        let (blobs, key) = (keeper.blobs.clone(), current.blob);
+        let Some(current) = profiles::current(&resources.db, team, name).await? else { return Ok(None) };
+        let (blobs, key) = (resources.blobs.clone(), current.blob);
         match tokio::task::spawn_blocking(move || blobs.get(&key)).await {
             Ok(Ok(archive)) => {
-                let saved = Saved { archive, vault: keeper.vault.clone(), owner: owner(team, name) };
+                let saved = Saved { archive, vault: resources.vault.clone(), owner: owner(team, name) };
                 return Ok(Some((current.version, saved)));
             }
             Ok(Err(error)) => problem = error.to_string(),

@@ -11,7 +11,8 @@ use uuid::Uuid;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, JobStatus, WebhookEvent};
 use weir_shared::domain::price;
-use weir_shared::domain::scrape_request::{BatchRequest, RequestContext, parse_batch};
+use weir_shared::domain::scrape_request::{BatchRequest, parse_batch};
+use weir_shared::domain::target::RequestContext;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::queue;
@@ -22,7 +23,7 @@ use weir_shared::store::slices::Slices;
 use weir_shared::store::{Tx, credits, drafts, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{idempotency, path};
@@ -83,7 +84,7 @@ pub fn doc() -> Operation {
 ///
 /// # Errors
 /// Every row of CONTRACT 2.1 that names batches.
-pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Crawl).await?;
     let read = |body: &Value| app.parse(|context| parse_batch(body, context));
     let (mut batch, _room) = extract::json(&app, &caller, &request, payload, read).await?;
@@ -184,7 +185,7 @@ async fn accept(
         insert(app, &mut tx, caller, id, batch, pages, now).await?;
         &[]
     };
-    queue::page_tickets(&mut tx, caller.team_id(), batch.urls.len()).await?;
+    queue::team_wakeups(&mut tx, caller.team_id(), batch.urls.len()).await?;
     tx.commit().await?;
     let mut slices = Slices::default();
     for urls in rest.chunks(AT_ONCE) {

@@ -7,18 +7,18 @@ use actix_web::web::{Path, Payload, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::json_schema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use weir_shared::domain::capability::{Capability, verify};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::SessionId;
+use weir_shared::worker_api::relay::CDP;
 
-use super::relay_target::locate;
-use super::session_id;
 use super::splice::{self, Handshake, WorkerSocket};
-use crate::app::{App, State};
+use super::{locate, session_id};
+use crate::app::{App, AppData};
+use crate::connections;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
-use crate::server;
 
 /// The capability in the query.
 #[derive(Deserialize)]
@@ -62,7 +62,7 @@ fn with_token(operation: Operation) -> Operation {
 /// 401 for a token that is not this session's, 404 when the session is unknown, 410 when it has ended, 400 for anything
 /// but a WebSocket handshake, 502 and 503 when its browser or its worker does not answer.
 pub async fn handle(
-    app: State,
+    app: AppData,
     request: HttpRequest,
     id: Path<String>,
     token: Query<Token>,
@@ -70,9 +70,8 @@ pub async fn handle(
 ) -> ApiResult<HttpResponse> {
     let (id, worker) = admit(&app, &id, &token).await?;
     let handshake = Handshake::of(&request)?;
-    let path = format!("/sessions/{id}/cdp");
-    let socket = WorkerSocket::open(&worker, &path, &app.internal_secret, &handshake).await?;
-    Ok(socket.pass_on(payload, server::hang_up(&request), &app.stopping))
+    let socket = WorkerSocket::open(&worker, &CDP.of(id), &app.internal_secret, &handshake).await?;
+    Ok(socket.pass_on(payload, connections::hang_up(&request), &app.stopping))
 }
 
 /// `GET /cdp/{id}/json/version?token=`: discovery, for clients that are given an http address.
@@ -80,14 +79,15 @@ pub async fn handle(
 /// # Errors
 /// As [`handle`].
 pub async fn version(
-    app: State,
+    app: AppData,
     request: HttpRequest,
     id: Path<String>,
     token: Query<Token>,
 ) -> ApiResult<HttpResponse> {
     let (id, worker) = admit(&app, &id, &token).await?;
-    let body = splice::get(&worker, &format!("/sessions/{id}/version"), &app.internal_secret).await?;
-    let mut version: Map<String, Value> = serde_json::from_slice(&body).map_err(|e| ApiError::internal(&e))?;
+    let version = app.workers.version(&worker, id).await;
+    let version = version.map_err(|error| splice::unreachable(&worker, &error))?;
+    let mut version = version.map_err(|refused| splice::refused(refused.refusal(), &refused))?;
     let base = app.base_url(&request);
     // The scheme's first four letters are the same with and without TLS.
     let base = base.strip_prefix("http").map_or_else(|| base.clone(), |rest| format!("ws{rest}"));

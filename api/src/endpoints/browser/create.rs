@@ -10,7 +10,7 @@ use weir_shared::ids::SessionId;
 
 use super::Addresses;
 use super::opening::{self, Wanted};
-use crate::app::{State, spawn_on_thread};
+use crate::app::{AppData, spawn_on_thread};
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -57,7 +57,7 @@ pub fn doc() -> Operation {
 /// # Errors
 /// 400 for the body, 402 without credits for the ttl, 409 while another session saves the profile, 429 over the team's
 /// number of sessions, 502 when the browser did not start, 503 when no worker takes a session now.
-pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Browser).await?;
     let (session, _room) = extract::optional_json(&app, &caller, &request, payload, parse_create).await?;
     let warning = session.warning.clone();

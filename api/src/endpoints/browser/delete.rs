@@ -9,15 +9,16 @@ use weir_shared::domain::session::{EndReason, SessionState, parse_delete};
 use weir_shared::ids::SessionId;
 use weir_shared::store::sessions;
 use weir_shared::time::Timestamp;
+use weir_shared::worker_api::Refusal;
 
 use super::{destroy_row, load_own, not_found, session_id};
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::ApiResult;
 use crate::extract;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
-use crate::worker_client::{CallError, Closing};
+use crate::worker_client::CallError;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -49,7 +50,7 @@ pub fn doc_by_body() -> Operation {
 /// The answer of every route that ends a session.
 pub(in crate::endpoints) fn answers(operation: Operation) -> Operation {
     operation.answer::<Body>("The session has ended; this is its bill.").example(json!({
-        "success": true, "status": "destroyed", "sessionDurationMs": 61_250, "creditsBilled": 3,
+        "success": true, "status": SessionState::Destroyed.as_str(), "sessionDurationMs": 61_250, "creditsBilled": 3,
     }))
 }
 
@@ -57,7 +58,7 @@ pub(in crate::endpoints) fn answers(operation: Operation) -> Operation {
 ///
 /// # Errors
 /// 404 for an unknown or forgotten session, 403 for another team's.
-pub async fn by_path(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+pub async fn by_path(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     end(&app, &caller, session_id(&id)?).await
 }
@@ -66,7 +67,7 @@ pub async fn by_path(app: State, request: HttpRequest, id: Path<String>) -> ApiR
 ///
 /// # Errors
 /// 400 without an id, and as [`by_path`].
-pub async fn by_body(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn by_body(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let (id, _room) = extract::json(&app, &caller, &request, payload, parse_delete).await?;
     end(&app, &caller, session_id(&id)?).await
@@ -78,11 +79,11 @@ pub(in crate::endpoints) async fn end(app: &App, caller: &Caller, id: SessionId)
     let mut row = load_own(app, caller, id).await?;
     if row.state != SessionState::Destroyed {
         let address = row.worker.as_ref().map(|owner| owner.address.as_str());
-        let told = tell_worker(app, address, id).await;
+        let closing = ask_to_close(app, address, id).await;
         row = sessions::load(&app.db, id).await?.ok_or_else(not_found)?;
         // A worker that still saves the profile is left to it; the time it takes is not billed. One that does not have
         // the session, cannot be reached or forgot about it is done without.
-        let is_busy = row.state == SessionState::Closing && told != Told::Unknown;
+        let is_busy = row.state == SessionState::Closing && closing != CloseOutcome::Unknown;
         if row.is_live() && !is_busy {
             destroy_row(app, id, EndReason::Deleted, asked_at).await?;
             row = sessions::load(&app.db, id).await?.ok_or_else(not_found)?;
@@ -100,7 +101,7 @@ pub(in crate::endpoints) async fn end(app: &App, caller: &Caller, id: SessionId)
 
 /// What the worker made of it.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+enum CloseOutcome {
     /// It has, or had, the session.
     Heard,
     /// It does not have it, or there is no such worker.
@@ -110,15 +111,15 @@ enum Told {
 }
 
 /// Asks the worker to close the session, a second time when the connection failed.
-async fn tell_worker(app: &App, address: Option<&str>, id: SessionId) -> Told {
-    let Some(address) = address else { return Told::Unknown };
+async fn ask_to_close(app: &App, address: Option<&str>, id: SessionId) -> CloseOutcome {
+    let Some(address) = address else { return CloseOutcome::Unknown };
     for attempt in 1..=2 {
         match app.workers.close(address, id).await {
-            Ok(Closing::Closed) => return Told::Heard,
-            Ok(Closing::Unknown) => return Told::Unknown,
-            Ok(Closing::Failed(why)) => {
-                tracing::warn!(session.id = %id, why, "the worker could not close a browser session");
-                return Told::Heard;
+            Ok(Ok(_)) => return CloseOutcome::Heard,
+            Ok(Err(refused)) if refused.refusal() == Some(Refusal::UnknownSession) => return CloseOutcome::Unknown,
+            Ok(Err(why)) => {
+                tracing::warn!(session.id = %id, %why, "the worker could not close a browser session");
+                return CloseOutcome::Heard;
             }
             Err(error) => {
                 tracing::warn!(session.id = %id, attempt, %error, "cannot close a browser session");
@@ -128,5 +129,5 @@ async fn tell_worker(app: &App, address: Option<&str>, id: SessionId) -> Told {
             }
         }
     }
-    Told::Silent
+    CloseOutcome::Silent
 }

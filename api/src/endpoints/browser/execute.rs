@@ -3,8 +3,6 @@
 //! Code that failed or ran into its timeout is a normal answer. A 502 is sent only when the code was not run: the
 //! official clients send the same request again (CONTRACT 1.6).
 
-use std::time::Duration;
-
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
@@ -13,15 +11,17 @@ use serde_json::json;
 use weir_shared::domain::session::{EndReason, SessionState, parse_execute};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::sessions::SessionRow;
+use weir_shared::worker_api::Refusal;
+use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode};
 
 use super::{destroy_row, gone, load_own, session_id};
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
-use crate::worker_client::{CallError, Code, Execution, Output};
+use crate::worker_client::CallError;
 
 /// What `error` says when code failed without a word.
 const FAILED: &str = "Execution failed";
@@ -45,7 +45,7 @@ struct Body {
 }
 
 impl Body {
-    fn new(output: Output, warning: Option<String>) -> Self {
+    fn new(output: CodeOutput, warning: Option<String>) -> Self {
         let error = error_of(&output);
         Self {
             success: true,
@@ -63,7 +63,7 @@ impl Body {
 }
 
 /// What to say of code that failed: its own words, or that it did. `None`: it did not.
-pub(in crate::endpoints) fn error_of(output: &Output) -> Option<String> {
+pub(in crate::endpoints) fn error_of(output: &CodeOutput) -> Option<String> {
     let failed = output.killed || output.exit_code != Some(0);
     let said = output.stderr.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(FAILED);
     output.error.clone().or_else(|| failed.then(|| said.to_owned()))
@@ -97,14 +97,14 @@ pub fn doc() -> Operation {
 /// # Errors
 /// 400 for the body, 404 for an unknown or forgotten session, 403 for another team's, 410 for one that has ended, 502
 /// when the code was not run, 503 when it may have been and its outcome is lost.
-pub async fn handle(app: State, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Execute).await?;
     let id = session_id(&id)?;
     let (mut wanted, _room) = extract::json(&app, &caller, &request, payload, parse_execute).await?;
     let warning = wanted.warning.take();
     let row = load_own(&app, &caller, id).await?;
-    let timeout = Duration::from_secs(wanted.timeout.unsigned_abs());
-    let code = Code { code: &wanted.code, language: wanted.language, timeout };
+    let timeout_ms = wanted.timeout.unsigned_abs() * 1_000;
+    let code = ExecuteCode { code: wanted.code.into(), language: wanted.language, timeout_ms };
     let output = run(&app, &caller, &row, &code).await;
     app.metrics.executed(wanted.language.as_str(), outcome(&output));
     Ok(HttpResponse::Ok().json(Body::new(output?, warning)))
@@ -118,25 +118,27 @@ pub(in crate::endpoints) async fn run(
     app: &App,
     caller: &Caller,
     row: &SessionRow,
-    code: &Code<'_>,
-) -> ApiResult<Output> {
+    code: &ExecuteCode<'_>,
+) -> ApiResult<CodeOutput> {
     if row.state != SessionState::Active {
         return Err(gone());
     }
     let not_run = || ApiError::new(ErrorCode::BrowserFailed, "Failed to execute code in browser session.");
     let owner = row.worker.as_ref().ok_or_else(gone)?;
     match app.workers.execute(&owner.address, row.id, code).await {
-        Ok(Execution::Ran(output)) => Ok(output),
-        Ok(Execution::Ended) => Err(gone()),
-        Ok(Execution::Unknown) => {
-            // Its worker started anew, or another one has its address now. Nobody pays for what nobody had.
-            destroy_row(app, row.id, EndReason::Crashed, row.last_activity).await?;
-            Err(gone())
-        }
-        Ok(Execution::Failed(why)) => {
-            tracing::warn!(session.id = %row.id, why, "code was not run");
-            Err(not_run())
-        }
+        Ok(Ok(output)) => Ok(output),
+        Ok(Err(refused)) => match refused.refusal() {
+            Some(Refusal::Ended) => Err(gone()),
+            Some(Refusal::UnknownSession) => {
+                // Its worker started anew, or another one has its address now. Nobody pays for what nobody had.
+                destroy_row(app, row.id, EndReason::Crashed, row.last_activity).await?;
+                Err(gone())
+            }
+            _ => {
+                tracing::warn!(session.id = %row.id, why = %refused, "code was not run");
+                Err(not_run())
+            }
+        },
         Err(error) => {
             tracing::warn!(session.id = %row.id, %error, "an execution got no answer");
             let row = load_own(app, caller, row.id).await?;
@@ -153,7 +155,7 @@ pub(in crate::endpoints) async fn run(
 }
 
 /// The word for the figures.
-fn outcome(output: &ApiResult<Output>) -> &'static str {
+fn outcome(output: &ApiResult<CodeOutput>) -> &'static str {
     match output {
         Ok(output) if output.killed => "killed",
         Ok(output) if output.exit_code == Some(0) => "ok",

@@ -9,7 +9,7 @@ use weir_shared::store::sessions;
 use weir_shared::time::Timestamp;
 
 use super::{Entry, end_orphans, forgotten_before};
-use crate::app::State;
+use crate::app::AppData;
 use crate::error::ApiResult;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
@@ -24,7 +24,7 @@ struct Body {
 pub fn doc() -> Operation {
     let text = "The team's sessions, newest first; destroyed ones as long as results are kept.";
     Operation::new(Group::Browser, "listBrowserSessions", "List sessions", text)
-        .query("status", json!({"type": "string", "enum": ["active", "destroyed"]}), "Only these.")
+        .query("status", json!({"type": "string", "enum": SessionState::SHOWN}), "Only these.")
         .answer::<Body>("The sessions.")
         .errors(&[400])
 }
@@ -33,7 +33,7 @@ pub fn doc() -> Operation {
 ///
 /// # Errors
 /// 400 for a status that is neither `active` nor `destroyed`.
-pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let status = status_of(request.query_string())?;
     let now = Timestamp::now();

@@ -22,15 +22,16 @@ use weir_shared::domain::capability::{Capability, verify};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::hang_up::HangUp;
 use weir_shared::ids::SessionId;
+use weir_shared::worker_api::relay::LiveQuery;
+use weir_shared::worker_api::relay::close_code::{ENDED, OFF, REFUSED};
 
-use super::relay_target::locate;
-use super::session_id;
 use super::splice::{Handshake, WorkerSocket};
-use crate::app::{App, State};
+use super::{locate, session_id};
+use crate::app::{App, AppData};
 use crate::asset::asset;
+use crate::connections;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
-use crate::server;
 
 const PAGE: &str = include_str!("live/index.html");
 const SCRIPT: &str = include_str!("live/view.js");
@@ -47,10 +48,6 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Longest first message, bytes; a token has 64.
 const FIRST: usize = 125;
 
-/// Close codes of ours; the page has a word for each. Those of the worker are 4000 to 4002.
-const ENDED: u16 = 4000;
-const REFUSED: u16 = 4003;
-const OFF: u16 = 4005;
 /// RFC 6455: the service has a problem, try again.
 const TRY_AGAIN: u16 = 1013;
 
@@ -107,8 +104,8 @@ pub async fn style() -> HttpResponse {
 /// `GET /live/{id}/socket`: the page's WebSocket. Refusals are told by its close code, because a page sees no status.
 ///
 /// # Errors
-/// 400 for anything but a WebSocket handshake, 404 for an id that is none.
-pub async fn socket(app: State, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
+/// 400 for anything but a WebSocket handshake, 404 for a malformed id.
+pub async fn socket(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let id = session_id(&id)?;
     let handshake = Handshake::of(&request)?;
     // The handshake's answer alone: the frames of this connection are the worker's business.
@@ -116,13 +113,13 @@ pub async fn socket(app: State, request: HttpRequest, id: Path<String>, payload:
     Ok(HttpResponse::SwitchingProtocols()
         .upgrade("websocket")
         .insert_header((header::SEC_WEBSOCKET_ACCEPT, accept))
-        .streaming(futures_util::stream::once(open(app, id, payload, server::hang_up(&request))).flatten()))
+        .streaming(futures_util::stream::once(open(app, id, payload, connections::hang_up(&request))).flatten()))
 }
 
 type Body = futures_util::stream::LocalBoxStream<'static, std::io::Result<Bytes>>;
 
 /// What the client is sent once it has said its token: the worker's side, or why not.
-async fn open(app: State, id: SessionId, mut payload: Payload, hang_up: Option<HangUp>) -> Body {
+async fn open(app: AppData, id: SessionId, mut payload: Payload, hang_up: Option<HangUp>) -> Body {
     match admit(&app, id, &mut payload).await {
         Ok((socket, ahead)) => socket.join(payload, ahead, hang_up, &app.stopping).boxed_local(),
         Err(refusal) => {
@@ -143,9 +140,9 @@ fn farewell(mut payload: Payload, hang_up: Option<HangUp>) -> impl futures_util:
 }
 
 /// Why a viewer is not let in: the close code and, for the page, a word.
-struct Refusal(u16, &'static str);
+struct ViewRefusal(u16, &'static str);
 
-impl From<ApiError> for Refusal {
+impl From<ApiError> for ViewRefusal {
     fn from(error: ApiError) -> Self {
         match error.code() {
             ErrorCode::Unauthorized | ErrorCode::NotFound => Self(REFUSED, "no such view"),
@@ -156,21 +153,20 @@ impl From<ApiError> for Refusal {
 }
 
 /// Reads the token and opens the worker's side. Returns what the client sent after the token, too.
-async fn admit(app: &App, id: SessionId, payload: &mut Payload) -> Result<(WorkerSocket, Bytes), Refusal> {
-    let refused = || Refusal(REFUSED, "no such view");
+async fn admit(app: &App, id: SessionId, payload: &mut Payload) -> Result<(WorkerSocket, Bytes), ViewRefusal> {
+    let refused = || ViewRefusal(REFUSED, "no such view");
     let first = tokio::time::timeout(PATIENCE, first_message(payload)).await;
     let (token, ahead) = first.ok().flatten().ok_or_else(refused)?;
     let has = |kind| verify(app.internal_secret.as_bytes(), kind, id, &token);
-    let control = match (has(Capability::View), has(Capability::Control)) {
-        (_, true) => 1,
-        (true, false) => 0,
-        (false, false) => return Err(refused()),
-    };
+    let has_control = has(Capability::Control);
+    if !has_control && !has(Capability::View) {
+        return Err(refused());
+    }
     let (worker, is_streamed) = locate(app, id).await?;
     if !is_streamed {
-        return Err(Refusal(OFF, "no live view"));
+        return Err(ViewRefusal(OFF, "no live view"));
     }
-    let path = format!("/sessions/{id}/live?control={control}");
+    let path = LiveQuery::new(has_control).path(id);
     Ok((WorkerSocket::open(&worker, &path, &app.internal_secret, &Handshake::own()).await?, ahead))
 }
 
@@ -204,7 +200,7 @@ fn parse_first(bytes: &mut BytesMut) -> Option<Option<String>> {
 }
 
 /// A close frame of a server.
-fn close_frame(Refusal(code, reason): &Refusal) -> Bytes {
+fn close_frame(ViewRefusal(code, reason): &ViewRefusal) -> Bytes {
     let mut frame = vec![0x88, 2 + reason.len() as u8];
     frame.extend_from_slice(&code.to_be_bytes());
     frame.extend_from_slice(reason.as_bytes());

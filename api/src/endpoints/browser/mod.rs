@@ -8,14 +8,13 @@ pub mod list;
 pub mod live;
 pub(super) mod opening;
 pub mod profiles;
-pub mod relay_target;
 pub mod show;
 mod splice;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use weir_shared::domain::capability::{Capability, token};
-use weir_shared::domain::session::EndReason;
+use weir_shared::domain::session::{EndReason, SessionState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::SessionId;
 use weir_shared::store::nodes;
@@ -25,6 +24,7 @@ use weir_shared::time::Timestamp;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
+use crate::relay_target::RelayTarget;
 
 /// Where a session is driven and watched. Each address holds its own capability: no key is needed with it.
 #[derive(Serialize, JsonSchema)]
@@ -59,7 +59,7 @@ impl Addresses {
 #[schemars(rename = "BrowserSession")]
 struct Entry {
     id: SessionId,
-    #[schemars(extend("enum" = ["active", "destroyed"]))]
+    #[schemars(extend("enum" = SessionState::SHOWN))]
     status: &'static str,
     #[serde(flatten)]
     addresses: Addresses,
@@ -119,6 +119,18 @@ pub(super) async fn load_own(app: &App, caller: &Caller, id: SessionId) -> ApiRe
     let told = row.state.shown().is_some() && row.opened_at.is_some() && row.end_reason != Some(EndReason::NotOpened);
     let kept = row.ended_at.is_none_or(|at| at > forgotten_before(app, now));
     if told && kept { Ok(row) } else { Err(not_found()) }
+}
+
+/// Where an active session lives, and whether it is streamed.
+///
+/// # Errors
+/// 404 when it is unknown, 410 when it has ended.
+async fn locate(app: &App, id: SessionId) -> ApiResult<(String, bool)> {
+    match app.relay_targets.find(id).await? {
+        Some(RelayTarget::Active { worker, is_streamed }) => Ok((worker, is_streamed)),
+        Some(RelayTarget::Destroyed) => Err(gone()),
+        None => Err(not_found()),
+    }
 }
 
 async fn reload_after_burial(app: &App, id: SessionId) -> ApiResult<SessionRow> {

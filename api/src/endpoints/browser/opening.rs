@@ -8,14 +8,16 @@ use std::time::{Duration, Instant};
 use weir_shared::domain::session::{CreateSession, EndReason, Language, SessionKind, SessionState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{PageId, WorkerId};
-use weir_shared::store::sessions::{self, NewSession, Placed, Refusal, SessionRow};
+use weir_shared::store::sessions::{self, NewSession, NotPlaced, Placed, SessionRow};
 use weir_shared::time::Timestamp;
+use weir_shared::worker_api::Refusal;
+use weir_shared::worker_api::sessions::OpenSession;
 
 use super::{destroy_row, end_orphans};
-use crate::app::{App, State, spawn_on_thread};
+use crate::app::{App, AppData, spawn_on_thread};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
-use crate::worker_client::{CallError, Opening};
+use crate::worker_client::CallError;
 
 /// Seconds after which a place may be free again.
 const RETRY_SECONDS: u64 = 5;
@@ -44,7 +46,7 @@ pub struct OfScrape {
 /// 402 without credits for the ttl, 409 while another session saves the profile, when the scrape has a session or
 /// cannot be replayed, 429 over the team's number of sessions, 502 when the browser did not start, 503 when no worker
 /// takes a session now.
-pub async fn start(app: State, caller: Caller, wanted: Wanted) -> ApiResult<SessionRow> {
+pub async fn start(app: AppData, caller: Caller, wanted: Wanted) -> ApiResult<SessionRow> {
     let began = Instant::now();
     let mut avoid = None;
     let outcome = loop {
@@ -85,12 +87,12 @@ async fn place(app: &App, caller: &Caller, wanted: &Wanted, avoid: Option<Worker
     let refusal = loop {
         match try_place(app, caller, wanted, avoid).await? {
             Ok(placed) => return Ok(placed),
-            Err(Refusal::NotYet) if began.elapsed() < TRIAL_WAIT => actix_web::rt::time::sleep(TRIAL_LOOK).await,
+            Err(NotPlaced::NotYet) if began.elapsed() < TRIAL_WAIT => actix_web::rt::time::sleep(TRIAL_LOOK).await,
             Err(refusal) => break refusal,
         }
     };
     let refusal = match refusal {
-        Refusal::TooMany { .. } | Refusal::Short { .. } | Refusal::ProfileBusy if end_orphans(app).await? => {
+        NotPlaced::TooMany { .. } | NotPlaced::Short { .. } | NotPlaced::ProfileBusy if end_orphans(app).await? => {
             match try_place(app, caller, wanted, avoid).await? {
                 Ok(placed) => return Ok(placed),
                 Err(refusal) => refusal,
@@ -106,7 +108,7 @@ async fn try_place(
     caller: &Caller,
     wanted: &Wanted,
     avoid: Option<WorkerId>,
-) -> ApiResult<Result<Placed, Refusal>> {
+) -> ApiResult<Result<Placed, NotPlaced>> {
     let new = NewSession {
         team: caller.team_id(),
         key: caller.key,
@@ -125,17 +127,17 @@ async fn try_place(
     Ok(placed)
 }
 
-fn refused(refusal: &Refusal, wanted: &CreateSession) -> ApiError {
+fn refused(refusal: &NotPlaced, wanted: &CreateSession) -> ApiError {
     match refusal {
-        Refusal::Taken => ApiError::new(ErrorCode::Conflict, "This scrape has a browser session already."),
-        Refusal::TooMany { limit } => {
+        NotPlaced::Taken => ApiError::new(ErrorCode::Conflict, "This scrape has a browser session already."),
+        NotPlaced::TooMany { limit } => {
             let text = format!(
                 "You have reached the maximum number of concurrent jobs ({limit}) for browser sessions. \
                  Please destroy one, or try again later."
             );
             ApiError::new(ErrorCode::TooManySessions, text).retry_after(RETRY_SECONDS)
         }
-        Refusal::Short { need, left } => ApiError::new(
+        NotPlaced::Short { need, left } => ApiError::new(
             ErrorCode::InsufficientCredits,
             format!(
                 "Insufficient credits for a {}s browser session. It needs {need}, and {} are left.",
@@ -143,23 +145,23 @@ fn refused(refusal: &Refusal, wanted: &CreateSession) -> ApiError {
                 left.max(&0)
             ),
         ),
-        Refusal::ProfileBusy => ApiError::new(
+        NotPlaced::ProfileBusy => ApiError::new(
             ErrorCode::Conflict,
             "Another session is currently writing to this profile. Destroy it first, or set saveChanges to false.",
         ),
-        Refusal::Full => {
+        NotPlaced::Full => {
             ApiError::new(ErrorCode::Unavailable, "Every browser of this server is taken. Please try again shortly.")
         }
-        Refusal::NotYet => {
+        NotPlaced::NotYet => {
             let text = "The workers have just started and do not take sessions yet. Please try again shortly.";
             ApiError::new(ErrorCode::Unavailable, text).retry_after(RETRY_SECONDS)
         }
-        Refusal::NotOffered { why } => {
+        NotPlaced::NotOffered { why } => {
             let why = why.as_deref().map_or_else(String::new, |why| format!(" ({why})"));
             let text = format!("Browser feature is not configured on this server: no worker takes sessions{why}.");
             ApiError::new(ErrorCode::BrowserNotConfigured, text).retry_after(60)
         }
-        Refusal::NoWorker => ApiError::new(ErrorCode::Unavailable, "No worker is running. Please try again."),
+        NotPlaced::NoWorker => ApiError::new(ErrorCode::Unavailable, "No worker is running. Please try again."),
     }
 }
 
@@ -180,10 +182,11 @@ impl From<ApiError> for NotOpened {
 }
 
 /// Has the worker start the browser; answers when the row is active. Otherwise the row is destroyed, unbilled.
-async fn open(app: &State, placed: &Placed, scrape: Option<OfScrape>) -> Result<SessionRow, NotOpened> {
+async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Result<SessionRow, NotOpened> {
     let id = placed.id;
-    let failure = match app.workers.open(&placed.address, id, scrape.and_then(|scrape| scrape.language)).await {
-        Ok(Opening::Opened) => {
+    let wanted = OpenSession { id, language: scrape.and_then(|scrape| scrape.language) };
+    let failure = match app.workers.open(&placed.address, &wanted).await {
+        Ok(Ok(_)) => {
             let row = sessions::load(&app.db, id).await.map_err(ApiError::from)?;
             if let Some(row) = row.filter(|row| row.state == SessionState::Active) {
                 tracing::info!(session.id = %id, worker.id = %placed.worker, "a browser session is open");
@@ -191,12 +194,13 @@ async fn open(app: &State, placed: &Placed, scrape: Option<OfScrape>) -> Result<
             }
             NotOpened::Failed
         }
-        Ok(Opening::NotReplayed(why)) => {
+        Ok(Err(refused)) if refused.refusal() == Some(Refusal::NotReplayed) => {
+            let why = refused.text;
             tracing::info!(session.id = %id, worker.id = %placed.worker, why, "a scrape could not be brought back");
             NotOpened::NotReplayed(why)
         }
-        Ok(Opening::Failed(why)) => {
-            tracing::warn!(session.id = %id, worker.id = %placed.worker, why, "a browser session was not opened");
+        Ok(Err(why)) => {
+            tracing::warn!(session.id = %id, worker.id = %placed.worker, %why, "a browser session was not opened");
             NotOpened::Failed
         }
         Err(error @ CallError::Unreachable(_)) => {

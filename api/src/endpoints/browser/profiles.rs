@@ -4,12 +4,12 @@ use actix_web::web::{self, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
-use weir_shared::domain::session::check_profile_name;
+use weir_shared::domain::profile;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::profiles::{self, Removal};
 
 use super::end_orphans;
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::Bucket;
@@ -32,9 +32,9 @@ pub fn doc() -> Operation {
 ///
 /// # Errors
 /// 400 for a name that none can have, 404 when nothing is saved under it, 409 while a session will save it.
-pub async fn remove(app: State, request: HttpRequest, name: Path<String>) -> ApiResult<HttpResponse> {
+pub async fn remove(app: AppData, request: HttpRequest, name: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
-    check_profile_name(&name)?;
+    profile::check_name(&name)?;
     let mut removal = try_remove(&app, &caller, &name).await?;
     if removal == Removal::Busy && end_orphans(&app).await? {
         removal = try_remove(&app, &caller, &name).await?;

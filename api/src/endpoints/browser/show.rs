@@ -8,7 +8,7 @@ use weir_shared::domain::session::SessionState;
 use weir_shared::time::Timestamp;
 
 use super::{Entry, load_own, not_found, session_id};
-use crate::app::State;
+use crate::app::AppData;
 use crate::error::ApiResult;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
@@ -36,7 +36,7 @@ pub fn doc() -> Operation {
 ///
 /// # Errors
 /// 404 for an unknown or forgotten session, 403 for another team's.
-pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let row = load_own(&app, &caller, session_id(&id)?).await?;
     let session = Entry::new(&row, &app.base_url(&request), &app.internal_secret).ok_or_else(not_found)?;

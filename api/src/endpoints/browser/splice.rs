@@ -7,6 +7,7 @@
 //!
 //! Neither direction holds more than a buffer; a side that does not read makes the other wait.
 
+use std::fmt::Display;
 use std::io;
 use std::time::Duration;
 
@@ -21,13 +22,12 @@ use tokio_util::io::ReaderStream;
 use tokio_util::sync::CancellationToken;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::hang_up::HangUp;
+use weir_shared::worker_api::{Refusal, SECRET_HEADER};
 
 use super::gone;
 use crate::app::spawn_on_thread;
 use crate::error::{ApiError, ApiResult};
 
-/// Header by which workers know the API.
-const INTERNAL: HeaderName = HeaderName::from_static("x-weir-internal");
 /// Time to reach a worker.
 const CONNECT: Duration = Duration::from_secs(3);
 /// Time for its answer: it connects to Chromium first.
@@ -91,19 +91,12 @@ impl WorkerSocket {
     pub async fn open(address: &str, path: &str, secret: &str, handshake: &Handshake) -> ApiResult<Self> {
         let head = format!(
             "GET {path} HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {}\r\n{INTERNAL}: {secret}\r\n\r\n",
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {}\r\n{SECRET_HEADER}: {secret}\r\n\r\n",
             handshake.key
         );
         let (answer, stream) = ask(address, &head).await?;
-        match answer.status {
-            101 => {}
-            404 => return Err(gone()),
-            429 => {
-                let text = "This session has as many connections as it may; retry after 5s.";
-                return Err(ApiError::new(ErrorCode::RateLimited, text).retry_after(5));
-            }
-            502 => return Err(ApiError::new(ErrorCode::BrowserFailed, "The session's browser does not answer.")),
-            other => return Err(ApiError::internal(&format!("a worker answered a handshake with {other}"))),
+        if answer.status != 101 {
+            return Err(refused(Refusal::of_status(answer.status), &answer.status));
         }
         let accept = answer.accept.ok_or_else(|| ApiError::internal(&"a worker's handshake has no key"))?;
         let (from, to) = stream.into_split();
@@ -153,19 +146,35 @@ impl WorkerSocket {
     }
 }
 
+/// What a client is told when the worker of its session does not answer.
+pub fn unreachable(address: &str, cause: &dyn Display) -> ApiError {
+    tracing::warn!(worker.address = address, %cause, "a worker does not answer");
+    ApiError::new(ErrorCode::Unavailable, "The session's worker does not answer. Please try again shortly.")
+}
+
+/// What a client is told when it refuses the connection.
+pub fn refused(refusal: Option<Refusal>, answer: &dyn Display) -> ApiError {
+    match refusal {
+        Some(Refusal::UnknownSession) => gone(),
+        Some(Refusal::TooManyClients) => {
+            let text = "This session has as many connections as it may; retry after 5s.";
+            ApiError::new(ErrorCode::RateLimited, text).retry_after(5)
+        }
+        Some(Refusal::Failed) => ApiError::new(ErrorCode::BrowserFailed, "The session's browser does not answer."),
+        _ => ApiError::internal(&format!("a worker refused a connection: {answer}")),
+    }
+}
+
 /// An answer, as far as it matters here.
-struct Answer {
+struct HandshakeAnswer {
     status: u16,
     accept: Option<HeaderValue>,
     /// What has come of the body.
     body: Bytes,
 }
 
-async fn ask(address: &str, head: &str) -> ApiResult<(Answer, TcpStream)> {
-    let unreachable = |cause: &dyn std::fmt::Display| {
-        tracing::warn!(worker.address = address, %cause, "a worker does not answer");
-        ApiError::new(ErrorCode::Unavailable, "The session's worker does not answer. Please try again shortly.")
-    };
+async fn ask(address: &str, head: &str) -> ApiResult<(HandshakeAnswer, TcpStream)> {
+    let unreachable = |cause: &dyn Display| unreachable(address, cause);
     let connected = tokio::time::timeout(CONNECT, TcpStream::connect(address)).await;
     let mut stream = match connected {
         Ok(Ok(stream)) => stream,
@@ -184,7 +193,7 @@ async fn ask(address: &str, head: &str) -> ApiResult<(Answer, TcpStream)> {
     }
 }
 
-async fn read_answer(stream: &mut TcpStream) -> io::Result<Answer> {
+async fn read_answer(stream: &mut TcpStream) -> io::Result<HandshakeAnswer> {
     let mut bytes = Vec::with_capacity(1024);
     let end = loop {
         if let Some(at) = bytes.windows(4).position(|w| w == b"\r\n\r\n") {
@@ -202,27 +211,5 @@ async fn read_answer(stream: &mut TcpStream) -> io::Result<Answer> {
         .filter_map(|line| line.split_once(':'))
         .find(|(name, _)| name.eq_ignore_ascii_case(header::SEC_WEBSOCKET_ACCEPT.as_str()))
         .and_then(|(_, value)| HeaderValue::from_str(value.trim()).ok());
-    Ok(Answer { status, accept, body: Bytes::copy_from_slice(&bytes[end..]) })
-}
-
-/// The body of a worker's answer to a plain GET, at most 16 KiB.
-///
-/// # Errors
-/// As [`WorkerSocket::open`].
-pub async fn get(address: &str, path: &str, secret: &str) -> ApiResult<Bytes> {
-    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{INTERNAL}: {secret}\r\n\r\n");
-    let (answer, stream) = ask(address, &head).await?;
-    match answer.status {
-        200 => {}
-        404 => return Err(gone()),
-        502 => return Err(ApiError::new(ErrorCode::BrowserFailed, "The session's browser does not answer.")),
-        other => return Err(ApiError::internal(&format!("a worker answered {path} with {other}"))),
-    }
-    let mut body = answer.body.to_vec();
-    let rest = async { stream.take(HEAD as u64).read_to_end(&mut body).await };
-    match tokio::time::timeout(ANSWER, rest).await {
-        Ok(Ok(_)) => Ok(body.into()),
-        Ok(Err(error)) => Err(ApiError::internal(&error)),
-        Err(_) => Err(ApiError::internal(&"a worker's answer did not end")),
-    }
+    Ok(HandshakeAnswer { status, accept, body: Bytes::copy_from_slice(&bytes[end..]) })
 }

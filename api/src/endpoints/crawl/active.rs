@@ -9,7 +9,7 @@ use weir_shared::store::StoreError;
 use weir_shared::store::crawls::{self, ActiveCrawl};
 use weir_shared::time::Timestamp;
 
-use crate::app::State;
+use crate::app::AppData;
 use crate::error::ApiResult;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
@@ -59,7 +59,7 @@ pub fn doc() -> Operation {
 ///
 /// # Errors
 /// 401 without a key.
-pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let running = crawls::active(&app.db, caller.team_id(), Timestamp::now(), MOST).await?;
     let crawls = running.into_iter().map(Entry::try_from).collect::<Result<_, _>>()?;

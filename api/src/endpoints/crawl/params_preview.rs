@@ -6,12 +6,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use weir_shared::crawl_prompt;
-use weir_shared::domain::scrape_request::{RequestContext, fetch_url, parse_preview};
+use weir_shared::domain::scrape_request::parse_preview;
+use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::llm::Meter;
+use weir_shared::llm::TokenMeter;
 use weir_shared::store::model_usage;
 
-use crate::app::State;
+use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -42,13 +43,13 @@ pub fn doc() -> Operation {
 ///
 /// # Errors
 /// The rows of CONTRACT 2.1 that name params-preview.
-pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Map).await?;
     let read = |body: &Value| app.parse(|context| parse_preview(body, context));
     let (preview, _room) = extract::json(&app, &caller, &request, payload, read).await?;
     app.check_target(&preview.url)?;
     let url = fetch_url(&preview.url).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
-    let meter = Meter::default();
+    let meter = TokenMeter::default();
     let read = crawl_prompt::read(app.settings.model.as_ref(), &url, &preview.prompt, &meter).await;
     model_usage::record(&app.db, caller.team_id(), caller.key, meter.read()).await;
     let read = read.map_err(|e| ApiError::new(ErrorCode::Invalid, e.to_string()))?;

@@ -9,12 +9,11 @@ use weir_shared::crawl_prompt;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::price;
-use weir_shared::domain::scrape_request::{
-    CrawlRequest, RequestContext, crawl_fields, fetch_url, parse_crawl, with_prompt_options,
-};
+use weir_shared::domain::scrape_request::{CrawlRequest, crawl_fields, parse_crawl, with_prompt_options};
+use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::llm::Meter;
+use weir_shared::llm::TokenMeter;
 use weir_shared::queue;
 use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::crawls::{self, NewCrawl};
@@ -24,7 +23,7 @@ use weir_shared::store::model_usage;
 use weir_shared::store::{Tx, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
 use crate::endpoints::jobs::{idempotency, path};
@@ -87,7 +86,7 @@ pub fn doc() -> Operation {
 ///
 /// # Errors
 /// Every row of CONTRACT 2.1 that names crawls.
-pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Crawl).await?;
     let read = |body: &Value| {
         let crawl = app.parse(|context| parse_crawl(body, context))?;
@@ -126,7 +125,7 @@ async fn read_prompt(
 ) -> ApiResult<Option<PromptBody>> {
     let Some(prompt) = &crawl.prompt else { return Ok(None) };
     let url = fetch_url(&crawl.url).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
-    let meter = Meter::default();
+    let meter = TokenMeter::default();
     let read = crawl_prompt::read(app.settings.model.as_ref(), &url, prompt, &meter).await;
     model_usage::record(&app.db, caller.team_id(), caller.key, meter.read()).await;
     let read = read.map_err(|e| ApiError::new(ErrorCode::Invalid, e.to_string()))?;
@@ -189,6 +188,6 @@ async fn insert(
     if crawl.webhook.as_ref().is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
         webhooks::queue(tx, team, id, None, WebhookEvent::Started, now).await?;
     }
-    queue::page_tickets(tx, team, 2).await?;
+    queue::team_wakeups(tx, team, 2).await?;
     Ok(id)
 }

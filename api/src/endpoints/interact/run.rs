@@ -14,15 +14,18 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use weir_shared::domain::interact::{Instruction, InteractRequest, parse_interact};
 use weir_shared::domain::job::{JobKind, PageState};
-use weir_shared::domain::session::{CreateSession, EndReason, ProfileUse, SessionState};
+use weir_shared::domain::profile::ProfileUse;
+use weir_shared::domain::session::{CreateSession, EndReason, SessionState};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{PageId, SessionId};
 use weir_shared::store::sessions::{self, SessionRow};
 use weir_shared::store::{jobs, pages, retention};
 use weir_shared::time::Timestamp;
+use weir_shared::worker_api::Refusal;
+use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode, PromptOutput, RunPrompt};
 
 use super::{forbidden, opened, still_opening};
-use crate::app::{App, State, spawn_on_thread};
+use crate::app::{App, AppData, spawn_on_thread};
 use crate::auth::Caller;
 use crate::endpoints::browser::opening::{self, OfScrape, Wanted};
 use crate::endpoints::browser::{Addresses, destroy_row, execute, gone, load_own};
@@ -30,7 +33,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
-use crate::worker_client::{Answered, CallError, Code, Output, Prompted};
+use crate::worker_client::CallError;
 
 /// What an answer may take past `timeout`: clients wait 5 s longer (CONTRACT 1.10).
 const MARGIN: Duration = Duration::from_millis(4_500);
@@ -78,8 +81,8 @@ struct Done {
     steps: Option<Box<RawValue>>,
 }
 
-impl From<Output> for Done {
-    fn from(output: Output) -> Self {
+impl From<CodeOutput> for Done {
+    fn from(output: CodeOutput) -> Self {
         let error = execute::error_of(&output);
         Self {
             result: output.result.or_else(|| output.stdout.clone()),
@@ -95,19 +98,19 @@ impl From<Output> for Done {
     }
 }
 
-impl From<Answered> for Done {
-    fn from(answered: Answered) -> Self {
+impl From<PromptOutput> for Done {
+    fn from(done: PromptOutput) -> Self {
         Self {
             stdout: None,
-            result: answered.result,
+            result: done.result,
             stderr: None,
-            exit_code: Some(i64::from(!answered.success)),
-            killed: answered.killed,
-            error: answered.error,
+            exit_code: Some(i64::from(!done.success)),
+            killed: done.killed,
+            error: done.error,
             truncated: false,
             // Clients read the field whenever there was a prompt.
-            output: Some(answered.output.unwrap_or_default()),
-            steps: Some(answered.steps),
+            output: Some(done.output.unwrap_or_default()),
+            steps: Some(done.steps),
         }
     }
 }
@@ -142,7 +145,7 @@ pub fn doc() -> Operation {
 ///
 /// # Errors
 /// Every row of SPEC 7 for interact; 400 for the body or a malformed id.
-pub async fn handle(app: State, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let called = Instant::now();
     let caller = app.authorize(&request, Bucket::Execute).await?;
     let id: PageId = extract::path_id(&id)?;
@@ -167,7 +170,7 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>, payload:
 }
 
 async fn interact(
-    app: &State,
+    app: &AppData,
     caller: &Caller,
     page: PageId,
     wanted: &InteractRequest,
@@ -183,7 +186,9 @@ async fn interact(
     let timeout = timeout.saturating_sub(late).max(RUN_AT_LEAST);
     let done = match &wanted.instruction {
         Instruction::Code { code, language } => {
-            execute::run(app, caller, &row, &Code { code, language: *language, timeout }).await?.into()
+            let timeout_ms = timeout.as_millis() as u64;
+            let code = ExecuteCode { code: code.into(), language: *language, timeout_ms };
+            execute::run(app, caller, &row, &code).await?.into()
         }
         Instruction::Prompt(prompt) => ask(app, caller, &row, prompt, timeout).await?.into(),
     };
@@ -192,7 +197,7 @@ async fn interact(
 
 /// The scrape's session: as it is, or made now.
 async fn session(
-    app: &State,
+    app: &AppData,
     caller: &Caller,
     page: PageId,
     wanted: &InteractRequest,
@@ -265,29 +270,32 @@ async fn check_replay(app: &App, caller: &Caller, id: PageId) -> ApiResult<Optio
 }
 
 /// Has the agent work on a task.
-async fn ask(app: &App, caller: &Caller, row: &SessionRow, prompt: &str, timeout: Duration) -> ApiResult<Answered> {
+async fn ask(app: &App, caller: &Caller, row: &SessionRow, prompt: &str, timeout: Duration) -> ApiResult<PromptOutput> {
     let failed = |why: &str| {
         let text = format!("Browser agent failed to execute the task: {why}.");
         ApiError::new(ErrorCode::BrowserFailed, text)
     };
     let owner = row.worker.as_ref().ok_or_else(gone)?;
-    match app.workers.prompt(&owner.address, row.id, prompt, timeout, caller.key).await {
-        Ok(Prompted::Answered(answered)) => Ok(answered),
-        Ok(Prompted::Ended) => Err(gone()),
-        Ok(Prompted::NoModel) => Err(ApiError::new(ErrorCode::BrowserNotConfigured, NO_MODEL)),
-        Ok(Prompted::Busy) => {
-            let text = "Another prompt is still being worked on in this session. Please try again.";
-            Err(ApiError::new(ErrorCode::Unavailable, text))
-        }
-        Ok(Prompted::Unknown) => {
-            // As for code: its worker started anew.
-            destroy_row(app, row.id, EndReason::Crashed, row.last_activity).await?;
-            Err(gone())
-        }
-        Ok(Prompted::Failed(why)) => {
-            tracing::warn!(session.id = %row.id, why, "a prompt was not worked on");
-            Err(failed(&why))
-        }
+    let task = RunPrompt { prompt: prompt.into(), timeout_ms: timeout.as_millis() as u64, key: caller.key };
+    match app.workers.prompt(&owner.address, row.id, &task).await {
+        Ok(Ok(output)) => Ok(output),
+        Ok(Err(refused)) => match refused.refusal() {
+            Some(Refusal::Ended) => Err(gone()),
+            Some(Refusal::NoModel) => Err(ApiError::new(ErrorCode::BrowserNotConfigured, NO_MODEL)),
+            Some(Refusal::Conflict) => {
+                let text = "Another prompt is still being worked on in this session. Please try again.";
+                Err(ApiError::new(ErrorCode::Unavailable, text))
+            }
+            Some(Refusal::UnknownSession) => {
+                // As for code: its worker started anew.
+                destroy_row(app, row.id, EndReason::Crashed, row.last_activity).await?;
+                Err(gone())
+            }
+            _ => {
+                tracing::warn!(session.id = %row.id, why = refused.text, "a prompt was not worked on");
+                Err(failed(&refused.text))
+            }
+        },
         Err(error) => {
             tracing::warn!(session.id = %row.id, %error, "a prompt got no answer");
             let row = load_own(app, caller, row.id).await?;

@@ -8,7 +8,7 @@ use weir_shared::ids::PageId;
 use weir_shared::store::pages;
 
 use super::{forbidden, opened};
-use crate::app::State;
+use crate::app::AppData;
 use crate::endpoints::browser::delete;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
@@ -29,7 +29,7 @@ pub fn doc() -> Operation {
 ///
 /// # Errors
 /// 400 for a malformed id, 403 for another team's scrape or session, 404 when there is no session of this scrape.
-pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let id: PageId = extract::path_id(&id)?;
     let Some(row) = opened(&app, id, Instant::now() + PATIENCE).await? else {

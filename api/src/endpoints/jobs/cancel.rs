@@ -11,7 +11,7 @@ use weir_shared::store::cancel;
 use weir_shared::time::Timestamp;
 
 use super::{Names, kind_of, load_own};
-use crate::app::State;
+use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -38,7 +38,7 @@ pub fn doc(kind: JobKind) -> Operation {
 ///
 /// # Errors
 /// 404 for an unknown, expired or foreign job, 409 for one that has ended by itself.
-pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let (kind, id): (_, JobId) = (kind_of(&request)?, extract::path_id(&id)?);
     let job = load_own(&app, &caller, kind, id).await?;

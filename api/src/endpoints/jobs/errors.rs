@@ -12,7 +12,7 @@ use weir_shared::store::crawls;
 use weir_shared::store::pages::{self, PageRow};
 
 use super::{Names, kind_of, load};
-use crate::app::State;
+use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -67,7 +67,7 @@ pub fn doc(kind: JobKind) -> Operation {
 ///
 /// # Errors
 /// 404 for an unknown or expired job, 403 for another team's (CONTRACT 14).
-pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let id: JobId = extract::path_id(&id)?;
     let kind = kind_of(&request)?;

@@ -1,7 +1,6 @@
 //! What batches and crawls share once they are started: status, errors, cancel and the WebSocket (CONTRACT 5 and 6).
 
 pub mod cancel;
-pub mod ended;
 pub mod errors;
 pub mod idempotency;
 pub mod status;

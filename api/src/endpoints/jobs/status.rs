@@ -20,7 +20,7 @@ use weir_shared::store::jobs::JobRow;
 use weir_shared::store::{crawls, pages};
 
 use super::{Names, kind_of, load_own, path, read_own};
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::ApiResult;
 use crate::extract::{self, Paging};
@@ -150,7 +150,7 @@ pub fn doc(kind: JobKind) -> Operation {
 ///
 /// # Errors
 /// 400 for a malformed id or paging, 404 for an unknown, expired or foreign job.
-pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let (kind, id): (_, JobId) = (kind_of(&request)?, extract::path_id(&id)?);
     let paging = extract::paging(request.query_string())?;

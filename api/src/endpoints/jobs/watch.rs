@@ -38,12 +38,12 @@ use weir_shared::store::jobs::JobRow;
 
 use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES};
 use super::{kind_of, load};
-use crate::app::{App, State, spawn_on_thread};
+use crate::app::{App, AppData, spawn_on_thread};
 use crate::auth::{Credentials, credentials};
+use crate::connections;
 use crate::error::ApiError;
 use crate::extract;
 use crate::limits::Bucket;
-use crate::server;
 
 /// Time between pings.
 const PING: Duration = Duration::from_secs(20);
@@ -76,7 +76,7 @@ struct ErrorFrame<'a> {
 }
 
 /// Why a stream ends.
-enum End {
+enum WatchEnd {
     /// Everything was said.
     Done,
     /// The client said goodbye, for this reason.
@@ -88,7 +88,7 @@ enum End {
     Refused(ApiError),
 }
 
-impl From<ApiError> for End {
+impl From<ApiError> for WatchEnd {
     fn from(error: ApiError) -> Self {
         Self::Refused(error)
     }
@@ -97,9 +97,9 @@ impl From<ApiError> for End {
 /// Upgrades the connection and streams the job.
 ///
 /// # Errors
-/// When the request is no valid handshake.
+/// When the request is not a valid handshake.
 pub async fn handle(
-    app: State,
+    app: AppData,
     request: HttpRequest,
     id: Path<String>,
     payload: Payload,
@@ -113,7 +113,7 @@ pub async fn handle(
         (given, _) => app.caller_with(given).await,
     };
     let over = CancellationToken::new();
-    let response = end_with(response, &over, server::hang_up(&request));
+    let response = end_with(response, &over, connections::hang_up(&request));
     let over = over.drop_guard();
     let outer = app.clone();
     spawn_on_thread(outer.on_own_runtime(async move {
@@ -127,9 +127,9 @@ pub async fn handle(
         let end = match admitted {
             Ok(caller) => match open(&app, kind, &id, |job| job.team_id == caller.team_id()).await {
                 Ok(job) => stream(&app, &mut socket, job).await,
-                Err(error) => End::Refused(error),
+                Err(error) => WatchEnd::Refused(error),
             },
-            Err(error) => End::Refused(error),
+            Err(error) => WatchEnd::Refused(error),
         };
         close(session, end, &mut socket.messages).await;
         app.metrics.sockets.dec();
@@ -179,14 +179,14 @@ async fn open(app: &App, kind: JobKind, id: &str, owns: impl FnOnce(&JobRow) -> 
 }
 
 /// Says everything there is to say about the job until it has ended.
-async fn stream(app: &App, socket: &mut Socket, job: JobRow) -> End {
+async fn stream(app: &App, socket: &mut Socket, job: JobRow) -> WatchEnd {
     match send_all(app, socket, job).await {
-        Ok(()) => End::Done,
+        Ok(()) => WatchEnd::Done,
         Err(end) => end,
     }
 }
 
-async fn send_all(app: &App, socket: &mut Socket, mut job: JobRow) -> Result<(), End> {
+async fn send_all(app: &App, socket: &mut Socket, mut job: JobRow) -> Result<(), WatchEnd> {
     let mut sent = catch_up(app, socket, &job).await?;
     loop {
         while sent < job.completed {
@@ -205,7 +205,7 @@ async fn send_all(app: &App, socket: &mut Socket, mut job: JobRow) -> Result<(),
 }
 
 /// The first frame. Returns how many documents it carried.
-async fn catch_up(app: &App, socket: &mut Socket, job: &JobRow) -> Result<i64, End> {
+async fn catch_up(app: &App, socket: &mut Socket, job: &JobRow) -> Result<i64, WatchEnd> {
     let limit = DEFAULT_LIMIT.min(job.completed);
     let documents = match limit {
         1.. => documents::slice(&app.db, &app.blobs, job.id, 0, limit, PAGE_BYTES).await.map_err(ApiError::from)?,
@@ -221,13 +221,13 @@ async fn catch_up(app: &App, socket: &mut Socket, job: &JobRow) -> Result<i64, E
 }
 
 /// Sends documents after the first `sent`, up to number `last`. Returns how many.
-async fn send_documents(app: &App, socket: &mut Socket, id: JobId, sent: i64, last: i64) -> Result<i64, End> {
+async fn send_documents(app: &App, socket: &mut Socket, id: JobId, sent: i64, last: i64) -> Result<i64, WatchEnd> {
     let limit = FRAMES_AT_ONCE.min(last - sent);
     let documents = documents::slice(&app.db, &app.blobs, id, sent, limit, BYTES_AT_ONCE).await;
     let documents = documents.map_err(ApiError::from)?;
     if documents.is_empty() {
         // Swept while we sent.
-        return Err(End::Refused(ApiError::job_expired()));
+        return Err(WatchEnd::Refused(ApiError::job_expired()));
     }
     for document in &documents {
         socket.send(&Frame { r#type: "document", data: &*document.json }).await?;
@@ -241,13 +241,13 @@ async fn wait_for_change(
     socket: &mut Socket,
     job: &JobRow,
     seen: (i64, i64, JobStatus),
-) -> Result<JobRow, End> {
+) -> Result<JobRow, WatchEnd> {
     loop {
         let ping_at = Instant::now() + PING;
         tokio::select! {
             changed = app.wake.job_changed(job.id, seen, ping_at) => changed.map_err(ApiError::from)?,
             end = socket.listen() => return Err(end),
-            () = app.stopping.cancelled() => return Err(End::Stopping),
+            () = app.stopping.cancelled() => return Err(WatchEnd::Stopping),
         }
         let job = load(app, job.kind, job.id).await?;
         if (job.completed, job.failed, job.status) != seen {
@@ -264,52 +264,52 @@ struct Socket {
 }
 
 impl Socket {
-    async fn send(&mut self, frame: &impl Serialize) -> Result<(), End> {
+    async fn send(&mut self, frame: &impl Serialize) -> Result<(), WatchEnd> {
         let text = serde_json::to_string(frame).map_err(|e| ApiError::internal(&e))?;
         match tokio::time::timeout(SLOW, self.session.text(text)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(End::Gone),
+            Ok(Err(_)) | Err(_) => Err(WatchEnd::Gone),
         }
     }
 
-    async fn ping(&mut self) -> Result<(), End> {
+    async fn ping(&mut self) -> Result<(), WatchEnd> {
         if self.heard.elapsed() > SILENCE {
-            return Err(End::Gone);
+            return Err(WatchEnd::Gone);
         }
         match tokio::time::timeout(SLOW, self.session.ping(b"")).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(End::Gone),
+            Ok(Err(_)) | Err(_) => Err(WatchEnd::Gone),
         }
     }
 
     /// Answers pings until the client leaves. Clients have nothing else to say.
-    async fn listen(&mut self) -> End {
+    async fn listen(&mut self) -> WatchEnd {
         while let Some(Ok(message)) = self.messages.recv().await {
             self.heard = Instant::now();
             match message {
-                Message::Ping(bytes) if self.session.pong(&bytes).await.is_err() => return End::Gone,
-                Message::Close(reason) => return End::Left(reason),
+                Message::Ping(bytes) if self.session.pong(&bytes).await.is_err() => return WatchEnd::Gone,
+                Message::Close(reason) => return WatchEnd::Left(reason),
                 _ => {}
             }
         }
-        End::Gone
+        WatchEnd::Gone
     }
 }
 
 /// Says goodbye with the code of CONTRACT 6, or as the client did, and waits a moment for its answer.
-async fn close(mut session: Session, end: End, messages: &mut MessageStream) {
+async fn close(mut session: Session, end: WatchEnd, messages: &mut MessageStream) {
     let (code, text) = match end {
-        End::Done => (CloseCode::Normal, None),
-        End::Left(reason) => {
+        WatchEnd::Done => (CloseCode::Normal, None),
+        WatchEnd::Left(reason) => {
             let _ = tokio::time::timeout(FAREWELL, session.close(reason)).await;
             return;
         }
-        End::Gone => {
+        WatchEnd::Gone => {
             let _ = tokio::time::timeout(FAREWELL, session.close(None)).await;
             return;
         }
-        End::Stopping => (CloseCode::Restart, None),
-        End::Refused(error) => (refusal_code(error.code()), Some(error.to_string())),
+        WatchEnd::Stopping => (CloseCode::Restart, None),
+        WatchEnd::Refused(error) => (refusal_code(error.code()), Some(error.to_string())),
     };
     let farewell = async {
         if let Some(text) = &text

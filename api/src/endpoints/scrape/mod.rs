@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use weir_shared::domain::document::Document;
-use weir_shared::domain::scrape_request::{RequestContext, parse_scrape};
+use weir_shared::domain::scrape_request::parse_scrape;
+use weir_shared::domain::target::RequestContext;
 use weir_shared::ids::PageId;
 
 use crate::error::Shape;

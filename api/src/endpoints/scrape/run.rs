@@ -1,8 +1,8 @@
 //! `POST /v2/scrape` (CONTRACT 3.1): one page now.
 //!
-//! The page has the same rows as a batch's. A worker with a free place is handed it and answers with what it stored;
-//! where there is none, or no answer comes soon, it takes the queue as well: this side writes the rows and waits to be
-//! woken.
+//! The page has the same rows as a batch's. It is dispatched directly to a worker with a free slot, which answers with
+//! what it stored; where there is none, or no answer comes soon, it takes the queue as well: this side writes the rows
+//! and waits to be woken.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -17,21 +17,21 @@ use tracing::Instrument as _;
 use weir_shared::domain::price;
 use weir_shared::domain::scrape_request::{ScrapeRequest, parse_scrape};
 use weir_shared::error_code::ErrorCode;
-use weir_shared::hand_over::HandedScrape;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::page::scrape;
 use weir_shared::store::retention::expiry;
 use weir_shared::store::{StoreError, credits, documents, pages};
 use weir_shared::time::Timestamp;
+use weir_shared::worker_api::direct::DirectScrape;
 
 use super::{cached, document_answer};
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
+use crate::direct_dispatch::Dispatched;
 use crate::endpoints::direct::{self, Accepted, Late, Waiting, page_error, refuse_full_queue, refuse_short_funds};
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
-use crate::hand_over::Handed;
 use crate::limits::Bucket;
 
 /// How long the answer of a worker alone is waited for: then the rows are looked at.
@@ -49,7 +49,7 @@ const LATE: Late = Late {
 ///
 /// # Errors
 /// Every row of CONTRACT 2.1 that names scrapes, and the scrape codes of 2.3.
-pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Scrape).await?;
     let read = |body: &Value| app.parse(|context| parse_scrape(body, context));
     let (mut scrape, _room) = extract::json(&app, &caller, &request, payload, read).await?;
@@ -66,9 +66,9 @@ pub async fn handle(app: State, request: HttpRequest, payload: Payload) -> ApiRe
 }
 
 /// The job and the page, before they are written.
-fn accept(app: &App, caller: &Caller, scrape: ScrapeRequest) -> HandedScrape {
+fn accept(app: &App, caller: &Caller, scrape: ScrapeRequest) -> DirectScrape {
     let now = Timestamp::now();
-    HandedScrape {
+    DirectScrape {
         job: JobId::new(),
         page: PageId::new(),
         team: caller.team_id(),
@@ -87,7 +87,7 @@ fn accept(app: &App, caller: &Caller, scrape: ScrapeRequest) -> HandedScrape {
 
 /// The document of the page. What keeps nothing is forgotten when its page has ended, also where its caller has left or was
 /// told that it takes too long: that work is a task of its own.
-async fn answer(app: &State, caller: Caller, scrape: HandedScrape) -> ApiResult<Box<RawValue>> {
+async fn answer(app: &AppData, caller: Caller, scrape: DirectScrape) -> ApiResult<Box<RawValue>> {
     if !scrape.options.zero_retention {
         return find(app, caller, scrape).await;
     }
@@ -105,30 +105,30 @@ async fn answer(app: &State, caller: Caller, scrape: HandedScrape) -> ApiResult<
     app.runtime.spawn(work.in_current_span()).await.map_err(|error| ApiError::internal(&error))?
 }
 
-/// The document: from a worker that has a free place now, or by way of the queue.
-async fn find(app: &State, caller: Caller, scrape: HandedScrape) -> ApiResult<Box<RawValue>> {
+/// The document: from a worker that has a free slot now, or by way of the queue.
+async fn find(app: &AppData, caller: Caller, scrape: DirectScrape) -> ApiResult<Box<RawValue>> {
     let at = Instant::now();
     // Where a page must be paid first, the queue is where that is seen to.
-    let mut call = if app.settings.limits.metered { None } else { app.hand_over.offer(&scrape) };
+    let mut call = if app.settings.limits.metered { None } else { app.direct_dispatch.offer(&scrape) };
     let reply = match &mut call {
         Some(call) => {
             let _waiting = Waiting::of(app);
             tokio::time::timeout(PATIENCE, call).await.ok()
         }
-        None => Some(Handed::Refused),
+        None => Some(Dispatched::Refused),
     };
     let reply = match reply {
-        Some(Handed::Document(document)) => return Ok(document),
+        Some(Dispatched::Document(document)) => return Ok(document),
         reply => reply,
     };
     let inner = app.clone();
     let rest = async move {
         let app = &inner;
-        if matches!(reply, Some(Handed::Over)) {
+        if matches!(reply, Some(Dispatched::Ended)) {
             return document(app, scrape.page).await;
         }
         let call = call.filter(|_| reply.is_none());
-        let may_be_known = !matches!(reply, Some(Handed::Refused));
+        let may_be_known = !matches!(reply, Some(Dispatched::Refused));
         match follow(app, &caller, &scrape, at, may_be_known, call).await? {
             Some(document) => Ok(document),
             None => document(app, scrape.page).await,
@@ -142,10 +142,10 @@ async fn find(app: &State, caller: Caller, scrape: HandedScrape) -> ApiResult<Bo
 async fn follow(
     app: &App,
     caller: &Caller,
-    scrape: &HandedScrape,
+    scrape: &DirectScrape,
     at: Instant,
     may_be_known: bool,
-    mut call: Option<BoxFuture<'static, Handed>>,
+    mut call: Option<BoxFuture<'static, Dispatched>>,
 ) -> ApiResult<Option<Box<RawValue>>> {
     let mut accepted = Accepted { job: scrape.job, page: scrape.page, end: app.wake.expect(scrape.page), at };
     let timeout = Duration::from_millis(u64::from(scrape.options.timeout));
@@ -159,9 +159,9 @@ async fn follow(
                 // committed is answered.
                 if let Some(owed) = call.take() {
                     match tokio::time::timeout_at(at + timeout, owed).await {
-                        Ok(Handed::Document(document)) => return Ok(Some(document)),
-                        Ok(Handed::Over) => return Ok(None),
-                        Ok(Handed::Refused | Handed::Unknown) | Err(_) => {}
+                        Ok(Dispatched::Document(document)) => return Ok(Some(document)),
+                        Ok(Dispatched::Ended) => return Ok(None),
+                        Ok(Dispatched::Refused | Dispatched::Unknown) | Err(_) => {}
                     }
                 }
                 let is_sure = !may_be_known && error.code() != ErrorCode::Unavailable;
@@ -176,20 +176,20 @@ async fn follow(
         tokio::select! {
             done = &mut waited => return done.map(|()| None),
             reply = call => match reply {
-                Handed::Document(document) => return Ok(Some(document)),
-                Handed::Over => return Ok(None),
-                Handed::Refused | Handed::Unknown => {}
+                Dispatched::Document(document) => return Ok(Some(document)),
+                Dispatched::Ended => return Ok(None),
+                Dispatched::Refused | Dispatched::Unknown => {}
             }
         }
     }
     waited.await.map(|()| None)
 }
 
-/// Writes job, page and ticket in one transaction, unless a worker was a moment faster.
-async fn queue(app: &App, caller: &Caller, scrape: &HandedScrape) -> ApiResult<()> {
+/// Writes job, page and wake-up in one transaction, unless a worker was a moment faster.
+async fn queue(app: &App, caller: &Caller, scrape: &DirectScrape) -> ApiResult<()> {
     let is_metered = app.settings.limits.metered;
     // Nothing is promised yet: the commit that ends the page makes this one durable with it.
-    let written = if !is_metered && app.queue_rooms.take(scrape.team) {
+    let written = if !is_metered && app.queue_headroom.take(scrape.team) {
         scrape::insert_scrape_alone(&app.db, &scrape.rows()).await
     } else {
         let mut tx = app.db.begin_relaxed().await?;

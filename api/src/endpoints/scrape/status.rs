@@ -9,7 +9,7 @@ use weir_shared::store::{documents, jobs, pages};
 use weir_shared::time::Timestamp;
 
 use super::document_answer;
-use crate::app::State;
+use crate::app::AppData;
 use crate::endpoints::direct::page_error;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
@@ -20,7 +20,7 @@ use crate::limits::Bucket;
 /// # Errors
 /// 400 for a malformed id, 403 for another team's page, 404 when it is unknown, expired or not done; the page's own
 /// error when it failed.
-pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let id: PageId = extract::path_id(&id)?;
     let page = pages::load(&app.db, id).await?.ok_or_else(ApiError::job_not_found)?;
@@ -28,7 +28,7 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiRe
         return Err(ApiError::new(ErrorCode::Forbidden, "You are not allowed to access this resource."));
     }
     let job = jobs::load(&app.db, page.job_id).await?;
-    // The page of a map is no scrape.
+    // A map's page is not a scrape.
     if job.is_none_or(|job| job.expires_at <= Timestamp::now() || job.kind == JobKind::Map) {
         return Err(ApiError::job_not_found());
     }

@@ -10,7 +10,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::store::activity;
 use weir_shared::time::Timestamp;
 
-use crate::app::State;
+use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
@@ -72,8 +72,8 @@ pub fn doc() -> Operation {
 /// Handles the request.
 ///
 /// # Errors
-/// 400 for an endpoint that is none or a cursor that is none of ours.
-pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+/// 400 for an unknown endpoint or a cursor that we did not give out.
+pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let Query { endpoint, limit, cursor } = read(request.query_string())?;
     let since = Timestamp::now().plus_ms(-WINDOW_MS);

@@ -6,7 +6,7 @@ use serde::Serialize;
 use weir_shared::store::queue_depth;
 use weir_shared::time::Timestamp;
 
-use crate::app::{App, State};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::ApiResult;
 use crate::limits::Bucket;
@@ -41,7 +41,7 @@ pub fn doc_check() -> Operation {
 ///
 /// # Errors
 /// 401 without a key.
-pub async fn queue_status(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub async fn queue_status(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let queue = queue_depth::team_queue(&app.db, caller.team_id()).await?;
     Ok(HttpResponse::Ok().json(QueueStatus {
@@ -66,7 +66,7 @@ struct Concurrency {
 ///
 /// # Errors
 /// 401 without a key.
-pub async fn check(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub async fn check(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let concurrency = queue_depth::team_running(&app.db, caller.team_id()).await?;
     let max_concurrency = max_concurrency(&app, &caller);

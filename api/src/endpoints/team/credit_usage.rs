@@ -7,7 +7,7 @@ use weir_shared::ids::KeyId;
 use weir_shared::store::credits::Month;
 
 use super::Plan;
-use crate::app::State;
+use crate::app::AppData;
 use crate::error::ApiResult;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
@@ -46,7 +46,7 @@ pub fn doc_historical() -> Operation {
 ///
 /// # Errors
 /// 404 when the team is gone.
-pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let Plan { total, remaining } = super::plan(&app, &caller).await?;
     let data = Data {
@@ -96,7 +96,7 @@ impl From<Month> for Period {
 ///
 /// # Errors
 /// 400 for a `byApiKey` that is neither true nor false.
-pub async fn historical(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub async fn historical(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let months = super::months(&app, &caller, request.query_string()).await?;
     let periods = months.into_iter().map(Period::from).collect();

@@ -11,7 +11,7 @@ use weir_shared::store::model_usage;
 use weir_shared::time::Timestamp;
 
 use super::Plan;
-use crate::app::State;
+use crate::app::AppData;
 use crate::error::ApiResult;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
@@ -50,7 +50,7 @@ pub fn doc_historical() -> Operation {
 ///
 /// # Errors
 /// 404 when the team is gone.
-pub async fn handle(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let Plan { total, remaining } = super::plan(&app, &caller).await?;
     let data =
@@ -97,7 +97,7 @@ impl Period {
 ///
 /// # Errors
 /// 400 for a `byApiKey` that is neither true nor false.
-pub async fn historical(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
+pub async fn historical(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let months = super::months(&app, &caller, request.query_string()).await?;
     let by_key = super::by_api_key(request.query_string())?;

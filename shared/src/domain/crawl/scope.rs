@@ -15,7 +15,7 @@ const MAX_NESTING: u32 = 50;
 /// Longest address that a crawl follows, bytes.
 const MAX_ADDRESS: usize = 4_096;
 
-/// Files that are no documents.
+/// Endings of files that are not documents.
 #[rustfmt::skip]
 const OTHER_FILES: &[&str] = &[
     "png", "jpg", "jpeg", "gif", "webp", "avif", "bmp", "ico", "svg", "tif", "tiff", "css", "js", "mjs", "map", "woff",
@@ -158,7 +158,7 @@ pub fn is_below(start: &str, path: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether the address ends like a file that is no document.
+/// Whether the address ends like a file that is not a document.
 pub fn is_other_file(url: &Url) -> bool {
     let file = url.path().rsplit('/').next().unwrap_or_default();
     file.rsplit_once('.').is_some_and(|(_, extension)| OTHER_FILES.contains(&extension.to_ascii_lowercase().as_str()))

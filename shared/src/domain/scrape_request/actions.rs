@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::formats::read_screenshot;
 use crate::domain::action::{Action, Direction, Paper, Pdf, Wait};
-use crate::domain::scrape::Screenshot;
+use crate::domain::screenshot::Screenshot;
 use crate::domain::validation::{Fields, Issues, Path};
 
 const MAX_ACTIONS: i64 = 50;

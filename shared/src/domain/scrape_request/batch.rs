@@ -2,14 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use super::{RequestContext, Unavailable, label, read_headers, read_options, refuse_unavailable, target};
+use super::options::{label, read_headers, read_options};
+use super::unavailable::{Unavailable, refuse_unavailable};
 use crate::domain::scrape::ScrapeOptions;
+use crate::domain::target::{self, RequestContext};
 use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
 use crate::domain::webhook::WebhookSpec;
 use crate::error_code::ErrorCode;
 use crate::ids::JobId;
 
-/// Fields of a batch that are no scrape options.
+/// Fields of a batch besides the scrape options.
 const OWN_FIELDS: &[&str] = &[
     "urls",
     "webhook",
@@ -83,7 +85,7 @@ pub fn parse_batch(body: &Value, context: RequestContext<'_>) -> Result<BatchReq
     Ok(request)
 }
 
-/// Valid and invalid URLs. Entries that are no strings are an issue either way.
+/// Valid and invalid URLs. Entries that are not strings are an issue either way.
 fn read_urls(
     fields: &mut Fields<'_, '_>,
     ignore_invalid: bool,

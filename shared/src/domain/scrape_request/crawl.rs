@@ -3,9 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::batch::read_webhook;
-use super::{RequestContext, Unavailable, label, read_options, refuse_unavailable, target};
+use super::options::{label, read_options};
+use super::unavailable::{Unavailable, refuse_unavailable};
 use crate::domain::crawl::{CrawlOptions, MAX_PROMPT};
 use crate::domain::scrape::ScrapeOptions;
+use crate::domain::target::{self, RequestContext};
 use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
 use crate::domain::webhook::WebhookSpec;
 use crate::error_code::ErrorCode;

@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-use super::Unavailable;
+use super::unavailable::Unavailable;
 use crate::domain::json_schema;
-use crate::domain::scrape::{
-    AttributeSelector, ChangeTracking, Format, Highlights, JsonFormat, Query, Question, Screenshot, Viewport,
-};
+use crate::domain::scrape::{AttributeSelector, ChangeTracking, Format, Highlights, JsonFormat, Query, Question};
+use crate::domain::screenshot::{Screenshot, Viewport};
 use crate::domain::validation::{Fields, Issues, Path};
 use crate::error_code::ErrorCode;
 
@@ -228,7 +227,7 @@ fn read_prompt(fields: &mut Fields<'_, '_>) -> Option<String> {
     fields.text("prompt", 0..=10_000).filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
-/// A JSON schema that values can be held to; one without a word is none.
+/// A JSON schema that values can be held to; an empty one counts as absent.
 fn read_schema(fields: &mut Fields<'_, '_>) -> Option<Value> {
     let value = fields.get("schema")?;
     if !value.is_object() {

@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
-use super::{RequestContext, label, read_headers, read_location, target};
+use super::options::{label, read_headers};
 use crate::domain::crawl::SitemapMode;
+use crate::domain::location;
 use crate::domain::map::{DEFAULT_LIMIT, MAX_LIMIT, MapOptions, MapRequest};
+use crate::domain::target::{self, RequestContext};
 use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
 use crate::error_code::ErrorCode;
 
@@ -49,7 +51,7 @@ fn read_options(fields: &mut Fields<'_, '_>) -> MapOptions {
         allow_external_links: fields.bool("allowExternalLinks").unwrap_or(false),
         limit: fields.integer("limit", 1..=MAX_LIMIT).unwrap_or(DEFAULT_LIMIT) as usize,
         timeout: fields.integer("timeout", 1..=i64::from(i32::MAX)).map(i64::unsigned_abs),
-        location: read_location(fields),
+        location: location::read(fields),
         headers: fields
             .get("headers")
             .map(|v| read_headers(v, fields.path_of("headers"), fields.issues))

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Unavailable;
+use super::unavailable::Unavailable;
 use crate::domain::scrape::{MAX_PDF_PAGES, Parsers, PdfMode, PdfParser};
 use crate::domain::validation::Fields;
 use crate::error_code::ErrorCode;

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::{RequestContext, target};
 use crate::domain::crawl::MAX_PROMPT;
+use crate::domain::target::{self, RequestContext};
 use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
 use crate::error_code::ErrorCode;
 

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::domain::scrape::{
-    Certificates, ChangeTracking, Entity, Format, Highlights, JsonFormat, Parsers, PdfMode, PdfParser, Query, Question,
-    RedactMode, Redaction, ReplaceStyle, Screenshot, Viewport,
+    CacheOptions, Certificates, ChangeTracking, Entity, Format, Highlights, JsonFormat, Parsers, PdfMode, PdfParser,
+    ProxyMode, Query, Question, RedactMode, Redaction, ReplaceStyle,
 };
+use crate::domain::screenshot::{Screenshot, Viewport};
 
 const CONTEXT: RequestContext<'static> = RequestContext { knows_host: &|host| host == "intranet" };
 

@@ -36,7 +36,7 @@ const LOOKS: usize = 20;
 /// Takes up to `want` pages of a team: direct scrapes first, then its jobs in turn, within the limits of the team
 /// (`default_limit` when it has none of its own) and of each job.
 ///
-/// A claim cut short by a limit leaves a mark, so that the next finished page sends a ticket. A job found without a page
+/// A claim cut short by a limit leaves a mark, so that the next finished page sends a wake-up. A job found without a page
 /// that is due is put off until one is, or until another page of it comes to wait: claims do not see it until then.
 ///
 /// Whoever moves a waiting page holds its team's lock, so what the inner SELECT finds waiting still is. To ask again

@@ -167,7 +167,7 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
         let (team, worker) = (testing::team(&db, "a").await, WorkerId::new());
         let (_, ids) = job(&db, team, JobKind::Scrape, 1, None).await;
         let mut tx = db.begin().await.unwrap();
-        queue::scrape_ticket(&mut tx, team, ids[0]).await.unwrap();
+        queue::page_wakeup(&mut tx, team, ids[0]).await.unwrap();
         tx.commit().await.unwrap();
         let now = Timestamp::now();
         let lane = async {
@@ -176,7 +176,7 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
         };
         let one = async { claim_one(&db, team, ids[0], worker, 9, now).await.map(|_| ()) };
         let next = async { fast::claim_next(&db, worker, 9, now).await.map(|_| ()) };
-        let scrape = crate::hand_over::HandedScrape {
+        let scrape = crate::worker_api::direct::DirectScrape {
             job: JobId::new(),
             page: PageId::new(),
             team,

@@ -1,4 +1,4 @@
-//! The end of a page's attempt: result, counts, credits, webhooks and the next tickets in one transaction, for many
+//! The end of a page's attempt: result, counts, credits, webhooks and the next wake-ups in one transaction, for many
 //! pages at once.
 //!
 //! Every page is fenced by its epoch: an attempt that another claim, a cancel or a replay has overtaken changes nothing.
@@ -128,7 +128,7 @@ async fn store(
     Ok(())
 }
 
-/// Sends tickets for pages that wait again, for pages that are new, and for what a limit kept waiting in teams with `deferred` pages.
+/// Sends wake-ups for pages that wait again, for pages that are new, and for what a limit kept waiting in teams with `deferred` pages.
 async fn invite(
     tx: &mut Tx,
     deferred: &[TeamId],
@@ -140,7 +140,7 @@ async fn invite(
         on_db!(tx, |conn| sqlx::query(SQL).bind(*team).execute(conn).await?.rows_affected());
         // Others wait for the place that a page has just left, also when that page itself is put off for long.
         match pauses.get(team) {
-            Some(pause) if *pause > 0 => queue::lane_ticket(tx, *team, Duration::ZERO).await?,
+            Some(pause) if *pause > 0 => queue::team_wakeup(tx, *team, Duration::ZERO).await?,
             Some(_) => {}
             None => {
                 pauses.insert(*team, 0);
@@ -148,10 +148,10 @@ async fn invite(
         }
     }
     for (team, pause) in pauses {
-        queue::lane_ticket(tx, team, Duration::from_millis(pause.max(0) as u64)).await?;
+        queue::team_wakeup(tx, team, Duration::from_millis(pause.max(0) as u64)).await?;
     }
     for (team, pages) in grown {
-        queue::page_tickets(tx, team, pages).await?;
+        queue::team_wakeups(tx, team, pages).await?;
     }
     Ok(())
 }

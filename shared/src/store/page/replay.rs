@@ -113,6 +113,6 @@ pub async fn replay(tx: &mut Tx, page: PageId, metered: bool, now: Timestamp) ->
         sqlx::query(JOB).bind(job).execute(&mut *conn).await?;
         sqlx::query(UNTOLD).bind(job).bind(page).execute(conn).await?.rows_affected()
     });
-    queue::lane_ticket(tx, team, std::time::Duration::ZERO).await?;
+    queue::team_wakeup(tx, team, std::time::Duration::ZERO).await?;
     Ok(Replay::Queued)
 }

@@ -87,7 +87,7 @@ pub async fn rescue(tx: &mut Tx, pages: Vec<(Claimed, Loss)>, now: Timestamp) ->
     Ok(())
 }
 
-/// Teams with pages that were due before `before`: each gets a ticket, in case one was lost, unless it has one. Returns
+/// Teams with pages that were due before `before`: each gets a wake-up, in case one was lost, unless it has one. Returns
 /// how many.
 pub async fn remind_teams(tx: &mut Tx, before: Timestamp) -> StoreResult<usize> {
     const TEAMS: &str = sql!(
@@ -98,7 +98,7 @@ pub async fn remind_teams(tx: &mut Tx, before: Timestamp) -> StoreResult<usize> 
     );
     let teams: Vec<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(TEAMS).bind(before).fetch_all(conn).await?);
     let teams: Vec<TeamId> = teams.into_iter().map(|row| row.0).collect();
-    queue::remind_lanes(tx, &teams).await?;
+    queue::remind_teams(tx, &teams).await?;
     Ok(teams.len())
 }
 

@@ -35,7 +35,7 @@ pub struct Claimed {
     /// A concurrency limit made it wait.
     #[sqlx(default)]
     pub limited: bool,
-    /// It came by direct dispatch: its worker tells whoever waits for it ([`crate::hand_over`]).
+    /// It came by direct dispatch: its worker tells whoever waits for it ([`crate::worker_api::direct`]).
     #[sqlx(default)]
     pub dispatched: bool,
 }

@@ -1,8 +1,8 @@
-//! A job of one page that somebody waits for: written with its page and its ticket in one go.
+//! A job of one page that somebody waits for: written with its page and its wake-up in one go.
 
 use crate::domain::activity::Endpoint;
 use crate::ids::PageId;
-use crate::queue::{ScrapeTicket, insert_ticket};
+use crate::queue::{PageWakeup, insert_wakeup};
 use crate::store::jobs::{NewJob, insert_job};
 use crate::store::signals::Signal;
 use crate::store::{Db, StoreResult, Tx};
@@ -39,7 +39,7 @@ macro_rules! scrape_values {
 }
 pub(super) use scrape_values;
 
-/// The statement that writes job, page, what the team sees of it and the ticket, and its values.
+/// The statement that writes job, page, what the team sees of it and the wake-up, and its values.
 macro_rules! insert_scrape {
     (page) => {
         sql!(insert_page!(), "VALUES (", scrape_values!(page Queued), ")")
@@ -49,17 +49,17 @@ macro_rules! insert_scrape {
     };
     ($scrape:ident, $sqlite_or_postgres:ident, $conn:expr) => {{
         let job = &$scrape.job;
-        let ticket = ScrapeTicket::new(job.team, $scrape.page)?;
+        let wakeup = PageWakeup::new(job.team, $scrape.page)?;
         scrape_values!(insert_scrape!($sqlite_or_postgres), $scrape, job)
-            .bind(ticket.id)
-            .bind(ticket.queue)
-            .bind(ticket.payload)
-            .bind(ticket.attempts)
+            .bind(wakeup.id)
+            .bind(wakeup.queue)
+            .bind(wakeup.payload)
+            .bind(wakeup.attempts)
             .execute($conn)
             .await?;
     }};
     (sqlite) => {
-        sql!(insert_job!(), "; ", insert_scrape!(page), "; ", insert_scrape!(shown), "; ", insert_ticket!(sqlite))
+        sql!(insert_job!(), "; ", insert_scrape!(page), "; ", insert_scrape!(shown), "; ", insert_wakeup!(sqlite))
     };
     (postgres) => {
         sql!(
@@ -68,14 +68,14 @@ macro_rules! insert_scrape {
             "), new_page AS (",
             insert_scrape!(page),
             "), new_ticket AS (",
-            insert_ticket!(postgres),
+            insert_wakeup!(postgres),
             ") ",
             insert_scrape!(shown)
         )
     };
 }
 
-/// Writes the job with its page, what the team sees of it and its ticket.
+/// Writes the job with its page, what the team sees of it and its wake-up.
 pub async fn insert_scrape(tx: &mut Tx, scrape: &NewScrape<'_>) -> StoreResult<()> {
     tx.tell(Signal::Scrape);
     match tx {

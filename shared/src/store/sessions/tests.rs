@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
+use crate::domain::node::NodeState;
 use crate::store::profiles::{self, Published, Removal};
 use crate::store::testing::{databases, team};
 use crate::store::{StoreError, nodes::NodeRow, sweep, teams};
@@ -20,7 +21,7 @@ async fn worker(db: &Db, slots: i64, now: Timestamp) -> WorkerId {
         host: "h".into(),
         pid: 1,
         address: format!("{id}:1"),
-        state: "live".into(),
+        state: NodeState::Live,
         slots: 16,
         session_slots: slots,
         sessions_refused: (slots == 0).then(|| "no user namespaces".to_owned()),
@@ -48,7 +49,7 @@ fn plain(team: TeamId, request: &CreateSession) -> NewSession<'_> {
 }
 
 /// Places and commits; a refusal rolls back.
-async fn try_place(db: &Db, new: &NewSession<'_>, now: Timestamp) -> Result<Placed, Refusal> {
+async fn try_place(db: &Db, new: &NewSession<'_>, now: Timestamp) -> Result<Placed, NotPlaced> {
     let mut tx = db.begin().await.unwrap();
     let placed = create(&mut tx, new, now).await.unwrap()?;
     tx.commit().await.unwrap();
@@ -195,11 +196,11 @@ async fn a_team_has_its_number_of_sessions_and_no_more() {
         let request = request(60, None);
         let first = place(&db, small, &request, now).await;
         let second = place(&db, small, &request, now).await;
-        assert_eq!(try_place(&db, &plain(small, &request), now).await, Err(Refusal::TooMany { limit: 2 }));
+        assert_eq!(try_place(&db, &plain(small, &request), now).await, Err(NotPlaced::TooMany { limit: 2 }));
         assert!(open(&db, first, now).await && close(&db, first, EndReason::Idle, now).await);
         assert_eq!(
             try_place(&db, &plain(small, &request), now).await,
-            Err(Refusal::TooMany { limit: 2 }),
+            Err(NotPlaced::TooMany { limit: 2 }),
             "one that closes has its place still"
         );
         end(&db, first, EndReason::Idle, now).await;
@@ -207,7 +208,7 @@ async fn a_team_has_its_number_of_sessions_and_no_more() {
         place(&db, small, &request, now).await;
         let one = NewSession { default_limit: 1, ..plain(other, &request) };
         assert!(try_place(&db, &one, now).await.is_ok(), "teams do not share a limit");
-        assert_eq!(try_place(&db, &one, now).await, Err(Refusal::TooMany { limit: 1 }));
+        assert_eq!(try_place(&db, &one, now).await, Err(NotPlaced::TooMany { limit: 1 }));
     }
 }
 
@@ -223,7 +224,7 @@ async fn a_metered_team_pays_for_the_whole_ttl_up_front_and_gets_the_rest_back()
         let request = request(600, None);
         let metered = NewSession { metered: true, ..plain(team, &request) };
         let id = try_place(&db, &metered, now).await.unwrap().id;
-        assert_eq!(try_place(&db, &metered, now).await, Err(Refusal::Short { need: 20, left: 5 }));
+        assert_eq!(try_place(&db, &metered, now).await, Err(NotPlaced::Short { need: 20, left: 5 }));
         assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().left(), 5);
         open(&db, id, now).await;
         // Past its ttl nobody pays.
@@ -240,24 +241,24 @@ async fn the_worker_with_the_most_free_slots_is_taken() {
         let now = Timestamp::now();
         let request = request(60, None);
         let new = plain(team, &request);
-        assert_eq!(try_place(&db, &new, now).await, Err(Refusal::NoWorker));
+        assert_eq!(try_place(&db, &new, now).await, Err(NotPlaced::NoWorker));
         let undecided = worker(&db, 0, now).await;
         let mut tx = db.begin().await.unwrap();
         nodes::offer_sessions(&mut tx, undecided, 0, None).await.unwrap();
         tx.commit().await.unwrap();
-        assert_eq!(try_place(&db, &new, now).await, Err(Refusal::NotYet), "it may still be trying its sandbox");
+        assert_eq!(try_place(&db, &new, now).await, Err(NotPlaced::NotYet), "it may still be trying its sandbox");
         let later = now.plus_ms(25_000);
         let mut tx = db.begin().await.unwrap();
         nodes::heartbeat(&mut tx, undecided, later).await.unwrap();
         tx.commit().await.unwrap();
-        assert_eq!(try_place(&db, &new, later).await, Err(Refusal::NotOffered { why: None }));
+        assert_eq!(try_place(&db, &new, later).await, Err(NotPlaced::NotOffered { why: None }));
         let mut tx = db.begin().await.unwrap();
         let why = Some("no user namespaces".to_owned());
         nodes::offer_sessions(&mut tx, undecided, 0, why.as_deref()).await.unwrap();
         tx.commit().await.unwrap();
-        assert_eq!(try_place(&db, &new, now).await, Err(Refusal::NotOffered { why }));
+        assert_eq!(try_place(&db, &new, now).await, Err(NotPlaced::NotOffered { why }));
         let mut tx = db.begin().await.unwrap();
-        nodes::set_state(&mut tx, undecided, "dead").await.unwrap();
+        nodes::declare_dead(&mut tx, undecided).await.unwrap();
         tx.commit().await.unwrap();
         let (two, three) = (worker(&db, 2, now).await, worker(&db, 3, now.plus_ms(1)).await);
         let mut chosen = Vec::new();
@@ -265,15 +266,15 @@ async fn the_worker_with_the_most_free_slots_is_taken() {
             chosen.push(try_place(&db, &new, now).await.unwrap().worker);
         }
         assert_eq!(chosen, [three, two, three, two, three]);
-        assert_eq!(try_place(&db, &new, now).await, Err(Refusal::Full));
+        assert_eq!(try_place(&db, &new, now).await, Err(NotPlaced::Full));
         end(&db, of_worker(&db, two).await.unwrap()[0].id, EndReason::NotOpened, now).await;
         let avoid = NewSession { avoid: Some(two), ..new.clone() };
-        assert_eq!(try_place(&db, &avoid, now).await, Err(Refusal::Full), "not the one that was unreachable");
+        assert_eq!(try_place(&db, &avoid, now).await, Err(NotPlaced::Full), "not the one that was unreachable");
         let mut tx = db.begin().await.unwrap();
-        nodes::set_state(&mut tx, two, "draining").await.unwrap();
+        assert!(nodes::drain(&mut tx, &two.to_string()).await.unwrap());
         tx.commit().await.unwrap();
-        assert_eq!(try_place(&db, &new, now).await, Err(Refusal::Full), "one that drains takes none");
-        assert_eq!(try_place(&db, &new, now.plus_ms(nodes::DEAD_MS + 2)).await, Err(Refusal::NoWorker));
+        assert_eq!(try_place(&db, &new, now).await, Err(NotPlaced::Full), "one that drains takes none");
+        assert_eq!(try_place(&db, &new, now.plus_ms(nodes::DEAD_MS + 2)).await, Err(NotPlaced::NoWorker));
     }
 }
 
@@ -306,7 +307,7 @@ async fn a_profile_has_one_saver_and_any_number_of_readers() {
         worker(&db, 10, now).await;
         let (saves, reads) = (request(600, Some(("p", true))), request(600, Some(("p", false))));
         let saver = place(&db, mine, &saves, now).await;
-        assert_eq!(try_place(&db, &plain(mine, &saves), now).await, Err(Refusal::ProfileBusy));
+        assert_eq!(try_place(&db, &plain(mine, &saves), now).await, Err(NotPlaced::ProfileBusy));
         let counts = counts(&db, now).await.unwrap();
         assert_eq!(counts.opening, 1, "a refusal leaves nothing");
         let reader = place(&db, mine, &reads, now).await;
@@ -361,7 +362,7 @@ async fn sessions_of_a_dead_worker_end_with_its_last_sign_of_life() {
         open(&db, active, now).await;
         let opening = place(&db, team, &request(600, None), now).await;
         let other = try_place(&db, &NewSession { avoid: Some(dies), ..plain(team, &saves.clone()) }, now).await;
-        assert_eq!(other, Err(Refusal::ProfileBusy));
+        assert_eq!(other, Err(NotPlaced::ProfileBusy));
         let reads = request(600, Some(("p", false)));
         let other = try_place(&db, &NewSession { avoid: Some(dies), ..plain(team, &reads) }, now).await.unwrap().id;
         open(&db, other, now).await;
@@ -543,7 +544,7 @@ async fn a_scrape_has_one_session_and_none_that_never_opened_counts() {
         let of = |page| NewSession { kind: SessionKind::Interact, page: Some(page), ..plain(team, &request) };
         assert_eq!(of_page(&db, page).await.unwrap(), None);
         let first = try_place(&db, &of(page), now).await.unwrap().id;
-        assert_eq!(try_place(&db, &of(page), now).await, Err(Refusal::Taken), "it is being opened");
+        assert_eq!(try_place(&db, &of(page), now).await, Err(NotPlaced::Taken), "it is being opened");
         end(&db, first, EndReason::WorkerDied, now).await;
         assert_eq!(of_page(&db, page).await.unwrap(), None, "its worker died before it opened");
         let second = try_place(&db, &of(page), now).await.unwrap().id;
@@ -554,7 +555,7 @@ async fn a_scrape_has_one_session_and_none_that_never_opened_counts() {
         end(&db, third, EndReason::Deleted, now.plus_ms(61_000)).await;
         let row = of_page(&db, page).await.unwrap().unwrap();
         assert_eq!((row.id, row.kind, row.page_id, row.credits), (third, SessionKind::Interact, Some(page), 3));
-        assert_eq!(try_place(&db, &of(page), now).await, Err(Refusal::Taken), "and nothing comes after it");
+        assert_eq!(try_place(&db, &of(page), now).await, Err(NotPlaced::Taken), "and nothing comes after it");
         let twin = format!("UPDATE browser_session SET page_id = '{page}' WHERE page_id = '{other}'");
         assert!(run(&db, twin).await.is_err(), "the database says so too");
         assert_eq!(ledger(&db, team).await, vec![(format!("session:{third}"), "interact".to_owned(), 3)]);

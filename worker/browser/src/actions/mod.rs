@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use weir_shared::domain::action::{Action, ActionResults, Direction, Pdf, Returned, Scraped, Wait};
-use weir_shared::domain::scrape::Screenshot;
+use weir_shared::domain::screenshot::Screenshot;
 
 use super::cdp::{CdpError, Pending};
 use super::shot::Camera;

@@ -148,7 +148,7 @@ pub struct File {
 }
 
 impl Order {
-    /// Reads a text message. `None`: it is none of ours or out of bounds.
+    /// Reads a text message. `None`: it is unknown or out of bounds.
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() > TEXT_MESSAGE {
             return None;

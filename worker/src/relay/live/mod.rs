@@ -29,6 +29,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_util::sync::CancellationToken;
+use weir_shared::worker_api::relay::close_code::{ENDED, FULL, TRY_AGAIN};
 
 mod clipboard;
 mod commands;
@@ -53,11 +54,6 @@ const ORDERS: usize = 256;
 const STALLED: Duration = Duration::from_secs(30);
 /// Time for the goodbye.
 const FAREWELL: Duration = Duration::from_secs(2);
-
-/// Close codes of ours: the session has ended; the view stopped, try again; as many viewers as there may be.
-const ENDED: u16 = 4000;
-const TRY_AGAIN: u16 = 4001;
-const FULL: u16 = 4002;
 
 /// A picture with its head.
 type Frame = Option<Bytes>;

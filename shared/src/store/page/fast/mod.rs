@@ -1,5 +1,5 @@
 //! A page that somebody waits for, in one statement on Postgres, and on SQLite as one string of them between BEGIN and
-//! COMMIT: claimed with its wake-up ticket, written as claimed already, ended. The statements are put together from the
+//! COMMIT: claimed with its wake-up, written as claimed already, ended. The statements are put together from the
 //! rules of the general way and leave the same rows; a test runs both and compares every table.
 
 mod postgres;
@@ -19,9 +19,9 @@ use super::rows::Claimed;
 use super::scrape::NewScrape;
 use values::DirectEnd;
 
-/// Takes the next page somebody waits for, with its job's spec, and removes its ticket: all that a worker with a free
+/// Takes the next page somebody waits for, with its job's spec, and removes its wake-up: all that a worker with a free
 /// place does before it fetches. `None`: there is none, or it is no longer queued, or its team is at its limit; its
-/// ticket stays, and [`super::claim::claim_one`] settles it when the library delivers it.
+/// wake-up stays, and [`super::claim::claim_one`] settles it when the library delivers it.
 ///
 /// # Errors
 /// On Postgres the team's lock is not waited for long ([`StoreError::is_lock_wait`]).

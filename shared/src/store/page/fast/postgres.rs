@@ -3,7 +3,7 @@
 use sqlx::PgPool;
 
 use crate::ids::{KeyId, WorkerId};
-use crate::queue::next_ticket;
+use crate::queue::next_wakeup;
 use crate::store::credits::{ENTERED_ONCE, LEDGER_ENTRY, used_more};
 use crate::store::jobs::{self, JobSpec, insert_job};
 use crate::store::page::rows::Claimed;
@@ -29,7 +29,7 @@ const SET_CLAIM: &str = concat!(
 /// so little is planned as a look through the whole table while Postgres believes it to be small.
 const CLAIM_NEXT: &str = sql!(
     "WITH ticket AS MATERIALIZED ",
-    next_ticket!(postgres),
+    next_wakeup!(postgres),
     // The patience is set before the lock is asked for: what is selected is computed below it.
     ", held AS (SELECT team.id, team.concurrency, ticket.id AS ticket, ticket.page, ",
     SET_CLAIM,

@@ -3,7 +3,7 @@
 use sqlx::FromRow as _;
 
 use crate::ids::WorkerId;
-use crate::queue::next_ticket;
+use crate::queue::next_wakeup;
 use crate::store::credits::{ENTERED_ONCE, LEDGER_ENTRY, used_more};
 use crate::store::jobs::{self, JobSpec, SpecColumns, insert_job};
 use crate::store::page::rows::Claimed;
@@ -21,7 +21,7 @@ const CLAIM_NEXT: &str = sql!(
     "UPDATE page SET ",
     TAKE,
     " WHERE id = ",
-    next_ticket!(sqlite "CAST(job AS TEXT) ->> 'page'"),
+    next_wakeup!(sqlite "CAST(job AS TEXT) ->> 'page'"),
     " AND ",
     IS_DUE_BY_ID,
     " AND ",
@@ -30,9 +30,9 @@ const CLAIM_NEXT: &str = sql!(
     CLAIMED_COLUMNS,
     "; UPDATE job SET queued = queued - 1, last_served = $2 WHERE changes() = 1 AND id = (SELECT job_id FROM page \
      WHERE id = ",
-    next_ticket!(sqlite "CAST(job AS TEXT) ->> 'page'"),
+    next_wakeup!(sqlite "CAST(job AS TEXT) ->> 'page'"),
     ") RETURNING kind, api_key_id, options, webhook; DELETE FROM Jobs WHERE changes() = 1 AND id = ",
-    next_ticket!(sqlite "id")
+    next_wakeup!(sqlite "id")
 );
 
 const INSERT_CLAIMED: &str = sql!(

@@ -14,7 +14,7 @@ use crate::domain::job::JobKind;
 use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
 use crate::ids::{JobId, KeyId, PageId, TeamId};
-use crate::queue::ScrapeTicket;
+use crate::queue::PageWakeup;
 use crate::store::jobs::NewJob;
 use crate::store::page::claim::claim_one;
 use crate::store::page::end::{Body, CacheEntry, Encoded, Outcome};
@@ -47,7 +47,7 @@ impl Draw {
 /// How a page comes to its worker.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Begin {
-    /// Its ticket waits in the queue.
+    /// Its wake-up waits in the queue.
     Queued,
     /// It is handed over with the claim.
     Handed,
@@ -171,19 +171,19 @@ async fn run(db: &Db, sql: String) {
     tx.commit().await.unwrap();
 }
 
-fn tickets(db: &Db) -> &'static str {
+fn wakeups(db: &Db) -> &'static str {
     match db {
         Db::Sqlite(_) => "Jobs",
         Db::Postgres(_) => "apalis.jobs",
     }
 }
 
-/// Claims a page the general way. The library removes a ticket that was served.
+/// Claims a page the general way. The library removes a wake-up that was served.
 async fn claim_in_turn(db: &Db, case: &Case, page: PageId, limit: i64) -> Option<Claimed> {
     let claimed = claim_one(db, case.team, page, case.worker, limit, case.taken_at()).await.unwrap();
     if claimed.is_some() {
-        let ticket = ScrapeTicket::new(case.team, page).unwrap();
-        run(db, format!("DELETE FROM {} WHERE id = '{}'", tickets(db), ticket.id)).await;
+        let wakeup = PageWakeup::new(case.team, page).unwrap();
+        run(db, format!("DELETE FROM {} WHERE id = '{}'", wakeups(db), wakeup.id)).await;
     }
     claimed.map(|(page, _)| page)
 }
@@ -280,7 +280,7 @@ async fn end_in_turn(db: &Db, end: &Finished, now: Timestamp) -> Report {
     report
 }
 
-/// Every row of every table, as text. Of tickets, what they say: their ids and times are of the moment.
+/// Every row of every table, as text. Of wake-ups, what they say: their ids and times are of the moment.
 async fn rows(db: &Db) -> BTreeMap<String, Vec<String>> {
     let tables: Vec<(String,)> = match db {
         Db::Sqlite(db) => sqlx::query_as(
@@ -320,7 +320,7 @@ async fn rows(db: &Db) -> BTreeMap<String, Vec<String>> {
             "SELECT job_type || ' ' || convert_from(job, 'UTF8') || ' ' || status FROM apalis.jobs ORDER BY 1"
         }
     };
-    found.insert("tickets".to_owned(), texts(db, says.to_owned()).await);
+    found.insert("wake-ups".to_owned(), texts(db, says.to_owned()).await);
     found
 }
 
@@ -373,7 +373,7 @@ async fn the_fast_way_leaves_the_rows_of_the_general_way() {
                 assert_same(&fast, &general, "end", number, &case).await;
             }
             for db in [&fast, &general] {
-                run(db, format!("DELETE FROM {}", tickets(db))).await;
+                run(db, format!("DELETE FROM {}", wakeups(db))).await;
             }
         }
         for (way, times) in [("claimed", claimed_fast), ("handed over", handed_fast), ("ended", ended_fast)] {

@@ -6,10 +6,11 @@ use std::sync::Mutex;
 use actix_web::{App, HttpResponse, HttpServer, web};
 use futures_util::FutureExt as _;
 use weir_shared::blobs::Blobs;
+use weir_shared::domain::node::NodeState;
 use weir_shared::domain::scrape::ScrapeOptions;
-use weir_shared::hand_over::PATH;
 use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::store::page::end::Body;
+use weir_shared::worker_api::direct::PATH;
 
 use super::*;
 use crate::service_tests::Api;
@@ -27,12 +28,12 @@ enum Way {
 
 struct Bench {
     _api: Api,
-    hand_over: HandOver,
+    dispatch: DirectDispatch,
     way: web::Data<Mutex<(Way, usize)>>,
 }
 
 impl Bench {
-    /// One worker with two places. Without `listens` there is nothing at its address.
+    /// One worker with two slots. Without `listens` there is nothing at its address.
     async fn start(way: Way, listens: bool) -> Self {
         let api = Api::start(&[]).await;
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -56,7 +57,7 @@ impl Bench {
             host: "host".into(),
             pid: 1,
             address,
-            state: "live".into(),
+            state: NodeState::Live,
             slots: 2,
             session_slots: 0,
             sessions_refused: None,
@@ -67,10 +68,10 @@ impl Bench {
         let mut tx = db.begin().await.unwrap();
         nodes::insert(&mut tx, &node).await.unwrap();
         tx.commit().await.unwrap();
-        let hand_over = HandOver::new(db.clone(), Arc::clone(&api.state.workers), Handle::current());
-        assert!(hand_over.offer(&scrape()).is_none(), "the workers are not known yet");
-        read(Arc::clone(&hand_over.places), db.clone()).await;
-        Self { _api: api, hand_over, way }
+        let dispatch = DirectDispatch::new(db.clone(), Arc::clone(&api.state.workers), Handle::current());
+        assert!(dispatch.offer(&scrape()).is_none(), "the workers are not known yet");
+        read(Arc::clone(&dispatch.known), db.clone()).await;
+        Self { _api: api, dispatch, way }
     }
 
     fn set(&self, way: Way) {
@@ -82,14 +83,14 @@ impl Bench {
         self.way.lock().unwrap().1
     }
 
-    async fn hand_over(&self) -> Handed {
-        self.hand_over.offer(&scrape()).expect("the worker has a place").await
+    async fn send(&self) -> Dispatched {
+        self.dispatch.offer(&scrape()).expect("the worker has a slot").await
     }
 }
 
-fn scrape() -> HandedScrape {
+fn scrape() -> DirectScrape {
     let now = Timestamp::now();
-    HandedScrape {
+    DirectScrape {
         job: JobId::new(),
         page: PageId::new(),
         team: TeamId::new(),
@@ -103,7 +104,7 @@ fn scrape() -> HandedScrape {
     }
 }
 
-async fn answer(way: web::Data<Mutex<(Way, usize)>>, scrape: web::Json<HandedScrape>) -> HttpResponse {
+async fn answer(way: web::Data<Mutex<(Way, usize)>>, scrape: web::Json<DirectScrape>) -> HttpResponse {
     let way = {
         let mut way = way.lock().unwrap();
         way.1 += 1;
@@ -129,58 +130,58 @@ async fn answer(way: web::Data<Mutex<(Way, usize)>>, scrape: web::Json<HandedScr
 async fn a_worker_answers_with_the_document_or_that_it_has_ended() {
     let bench = Bench::start(Way::Document, true).await;
     for _ in 0..3 {
-        match bench.hand_over().await {
-            Handed::Document(document) => assert_eq!(document.get(), r#"{"markdown":"http://site.test/"}"#),
+        match bench.send().await {
+            Dispatched::Document(document) => assert_eq!(document.get(), r#"{"markdown":"http://site.test/"}"#),
             other => panic!("{other:?}"),
         }
     }
     bench.set(Way::Ended);
-    assert!(matches!(bench.hand_over().await, Handed::Over));
+    assert!(matches!(bench.send().await, Dispatched::Ended));
     assert_eq!(bench.seen(), 4);
 }
 
 #[tokio::test]
-async fn a_worker_without_a_place_is_asked_again_a_moment_later() {
+async fn a_worker_without_a_slot_is_asked_again_a_moment_later() {
     let bench = Bench::start(Way::Full, true).await;
-    assert!(matches!(bench.hand_over().await, Handed::Refused));
-    assert!(bench.hand_over.offer(&scrape()).is_none());
+    assert!(matches!(bench.send().await, Dispatched::Refused));
+    assert!(bench.dispatch.offer(&scrape()).is_none());
     tokio::time::sleep(FULL * 2).await;
     bench.set(Way::Document);
-    assert!(matches!(bench.hand_over().await, Handed::Document(_)));
+    assert!(matches!(bench.send().await, Dispatched::Document(_)));
 }
 
 #[tokio::test]
 async fn a_worker_that_does_not_take_scrapes_is_left_alone() {
     for (way, listens) in [(Way::Strange, true), (Way::Strange, false)] {
         let bench = Bench::start(way, listens).await;
-        assert!(matches!(bench.hand_over().await, Handed::Refused));
+        assert!(matches!(bench.send().await, Dispatched::Refused));
         tokio::time::sleep(FULL * 2).await;
-        assert!(bench.hand_over.offer(&scrape()).is_none());
+        assert!(bench.dispatch.offer(&scrape()).is_none());
     }
 }
 
 #[tokio::test]
 async fn a_broken_connection_tells_nothing() {
     let bench = Bench::start(Way::Broken, true).await;
-    assert!(matches!(bench.hand_over().await, Handed::Unknown));
+    assert!(matches!(bench.send().await, Dispatched::Unknown));
     bench.set(Way::Document);
-    assert!(matches!(bench.hand_over().await, Handed::Document(_)));
+    assert!(matches!(bench.send().await, Dispatched::Document(_)));
 }
 
 #[tokio::test]
-async fn a_worker_is_offered_no_more_than_its_places() {
+async fn a_worker_is_offered_no_more_than_its_slots() {
     let bench = Bench::start(Way::Hang, true).await;
-    let mut waiting: Vec<_> = (0..2).map(|_| bench.hand_over.offer(&scrape()).unwrap()).collect();
-    assert!(bench.hand_over.offer(&scrape()).is_none());
+    let mut waiting: Vec<_> = (0..2).map(|_| bench.dispatch.offer(&scrape()).unwrap()).collect();
+    assert!(bench.dispatch.offer(&scrape()).is_none());
     assert!((&mut waiting[0]).now_or_never().is_none());
     waiting.pop();
-    assert!(bench.hand_over.offer(&scrape()).is_some(), "a caller hung up");
+    assert!(bench.dispatch.offer(&scrape()).is_some(), "a caller hung up");
 }
 
 #[tokio::test]
 async fn what_is_too_long_takes_the_queue() {
     let bench = Bench::start(Way::Document, true).await;
-    let long = HandedScrape { origin: Some("x".repeat(LIMIT)), ..scrape() };
-    assert!(bench.hand_over.offer(&long).is_none());
-    assert!(bench.hand_over.offer(&scrape()).is_some());
+    let long = DirectScrape { origin: Some("x".repeat(LIMIT)), ..scrape() };
+    assert!(bench.dispatch.offer(&long).is_none());
+    assert!(bench.dispatch.offer(&scrape()).is_some());
 }

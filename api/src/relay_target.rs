@@ -5,8 +5,6 @@ use weir_shared::domain::session::SessionState;
 use weir_shared::ids::SessionId;
 use weir_shared::store::{Db, sessions};
 
-use super::{gone, not_found};
-use crate::app::App;
 use crate::error::ApiResult;
 
 /// A session, as far as connections to it go.
@@ -55,17 +53,5 @@ impl RelayTargets for RowTargets {
             }
             (Some(_), _) => Some(RelayTarget::Destroyed),
         })
-    }
-}
-
-/// Where an active session lives, and whether it is streamed.
-///
-/// # Errors
-/// 404 when it is unknown, 410 when it has ended.
-pub async fn locate(app: &App, id: SessionId) -> ApiResult<(String, bool)> {
-    match app.relay_targets.find(id).await? {
-        Some(RelayTarget::Active { worker, is_streamed }) => Ok((worker, is_streamed)),
-        Some(RelayTarget::Destroyed) => Err(gone()),
-        None => Err(not_found()),
     }
 }

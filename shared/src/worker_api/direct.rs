@@ -1,6 +1,7 @@
-//! A scrape that the API hands to a worker with a free place, past the queue: the worker writes its rows with the page
-//! already claimed, works on it and answers with the document. Nothing depends on it: whoever gets no answer looks for
-//! the rows, and writes them for the queue where there are none.
+//! A scrape that the API dispatches directly: to a worker with a free slot, past the queue. The worker writes its rows
+//! with the page already claimed, works on it and answers with the document.
+//!
+//! Nothing depends on it: whoever gets no answer looks for the rows, and writes them for the queue where there are none.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::store::jobs::NewJob;
 use crate::store::page::scrape::NewScrape;
 use crate::time::Timestamp;
 
-/// Where a worker's private listener takes them, by POST.
+/// `POST` a [`DirectScrape`]; [`DirectAnswer`] has the statuses.
 pub const PATH: &str = "/scrapes";
 /// Header of an answer with a document: bytes of its JSON text, whose compressed form is the body.
 pub const SIZE_HEADER: &str = "x-weir-size";
@@ -21,9 +22,48 @@ pub const LIMIT: usize = 256 << 10;
 /// Longest answer, bytes: a larger document is read from where it is stored.
 pub const MAX_ANSWER: usize = 1 << 20;
 
+/// What a worker made of a scrape, by the status of its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DirectAnswer {
+    /// The body is the compressed document, [`SIZE_HEADER`] its size.
+    Document,
+    /// The rows say what became of it, if there are any.
+    Unknown,
+    /// The page has ended, and its rows say how.
+    Ended,
+    /// Nothing is written: no free slot, or the team is at its limits.
+    Refused,
+    /// The worker does not know the call: it is of another release, or not ours.
+    Foreign,
+}
+
+impl DirectAnswer {
+    /// The status of the answer. A worker never sends [`DirectAnswer::Foreign`]; it has the status of an unknown path.
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::Document => 200,
+            Self::Unknown => 202,
+            Self::Ended => 204,
+            Self::Refused => 503,
+            Self::Foreign => 404,
+        }
+    }
+
+    /// What a status says.
+    pub const fn of_status(status: u16) -> Self {
+        match status {
+            200 => Self::Document,
+            204 => Self::Ended,
+            503 => Self::Refused,
+            400..500 => Self::Foreign,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 /// A scrape of one page that somebody waits for, before it is written.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct HandedScrape {
+pub struct DirectScrape {
     pub job: JobId,
     pub page: PageId,
     pub team: TeamId,
@@ -37,7 +77,7 @@ pub struct HandedScrape {
     pub expires_at: Timestamp,
 }
 
-impl HandedScrape {
+impl DirectScrape {
     /// Its rows.
     pub fn rows(&self) -> NewScrape<'_> {
         let job = NewJob {

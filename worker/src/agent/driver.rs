@@ -15,9 +15,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::browser_state::{
+    Active, BrowserState, Detached, Dialog, NavigationGuard, PAUSED, Paused, Tab, TargetRef, wants,
+};
 use super::site::Home;
 use super::snapshot::{Element, Refs, Tree, Writer, cut};
-use super::state::{Active, Detached, Dialog, Gate, Gone, PAUSED, Paused, State, Tab, wants};
 use crate::browser::cdp::{Cdp, CdpError, Events};
 use crate::browser::wait::{self, Look, WaitScript};
 
@@ -33,7 +35,7 @@ const TABS: usize = 20;
 
 /// Why an action was not done; the text is for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum StageError {
+pub(super) enum DriverError {
     /// The browser is gone: nothing more can be done.
     #[error("the browser is gone")]
     Lost,
@@ -41,7 +43,7 @@ pub(super) enum StageError {
     Refused(String),
 }
 
-impl From<CdpError> for StageError {
+impl From<CdpError> for DriverError {
     fn from(error: CdpError) -> Self {
         match error {
             CdpError::Closed => Self::Lost,
@@ -52,21 +54,21 @@ impl From<CdpError> for StageError {
     }
 }
 
-pub(super) type StageResult<T> = Result<T, StageError>;
+pub(super) type DriverResult<T> = Result<T, DriverError>;
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<BrowserState>,
     changed: watch::Sender<()>,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BrowserState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// See the module.
-pub(super) struct Stage {
+pub(super) struct BrowserDriver {
     cdp: Cdp,
     shared: Arc<Shared>,
     script: WaitScript,
@@ -74,7 +76,7 @@ pub(super) struct Stage {
     _events: AbortOnDropHandle<()>,
 }
 
-impl Drop for Stage {
+impl Drop for BrowserDriver {
     fn drop(&mut self) {
         self.cdp.close();
     }
@@ -143,9 +145,9 @@ fn answer(cdp: &Cdp, session: &str, paused: &Paused, goes_on: bool) {
     drop(cdp.send_as::<Value>(method, Some(session), params));
 }
 
-impl Stage {
+impl BrowserDriver {
     /// Takes hold of the browser's newest tab that shows something.
-    pub async fn open(cdp: Cdp) -> StageResult<Self> {
+    pub async fn open(cdp: Cdp) -> DriverResult<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: watch::Sender::new(()) });
         let mut events: Events = cdp.every_event(wants);
         let (reader, gate) = (Arc::clone(&shared), cdp.clone());
@@ -161,7 +163,7 @@ impl Stage {
                 reader.changed.send_replace(());
             }
         });
-        let mut stage = Self {
+        let mut driver = Self {
             cdp,
             shared,
             script: WaitScript::new(),
@@ -169,14 +171,14 @@ impl Stage {
             _events: AbortOnDropHandle::new(task),
         };
         let discover = json!({"discover": true, "filter": [{"type": "page"}]});
-        stage.browser::<Value>("Target.setDiscoverTargets", discover).await?;
-        stage.until(Instant::now() + CALL, |state| !state.tabs.is_empty()).await;
-        stage.take_a_tab().await?;
-        Ok(stage)
+        driver.browser::<Value>("Target.setDiscoverTargets", discover).await?;
+        driver.until(Instant::now() + CALL, |state| !state.tabs.is_empty()).await;
+        driver.take_a_tab().await?;
+        Ok(driver)
     }
 
     /// Attaches to the best tab there is: the newest with a page.
-    async fn take_a_tab(&mut self) -> StageResult<()> {
+    async fn take_a_tab(&mut self) -> DriverResult<()> {
         let target = {
             let state = self.shared.lock();
             let best = state.tabs.iter().rev().find(|tab| tab.url != "about:blank").or(state.tabs.last());
@@ -189,12 +191,12 @@ impl Stage {
         self.attach(&target).await
     }
 
-    async fn create_tab(&self) -> StageResult<String> {
-        let made: Gone = self.browser(Target::CreateTarget::NAME, json!({"url": "about:blank"})).await?;
+    async fn create_tab(&self) -> DriverResult<String> {
+        let made: TargetRef = self.browser(Target::CreateTarget::NAME, json!({"url": "about:blank"})).await?;
         Ok(made.target_id)
     }
 
-    async fn attach(&mut self, target: &str) -> StageResult<()> {
+    async fn attach(&mut self, target: &str) -> DriverResult<()> {
         let old = {
             let mut state = self.shared.lock();
             (state.dialog, state.loading, state.crashed) = (None, false, false);
@@ -215,7 +217,7 @@ impl Stage {
     }
 
     /// A call to the browser itself.
-    async fn browser<T: DeserializeOwned>(&self, method: &'static str, params: Value) -> StageResult<T> {
+    async fn browser<T: DeserializeOwned>(&self, method: &'static str, params: Value) -> DriverResult<T> {
         Ok(self.cdp.send_as(method, None, params).by(Instant::now() + CALL).await?)
     }
 
@@ -225,22 +227,22 @@ impl Stage {
     }
 
     /// A call to the page; an error while a dialog holds the page up.
-    pub async fn page<T: DeserializeOwned>(&self, method: &'static str, params: Value) -> StageResult<T> {
+    pub async fn page<T: DeserializeOwned>(&self, method: &'static str, params: Value) -> DriverResult<T> {
         let Some(session) = self.shared.lock().active.as_ref().map(|active| active.session.clone()) else {
-            return Err(StageError::Refused("the tab is closed".to_owned()));
+            return Err(DriverError::Refused("the tab is closed".to_owned()));
         };
         let call = self.cdp.send_as(method, Some(&session), params).by(Instant::now() + CALL);
         tokio::select! {
             biased;
             answer = call => Ok(answer?),
-            () = self.dialog_opens() => Err(StageError::Refused("a dialog is open".to_owned())),
+            () = self.dialog_opens() => Err(DriverError::Refused("a dialog is open".to_owned())),
         }
     }
 
     /// A call that a dialog may cut short, as a click does that opens one.
-    pub async fn input(&self, method: &'static str, params: Value) -> StageResult<()> {
+    pub async fn input(&self, method: &'static str, params: Value) -> DriverResult<()> {
         match self.page::<Value>(method, params).await {
-            Err(StageError::Refused(_)) if self.dialog().is_some() => Ok(()),
+            Err(DriverError::Refused(_)) if self.dialog().is_some() => Ok(()),
             done => done.map(drop),
         }
     }
@@ -249,7 +251,7 @@ impl Stage {
         self.until_ever(|state| state.dialog.is_some()).await;
     }
 
-    async fn until_ever(&self, is_so: impl Fn(&State) -> bool) {
+    async fn until_ever(&self, is_so: impl Fn(&BrowserState) -> bool) {
         let mut changed = self.shared.changed.subscribe();
         while !is_so(&self.shared.lock()) {
             if changed.changed().await.is_err() {
@@ -259,7 +261,7 @@ impl Stage {
     }
 
     /// Waits until something is so, at most until `by`; whether it is.
-    async fn until(&self, by: Instant, is_so: impl Fn(&State) -> bool) -> bool {
+    async fn until(&self, by: Instant, is_so: impl Fn(&BrowserState) -> bool) -> bool {
         tokio::time::timeout_at(by, self.until_ever(is_so)).await.is_ok()
     }
 
@@ -287,7 +289,7 @@ impl Stage {
 
     /// Waits until the page is at rest after an action, and follows it to a tab that it opened. Returns what is worth
     /// telling.
-    pub async fn rest(&mut self, tabs_before: usize) -> StageResult<Option<String>> {
+    pub async fn rest(&mut self, tabs_before: usize) -> DriverResult<Option<String>> {
         self.until(Instant::now() + BEGINNING, |state| state.loading || state.dialog.is_some()).await;
         let mut told = None;
         if self.tab_count() > tabs_before {
@@ -311,7 +313,7 @@ impl Stage {
     }
 
     /// Waits for the page, or a dialog.
-    pub async fn settle(&self) -> StageResult<()> {
+    pub async fn settle(&self) -> DriverResult<()> {
         let by = Instant::now() + LOADING;
         for _ in 0..3 {
             let (session, is_blank) = {
@@ -332,7 +334,7 @@ impl Stage {
                 // What a page that does not come to rest shows is what there is.
                 _ = wait::settle(&self.cdp, &session, &self.script, look, by) => {}
                 () = self.dialog_opens() => return Ok(()),
-                () = self.cdp.closed().cancelled() => return Err(StageError::Lost),
+                () = self.cdp.closed().cancelled() => return Err(DriverError::Lost),
             }
             if !self.shared.lock().loading || Instant::now() >= by {
                 break;
@@ -342,24 +344,24 @@ impl Stage {
     }
 
     /// Sends the tab to an address, and keeps it from every other that this leads to and that is not the task's.
-    pub async fn navigate(&mut self, url: &str, home: &Home) -> StageResult<()> {
+    pub async fn navigate(&mut self, url: &str, home: &Home) -> DriverResult<()> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Began {
             error_text: Option<String>,
         }
-        self.shared.lock().gate = Some(Gate { home: home.clone(), refused: None });
+        self.shared.lock().gate = Some(NavigationGuard { home: home.clone(), refused: None });
         let documents = json!([{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]);
         self.page::<Value>("Fetch.enable", json!({ "patterns": documents })).await?;
         let began = match self.page::<Began>("Page.navigate", json!({ "url": url })).await {
             // A page that asks before it is left.
-            Err(StageError::Refused(_)) if self.dialog().is_some() => return Ok(()),
+            Err(DriverError::Refused(_)) if self.dialog().is_some() => return Ok(()),
             began => began?,
         };
         match began.error_text.filter(|error| !error.is_empty()) {
-            // Told once the page is at rest.
+            // TargetEvent once the page is at rest.
             Some(_) if self.shared.lock().gate.as_ref().is_some_and(|gate| gate.refused.is_some()) => Ok(()),
-            Some(error) => Err(StageError::Refused(format!("the address could not be opened ({error})"))),
+            Some(error) => Err(DriverError::Refused(format!("the address could not be opened ({error})"))),
             None => Ok(()),
         }
     }
@@ -370,19 +372,19 @@ impl Stage {
     }
 
     /// Lets the tab go wherever its page leads.
-    pub async fn let_go(&self) -> StageResult<()> {
+    pub async fn let_go(&self) -> DriverResult<()> {
         if self.shared.lock().gate.take().is_none() {
             return Ok(());
         }
         match self.page::<Value>("Fetch.disable", json!({})).await {
             // The tab is closed, or holds a dialog: without a gate every request goes on.
-            Err(StageError::Refused(_)) => Ok(()),
+            Err(DriverError::Refused(_)) => Ok(()),
             done => done.map(drop),
         }
     }
 
     /// A world of the agent's own in a frame, which shares the document with the page and nothing else.
-    pub async fn world(&self, frame: &str) -> StageResult<i64> {
+    pub async fn world(&self, frame: &str) -> DriverResult<i64> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct World {
@@ -394,7 +396,7 @@ impl Stage {
     }
 
     /// Whether the page shows, or the browser has anywhere, frames that are not the task's.
-    pub async fn has_foreign_frames(&self, home: &Home) -> StageResult<bool> {
+    pub async fn has_foreign_frames(&self, home: &Home) -> DriverResult<bool> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Targets {
@@ -416,7 +418,7 @@ impl Stage {
     }
 
     /// The window's document, in that world.
-    pub async fn main_document(&self) -> StageResult<String> {
+    pub async fn main_document(&self) -> DriverResult<String> {
         #[derive(Deserialize)]
         struct Found {
             result: Document,
@@ -427,15 +429,15 @@ impl Stage {
             object_id: Option<String>,
         }
         let Some(frame) = self.shared.lock().target().map(str::to_owned) else {
-            return Err(StageError::Refused("the tab is closed".to_owned()));
+            return Err(DriverError::Refused("the tab is closed".to_owned()));
         };
         let question = json!({"expression": "document", "contextId": self.world(&frame).await?});
         let found: Found = self.page("Runtime.evaluate", question).await?;
-        found.result.object_id.ok_or_else(|| StageError::Refused("there is no page".to_owned()))
+        found.result.object_id.ok_or_else(|| DriverError::Refused("there is no page".to_owned()))
     }
 
     /// Goes back in the tab's history.
-    pub async fn back(&mut self) -> StageResult<()> {
+    pub async fn back(&mut self) -> DriverResult<()> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct History {
@@ -448,31 +450,31 @@ impl Stage {
         }
         let history: History = self.page("Page.getNavigationHistory", json!({})).await?;
         let before = history.current_index.checked_sub(1).and_then(|at| history.entries.get(at));
-        let before = before.ok_or_else(|| StageError::Refused("there is nothing before this page".to_owned()))?;
+        let before = before.ok_or_else(|| DriverError::Refused("there is nothing before this page".to_owned()))?;
         self.input("Page.navigateToHistoryEntry", json!({"entryId": before.id})).await
     }
 
     /// Opens a tab and goes there.
-    pub async fn new_tab(&mut self) -> StageResult<()> {
+    pub async fn new_tab(&mut self) -> DriverResult<()> {
         if self.tab_count() >= TABS {
-            return Err(StageError::Refused("there are too many tabs".to_owned()));
+            return Err(DriverError::Refused("there are too many tabs".to_owned()));
         }
         let target = self.create_tab().await?;
         self.attach(&target).await
     }
 
     /// Goes to the tab of this name.
-    pub async fn switch_tab(&mut self, name: &str) -> StageResult<()> {
+    pub async fn switch_tab(&mut self, name: &str) -> DriverResult<()> {
         let target = {
             let state = self.shared.lock();
             state.tabs.iter().find(|tab| tab.name == name.trim()).map(|tab| tab.target.clone())
         };
-        let target = target.ok_or_else(|| StageError::Refused(format!("there is no tab {}", cut(name, 20))))?;
+        let target = target.ok_or_else(|| DriverError::Refused(format!("there is no tab {}", cut(name, 20))))?;
         self.attach(&target).await
     }
 
     /// Answers the open dialog.
-    pub async fn answer_dialog(&self, accept: bool, text: Option<&str>) -> StageResult<()> {
+    pub async fn answer_dialog(&self, accept: bool, text: Option<&str>) -> DriverResult<()> {
         let mut params = json!({ "accept": accept });
         if let Some(text) = text {
             params["promptText"] = text.into();
@@ -484,7 +486,7 @@ impl Stage {
     }
 
     /// What there is to see now, with a picture if one is wanted.
-    pub async fn look(&mut self, wants_picture: bool) -> StageResult<View> {
+    pub async fn look(&mut self, wants_picture: bool) -> DriverResult<View> {
         if self.shared.lock().active.is_none() {
             self.take_a_tab().await?;
         }
@@ -495,8 +497,8 @@ impl Stage {
         match self.read().await {
             // Chromium tells of new addresses, not of new titles.
             Ok((url, title, text)) => (view.url, view.title, view.snapshot) = (url, title, text),
-            Err(StageError::Lost) => return Err(StageError::Lost),
-            Err(StageError::Refused(why)) => {
+            Err(DriverError::Lost) => return Err(DriverError::Lost),
+            Err(DriverError::Refused(why)) => {
                 view = self.outside();
                 if view.dialog.is_none() {
                     view.snapshot = format!("(the page cannot be read: {why})\n");
@@ -534,7 +536,7 @@ impl Stage {
     }
 
     /// Address, title and text of the page.
-    async fn read(&mut self) -> StageResult<(String, String, String)> {
+    async fn read(&mut self) -> DriverResult<(String, String, String)> {
         let FrameTree { frame_tree } = self.page("Page.getFrameTree", json!({})).await?;
         let tree: Tree = self.page("Accessibility.getFullAXTree", json!({})).await?;
         let mut frames = Vec::new();
@@ -544,8 +546,8 @@ impl Stage {
             // A frame in a process of its own is not readable from here.
             match self.page::<Tree>("Accessibility.getFullAXTree", json!({"frameId": frame.id})).await {
                 Ok(tree) => inner.push((frame, tree)),
-                Err(StageError::Lost) => return Err(StageError::Lost),
-                Err(StageError::Refused(_)) => {}
+                Err(DriverError::Lost) => return Err(DriverError::Lost),
+                Err(DriverError::Refused(_)) => {}
             }
         }
         self.refs.begin(&frame_tree.frame.loader_id);

@@ -3,11 +3,23 @@
 use serde_json::Value;
 use url::{Host, Origin, Url};
 
-use super::RequestContext;
-use crate::domain::validation::{Fields, Issues, Path};
+use super::validation::{Fields, Issues, Path};
 
 /// Longest URL, bytes.
 const MAX_URL_LENGTH: usize = 16_384;
+
+/// What parsing must be told about this installation.
+#[derive(Clone, Copy)]
+pub struct RequestContext<'a> {
+    /// Whether a host without a top-level domain is known here (`WEIR_ALLOW_HOSTS`). `localhost` always is: whether
+    /// it may be reached is for the address guard to say.
+    pub knows_host: &'a dyn Fn(&str) -> bool,
+}
+
+impl RequestContext<'static> {
+    /// Of no installation in particular.
+    pub const ANYWHERE: Self = Self { knows_host: &|_| false };
+}
 
 /// Why a URL is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -32,19 +32,19 @@ pub(super) struct Tab {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct BrowserState {
     pub tabs: Vec<Tab>,
     last_name: usize,
     pub active: Option<Active>,
     pub loading: bool,
     pub dialog: Option<Dialog>,
     pub crashed: bool,
-    pub gate: Option<Gate>,
+    pub gate: Option<NavigationGuard>,
 }
 
 /// Stands before the documents of an address that the agent has named, wherever its redirects lead.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct NavigationGuard {
     pub home: Home,
     /// The first address that was refused.
     pub refused: Option<String>,
@@ -76,7 +76,7 @@ pub(super) struct Active {
 /// A request waits at the gate.
 pub(super) const PAUSED: &str = "Fetch.requestPaused";
 
-/// The events that are read: by [`State::take`], and the one that waits.
+/// The events that are read: by [`BrowserState::take`], and the one that waits.
 pub(super) fn wants(method: &str) -> bool {
     matches!(
         method,
@@ -107,14 +107,14 @@ struct Info {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct TargetEvent {
     target_info: Info,
 }
 
 /// A target's id: of one that is gone, or of one that was made.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Gone {
+pub(super) struct TargetRef {
     pub target_id: String,
 }
 
@@ -140,7 +140,7 @@ struct Opening {
     r#type: String,
 }
 
-impl State {
+impl BrowserState {
     /// Takes in what has happened.
     pub fn take(&mut self, event: &Event) {
         let is_active = self.active.as_ref().is_some_and(|active| active.session == event.session);
@@ -150,12 +150,12 @@ impl State {
         };
         match event.method.as_str() {
             "Target.targetCreated" | "Target.targetInfoChanged" => {
-                if let Some(Told { target_info }) = event.params() {
+                if let Some(TargetEvent { target_info }) = event.params() {
                     self.take_tab(target_info);
                 }
             }
             "Target.targetDestroyed" => {
-                if let Some(Gone { target_id }) = event.params() {
+                if let Some(TargetRef { target_id }) = event.params() {
                     self.tabs.retain(|tab| tab.target != target_id);
                 }
             }

@@ -1,0 +1,18 @@
+//! The connections of clients: an upgraded one is kept open by the server until somebody hangs up.
+
+use actix_web::HttpRequest;
+use actix_web::dev::Extensions;
+use actix_web::rt::net::TcpStream;
+use weir_shared::hang_up::{HangUp, Line};
+
+/// Notes a new connection, for [`hang_up`].
+pub fn remember(connection: &dyn std::any::Any, known: &mut Extensions) {
+    if let Some(connection) = connection.downcast_ref::<TcpStream>() {
+        known.insert(Line::of(connection));
+    }
+}
+
+/// What ends the connection of an upgraded request, once it is dropped with the answer. For the request's handler.
+pub fn hang_up(request: &HttpRequest) -> Option<HangUp> {
+    request.conn_data::<Line>()?.hang_up(request.peer_addr())
+}

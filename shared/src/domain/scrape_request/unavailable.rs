@@ -1,0 +1,19 @@
+//! Options that are valid and not built yet.
+
+use crate::domain::validation::{Path, ValidationError, refusal};
+use crate::error_code::ErrorCode;
+
+/// An option that is valid, would change the result, and is not built yet.
+pub(super) struct Unavailable {
+    pub code: ErrorCode,
+    pub path: Path,
+    pub name: String,
+}
+
+/// The first unavailable option as an error.
+pub(super) fn refuse_unavailable(unavailable: Vec<Unavailable>) -> Result<(), ValidationError> {
+    match unavailable.into_iter().next() {
+        None => Ok(()),
+        Some(Unavailable { code, path, name }) => Err(refusal(code, path, format!("{name} is not available yet"))),
+    }
+}

@@ -1,0 +1,88 @@
+//! The heartbeat: it has its own thread, runtime and connection, so that neither a full pool nor long CPU work silences it.
+//!
+//! Without a heartbeat for [`nodes::FENCE_MS`] the worker abandons everything before the others may declare it dead.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use tokio_util::sync::CancellationToken;
+use weir_shared::config::DatabaseUrl;
+use weir_shared::domain::node::NodeState;
+use weir_shared::ids::WorkerId;
+use weir_shared::store::{self, Db, PoolUse, nodes};
+use weir_shared::time::Timestamp;
+
+use crate::context::Process;
+
+/// Starts it. It cancels `draining` when the operator asks for that, and `fenced` when the worker counts as dead, until
+/// `over` is cancelled.
+pub(super) fn start(
+    process: &Arc<Process>,
+    id: WorkerId,
+    draining: CancellationToken,
+    fenced: CancellationToken,
+    over: CancellationToken,
+) -> anyhow::Result<std::thread::JoinHandle<()>> {
+    let url = process.settings.database_url.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("heartbeat runtime")?;
+    std::thread::Builder::new()
+        .name("heartbeat".to_owned())
+        .spawn(move || runtime.block_on(beat(url, id, draining, fenced, over)))
+        .context("heartbeat thread")
+}
+
+async fn beat(
+    url: DatabaseUrl,
+    id: WorkerId,
+    draining: CancellationToken,
+    fenced: CancellationToken,
+    over: CancellationToken,
+) {
+    let every = Duration::from_millis(nodes::HEARTBEAT_MS.unsigned_abs());
+    let patience = Duration::from_millis(nodes::FENCE_MS.unsigned_abs());
+    let mut last_good = Instant::now();
+    let mut db: Option<Db> = None;
+    while !over.is_cancelled() {
+        let sign = async {
+            if db.is_none() {
+                db = Some(Db::connect(&url, 1, PoolUse::Heartbeats).await.map_err(|e| e.to_string())?);
+            }
+            let Some(db) = &db else { return Err("no connection".to_owned()) };
+            sign(db, id).await.map_err(|e| e.to_string())
+        };
+        match tokio::time::timeout(every, sign).await.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
+            Ok(Some(state)) => {
+                last_good = Instant::now();
+                if state == NodeState::Draining {
+                    draining.cancel();
+                }
+            }
+            Ok(None) => {
+                tracing::warn!("the others declared this worker dead");
+                return fenced.cancel();
+            }
+            Err(error) => {
+                tracing::warn!(error, "a heartbeat failed");
+                db = None;
+                if last_good.elapsed() > patience {
+                    return fenced.cancel();
+                }
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            () = over.cancelled() => {}
+        }
+    }
+    if let Some(db) = db {
+        db.close().await;
+    }
+}
+
+async fn sign(db: &Db, id: WorkerId) -> store::StoreResult<Option<NodeState>> {
+    let mut tx = db.begin_relaxed().await?;
+    let state = nodes::heartbeat(&mut tx, id, Timestamp::now()).await?;
+    tx.commit().await?;
+    Ok(state)
+}

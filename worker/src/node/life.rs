@@ -1,0 +1,118 @@
+//! One life of a worker, under one id: it announces itself, works, and either drains or is fenced.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use weir_shared::ids::WorkerId;
+
+use super::pools::Pools;
+use super::{heartbeat, registration, session_offer};
+use crate::context::{Process, WorkerContext};
+use crate::finisher::Finisher;
+use crate::{queue, replayer, sweeper, tidier};
+
+/// How long a drain may take; what is not done by then goes back to the queue.
+const DRAIN: Duration = Duration::from_secs(12);
+/// Bound on writing the last results.
+const LAST_WRITES: Duration = Duration::from_secs(5);
+/// How long a consumer of wake-ups may take to notice the end.
+const LAST_TICKETS: Duration = Duration::from_secs(2);
+
+/// How a life ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum LifeEnd {
+    Drained,
+    /// The others count the worker as dead.
+    Fenced,
+}
+
+/// Lives until `stop` is cancelled, the operator asks for a drain, or the worker is fenced.
+pub(super) async fn live(
+    process: &Arc<Process>,
+    pools: &Pools,
+    address: &str,
+    stop: &CancellationToken,
+) -> anyhow::Result<LifeEnd> {
+    let id = WorkerId::new();
+    registration::announce(process, id, address).await?;
+    let (draining, fenced, beat_over) = (stop.child_token(), CancellationToken::new(), CancellationToken::new());
+    let heartbeat = heartbeat::start(process, id, draining.clone(), fenced.clone(), beat_over.clone())?;
+    let (finisher, mut writer) = Finisher::start(
+        pools.ends.clone(),
+        pools.late_ends.clone(),
+        process.blobs.clone(),
+        process.metrics.clone(),
+        Arc::clone(&process.frontiers),
+    );
+    let context = Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
+    *process.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
+    let consumers = queue::start::start(&context, &pools.wakeups);
+    let chores = [
+        tokio::spawn(sweeper::run(Arc::clone(&context))),
+        tokio::spawn(tidier::run(Arc::clone(&context))),
+        tokio::spawn(replayer::run(Arc::clone(&context))),
+    ];
+    let offering = tokio::spawn(session_offer::run(Arc::clone(process), id, draining.clone(), fenced.clone()));
+
+    tokio::select! {
+        () = draining.cancelled() => {}
+        () = fenced.cancelled() => {}
+    }
+    let end = if fenced.is_cancelled() { LifeEnd::Fenced } else { LifeEnd::Drained };
+    context.tasks.close();
+    offering.abort();
+    if end == LifeEnd::Drained {
+        drain(process, &context).await;
+    }
+    if let Some(sessions) = process.set_sessions(None) {
+        sessions.stop().await;
+    }
+    for consumer in consumers {
+        let _ = tokio::time::timeout(LAST_TICKETS, consumer).await;
+    }
+    chores.iter().for_each(JoinHandle::abort);
+    drop(context);
+    if end == LifeEnd::Fenced {
+        wait_for_answers(process, stop).await;
+    }
+    let _ = tokio::time::timeout(LAST_WRITES, &mut writer).await;
+    beat_over.cancel();
+    registration::retire(process, id, LAST_WRITES).await;
+    let _ = tokio::task::spawn_blocking(move || heartbeat.join()).await;
+    Ok(end)
+}
+
+/// Finishes the pages in work and ends the sessions in good order, within a bound.
+async fn drain(process: &Process, context: &WorkerContext) {
+    let sessions = process.sessions();
+    let open = sessions.as_ref().map_or(0, |sessions| sessions.count());
+    tracing::info!(pages = context.tasks.len(), sessions = open, "draining");
+    let pages = async {
+        if tokio::time::timeout(DRAIN, context.tasks.wait()).await.is_err() {
+            let pages = context.tasks.len();
+            tracing::warn!(pages, "the drain took too long; what is left goes back to the queue");
+        }
+    };
+    let ends = async {
+        if let Some(sessions) = &sessions {
+            sessions.close_all(DRAIN).await;
+        }
+    };
+    tokio::join!(pages, ends);
+}
+
+/// Until the database answers again, or the worker is to stop: what was fetched before the silence is written then, and
+/// the claims of this life are given back, before the next one begins.
+async fn wait_for_answers(process: &Process, stop: &CancellationToken) {
+    let answers = async {
+        while !matches!(tokio::time::timeout(LAST_WRITES, process.db.ping()).await, Ok(Ok(()))) {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    };
+    tokio::select! {
+        () = answers => {}
+        () = stop.cancelled() => {}
+    }
+}

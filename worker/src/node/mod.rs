@@ -1,0 +1,54 @@
+//! A worker from its start to its end: one process, and one life after another in it. A life ends with a drain, which ends
+//! the process too, or because the others count the worker as dead; then the next one begins under a new id.
+
+mod heartbeat;
+mod life;
+mod pools;
+mod prepare;
+mod registration;
+mod session_offer;
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio_util::sync::CancellationToken;
+use weir_shared::config::Settings;
+use weir_shared::store;
+
+use crate::listener;
+use life::LifeEnd;
+use pools::Pools;
+
+/// Bound on the end of the last boxes.
+const LAST_BOXES: Duration = Duration::from_secs(5);
+
+/// Runs a worker until `stop` is cancelled and its work is drained.
+///
+/// # Errors
+/// When the database, the sandbox or the address of the private listener cannot be used.
+pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
+    let pools = Pools::connect(&settings.database_url).await?;
+    let secret = store::settings::internal_secret(&pools.rows, settings.internal_secret.as_deref()).await?;
+    let process = Arc::new(prepare::process(settings, pools.rows.clone(), secret).await?);
+    let socket = TcpListener::bind(process.settings.worker.bind)
+        .with_context(|| format!("WEIR_WORKER_BIND={}: cannot listen there", process.settings.worker.bind))?;
+    let (address, server) = listener::start(socket, Arc::clone(&process))?;
+    let server_handle = server.handle();
+    tokio::spawn(server);
+    tracing::info!(%address, slots = process.settings.worker.concurrency, "the worker is ready");
+    while !stop.is_cancelled() {
+        if life::live(&process, &pools, &address.to_string(), &stop).await? == LifeEnd::Drained {
+            break;
+        }
+        tracing::warn!("this worker counted as dead; it starts again under a new id");
+    }
+    if let Some(browsers) = &process.browsers {
+        browsers.shutdown().await;
+    }
+    process.sandbox.close(LAST_BOXES).await;
+    server_handle.stop(false).await;
+    pools.close().await;
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! What a worker's process needs as long as it runs: proxies, sandbox, browsers, HTTP.
+
+use std::sync::{Arc, RwLock};
+
+use tokio::sync::OnceCell;
+use weir_shared::blobs::Blobs;
+use weir_shared::config::{SandboxChoice, Settings};
+use weir_shared::guard::AddressGuard;
+use weir_shared::store::{self, Db};
+use weir_shared::wake::Wake;
+
+use crate::browser::{BrowserConfig, BrowserPool, is_ad_host};
+use crate::context::Process;
+use crate::dispatch::slots::PageSlots;
+use crate::fetch::{EgressOptions, EgressProxy, FetchConfig, HostFilter, HttpFetcher, Poster, ProxyPools};
+use crate::metrics::Metrics;
+use crate::page::scripted_hosts::ScriptedHosts;
+use crate::sandbox::{Sandbox, SandboxConfig, SandboxMode};
+use crate::site::RobotsStore;
+
+/// Starts it all. `secret` is what API and workers know each other by.
+pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyhow::Result<Process> {
+    let guard = settings.net.guard();
+    let blobs = Blobs::at(&settings.blobs)?;
+    let proxies = ProxyPools::new(&settings.net);
+    let doors = Doors::open(&guard, &proxies).await?;
+    let config = sandbox_config(&settings, &doors);
+    let sandbox = Arc::new(tokio::task::spawn_blocking(move || Sandbox::prepare(config)).await??);
+    let browsers = start_browsers(&settings, &sandbox, &doors)?;
+    let fetcher = HttpFetcher::new(guard.clone(), FetchConfig::default())?;
+    store::clock::follow(&db);
+    Ok(Process {
+        wake: Wake::start_for_worker(&settings.database_url, &db).await?,
+        robots: RobotsStore::new(fetcher.clone()),
+        fetcher,
+        poster: Poster::new(guard)?,
+        egress: doors.open,
+        ad_free: doors.ad_free,
+        proxies,
+        upstreams: doors.upstreams,
+        slots: PageSlots::new(settings.worker.concurrency),
+        metrics: Metrics::new()?,
+        scripted_hosts: ScriptedHosts::default(),
+        frontiers: Arc::default(),
+        session_resources: OnceCell::new(),
+        sessions: RwLock::default(),
+        life: RwLock::default(),
+        runtime: tokio::runtime::Handle::current(),
+        secret,
+        sandbox,
+        browsers,
+        blobs,
+        db,
+        settings,
+    })
+}
+
+/// The egress proxies, which are all that browsers and boxes see of the network.
+struct Doors {
+    open: EgressProxy,
+    /// The same without the hosts of ads and trackers.
+    ad_free: EgressProxy,
+    /// Both for each of the operator's proxies.
+    upstreams: Vec<[EgressProxy; 2]>,
+}
+
+impl Doors {
+    async fn open(guard: &AddressGuard, proxies: &ProxyPools) -> anyhow::Result<Self> {
+        let ad_hosts = || Some(Arc::new(AdHosts) as Arc<dyn HostFilter>);
+        let open = EgressProxy::start(guard.clone(), None).await?;
+        let ad_free = EgressOptions { filter: ad_hosts(), ..EgressOptions::default() };
+        let ad_free = EgressProxy::start_with(guard.clone(), ad_free).await?;
+        let mut upstreams = Vec::new();
+        for proxy in proxies.proxies() {
+            let through = |filter| EgressOptions { upstream: Some(proxy.clone()), filter, ..EgressOptions::default() };
+            upstreams.push([
+                EgressProxy::start_with(guard.clone(), through(None)).await?,
+                EgressProxy::start_with(guard.clone(), through(ad_hosts())).await?,
+            ]);
+        }
+        Ok(Self { open, ad_free, upstreams })
+    }
+}
+
+fn sandbox_config(settings: &Settings, doors: &Doors) -> SandboxConfig {
+    SandboxConfig {
+        run_dirs: settings.worker.run_dirs.clone(),
+        mode: match settings.browser.sandbox {
+            SandboxChoice::Strict => SandboxMode::Strict,
+            SandboxChoice::Degraded => SandboxMode::Degraded,
+            SandboxChoice::Off => SandboxMode::Off,
+        },
+        egress: doors.open.door(),
+        ad_free: doors.ad_free.door(),
+        upstreams: doors.upstreams.iter().map(|[open, ad_free]| [open.door(), ad_free.door()]).collect(),
+        allow_ports: settings.net.allow_ports.clone(),
+        chromium: settings.browser.chromium.clone(),
+        program: None,
+    }
+}
+
+/// The browsers that pages share; `None`: the operator wants none.
+fn start_browsers(
+    settings: &Settings,
+    sandbox: &Arc<Sandbox>,
+    doors: &Doors,
+) -> anyhow::Result<Option<Arc<BrowserPool>>> {
+    if settings.browser.page_browsers == 0 {
+        return Ok(None);
+    }
+    let config = BrowserConfig {
+        browsers: settings.browser.page_browsers,
+        pages_per_browser: settings.browser.pages_per_browser,
+        egress_proxy: doors.open.addr(),
+        upstreams: doors.upstreams.iter().map(|[open, _]| open.addr()).collect(),
+        ..BrowserConfig::default()
+    };
+    Ok(Some(BrowserPool::start(Arc::clone(sandbox), config)?))
+}
+
+/// The hosts that `blockAds` keeps out, for the browsers' second proxy.
+struct AdHosts;
+
+impl HostFilter for AdHosts {
+    fn blocks(&self, host: &str) -> bool {
+        is_ad_host(host)
+    }
+}
