@@ -97,7 +97,7 @@ impl BrowserProcess {
             pid: browser.pid().unwrap_or_default(),
             browser,
             dir: Mutex::new(Some(dir)),
-            wait: WaitScript::new(),
+            wait: WaitScript::with_own_key(),
             version,
             egress,
             upstreams,

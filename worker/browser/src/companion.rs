@@ -195,7 +195,7 @@ fn refusable(outcome: Result<Value, CdpError>) -> Result<(), CdpError> {
 }
 
 async fn open(cdp: &Cdp, session: &str, request: &RenderRequest, end: &Url) -> Result<(), RenderError> {
-    let script = WaitScript::new();
+    let script = WaitScript::with_own_key();
     let on = Some(session);
     cdp.post::<Page::Enable>(on, json!({}));
     cdp.post::<Inspector::Enable>(on, json!({}));

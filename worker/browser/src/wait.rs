@@ -53,9 +53,8 @@ pub struct WaitScript {
 }
 
 impl WaitScript {
-    /// A script with a name of its own.
-    #[expect(clippy::new_without_default, reason = "a default script would be a different one each time")]
-    pub fn new() -> Self {
+    /// A script under a random name of its own.
+    pub fn with_own_key() -> Self {
         let key = format!("_{}", random::hex::<8>());
         let source = include_str!("early.js").replace("KEY", &key);
         Self { key, source }
@@ -163,7 +162,7 @@ mod tests {
 
     #[test]
     fn each_browser_has_its_own_name_for_the_script() {
-        let (a, b) = (WaitScript::new(), WaitScript::new());
+        let (a, b) = (WaitScript::with_own_key(), WaitScript::with_own_key());
         assert_ne!(a.key, b.key);
         assert!(a.source().contains(&a.key) && !a.source().contains("'KEY'"));
         let look = Look::only_rest(clock::instant());

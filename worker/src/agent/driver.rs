@@ -167,7 +167,7 @@ impl BrowserDriver {
         let mut driver = Self {
             cdp,
             shared,
-            script: WaitScript::new(),
+            script: WaitScript::with_own_key(),
             refs: Refs::default(),
             _events: AbortOnDropHandle::new(task),
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_shared::clock::Stopwatch;
-use weir_shared::domain::job::{JobKind, MAX_CLAIMS};
+use weir_shared::domain::job::{JobKind, is_worn_out};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::page::end::{Finished, Outcome};
 use weir_shared::store::page::rows::Claimed;
@@ -55,7 +55,8 @@ pub async fn run(
 
 /// How the attempt ends.
 async fn outcome(task: &PageTask) -> Outcome {
-    if task.page.claims > MAX_CLAIMS {
+    // The claim at hand is counted already.
+    if is_worn_out(task.page.claims - 1) {
         return Outcome::Failed { code: ErrorCode::RetryLimit, error: "The page was given up.".to_owned(), credits: 0 };
     }
     match (&task.spec.crawl, task.spec.kind) {
