@@ -39,7 +39,7 @@ pub fn of_machine() -> Timestamp {
 }
 
 /// The database's wall clock, as far as it is known. Nobody moves it: the queue library compares with it, in SQL, when
-/// tickets are due.
+/// wake-ups are due.
 pub fn of_database() -> Timestamp {
     of_machine().plus_ms(step_ms())
 }

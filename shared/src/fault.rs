@@ -21,7 +21,7 @@ pub enum FaultPoint {
     BeforeCommit,
     /// The ends of pages are committed; the worker has not heard of it.
     AfterCommit,
-    /// What a ticket asked for is done; the ticket is not acknowledged.
+    /// What a wake-up asked for is done; the wake-up is not acknowledged.
     BeforeAcknowledgement,
     /// A delivery is claimed; its receiver has not heard of it.
     BeforePost,

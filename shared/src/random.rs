@@ -23,9 +23,9 @@ pub fn id() -> Uuid {
     Uuid::now_v7()
 }
 
-/// The same in the queue library's form. Its own are in no order within a millisecond, and tickets of one second are
+/// The same in the queue library's form. Its own are in no order within a millisecond, and wake-ups of one second are
 /// taken in the order of their ids.
-pub fn ticket_id() -> Ulid {
+pub fn wake_up_id() -> Ulid {
     Ulid::from(id().as_u128())
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn ids_of_one_millisecond_sort_in_the_order_in_which_they_were_made() {
-        let ids: Vec<String> = (0..5_000).map(|_| ticket_id().to_string()).collect();
+        let ids: Vec<String> = (0..5_000).map(|_| wakeup_id().to_string()).collect();
         assert!(ids.is_sorted());
     }
 

@@ -119,9 +119,9 @@ pub(crate) async fn rows_left(url: &str) -> Vec<String> {
     ];
     const TICKETS: &str = "SELECT COUNT(*) FROM JOBS WHERE lock_by IS NOT NULL AND status IN ('Queued', 'Running')";
     let is_sqlite = url.starts_with("sqlite:");
-    let tickets = TICKETS.replace("JOBS", if is_sqlite { "Jobs" } else { "apalis.jobs" });
+    let wakeups = TICKETS.replace("JOBS", if is_sqlite { "Jobs" } else { "apalis.jobs" });
     let mut looks = HELD.to_vec();
-    looks.push(("tickets in hand", &tickets));
+    looks.push(("wake-ups in hand", &wakeups));
     let mut left = Vec::new();
     for (what, sql) in looks {
         let sql = AssertSqlSafe(sql.to_owned());

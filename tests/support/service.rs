@@ -62,7 +62,7 @@ impl ServiceOptions {
 
 /// One API process and some workers, with a team and its key.
 ///
-/// When it is dropped it is stopped in good order, and the test fails when something is left then: pages or tickets in
+/// When it is dropped it is stopped in good order, and the test fails when something is left then: pages or wake-ups in
 /// work, sessions, leases of profiles, workers that count as alive, processes, boxes, temporary files. A test that takes
 /// from the service what it needs to end says so ([`TestService::abandon`]).
 pub struct TestService {
