@@ -115,9 +115,11 @@ pub async fn create(tx: &mut Tx, new: &NewSession<'_>, now: Timestamp) -> StoreR
     Ok(Ok(Placed { id, worker, address }))
 }
 
+/// Whether a session `s` counts as the one of its page: it lives, or it was opened for somebody.
+const IS_OF_PAGE: &str = "(s.ended_at IS NULL OR (s.opened_at IS NOT NULL AND s.end_reason <> 'not_opened'))";
+
 async fn session_of(tx: &mut Tx, page: PageId) -> StoreResult<bool> {
-    const SQL: &str = "SELECT COUNT(*) FROM browser_session WHERE page_id = $1 \
-        AND (ended_at IS NULL OR (opened_at IS NOT NULL AND end_reason <> 'not_opened'))";
+    const SQL: &str = sql!("SELECT COUNT(*) FROM browser_session s WHERE s.page_id = $1 AND ", IS_OF_PAGE);
     let found: (i64,) = on_db!(tx, |conn| sqlx::query_as(SQL).bind(page).fetch_one(conn).await?);
     Ok(found.0 > 0)
 }
@@ -534,9 +536,7 @@ pub async fn load(db: &Db, id: SessionId) -> StoreResult<Option<SessionRow>> {
 
 /// The one session of a scrape's page, whoever owns it; one that never opened does not count.
 pub async fn of_page(db: &Db, page: PageId) -> StoreResult<Option<SessionRow>> {
-    const SQL: &str = select_session!(
-        "WHERE s.page_id = $1 AND (s.ended_at IS NULL OR (s.opened_at IS NOT NULL AND s.end_reason <> 'not_opened'))"
-    );
+    const SQL: &str = select_session!("WHERE s.page_id = $1 AND ", IS_OF_PAGE);
     let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_optional(pool).await?);
     Ok(found.map(row))
 }

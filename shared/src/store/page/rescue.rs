@@ -1,6 +1,7 @@
 //! Claims that came to nothing: the worker died, the work broke off, or the worker stops. Their pages go back to the queue.
 
 use crate::domain::job::{PageState, is_worn_out};
+use crate::domain::node::NodeState;
 use crate::error_code::ErrorCode;
 use crate::ids::{TeamId, WorkerId};
 use crate::store::{Db, StoreResult, Tx};
@@ -13,8 +14,13 @@ use super::rows::Claimed;
 use super::rules::CLAIMED_COLUMNS;
 
 /// Which pages in work are so for a worker that is dead, or never was.
-const IS_ORPHAN: &str =
-    sql!("state = ", PageState::Running.sql(), " AND owner NOT IN (SELECT id FROM worker_node WHERE state <> 'dead')");
+const IS_ORPHAN: &str = sql!(
+    "state = ",
+    PageState::Running.sql(),
+    " AND owner NOT IN (SELECT id FROM worker_node WHERE state <> ",
+    NodeState::Dead.sql(),
+    ")"
+);
 
 /// Teams that have pages of dead workers.
 pub async fn orphaned_teams(db: &Db, limit: i64) -> StoreResult<Vec<TeamId>> {
