@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use weir_tests::{RelayStage, checkout, wait_until};
-use weir_worker::browser::find_chromium;
+use weir_worker::sandbox::find_chromium;
 
 fn script(stage: &RelayStage, name: &str, modules: PathBuf) -> tokio::process::Command {
     let mut command = tokio::process::Command::new("node");

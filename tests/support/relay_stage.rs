@@ -22,8 +22,8 @@ use weir_shared::config::Settings;
 use weir_shared::domain::capability::{Capability, token};
 use weir_shared::ids::SessionId;
 use weir_shared::store::{self, PoolUse};
-use weir_worker::browser::{ChromiumKind, find_chromium};
 use weir_worker::relay::{Activity, Browser, Budget, LiveView, Rules, SessionHandle, Sessions, routes};
+use weir_worker::sandbox::{ChromiumKind, find_chromium};
 
 /// An unboxed headless browser.
 pub struct StageChromium {

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use super::boxes::{CDP_URL, StartedBox};
 use super::*;
-use crate::browser::find_chromium;
+use crate::sandbox::find_chromium;
 
 const LONG: Duration = Duration::from_secs(30);
 /// Bound on a whole test, so that a hang is a failure with a name.

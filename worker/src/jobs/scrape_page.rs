@@ -16,10 +16,10 @@ use futures_util::FutureExt as _;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use url::Url;
-use weir_shared::domain::document::Document;
+use weir_shared::domain::document::{AttributeValues, Document};
 use weir_shared::domain::job::{JobKind, MAX_CLAIMS, MAX_TRIES, retry_pause_ms};
 use weir_shared::domain::price;
-use weir_shared::domain::scrape::{Format, Location, ScrapeOptions};
+use weir_shared::domain::scrape::{AttributeSelector, Format, Location, ScrapeOptions};
 use weir_shared::domain::scrape_request::fetch_url;
 use weir_shared::domain::session::ProfileUse;
 use weir_shared::error_code::ErrorCode;
@@ -474,7 +474,6 @@ fn render_request(plan: &Plan, options: &ScrapeOptions, deadline: Instant) -> Re
     RenderRequest {
         url: plan.url.clone(),
         headers: plan.caller.clone(),
-        cookies: Vec::new(),
         wait_for: Duration::from_millis(u64::from(options.wait_for)),
         mobile: options.mobile,
         certificates: options.certificates(),
@@ -637,7 +636,7 @@ fn extract_options(spec: &JobSpec) -> ExtractOptions {
         html: options.wants(&Format::Html),
         links: options.wants(&Format::Links) || spec.crawl.is_some(),
         images: options.wants(&Format::Images),
-        attributes: options.attributes().unwrap_or_default().to_vec(),
+        attributes: options.attributes().unwrap_or_default().iter().map(attribute_selector).collect(),
         media: media::is_asked_for(options),
         structured: options.needs_text(),
         only_main_content: options.only_main_content,
@@ -646,6 +645,21 @@ fn extract_options(spec: &JobSpec) -> ExtractOptions {
         remove_base64_images: options.remove_base64_images,
         block_ads: options.block_ads,
     }
+}
+
+/// A wanted attribute in the extraction's own terms.
+fn attribute_selector(wanted: &AttributeSelector) -> extract::AttributeSelector {
+    extract::AttributeSelector { selector: wanted.selector.clone(), attribute: wanted.attribute.clone() }
+}
+
+/// The document's `attributes`: what was wanted with the values found for each.
+pub(super) fn attribute_values(wanted: &[AttributeSelector], found: Vec<Vec<String>>) -> Vec<AttributeValues> {
+    let pair = |(wanted, values): (&AttributeSelector, Vec<String>)| AttributeValues {
+        selector: wanted.selector.clone(),
+        attribute: wanted.attribute.clone(),
+        values,
+    };
+    wanted.iter().zip(found).map(pair).collect()
 }
 
 /// What a body is, by its type and its first bytes.
@@ -729,7 +743,7 @@ impl Work {
             raw_html: wants_raw.then(|| raw.to_owned()),
             links: extracted.links.filter(|_| wants_links),
             images: extracted.images,
-            attributes: self.spec.options.attributes().map(|_| extracted.attributes),
+            attributes: self.spec.options.attributes().map(|wanted| attribute_values(wanted, extracted.attributes)),
             audio: offers.audio,
             video: offers.video,
             metadata: extracted.metadata,

@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::browser::{ChromiumKind, find_chromium};
+use crate::sandbox::{ChromiumKind, find_chromium};
 
 const LONG: Duration = Duration::from_secs(20);
 

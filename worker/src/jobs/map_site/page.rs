@@ -81,7 +81,6 @@ pub async fn render(
     let request = RenderRequest {
         url: url.clone(),
         headers: headers.clone(),
-        cookies: Vec::new(),
         wait_for: Duration::ZERO,
         mobile: false,
         certificates: Certificates::AnyWithoutSecrets,

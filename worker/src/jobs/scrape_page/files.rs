@@ -4,11 +4,11 @@
 //! read something into it. `rawHtml` is always the file's own text.
 
 use serde_json::{Map, Value, json};
-use weir_shared::domain::document::{AttributeValues, Document};
+use weir_shared::domain::document::Document;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 
 use super::markdown_html::html;
-use super::{Answer, Draft, Kind, PageError, Stage, Work, media};
+use super::{Answer, Draft, Kind, PageError, Stage, Work, attribute_values, media};
 use crate::extract::feed::{self, Feed};
 use crate::extract::media::Offers;
 use crate::extract::{self, ExtractOptions, PageInput};
@@ -34,17 +34,9 @@ struct Said {
 /// When a sound or a film is asked for: a file offers none.
 pub(super) fn without_elements(options: &ScrapeOptions) -> Result<Document, PageError> {
     media::taken(options, Offers::default())?;
-    let none = |wanted: &[_]| {
-        let values = |w: &weir_shared::domain::scrape::AttributeSelector| AttributeValues {
-            selector: w.selector.clone(),
-            attribute: w.attribute.clone(),
-            values: Vec::new(),
-        };
-        wanted.iter().map(values).collect()
-    };
     Ok(Document {
         images: options.wants(&Format::Images).then(Vec::new),
-        attributes: options.attributes().map(none),
+        attributes: options.attributes().map(|wanted| attribute_values(wanted, vec![Vec::new(); wanted.len()])),
         ..Document::default()
     })
 }

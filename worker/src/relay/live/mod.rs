@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{SinkExt, StreamExt};
+use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, broadcast, mpsc, watch};
@@ -30,9 +30,14 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_util::sync::CancellationToken;
 
+mod clipboard;
+mod commands;
+mod events;
 mod hub;
 mod input;
 mod tabs;
+mod upload;
+mod view_state;
 
 use input::Order;
 
@@ -237,23 +242,50 @@ async fn watch<S>(view: &Arc<LiveView>, socket: &mut WebSocketStream<S>, control
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let viewer = view.next_viewer.fetch_add(1, Ordering::Relaxed);
-    let orders = view.hub();
-    let (mut to, mut from) = socket.split();
-    let behind = AtomicU32::new(0);
-    let acknowledged = Notify::new();
-    let heard = Activity::default();
+    let viewer = Viewer {
+        number: view.next_viewer.fetch_add(1, Ordering::Relaxed),
+        orders: view.hub(),
+        behind: AtomicU32::new(0),
+        acknowledged: Notify::new(),
+        heard: Activity::default(),
+        view,
+        control,
+    };
+    let (to, from) = socket.split();
+    tokio::select! {
+        farewell = viewer.listen(from) => farewell,
+        farewell = viewer.tell(to) => farewell,
+    }
+}
 
-    let reader = async {
+/// One connection of a viewer.
+struct Viewer<'v> {
+    view: &'v LiveView,
+    /// Its number among the viewers of this view.
+    number: u64,
+    control: bool,
+    orders: mpsc::Sender<(u64, Order)>,
+    /// Pictures that it has not acknowledged.
+    behind: AtomicU32,
+    /// Woken with every acknowledgement.
+    acknowledged: Notify,
+    /// When it said something last.
+    heard: Activity,
+}
+
+impl Viewer<'_> {
+    /// Takes what the viewer sends, until it leaves or the hub stops.
+    async fn listen<E>(&self, mut from: impl Stream<Item = Result<Message, E>> + Unpin) -> Farewell {
         loop {
             let Some(Ok(message)) = from.next().await else { return Farewell::Gone };
-            heard.touch();
+            self.heard.touch();
             let order = match message {
                 Message::Text(text) => Order::parse(&text),
-                Message::Binary(bytes) if control => {
+                Message::Binary(bytes) if self.control => {
                     let upload = Order::parse_upload(&bytes);
                     if upload.is_none() {
-                        view.notice(viewer, "These files could not be read. At most 20 files and 10 MB are possible.");
+                        let text = "These files could not be read. At most 20 files and 10 MB are possible.";
+                        self.view.notice(self.number, text);
                     }
                     upload
                 }
@@ -263,24 +295,26 @@ where
             match order {
                 Some(Order::Ack) => {
                     // Never below zero, whatever a viewer sends.
-                    let _ = behind.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-                    acknowledged.notify_one();
+                    let _ = self.behind.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+                    self.acknowledged.notify_one();
                 }
-                Some(order) if control => {
-                    view.activity.touch();
+                Some(order) if self.control => {
+                    self.view.activity.touch();
                     if order.is_passing() {
                         // A full hub loses a move of the mouse, never a click.
-                        let _ = orders.try_send((viewer, order));
-                    } else if orders.send((viewer, order)).await.is_err() {
+                        let _ = self.orders.try_send((self.number, order));
+                    } else if self.orders.send((self.number, order)).await.is_err() {
                         return Farewell::Lost;
                     }
                 }
                 _ => {}
             }
         }
-    };
+    }
 
-    let writer = async {
+    /// Sends the viewer what there is to see, until it takes nothing any more or the view ends.
+    async fn tell(&self, mut to: impl Sink<Message> + Unpin) -> Farewell {
+        let Self { view, behind, .. } = self;
         let mut frames = view.frames.subscribe();
         let mut state = view.state.subscribe();
         let mut notices = view.notices.subscribe();
@@ -288,7 +322,7 @@ where
         // What is known already goes out at once.
         frames.mark_changed();
         state.mark_changed();
-        let mut message = Message::text(json!({"type": "hello", "control": control}).to_string());
+        let mut message = Message::text(json!({"type": "hello", "control": self.control}).to_string());
         loop {
             match tokio::time::timeout(STALLED, to.send(message)).await {
                 Ok(Ok(())) => {}
@@ -299,9 +333,11 @@ where
                 tokio::select! {
                     biased;
                     () = view.ended.cancelled() => return Farewell::Ended,
-                    () = orders.closed() => return Farewell::Lost,
+                    () = self.orders.closed() => return Farewell::Lost,
                     notice = notices.recv() => match notice {
-                        Ok(notice) if notice.viewer == viewer || notice.viewer == EVERYBODY => break Message::text(&*notice.text),
+                        Ok(notice) if notice.viewer == self.number || notice.viewer == EVERYBODY => {
+                            break Message::text(&*notice.text);
+                        }
                         _ => {}
                     },
                     Ok(()) = state.changed() => {
@@ -318,9 +354,9 @@ where
                             break Message::Binary(frame);
                         }
                     }
-                    () = acknowledged.notified(), if !keeps_up => {}
+                    () = self.acknowledged.notified(), if !keeps_up => {}
                     _ = ping.tick() => {
-                        if heard.idle() > SILENCE {
+                        if self.heard.idle() > SILENCE {
                             return Farewell::Gone;
                         }
                         break Message::Ping(Bytes::new());
@@ -328,10 +364,5 @@ where
                 }
             };
         }
-    };
-
-    tokio::select! {
-        farewell = reader => farewell,
-        farewell = writer => farewell,
     }
 }

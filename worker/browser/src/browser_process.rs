@@ -1,0 +1,217 @@
+//! One running browser as the pool sees it: its connection, its spare blank page, and whether it is still good.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use headless_chrome::protocol::cdp::Browser as BrowserDomain;
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use weir_sandbox::{BrowserBox, DiskUse, SessionDir, Version};
+
+use super::cdp::Cdp;
+use super::page::BlankPage;
+use super::wait::WaitScript;
+
+/// How long a browser may take to say its version, which is also the health check.
+const PING: Duration = Duration::from_secs(10);
+
+/// A browser and what is known of it. Shared by the pages that run in it.
+pub(super) struct BrowserProcess {
+    pub cdp: Cdp,
+    browser: BrowserBox,
+    dir: Mutex<Option<SessionDir>>,
+    /// The box's first process, for logs and fault tests.
+    pub pid: u32,
+    pub wait: WaitScript,
+    pub version: Version,
+    /// The worker's own address of the proxy that lets everything public through.
+    pub egress: SocketAddr,
+    /// The same of those that go on through the operator's proxies, by place.
+    pub upstreams: Arc<[SocketAddr]>,
+    pub has_pictures: bool,
+    pub born: Instant,
+    /// Pages lent out now.
+    pub open: AtomicUsize,
+    /// Pages lent out ever.
+    pub used: AtomicU32,
+    /// Pages that were ended because they took too much memory.
+    pub outgrown: AtomicU32,
+    /// Fires when a page comes back.
+    pub returned: Notify,
+    /// The browser no longer obeys: take it out of use at once.
+    pub given_up: CancellationToken,
+    spare: Mutex<Option<BlankPage>>,
+    is_refilling: AtomicBool,
+    is_retired: AtomicBool,
+}
+
+impl BrowserProcess {
+    /// Connects to a browser that has just started. On an error nothing of it is left.
+    pub async fn connect(
+        browser: BrowserBox,
+        dir: SessionDir,
+        egress: SocketAddr,
+        upstreams: Arc<[SocketAddr]>,
+        has_pictures: bool,
+    ) -> anyhow::Result<Arc<Self>> {
+        let process = Self::begin(browser, dir, egress, upstreams, has_pictures).await?;
+        process.refill_spare();
+        Ok(process)
+    }
+
+    /// The same for a browser that serves one page, in its own profile: no spare page is opened.
+    pub async fn connect_alone(browser: BrowserBox, dir: SessionDir, egress: SocketAddr) -> anyhow::Result<Arc<Self>> {
+        let process = Self::begin(browser, dir, egress, Arc::default(), true).await?;
+        process.retire();
+        Ok(process)
+    }
+
+    async fn begin(
+        browser: BrowserBox,
+        dir: SessionDir,
+        egress: SocketAddr,
+        upstreams: Arc<[SocketAddr]>,
+        has_pictures: bool,
+    ) -> anyhow::Result<Arc<Self>> {
+        let greet = async {
+            let cdp = Cdp::connect_over(browser.connect().await?, browser.ws_path()).await?;
+            let version = cdp.call::<BrowserDomain::GetVersion>(None, json!({}), Instant::now() + PING).await?;
+            anyhow::Ok((cdp, Version::from_product(&version.product)))
+        };
+        let (cdp, version) = match greet.await {
+            Ok(greeted) => greeted,
+            Err(error) => {
+                browser.kill().await;
+                dir.remove().await;
+                return Err(error);
+            }
+        };
+        Ok(Arc::new(Self {
+            cdp,
+            pid: browser.pid().unwrap_or_default(),
+            browser,
+            dir: Mutex::new(Some(dir)),
+            wait: WaitScript::new(),
+            version,
+            egress,
+            upstreams,
+            has_pictures,
+            born: Instant::now(),
+            open: AtomicUsize::new(0),
+            used: AtomicU32::new(0),
+            outgrown: AtomicU32::new(0),
+            returned: Notify::new(),
+            given_up: CancellationToken::new(),
+            spare: Mutex::default(),
+            is_refilling: AtomicBool::new(false),
+            is_retired: AtomicBool::new(false),
+        }))
+    }
+
+    /// Resolves when nothing of the browser is left.
+    pub async fn exited(&self) {
+        self.browser.exited().await;
+    }
+
+    /// The folder of its data; `None` once it is stopped.
+    pub fn home(&self) -> Option<PathBuf> {
+        self.dir.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|dir| dir.home.clone())
+    }
+
+    /// Resolves once its directory holds more than a session's may.
+    pub async fn overfull(&self) -> DiskUse {
+        let disk = self.dir.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(SessionDir::disk);
+        match disk {
+            Some(disk) => disk.overfull().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The proxy that lets everything public through, for a context of the browser; its own refuses ads.
+    pub fn open_proxy(&self) -> String {
+        format!("http://{}", self.browser.proxy())
+    }
+
+    /// The proxy that goes on through one of the operator's, with or without ads; `None`: there is none at that place.
+    pub fn upstream_proxy(&self, place: usize, refuses_ads: bool) -> Option<String> {
+        self.browser.upstream(place, refuses_ads).map(|address| format!("http://{address}"))
+    }
+
+    /// The same where the kernel counts it, which is cheap; `None` where it does not.
+    pub async fn counted_memory(&self) -> Option<u64> {
+        self.browser.counted_memory().await
+    }
+
+    /// Memory of all its processes, bytes.
+    pub async fn memory(&self) -> u64 {
+        self.browser.memory().await
+    }
+
+    /// Ends the browser; nothing of it is left when this returns.
+    pub async fn stop(&self) {
+        self.cdp.close();
+        self.browser.kill().await;
+        let dir = self.dir.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(dir) = dir {
+            dir.remove().await;
+        }
+    }
+
+    /// Whether the browser still answers.
+    pub async fn answers(&self) -> bool {
+        self.cdp.call::<BrowserDomain::GetVersion>(None, json!({}), Instant::now() + PING).await.is_ok()
+    }
+
+    /// Marks the browser as one that no longer obeys. Its pages are lost soon.
+    pub fn give_up(&self, reason: &str) {
+        if !self.given_up.is_cancelled() {
+            tracing::warn!(browser.pid = self.pid, reason, "browser is given up");
+            self.given_up.cancel();
+        }
+    }
+
+    /// The blank page that is kept ready, if it is.
+    pub fn take_spare(&self) -> Option<BlankPage> {
+        self.lock_spare().take()
+    }
+
+    /// Opens a spare page in the background unless there is one. Called when a page was closed, so that
+    /// the work does not compete with the page that is being loaded.
+    pub fn refill_spare(self: &Arc<Self>) {
+        if self.is_retired.load(Ordering::Acquire)
+            || self.lock_spare().is_some()
+            || self.is_refilling.swap(true, Ordering::AcqRel)
+        {
+            return;
+        }
+        let process = Arc::clone(self);
+        tokio::spawn(async move {
+            let page = BlankPage::open(&process, None, Instant::now() + PING).await;
+            process.is_refilling.store(false, Ordering::Release);
+            if let Ok(page) = page {
+                let surplus = if process.is_retired.load(Ordering::Acquire) {
+                    Some(page)
+                } else {
+                    process.lock_spare().replace(page)
+                };
+                drop(surplus);
+            }
+        });
+    }
+
+    /// No further page will be lent: the spare page goes.
+    pub fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+        let spare = self.take_spare();
+        drop(spare);
+    }
+
+    fn lock_spare(&self) -> MutexGuard<'_, Option<BlankPage>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

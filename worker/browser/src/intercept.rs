@@ -1,0 +1,446 @@
+//! What becomes of a page's requests: ads are refused, a caller's headers and cookies go to the origins that the caller
+//! named and nowhere else, and a certificate that does not verify is accepted only where none of that would be sent.
+//!
+//! The browser holds back only requests that match a pattern, so a page without such requests pays nothing. A caller's
+//! headers are put on each request to a named origin, and taken off those to others, which a redirect leads to with
+//! them. Cookies know hosts and not origins, so while the caller's are in the browser's store, nothing of their host but
+//! the named origins is asked for; a page that goes there loses them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use headless_chrome::protocol::cdp::types::Method as _;
+use headless_chrome::protocol::cdp::{Fetch, Network, Security};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use url::Url;
+use weir_fetch::CallerHeaders;
+use weir_shared::domain::scrape::Certificates;
+
+use super::cdp::{Cdp, Event, Pending};
+use super::{RenderRequest, blocklist};
+
+/// Time for cookies to be taken out of the store.
+const STEP: Duration = Duration::from_secs(5);
+/// Frames whose place is known at once; a page with more gets no headers for what its frames ask for.
+const MAX_FRAMES: usize = 10_000;
+
+/// Headers that a browser writes itself; a caller's are left out.
+const BROWSER_HEADERS: &[&str] = &[
+    "host",
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "upgrade",
+    "keep-alive",
+    "te",
+    "trailer",
+    "proxy-authorization",
+    "proxy-connection",
+    "accept-encoding",
+    "expect",
+];
+
+/// The caller's headers, sorted by how a browser sends them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct OwnHeaders {
+    /// Replaces the browser's, in scripts too.
+    pub user_agent: Option<String>,
+    /// Replaces the browser's, in scripts too.
+    pub accept_language: Option<String>,
+    /// Go into the cookie store, so that the site can change them. Empty for a page at an origin that nobody named.
+    cookie_pairs: Vec<(String, String)>,
+    /// Added to the requests to the named origins.
+    extra: BTreeMap<String, String>,
+}
+
+impl OwnHeaders {
+    /// Sorts the headers of a request.
+    pub fn split(request: &RenderRequest) -> Self {
+        let mut own = Self::default();
+        for (name, value) in request.headers.appearance() {
+            match name.to_ascii_lowercase().as_str() {
+                "user-agent" => own.user_agent = Some(value.clone()),
+                _ => own.accept_language = Some(value.clone()),
+            }
+        }
+        let is_named = request.headers.names(&request.url);
+        for (name, value) in request.headers.secrets() {
+            let name = name.to_ascii_lowercase();
+            match name.as_str() {
+                "cookie" if is_named => own.cookie_pairs.extend(value.split(';').filter_map(|pair| {
+                    let (name, value) = pair.split_once('=')?;
+                    Some((name.trim().to_owned(), value.trim().to_owned()))
+                })),
+                "cookie" => {}
+                name if BROWSER_HEADERS.contains(&name) => {}
+                _ => {
+                    own.extra.insert(name, value.clone());
+                }
+            }
+        }
+        own
+    }
+
+    /// Cookies to set before the page loads, in the protocol's form.
+    pub fn cookies(&self, request: &RenderRequest) -> Vec<Value> {
+        let url = request.url.as_str();
+        let is_secure = request.url.scheme() == "https";
+        let param = |(name, value): &(String, String)| json!({ "name": name, "value": value, "url": url, "path": "/", "secure": is_secure });
+        self.cookie_pairs.iter().map(param).collect()
+    }
+}
+
+/// The rules of one page.
+#[derive(Debug)]
+pub(super) struct Interception {
+    blocks_ads: bool,
+    /// The page's own site keeps its requests even when it is on the block list itself.
+    own_host: Option<String>,
+    /// Whose headers they are, and which origins were named.
+    caller: CallerHeaders,
+    /// Added to the requests to the named origins.
+    extra: BTreeMap<String, String>,
+    /// Names of the caller's cookies, in the store of the page's host until it leaves the named origins of that host.
+    cookies: Vec<String>,
+    has_cookies: AtomicBool,
+    /// Frames whose document comes from a named origin. What others ask of it is not the caller's doing.
+    at_home: Mutex<HashSet<String>>,
+    certificates: Certificates,
+    /// Every site may know the browser from before.
+    in_profile: bool,
+    /// The URL holds a name or a password.
+    has_credentials: bool,
+    has_untrusted: AtomicBool,
+    /// The last certificate that was refused, in the browser's words.
+    refused: Mutex<Option<String>>,
+}
+
+impl Interception {
+    /// The rules that `request` asks for. `refuses_ads`: its proxy does so already.
+    pub fn new(request: &RenderRequest, own: &OwnHeaders, refuses_ads: bool) -> Self {
+        let url = &request.url;
+        Self {
+            blocks_ads: request.block_ads && !refuses_ads,
+            own_host: url.host_str().map(str::to_owned),
+            caller: request.headers.clone(),
+            extra: own.extra.clone(),
+            cookies: own.cookie_pairs.iter().map(|(name, _)| name.clone()).collect(),
+            has_cookies: AtomicBool::new(!own.cookie_pairs.is_empty()),
+            at_home: Mutex::default(),
+            certificates: request.certificates,
+            in_profile: request.in_profile,
+            has_credentials: !url.username().is_empty() || url.password().is_some(),
+            has_untrusted: AtomicBool::new(false),
+            refused: Mutex::default(),
+        }
+    }
+
+    /// Parameters of `Fetch.enable`; `None` when nothing is to be held back.
+    pub fn enable_params(&self) -> Option<Value> {
+        if !self.extra.is_empty() || !self.cookies.is_empty() {
+            return Some(json!({ "patterns": [{ "urlPattern": "*" }] }));
+        }
+        static ADS: OnceLock<Vec<Value>> = OnceLock::new();
+        self.blocks_ads.then(|| {
+            let ads = ADS.get_or_init(|| blocklist::url_patterns().map(|p| json!({ "urlPattern": p })).collect());
+            json!({ "patterns": ads })
+        })
+    }
+
+    /// Answers one `Fetch.requestPaused`.
+    pub async fn answer(&self, event: &Event, cdp: &Cdp, session: &str) {
+        let Some(paused) = event.params::<Paused<'_>>() else { return };
+        let id = paused.request_id;
+        let mut verdict = self.verdict(&paused);
+        if verdict == Verdict::Leave {
+            verdict = if self.forget_cookies(cdp, session).await { Verdict::Pass } else { Verdict::Refuse };
+        }
+        let headers = match verdict {
+            Verdict::Refuse | Verdict::Leave => {
+                let refused = json!({ "requestId": id, "errorReason": "BlockedByClient" });
+                return cdp.post::<Fetch::FailRequest>(Some(session), refused);
+            }
+            Verdict::Pass => self.without_extra(&paused.request.headers),
+            Verdict::PassWithExtra => Some(self.with_extra(&paused.request.headers)),
+        };
+        let mut params = json!({ "requestId": id });
+        if let Some(headers) = headers {
+            if headers.get("referer").is_some_and(String::is_empty) {
+                // A redirect keeps its referrer unless the request is made anew, which a URL has it do.
+                params["url"] = paused.request.url.as_str().into();
+            }
+            let entry = |(name, value): (String, String)| json!({ "name": name, "value": value });
+            params["headers"] = headers.into_iter().map(entry).collect();
+        }
+        cdp.post::<Fetch::ContinueRequest>(Some(session), params);
+    }
+
+    fn verdict(&self, paused: &Paused<'_>) -> Verdict {
+        let Ok(url) = Url::parse(&paused.request.url) else { return Verdict::Pass };
+        let host = url.host_str().unwrap_or_default();
+        let is_own_host = Some(host) == self.own_host.as_deref();
+        if self.blocks_ads && !is_own_host && blocklist::is_ad_host(host) {
+            return Verdict::Refuse;
+        }
+        let is_named = self.caller.names(&url);
+        let is_document = paused.resource_type == "Document";
+        let is_at_home = {
+            let mut at_home = self.at_home.lock().unwrap_or_else(PoisonError::into_inner);
+            match (is_document, is_named) {
+                (true, true) if at_home.len() < MAX_FRAMES => _ = at_home.insert(paused.frame_id.to_owned()),
+                (true, _) => _ = at_home.remove(paused.frame_id),
+                (false, _) => {}
+            }
+            at_home.contains(paused.frame_id)
+        };
+        if is_named {
+            let is_callers = !self.extra.is_empty() && (is_document || is_at_home);
+            return if is_callers { Verdict::PassWithExtra } else { Verdict::Pass };
+        }
+        if is_own_host && self.has_cookies.load(Ordering::Relaxed) {
+            return if is_document { Verdict::Leave } else { Verdict::Refuse };
+        }
+        Verdict::Pass
+    }
+
+    /// Takes the caller's cookies out of the store, for good.
+    async fn forget_cookies(&self, cdp: &Cdp, session: &str) -> bool {
+        let deadline = Instant::now() + STEP;
+        let host = self.own_host.as_deref().unwrap_or_default();
+        let taken: Vec<Pending<Value>> = self
+            .cookies
+            .iter()
+            .map(|name| json!({ "name": name, "domain": host }))
+            .map(|cookie| cdp.send_as(Network::DeleteCookies::NAME, Some(session), cookie))
+            .collect();
+        for answer in taken {
+            if let Err(error) = answer.by(deadline).await {
+                tracing::warn!(%error, "a caller's cookies stay, so the page does not leave their origin");
+                return false;
+            }
+        }
+        self.has_cookies.store(false, Ordering::Relaxed);
+        true
+    }
+
+    fn with_extra(&self, sent: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let sent = sent.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
+        // Cookies come from the store. Named here they would go wherever a redirect leads.
+        let sent = sent.filter(|(name, _)| name != "cookie");
+        sent.chain(self.extra.iter().map(|(name, value)| (name.clone(), value.clone()))).collect()
+    }
+
+    /// Whether a header is one of the caller's, by its name in small letters. Browsers write referrers anew.
+    fn is_callers(&self, name: &str, value: &str) -> bool {
+        let parse = |text: &str| Url::parse(text).ok();
+        self.extra.get(name).is_some_and(|own| {
+            own == value || name == "referer" && parse(own).is_some_and(|own| Some(own) == parse(value))
+        })
+    }
+
+    /// What is sent without the caller's; `None`: none of them is there.
+    fn without_extra(&self, sent: &BTreeMap<String, String>) -> Option<BTreeMap<String, String>> {
+        let sent = sent.iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
+        let (callers, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            sent.partition(|(name, value)| self.is_callers(name, value));
+        (!callers.is_empty()).then(|| {
+            let others =
+                others.into_iter().filter(|(name, _)| name != "cookie").map(|(name, value)| (name, value.clone()));
+            // The browser keeps the referrer beside the headers: only an empty one takes its place.
+            let referrer = callers.contains_key("referer").then(|| ("referer".to_owned(), String::new()));
+            others.chain(referrer).collect()
+        })
+    }
+
+    /// Answers one `Security.certificateError`.
+    pub fn judge_certificate(&self, event: &Event, cdp: &Cdp, session: &str) {
+        let Some(error) = event.params::<CertificateError<'_>>() else { return };
+        let is_accepted = self.accepts_at(&error.request_url);
+        if is_accepted {
+            self.has_untrusted.store(true, Ordering::Relaxed);
+        } else {
+            *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.error_type);
+        }
+        let action = if is_accepted { "continue" } else { "cancel" };
+        let answer = json!({ "eventId": error.event_id, "action": action });
+        cdp.post::<Security::HandleCertificateError>(Some(session), answer);
+    }
+
+    /// Whether a bad certificate at `url` is accepted. The browser remembers the answer for the whole host, so what is sent
+    /// to any of its ports counts.
+    fn accepts_at(&self, url: &str) -> bool {
+        let has_secrets = |url: Url| {
+            self.in_profile
+                || self.caller.has_secrets_on_host(&url)
+                || self.has_credentials && url.host_str() == self.own_host.as_deref()
+        };
+        self.certificates.allow_untrusted(Url::parse(url).map_or(true, has_secrets))
+    }
+
+    /// Whether something of the page came over a certificate that does not verify.
+    pub fn has_untrusted(&self) -> bool {
+        self.has_untrusted.load(Ordering::Relaxed)
+    }
+
+    /// What is wrong with the last certificate that was refused.
+    pub fn refused_certificate(&self) -> Option<String> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    Refuse,
+    /// Without the caller's headers.
+    Pass,
+    /// With them.
+    PassWithExtra,
+    /// After the caller's cookies are gone.
+    Leave,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Paused<'a> {
+    request_id: &'a str,
+    frame_id: &'a str,
+    resource_type: &'a str,
+    request: PausedRequest,
+}
+
+#[derive(Debug, Deserialize)]
+struct PausedRequest {
+    url: String,
+    headers: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CertificateError<'a> {
+    event_id: i64,
+    error_type: String,
+    #[serde(rename = "requestURL", borrow)]
+    request_url: std::borrow::Cow<'a, str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paused(url: &str, kind: &'static str, frame: &'static str) -> Paused<'static> {
+        let headers = BTreeMap::from([("Accept".to_owned(), "*/*".to_owned())]);
+        let request = PausedRequest { url: url.to_owned(), headers };
+        Paused { request_id: "1", frame_id: frame, resource_type: kind, request }
+    }
+
+    fn request(headers: &[(&str, &str)]) -> RenderRequest {
+        let url = "https://shop.test/a";
+        let mut request = RenderRequest::new(Url::parse(url).expect("url"));
+        let headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        request.headers = CallerHeaders::new(url, &headers);
+        request
+    }
+
+    fn rules(request: &RenderRequest) -> Interception {
+        Interception::new(request, &OwnHeaders::split(request), false)
+    }
+
+    #[test]
+    fn headers_go_to_the_named_origin_only_and_from_its_own_pages() {
+        let request = request(&[("Authorization", "Bearer x"), ("Host", "evil.test"), ("User-Agent", "Mine")]);
+        assert_eq!(OwnHeaders::split(&request).user_agent.as_deref(), Some("Mine"));
+        let rules = rules(&request);
+        for (url, kind, frame, expected) in [
+            ("https://shop.test/a", "Document", "top", Verdict::PassWithExtra),
+            ("https://shop.test/api", "XHR", "top", Verdict::PassWithExtra),
+            ("https://other.test/api", "XHR", "top", Verdict::Pass),
+            ("http://shop.test/api", "XHR", "top", Verdict::Pass),
+            ("https://shop.test:444/api", "XHR", "top", Verdict::Pass),
+            // What a page of somebody else's asks of the site, the caller has not asked for.
+            ("https://other.test/", "Document", "frame", Verdict::Pass),
+            ("https://shop.test/me.js", "Script", "frame", Verdict::Pass),
+            ("https://other.test/", "Document", "top", Verdict::Pass),
+            ("https://shop.test/me.js", "Script", "top", Verdict::Pass),
+            ("https://shop.test/back", "Document", "top", Verdict::PassWithExtra),
+        ] {
+            assert_eq!(rules.verdict(&paused(url, kind, frame)), expected, "{url} {kind} of {frame}");
+        }
+        let sent = |list: &[(&str, &str)]| -> BTreeMap<String, String> {
+            list.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect()
+        };
+        let with = rules.with_extra(&sent(&[("Accept", "*/*"), ("Cookie", "of=the-store")]));
+        assert_eq!(with, sent(&[("accept", "*/*"), ("authorization", "Bearer x")]));
+        // A redirect carries along what was put on the request before it.
+        let without = rules.without_extra(&sent(&[("Accept", "*/*"), ("Authorization", "Bearer x")]));
+        assert_eq!(without, Some(sent(&[("accept", "*/*")])));
+        assert_eq!(rules.without_extra(&sent(&[("Accept", "*/*"), ("Authorization", "Basic of-the-site")])), None);
+    }
+
+    #[test]
+    fn a_cookie_header_becomes_cookies_of_its_origin_and_of_nothing_else_on_the_host() {
+        let mut request = request(&[("Cookie", "a=1; b=x=y; broken")]);
+        let cookies = OwnHeaders::split(&request).cookies(&request);
+        assert_eq!(cookies.len(), 2);
+        assert_eq!((&cookies[1]["value"], &cookies[1]["secure"]), (&json!("x=y"), &json!(true)));
+        let rules = rules(&request);
+        for (url, kind, expected) in [
+            ("https://shop.test/b", "Document", Verdict::Pass),
+            ("https://other.test/", "Document", Verdict::Pass),
+            ("https://shop.test:444/api", "XHR", Verdict::Refuse),
+            ("http://shop.test/", "Document", Verdict::Leave),
+        ] {
+            assert_eq!(rules.verdict(&paused(url, kind, "top")), expected, "{url} {kind}");
+        }
+        rules.has_cookies.store(false, Ordering::Relaxed);
+        assert_eq!(rules.verdict(&paused("https://shop.test:444/api", "XHR", "top")), Verdict::Pass);
+        // A page that a crawl has come to and nobody named.
+        request.url = Url::parse("https://other.test/").expect("url");
+        assert!(OwnHeaders::split(&request).cookies(&request).is_empty());
+    }
+
+    #[test]
+    fn untrusted_certificates_are_accepted_where_nothing_of_the_callers_is_sent_or_it_says_so() {
+        let plain = request(&[("User-Agent", "Mine")]);
+        let own = request(&[("X-Own", "1")]);
+        let mut named = plain.clone();
+        named.url = Url::parse("https://me:secret@shop.test/").expect("url");
+        let profile = RenderRequest { in_profile: true, ..plain.clone() };
+        for (request, here, elsewhere) in
+            [(&plain, true, true), (&own, false, true), (&named, false, true), (&profile, false, false)]
+        {
+            for (certificates, here, elsewhere) in [
+                (Certificates::Trusted, false, false),
+                (Certificates::AnyWithoutSecrets, here, elsewhere),
+                (Certificates::Any, true, true),
+            ] {
+                let rules = rules(&RenderRequest { certificates, ..request.clone() });
+                let seen = (rules.accepts_at("https://shop.test/x"), rules.accepts_at("https://cdn.test/x"));
+                assert_eq!(seen, (here, elsewhere), "{certificates:?} {request:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_held_back_when_the_proxy_refuses_the_ads() {
+        let mut request = request(&[]);
+        request.block_ads = true;
+        let own = OwnHeaders::default();
+        assert!(Interception::new(&request, &own, true).enable_params().is_none());
+        assert!(Interception::new(&request, &own, false).enable_params().is_some());
+    }
+
+    #[test]
+    fn ads_are_refused_except_on_their_own_site() {
+        let mut request = request(&[]);
+        request.block_ads = true;
+        let rules = Interception::new(&request, &OwnHeaders::default(), false);
+        assert_eq!(rules.verdict(&paused("https://ad.doubleclick.net/x.js", "Script", "top")), Verdict::Refuse);
+        request.url = Url::parse("https://hotjar.com/").expect("url");
+        let rules = Interception::new(&request, &OwnHeaders::default(), false);
+        assert_eq!(rules.verdict(&paused("https://hotjar.com/", "Document", "top")), Verdict::Pass);
+    }
+}

@@ -1,0 +1,483 @@
+//! Renders one page: a browser context and a target of its own, thrown away afterwards.
+//!
+//! ```text
+//! createBrowserContext -> createTarget -> attach   (kept ready: one spare per browser, without a document)
+//! set-up calls, sent together        user agent, wait script, request filter, cookies, …
+//! Page.navigate                      answered when the document arrives, or with a net error
+//! Runtime.evaluate (awaited promise) answered with the document once the page has come to rest;
+//!                                    a script redirect cuts it off, then it is asked again
+//! actions                            when asked for; then the document is asked for again
+//! Page.captureScreenshot             when asked for
+//! disposeBrowserContext              always, also when the caller went away
+//! ```
+//!
+//! Nothing of one page may be seen by another: no cookie, no cache entry, no storage outlives the context.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use base64::Engine as _;
+use headless_chrome::protocol::cdp::types::Method;
+use headless_chrome::protocol::cdp::{Browser, Fetch, Inspector, Network, Page, Storage, Target};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use url::Url;
+use weir_shared::domain::action::ActionResults;
+
+use super::actions::Runner;
+use super::appearance;
+use super::browser_process::BrowserProcess;
+use super::cdp::{CdpError, Events, Pending};
+use super::error::RenderError;
+use super::intercept::{Interception, OwnHeaders};
+use super::locale::Place;
+use super::shot::Camera;
+use super::wait::{self, Look, Settled};
+use super::{RenderRequest, Rendered, Shot, blocklist, branding, egress};
+
+/// Time for each step that involves no page: contexts, targets, disposal. Far above what it takes under load.
+const STEP: Duration = Duration::from_secs(10);
+
+/// Part of the deadline kept back for the document to travel, and for a screenshot.
+const RESERVE: Duration = Duration::from_millis(250);
+const SHOT_RESERVE: Duration = Duration::from_millis(1500);
+
+/// The address a page is opened with: it is run instead of gone to, so that the page that is asked for is the first
+/// document of its frame. `about:blank` would be loaded first, as any page, for a seventh of the CPU of a whole render.
+const NO_DOCUMENT: &str = "javascript:void(0)";
+
+/// The window of a desktop; the flags of the browser say the same.
+const DESKTOP: (u32, u32) = (1280, 800);
+
+/// A browser context of our own. Dropping it disposes the context with everything in it.
+struct Tab {
+    process: Arc<BrowserProcess>,
+    /// `None`: the browser's own, which stays.
+    context: Option<String>,
+    /// Also the id of its main frame.
+    target: String,
+    session: String,
+}
+
+impl Tab {
+    fn send<M: Method>(&self, params: impl Serialize) -> Pending<Value> {
+        self.process.cdp.send_as(M::NAME, Some(&self.session), params)
+    }
+
+    async fn call<M: Method>(&self, params: impl Serialize, deadline: Instant) -> Result<M::ReturnObject, CdpError> {
+        self.process.cdp.call::<M>(Some(&self.session), params, deadline).await
+    }
+}
+
+impl Drop for Tab {
+    fn drop(&mut self) {
+        // Sent now, whoever dropped us; the answer only tells that the browser still obeys.
+        let Some(context) = &self.context else { return };
+        let context = json!({ "browserContextId": context });
+        let disposed = self.process.cdp.send_as::<Value>(Target::DisposeBrowserContext::NAME, None, context);
+        let process = Arc::clone(&self.process);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            match disposed.by(Instant::now() + STEP).await {
+                Err(CdpError::Timeout { .. }) => process.give_up("a page could not be closed"),
+                Err(CdpError::Closed) => {}
+                _ => process.refill_spare(),
+            }
+        });
+    }
+}
+
+/// A blank page, attached, and told what every render needs.
+pub(super) struct BlankPage {
+    tab: Tab,
+    events: Events,
+    /// Answers of the calls that prepared it, not yet looked at.
+    prepared: Vec<Pending<Value>>,
+}
+
+impl BlankPage {
+    /// Opens one, behind `proxy` instead of the browser's own when given. A failure leaves nothing open.
+    pub async fn open(
+        process: &Arc<BrowserProcess>,
+        proxy: Option<&str>,
+        deadline: Instant,
+    ) -> Result<Self, RenderError> {
+        let deadline = deadline.min(Instant::now() + STEP);
+        let cdp = &process.cdp;
+        let mut params = json!({ "disposeOnDetach": true });
+        if let Some(proxy) = proxy {
+            params["proxyServer"] = proxy.into();
+            params["proxyBypassList"] = "<-loopback>".into();
+        }
+        let context = cdp.call::<Target::CreateBrowserContext>(None, params, deadline).await?.browser_context_id;
+        // From here on, a failure disposes the context.
+        let tab =
+            Tab { process: Arc::clone(process), context: Some(context), target: String::new(), session: String::new() };
+        Self::in_tab(tab, deadline).await
+    }
+
+    /// Opens one in the browser's own profile.
+    async fn open_in_profile(process: &Arc<BrowserProcess>, deadline: Instant) -> Result<Self, RenderError> {
+        let deadline = deadline.min(Instant::now() + STEP);
+        let tab = Tab { process: Arc::clone(process), context: None, target: String::new(), session: String::new() };
+        Self::in_tab(tab, deadline).await
+    }
+
+    async fn in_tab(mut tab: Tab, deadline: Instant) -> Result<Self, RenderError> {
+        let process = Arc::clone(&tab.process);
+        let cdp = &process.cdp;
+        let mut downloads = json!({ "behavior": "deny" });
+        let mut blank = json!({ "url": NO_DOCUMENT, "width": DESKTOP.0, "height": DESKTOP.1 });
+        if let Some(context) = &tab.context {
+            downloads["browserContextId"] = context.as_str().into();
+            blank["browserContextId"] = context.as_str().into();
+        }
+        cdp.post::<Browser::SetDownloadBehavior>(None, downloads);
+        tab.target = cdp.call::<Target::CreateTarget>(None, blank, deadline).await?.target_id;
+        let attach = json!({ "targetId": tab.target, "flatten": true });
+        tab.session = cdp.call::<Target::AttachToTarget>(None, attach, deadline).await?.session_id;
+        let events = cdp.events(&tab.session, is_wanted);
+        let prepared = vec![
+            tab.send::<Page::Enable>(json!({})),
+            tab.send::<Inspector::Enable>(json!({})),
+            tab.send::<Page::AddScriptToEvaluateOnNewDocument>(json!({ "source": process.wait.source() })),
+        ];
+        Ok(Self { tab, events, prepared })
+    }
+}
+
+/// Renders `request` in a page of `process`, by its deadline.
+pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderRequest) -> Result<Rendered, RenderError> {
+    let work = async {
+        let Way { proxy, refuses_ads } = Way::of(process, request)?;
+        let spare = if proxy.is_none() && !request.in_profile { process.take_spare() } else { None };
+        let BlankPage { tab, mut events, prepared } = match spare {
+            Some(page) => page,
+            None if request.in_profile => BlankPage::open_in_profile(process, request.deadline).await?,
+            None => BlankPage::open(process, proxy.as_deref(), request.deadline).await?,
+        };
+        let own = OwnHeaders::split(request);
+        let interception = Interception::new(request, &own, refuses_ads);
+        let is_read = AtomicBool::new(false);
+        let render =
+            Render { tab: &tab, request, own: &own, refuses_ads, deadline: request.deadline, is_read: &is_read };
+        tokio::select! {
+            done = render.run(prepared, &interception) => done,
+            failed = serve_events(&tab, &mut events, &interception, &is_read) => Err(failed),
+        }
+    };
+    tokio::time::timeout_at(request.deadline, work).await.unwrap_or(Err(RenderError::Timeout))
+}
+
+/// The page's way out.
+struct Way {
+    /// The proxy of its context, where it is not the browser's own.
+    proxy: Option<String>,
+    refuses_ads: bool,
+}
+
+impl Way {
+    fn of(process: &BrowserProcess, request: &RenderRequest) -> Result<Self, RenderError> {
+        let refuses_ads = request.block_ads && !request.url.host_str().is_some_and(blocklist::is_ad_host);
+        let proxy = match request.upstream {
+            Some(place) => Some(process.upstream_proxy(place, refuses_ads).ok_or(RenderError::Proxy)?),
+            None => (!refuses_ads).then(|| process.open_proxy()),
+        };
+        Ok(Self { proxy, refuses_ads })
+    }
+}
+
+fn is_wanted(method: &str) -> bool {
+    matches!(
+        method,
+        "Fetch.requestPaused"
+            | "Security.certificateError"
+            | "Page.javascriptDialogOpening"
+            | "Page.frameStartedLoading"
+            | "Page.loadEventFired"
+            | "Page.frameStoppedLoading"
+            | "Inspector.targetCrashed"
+    )
+}
+
+/// How far the main document is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loading {
+    NotYet,
+    Begun,
+    Done,
+    /// It stopped without its load event: the connection was cut in the middle.
+    Stopped(Instant),
+}
+
+/// Time for a document that has stopped to begin again (a redirect by script), before it counts as cut.
+const CUT_AFTER: Duration = Duration::from_secs(1);
+
+/// Answers what a page would otherwise wait for. Returns only when the page is lost.
+async fn serve_events(
+    tab: &Tab,
+    events: &mut Events,
+    interception: &Interception,
+    is_read: &AtomicBool,
+) -> RenderError {
+    let mut loading = Loading::NotYet;
+    loop {
+        let next = match loading {
+            Loading::Stopped(at) => match tokio::time::timeout_at(at + CUT_AFTER, events.next()).await {
+                Ok(next) => next,
+                Err(_) => return RenderError::Site("ERR_CONTENT_LENGTH_MISMATCH".into()),
+            },
+            _ => events.next().await,
+        };
+        let Some(event) = next else { return RenderError::BrowserLost };
+        let is_main = || event.params::<OfFrame<'_>>().is_some_and(|p| p.frame_id == tab.target);
+        match event.method.as_str() {
+            "Page.frameStartedLoading" if is_main() => loading = Loading::Begun,
+            "Page.loadEventFired" => loading = Loading::Done,
+            "Page.frameStoppedLoading"
+                if loading == Loading::Begun && !is_read.load(Ordering::Relaxed) && is_main() =>
+            {
+                loading = Loading::Stopped(Instant::now())
+            }
+            "Page.frameStartedLoading" | "Page.frameStoppedLoading" => {}
+            "Fetch.requestPaused" => interception.answer(&event, &tab.process.cdp, &tab.session).await,
+            "Security.certificateError" => interception.judge_certificate(&event, &tab.process.cdp, &tab.session),
+            "Page.javascriptDialogOpening" => {
+                tab.process.cdp.post::<Page::HandleJavaScriptDialog>(Some(&tab.session), json!({ "accept": true }));
+            }
+            _ => return RenderError::PageCrashed,
+        }
+        if events.has_lagged() {
+            // A paused request that nobody answers would hang until the deadline.
+            return RenderError::Internal("the page sent more events than could be read".into());
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OfFrame<'a> {
+    frame_id: &'a str,
+}
+
+struct Render<'a> {
+    tab: &'a Tab,
+    request: &'a RenderRequest,
+    own: &'a OwnHeaders,
+    /// The page's proxy refuses ads.
+    refuses_ads: bool,
+    deadline: Instant,
+    /// The page has come to rest once: from here on a document that stops half-way is what an action led to (a
+    /// download, say), and no failure of the page.
+    is_read: &'a AtomicBool,
+}
+
+impl Render<'_> {
+    async fn run(
+        &self,
+        mut prepared: Vec<Pending<Value>>,
+        interception: &Interception,
+    ) -> Result<Rendered, RenderError> {
+        let place = self.request.location.as_ref().map(|(country, languages)| Place::new(country, languages));
+        self.send_setup(&mut prepared, interception, place.as_ref());
+        for call in prepared {
+            // A setting that is refused (an unknown time zone, say) does not keep the page from being read.
+            match call.by(self.deadline).await {
+                Ok(_) => {}
+                Err(CdpError::Refused { method, message, .. }) => {
+                    tracing::warn!(method, message, "page setting refused")
+                }
+                Err(e) => return Err(e.into()),
+            }
+        }
+        self.navigate(interception).await?;
+        let mut settled = self.settle().await?;
+        self.check(&settled, interception).await?;
+        let actions = if self.request.actions.is_empty() {
+            None
+        } else {
+            let results = self.act().await?;
+            settled = self.settle_again().await?;
+            self.check(&settled, interception).await?;
+            Some(results)
+        };
+        let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());
+        let raw_html = if self.request.want_raw { self.raw().await } else { None };
+        let branding = if self.request.want_branding {
+            let (cdp, session) = (&self.tab.process.cdp, &self.tab.session);
+            Some(branding::read(cdp, session, &self.tab.target, self.deadline).await?)
+        } else {
+            None
+        };
+        let screenshot = match &self.request.screenshot {
+            Some(shot) => {
+                let (data, mime) = self.camera().take(shot, (settled.width, settled.height)).await?;
+                Some(Shot { data, mime })
+            }
+            None => None,
+        };
+        Ok(Rendered {
+            url,
+            status: if settled.status == 0 { 200 } else { settled.status },
+            content_type: Some(settled.content_type),
+            html: settled.html.ok_or(RenderError::PageTooLarge)?,
+            raw_html,
+            screenshot,
+            branding,
+            actions,
+            timezone: place.and_then(|p| p.timezone.map(str::to_owned)),
+            is_trusted: !interception.has_untrusted(),
+        })
+    }
+
+    /// Sends what this request needs beyond the blank page, without waiting.
+    fn send_setup(&self, calls: &mut Vec<Pending<Value>>, interception: &Interception, place: Option<&Place>) {
+        let (tab, request) = (self.tab, self.request);
+        for (method, params) in appearance::settings(request, self.own, &tab.process.version, place) {
+            calls.push(tab.process.cdp.send_as(method, Some(&tab.session), params));
+        }
+        if place.is_some_and(|place| place.position.is_some()) {
+            let may = json!({ "permissions": ["geolocation"], "browserContextId": tab.context });
+            calls.push(tab.process.cdp.send_as(Browser::GrantPermissions::NAME, None, may));
+        }
+        if request.want_raw {
+            calls.push(
+                tab.send::<Network::Enable>(
+                    json!({ "maxResourceBufferSize": 64 << 20, "maxTotalBufferSize": 96 << 20 }),
+                ),
+            );
+        }
+        if let Some(params) = interception.enable_params() {
+            calls.push(tab.send::<Fetch::Enable>(params));
+        }
+        let cookies = self.own.cookies(request);
+        if !cookies.is_empty() {
+            let mut params = json!({ "cookies": cookies });
+            if let Some(context) = &tab.context {
+                params["browserContextId"] = context.as_str().into();
+            }
+            calls.push(tab.process.cdp.send_as(Storage::SetCookies::NAME, None, params));
+        }
+    }
+
+    async fn navigate(&self, interception: &Interception) -> Result<(), RenderError> {
+        let url = &self.request.url;
+        let began = self.tab.call::<Page::Navigate>(json!({ "url": url.as_str() }), self.deadline).await?;
+        let Some(error) = began.error_text.filter(|e| !e.is_empty()) else { return Ok(()) };
+        // What was refused looks as if the page had given it up itself.
+        if let Some(certificate) = interception.refused_certificate().filter(|_| error.contains("ERR_ABORTED")) {
+            return Err(RenderError::Ssl(certificate));
+        }
+        if error.contains("ERR_TUNNEL_CONNECTION_FAILED") || error.contains("ERR_PROXY") {
+            return Err(self.refusal(url).await.unwrap_or_else(|| RenderError::from_net(&error)));
+        }
+        Err(RenderError::from_net(&error))
+    }
+
+    /// What the egress proxy has against `url`.
+    async fn refusal(&self, url: &Url) -> Option<RenderError> {
+        if self.refuses_ads && url.host_str().is_some_and(blocklist::is_ad_host) {
+            return Some(RenderError::Site("ERR_BLOCKED_BY_CLIENT".into()));
+        }
+        let process = &self.tab.process;
+        // Asked by the same way: nobody but the operator's proxy connects to the site.
+        let egress = match self.request.upstream {
+            Some(place) => *process.upstreams.get(place)?,
+            None => process.egress,
+        };
+        egress::refusal(egress, url, self.deadline).await
+    }
+
+    /// By when the page must have come to rest.
+    fn end(&self) -> Instant {
+        self.deadline - if self.request.screenshot.is_some() { SHOT_RESERVE } else { RESERVE }
+    }
+
+    /// The document at rest, after script redirects; without actions it is the document that is wanted.
+    async fn settle(&self) -> Result<Settled, RenderError> {
+        let is_last = self.request.actions.is_empty();
+        let look =
+            Look { wait_for: self.request.wait_for, document: is_last, scroll: is_last, ..Look::only_rest(self.end()) };
+        self.look(look).await
+    }
+
+    /// The document as the actions have left it.
+    async fn settle_again(&self) -> Result<Settled, RenderError> {
+        self.look(Look { document: true, ..Look::only_rest(self.end()) }).await
+    }
+
+    async fn look(&self, look: Look) -> Result<Settled, RenderError> {
+        let process = &self.tab.process;
+        wait::settle(&process.cdp, &self.tab.session, &process.wait, look, self.deadline).await
+    }
+
+    fn camera(&self) -> Camera<'_> {
+        Camera {
+            cdp: &self.tab.process.cdp,
+            session: &self.tab.session,
+            request: self.request,
+            deadline: self.deadline,
+        }
+    }
+
+    async fn act(&self) -> Result<ActionResults, RenderError> {
+        self.is_read.store(true, Ordering::Relaxed);
+        let runner = Runner { camera: self.camera(), script: &self.tab.process.wait, end: self.end() };
+        runner.perform(&self.request.actions).await
+    }
+
+    /// Whether what has come to rest is a page of the site.
+    async fn check(&self, settled: &Settled, interception: &Interception) -> Result<(), RenderError> {
+        if settled.url.starts_with("chrome-error:") {
+            if let Some(certificate) = interception.refused_certificate() {
+                return Err(RenderError::Ssl(certificate));
+            }
+            return Err(RenderError::Site("ERR_FAILED".into()));
+        }
+        let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());
+        // Over plain HTTP a refusal of the proxy is a document; the site may answer with these statuses too.
+        if url.scheme() == "http"
+            && matches!(settled.status, 400 | 403 | 502)
+            && let Some(refusal) = self.refusal(&url).await
+        {
+            return Err(refusal);
+        }
+        match settled.content_type.as_str() {
+            "text/html" | "application/xhtml+xml" => Ok(()),
+            other => Err(RenderError::NotHtml { content_type: Some(other.to_owned()) }),
+        }
+    }
+
+    /// The main document as it was served; `None` when the browser has let go of it.
+    async fn raw(&self) -> Option<String> {
+        let frame =
+            self.tab.process.cdp.send_as::<FrameTree>(Page::GetFrameTree::NAME, Some(&self.tab.session), json!({}));
+        let loader = frame.by(self.deadline).await.ok()?.frame_tree.frame.loader_id;
+        let body =
+            self.tab.call::<Network::GetResponseBody>(json!({ "requestId": loader }), self.deadline).await.ok()?;
+        if body.base_64_encoded {
+            let bytes = base64::engine::general_purpose::STANDARD.decode(body.body).ok()?;
+            return Some(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        Some(body.body)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FrameTree {
+    frame_tree: TopFrame,
+}
+
+#[derive(Debug, Deserialize)]
+struct TopFrame {
+    frame: Frame,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Frame {
+    loader_id: String,
+}

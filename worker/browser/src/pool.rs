@@ -1,0 +1,565 @@
+//! Many browsers, many pages: lends pages, watches browsers, replaces those that die or have served long.
+//!
+//! Each of the N slots is looked after by one task:
+//!
+//! ```text
+//!            +--- backoff, breaker after repeated failures ---+
+//!            v                                                |
+//! (asked?) launch --ok--> accepting --crash, given up--> stop-+
+//!                             |
+//!                             +-- served enough pages, old, too much memory:
+//!                                 launch the next one first, then drain and stop this one
+//! ```
+//!
+//! A page that is lent always comes back or dies with its browser; a render in a browser that dies fails
+//! with a retryable error at once.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::bail;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use weir_sandbox::{BrowserSpec, Purpose, Sandbox};
+
+use super::browser_process::BrowserProcess;
+use super::error::RenderError;
+use super::outgrown::{self, PageBounds};
+use super::{RenderRequest, Rendered, page};
+
+/// Pause after the first failed launch; doubles up to [`MAX_BACKOFF`].
+const BACKOFF: Duration = Duration::from_millis(250);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
+
+/// Launches that fail in a row before renders are refused instead of kept waiting.
+const BREAKER: u32 = 3;
+
+/// How often a browser is asked whether it lives. Death is seen at once, on the socket; this finds hangs.
+const PING_EVERY: Duration = Duration::from_secs(10);
+
+/// How often its memory is looked at, in pings; it takes some milliseconds.
+const WEIGH_EVERY: u32 = 3;
+
+/// Idle time after which the browser for screenshots is stopped, unless the configuration says another.
+const PICTURES_IDLE: Duration = Duration::from_secs(60);
+
+/// How long the pages of a browser that is replaced may still run.
+const DRAIN: Duration = Duration::from_secs(60);
+
+/// The same for a browser that no longer obeys.
+const SHORT_DRAIN: Duration = Duration::from_secs(2);
+
+/// How a pool is made.
+#[derive(Debug, Clone)]
+pub struct BrowserConfig {
+    /// Browsers that run at once; one more runs while screenshots are taken.
+    pub browsers: usize,
+    /// Pages that run in one browser at once.
+    pub pages_per_browser: usize,
+    /// The worker's own address of the egress proxy, to ask why it refused a page.
+    pub egress_proxy: SocketAddr,
+    /// The same of those that go on through the operator's proxies, by place.
+    pub upstreams: Arc<[SocketAddr]>,
+    /// Pages after which a browser is replaced.
+    pub pages_per_life: u32,
+    /// Age at which a browser is replaced.
+    pub max_age: Duration,
+    /// Memory of all its processes at which a browser is replaced, bytes.
+    pub memory_limit: u64,
+    /// Memory of a page's process at which that page is ended, bytes.
+    pub page_memory: u64,
+    /// Start browsers with the pool instead of with the first page.
+    pub eager: bool,
+    /// Stop a browser that had no page for this long, and start it again with the next one.
+    pub idle_stop: Option<Duration>,
+    /// Further flags, for tests and odd hosts.
+    pub extra_flags: Vec<String>,
+}
+
+impl Default for BrowserConfig {
+    fn default() -> Self {
+        Self {
+            browsers: 1,
+            pages_per_browser: 8,
+            egress_proxy: SocketAddr::from(([127, 0, 0, 1], 9)),
+            upstreams: Arc::default(),
+            pages_per_life: 500,
+            max_age: Duration::from_secs(60 * 60),
+            memory_limit: 1_500 << 20,
+            page_memory: 1 << 30,
+            eager: true,
+            idle_stop: None,
+            extra_flags: Vec::new(),
+        }
+    }
+}
+
+/// Figures for metrics and readiness.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PoolStats {
+    /// Browsers that take pages now.
+    pub alive: usize,
+    /// Pages lent now.
+    pub pages: usize,
+    /// Renders that wait for a page now.
+    pub waiting: usize,
+    /// Browsers that died on their own, since the start.
+    pub crashes: u64,
+    /// Browsers started.
+    pub launches: u64,
+    /// Launches that failed.
+    pub failed_launches: u64,
+    /// Browsers replaced for age, memory or disobedience.
+    pub recycled: u64,
+    /// Renders finished, failed ones included.
+    pub renders: u64,
+}
+
+#[derive(Default)]
+struct State {
+    /// Browsers that take pages.
+    accepting: Vec<Arc<BrowserProcess>>,
+    /// Why no browser can be started, while that is so.
+    broken: Option<String>,
+    waiting: usize,
+}
+
+#[derive(Default)]
+struct Counters {
+    crashes: AtomicU64,
+    launches: AtomicU64,
+    failed_launches: AtomicU64,
+    recycled: AtomicU64,
+    renders: AtomicU64,
+}
+
+struct Inner {
+    config: BrowserConfig,
+    sandbox: Arc<Sandbox>,
+    state: Mutex<State>,
+    /// A page came back, a browser started, or the pool changed in another way.
+    freed: Notify,
+    /// Somebody wants a page without pictures, or with them.
+    asked: Notify,
+    asked_pictures: Notify,
+    counters: Counters,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// The browsers of a worker. Dropping it ends them.
+pub struct BrowserPool {
+    inner: Arc<Inner>,
+}
+
+impl BrowserPool {
+    /// Prepares the pool and returns; browsers start in the background.
+    ///
+    /// # Errors
+    /// When there is no Chromium.
+    pub fn start(sandbox: Arc<Sandbox>, config: BrowserConfig) -> anyhow::Result<Arc<Self>> {
+        let Some(program) = &sandbox.status().chromium else { bail!(sandbox.no_chromium()) };
+        tracing::info!(browser.path = %program.display(), "using Chromium");
+        let inner = Arc::new(Inner {
+            sandbox,
+            state: Mutex::default(),
+            freed: Notify::new(),
+            asked: Notify::new(),
+            asked_pictures: Notify::new(),
+            counters: Counters::default(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            config,
+        });
+        for _ in 0..inner.config.browsers.max(1) {
+            inner.tasks.spawn(look_after_slot(Arc::clone(&inner), Kind::Blind));
+        }
+        inner.tasks.spawn(look_after_slot(Arc::clone(&inner), Kind::Pictures));
+        Ok(Arc::new(Self { inner }))
+    }
+
+    /// Renders one page by the deadline of the request.
+    ///
+    /// # Errors
+    /// See [`RenderError`]; [`RenderError::is_retryable`] tells failures of ours from those of the page.
+    pub async fn render(&self, mut request: RenderRequest) -> Result<Rendered, RenderError> {
+        match self.render_once(&request).await {
+            // The page itself lies behind an ad host (a click counter, say): the reader would get there.
+            Err(RenderError::Site(net)) if request.block_ads && net.contains("BLOCKED_BY_CLIENT") => {
+                request.block_ads = false;
+                self.render_once(&request).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn render_once(&self, request: &RenderRequest) -> Result<Rendered, RenderError> {
+        let kind = if request.shows_pictures() { Kind::Pictures } else { Kind::Blind };
+        let lease = self.inner.lend(kind, request.deadline).await?;
+        let outgrown = lease.process.outgrown.load(Ordering::Acquire);
+        let outcome = page::render(&lease.process, request).await;
+        self.inner.counters.renders.fetch_add(1, Ordering::Relaxed);
+        match outcome {
+            // A step of the browser's own ran out of time, not the page.
+            Err(RenderError::Timeout) if Instant::now() < request.deadline => {
+                lease.process.give_up("a call got no answer");
+                Err(RenderError::BrowserLost)
+            }
+            Err(RenderError::PageCrashed) if lease.process.outgrown.load(Ordering::Acquire) != outgrown => {
+                Err(RenderError::OutOfMemory)
+            }
+            Err(e) if e.is_retryable() && lease.process.cdp.closed().is_cancelled() => Err(RenderError::BrowserLost),
+            outcome => outcome,
+        }
+    }
+
+    /// Figures of now.
+    pub fn stats(&self) -> PoolStats {
+        let state = self.inner.lock();
+        let counters = &self.inner.counters;
+        PoolStats {
+            alive: state.accepting.len(),
+            pages: state.accepting.iter().map(|c| c.open.load(Ordering::Relaxed)).sum(),
+            waiting: state.waiting,
+            crashes: counters.crashes.load(Ordering::Relaxed),
+            launches: counters.launches.load(Ordering::Relaxed),
+            failed_launches: counters.failed_launches.load(Ordering::Relaxed),
+            recycled: counters.recycled.load(Ordering::Relaxed),
+            renders: counters.renders.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Whether a page would be rendered now: a browser runs, or would be started for it.
+    pub fn ready(&self) -> bool {
+        let state = self.inner.lock();
+        let would_start = !self.inner.config.eager || self.inner.config.idle_stop.is_some();
+        !self.inner.stop.is_cancelled()
+            && state.broken.is_none()
+            && (would_start || state.accepting.iter().any(|c| !c.has_pictures))
+    }
+
+    /// Why no browser can be started, while that is so.
+    pub fn problem(&self) -> Option<String> {
+        self.inner.lock().broken.clone()
+    }
+
+    /// Main processes of the browsers that take pages, for fault tests.
+    pub fn pids(&self) -> Vec<u32> {
+        self.inner.lock().accepting.iter().map(|c| c.pid).collect()
+    }
+
+    /// Ends all browsers and waits until they are gone, 15 s at most. Renders under way fail.
+    pub async fn shutdown(&self) {
+        self.inner.stop.cancel();
+        self.inner.freed.notify_waiters();
+        self.inner.tasks.close();
+        let _ = tokio::time::timeout(Duration::from_secs(15), self.inner.tasks.wait()).await;
+    }
+}
+
+impl Drop for BrowserPool {
+    fn drop(&mut self) {
+        self.inner.stop.cancel();
+    }
+}
+
+/// A page of a browser, counted until dropped.
+struct Lease {
+    process: Arc<BrowserProcess>,
+    inner: Arc<Inner>,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.process.open.fetch_sub(1, Ordering::AcqRel);
+        self.process.returned.notify_waiters();
+        self.inner.freed.notify_one();
+    }
+}
+
+struct Waiting<'a>(&'a Inner);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.lock().waiting -= 1;
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A page of the least busy browser; waits for one until `deadline`.
+    async fn lend(self: &Arc<Self>, kind: Kind, deadline: Instant) -> Result<Lease, RenderError> {
+        self.lock().waiting += 1;
+        let _waiting = Waiting(self);
+        loop {
+            let freed = self.freed.notified();
+            tokio::pin!(freed);
+            freed.as_mut().enable();
+            if self.stop.is_cancelled() {
+                return Err(RenderError::Unavailable("the worker is stopping".into()));
+            }
+            {
+                let state = self.lock();
+                let best = state
+                    .accepting
+                    .iter()
+                    .filter(|c| {
+                        c.has_pictures == (kind == Kind::Pictures)
+                            && !c.cdp.closed().is_cancelled()
+                            && c.open.load(Ordering::Acquire) < self.config.pages_per_browser.max(1)
+                    })
+                    .min_by_key(|c| c.open.load(Ordering::Acquire));
+                if let Some(process) = best {
+                    // Under the lock, so the limit holds.
+                    process.open.fetch_add(1, Ordering::AcqRel);
+                    process.used.fetch_add(1, Ordering::AcqRel);
+                    return Ok(Lease { process: Arc::clone(process), inner: Arc::clone(self) });
+                }
+                if let Some(reason) = &state.broken {
+                    return Err(RenderError::Unavailable(reason.clone()));
+                }
+            }
+            self.asked_for(kind).notify_one();
+            if tokio::time::timeout_at(deadline, freed).await.is_err() {
+                return Err(RenderError::Timeout);
+            }
+        }
+    }
+
+    fn asked_for(&self, kind: Kind) -> &Notify {
+        match kind {
+            Kind::Blind => &self.asked,
+            Kind::Pictures => &self.asked_pictures,
+        }
+    }
+
+    fn publish(&self, process: &Arc<BrowserProcess>) {
+        let mut state = self.lock();
+        state.broken = None;
+        state.accepting.push(Arc::clone(process));
+        drop(state);
+        self.freed.notify_waiters();
+    }
+
+    fn withdraw(&self, process: &Arc<BrowserProcess>) {
+        self.lock().accepting.retain(|c| !Arc::ptr_eq(c, process));
+        process.retire();
+    }
+
+    /// Starts a browser and connects to it. `None` when the pool stops meanwhile.
+    async fn start_browser(&self, kind: Kind) -> Option<anyhow::Result<Arc<BrowserProcess>>> {
+        let start = async {
+            let has_pictures = kind == Kind::Pictures;
+            let began = Instant::now();
+            let spec = BrowserSpec {
+                purpose: Purpose::Pages { has_pictures },
+                upstream: None,
+                extra_flags: self.config.extra_flags.clone(),
+            };
+            let (name, maker) = (format!("p{:08x}", rand::random::<u32>()), Arc::clone(&self.sandbox));
+            let dir = tokio::task::spawn_blocking(move || maker.session_dir(&name)).await??;
+            let browser = match self.sandbox.start_browser(&dir, spec).await {
+                Ok(browser) => browser,
+                Err(error) => {
+                    dir.remove().await;
+                    return Err(weir_sandbox::explained(error));
+                }
+            };
+            let process = BrowserProcess::connect(
+                browser,
+                dir,
+                self.config.egress_proxy,
+                Arc::clone(&self.config.upstreams),
+                has_pictures,
+            )
+            .await?;
+            let bounds = PageBounds { page: self.config.page_memory, all: self.config.memory_limit };
+            self.tasks.spawn(outgrown::watch(Arc::clone(&process), bounds));
+            let duration_ms = began.elapsed().as_millis() as u64;
+            tracing::info!(browser.pid = process.pid, duration_ms, "browser started");
+            Ok(process)
+        };
+        let started = tokio::select! {
+            started = start => started,
+            () = self.stop.cancelled() => return None,
+        };
+        let counter = if started.is_ok() { &self.counters.launches } else { &self.counters.failed_launches };
+        counter.fetch_add(1, Ordering::Relaxed);
+        Some(started)
+    }
+
+    /// Starts a browser, trying again with growing pauses. `None` when the pool stops.
+    async fn start_at_last(&self, kind: Kind) -> Option<Arc<BrowserProcess>> {
+        let mut failures = 0;
+        loop {
+            match self.start_browser(kind).await? {
+                Ok(process) => return Some(process),
+                Err(e) => {
+                    failures += 1;
+                    tracing::error!(error = format!("{e:#}"), failures, "browser cannot be started");
+                    if failures >= BREAKER {
+                        self.lock().broken = Some(format!("{e:#}"));
+                        self.freed.notify_waiters();
+                    }
+                }
+            }
+            let pause = (BACKOFF * 2_u32.saturating_pow(failures.min(10) - 1)).min(MAX_BACKOFF);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.stop.cancelled() => return None,
+            }
+        }
+    }
+}
+
+/// Lets the pages finish, for `limit` at most, then ends the browser.
+async fn drain(process: &BrowserProcess, limit: Duration, stop: &CancellationToken) {
+    process.retire();
+    let empty = async {
+        loop {
+            let returned = process.returned.notified();
+            tokio::pin!(returned);
+            returned.as_mut().enable();
+            if process.open.load(Ordering::Acquire) == 0 || process.cdp.closed().is_cancelled() {
+                return;
+            }
+            returned.await;
+        }
+    };
+    tokio::select! {
+        _ = tokio::time::timeout(limit, empty) => {}
+        () = stop.cancelled() => {}
+    }
+    process.stop().await;
+}
+
+/// What a slot's browsers are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Text: no pictures, no fonts of the site.
+    Blind,
+    /// Screenshots. Started for the first one, stopped when there are no more.
+    Pictures,
+}
+
+/// Why a browser leaves its slot.
+enum End {
+    Died,
+    GivenUp,
+    Due(&'static str),
+    Idle,
+    Stopped,
+}
+
+async fn look_after_slot(inner: Arc<Inner>, kind: Kind) {
+    let mut must_ask = !inner.config.eager || kind == Kind::Pictures;
+    loop {
+        if must_ask {
+            tokio::select! {
+                () = inner.asked_for(kind).notified() => {}
+                () = inner.stop.cancelled() => return,
+            }
+        }
+        must_ask = false;
+        let Some(mut process) = inner.start_at_last(kind).await else { return };
+        inner.publish(&process);
+        loop {
+            let end = watch(&inner, &process).await;
+            match end {
+                End::Due(reason) => {
+                    tracing::info!(browser.pid = process.pid, reason, "browser is replaced");
+                    let Some(next) = inner.start_at_last(kind).await else {
+                        inner.withdraw(&process);
+                        drain(&process, Duration::ZERO, &inner.stop).await;
+                        return;
+                    };
+                    inner.counters.recycled.fetch_add(1, Ordering::Relaxed);
+                    inner.publish(&next);
+                    inner.withdraw(&process);
+                    let old = std::mem::replace(&mut process, next);
+                    let stop = inner.stop.clone();
+                    inner.tasks.spawn(async move { drain(&old, DRAIN, &stop).await });
+                    continue;
+                }
+                End::Died => {
+                    inner.counters.crashes.fetch_add(1, Ordering::Relaxed);
+                    tracing::warn!(browser.pid = process.pid, "browser died");
+                    inner.withdraw(&process);
+                    process.stop().await;
+                }
+                End::GivenUp => {
+                    inner.counters.recycled.fetch_add(1, Ordering::Relaxed);
+                    inner.withdraw(&process);
+                    let stop = inner.stop.clone();
+                    inner.tasks.spawn(async move { drain(&process, SHORT_DRAIN, &stop).await });
+                }
+                End::Idle => {
+                    tracing::info!(browser.pid = process.pid, "browser is idle and stopped");
+                    inner.withdraw(&process);
+                    drain(&process, DRAIN, &inner.stop).await;
+                    must_ask = true;
+                }
+                End::Stopped => {
+                    inner.withdraw(&process);
+                    drain(&process, Duration::ZERO, &inner.stop).await;
+                    return;
+                }
+            }
+            break;
+        }
+    }
+}
+
+/// Watches a browser until it has to leave its slot.
+async fn watch(inner: &Inner, process: &Arc<BrowserProcess>) -> End {
+    let config = &inner.config;
+    let idle_stop =
+        if process.has_pictures { Some(config.idle_stop.unwrap_or(PICTURES_IDLE)) } else { config.idle_stop };
+    let mut ticks = 0;
+    let mut busy_at = Instant::now();
+    let mut used_before = process.used.load(Ordering::Acquire);
+    let mut tick = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        let idle_at = idle_stop.map(|idle| busy_at + idle);
+        tokio::select! {
+            biased;
+            () = inner.stop.cancelled() => return End::Stopped,
+            () = process.cdp.closed().cancelled() => return End::Died,
+            () = process.given_up.cancelled() => return End::GivenUp,
+            () = process.returned.notified() => busy_at = Instant::now(),
+            () = tokio::time::sleep_until(idle_at.unwrap_or_else(Instant::now)), if idle_at.is_some() => {}
+            _ = tick.tick() => {
+                ticks += 1;
+                if !process.answers().await {
+                    process.give_up("no answer to the health check");
+                    continue;
+                }
+                if ticks % WEIGH_EVERY == 0 && process.memory().await > config.memory_limit {
+                    return End::Due("memory");
+                }
+            }
+        }
+        let used = process.used.load(Ordering::Acquire);
+        if used != used_before || process.open.load(Ordering::Acquire) > 0 {
+            used_before = used;
+            busy_at = Instant::now();
+        }
+        if used >= config.pages_per_life {
+            return End::Due("pages");
+        }
+        if used > 0 && process.born.elapsed() > config.max_age {
+            return End::Due("age");
+        }
+        if idle_stop.is_some_and(|idle| busy_at.elapsed() >= idle) {
+            return End::Idle;
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! One page in a browser of its own, whose profile the page sees and changes.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use weir_sandbox::{BrowserBox, SessionDir};
+
+use super::browser_process::BrowserProcess;
+use super::{RenderError, RenderRequest, Rendered, page};
+
+/// One call while the browser opens or closes, and how long it may take to end by itself.
+const CALL: Duration = Duration::from_secs(3);
+const CLOSE: Duration = Duration::from_secs(5);
+
+/// The browser. Dropping it kills it.
+pub struct Solo {
+    process: Arc<BrowserProcess>,
+}
+
+impl Solo {
+    /// Connects to a browser that has just started, and gives it its cookies. On an error nothing of it is left.
+    pub async fn connect(
+        browser: BrowserBox,
+        dir: SessionDir,
+        egress: SocketAddr,
+        cookies: Vec<Value>,
+    ) -> anyhow::Result<Self> {
+        let solo = Self { process: BrowserProcess::connect_alone(browser, dir, egress).await? };
+        if !cookies.is_empty() {
+            let set = json!({ "cookies": cookies });
+            let set =
+                solo.process.cdp.send_as::<Value>("Storage.setCookies", None, set).by(Instant::now() + CALL).await;
+            if let Err(error) = set {
+                solo.stop().await;
+                return Err(error).context("the cookies of the profile");
+            }
+        }
+        Ok(solo)
+    }
+
+    /// Renders the page.
+    ///
+    /// # Errors
+    /// See [`RenderError`].
+    pub async fn render(&self, request: RenderRequest) -> Result<Rendered, RenderError> {
+        let request = RenderRequest { in_profile: true, ..request };
+        tokio::select! {
+            rendered = page::render(&self.process, &request) => rendered,
+            used = self.process.overfull() => {
+                tracing::warn!(?used, "a page filled more disk than its browser may");
+                Err(RenderError::PageTooLarge)
+            }
+        }
+    }
+
+    /// Has the browser write its profile and end. Returns the cookies, as JSON: it forgets some of them when it ends.
+    pub async fn close(&self) -> anyhow::Result<Vec<u8>> {
+        let cdp = &self.process.cdp;
+        let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(Instant::now() + CALL).await?;
+        // The answer may or may not come before the connection ends.
+        let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(Instant::now() + CALL).await;
+        if tokio::time::timeout(CLOSE, self.process.exited()).await.is_err() {
+            bail!("the browser did not end within {CLOSE:?}");
+        }
+        Ok(serde_json::to_vec(&cookies["cookies"])?)
+    }
+
+    /// The folder of its data; `None` once it is stopped.
+    pub fn home(&self) -> Option<PathBuf> {
+        self.process.home()
+    }
+
+    /// Ends the browser; nothing of it is left when this returns.
+    pub async fn stop(&self) {
+        self.process.stop().await;
+    }
+}

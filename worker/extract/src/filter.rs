@@ -1,0 +1,507 @@
+//! `onlyMainContent`: leaves out what surrounds the content, recall first.
+//!
+//! Elements go by semantics (`nav`, roles), by position (a footer of the page, not of an article) and by what their class
+//! or id hints at together with how much of the page they hold. Never an element with the page's heading or a large part
+//! of its text: a class name alone proves nothing.
+
+use std::collections::HashMap;
+
+use html5ever::local_name;
+
+use super::measure::Measures;
+use super::tokens::{Cache, Hints};
+use super::tree::{Dom, Tag};
+
+/// What the filter may take out.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Everything around the main content.
+    pub main_only: bool,
+    /// Advertisements and consent banners.
+    pub ads: bool,
+    /// Comments are what the page is for: a forum or the like.
+    pub discussion: bool,
+}
+
+/// Adds to `dropped` the subtree roots that are not content.
+pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
+    let total = m.total();
+    if total == 0 || !(rules.main_only || rules.ads) {
+        return;
+    }
+    let kept = Protected::of(dom, m);
+    let mut cache = Cache::default();
+    let groups = groups(dom, m);
+    if rules.main_only {
+        headed_sections(dom, m, &kept, dropped);
+    }
+    let article = rules.main_only && !rules.discussion && is_article(dom, m);
+    // Ends of the innermost open elements that make footers and headers their own.
+    let mut article_end = 0;
+    let mut main_end = 0;
+    let mut i = m.body + 1;
+    let end = dom.end(m.body);
+    while i < end {
+        if dropped[i] {
+            i = dom.end(i);
+            continue;
+        }
+        let tag = dom.tag(i);
+        if !tag.is_element() {
+            i += 1;
+            continue;
+        }
+        let Some(element) = dom.element(i) else {
+            i += 1;
+            continue;
+        };
+        let mut class = "";
+        let mut id = "";
+        let mut role = "";
+        for a in &element.attrs {
+            match a.name.local {
+                local_name!("class") => class = &a.value,
+                local_name!("id") => id = &a.value,
+                local_name!("role") => role = &a.value,
+                _ => {}
+            }
+        }
+        let mut hints = Hints::default();
+        if !class.is_empty() {
+            hints = cache.of(class);
+        }
+        if !id.is_empty() {
+            hints = hints.or(cache.of(id));
+        }
+        let is_listed = !hints.is_none() && groups.get(class).is_some_and(|g| g.count >= 4 && g.text * 5 >= total);
+        let place = Place { in_article: i < article_end, in_main: i < main_end };
+        let candidate = Candidate {
+            dom,
+            i,
+            tag,
+            role,
+            hints,
+            is_listed,
+            place,
+            text: m.text[i],
+            rest: kept.total.saturating_sub(m.text[i]),
+            share: m.text[i] as f32 / kept.total as f32,
+            density: m.link_density(i),
+        };
+        if candidate.is_boilerplate(rules, kept.heading[i], article) {
+            dropped[i] = true;
+            i = dom.end(i);
+            continue;
+        }
+        match tag {
+            Tag::Article => article_end = article_end.max(dom.end(i)),
+            Tag::Main => main_end = main_end.max(dom.end(i)),
+            _ if role == "main" => main_end = main_end.max(dom.end(i)),
+            _ => {}
+        }
+        i += 1;
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    in_article: bool,
+    in_main: bool,
+}
+
+/// Per node: whether it holds the page's heading or its main element.
+struct Protected {
+    heading: Vec<bool>,
+    total: u32,
+}
+
+impl Protected {
+    fn of(dom: &Dom, m: &Measures) -> Self {
+        let mut heading = vec![false; dom.len()];
+        let title = (0..dom.len())
+            .find(|&i| dom.tag(i) == Tag::Title)
+            .map(|i| dom.text_of(i).to_lowercase())
+            .unwrap_or_default();
+        let mut best: Option<(u32, usize)> = None;
+        for i in m.body..dom.end(m.body) {
+            if dom.tag(i) == Tag::H1 && m.text[i] > 0 {
+                let text = dom.text_of(i).to_lowercase();
+                let chrome = dom.ancestors(i).any(|a| matches!(dom.tag(a), Tag::Nav | Tag::Footer | Tag::Aside));
+                let words = text.split_whitespace().filter(|w| w.len() > 1 && title.contains(*w)).count() as u32;
+                let score = words * 4 + u32::from(!chrome) * 2 + u32::from(m.text[i] > 12);
+                if best.is_none_or(|(s, _)| score > s) {
+                    best = Some((score, i));
+                }
+            }
+        }
+        if let Some((_, i)) = best {
+            heading[i] = true;
+            for a in dom.ancestors(i) {
+                heading[a] = true;
+            }
+        }
+        for i in m.body..dom.end(m.body) {
+            let main = dom.tag(i) == Tag::Main || dom.attr(i, &local_name!("role")) == Some("main");
+            if main && m.text[i] * 10 > m.total() {
+                for a in dom.ancestors(i) {
+                    heading[a] = true;
+                }
+            }
+        }
+        Protected { heading, total: m.total() }
+    }
+}
+
+/// An element and the facts that decide whether it surrounds the content.
+struct Candidate<'d> {
+    dom: &'d Dom,
+    i: usize,
+    tag: Tag,
+    role: &'d str,
+    hints: Hints,
+    /// One of many of its kind that hold much of the page: a list is content whatever its class is called.
+    is_listed: bool,
+    place: Place,
+    /// Visible characters of it.
+    text: u32,
+    /// The same of the rest of the page.
+    rest: u32,
+    /// Its part of the page's text, 0 to 1.
+    share: f32,
+    /// The part of its text that is links, 0 to 1.
+    density: f32,
+}
+
+impl Candidate<'_> {
+    /// Whether it is left out by the rules. `is_protected`: it holds the page's heading or its main element;
+    /// `is_article`: the page is read for its text, not for its discussion.
+    fn is_boilerplate(&self, rules: Rules, is_protected: bool, is_article: bool) -> bool {
+        if is_protected || matches!(self.tag, Tag::Html | Tag::Body | Tag::Pre | Tag::Code) {
+            return false;
+        }
+        rules.ads && self.is_ad()
+            || rules.main_only
+                && (self.is_around_by_role() || self.is_around_by_tag() || self.is_around_by_hints(is_article))
+    }
+
+    /// An advertisement or a consent banner.
+    fn is_ad(&self) -> bool {
+        let Self { hints, text, share, .. } = *self;
+        // Small pages first: there a share says nothing.
+        let is_consent = hints.any(Hints::CONSENT)
+            && (share < 0.4 || text < 400 && share < 0.7)
+            && (!hints.any(Hints::CONTENT) || share < 0.1);
+        let is_clearly_ad = hints.any(Hints::AD)
+            && !hints.any(Hints::CONTENT.or(Hints::LAYOUT))
+            && (share < 0.25 || text < 200 && share < 0.5);
+        is_consent || is_clearly_ad || hints.any(Hints::AD) && share < 0.05
+    }
+
+    fn is_around_by_role(&self) -> bool {
+        let Self { share, density, place, .. } = *self;
+        match self.role {
+            "navigation" | "menu" | "menubar" | "search" | "tooltip" => share < 0.1 || (share < 0.4 && density > 0.35),
+            "banner" | "contentinfo" => !place.in_article && share < 0.3,
+            "complementary" => share < 0.25,
+            "dialog" | "alertdialog" => share < 0.3 && self.is_aside_popup(),
+            _ => false,
+        }
+    }
+
+    fn is_around_by_tag(&self) -> bool {
+        let Self { dom, i, share, density, place, .. } = *self;
+        match self.tag {
+            Tag::Nav | Tag::Search => share < 0.5,
+            Tag::Button => self.text < 25 && !in_heading(dom, i),
+            Tag::Aside if share < 0.3 => {
+                let is_callout = density < 0.4 && {
+                    let class = dom.class(i).to_ascii_lowercase();
+                    ["note", "callout", "tip", "warning", "admonition", "hint", "alert", "important", "quote"]
+                        .iter()
+                        .any(|w| class.contains(w))
+                };
+                let is_prose = density < 0.15 && share > 0.05 && self.hints.is_none();
+                !is_callout && !is_prose
+            }
+            Tag::Footer => !place.in_article && share < 0.35 || share < 0.2 && density > 0.4,
+            Tag::Header => !place.in_article && !place.in_main && share < 0.3,
+            Tag::Dialog => share < 0.3 && self.is_aside_popup(),
+            Tag::Form => share < 0.08 && (share < 0.02 || asks_for_account(dom, i)),
+            _ => false,
+        }
+    }
+
+    fn is_around_by_hints(&self, is_article: bool) -> bool {
+        let Self { tag, hints, text, share, density, place, .. } = *self;
+        if hints.is_none() || self.is_listed {
+            return false;
+        }
+        let is_inline = matches!(
+            tag,
+            Tag::Span
+                | Tag::Em
+                | Tag::Strong
+                | Tag::B
+                | Tag::I
+                | Tag::H1
+                | Tag::H2
+                | Tag::H3
+                | Tag::H4
+                | Tag::H5
+                | Tag::H6
+        );
+        if is_inline && !hints.any(Hints::READER_ONLY.or(Hints::SHARE).or(Hints::BREADCRUMB)) {
+            return false;
+        }
+        if is_article
+            && hints.any(Hints::COMMENTS)
+            && share < 0.5
+            && self.rest > 1500
+            && text > 40
+            && matches!(tag, Tag::Div | Tag::Section | Tag::Ol | Tag::Ul | Tag::Aside)
+        {
+            return true;
+        }
+        let (is_content, is_layout) = (hints.any(Hints::CONTENT), hints.any(Hints::LAYOUT));
+        let in_page = !place.in_article && !place.in_main;
+        // Each hint with the bounds within which it is believed.
+        hints.any(Hints::MODAL) && share < 0.2 && !is_content && self.is_aside_popup()
+            || hints.any(Hints::SHARE) && share < 0.1 && (density > 0.4 || text < 60) && !is_content
+            || hints.any(Hints::NEWSLETTER) && share < 0.1 && !is_content
+            || hints.any(Hints::TOOLS) && share < 0.02 && text < 200 && !matches!(tag, Tag::P | Tag::Table)
+            || hints.any(Hints::BREADCRUMB) && share < 0.1
+            || hints.any(Hints::PAGINATION) && share < 0.1 && density > 0.3
+            || hints.any(Hints::READER_ONLY) && share < 0.02
+            || hints.any(Hints::NAV) && !is_content && share < 0.3 && (density > 0.4 || share < 0.02)
+            || hints.any(Hints::FOOTER)
+                && !place.in_article
+                && !is_content
+                && (share < 0.12 || (share < 0.3 && density > 0.2))
+            || hints.any(Hints::HEADER) && in_page && !is_content && share < 0.15 && density > 0.3
+            || hints.any(Hints::SIDEBAR) && !is_content && !is_layout && share < 0.3
+            || hints.any(Hints::RELATED) && share < 0.25 && (density > 0.4 || share < 0.05)
+            || hints.any(Hints::SEARCH) && share < 0.05 && text < 300
+            || hints.any(Hints::TOC) && share < 0.15 && density > 0.6
+    }
+
+    /// Whether a dialog is an interruption rather than a part of the content that opens on demand.
+    fn is_aside_popup(&self) -> bool {
+        let class = self.dom.class(self.i);
+        if self.density < 0.3 && ["detail", "description", "spec", "feature"].iter().any(|w| class.contains(w)) {
+            return false;
+        }
+        self.share < 0.04 || self.density > 0.3 || asks_for_account(self.dom, self.i)
+    }
+}
+
+/// Elements with the same `class`.
+#[derive(Clone, Copy, Default)]
+struct Group {
+    count: u32,
+    text: u32,
+}
+
+/// Sizes of the groups of like elements: a list of cards is content whatever its class is called.
+fn groups<'a>(dom: &'a Dom, m: &Measures) -> HashMap<&'a str, Group> {
+    let mut groups: HashMap<&str, Group> = HashMap::new();
+    for i in m.body..dom.end(m.body) {
+        if m.text[i] > 0
+            && matches!(dom.tag(i), Tag::Div | Tag::Li | Tag::Article | Tag::Section | Tag::A | Tag::Tr | Tag::Ul)
+        {
+            let class = dom.class(i);
+            if !class.is_empty() {
+                let group = groups.entry(class).or_default();
+                group.count += 1;
+                group.text = group.text.saturating_add(m.text[i]);
+            }
+        }
+    }
+    groups
+}
+
+/// Whether a form wants the reader's data or a search term.
+fn asks_for_account(dom: &Dom, i: usize) -> bool {
+    (i..dom.end(i)).any(|j| {
+        dom.tag(j) == Tag::Input
+            && dom.attr(j, &local_name!("type")).is_some_and(|t| matches!(t, "email" | "password" | "search" | "tel"))
+    })
+}
+
+fn in_heading(dom: &Dom, i: usize) -> bool {
+    dom.ancestors(i)
+        .take(3)
+        .any(|a| dom.tag(a).heading_level().is_some() || matches!(dom.tag(a), Tag::Dt | Tag::Summary))
+}
+
+/// What headings say that stand over links to elsewhere or over forms, not over content. Lower case.
+const ASIDE_HEADINGS: &[&str] = &[
+    "related",
+    "recommended",
+    "you may also",
+    "you might also",
+    "more from",
+    "more in ",
+    "more on ",
+    "more stories",
+    "more like this",
+    "popular",
+    "most popular",
+    "most read",
+    "trending",
+    "latest news",
+    "latest posts",
+    "latest articles",
+    "recent posts",
+    "recent articles",
+    "recent comments",
+    "read next",
+    "up next",
+    "read more",
+    "keep reading",
+    "similar ",
+    "customers also",
+    "people also",
+    "recently viewed",
+    "frequently bought",
+    "share this",
+    "share on",
+    "subscribe",
+    "sign up",
+    "newsletter",
+    "join our",
+    "follow us",
+    "stay connected",
+    "stay up to date",
+    "leave a comment",
+    "leave a reply",
+    "post navigation",
+    "explore more",
+    "explore related",
+    "see also:",
+    "explore the latest",
+    "other people also",
+    "quick links",
+    "shop by",
+    "about the author",
+    "categories",
+    "tags",
+    "archives",
+    "what to read next",
+    "featured articles",
+    "top stories",
+    "get in touch",
+    "search",
+    "sponsored",
+    "das könnte",
+    "ähnliche",
+    "weitere artikel",
+    "mehr zum thema",
+    "newsletter",
+    "articles liés",
+    "à lire aussi",
+    "vous aimerez",
+    "artículos relacionados",
+    "te puede interesar",
+    "articoli correlati",
+];
+
+/// Drops sections that open with a heading such as "Related posts" and hold links or a form.
+fn headed_sections(dom: &Dom, m: &Measures, kept: &Protected, dropped: &mut [bool]) {
+    let total = kept.total as f32;
+    for h in m.body..dom.end(m.body) {
+        let tag = dom.tag(h);
+        if !matches!(tag, Tag::H2 | Tag::H3 | Tag::H4 | Tag::H5 | Tag::H6)
+            || dropped[h]
+            || m.text[h] == 0
+            || m.text[h] > 60
+        {
+            continue;
+        }
+        let heading = dom.text_of(h).trim().to_lowercase();
+        if !ASIDE_HEADINGS.iter().any(|w| heading.starts_with(w)) {
+            continue;
+        }
+        // The largest element that begins with this heading.
+        let mut block = h;
+        for up in dom.ancestors(h) {
+            let first = dom.children(up).find(|&c| m.text[c] > 0 && !m.invisible[c]);
+            if first != Some(block) || m.text[up] as f32 > 0.25 * total || kept.heading[up] || up == m.body {
+                break;
+            }
+            block = up;
+        }
+        if block != h && m.text[block] > m.text[h] {
+            let density = m.link_density(block);
+            if density > 0.4 || (m.text[block] as f32) < 0.03 * total || asks_for_account(dom, block) {
+                dropped[block] = true;
+            }
+            continue;
+        }
+        // No element of its own: what follows it up to the next heading.
+        let mut tail = Vec::new();
+        let mut text = 0;
+        let mut links = 0;
+        let parent = dom.parent(block);
+        let mut c = dom.end(block);
+        while c < dom.end(parent) && tail.len() < 64 {
+            if dom.tag(c).heading_level().is_some_and(|l| l <= tag.heading_level().unwrap_or(6)) || kept.heading[c] {
+                break;
+            }
+            text += m.text[c];
+            links += m.links[c];
+            tail.push(c);
+            c = dom.end(c);
+        }
+        if text > 0 && links as f32 > 0.7 * text as f32 && (text as f32) < 0.2 * total {
+            dropped[block] = true;
+            for c in tail {
+                dropped[c] = true;
+            }
+        }
+    }
+}
+
+/// Whether address or linked data say that the page is a discussion.
+pub fn is_discussion(dom: &Dom, url: &str) -> bool {
+    let low = url.to_ascii_lowercase();
+    let words = [
+        "forum",
+        "thread",
+        "/topic",
+        "discuss",
+        "community",
+        "/questions/",
+        "viewtopic",
+        "board",
+        "/comments/",
+        "/t/",
+        "/talk/",
+        "/item?id=",
+        "/r/",
+        "groups.",
+    ];
+    words.iter().any(|w| low.contains(w))
+        || (0..dom.len()).any(|i| {
+            dom.tag(i) == Tag::Script
+                && dom.attr(i, &local_name!("type")).is_some_and(|t| t.contains("ld+json"))
+                && (i..dom.end(i))
+                    .any(|j| dom.text(j).contains("DiscussionForumPosting") || dom.text(j).contains("\"QAPage\""))
+        })
+}
+
+/// Whether the page is one article: it says so, or it is mostly paragraphs of one text.
+fn is_article(dom: &Dom, m: &Measures) -> bool {
+    let mut declared = false;
+    let mut paragraphs = 0u32;
+    for i in 0..dom.len() {
+        match dom.tag(i) {
+            Tag::Meta => {
+                declared |=
+                    dom.attr_named(i, "property") == Some("og:type") && dom.attr_named(i, "content") == Some("article");
+            }
+            Tag::P if m.text[i] > 80 => paragraphs += m.text[i] - m.links[i],
+            _ => {}
+        }
+    }
+    declared && paragraphs * 4 > m.total() || paragraphs * 2 > m.total()
+}

@@ -1,0 +1,564 @@
+//! Keeps hostile markup from costing more than its size.
+//!
+//! Two places. Before the tokenizer, a linear copy leaves out what no later stage reads and what html5ever would choke
+//! on: script bodies, comments, drawings, surplus attributes, huge `data:` URLs. Between tokenizer and tree builder,
+//! [`Gate`] drops tags that would nest too deep or pile up unclosed formatting, and stops at the node and time budget.
+//! Text is always kept up to the budget; only tags are dropped.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use html5ever::buffer_queue::BufferQueue;
+use html5ever::interface::TreeSink;
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::{TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
+use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
+use html5ever::{LocalName, local_name};
+use memchr::{memchr, memchr_iter, memmem};
+
+use super::tree::{Dom, Sink};
+
+/// Attributes kept per tag.
+pub const MAX_ATTRIBUTES: usize = 256;
+/// Depth past which tags are dropped, elements; what browsers use.
+const MAX_DEPTH: u32 = 512;
+/// Formatting elements (`b`, `font`, …) open at once; each is cloned into every following block.
+const MAX_FORMATTING: u32 = 48;
+/// Kinds of formatting elements.
+const FORMATTING: usize = 13;
+/// Nodes past which the rest of the page is left out.
+const MAX_NODES: usize = 1_000_000;
+/// Bytes of HTML looked at; the rest is left out.
+const MAX_BYTES: usize = 48 << 20;
+/// Bytes of `data:` URLs kept per page; later ones are cut to a stub.
+const MAX_DATA_BYTES: usize = 4 << 20;
+/// Bytes of a script's body kept, so that it can be told from an empty one.
+const SCRIPT_STUB: usize = 10;
+/// Longest drawing looked through for its end, bytes.
+const MAX_DRAWING: usize = 256 << 10;
+/// Processor time for building the tree; an ordinary page of the size limit needs half of it.
+const TIME_BUDGET: Duration = Duration::from_millis(700);
+/// Tokens between looks at the clock.
+const CLOCK_EVERY: u32 = 2048;
+/// Bytes given to the tokenizer at a time, so that it can be stopped.
+const CHUNK: usize = 1 << 20;
+
+/// A tree and whether anything of the page was left out of it.
+#[derive(Debug)]
+pub struct Parsed {
+    /// The tree.
+    pub dom: Dom,
+    /// Inline script on the page, bytes; the tree holds only the beginning of each script.
+    pub script_bytes: usize,
+    /// The node, byte or time budget ended the page early.
+    pub cut: bool,
+}
+
+/// Parses a whole document within the budgets, as a browser without scripts would.
+pub fn parse(html: &str) -> Parsed {
+    parse_as(html, false)
+}
+
+/// The same; with `scripting`, what is inside `noscript` stays unparsed.
+pub fn parse_as(html: &str, scripting: bool) -> Parsed {
+    let mut cut = false;
+    let html = if html.len() > MAX_BYTES {
+        cut = true;
+        &html[..html.floor_char_boundary(MAX_BYTES)]
+    } else {
+        html
+    };
+    let Reduced { text, script_bytes } = reduce(html);
+    let sink = Sink::with_capacity(text.len() / 48 + 16);
+    let builder = TreeBuilder::new(sink, TreeBuilderOpts { scripting_enabled: scripting, ..Default::default() });
+    let gate = Gate {
+        builder,
+        dropped: RefCell::new(HashMap::new()),
+        dropped_any: Cell::new(false),
+        formatting: Default::default(),
+        tokens: Cell::new(0),
+        full: Cell::new(false),
+        clock: Clock::start(),
+    };
+    let tokenizer = Tokenizer::new(gate, TokenizerOpts::default());
+    let input = BufferQueue::default();
+    let mut from = 0;
+    while from < text.len() && !tokenizer.sink.full.get() {
+        let to = text.ceil_char_boundary((from + CHUNK).min(text.len()));
+        let length = u32::try_from(to - from).expect("a chunk is small");
+        input.push_back(text.subtendril(u32::try_from(from).expect("the page is below MAX_BYTES"), length));
+        from = to;
+        // The tokenizer pauses after each script and at each charset declaration; neither matters to a decoded page.
+        while !input.is_empty() {
+            let _ = tokenizer.feed(&input);
+        }
+    }
+    tokenizer.end();
+    let gate = tokenizer.sink;
+    cut |= gate.full.get();
+    Parsed { dom: gate.builder.sink.finish(), script_bytes, cut }
+}
+
+/// Stands between tokenizer and tree builder and drops what would blow the tree up.
+struct Gate {
+    builder: TreeBuilder<u32, Sink>,
+    /// Start tags dropped and not yet ended, by name: their end tags must be dropped too.
+    dropped: RefCell<HashMap<LocalName, u32>>,
+    dropped_any: Cell<bool>,
+    /// Formatting elements open, by kind.
+    formatting: [Cell<u32>; FORMATTING],
+    tokens: Cell<u32>,
+    full: Cell<bool>,
+    clock: Clock,
+}
+
+/// Processor time of this thread since the page was begun. A wall clock would cut good pages on a busy machine, so it
+/// only says when to look at the real one.
+struct Clock {
+    started: Instant,
+    /// Processor time at the first look, nanoseconds.
+    cpu: Cell<Option<u64>>,
+}
+
+impl Clock {
+    #[allow(clippy::disallowed_methods, reason = "a bound on work done, in a crate that knows no service and no clock")]
+    fn start() -> Self {
+        Self { started: Instant::now(), cpu: Cell::new(None) }
+    }
+
+    fn is_over(&self) -> bool {
+        let wall = self.started.elapsed();
+        if wall < TIME_BUDGET / 8 {
+            return false;
+        }
+        let Some(now) = thread_cpu_nanos() else { return wall > TIME_BUDGET * 4 };
+        match self.cpu.get() {
+            None => {
+                self.cpu.set(Some(now));
+                false
+            }
+            Some(then) => Duration::from_nanos(now.saturating_sub(then)) > TIME_BUDGET * 7 / 8,
+        }
+    }
+}
+
+/// Processor time of this thread, nanoseconds, where the system tells.
+fn thread_cpu_nanos() -> Option<u64> {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    stat.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Which of the formatting elements a name is, 0 to [`FORMATTING`] - 1.
+fn formatting_kind(name: &LocalName) -> Option<usize> {
+    Some(match *name {
+        local_name!("b") => 0,
+        local_name!("big") => 1,
+        local_name!("code") => 2,
+        local_name!("em") => 3,
+        local_name!("font") => 4,
+        local_name!("i") => 5,
+        local_name!("nobr") => 6,
+        local_name!("s") => 7,
+        local_name!("small") => 8,
+        local_name!("strike") => 9,
+        local_name!("strong") => 10,
+        local_name!("tt") => 11,
+        local_name!("u") => 12,
+        _ => return None,
+    })
+}
+
+/// Elements the tokenizer must see start, as they switch it to raw text.
+fn is_raw_text(name: &LocalName) -> bool {
+    matches!(
+        *name,
+        local_name!("script")
+            | local_name!("style")
+            | local_name!("textarea")
+            | local_name!("title")
+            | local_name!("xmp")
+            | local_name!("iframe")
+            | local_name!("noembed")
+            | local_name!("noframes")
+            | local_name!("plaintext")
+    )
+}
+
+impl Gate {
+    fn admits(&self, name: &LocalName, kind: TagKind) -> bool {
+        let formatting = formatting_kind(name);
+        if kind == TagKind::EndTag {
+            if self.dropped_any.get()
+                && let Some(n) = self.dropped.borrow_mut().get_mut(name)
+                && *n > 0
+            {
+                *n -= 1;
+                return false;
+            }
+            self.builder.sink.leave();
+            if let Some(kind) = formatting {
+                // Without one open the tree builder would only walk all open elements to find that out.
+                let open = self.formatting[kind].get();
+                self.formatting[kind].set(open.saturating_sub(1));
+                return open > 0;
+            }
+            return true;
+        }
+        let too_deep = self.builder.sink.depth() >= MAX_DEPTH && !is_raw_text(name);
+        let too_many = formatting.is_some() && self.formatting.iter().map(Cell::get).sum::<u32>() >= MAX_FORMATTING;
+        if too_deep || too_many {
+            *self.dropped.borrow_mut().entry(name.clone()).or_insert(0) += 1;
+            self.dropped_any.set(true);
+            return false;
+        }
+        if let Some(kind) = formatting {
+            self.formatting[kind].set(self.formatting[kind].get() + 1);
+        }
+        true
+    }
+}
+
+impl TokenSink for Gate {
+    type Handle = u32;
+
+    fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<u32> {
+        let seen = self.tokens.get().wrapping_add(1);
+        self.tokens.set(seen);
+        if seen.is_multiple_of(CLOCK_EVERY) && self.clock.is_over() {
+            self.full.set(true);
+        }
+        match &token {
+            Token::ParseError(_) | Token::CommentToken(_) => return TokenSinkResult::Continue,
+            Token::TagToken(tag) => {
+                if self.builder.sink.node_count() > MAX_NODES {
+                    self.full.set(true);
+                }
+                if self.full.get() || !self.admits(&tag.name, tag.kind) {
+                    return TokenSinkResult::Continue;
+                }
+            }
+            Token::CharacterTokens(_) if self.full.get() => return TokenSinkResult::Continue,
+            _ => {}
+        }
+        self.builder.process_token(token, line)
+    }
+
+    fn end(&self) {
+        self.builder.end();
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+        self.builder.adjusted_current_node_present_but_not_in_html_namespace()
+    }
+}
+
+/// One tag as the look over the markup sees it.
+struct TagSpan {
+    /// One past the `>`, or the end of input.
+    end: usize,
+    /// Byte ranges to replace by a stub.
+    cuts: Vec<(usize, usize, &'static str)>,
+}
+
+/// The page as the tokenizer gets it.
+struct Reduced {
+    text: StrTendril,
+    script_bytes: usize,
+}
+
+/// Copies the page without what no later stage reads: the bodies of scripts and styles, comments, drawings, surplus
+/// attributes. That is often half of a page, and the tokenizer is the slowest stage.
+fn reduce(html: &str) -> Reduced {
+    let bytes = html.as_bytes();
+    let mut out = StrTendril::with_capacity(u32::try_from(html.len()).unwrap_or(u32::MAX));
+    let mut copied = 0;
+    let mut data_left = MAX_DATA_BYTES;
+    let mut script_bytes = 0;
+    let mut at = 0;
+    while let Some(step) = memchr(b'<', &bytes[at..]) {
+        let open = at + step;
+        at = open + 1;
+        let (from, to) = match bytes.get(at) {
+            Some(c) if c.is_ascii_alphabetic() => {
+                let span = scan_tag(bytes, at, &mut data_left);
+                for (from, to, stub) in &span.cuts {
+                    out.push_slice(&html[copied..*from]);
+                    out.push_slice(stub);
+                    copied = *to;
+                }
+                at = span.end;
+                match raw_text(bytes, open + 1, span.end) {
+                    Some((raw, end)) => {
+                        at = end;
+                        let body = &bytes[span.end..end];
+                        match raw {
+                            Raw::Script => {
+                                script_bytes += body.len();
+                                let tag = &html[open..span.end];
+                                let data = tag.len() > 12 && (tag.contains("json") || tag.contains("math/tex"));
+                                // `<!--` changes where the script ends; rare, so left to the tokenizer.
+                                if data || memmem::find(body, b"<!--").is_some() {
+                                    continue;
+                                }
+                                (html.floor_char_boundary((span.end + SCRIPT_STUB).min(end)), end)
+                            }
+                            Raw::Style => (span.end, end),
+                            Raw::Text => continue,
+                        }
+                    }
+                    None if bytes[open + 1..].len() > 4
+                        && bytes[open + 1..open + 4].eq_ignore_ascii_case(b"svg")
+                        && !bytes[open + 4].is_ascii_alphanumeric() =>
+                    {
+                        match drawing_end(bytes, span.end) {
+                            Some(end) => {
+                                at = end;
+                                (span.end, end)
+                            }
+                            None => continue,
+                        }
+                    }
+                    None => continue,
+                }
+            }
+            Some(b'!') if bytes[at..].starts_with(b"!--") => {
+                at = comment_end(bytes, at + 3);
+                (open, at)
+            }
+            _ => continue,
+        };
+        if from < to && from >= copied {
+            out.push_slice(&html[copied..from]);
+            copied = to;
+        }
+    }
+    out.push_slice(&html[copied..]);
+    Reduced { text: out, script_bytes }
+}
+
+fn comment_end(bytes: &[u8], from: usize) -> usize {
+    // `<!-->` and `<!--->` are whole comments.
+    for dash in memchr_iter(b'>', &bytes[from..]) {
+        let gt = from + dash;
+        if bytes[..gt].ends_with(b"--") || bytes[..gt].ends_with(b"--!") {
+            return gt + 1;
+        }
+    }
+    bytes.len()
+}
+
+/// Where the `</svg>` of a plain drawing is; `None` if it holds another drawing, HTML, or no end.
+fn drawing_end(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    while let Some(step) = memchr(b'<', &bytes[at..]) {
+        let lt = at + step;
+        let rest = &bytes[lt + 1..];
+        let is = |name: &[u8]| rest.len() > name.len() && rest[..name.len()].eq_ignore_ascii_case(name);
+        if is(b"/svg") {
+            return Some(lt);
+        }
+        if is(b"svg")
+            || is(b"foreignobject")
+            || is(b"!")
+            || is(b"script")
+            || is(b"style")
+            || is(b"div")
+            || is(b"p>")
+            || lt - from > MAX_DRAWING
+        {
+            return None;
+        }
+        at = lt + 1;
+    }
+    None
+}
+
+/// Kinds of elements whose content is not markup.
+#[derive(Clone, Copy)]
+enum Raw {
+    Script,
+    Style,
+    Text,
+}
+
+/// For the tag whose name starts at `name` and which ends at `after`: what its raw text is and where that ends.
+fn raw_text(bytes: &[u8], name: usize, after: usize) -> Option<(Raw, usize)> {
+    const RAW: [(&[u8], Raw); 7] = [
+        (b"script", Raw::Script),
+        (b"style", Raw::Style),
+        (b"textarea", Raw::Text),
+        (b"title", Raw::Text),
+        (b"xmp", Raw::Text),
+        (b"iframe", Raw::Text),
+        (b"noframes", Raw::Text),
+    ];
+    let ends_name = |at: usize| matches!(bytes.get(at), Some(b'>' | b'/' | b' ' | b'\t' | b'\n' | b'\r' | 0x0c));
+    let (raw, kind) = RAW.iter().find(|(raw, _)| {
+        bytes.len() > name + raw.len()
+            && bytes[name..name + raw.len()].eq_ignore_ascii_case(raw)
+            && ends_name(name + raw.len())
+    })?;
+    let mut at = after;
+    while let Some(step) = memchr(b'<', &bytes[at..]) {
+        let lt = at + step;
+        let close = lt + 2;
+        if bytes.get(lt + 1) == Some(&b'/')
+            && bytes.len() >= close + raw.len()
+            && bytes[close..close + raw.len()].eq_ignore_ascii_case(raw)
+            && ends_name(close + raw.len())
+        {
+            return Some((*kind, lt));
+        }
+        at = lt + 1;
+    }
+    Some((*kind, bytes.len()))
+}
+
+/// Walks one start tag the way the tokenizer does, noting what to leave out of it.
+fn scan_tag(bytes: &[u8], name: usize, data_left: &mut usize) -> TagSpan {
+    let mut span = TagSpan { end: bytes.len(), cuts: Vec::new() };
+    let mut at = name;
+    while at < bytes.len() && !matches!(bytes[at], b'>' | b'/' | b' ' | b'\t' | b'\n' | b'\r' | 0x0c) {
+        at += 1;
+    }
+    let mut attributes = 0usize;
+    let mut surplus_from = None;
+    loop {
+        while at < bytes.len() && matches!(bytes[at], b' ' | b'\t' | b'\n' | b'\r' | 0x0c | b'/') {
+            at += 1;
+        }
+        let Some(&first) = bytes.get(at) else { break };
+        if first == b'>' {
+            span.end = at + 1;
+            break;
+        }
+        attributes += 1;
+        if attributes > MAX_ATTRIBUTES && surplus_from.is_none() {
+            surplus_from = Some(at);
+        }
+        at += 1;
+        while at < bytes.len() && !matches!(bytes[at], b'=' | b'>' | b'/' | b' ' | b'\t' | b'\n' | b'\r' | 0x0c) {
+            at += 1;
+        }
+        let mut value = at;
+        while value < bytes.len() && bytes[value].is_ascii_whitespace() {
+            value += 1;
+        }
+        if bytes.get(value) != Some(&b'=') {
+            continue;
+        }
+        value += 1;
+        while value < bytes.len() && bytes[value].is_ascii_whitespace() {
+            value += 1;
+        }
+        let (from, to) = match bytes.get(value) {
+            Some(&q @ (b'"' | b'\'')) => {
+                let from = value + 1;
+                let to = memchr(q, &bytes[from..]).map_or(bytes.len(), |n| from + n);
+                at = (to + 1).min(bytes.len());
+                (from, to)
+            }
+            _ => {
+                let mut to = value;
+                while to < bytes.len() && bytes[to] != b'>' && !bytes[to].is_ascii_whitespace() {
+                    to += 1;
+                }
+                at = to;
+                (value, to)
+            }
+        };
+        let length = to - from;
+        if length > 1024 && bytes[from..from + 5].eq_ignore_ascii_case(b"data:") && surplus_from.is_none() {
+            if length > *data_left {
+                span.cuts.push((from, to, "data:,"));
+            } else {
+                *data_left -= length;
+            }
+        }
+    }
+    if let Some(from) = surplus_from {
+        let to = if span.end > 0 && bytes.get(span.end - 1) == Some(&b'>') { span.end - 1 } else { span.end };
+        span.cuts.push((from, to.max(from), ""));
+    }
+    span
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::Tag;
+    use super::*;
+
+    fn max_depth(dom: &Dom) -> usize {
+        (0..dom.len()).map(|i| dom.ancestors(i).count()).max().unwrap_or(0)
+    }
+
+    fn reduced(html: &str) -> String {
+        reduce(html).text.to_string()
+    }
+
+    #[test]
+    fn markup_and_text_pass_unchanged() {
+        let html = "<p title=it's class='a>b'>x</p><title>a<b</title><textarea><script></textarea><p>1 < 2 <svg><p>y";
+        assert_eq!(reduced(html), html);
+    }
+
+    #[test]
+    fn what_nobody_reads_is_left_out() {
+        assert_eq!(
+            reduced(
+                "a<script>if (a<b && '<c \"') { x() }</script>b<!-- <z ' -->c<style>q{}</STYLE>d<svg w=1><path d=M0/></svg>e"
+            ),
+            "a<script>if (a<b &&</script>bc<style></STYLE>d<svg w=1></svg>e"
+        );
+        let data = "<script type='application/ld+json'>{\"name\": \"long enough\"}</script>";
+        assert_eq!(reduced(data), data);
+        assert_eq!(reduce("<script>12345678901234567890</script>").script_bytes, 20);
+    }
+
+    #[test]
+    fn a_script_that_hides_its_end_in_a_comment_is_left_to_the_tokenizer() {
+        let html = "<script><!-- <script> </script> --></script><p>t";
+        assert_eq!(reduced(html), html);
+    }
+
+    #[test]
+    fn surplus_attributes_are_dropped_and_the_text_stays() {
+        let attrs: String = (0..1000).map(|i| format!(" a{i}='{i}>'")).collect();
+        let page = format!("<div{attrs}>text</div>");
+        let dom = parse(&page).dom;
+        let div = (0..dom.len()).find(|&i| dom.tag(i) == Tag::Div).expect("the div is there");
+        assert_eq!(dom.element(div).expect("an element").attrs.len(), MAX_ATTRIBUTES);
+        assert_eq!(dom.text_of(div), "text");
+    }
+
+    #[test]
+    fn deep_nesting_is_capped_without_losing_text_or_later_structure() {
+        let page = format!("{}deep{}<p>after</p>", "<div>".repeat(5000), "</div>".repeat(5000));
+        let dom = parse(&page).dom;
+        assert!(max_depth(&dom) <= 520);
+        assert!(dom.text_of(0).contains("deep"));
+        let p = (0..dom.len()).find(|&i| dom.tag(i) == Tag::P).expect("the paragraph is there");
+        assert!(dom.ancestors(p).count() <= 3, "the paragraph is outside the divs");
+    }
+
+    #[test]
+    fn unclosed_formatting_does_not_multiply() {
+        let page: String = (0..20_000).map(|i| format!("<p><font size={i}>x")).collect();
+        let parsed = parse(&page);
+        assert!(parsed.dom.len() <= MAX_NODES + 2000);
+    }
+
+    #[test]
+    fn huge_data_urls_become_stubs() {
+        let page = format!("<img src='data:image/png;base64,{}' alt=a>", "A".repeat(MAX_DATA_BYTES + 10));
+        assert!(reduced(&page).len() < 100);
+    }
+
+    #[test]
+    fn an_unfinished_tag_does_not_loop() {
+        for page in ["<", "<a", "<a b", "<a b=", "<a b='", "<!--", "<script", "<script>", "<a/", "</"] {
+            let _ = parse(page);
+        }
+    }
+}

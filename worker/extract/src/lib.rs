@@ -1,0 +1,343 @@
+//! From a page's HTML to markdown, cleaned HTML, links, images and metadata.
+//!
+//! [`parse`] reads the page once, within budgets a hostile page cannot exceed; everything else works on that tree:
+//! [`Page::signals`] says whether a browser is needed, [`Page::extract`] makes what was asked for. All of it is
+//! synchronous, bounded, CPU-only work for a blocking thread, and none of it panics or recurses with the page's depth.
+//!
+//! The crate stands alone: it knows neither the service around it nor an async runtime, a network or a database. The
+//! program `weir-extract` offers it on the command line.
+//!
+//! ```
+//! use weir_extract::{ExtractOptions, PageInput, extract};
+//!
+//! let url = url::Url::parse("https://example.com/news/").unwrap();
+//! let input = PageInput { url: &url, html: "<h1>News</h1><p>Read <a href=more>more</a>.</p>", rendered: false };
+//! let options = ExtractOptions { markdown: true, ..ExtractOptions::default() };
+//! let page = extract(&input, &options);
+//! assert_eq!(page.markdown.as_deref(), Some("# News\n\nRead [more](https://example.com/news/more).\n"));
+//! ```
+//!
+//! ```text
+//! charset            bytes to text
+//! guard, tree        hostile markup cut down; the tree, read once
+//! measure, tokens    how much text stands where; what names of classes hint at
+//! filter, scope      what is left out; where the main content is
+//! select             the caller's CSS selectors
+//! markdown, clean_html, links, images, metadata, structured, media, embedded     what is made of the tree
+//! signals            whether scripts make the page
+//! feed               RSS and Atom, which do not go through the tree
+//! ```
+
+pub mod charset;
+
+mod address;
+mod clean_html;
+mod embedded;
+pub mod feed;
+mod filter;
+mod guard;
+mod images;
+mod links;
+mod markdown;
+mod measure;
+pub mod media;
+mod metadata;
+mod scope;
+mod select;
+mod signals;
+mod structured;
+mod tokens;
+mod tree;
+
+use address::Addresses;
+use measure::Measures;
+use tree::Dom;
+
+/// Visible text below which content hidden in scripts is looked for, characters.
+const LITTLE_TEXT: u32 = 200;
+
+/// What is said of a rendered page without text.
+const EMPTY_RENDERED: &str = "The page is still empty after rendering: its scripts may have failed, or need longer \
+    (waitFor).";
+
+/// One fetched page.
+#[derive(Clone, Copy, Debug)]
+pub struct PageInput<'a> {
+    /// Address after redirects: what relative references are relative to.
+    pub url: &'a url::Url,
+    /// Decoded text, see [`charset::decode`].
+    pub html: &'a str,
+    /// It came from a browser: `noscript` is then not part of the page.
+    pub rendered: bool,
+}
+
+/// What to make of a page.
+#[derive(Clone, Debug, Default)]
+pub struct ExtractOptions {
+    /// Make markdown.
+    pub markdown: bool,
+    /// Make cleaned HTML.
+    pub html: bool,
+    /// List the links.
+    pub links: bool,
+    /// List the images.
+    pub images: bool,
+    /// Values of attributes to read.
+    pub attributes: Vec<AttributeSelector>,
+    /// Look for a sound, a film.
+    pub media: bool,
+    /// Gather what the page says of itself as data.
+    pub structured: bool,
+    /// Leave what surrounds the main content out of markdown and HTML.
+    pub only_main_content: bool,
+    /// Keep only elements that match one of these CSS selectors; empty: all.
+    pub include_tags: Vec<String>,
+    /// Leave out elements that match one of these CSS selectors.
+    pub exclude_tags: Vec<String>,
+    /// Replace `data:` images in markdown by a placeholder.
+    pub remove_base64_images: bool,
+    /// Leave out advertisements and consent banners.
+    pub block_ads: bool,
+}
+
+impl ExtractOptions {
+    /// Whether the caller has said which elements count.
+    fn chooses(&self) -> bool {
+        !self.include_tags.is_empty() || !self.exclude_tags.is_empty()
+    }
+}
+
+/// One attribute of the elements that a CSS selector chooses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttributeSelector {
+    /// One that does not parse chooses nothing, and [`Extracted::warning`] names it.
+    pub selector: String,
+    /// In any case.
+    pub attribute: String,
+}
+
+/// What was made of a page; a field is `Some` if it was asked for.
+#[derive(Clone, Debug)]
+pub struct Extracted {
+    /// GitHub-flavoured markdown, ending in a newline unless empty.
+    pub markdown: Option<String>,
+    /// A document without scripts and styles, addresses absolute.
+    pub html: Option<String>,
+    /// Absolute URLs of all links of the whole page, in order, without repeats.
+    pub links: Option<Vec<String>>,
+    /// Absolute URLs of all images of the whole page, in order, without repeats.
+    pub images: Option<Vec<String>>,
+    /// For each of [`ExtractOptions::attributes`], in their order, the values as written, in document order, repeats
+    /// included.
+    pub attributes: Vec<Vec<String>>,
+    /// What the page offers, when it was looked for.
+    pub media: media::Offers,
+    /// What the page says about itself: strings, or arrays of strings for what is repeated. Never a key that only
+    /// Weir's API writes (`statusCode`, `numPages` and the like), whatever the page calls its `meta` elements.
+    pub metadata: serde_json::Map<String, serde_json::Value>,
+    /// JSON-LD, microdata and OpenGraph, where the page has any.
+    pub structured: Option<serde_json::Value>,
+    /// The same as [`Page::signals`].
+    pub signals: PageSignals,
+    /// Something a reader of the result should know, in a sentence.
+    pub warning: Option<String>,
+}
+
+/// A cheap look at a page.
+#[derive(Clone, Debug)]
+pub struct PageSignals {
+    /// Visible text of the body, characters without whitespace.
+    pub text_chars: usize,
+    /// Inline script on the page, bytes.
+    pub script_bytes: usize,
+    /// The content is likely made by scripts and not in this HTML.
+    pub looks_script_rendered: bool,
+    /// Seconds and target of a `meta` refresh.
+    pub meta_refresh: Option<(u32, url::Url)>,
+    /// The page's own idea of its address.
+    pub canonical: Option<url::Url>,
+}
+
+/// A page read once. Not `Send`: make it and use it on one thread.
+#[derive(Debug)]
+pub struct Page {
+    dom: Dom,
+    measures: Measures,
+    addresses: Addresses,
+    rendered: bool,
+    discussion: bool,
+    script_bytes: usize,
+    cut: bool,
+}
+
+/// Reads a page.
+pub fn parse(input: &PageInput<'_>) -> Page {
+    let parsed = guard::parse_as(input.html, input.rendered);
+    let addresses = Addresses::of_page(&parsed.dom, input.url);
+    let measures = Measures::of(&parsed.dom, input.rendered);
+    let discussion = filter::is_discussion(&parsed.dom, input.url.as_str());
+    Page {
+        dom: parsed.dom,
+        measures,
+        addresses,
+        rendered: input.rendered,
+        discussion,
+        script_bytes: parsed.script_bytes,
+        cut: parsed.cut,
+    }
+}
+
+/// Reads a page and makes what is asked for.
+pub fn extract(input: &PageInput<'_>, options: &ExtractOptions) -> Extracted {
+    parse(input).extract(options)
+}
+
+impl Page {
+    /// Says what kind of page this is.
+    pub fn signals(&self) -> PageSignals {
+        PageSignals {
+            text_chars: self.measures.total() as usize,
+            script_bytes: self.script_bytes,
+            looks_script_rendered: signals::looks_script_rendered(&self.dom, &self.measures),
+            meta_refresh: metadata::refresh(&self.dom, &self.addresses),
+            canonical: metadata::canonical(&self.dom, &self.addresses),
+        }
+    }
+
+    /// Makes what is asked for.
+    pub fn extract(&self, options: &ExtractOptions) -> Extracted {
+        let mut warning =
+            self.cut.then(|| "The page is too large or too deeply nested; only a part of it was read.".to_owned());
+        let (mut markdown, mut html) = (None, None);
+        if options.markdown || options.html {
+            let mut part = self.part(options, options.only_main_content);
+            if options.only_main_content && part.is_empty && self.measures.total() > 0 {
+                part = self.part(options, false);
+            }
+            if options.markdown {
+                let (text, full) = self.markdown(options, &part);
+                if full {
+                    warning.get_or_insert_with(|| "The markdown was cut at its size limit.".to_owned());
+                }
+                markdown = Some(text);
+            }
+            if options.html {
+                let (text, full) = clean_html::write(&self.dom, &self.addresses, &part.dropped, &part.roots);
+                if full {
+                    warning.get_or_insert_with(|| "The HTML was cut at its size limit.".to_owned());
+                }
+                html = Some(text);
+            }
+        }
+        let (attributes, told) = select::attributes(&self.dom, &options.attributes);
+        if let Some(told) = told {
+            warning = Some(warning.map_or(told.clone(), |text| format!("{text} {told}")));
+        }
+        if (options.markdown || options.html)
+            && let Some(told) = self.emptiness(options, markdown.as_deref())
+        {
+            warning = Some(warning.map_or(told.to_owned(), |text| format!("{text} {told}")));
+        }
+        let metadata = metadata::of_page(&self.dom, &self.addresses);
+        let structured =
+            options.structured.then(|| structured::of_page(&self.dom, &self.addresses, &metadata)).flatten();
+        Extracted {
+            markdown,
+            html,
+            attributes,
+            media: if options.media { media::offers(&self.dom, &self.addresses) } else { media::Offers::default() },
+            links: options.links.then(|| links::list(&self.dom, &self.addresses)),
+            images: options.images.then(|| images::list(&self.dom, &self.addresses)),
+            metadata,
+            structured,
+            signals: self.signals(),
+            warning,
+        }
+    }
+
+    /// Why there is nothing to read, where that is so: a page that answers well and has no text looks like one that was
+    /// read well.
+    fn emptiness(&self, options: &ExtractOptions, markdown: Option<&str>) -> Option<&'static str> {
+        // What shows something without words is in the markdown, where that was made.
+        let is_blank = markdown.map_or_else(|| !signals::has_media(&self.dom, 0), |text| text.trim().is_empty());
+        let is_waiting = signals::is_only_placeholder(&self.dom, &self.measures);
+        match (self.measures.total(), self.rendered) {
+            (0, true) if is_blank => Some(EMPTY_RENDERED),
+            (0, false) if is_blank => Some("The page is empty: what the site sent has no text."),
+            (1.., true) if is_waiting => Some(EMPTY_RENDERED),
+            (1.., _) if is_blank && markdown.is_some() && options.chooses() => {
+                Some("Nothing of the page is left: includeTags and excludeTags leave no text of it.")
+            }
+            _ => None,
+        }
+    }
+
+    /// The nodes that markdown and HTML are made of.
+    fn part(&self, options: &ExtractOptions, main_only: bool) -> Part {
+        let (dom, m) = (&self.dom, &self.measures);
+        let mut dropped = m.invisible.clone();
+        let [included, excluded] = select::matches(dom, [&options.include_tags, &options.exclude_tags]);
+        for i in excluded {
+            dropped[i] = true;
+        }
+        let chosen = !options.include_tags.is_empty();
+        let rules = filter::Rules {
+            main_only: main_only && !chosen,
+            ads: options.block_ads && !chosen,
+            discussion: self.discussion,
+        };
+        filter::apply(dom, m, rules, &mut dropped);
+        let roots = if chosen {
+            outermost(dom, &included)
+        } else {
+            if main_only {
+                scope::narrow(dom, m, &mut dropped);
+            }
+            vec![0]
+        };
+        let is_empty = !chosen && scope::kept_text(dom, &dropped, &roots) == 0;
+        Part { dropped, roots, is_empty }
+    }
+
+    fn markdown(&self, options: &ExtractOptions, part: &Part) -> (String, bool) {
+        let job = markdown::Job {
+            dom: &self.dom,
+            addresses: &self.addresses,
+            dropped: &part.dropped,
+            remove_base64_images: options.remove_base64_images,
+        };
+        let (mut text, full) = markdown::convert(&job, &part.roots);
+        if !self.rendered
+            && self.measures.total() < LITTLE_TEXT
+            && options.include_tags.is_empty()
+            && let Some(found) = embedded::content(&self.dom)
+            && measure::count(&found) > 2 * self.measures.total()
+        {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&found);
+        }
+        (text, full)
+    }
+}
+
+struct Part {
+    dropped: Vec<bool>,
+    roots: Vec<usize>,
+    is_empty: bool,
+}
+
+/// Of nodes in document order, those not inside another of them.
+fn outermost(dom: &Dom, nodes: &[usize]) -> Vec<usize> {
+    let mut out: Vec<usize> = Vec::new();
+    for &i in nodes {
+        if out.last().is_none_or(|&l| i >= dom.end(l)) {
+            out.push(i);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

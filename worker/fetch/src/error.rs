@@ -1,0 +1,257 @@
+//! What can go wrong between us and a page, as the client is told it.
+//!
+//! Texts are for the user: they name the host that was asked for, never an address it resolved to,
+//! a proxy, or a library's own words.
+
+use std::error::Error as StdError;
+use std::io;
+
+use weir_shared::error_code::ErrorCode;
+use weir_shared::guard::GuardError;
+
+use super::decode::BodyError;
+
+/// Why a fetch gave no page. An answer of any status is a page and not one of these.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// The target, or a redirect's target, is not a public address.
+    #[error("The address of {host} is not allowed: only public addresses can be reached")]
+    Blocked { host: String },
+    /// The target, or a redirect's target, is on a port that browsers refuse.
+    #[error("Port {port} of {host} is not allowed: browsers refuse it too")]
+    Port { host: String, port: u16 },
+    /// The name has no address, or is not a valid name.
+    #[error("DNS resolution failed for hostname: {host}")]
+    Dns { host: String },
+    /// The resolver did not answer in time.
+    #[error("DNS resolution took too long for hostname: {host}")]
+    DnsTimeout { host: String },
+    /// The certificate was refused or the handshake failed; `reason` says which, in a few words.
+    #[error("The TLS connection to {host} failed: {reason}")]
+    Tls { host: String, reason: &'static str },
+    /// The same where something was to be sent that only the caller has, and untrusted certificates are not accepted for
+    /// that unless the caller says so.
+    #[error(
+        "The TLS connection to {host} failed: {reason}. Headers, cookies, profiles and passwords are not sent over a \
+         certificate that cannot be trusted unless the request itself sets skipTlsVerification to true"
+    )]
+    Untrusted { host: String, reason: &'static str },
+    /// No connection: refused, reset, unreachable or slower than the connect timeout.
+    #[error("Could not connect to {host}: {reason}")]
+    Connect { host: String, reason: &'static str },
+    /// The connection ended inside an answer, or before one.
+    #[error("{host} closed the connection before the answer was complete")]
+    Cut { host: String },
+    /// What came is not HTTP.
+    #[error("{host} sent an answer that is not valid HTTP")]
+    Protocol { host: String },
+    /// The body is not what its `Content-Encoding` says.
+    #[error("{host} sent a body that cannot be decoded")]
+    Undecodable { host: String },
+    /// The deadline passed.
+    #[error("The page did not load within the timeout")]
+    Timeout,
+    /// The body is over a cap, in bytes.
+    #[error("The page is larger than {} MiB", limit / (1024 * 1024))]
+    TooLarge { limit: usize },
+    /// A chain came back to a URL it had been at, in the same state.
+    #[error("The page redirects in a loop")]
+    RedirectLoop,
+    /// More hops than allowed.
+    #[error("The page redirects more than {limit} times")]
+    TooManyRedirects { limit: u32 },
+    /// A `Location` with another scheme than http or https.
+    #[error("The page redirects to an address that is not http or https")]
+    BadRedirect,
+    /// A caller's header that HTTP cannot carry; `what` is `name` or `value`.
+    #[error("Invalid header {what}: {name}")]
+    InvalidHeader { name: String, what: &'static str },
+    /// Not an http or https URL.
+    #[error("URL uses unsupported protocol")]
+    UnsupportedUrl,
+    /// The upstream proxy could not be reached or did not do its work.
+    #[error("The proxy could not reach {host}")]
+    Proxy { host: String },
+    /// Ours; the detail is in the log.
+    #[error("The page could not be fetched")]
+    Internal,
+}
+
+impl FetchError {
+    /// Code on the wire.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Blocked { .. } | Self::Port { .. } => ErrorCode::AddressBlocked,
+            Self::Dns { .. } | Self::DnsTimeout { .. } => ErrorCode::DnsResolution,
+            Self::Tls { .. } | Self::Untrusted { .. } => ErrorCode::Ssl,
+            Self::Connect { .. }
+            | Self::Cut { .. }
+            | Self::Protocol { .. }
+            | Self::Undecodable { .. }
+            | Self::RedirectLoop
+            | Self::TooManyRedirects { .. }
+            | Self::BadRedirect
+            | Self::Proxy { .. } => ErrorCode::Site,
+            Self::Timeout => ErrorCode::Timeout,
+            Self::TooLarge { .. } => ErrorCode::PageTooLarge,
+            Self::InvalidHeader { .. } | Self::UnsupportedUrl => ErrorCode::BadRequest,
+            Self::Internal => ErrorCode::Unknown,
+        }
+    }
+
+    /// Whether the same fetch may well succeed a little later. A timeout is not: it used up the time
+    /// the page had.
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self,
+            Self::DnsTimeout { .. }
+                | Self::Connect { .. }
+                | Self::Cut { .. }
+                | Self::Protocol { .. }
+                | Self::Proxy { .. }
+        )
+    }
+
+    /// Text for the user.
+    pub fn message(&self) -> String {
+        self.to_string()
+    }
+
+    pub(super) fn from_guard(error: GuardError, asked: &str) -> Self {
+        match error {
+            GuardError::Blocked { host, .. } => Self::Blocked { host },
+            GuardError::Port { host, port } => Self::Port { host, port },
+            GuardError::Dns { host } | GuardError::InvalidHost { host } => Self::Dns { host },
+            GuardError::Timeout => Self::DnsTimeout { host: asked.to_owned() },
+            GuardError::Unsupported => Self::UnsupportedUrl,
+        }
+    }
+
+    pub(super) fn from_body(error: BodyError, host: &str) -> Self {
+        match error {
+            BodyError::TooLarge(limit) => Self::TooLarge { limit },
+            BodyError::Corrupt => Self::Undecodable { host: host.to_owned() },
+        }
+    }
+
+    /// Judges a failed request or body by what is found along its chain of sources, because the
+    /// outer layers say no more than "error sending request".
+    pub(super) fn from_reqwest(error: &reqwest::Error, host: &str, is_tls: bool, is_proxied: bool) -> Self {
+        let host = host.to_owned();
+        let causes = causes(error);
+        for cause in &causes {
+            if let Some(refused) = cause.downcast_ref::<GuardError>() {
+                return Self::from_guard(refused.clone(), &host);
+            }
+            if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
+                return Self::Tls { host, reason: tls_reason(tls) };
+            }
+        }
+        let kind = causes.iter().rev().find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+        if error.is_connect() {
+            if is_proxied {
+                // The proxy lives and says no: that is about the site.
+                let is_refused = causes.iter().any(|cause| cause.to_string() == "tunnel error: unsuccessful");
+                let reason = "the proxy could not reach it";
+                return if is_refused { Self::Connect { host, reason } } else { Self::Proxy { host } };
+            }
+            if error.is_timeout() {
+                return Self::Connect { host, reason: "timed out" };
+            }
+            return match kind {
+                Some(io::ErrorKind::ConnectionRefused) => Self::Connect { host, reason: "connection refused" },
+                Some(io::ErrorKind::TimedOut) => Self::Connect { host, reason: "timed out" },
+                Some(io::ErrorKind::UnexpectedEof) if is_tls => {
+                    Self::Tls { host, reason: "the handshake was broken off" }
+                }
+                Some(io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted) => {
+                    Self::Connect { host, reason: "connection reset" }
+                }
+                Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => {
+                    Self::Connect { host, reason: "no route to it" }
+                }
+                _ => Self::Connect { host, reason: "connection failed" },
+            };
+        }
+        if error.is_timeout() {
+            return Self::Timeout;
+        }
+        for cause in &causes {
+            if let Some(http) = cause.downcast_ref::<hyper::Error>() {
+                if http.is_parse() || http.is_parse_too_large() || http.is_parse_status() {
+                    return Self::Protocol { host };
+                }
+                if http.is_incomplete_message()
+                    || http.is_closed()
+                    || http.is_canceled()
+                    || http.is_body_write_aborted()
+                {
+                    return Self::Cut { host };
+                }
+            }
+        }
+        match kind {
+            Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => Self::Protocol { host },
+            Some(_) => Self::Cut { host },
+            None if error.is_builder() => Self::Internal,
+            None => Self::Protocol { host },
+        }
+    }
+}
+
+/// The error and everything below it. `io::Error` hides the error it wraps from `source()`, and both
+/// TLS errors and our own refusals travel inside one.
+fn causes<'e>(error: &'e (dyn StdError + 'static)) -> Vec<&'e (dyn StdError + 'static)> {
+    let mut found = Vec::with_capacity(8);
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        found.push(cause);
+        let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = match wrapped {
+            Some(wrapped) => Some(wrapped as &(dyn StdError + 'static)),
+            None => cause.source(),
+        };
+        if found.len() > 32 {
+            break;
+        }
+    }
+    found
+}
+
+/// Whether a connection taken from the pool turned out to be closed by the other side: nothing of an
+/// answer came, so asking once more on a new connection is what browsers do.
+pub(super) fn is_stale_connection(error: &reqwest::Error) -> bool {
+    !error.is_connect()
+        && !error.is_timeout()
+        && causes(error).iter().any(|cause| {
+            let http = cause.downcast_ref::<hyper::Error>();
+            let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+            http.is_some_and(|e| e.is_incomplete_message() || e.is_canceled() || e.is_closed())
+                || matches!(io, Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe))
+        })
+}
+
+/// Whether a body ended because a TLS connection was closed without the farewell message.
+pub(super) fn is_missing_close_notify(error: &reqwest::Error) -> bool {
+    causes(error)
+        .iter()
+        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::UnexpectedEof))
+}
+
+fn tls_reason(error: &rustls::Error) -> &'static str {
+    use rustls::CertificateError as Bad;
+    match error {
+        rustls::Error::InvalidCertificate(bad) => match bad {
+            Bad::Expired | Bad::ExpiredContext { .. } => "the certificate has expired",
+            Bad::NotValidYet | Bad::NotValidYetContext { .. } => "the certificate is not valid yet",
+            Bad::NotValidForName | Bad::NotValidForNameContext { .. } => "the certificate is for another name",
+            Bad::Revoked => "the certificate is revoked",
+            Bad::UnknownIssuer => "the certificate's issuer is not trusted",
+            _ => "the certificate is not trusted",
+        },
+        rustls::Error::InvalidMessage(_) => "the site does not speak TLS on this port",
+        rustls::Error::PeerIncompatible(_) => "no common TLS version or cipher",
+        rustls::Error::AlertReceived(_) => "the site refused the handshake",
+        _ => "the handshake failed",
+    }
+}

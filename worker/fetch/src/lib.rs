@@ -1,0 +1,28 @@
+//! Everything a worker asks of the outside world over HTTP: pages fetched without a browser ([`HttpFetcher`]), posts
+//! to webhooks ([`Poster`]), and the proxy that browsers and users' code are forced through ([`EgressProxy`]).
+//!
+//! All of them reach only what [`weir_shared::guard::AddressGuard`] allows, and connect to the very addresses it
+//! judged. No other crate of the worker may open a connection to a target itself.
+
+mod caller;
+mod cookies;
+mod decode;
+mod error;
+mod headers;
+mod http;
+mod pools;
+mod post;
+mod proxy;
+mod resolver;
+mod stream;
+mod trust;
+mod upstream;
+
+pub use self::caller::CallerHeaders;
+pub use self::error::FetchError;
+pub use self::http::{FetchConfig, FetchRequest, Fetched, HttpFetcher};
+pub use self::pools::{Chosen, ProxyKind, ProxyPools};
+pub use self::post::{PostError, PostRequest, Poster};
+pub use self::proxy::{EgressDoor, EgressMetrics, EgressOptions, EgressProxy, HostFilter};
+pub use self::stream::{Decoded, Opened, gunzip};
+pub use self::upstream::ProxyUrl;
