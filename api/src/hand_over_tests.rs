@@ -9,7 +9,7 @@ use weir_shared::blobs::Blobs;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::hand_over::PATH;
 use weir_shared::ids::{JobId, PageId, TeamId};
-use weir_shared::store::finish::Body;
+use weir_shared::store::page::end::Body;
 
 use super::*;
 use crate::service_tests::Api;

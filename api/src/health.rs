@@ -5,7 +5,7 @@ use std::time::Duration;
 use actix_web::{HttpResponse, web};
 use schemars::{JsonSchema, json_schema};
 use serde::Serialize;
-use weir_shared::store::{jobs, nodes, sessions, webhooks};
+use weir_shared::store::{nodes, queue_depth, sessions, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::app::State;
@@ -113,7 +113,7 @@ pub async fn ready(app: State) -> HttpResponse {
 /// When the figures cannot be written as text.
 pub async fn metrics(app: State) -> ApiResult<HttpResponse> {
     let read = async {
-        let queue = jobs::queue_stats(&app.db).await?;
+        let queue = queue_depth::queue_stats(&app.db).await?;
         let webhooks = webhooks::counts(&app.db).await?;
         let now = Timestamp::now();
         app.metrics.set_store(&queue, webhooks, now);

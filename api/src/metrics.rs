@@ -5,7 +5,7 @@ use std::time::Duration;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
-use weir_shared::store::jobs::QueueStats;
+use weir_shared::store::queue_depth::QueueStats;
 use weir_shared::store::sessions::SessionCounts;
 use weir_shared::time::Timestamp;
 

@@ -15,7 +15,9 @@ use weir_shared::domain::document::Document;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, TeamId, WorkerId};
-use weir_shared::store::finish::{Finished, Outcome, finish_many};
+use weir_shared::store::page::end::{Finished, Outcome};
+use weir_shared::store::page::finish::finish_many;
+use weir_shared::store::page::{claim, rows};
 use weir_shared::store::{self, PoolUse, documents, keys, pages, teams};
 use weir_shared::time::Timestamp;
 
@@ -106,13 +108,13 @@ impl Api {
     async fn work(&self, count: usize) {
         let now = Timestamp::now();
         let mut tx = self.state.db.begin().await.unwrap();
-        let claim = pages::claim(&mut tx, self.team, WorkerId::new(), count, 100, now).await.unwrap();
+        let claim = claim::claim(&mut tx, self.team, WorkerId::new(), count, 100, now).await.unwrap();
         let ended: Vec<Finished> = claim.pages.into_iter().map(|page| self.end(page)).collect();
         finish_many(&mut tx, &ended, now).await.unwrap();
         tx.commit().await.unwrap();
     }
 
-    fn end(&self, page: pages::Claimed) -> Finished {
+    fn end(&self, page: rows::Claimed) -> Finished {
         let outcome = if page.url.contains("fail") {
             Outcome::Failed { code: ErrorCode::Site, error: "it broke".into(), credits: 0 }
         } else {
@@ -528,7 +530,7 @@ async fn a_scrape_that_nobody_takes_ends_before_its_timeout_and_never_starts() {
     assert_eq!((status, &body["code"]), (503, &json!("UNAVAILABLE")), "no worker lives");
     assert!(start.elapsed().as_millis() < 1_000);
     let mut tx = api.state.db.begin().await.unwrap();
-    let claim = pages::claim(&mut tx, api.team, WorkerId::new(), 5, 100, Timestamp::now()).await.unwrap();
+    let claim = claim::claim(&mut tx, api.team, WorkerId::new(), 5, 100, Timestamp::now()).await.unwrap();
     assert!(claim.pages.is_empty());
 }
 
@@ -547,7 +549,7 @@ async fn with_a_blob(api: &Api) -> (String, Vec<Value>) {
     let id = api.batch(&["http://a.test/1", "http://a.test/2", "http://a.test/3"]).await;
     let now = Timestamp::now();
     let mut tx = api.state.db.begin().await.unwrap();
-    let claim = pages::claim(&mut tx, api.team, WorkerId::new(), 3, 100, now).await.unwrap();
+    let claim = claim::claim(&mut tx, api.team, WorkerId::new(), 3, 100, now).await.unwrap();
     let ended: Vec<Finished> = claim
         .pages
         .into_iter()
@@ -647,7 +649,7 @@ async fn what_keeps_nothing_is_forgotten_though_nobody_waits_for_it() {
     tx.commit().await.unwrap();
     let claimed = async || loop {
         let mut tx = db.begin().await.unwrap();
-        let claim = pages::claim(&mut tx, api.team, WorkerId::new(), 1, 100, Timestamp::now()).await.unwrap();
+        let claim = claim::claim(&mut tx, api.team, WorkerId::new(), 1, 100, Timestamp::now()).await.unwrap();
         tx.commit().await.unwrap();
         match claim.pages.into_iter().next() {
             Some(page) => return page,

@@ -8,7 +8,8 @@ use crate::domain::activity::Endpoint;
 use crate::domain::job::JobKind;
 use crate::domain::scrape::ScrapeOptions;
 use crate::ids::{JobId, KeyId, PageId, TeamId};
-use crate::store::jobs::{NewJob, NewScrape};
+use crate::store::jobs::NewJob;
+use crate::store::page::scrape::NewScrape;
 use crate::time::Timestamp;
 
 /// Where a worker's private listener takes them, by POST.

@@ -21,15 +21,17 @@ use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, SessionId, TeamId, WorkerId};
 use weir_shared::queue;
-use weir_shared::store::cache::CacheEntry;
-use weir_shared::store::finish::{Finished, Outcome};
-use weir_shared::store::jobs::{NewJob, NewScrape};
-use weir_shared::store::pages::{Claimed, ReplayFilter};
+use weir_shared::store::jobs::NewJob;
+use weir_shared::store::page::end::{CacheEntry, Finished, Outcome};
+use weir_shared::store::page::replay::ReplayFilter;
+use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::page::scrape::NewScrape;
+use weir_shared::store::page::{claim, fast, finish, replay, rescue, rows, scrape};
 use weir_shared::store::slices::Slices;
 use weir_shared::store::snapshots::{Packed, Snapshot};
 use weir_shared::store::{
-    Db, PoolUse, activity, cache, credits, documents, drafts, finish, jobs, keys, migrate, nodes, pages, profiles,
-    rates, retention, sessions, snapshots, sweep, team_lock, teams, webhooks,
+    Db, PoolUse, activity, cache, cancel, credits, documents, drafts, jobs, keys, migrate, nodes, pages, profiles,
+    queue_depth, rates, retention, sessions, snapshots, sweep, team_lock, teams, webhooks,
 };
 use weir_shared::time::Timestamp;
 
@@ -126,10 +128,10 @@ async fn batch(db: &Db, team: TeamId, count: usize, now: Timestamp) -> JobId {
     let mut tx = db.begin().await.unwrap();
     team_lock::lock(&mut tx, team).await.unwrap();
     credits::check_funds(&mut tx, team, 1, true).await.unwrap();
-    jobs::team_waiting(&mut tx, team).await.unwrap();
+    queue_depth::team_waiting(&mut tx, team).await.unwrap();
     jobs::use_idempotency_key(&mut tx, team, &JobId::new().to_string(), now).await.unwrap();
     jobs::insert(&mut tx, &new).await.unwrap();
-    pages::insert_many(&mut tx, new.id, team, 0, &urls, now).await.unwrap();
+    rows::insert_many(&mut tx, new.id, team, 0, &urls, now).await.unwrap();
     queue::page_tickets(&mut tx, team, count).await.unwrap();
     webhooks::queue(&mut tx, team, new.id, None, WebhookEvent::Started, now).await.unwrap();
     tx.commit().await.unwrap();
@@ -167,15 +169,15 @@ async fn a_day(db: &Db, blobs: &Blobs) {
         url: "http://site.test/",
         endpoint: Endpoint::Scrape,
     };
-    let handed = jobs::insert_scrape_claimed(db, &scrape(), worker, 50, now).await.unwrap().unwrap();
+    let handed = fast::insert_claimed(db, &scrape(), worker, 50, now).await.unwrap().unwrap();
     finish::finish(db, &[done(blobs, handed)], now).await.unwrap();
     let direct = scrape();
-    jobs::insert_scrape_alone(db, &direct).await.unwrap();
-    let (next, _) = pages::claim_next(db, worker, 50, now.plus_ms(1)).await.unwrap().unwrap();
+    scrape::insert_scrape_alone(db, &direct).await.unwrap();
+    let (next, _) = fast::claim_next(db, worker, 50, now.plus_ms(1)).await.unwrap().unwrap();
     finish::finish(db, &[done(blobs, next)], now).await.unwrap();
     let other = scrape();
-    jobs::insert_scrape_alone(db, &other).await.unwrap();
-    let (one, _) = pages::claim_one(db, team, other.page, worker, 50, now.plus_ms(1)).await.unwrap().unwrap();
+    scrape::insert_scrape_alone(db, &other).await.unwrap();
+    let (one, _) = claim::claim_one(db, team, other.page, worker, 50, now.plus_ms(1)).await.unwrap().unwrap();
     let failed = Outcome::Failed { code: ErrorCode::Site, error: "reset".to_owned(), credits: 0 };
     let end = Finished { page: one, kind: Some(JobKind::Scrape), key: None, outcome: failed };
     finish::finish(db, &[end], now).await.unwrap();
@@ -183,18 +185,18 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     let job = batch(db, team, 24, now).await;
     for _ in 0..2 {
         let mut tx = db.begin_relaxed().await.unwrap();
-        let claim = pages::claim(&mut tx, team, worker, 8, 8, now.plus_ms(1)).await.unwrap();
-        pages::held_by(&mut tx, worker).await.unwrap();
+        let claim = claim::claim(&mut tx, team, worker, 8, 8, now.plus_ms(1)).await.unwrap();
+        rescue::held_by(&mut tx, worker).await.unwrap();
         tx.commit().await.unwrap();
         let ends: Vec<Finished> = claim.pages.into_iter().map(|page| done(blobs, page)).collect();
         finish::finish(db, &ends, now).await.unwrap();
     }
     let mut tx = db.begin().await.unwrap();
-    pages::claim(&mut tx, team, worker, 2, 8, now.plus_ms(1)).await.unwrap();
-    pages::rescue_orphans(&mut tx, now, 10).await.unwrap();
-    pages::claim(&mut tx, team, worker, 2, 8, now.plus_ms(1)).await.unwrap();
-    pages::give_back(&mut tx, worker, now).await.unwrap();
-    pages::remind_teams(&mut tx, now.plus_ms(1)).await.unwrap();
+    claim::claim(&mut tx, team, worker, 2, 8, now.plus_ms(1)).await.unwrap();
+    rescue::rescue_orphans(&mut tx, now, 10).await.unwrap();
+    claim::claim(&mut tx, team, worker, 2, 8, now.plus_ms(1)).await.unwrap();
+    rescue::give_back(&mut tx, worker, now).await.unwrap();
+    rescue::remind_teams(&mut tx, now.plus_ms(1)).await.unwrap();
     webhooks::remind(&mut tx, now.plus_ms(1)).await.unwrap();
     for delivery in webhooks::claim(&mut tx, job, now, now.plus_ms(1_000), 10).await.unwrap() {
         let attempt = webhooks::Attempt { at: now, duration_ms: 1, status: Some(200), error: None, next_at: None };
@@ -226,13 +228,13 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     activity::page(db, team, None, Timestamp(0), None, 10).await.unwrap();
     activity::page(db, team, Some(Endpoint::Scrape), Timestamp(0), None, 10).await.unwrap();
     credits::balance(db, team).await.unwrap();
-    jobs::queue_stats(db).await.unwrap();
-    jobs::team_queue(db, team).await.unwrap();
-    jobs::team_running(db, team).await.unwrap();
+    queue_depth::queue_stats(db).await.unwrap();
+    queue_depth::team_queue(db, team).await.unwrap();
+    queue_depth::team_running(db, team).await.unwrap();
     webhooks::counts(db).await.unwrap();
     webhooks::worth_replaying(db, 3, now, 10).await.unwrap();
     let filter = ReplayFilter { most_replays: Some(3), background: true, limit: 10, ..ReplayFilter::default() };
-    pages::replayable(db, &filter, now).await.unwrap();
+    replay::replayable(db, &filter, now).await.unwrap();
     nodes::live(db, now).await.unwrap();
     sessions::end_orphans(db).await.unwrap();
     sessions::end_overdue(db, now).await.unwrap();
@@ -245,14 +247,14 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     let mut tx = db.begin().await.unwrap();
     drafts::begin(&mut tx, JobId::new(), now.plus_ms(-86_400_000)).await.unwrap();
     drafts::accept(&mut tx, job, now).await.unwrap();
-    jobs::cancel(&mut tx, job, now).await.unwrap();
+    cancel::job(&mut tx, job, now).await.unwrap();
     retention::shorten(&mut tx).await.unwrap();
     sessions::remove_old(&mut tx, now).await.unwrap();
     sweep::prune(&mut tx, now).await.unwrap();
     activity::forget(&mut tx, now).await.unwrap();
     snapshots::expire(&mut tx, now).await.unwrap();
     tx.commit().await.unwrap();
-    jobs::drop_cancelled(db, &mut slices, now).await.unwrap();
+    cancel::drop_rest(db, &mut slices, now).await.unwrap();
     retention::any(db).await.unwrap();
     retention::forget(db, blobs, direct.job.id).await.unwrap();
     sweep::prune_tickets(db, &mut slices).await.unwrap();

@@ -13,12 +13,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use weir_shared::domain::job::JobKind;
 use weir_shared::ids::{PageId, TeamId};
-use weir_shared::store::finish::{Body, Finished, Outcome, finish};
+use weir_shared::store::page::end::{Body, Finished, Outcome};
+use weir_shared::store::page::finish::finish;
 use weir_shared::store::{Db, StoreError};
 use weir_shared::time::Timestamp;
 
-use crate::context::HeldPage;
-use crate::frontier_memory::FrontierMemory;
+use crate::crawl::frontier_memory::FrontierMemory;
+use crate::dispatch::held::HeldPage;
 use crate::metrics::Metrics;
 
 /// Pages in one transaction at most.
@@ -32,7 +33,7 @@ const BACKLOG: usize = 256;
 /// may just be slow.
 const PATIENCE: Duration = Duration::from_secs(14);
 
-/// The written end of a page, for whoever handed it to this worker.
+/// The written end of a page, for the caller that waits for it.
 #[derive(Debug)]
 pub enum WrittenEnd {
     /// It is done: its document in compressed form, and the bytes of its text.
@@ -43,15 +44,15 @@ pub enum WrittenEnd {
     PutBack,
 }
 
-/// Who is told of a written end. Dropped, it says that this attempt wrote none.
-pub type Told = oneshot::Sender<WrittenEnd>;
+/// Sends the written end to who waits for it. When it is dropped instead, this attempt has written none.
+pub type EndSender = oneshot::Sender<WrittenEnd>;
 
-/// An end, the page it is of, and who is told of it.
+/// An end with the hold on its page and the sender for who waits.
 #[derive(Debug)]
 struct Submitted {
     end: Finished,
     held: HeldPage,
-    told: Option<Told>,
+    end_sender: Option<EndSender>,
 }
 
 /// Where pages hand in their ends. The committing task ends when every handle is dropped and all is written.
@@ -80,9 +81,9 @@ impl Finisher {
         (Self { sender }, task)
     }
 
-    /// Hands in the end of an attempt. Its page is held until the end is written; then `told` hears of it.
-    pub async fn submit(&self, end: Finished, held: HeldPage, told: Option<Told>) {
-        if self.sender.send(Submitted { end, held, told }).await.is_err() {
+    /// Hands in the end of an attempt. Its page is held until the end is written; then `end_sender` hears of it.
+    pub async fn submit(&self, end: Finished, held: HeldPage, end_sender: Option<EndSender>) {
+        if self.sender.send(Submitted { end, held, end_sender }).await.is_err() {
             tracing::warn!("a page ended after its worker; another attempt follows");
         }
     }
@@ -127,13 +128,13 @@ fn is_urgent(end: &Finished) -> bool {
     end.kind.is_some_and(JobKind::is_direct)
 }
 
-/// What of a submitted end is not written.
-type Attached = HashMap<PageId, (HeldPage, Option<Told>)>;
+/// What goes with a submitted end and is not written: the hold on its page, and the sender.
+type Attached = HashMap<PageId, (HeldPage, Option<EndSender>)>;
 
 fn detach(group: impl IntoIterator<Item = Submitted>) -> (Vec<Finished>, Attached) {
     let mut attached = Attached::new();
     let ends = group.into_iter().map(|submitted| {
-        attached.insert(submitted.end.page.id, (submitted.held, submitted.told));
+        attached.insert(submitted.end.page.id, (submitted.held, submitted.end_sender));
         submitted.end
     });
     (ends.collect(), attached)
@@ -156,8 +157,8 @@ impl Store {
             [first, ..] => {
                 let team = first.page.team_id;
                 let late = group.into_iter().filter_map(|end| {
-                    let (held, told) = attached.remove(&end.page.id)?;
-                    Some(Submitted { end, held, told })
+                    let (held, end_sender) = attached.remove(&end.page.id)?;
+                    Some(Submitted { end, held, end_sender })
                 });
                 self.put_late(team, late.collect());
                 Vec::new()
@@ -190,7 +191,7 @@ impl Store {
         });
     }
 
-    /// The next late ends of a team. `None`: it is late no more.
+    /// The next late ends of a team. `None`: all of them are written, and the team's next end goes with the others'.
     fn next_late(&self, team: TeamId) -> Option<Vec<Submitted>> {
         let mut late = self.lock_late();
         let waiting = late.get_mut(&team)?;
@@ -219,7 +220,7 @@ impl Store {
         let (mut db, mut patience) = (db, PATIENCE);
         let mut pause = Duration::from_millis(50);
         let mut waiting = vec![group];
-        // After an error nobody knows what was committed before it.
+        // After an error it is not known whether the write was committed.
         let mut is_first = true;
         while let Some(group) = waiting.pop() {
             let finishing = finish(db, &group, Timestamp::now());
@@ -235,7 +236,7 @@ impl Store {
                     self.conclude(group, &report.written, is_first, attached);
                     continue;
                 }
-                // The lock is asked for before anything is changed.
+                // The lock is taken before anything is changed, so the group may be written again.
                 Err(error) if error.is_lock_wait() => {
                     waiting.extend(locked(group, attached));
                     continue;
@@ -243,7 +244,7 @@ impl Store {
                 Err(StoreError::Unavailable(error)) => {
                     tracing::warn!(%error, pages = group.len(), "results cannot be written; they are kept and tried again");
                     waiting.push(group);
-                    // The only connection of `ends` may be the trouble.
+                    // `ends` has one connection, which may be what failed.
                     db = &self.late_ends;
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_secs(1));
@@ -263,22 +264,22 @@ impl Store {
         self.metrics.commit_pages.observe(size as f64);
     }
 
-    /// What a crawl has now is remembered, and who waits is told. Blobs of attempts that another has overtaken belong to
-    /// nobody; where the other may be an earlier write of the same attempt (not `is_first`), they stay until their job
-    /// goes.
+    /// Remembers what a crawl has now and sends the ends to those who wait. The blobs of an overtaken attempt are removed,
+    /// unless an earlier write of the same attempt may have been committed (not `is_first`): then they stay until their
+    /// job is removed.
     fn conclude(&self, group: Vec<Finished>, written: &[PageId], is_first: bool, attached: &mut Attached) {
         for end in group {
-            let told = attached.remove(&end.page.id).and_then(|(held, told)| {
+            let end_sender = attached.remove(&end.page.id).and_then(|(held, end_sender)| {
                 held.settle();
-                told
+                end_sender
             });
             if written.contains(&end.page.id) {
                 if let Outcome::Crawled { discovery, .. } = &end.outcome {
                     self.frontiers.learn(end.page.job_id, discovery);
                 }
-                if let Some(told) = told {
-                    // Who waited may have left.
-                    let _ = told.send(written_end(end.outcome));
+                if let Some(end_sender) = end_sender {
+                    // It fails when the caller has hung up.
+                    let _ = end_sender.send(written_end(end.outcome));
                 }
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Who waits for whom, and what is held meanwhile.
+//! Which ends wait for a lock or a silent connection, which do not, and what is held meanwhile.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -7,31 +7,14 @@ use weir_shared::config::DatabaseUrl;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::ids::{JobId, WorkerId};
-use weir_shared::store::finish::Encoded;
-use weir_shared::store::pages::{self, Claimed};
-use weir_shared::store::{self, PoolUse, jobs, teams};
+use weir_shared::store::page::claim;
+use weir_shared::store::page::end::Encoded;
+use weir_shared::store::page::rows::{self, Claimed};
+use weir_shared::store::{PoolUse, jobs, teams};
 
 use super::*;
-use crate::context::HeldPages;
-
-/// A fresh, migrated database on the Postgres server under test, if there is one.
-async fn postgres() -> Option<DatabaseUrl> {
-    let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
-        eprintln!("skipped on Postgres: WEIR_TEST_POSTGRES_URL is not set");
-        return None;
-    };
-    let admin = sqlx::PgPool::connect(&server).await.unwrap();
-    let name = format!("weir_{}", uuid::Uuid::now_v7().simple());
-    sqlx::query(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&admin).await.unwrap();
-    admin.close().await;
-    let mut url = url::Url::parse(&server).unwrap();
-    url.set_path(&name);
-    let url = DatabaseUrl::Postgres(url.to_string());
-    let db = Db::connect(&url, 1, PoolUse::Rows).await.unwrap();
-    store::migrate(&db).await.unwrap();
-    db.close().await;
-    Some(url)
-}
+use crate::dispatch::held::HeldPages;
+use crate::testing::postgres;
 
 /// A team with a batch, all of its pages claimed.
 async fn claimed(db: &Db, name: &str, count: usize) -> (TeamId, JobId, Vec<Claimed>) {
@@ -55,10 +38,10 @@ async fn claimed(db: &Db, name: &str, count: usize) -> (TeamId, JobId, Vec<Claim
     };
     jobs::insert(&mut tx, &row).await.unwrap();
     let urls: Vec<String> = (0..count).map(|n| format!("http://site.test/{n}")).collect();
-    pages::insert_many(&mut tx, job, team, 0, &urls, now).await.unwrap();
+    rows::insert_many(&mut tx, job, team, 0, &urls, now).await.unwrap();
     tx.commit().await.unwrap();
     let mut tx = db.begin().await.unwrap();
-    let pages = pages::claim(&mut tx, team, WorkerId::new(), count, 100, Timestamp::now()).await.unwrap().pages;
+    let pages = claim::claim(&mut tx, team, WorkerId::new(), count, 100, Timestamp::now()).await.unwrap().pages;
     tx.commit().await.unwrap();
     assert_eq!(pages.len(), count);
     (team, job, pages)
@@ -84,17 +67,17 @@ async fn one_teams_lock_keeps_no_other_team_waiting_and_its_pages_are_held() {
     let (_, free_job, free_pages) = claimed(&db, "free", 80).await;
     let last_locked = locked_pages.split_off(79);
     let submit = async |pages: Vec<Claimed>| {
-        let mut told = Vec::new();
+        let mut ends = Vec::new();
         for page in pages {
             let (sender, receiver) = oneshot::channel();
             let holding = held.hold(&page);
             finisher.submit(done(page), holding, Some(sender)).await;
-            told.push(receiver);
+            ends.push(receiver);
         }
-        told
+        ends
     };
-    let written = async |told: Vec<oneshot::Receiver<WrittenEnd>>| {
-        for end in told {
+    let written = async |ends: Vec<oneshot::Receiver<WrittenEnd>>| {
+        for end in ends {
             let end = tokio::time::timeout(Duration::from_secs(20), end).await.expect("it waits");
             assert!(matches!(end.unwrap(), WrittenEnd::Document { .. }));
         }
@@ -168,32 +151,4 @@ async fn an_end_whose_connection_fell_silent_is_written_by_another() {
     drop(finisher);
     tokio::time::timeout(Duration::from_secs(20), task).await.expect("it ends with its handles").unwrap();
     passing.abort();
-}
-
-#[test]
-fn work_that_ends_without_an_end_is_told_apart_from_a_claim_that_nobody_knew_of() {
-    let held: Arc<HeldPages> = Arc::default();
-    let page = |epoch| Claimed {
-        id: PageId::new(),
-        job_id: JobId::new(),
-        team_id: TeamId::new(),
-        idx: 0,
-        url: String::new(),
-        depth: 0,
-        epoch,
-        claims: 1,
-        tries: 0,
-        queued_at: Timestamp(1),
-        started_at: Timestamp(2),
-        owner: None,
-        limited: false,
-        handed: false,
-    };
-    let (ended, broken, unknown) = (page(1), page(2), page(3));
-    held.hold(&ended).settle();
-    drop(held.hold(&broken));
-    assert!([&ended, &broken, &unknown].iter().all(|page| !held.contains(page)));
-    assert_eq!(held.broken(), [(broken.id, broken.epoch)].into());
-    held.forget_broken([(broken.id, broken.epoch)].iter());
-    assert!(held.broken().is_empty());
 }

@@ -7,25 +7,28 @@
 pub mod agent;
 pub mod changes;
 pub mod context;
+mod crawl;
+mod dispatch;
 pub mod exec;
 pub mod finisher;
-pub mod frontier_memory;
-pub mod gate;
-pub mod handed;
-pub mod jobs;
+mod jobs;
+mod lease;
 pub mod listener;
+mod map;
 pub mod metrics;
 pub mod node;
-mod on_call;
+mod page;
 pub mod pdf;
+mod queue;
 pub mod reader;
 pub mod redact;
 pub mod relay;
 pub mod replayer;
-pub mod runner;
 pub mod sessions;
 pub mod site;
 pub mod sweeper;
+#[cfg(test)]
+mod testing;
 pub mod tidier;
 
 pub use weir_browser as browser;

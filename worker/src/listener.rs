@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use crate::context::Process;
 use crate::relay::routes::Relays;
 use crate::sessions::routes::OfProcess;
-use crate::{handed, relay, sessions};
+use crate::{dispatch, relay, sessions};
 
 /// How long an idle connection of the API is kept for its next scrape.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
@@ -29,7 +29,7 @@ pub fn start(socket: TcpListener, process: Arc<Process>) -> anyhow::Result<(Sock
             .app_data(web::JsonConfig::default().limit(CALL_LIMIT))
             .configure(|config| relay::routes::configure(config, relays.clone()))
             .configure(sessions::routes::configure)
-            .configure(handed::configure)
+            .configure(dispatch::routes::configure)
             .route("/healthz", web::get().to(async || HttpResponse::Ok().json(serde_json::json!({"status": "ok"}))))
             .route("/metrics", web::get().to(metrics))
             .default_service(web::to(async || {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use prometheus::core::Collector;
 use prometheus::{
     Encoder, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
@@ -22,8 +23,8 @@ pub struct Metrics {
     pub commit_seconds: Histogram,
     /// Seconds of one claim.
     pub claim_seconds: Histogram,
-    /// Scrapes that the API handed over, by what became of the offer (`taken`, `refused`).
-    pub handed: IntCounterVec,
+    /// Scrapes that the API dispatched directly, by what became of the offer (`taken`, `refused`).
+    pub direct_dispatches: IntCounterVec,
     /// Page slots in use.
     pub slots_busy: IntGauge,
     /// Webhook tries, by outcome (`delivered`, `retry`, `dead`).
@@ -64,101 +65,98 @@ pub struct Metrics {
 
 const SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
+fn registered<C: Collector + Clone + 'static>(
+    registry: &Registry,
+    figure: prometheus::Result<C>,
+) -> prometheus::Result<C> {
+    let figure = figure?;
+    registry.register(Box::new(figure.clone()))?;
+    Ok(figure)
+}
+
+fn seconds(registry: &Registry, name: &str, help: &str) -> prometheus::Result<Histogram> {
+    registered(registry, Histogram::with_opts(HistogramOpts::new(name, help).buckets(SECONDS.to_vec())))
+}
+
+fn counter(registry: &Registry, name: &str, help: &str) -> prometheus::Result<IntCounter> {
+    registered(registry, IntCounter::new(name, help))
+}
+
+fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<IntCounterVec> {
+    registered(registry, IntCounterVec::new(Opts::new(name, help), labels))
+}
+
+fn gauge(registry: &Registry, name: &str, help: &str) -> prometheus::Result<IntGauge> {
+    registered(registry, IntGauge::new(name, help))
+}
+
 impl Metrics {
     /// Registers every figure. Fails only when a name is used twice.
     pub fn new() -> anyhow::Result<Self> {
         let registry = Registry::new();
-        let seconds =
-            |name: &str, help: &str| Histogram::with_opts(HistogramOpts::new(name, help).buckets(SECONDS.to_vec()));
-        let metrics = Self {
-            pages: IntCounterVec::new(
-                Opts::new("weir_pages_total", "Pages ended, by engine and outcome"),
-                &["engine", "outcome"],
+        let to = &registry;
+        Ok(Self {
+            pages: counters(to, "weir_pages_total", "Pages ended, by engine and outcome", &["engine", "outcome"])?,
+            page_seconds: seconds(to, "weir_page_seconds", "Seconds from claim to result of a page")?,
+            commit_pages: registered(
+                to,
+                Histogram::with_opts(
+                    HistogramOpts::new("weir_commit_pages", "Pages in one commit of results")
+                        .buckets(vec![1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]),
+                ),
             )?,
-            page_seconds: seconds("weir_page_seconds", "Seconds from claim to result of a page")?,
-            commit_pages: Histogram::with_opts(
-                HistogramOpts::new("weir_commit_pages", "Pages in one commit of results")
-                    .buckets(vec![1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]),
-            )?,
-            commit_seconds: seconds("weir_commit_seconds", "Seconds of one commit of results")?,
-            claim_seconds: seconds("weir_claim_seconds", "Seconds of one claim of pages")?,
-            handed: IntCounterVec::new(
-                Opts::new("weir_scrapes_handed_total", "Scrapes handed over by the API, taken or refused"),
+            commit_seconds: seconds(to, "weir_commit_seconds", "Seconds of one commit of results")?,
+            claim_seconds: seconds(to, "weir_claim_seconds", "Seconds of one claim of pages")?,
+            direct_dispatches: counters(
+                to,
+                "weir_scrapes_handed_total",
+                "Scrapes handed over by the API, taken or refused",
                 &["outcome"],
             )?,
-            slots_busy: IntGauge::new("weir_slots_busy", "Page slots in use")?,
-            webhooks: IntCounterVec::new(
-                Opts::new("weir_webhook_tries_total", "Webhook tries, by outcome"),
-                &["outcome"],
-            )?,
-            replays: IntCounterVec::new(
-                Opts::new("weir_scheduled_replays_total", "Failures put back into the queue by the schedule, by kind"),
+            slots_busy: gauge(to, "weir_slots_busy", "Page slots in use")?,
+            webhooks: counters(to, "weir_webhook_tries_total", "Webhook tries, by outcome", &["outcome"])?,
+            replays: counters(
+                to,
+                "weir_scheduled_replays_total",
+                "Failures put back into the queue by the schedule, by kind",
                 &["kind"],
             )?,
-            orphans: IntGauge::new("weir_orphans_rescued", "Pages taken back from dead workers by this one")?,
-            browsers: IntGauge::new("weir_browsers", "Chromium processes alive")?,
-            browser_pages: IntGauge::new("weir_browser_pages", "Pages open in the scraping pool")?,
-            browser_crashes: IntGauge::new("weir_browser_crashes", "Chromium processes that died unasked")?,
-            egress_denied: IntGauge::new("weir_egress_denied", "Browser requests refused by the address rules")?,
-            sessions: IntGauge::new("weir_sessions", "Browser sessions open")?,
-            sessions_warm: IntGauge::new("weir_sessions_warm", "Browsers started ahead of a session")?,
-            opened: IntCounterVec::new(
-                Opts::new("weir_sessions_opened_total", "Sessions opened, by how their browser came"),
+            orphans: gauge(to, "weir_orphans_rescued", "Pages taken back from dead workers by this one")?,
+            browsers: gauge(to, "weir_browsers", "Chromium processes alive")?,
+            browser_pages: gauge(to, "weir_browser_pages", "Pages open in the scraping pool")?,
+            browser_crashes: gauge(to, "weir_browser_crashes", "Chromium processes that died unasked")?,
+            egress_denied: gauge(to, "weir_egress_denied", "Browser requests refused by the address rules")?,
+            sessions: gauge(to, "weir_sessions", "Browser sessions open")?,
+            sessions_warm: gauge(to, "weir_sessions_warm", "Browsers started ahead of a session")?,
+            opened: counters(
+                to,
+                "weir_sessions_opened_total",
+                "Sessions opened, by how their browser came",
                 &["start"],
             )?,
-            open_seconds: seconds("weir_session_open_seconds", "Seconds until a session was open")?,
-            sessions_ended: IntCounterVec::new(
-                Opts::new("weir_sessions_ended_total", "Sessions ended, by reason"),
-                &["reason"],
-            )?,
-            executes: IntCounterVec::new(
-                Opts::new("weir_executes_total", "Runs of code in sessions, by language and outcome"),
+            open_seconds: seconds(to, "weir_session_open_seconds", "Seconds until a session was open")?,
+            sessions_ended: counters(to, "weir_sessions_ended_total", "Sessions ended, by reason", &["reason"])?,
+            executes: counters(
+                to,
+                "weir_executes_total",
+                "Runs of code in sessions, by language and outcome",
                 &["language", "outcome"],
             )?,
-            agent_steps: IntCounter::new("weir_agent_steps_total", "Steps that the agent took in sessions")?,
-            model_tokens: IntCounterVec::new(
-                Opts::new("weir_model_tokens_total", "Tokens that pages have cost at the language model, by direction"),
+            agent_steps: counter(to, "weir_agent_steps_total", "Steps that the agent took in sessions")?,
+            model_tokens: counters(
+                to,
+                "weir_model_tokens_total",
+                "Tokens that pages have cost at the language model, by direction",
                 &["direction"],
             )?,
-            profile_failures: IntCounter::new("weir_profile_failures_total", "Profiles that could not be saved")?,
-            profile_bytes: IntCounter::new("weir_profile_bytes_total", "Bytes of the profiles saved")?,
-            relay: IntGaugeVec::new(
-                Opts::new("weir_relay", "What passed between clients, viewers and browsers of sessions"),
-                &["what"],
-            )?,
+            profile_failures: counter(to, "weir_profile_failures_total", "Profiles that could not be saved")?,
+            profile_bytes: counter(to, "weir_profile_bytes_total", "Bytes of the profiles saved")?,
+            relay: {
+                let options = Opts::new("weir_relay", "What passed between clients, viewers and browsers of sessions");
+                registered(to, IntGaugeVec::new(options, &["what"]))?
+            },
             registry,
-        };
-        let all: Vec<Box<dyn prometheus::core::Collector>> = vec![
-            Box::new(metrics.pages.clone()),
-            Box::new(metrics.page_seconds.clone()),
-            Box::new(metrics.commit_pages.clone()),
-            Box::new(metrics.commit_seconds.clone()),
-            Box::new(metrics.claim_seconds.clone()),
-            Box::new(metrics.handed.clone()),
-            Box::new(metrics.slots_busy.clone()),
-            Box::new(metrics.webhooks.clone()),
-            Box::new(metrics.replays.clone()),
-            Box::new(metrics.orphans.clone()),
-            Box::new(metrics.browsers.clone()),
-            Box::new(metrics.browser_pages.clone()),
-            Box::new(metrics.browser_crashes.clone()),
-            Box::new(metrics.egress_denied.clone()),
-            Box::new(metrics.sessions.clone()),
-            Box::new(metrics.sessions_warm.clone()),
-            Box::new(metrics.opened.clone()),
-            Box::new(metrics.open_seconds.clone()),
-            Box::new(metrics.sessions_ended.clone()),
-            Box::new(metrics.executes.clone()),
-            Box::new(metrics.agent_steps.clone()),
-            Box::new(metrics.model_tokens.clone()),
-            Box::new(metrics.profile_failures.clone()),
-            Box::new(metrics.profile_bytes.clone()),
-            Box::new(metrics.relay.clone()),
-        ];
-        for collector in all {
-            metrics.registry.register(collector)?;
-        }
-        Ok(metrics)
+        })
     }
 
     /// Counts a session that has opened.

@@ -16,16 +16,17 @@ use weir_shared::time::Timestamp;
 use weir_shared::wake::Wake;
 
 use crate::browser::{BrowserConfig, BrowserPool, is_ad_host};
-use crate::context::{HostMemory, Process, WorkerContext};
+use crate::context::{Process, WorkerContext};
+use crate::dispatch::slots::PageSlots;
 use crate::exec::Assets;
 use crate::fetch::{EgressOptions, EgressProxy, FetchConfig, HostFilter, HttpFetcher, Poster, ProxyPools};
 use crate::finisher::Finisher;
-use crate::gate::Gate;
 use crate::metrics::Metrics;
+use crate::page::scripted_hosts::ScriptedHosts;
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxMode};
 use crate::sessions::{Keeper, Sessions, Vault};
 use crate::site::RobotsStore;
-use crate::{listener, replayer, runner, sweeper, tidier};
+use crate::{listener, queue, replayer, sweeper, tidier};
 
 /// How long a drain may take; what is not done by then goes back to the queue.
 const DRAIN: Duration = Duration::from_secs(12);
@@ -155,9 +156,9 @@ async fn prepare(settings: Settings, db: Db, secret: String) -> anyhow::Result<P
         ad_free,
         proxies,
         upstreams,
-        gate: Gate::new(settings.worker.concurrency),
+        slots: PageSlots::new(settings.worker.concurrency),
         metrics: Metrics::new()?,
-        scripted_hosts: HostMemory::default(),
+        scripted_hosts: ScriptedHosts::default(),
         frontiers: Arc::default(),
         keeper: OnceCell::new(),
         sessions: RwLock::default(),
@@ -210,7 +211,7 @@ async fn life(
     );
     let context = Arc::new(WorkerContext::new(Arc::clone(process), id, finisher, draining.clone(), fenced.clone()));
     *process.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
-    let consumers = runner::start(&context, tickets);
+    let consumers = queue::start::start(&context, tickets);
     let sweeping = tokio::spawn(sweeper::run(Arc::clone(&context)));
     let tidying = tokio::spawn(tidier::run(Arc::clone(&context)));
     let replaying = tokio::spawn(replayer::run(Arc::clone(&context)));
@@ -345,7 +346,7 @@ async fn retire(process: &Process, id: WorkerId) {
     let work = async {
         let mut tx = process.db.begin().await?;
         nodes::set_state(&mut tx, id, "dead").await?;
-        store::pages::give_back(&mut tx, id, Timestamp::now()).await?;
+        store::page::rescue::give_back(&mut tx, id, Timestamp::now()).await?;
         tx.commit().await?;
         store::sessions::end_orphans(&process.db).await
     };

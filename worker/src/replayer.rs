@@ -8,16 +8,19 @@ use std::time::Duration;
 
 use weir_shared::error_code::ErrorCode;
 use weir_shared::schedule::Schedule;
-use weir_shared::store::pages::{Replay, ReplayFilter};
-use weir_shared::store::{StoreResult, leases, pages, webhooks};
+use weir_shared::store::page::replay::{self, Replay, ReplayFilter};
+use weir_shared::store::{StoreResult, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
+use crate::lease;
 
 /// Runs of the schedule that try one page, or one delivery.
 const MOST_REPLAYS: i64 = 3;
 /// Pages, and deliveries, in one run.
 const MOST_IN_RUN: i64 = 1_000;
+/// Name of its lease.
+const LEASE: &str = "replay";
 /// The lease is renewed after so many, and lasts this long beyond.
 const RENEW_EVERY: usize = 50;
 const LEASE_MS: i64 = 15_000;
@@ -42,7 +45,7 @@ async fn one(context: &WorkerContext, schedule: &Schedule) -> StoreResult<()> {
     let now = Timestamp::now();
     // Workers whose clocks are a little late find the lease taken until the next moment.
     let next = schedule.next_after(now).map_or(now, |next| next.plus_ms(-1));
-    if !hold(context, now, next).await? {
+    if !lease::hold(context, LEASE, now, next).await? {
         return Ok(());
     }
     let pages = replay_pages(context, now).await?;
@@ -51,14 +54,6 @@ async fn one(context: &WorkerContext, schedule: &Schedule) -> StoreResult<()> {
         tracing::info!(pages, deliveries, "failures that were worth it go back into the queue");
     }
     Ok(())
-}
-
-/// Takes or renews the lease. `false`: another worker does the work.
-async fn hold(context: &WorkerContext, now: Timestamp, until: Timestamp) -> StoreResult<bool> {
-    let mut tx = context.process.db.begin_relaxed().await?;
-    let mine = leases::take(&mut tx, "replay", context.id, now, until).await?;
-    tx.commit().await?;
-    Ok(mine)
 }
 
 /// Whether the work may go on after `done` pieces of it.
@@ -71,7 +66,7 @@ async fn may_go_on(context: &WorkerContext, done: usize) -> StoreResult<bool> {
     }
     tracing::info!(done, "a scheduled replay is under way");
     let now = Timestamp::now();
-    hold(context, now, now.plus_ms(LEASE_MS)).await
+    lease::hold(context, LEASE, now, now.plus_ms(LEASE_MS)).await
 }
 
 async fn replay_pages(context: &WorkerContext, now: Timestamp) -> StoreResult<usize> {
@@ -85,13 +80,13 @@ async fn replay_pages(context: &WorkerContext, now: Timestamp) -> StoreResult<us
         ..ReplayFilter::default()
     };
     let mut replayed = 0;
-    for (done, page) in pages::replayable(db, &filter, now).await?.iter().enumerate() {
+    for (done, page) in replay::replayable(db, &filter, now).await?.iter().enumerate() {
         if !may_go_on(context, done).await? {
             break;
         }
         let mut tx = db.begin().await?;
         let metered = context.process.settings.limits.metered;
-        if pages::replay(&mut tx, page.id, metered, Timestamp::now()).await? == Replay::Queued {
+        if replay::replay(&mut tx, page.id, metered, Timestamp::now()).await? == Replay::Queued {
             replayed += 1;
         }
         tx.commit().await?;

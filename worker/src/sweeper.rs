@@ -1,22 +1,24 @@
 //! One worker at a time, by lease: buries dead workers, takes back their pages, ends their sessions, reminds of lost
-//! tickets. What may take long is not done here, for dead workers' pages would wait for it: see [`crate::tidier`].
+//! wake-ups. What may take long is not done here, for dead workers' pages would wait for it: see [`crate::tidier`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_shared::ids::PageId;
-use weir_shared::store::pages::{Claimed, Loss};
-use weir_shared::store::{StoreResult, leases, nodes, pages, profiles, sessions, team_lock, webhooks};
+use weir_shared::store::page::rescue::{self, Loss};
+use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::{StoreResult, nodes, profiles, sessions, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
+use crate::lease;
 
 /// Pause between sweeps.
 const EVERY: Duration = Duration::from_millis(2_500);
 /// The lease outlives a few sweeps, so that one worker keeps the task.
 const LEASE_MS: i64 = 8_000;
-/// Work that was due for this long without being taken gets a new ticket.
+/// Work that was due for this long without being taken gets a new wake-up.
 const FORGOTTEN_MS: i64 = 5_000;
 /// A worker compares what the rows say it has with what it knows of: every so many sweeps.
 const COMPARE_EVERY: u32 = 2;
@@ -31,7 +33,7 @@ pub async fn run(context: Arc<WorkerContext>) {
     let mut round = 0_u32;
     let mut unknown = HashSet::new();
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
-        // After an outage every heartbeat is old, also those of the living: let them speak first.
+        // After an outage every heartbeat is old, also those of living workers: they get the time to send one.
         let may_bury = last_good.is_some_and(|at| at.elapsed() < EVERY * 3);
         match one(&context, may_bury).await {
             Ok(()) => last_good = Some(Instant::now()),
@@ -55,7 +57,7 @@ pub async fn run(context: Arc<WorkerContext>) {
 async fn compare(context: &WorkerContext, unknown: &mut HashSet<(PageId, i64)>) -> StoreResult<()> {
     let broken = context.held.broken();
     let mut tx = context.process.db.begin_relaxed().await?;
-    let held = pages::held_by(&mut tx, context.id).await?;
+    let held = rescue::held_by(&mut tx, context.id).await?;
     tx.commit().await?;
     let strange: Vec<_> = held.into_iter().filter(|page| !context.held.contains(page)).collect();
     let found: HashSet<_> = strange.iter().map(|page| (page.id, page.epoch)).collect();
@@ -71,7 +73,7 @@ async fn compare(context: &WorkerContext, unknown: &mut HashSet<(PageId, i64)>) 
         false => (page, Loss::NeverBegun),
     };
     let mut tx = context.process.db.begin_claim().await?;
-    pages::rescue(&mut tx, lost.into_iter().map(loss).collect(), Timestamp::now()).await?;
+    rescue::rescue(&mut tx, lost.into_iter().map(loss).collect(), Timestamp::now()).await?;
     tx.commit().await
 }
 
@@ -80,15 +82,15 @@ async fn compare(context: &WorkerContext, unknown: &mut HashSet<(PageId, i64)>) 
 async fn rescue(context: &WorkerContext, now: Timestamp) -> StoreResult<usize> {
     let db = &context.process.db;
     let mut tx = db.begin().await?;
-    let mut orphans = pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
+    let mut orphans = rescue::rescue_orphans(&mut tx, now, ORPHANS).await?;
     tx.commit().await?;
-    for team in pages::orphaned_teams(db, LOCKED_TEAMS).await? {
+    for team in rescue::orphaned_teams(db, LOCKED_TEAMS).await? {
         let mut tx = db.begin_claim().await?;
         match team_lock::lock(&mut tx, team).await {
             Err(error) if error.is_lock_wait() => continue,
             locked => locked?,
         };
-        orphans += pages::rescue_orphans(&mut tx, now, ORPHANS).await?;
+        orphans += rescue::rescue_orphans(&mut tx, now, ORPHANS).await?;
         tx.commit().await?;
     }
     Ok(orphans)
@@ -97,14 +99,11 @@ async fn rescue(context: &WorkerContext, now: Timestamp) -> StoreResult<usize> {
 async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
     let db = &context.process.db;
     let now = Timestamp::now();
-    let mut tx = db.begin_relaxed().await?;
-    let mine = leases::take(&mut tx, "sweep", context.id, now, now.plus_ms(LEASE_MS)).await?;
-    tx.commit().await?;
-    if !mine {
+    if !lease::hold(context, "sweep", now, now.plus_ms(LEASE_MS)).await? {
         return Ok(());
     }
     if may_bury {
-        // Committed before anything that belongs to teams is touched: theirs is the first lock.
+        // Committed before the rows of teams are touched: in every transaction a team's lock comes first.
         let mut tx = db.begin().await?;
         let buried = nodes::bury(&mut tx, now).await?;
         tx.commit().await?;
@@ -112,7 +111,7 @@ async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
             tracing::warn!(buried, "workers without a heartbeat are declared dead");
         }
     }
-    // Before everything that may wait for a team's lock.
+    // Done before everything that may wait for a team's lock.
     let orphans = rescue(context, now).await?;
     if orphans > 0 {
         context.process.metrics.orphans.add(orphans as i64);
@@ -127,7 +126,7 @@ async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
     tx.commit().await?;
     let mut tx = db.begin().await?;
     let forgotten = now.plus_ms(-FORGOTTEN_MS);
-    pages::remind_teams(&mut tx, forgotten).await?;
+    rescue::remind_teams(&mut tx, forgotten).await?;
     webhooks::remind(&mut tx, forgotten).await?;
     tx.commit().await?;
     Ok(())

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::store::slices::Slices;
-use weir_shared::store::{StoreResult, activity, cache, jobs, leases, retention, sessions, snapshots, sweep};
+use weir_shared::store::{StoreResult, activity, cache, cancel, retention, sessions, snapshots, sweep};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
+use crate::lease;
 
 /// Pause between rounds.
 const EVERY: Duration = Duration::from_millis(2_500);
@@ -38,7 +39,7 @@ pub async fn run(context: Arc<WorkerContext>) {
 struct Tidying {
     slices: Slices,
     round: u32,
-    /// SQLite's log may hold what is to be forgotten; so it may when this worker begins.
+    /// SQLite's log may hold what is to be forgotten. True when this worker begins: it does not know what came before.
     log_is_dirty: bool,
 }
 
@@ -75,10 +76,7 @@ async fn waste(context: &WorkerContext) {
 
 async fn is_mine(context: &WorkerContext, task: &str) -> StoreResult<bool> {
     let now = Timestamp::now();
-    let mut tx = context.process.db.begin_relaxed().await?;
-    let mine = leases::take(&mut tx, task, context.id, now, now.plus_ms(LEASE_MS)).await?;
-    tx.commit().await?;
-    Ok(mine)
+    lease::hold(context, task, now, now.plus_ms(LEASE_MS)).await
 }
 
 async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()> {
@@ -87,7 +85,7 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
     }
     let db = &context.process.db;
     let Tidying { slices, round, log_is_dirty } = tidying;
-    jobs::drop_cancelled(db, slices, Timestamp::now()).await?;
+    cancel::drop_rest(db, slices, Timestamp::now()).await?;
     sweep::prune_tickets(db, slices).await?;
     loop {
         let mut tx = db.begin_relaxed().await?;
@@ -97,7 +95,7 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
             break;
         }
     }
-    // Before the jobs go that say so.
+    // Asked before the jobs that keep nothing are removed, because their rows say so.
     *log_is_dirty |= retention::any(db).await?;
     for _ in 0..EXPIRE_ROUNDS {
         if sweep::expire(db, slices, Timestamp::now()).await? == 0 || !is_mine(context, "tidy").await? {

@@ -10,7 +10,9 @@ use weir_shared::config::parse_duration;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::Db;
-use weir_shared::store::pages::{self, PageRow, Replay, ReplayFilter};
+use weir_shared::store::page::replay;
+use weir_shared::store::page::replay::{Replay, ReplayFilter};
+use weir_shared::store::pages::{self, PageRow};
 use weir_shared::time::Timestamp;
 
 use super::jobs::page_json;
@@ -80,7 +82,7 @@ pub async fn run(args: ReplayArgs, db: &Db, metered: bool, output: Output) -> an
         limit: args.limit,
         ..ReplayFilter::default()
     };
-    let found = pages::replayable(db, &filter, now).await?;
+    let found = replay::replayable(db, &filter, now).await?;
     if args.dry_run {
         show(output, &found);
         return Ok(());
@@ -90,7 +92,7 @@ pub async fn run(args: ReplayArgs, db: &Db, metered: bool, output: Output) -> an
     // One transaction a page: none is held while others wait, and a stop half-way leaves nothing half done.
     for page in bar.wrap_iter(found.iter()) {
         let mut tx = db.begin().await?;
-        match pages::replay(&mut tx, page.id, metered, Timestamp::now()).await? {
+        match replay::replay(&mut tx, page.id, metered, Timestamp::now()).await? {
             Replay::Queued => replayed.push(page.id),
             Replay::NoCredits => unpaid += 1,
             Replay::NotDead => {}

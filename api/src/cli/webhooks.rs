@@ -3,6 +3,7 @@
 use anyhow::bail;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
+use weir_shared::domain::webhook::DeliveryState;
 use weir_shared::ids::{DeliveryId, JobId};
 use weir_shared::store::Db;
 use weir_shared::store::webhooks::{self, DeliveryFilter, DeliveryRow};
@@ -36,12 +37,12 @@ pub enum State {
     Dead,
 }
 
-impl State {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Delivered => "delivered",
-            Self::Dead => "dead",
+impl From<State> for DeliveryState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Waiting => Self::Waiting,
+            State::Delivered => Self::Delivered,
+            State::Dead => Self::Dead,
         }
     }
 }
@@ -72,7 +73,7 @@ pub async fn run(command: WebhooksCommand, db: &Db, output: Output) -> anyhow::R
     match command {
         WebhooksCommand::Deliveries { job, team, state, limit } => {
             let team = team_filter(db, team.as_deref()).await?;
-            let state = state.map(|s| s.as_str().to_owned());
+            let state = state.map(DeliveryState::from);
             let found = webhooks::deliveries(db, &DeliveryFilter { job, team, state, limit }).await?;
             let rows = found.iter().map(|delivery| (delivery_json(delivery), cells(delivery)));
             output.list(&HEADINGS, rows.collect());
@@ -88,9 +89,9 @@ fn delivery_json(delivery: &DeliveryRow) -> Value {
         "jobId": delivery.job_id,
         "pageId": delivery.page_id,
         "event": delivery.event,
-        "state": delivery.state,
+        "state": delivery.state.as_str(),
         "attempts": delivery.attempt,
-        "nextAt": (delivery.state == "waiting").then(|| delivery.next_at.to_iso()),
+        "nextAt": (delivery.state == DeliveryState::Waiting).then(|| delivery.next_at.to_iso()),
         "lastStatus": delivery.last_status,
         "lastError": delivery.last_error,
         "createdAt": delivery.created_at.to_iso(),
@@ -102,7 +103,7 @@ fn cells(delivery: &DeliveryRow) -> Vec<String> {
         delivery.id.to_string(),
         delivery.job_id.to_string(),
         delivery.event.clone(),
-        delivery.state.clone(),
+        delivery.state.as_str().to_owned(),
         delivery.attempt.to_string(),
         or_dash(delivery.last_status),
         delivery.created_at.to_iso(),
@@ -115,7 +116,7 @@ async fn replay(args: ReplayArgs, db: &Db, output: Output) -> anyhow::Result<()>
         Some(id) => vec![id],
         None => {
             let team = team_filter(db, args.team.as_deref()).await?;
-            let state = Some(State::Dead.as_str().to_owned());
+            let state = Some(DeliveryState::Dead);
             let filter = DeliveryFilter { job: args.job, team, state, limit: args.limit };
             let found = webhooks::deliveries(db, &filter).await?;
             if args.dry_run {

@@ -17,7 +17,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::store::credits::Funds;
 use weir_shared::store::pages::PageRow;
-use weir_shared::store::{Tx, jobs, nodes, pages};
+use weir_shared::store::{Tx, cancel, nodes, pages, queue_depth};
 use weir_shared::time::Timestamp;
 use weir_shared::wake::ExpectedPage;
 
@@ -94,7 +94,7 @@ pub async fn refuse_full_queue(app: &App, tx: &mut Tx, caller: &Caller, further:
     if further == 1 && app.queue_rooms.take(team) {
         return Ok(());
     }
-    let room = bound.saturating_sub(jobs::team_waiting(tx, team).await?);
+    let room = bound.saturating_sub(queue_depth::team_waiting(tx, team).await?);
     if room >= further {
         app.queue_rooms.learn(team, room - further);
         return Ok(());
@@ -165,7 +165,7 @@ async fn wait_for_page(app: &App, accepted: &mut Accepted, timeout: Duration, la
 async fn give_up(app: &App, job: JobId) {
     let cancel = async {
         let mut tx = app.db.begin().await?;
-        jobs::cancel(&mut tx, job, Timestamp::now()).await?;
+        cancel::job(&mut tx, job, Timestamp::now()).await?;
         tx.commit().await
     };
     if let Err(error) = cancel.await {

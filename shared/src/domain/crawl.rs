@@ -7,6 +7,7 @@ pub mod scope;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::states::states;
 use super::validation::{Fields, Issues, Path, ValidationError, refusal};
 use crate::error_code::ErrorCode;
 
@@ -20,6 +21,27 @@ const MAX_PATTERN_LENGTH: usize = 1_000;
 const DELAY_SECONDS: std::ops::RangeInclusive<f64> = 0.0..=60.0;
 /// Longest `prompt`, characters (SPEC 8).
 pub const MAX_PROMPT: i64 = 10_000;
+
+states! {
+    /// State of an address in a crawl's frontier.
+    AddressState {
+        /// It has a page.
+        Taken = "taken",
+        /// It waits for room under the limit.
+        Waiting = "waiting",
+        /// robots.txt forbids it.
+        Blocked = "blocked",
+    }
+    /// How an address goes on.
+    AddressMove {
+        /// There is room for its page.
+        Admit: Waiting => Taken,
+        /// Its page finds that robots.txt forbids it.
+        Forbid: Taken => Blocked,
+        /// A page that was fetched turns out to be at this address, too.
+        Join: Blocked => Taken,
+    }
+}
 
 /// How the site's sitemaps are used (CONTRACT 5.1, 9).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -26,6 +26,7 @@ macro_rules! words {
         }
     )+};
 }
+use super::states::states;
 pub(super) use words;
 
 words! {
@@ -40,13 +41,38 @@ words! {
         /// The addresses of a site, which somebody waits for.
         Map = "map",
     }
-    /// State of a job. `Scraping` moves once, to one of the others.
+    /// Events of a webhook (CONTRACT 7).
+    WebhookEvent {
+        Started = "started",
+        Page = "page",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
+}
+
+states! {
+    /// State of a job.
     JobStatus {
         Scraping = "scraping",
         Completed = "completed",
         Failed = "failed",
         Cancelled = "cancelled",
     }
+    /// How a job goes on.
+    JobMove {
+        /// Its last page has ended.
+        Complete: Scraping => Completed,
+        /// Its last page has ended, and nothing but failures came of it: see `job_after!` in the store.
+        Fail: Scraping => Failed,
+        /// Somebody cancelled it, or it expired.
+        Cancel: Scraping => Cancelled,
+        /// One of its pages is replayed.
+        Reopen: Completed => Scraping,
+        /// The same of a job that failed.
+        Retry: Failed => Scraping,
+    }
+
     /// State of a page. `Queued` and `Running` alternate; the others are final until a replay.
     PageState {
         Queued = "queued",
@@ -55,13 +81,24 @@ words! {
         Failed = "failed",
         Cancelled = "cancelled",
     }
-    /// Events of a webhook (CONTRACT 7).
-    WebhookEvent {
-        Started = "started",
-        Page = "page",
-        Completed = "completed",
-        Failed = "failed",
-        Cancelled = "cancelled",
+    /// How a page goes on.
+    PageMove {
+        /// A worker takes it.
+        Claim: Queued => Running,
+        /// Its attempt came to nothing, and it waits for the next.
+        Return: Running => Queued,
+        /// It has its document.
+        Finish: Running => Done,
+        /// It is given up.
+        Fail: Running => Failed,
+        /// Clients never see it: it was a step of its job, or robots.txt forbids it.
+        Hide: Running => Cancelled,
+        /// It turned out to be another page again, or outside of what was asked for.
+        Withdraw: Done => Cancelled,
+        /// Its job ended before it was taken.
+        Drop: Queued => Cancelled,
+        /// It is tried once more after it was given up.
+        Replay: Failed => Queued,
     }
 }
 
@@ -108,7 +145,27 @@ pub const MAX_TRIES: i64 = 3;
 /// worker down. Well above [`MAX_TRIES`], because innocent pages die with a worker too.
 pub const MAX_CLAIMS: i64 = 8;
 
+/// Whether a page that was claimed `claims` times is given up instead of being claimed once more.
+pub const fn is_worn_out(claims: i64) -> bool {
+    claims >= MAX_CLAIMS
+}
+
 /// Pause before try `tries + 1`, in milliseconds, without jitter: 1 s, 4 s.
 pub fn retry_pause_ms(tries: i64) -> i64 {
     1_000 << (2 * (tries - 1)).clamp(0, 6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_ended_moves_only_by_a_replay_or_out_of_sight() {
+        let from = |state: PageState| PageMove::ALL.iter().copied().filter(move |step| step.from() == state);
+        assert_eq!(from(PageState::Done).collect::<Vec<_>>(), [PageMove::Withdraw]);
+        assert_eq!(from(PageState::Failed).collect::<Vec<_>>(), [PageMove::Replay]);
+        assert_eq!(from(PageState::Cancelled).count(), 0);
+        assert!(JobMove::ALL.iter().all(|step| step.from() != JobStatus::Cancelled));
+        assert_eq!((PageMove::Claim.from().sql(), PageMove::Claim.to().sql()), ("'queued'", "'running'"));
+    }
 }

@@ -15,5 +15,6 @@ pub mod price;
 pub mod scrape;
 pub mod scrape_request;
 pub mod session;
+mod states;
 pub mod validation;
 pub mod webhook;

@@ -8,6 +8,39 @@ use serde_json::{Map, Value};
 use sha2::Sha256;
 
 use super::job::WebhookEvent;
+use super::states::states;
+
+states! {
+    /// State of a delivery.
+    DeliveryState {
+        /// To be tried, for the first time or again.
+        Waiting = "waiting",
+        /// The receiver took it.
+        Delivered = "delivered",
+        /// Given up, until it is replayed.
+        Dead = "dead",
+    }
+    /// How a delivery goes on.
+    DeliveryMove {
+        Deliver: Waiting => Delivered,
+        /// A try failed, and there is a time for the next.
+        Retry: Waiting => Waiting,
+        /// The last try failed.
+        GiveUp: Waiting => Dead,
+        Replay: Dead => Waiting,
+    }
+}
+
+impl DeliveryMove {
+    /// What a try makes of a delivery: it failed or not, and it is to be tried again or not.
+    pub const fn after_try(failed: bool, again: bool) -> Self {
+        match (failed, again) {
+            (false, _) => Self::Deliver,
+            (true, true) => Self::Retry,
+            (true, false) => Self::GiveUp,
+        }
+    }
+}
 
 /// A webhook as validated and stored with its job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use sqlx::ConnectOptions as _;
 
-use super::cache::CacheEntry;
-use super::finish::{self, Body, Encoded, Finished, Outcome};
-use super::pages::Claimed;
+use super::page::end::{Body, CacheEntry, Encoded, Finished, Outcome};
+use super::page::rows::Claimed;
 use super::slices::Slices;
 use super::testing::{databases, job, team};
 use super::*;
@@ -17,12 +16,14 @@ use crate::domain::cache::CacheKey;
 use crate::domain::job::{JobKind, JobStatus, PageState, WebhookEvent};
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::queue;
+use crate::store::cancel;
+use crate::store::page::{claim, finish, rescue, rows};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 async fn claim(db: &Db, team: TeamId, want: usize) -> Vec<Claimed> {
     let mut tx = db.begin().await.unwrap();
-    let claim = pages::claim(&mut tx, team, WorkerId::new(), want, 1_000, Timestamp::now()).await.unwrap();
+    let claim = claim::claim(&mut tx, team, WorkerId::new(), want, 1_000, Timestamp::now()).await.unwrap();
     tx.commit().await.unwrap();
     claim.pages
 }
@@ -72,7 +73,7 @@ async fn a_cancel_of_many_pages_is_whole_at_once_and_marks_them_in_slices() {
         let mut running = claim(&db, team, 2).await;
         let now = Timestamp::now();
         let mut tx = db.begin().await.unwrap();
-        assert!(jobs::cancel(&mut tx, id, now).await.unwrap());
+        assert!(cancel::job(&mut tx, id, now).await.unwrap());
         tx.commit().await.unwrap();
         let shown = async || {
             let job = jobs::load(&db, id).await.unwrap().unwrap();
@@ -82,7 +83,7 @@ async fn a_cancel_of_many_pages_is_whole_at_once_and_marks_them_in_slices() {
         assert!(in_state(&db, id, PageState::Cancelled).await <= 1_000, "one slice");
         assert!(claim(&db, team, 10).await.is_empty(), "what is cancelled never starts");
         let mut tx = db.begin().await.unwrap();
-        assert_eq!(pages::remind_teams(&mut tx, now.plus_ms(60_000)).await.unwrap(), 0);
+        assert_eq!(rescue::remind_teams(&mut tx, now.plus_ms(60_000)).await.unwrap(), 0);
         tx.commit().await.unwrap();
 
         // Between the slices a running page comes back, and another one ends.
@@ -91,7 +92,7 @@ async fn a_cancel_of_many_pages_is_whole_at_once_and_marks_them_in_slices() {
         assert_eq!(shown().await, (JobStatus::Cancelled, 1, 0, 1));
         assert!(claim(&db, team, 10).await.is_empty());
 
-        jobs::drop_cancelled(&db, &mut Slices::default(), now).await.unwrap();
+        cancel::drop_rest(&db, &mut Slices::default(), now).await.unwrap();
         assert_eq!(in_state(&db, id, PageState::Queued).await, 0);
         assert_eq!(in_state(&db, id, PageState::Cancelled).await, 2_999);
         assert_eq!(shown().await, (JobStatus::Cancelled, 1, 0, 1));
@@ -109,7 +110,7 @@ async fn pages_of_a_draft_are_nobodys_until_it_is_accepted_and_go_when_it_is_not
         for id in [kept, left] {
             let mut tx = db.begin().await.unwrap();
             drafts::begin(&mut tx, id, now).await.unwrap();
-            pages::insert_many(&mut tx, id, team, 0, &urls, now).await.unwrap();
+            rows::insert_many(&mut tx, id, team, 0, &urls, now).await.unwrap();
             tx.commit().await.unwrap();
         }
         assert!(claim(&db, team, 10).await.is_empty());
@@ -288,7 +289,7 @@ async fn reminders_do_not_pile_up_and_those_that_are_done_with_go() {
         tx.commit().await.unwrap();
         let remind = async || {
             let mut tx = db.begin().await.unwrap();
-            pages::remind_teams(&mut tx, now.plus_ms(60_000)).await.unwrap();
+            rescue::remind_teams(&mut tx, now.plus_ms(60_000)).await.unwrap();
             let hooks = webhooks::remind(&mut tx, now.plus_ms(60_000)).await.unwrap();
             tx.commit().await.unwrap();
             let mut due = queue::due(&db).await.unwrap();

@@ -3,20 +3,20 @@
 //! A cached page has no copy of its document as long as the job is kept that brought it; it is read there. When the job
 //! expires, a document in its row moves here. One that lies in a blob goes with its job, and so does its cached page.
 
-use std::collections::BTreeMap;
-
 use serde_json::value::RawValue;
 
 use crate::blobs::Blobs;
-use crate::domain::cache::{CacheKey, LOCKDOWN_MAX_AGE_MS, Lookup};
-use crate::domain::job::JobKind;
+use crate::domain::cache::{LOCKDOWN_MAX_AGE_MS, Lookup};
+use crate::domain::job::{JobKind, PageState};
 use crate::domain::scrape::ScrapeOptions;
 use crate::ids::{JobId, KeyId, PageId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::finish::{self, Encoded, Finished, Outcome};
-use super::pages::Claimed;
+use super::page::end::{Encoded, Finished, Outcome};
+use super::page::results::write_done;
+use super::page::rows::{Claimed, insert_page};
+use super::page::rules::job_after;
 use super::{Db, StoreError, StoreResult, Tx, documents, jobs, retention};
 
 /// What a row takes besides its document, about, bytes.
@@ -24,66 +24,12 @@ const ROW: i64 = 500;
 /// Rows dropped in one transaction.
 const STEP: i64 = 500;
 
-/// A document's place in the cache.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CacheEntry {
-    pub key: CacheKey,
-    /// As requested.
-    pub url: String,
-    /// Its registered domain.
-    pub site: Option<String>,
-}
-
 /// A page that was found.
 #[derive(Debug)]
 pub struct CachedPage {
     pub cached_at: Timestamp,
     pub json: Box<RawValue>,
 }
-
-/// A document with its place in the cache and its packed size.
-pub(super) type Row<'a> = (&'a CacheEntry, &'a Finished, i64);
-
-/// The documents among these ends that have a place in the cache, in the order of their keys, each once: transactions
-/// of other teams may write the same ones.
-pub(super) fn rows<'a>(ends: &[&'a Finished]) -> Vec<Row<'a>> {
-    let mut rows: BTreeMap<&CacheKey, Row<'a>> = BTreeMap::new();
-    for end in ends {
-        let Some((document, _)) = end.outcome.document() else { continue };
-        if let Some(entry) = &document.cache {
-            rows.insert(&entry.key, (entry, end, document.packed));
-        }
-    }
-    rows.into_values().collect()
-}
-
-/// Adds the statement that writes such rows to a query. Whoever stored a page before is replaced.
-macro_rules! push_rows {
-    ($query:ident, $rows:ident, $now:ident) => {
-        $query.push("INSERT INTO cached_page (key, team_id, url, site, page_id, bytes, cached_at) ");
-        $query.push_values($rows, |mut values, (entry, end, packed)| {
-            values
-                .push_bind(entry.key.0.as_str())
-                .push_bind(end.page.team_id)
-                .push_bind(entry.url.as_str())
-                .push_bind(entry.site.as_deref())
-                .push_bind(end.page.id)
-                .push_bind(packed)
-                .push_bind($now);
-        });
-        $query.push(cache::replace_row!());
-    };
-}
-pub(super) use push_rows;
-
-/// The end of such a statement.
-macro_rules! replace_row {
-    () => {
-        " ON CONFLICT (key) DO UPDATE SET team_id = excluded.team_id, url = excluded.url, site = excluded.site, \
-         page_id = excluded.page_id, bytes = excluded.bytes, body = NULL, size = NULL, cached_at = excluded.cached_at"
-    };
-}
-pub(super) use replace_row;
 
 /// The page that is looked for.
 pub async fn find(db: &Db, blobs: &Blobs, lookup: &Lookup) -> StoreResult<Option<CachedPage>> {
@@ -140,10 +86,17 @@ pub struct Answered<'a> {
 
 /// Writes such a scrape: job, page, document and ledger, all of it done.
 pub async fn write_answered(tx: &mut Tx, scrape: Answered<'_>) -> StoreResult<()> {
-    const PAGE: &str = "INSERT INTO page (id, job_id, team_id, idx, url, state, run_at, queued_at, started_at, \
-        finished_at) VALUES ($1, $2, $3, 0, $4, 'done', $5, $5, $5, $5)";
-    const DONE: &str = "UPDATE job SET status = 'completed', queued = 0, completed = 1, credits_used = $2, \
-        finished_at = $3 WHERE id = $1";
+    const PAGE: &str = sql!(
+        insert_page!(", started_at, finished_at"),
+        "VALUES ($1, $2, $3, 0, $4, 0, ",
+        PageState::Done.sql(),
+        ", $5, $5, $5, $5)"
+    );
+    const DONE: &str = sql!(
+        "UPDATE job SET queued = 0, completed = 1, credits_used = $2, ",
+        job_after!("1", "0", "0", "$3"),
+        " WHERE id = $1"
+    );
     let Answered { job, page, team, key, now, .. } = scrape;
     let row = jobs::NewJob {
         id: job,
@@ -178,10 +131,10 @@ pub async fn write_answered(tx: &mut Tx, scrape: Answered<'_>) -> StoreResult<()
         started_at: now,
         owner: None,
         limited: false,
-        handed: false,
+        dispatched: false,
     };
     let outcome = Outcome::Done { document: scrape.document, credits: scrape.credits };
-    finish::write_done(tx, &Finished { page, kind: Some(JobKind::Scrape), key, outcome }, now).await?;
+    write_done(tx, &Finished { page, kind: Some(JobKind::Scrape), key, outcome }, now).await?;
     if scrape.options.zero_retention { retention::blank(tx, job).await } else { Ok(()) }
 }
 

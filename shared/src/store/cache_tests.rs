@@ -2,8 +2,11 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::domain::cache::CacheKey;
 use crate::domain::job::JobStatus;
 use crate::ids::WorkerId;
+use crate::store::page::end::CacheEntry;
+use crate::store::page::{claim, finish};
 use crate::store::slices::Slices;
 use crate::store::{credits, pages, sweep, testing};
 
@@ -27,7 +30,7 @@ async fn found(db: &Db, blobs: &Blobs, name: &str) -> Option<Value> {
 /// Scrapes a page and stores it under `name` at `at`; its job.
 async fn stored(db: &Db, blobs: &Blobs, team: TeamId, name: &str, text: &str, at: Timestamp) -> JobId {
     let (job, ids) = testing::job(db, team, JobKind::Scrape, 1, None).await;
-    let claimed = pages::claim_one(db, team, ids[0], WorkerId::new(), 50, Timestamp::now()).await.unwrap();
+    let claimed = claim::claim_one(db, team, ids[0], WorkerId::new(), 50, Timestamp::now()).await.unwrap();
     let page = claimed.unwrap().0;
     let mut document = documents::encode(blobs, job, page.id, page.epoch, &json!({ "markdown": text })).unwrap();
     let url = format!("http://site.test/{name}");

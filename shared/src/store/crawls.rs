@@ -5,18 +5,16 @@ use std::sync::Arc;
 use url::Url;
 
 use crate::domain::crawl::scope::CrawlScope;
-use crate::domain::crawl::{CrawlOptions, SitemapMode};
+use crate::domain::crawl::{AddressState, CrawlOptions, SitemapMode};
+use crate::domain::job::JobStatus;
 use crate::domain::scrape_request::fetch_url;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::frontier::{self, NewPage};
+use super::page::rows::{self, NewPage, SITEMAP_IDX};
 use super::{Db, StoreError, StoreResult, Tx};
 
-/// Place of the page row that stands for reading the sitemaps: it is claimed, fenced and rescued like a page, and never
-/// shown. The start page is number 0.
-pub const SITEMAP_IDX: i64 = -1;
 /// Longest text of warnings, characters.
 const MAX_WARNING: usize = 2_000;
 
@@ -45,8 +43,11 @@ pub async fn insert(tx: &mut Tx, crawl: &NewCrawl<'_>, now: Timestamp) -> StoreR
     const CRAWL: &str = "INSERT INTO crawl (job_id, team_id, url, options, base, page_limit, admitted, next_seq, \
         discovered) VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $7)";
     const HIDDEN: &str = "UPDATE job SET hidden = 1 WHERE id = $1";
-    const START: &str = "INSERT INTO crawl_url (job_id, key, state, page_id, depth, seq) \
-        VALUES ($1, $2, 'taken', $3, 0, 0)";
+    const START: &str = sql!(
+        "INSERT INTO crawl_url (job_id, key, state, page_id, depth, seq) VALUES ($1, $2, ",
+        AddressState::Taken.sql(),
+        ", $3, 0, 0)"
+    );
     let options = serde_json::to_string(crawl.options)?;
     let start = fetch_url(crawl.url).map_err(|e| StoreError::Corrupt(e.to_string()))?;
     let with_start = crawl.options.sitemap != SitemapMode::Only;
@@ -77,7 +78,7 @@ pub async fn insert(tx: &mut Tx, crawl: &NewCrawl<'_>, now: Timestamp) -> StoreR
         pages.push(NewPage { id: PageId::new(), idx: SITEMAP_IDX, url: crawl.url, depth: 0 });
         on_db!(tx, |conn| sqlx::query(HIDDEN).bind(crawl.job).execute(conn).await?.rows_affected());
     }
-    frontier::insert_pages(tx, crawl.job, crawl.team, &pages, now).await
+    rows::insert(tx, crawl.job, crawl.team, &pages, now).await
 }
 
 fn scope(base: Url, options: &CrawlOptions) -> StoreResult<CrawlScope> {
@@ -129,7 +130,7 @@ pub struct CrawlCounts {
     pub warning: Option<String>,
 }
 
-/// The counts; `None`: the job is no crawl, or gone.
+/// The counts; `None`: the job is gone, or of another kind.
 pub async fn counts(db: &Db, job: JobId) -> StoreResult<Option<CrawlCounts>> {
     const SQL: &str = "SELECT discovered, blocked, dropped, warning FROM crawl WHERE job_id = $1";
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_optional(pool).await?))
@@ -137,7 +138,11 @@ pub async fn counts(db: &Db, job: JobId) -> StoreResult<Option<CrawlCounts>> {
 
 /// Addresses that robots.txt forbids, in the order they were met.
 pub async fn blocked(db: &Db, job: JobId, limit: i64) -> StoreResult<Vec<String>> {
-    const SQL: &str = "SELECT url FROM crawl_url WHERE job_id = $1 AND state = 'blocked' ORDER BY seq LIMIT $2";
+    const SQL: &str = sql!(
+        "SELECT url FROM crawl_url WHERE job_id = $1 AND state = ",
+        AddressState::Blocked.sql(),
+        " ORDER BY seq LIMIT $2"
+    );
     let rows: Vec<(Option<String>,)> =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).bind(limit).fetch_all(pool).await?);
     Ok(rows.into_iter().filter_map(|row| row.0).collect())
@@ -158,10 +163,13 @@ pub struct ActiveCrawl {
 
 /// The team's running crawls, newest first.
 pub async fn active(db: &Db, team: TeamId, now: Timestamp, limit: i64) -> StoreResult<Vec<ActiveCrawl>> {
-    const SQL: &str = "SELECT job.id, job.team_id, crawl.url, job.created_at, crawl.options, \
-        job.options AS scrape_options FROM job JOIN crawl ON crawl.job_id = job.id WHERE job.team_id = $1 \
-        AND job.status = 'scraping' AND job.kind = 'crawl' AND job.expires_at > $2 \
-        ORDER BY job.created_at DESC, job.id DESC LIMIT $3";
+    const SQL: &str = sql!(
+        "SELECT job.id, job.team_id, crawl.url, job.created_at, crawl.options, \
+         job.options AS scrape_options FROM job JOIN crawl ON crawl.job_id = job.id WHERE job.team_id = $1 \
+         AND job.status = ",
+        JobStatus::Scraping.sql(),
+        " AND job.kind = 'crawl' AND job.expires_at > $2 ORDER BY job.created_at DESC, job.id DESC LIMIT $3"
+    );
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(now).bind(limit).fetch_all(pool).await?))
 }
 
@@ -177,84 +185,5 @@ pub async fn warn(tx: &mut Tx, job: JobId, sentence: &str) -> StoreResult<()> {
         None => sentence.to_owned(),
     };
     on_db!(tx, |conn| sqlx::query(SAVE).bind(job).bind(text).execute(conn).await?.rows_affected());
-    Ok(())
-}
-
-/// How often something may be asked for, over all workers: a host whose robots.txt asks for a pause, a crawl whose caller
-/// does.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pace {
-    pub name: String,
-    pub pause_ms: i64,
-}
-
-/// The answer to whoever asks for a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn<'a> {
-    /// Go ahead; the next one may after the pause.
-    Now,
-    /// Not before this time: such is the pace of this one.
-    NotBefore(Timestamp, &'a Pace),
-}
-
-/// Asks for the next turn under every one of `paces`: all are taken, or none. Those of more crawls than one come last.
-pub async fn take_turns<'a>(tx: &mut Tx, paces: &'a [Pace], now: Timestamp) -> StoreResult<Turn<'a>> {
-    const LEAVE: &str = "UPDATE turn SET next_at = $2 WHERE name = $1";
-    for (taken, pace) in paces.iter().enumerate() {
-        let Some(at) = take_turn(tx, pace, now).await? else { continue };
-        for pace in paces.iter().take(taken) {
-            on_db!(tx, |conn| sqlx::query(LEAVE).bind(&pace.name).bind(now).execute(conn).await?.rows_affected());
-        }
-        return Ok(Turn::NotBefore(at, pace));
-    }
-    Ok(Turn::Now)
-}
-
-/// A turn, or the time before which there is none. The row is locked until the transaction ends.
-async fn take_turn(tx: &mut Tx, pace: &Pace, now: Timestamp) -> StoreResult<Option<Timestamp>> {
-    // `booked` is for processes of earlier releases only.
-    const TAKE: &str = "INSERT INTO turn (name, next_at, booked) VALUES ($1, $2, $2) ON CONFLICT (name) DO UPDATE SET \
-        next_at = excluded.next_at, booked = excluded.booked WHERE turn.next_at <= $3";
-    const NEXT: &str = "SELECT next_at FROM turn WHERE name = $1";
-    let next = now.plus_ms(pace.pause_ms);
-    let taken = on_db!(tx, |conn| {
-        sqlx::query(TAKE).bind(&pace.name).bind(next).bind(now).execute(conn).await?.rows_affected()
-    });
-    if taken == 1 {
-        return Ok(None);
-    }
-    let next: (Timestamp,) = on_db!(tx, |conn| sqlx::query_as(NEXT).bind(&pace.name).fetch_one(conn).await?);
-    Ok(Some(next.0))
-}
-
-/// A time for a page of `job` to come back at, after a turn was refused: its pages that wait do not all come at once.
-///
-/// Each crawl has a line of its own, no longer than its pages that have not ended. Where pages of several crawls come at
-/// one time, one of them is first and the others go to the end of their crawls' lines: crawls of a host go on side by
-/// side, and one that is cancelled or expires takes its line with it.
-pub async fn book_turn(tx: &mut Tx, pace: &Pace, job: JobId) -> StoreResult<Timestamp> {
-    const LINE: &str = "SELECT turn.next_at, turn_line.free_at, job.total - job.completed - job.failed FROM turn \
-        LEFT JOIN turn_line ON turn_line.name = turn.name AND turn_line.job_id = $2 \
-        LEFT JOIN job ON job.id = $2 WHERE turn.name = $1";
-    const BOOK: &str = "INSERT INTO turn_line (name, job_id, free_at) VALUES ($1, $2, $3) \
-        ON CONFLICT (name, job_id) DO UPDATE SET free_at = excluded.free_at";
-    let (next, free, open): (Timestamp, Option<Timestamp>, Option<i64>) =
-        on_db!(tx, |conn| sqlx::query_as(LINE).bind(&pace.name).bind(job).fetch_one(conn).await?);
-    let end = next.plus_ms(pace.pause_ms.saturating_mul(open.unwrap_or(0)));
-    let at = free.unwrap_or(next).max(next).min(end);
-    let free = at.plus_ms(pace.pause_ms);
-    on_db!(tx, |conn| sqlx::query(BOOK).bind(&pace.name).bind(job).bind(free).execute(conn).await?.rows_affected());
-    Ok(at)
-}
-
-/// Removes turns that nobody has asked for since `before`, and the lines of crawls that have ended.
-pub(super) async fn prune_turns(tx: &mut Tx, before: Timestamp) -> StoreResult<()> {
-    const TURNS: &str = "DELETE FROM turn WHERE next_at < $1";
-    const LINES: &str = "DELETE FROM turn_line WHERE free_at < $1 OR NOT EXISTS (SELECT 1 FROM job \
-        WHERE job.id = turn_line.job_id AND job.status = 'scraping')";
-    on_db!(tx, |conn| {
-        sqlx::query(TURNS).bind(before).execute(&mut *conn).await?;
-        sqlx::query(LINES).bind(before).execute(conn).await?.rows_affected()
-    });
     Ok(())
 }

@@ -1,16 +1,40 @@
-//! What teams were granted and have used. The ledger's entries are written where a page ends; here they are read, and
-//! a team's funds are checked before work is accepted.
+//! What teams were granted and have used: how an entry of the ledger is written, how it is read, and how a team's funds are
+//! checked before work is accepted.
 
+use crate::domain::job::JobStatus;
 use crate::ids::{KeyId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::{Db, StoreError, StoreResult, Tx, team_lock};
 
+/// How an entry is written into the ledger: around its values, once for each key.
+pub(super) const LEDGER_ENTRY: &str = "INSERT INTO credit_entry (key, team_id, api_key_id, kind, amount, created_at) ";
+pub(super) const ENTERED_ONCE: &str = " ON CONFLICT (key) DO NOTHING";
+
+/// How the team's sum grows by what was entered, which the statement has as `$amount`.
+macro_rules! used_more {
+    ($amount:literal) => {
+        concat!("UPDATE team SET credits_used = credits_used + ", $amount)
+    };
+}
+pub(super) use used_more;
+
+/// Adds to what a team has used: the caller has entered it in the ledger.
+pub(super) async fn add_used(tx: &mut Tx, team: TeamId, amount: i64) -> StoreResult<()> {
+    const SQL: &str = sql!(used_more!("$2"), " WHERE id = $1");
+    on_db!(tx, |conn| sqlx::query(SQL).bind(team).bind(amount).execute(conn).await?.rows_affected());
+    Ok(())
+}
+
 /// The most that pages of running jobs which are not billed yet can cost, and the whole ttl of live sessions.
-const RESERVED: &str = "SELECT CAST((SELECT COALESCE(SUM((total - completed - failed) * page_credits), 0) FROM job \
-    WHERE team_id = $1 AND status = 'scraping') + (SELECT COALESCE(SUM(credits), 0) FROM browser_session \
-    WHERE team_id = $1 AND state <> 'destroyed') AS BIGINT)";
+const RESERVED: &str = sql!(
+    "SELECT CAST((SELECT COALESCE(SUM((total - completed - failed) * page_credits), 0) FROM job \
+     WHERE team_id = $1 AND status = ",
+    JobStatus::Scraping.sql(),
+    ") + (SELECT COALESCE(SUM(credits), 0) FROM browser_session \
+     WHERE team_id = $1 AND state <> 'destroyed') AS BIGINT)"
+);
 
 const ACCOUNT: &str = "SELECT credits_granted, credits_used FROM team WHERE id = $1";
 

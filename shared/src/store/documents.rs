@@ -11,7 +11,7 @@ use crate::blobs::Blobs;
 use crate::ids::{JobId, PageId};
 use crate::on_pool;
 
-use super::finish::{Body, Encoded};
+use super::page::end::{Body, Encoded};
 use super::{Db, StoreError, StoreResult, pages};
 
 /// Compressed documents above this many bytes become blobs.

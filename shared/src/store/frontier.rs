@@ -7,15 +7,15 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::domain::job::{JobKind, JobStatus};
+use crate::domain::crawl::{AddressMove, AddressState};
+use crate::domain::job::{JobKind, JobStatus, PageMove, PageState};
 use crate::ids::{JobId, PageId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, queue};
 
-use super::crawls::{self, SITEMAP_IDX};
-use super::finish::{Finished, Outcome};
-use super::pages::Claimed;
-use super::{Db, StoreError, StoreResult, Tx, jobs, team_lock};
+use super::page::end::{Finished, Found, Outcome};
+use super::page::rows::{self, Claimed, NewPage, SITEMAP_IDX};
+use super::{Db, StoreError, StoreResult, Tx, crawls, jobs, team_lock};
 
 /// Rows in one statement.
 const ROWS: usize = 1_000;
@@ -25,39 +25,6 @@ const MAX_WAITING: i64 = 1_000;
 const MAX_BLOCKED: i64 = 10_000;
 /// Pages that may be dropped beyond the limit's own number before the crawl takes in no more.
 const DROPPED_SPARE: i64 = 100;
-
-/// An address found on a page or in a sitemap, with its key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    pub key: String,
-    pub url: String,
-}
-
-/// What a page of a crawl brought besides its document.
-#[derive(Debug, Clone, Default)]
-pub struct Discovery {
-    /// Keys of the page's other addresses: where its redirects ended, what it calls itself.
-    pub aliases: Vec<String>,
-    /// Links that the crawl follows, in order, without repeats.
-    pub found: Vec<Found>,
-    /// Links that it would follow if robots.txt did not forbid them.
-    pub blocked: Vec<Found>,
-    /// Where the site is, from the start page.
-    pub base: Option<String>,
-    /// A sentence for the status.
-    pub warning: Option<String>,
-}
-
-impl Discovery {
-    /// Whether there is nothing in it.
-    pub fn is_empty(&self) -> bool {
-        self.aliases.is_empty()
-            && self.found.is_empty()
-            && self.blocked.is_empty()
-            && self.base.is_none()
-            && self.warning.is_none()
-    }
-}
 
 /// What the ends of some pages changed beyond their own rows.
 #[derive(Debug, Default)]
@@ -233,7 +200,11 @@ async fn settle_job(
 
 /// Whether pages of the job are due already: whoever comes for them takes new ones too.
 async fn has_due_pages(tx: &mut Tx, job: JobId, now: Timestamp) -> StoreResult<bool> {
-    const SQL: &str = "SELECT id FROM page WHERE job_id = $1 AND state = 'queued' AND run_at <= $2 LIMIT 1";
+    const SQL: &str = sql!(
+        "SELECT id FROM page WHERE job_id = $1 AND state = ",
+        PageState::Queued.sql(),
+        " AND run_at <= $2 LIMIT 1"
+    );
     let found: Option<(PageId,)> =
         on_db!(tx, |conn| sqlx::query_as(SQL).bind(job).bind(now).fetch_optional(conn).await?);
     Ok(found.is_some())
@@ -263,7 +234,7 @@ async fn grow(
             if rows.is_empty() {
                 break;
             }
-            let new = insert_urls(tx, job, state, rows, "waiting").await?;
+            let new = insert_urls(tx, job, state, rows, AddressState::Waiting).await?;
             state.waiting += new;
             state.discovered += new;
             rest = after;
@@ -274,7 +245,8 @@ async fn grow(
     for chunk in fresh.chunks(ROWS) {
         let room = usize::try_from(MAX_BLOCKED - state.blocked).unwrap_or(0);
         if room > 0 {
-            state.blocked += insert_urls(tx, job, state, &chunk[..chunk.len().min(room)], "blocked").await?;
+            state.blocked +=
+                insert_urls(tx, job, state, &chunk[..chunk.len().min(room)], AddressState::Blocked).await?;
         }
     }
     Ok(grown)
@@ -301,7 +273,7 @@ async fn take_in(
                 values
                     .push_bind(job)
                     .push_bind(found.key.as_str())
-                    .push("'taken'")
+                    .push(AddressState::Taken.sql())
                     .push_bind(*id)
                     .push_bind(*depth)
                     .push_bind(first + i as i64);
@@ -317,7 +289,7 @@ async fn take_in(
             .filter(|(_, (_, id))| new.contains(id))
             .map(|(i, ((found, depth), id))| NewPage { id: *id, idx: first + i as i64, url: &found.url, depth: *depth })
             .collect();
-        insert_pages(tx, job, team, &pages, now).await?;
+        rows::insert(tx, job, team, &pages, now).await?;
         grown += pages.len() as i64;
     }
     state.admitted += grown;
@@ -331,7 +303,7 @@ async fn insert_urls(
     job: JobId,
     state: &mut State,
     found: &[(&Found, i64)],
-    as_state: &'static str,
+    as_state: AddressState,
 ) -> StoreResult<i64> {
     let first = state.next_seq;
     state.next_seq += found.len() as i64;
@@ -341,7 +313,7 @@ async fn insert_urls(
             values
                 .push_bind(job)
                 .push_bind(found.key.as_str())
-                .push_bind(as_state)
+                .push_bind(as_state.as_str())
                 .push_bind(found.url.as_str())
                 .push_bind(*depth)
                 .push_bind(first + i as i64);
@@ -354,8 +326,11 @@ async fn insert_urls(
 
 /// Gives waiting addresses a page row as far as there is room, in the order they were met.
 async fn admit_waiting(tx: &mut Tx, job: JobId, team: TeamId, state: &mut State, now: Timestamp) -> StoreResult<i64> {
-    const NEXT: &str = "SELECT key, url, depth, seq FROM crawl_url WHERE job_id = $1 AND state = 'waiting' \
-        ORDER BY seq LIMIT $2";
+    const NEXT: &str = sql!(
+        "SELECT key, url, depth, seq FROM crawl_url WHERE job_id = $1 AND state = ",
+        AddressState::Waiting.sql(),
+        " ORDER BY seq LIMIT $2"
+    );
     let mut grown = 0;
     loop {
         let want = state.room().min(state.waiting).min(ROWS as i64);
@@ -375,10 +350,12 @@ async fn admit_waiting(tx: &mut Tx, job: JobId, team: TeamId, state: &mut State,
                 update.push(" AS TEXT), CAST(").push_bind(*id);
                 update.push(" AS TEXT))");
             }
-            update.push(
-                ") UPDATE crawl_url SET state = 'taken', page_id = admitted.page_id, url = NULL FROM admitted \
-                 WHERE crawl_url.key = admitted.key AND crawl_url.job_id = ",
-            );
+            update.push(sql!(
+                ") UPDATE crawl_url SET state = ",
+                AddressMove::Admit.to().sql(),
+                ", page_id = admitted.page_id, url = NULL FROM admitted \
+                 WHERE crawl_url.key = admitted.key AND crawl_url.job_id = "
+            ));
             update.push_bind(job);
             update.build().persistent(rows.len() == 1).execute(conn).await?.rows_affected()
         });
@@ -392,51 +369,12 @@ async fn admit_waiting(tx: &mut Tx, job: JobId, team: TeamId, state: &mut State,
                 depth: *depth,
             })
             .collect();
-        insert_pages(tx, job, team, &pages, now).await?;
+        rows::insert(tx, job, team, &pages, now).await?;
         let count = pages.len() as i64;
         state.waiting -= count;
         state.admitted += count;
         grown += count;
     }
-}
-
-/// A page row of a crawl to be written, queued.
-pub(super) struct NewPage<'a> {
-    pub id: PageId,
-    pub idx: i64,
-    pub url: &'a str,
-    pub depth: i64,
-}
-
-/// Inserts page rows; the job's counts are the caller's to change.
-pub(super) async fn insert_pages(
-    tx: &mut Tx,
-    job: JobId,
-    team: TeamId,
-    pages: &[NewPage<'_>],
-    now: Timestamp,
-) -> StoreResult<()> {
-    for chunk in pages.chunks(ROWS) {
-        on_db!(tx, |conn| {
-            let mut insert = sqlx::QueryBuilder::new(
-                "INSERT INTO page (id, job_id, team_id, idx, url, depth, state, run_at, queued_at) ",
-            );
-            insert.push_values(chunk, |mut values, page| {
-                values
-                    .push_bind(page.id)
-                    .push_bind(job)
-                    .push_bind(team)
-                    .push_bind(page.idx)
-                    .push_bind(page.url)
-                    .push_bind(page.depth)
-                    .push("'queued'")
-                    .push_bind(now)
-                    .push_bind(now);
-            });
-            insert.build().persistent(chunk.len() == 1).execute(conn).await?.rows_affected()
-        });
-    }
-    Ok(())
 }
 
 /// Enters a further address of a page. `false`: a page that is or will be delivered has it already.
@@ -450,9 +388,16 @@ async fn take_alias(
 ) -> StoreResult<bool> {
     const HOLDER: &str = "SELECT u.state, u.page_id, p.state FROM crawl_url u LEFT JOIN page p ON p.id = u.page_id \
         WHERE u.job_id = $1 AND u.key = $2";
-    const ENTER: &str = "INSERT INTO crawl_url (job_id, key, state, page_id, depth, seq) \
-        VALUES ($1, $2, 'taken', $3, $4, $5)";
-    const TAKE: &str = "UPDATE crawl_url SET state = 'taken', page_id = $3, url = NULL WHERE job_id = $1 AND key = $2";
+    const ENTER: &str = sql!(
+        "INSERT INTO crawl_url (job_id, key, state, page_id, depth, seq) VALUES ($1, $2, ",
+        AddressState::Taken.sql(),
+        ", $3, $4, $5)"
+    );
+    const TAKE: &str = sql!(
+        "UPDATE crawl_url SET state = ",
+        AddressMove::Join.to().sql(),
+        ", page_id = $3, url = NULL WHERE job_id = $1 AND key = $2"
+    );
     type Holder = (String, Option<PageId>, Option<String>);
     let holder: Option<Holder> =
         on_db!(tx, |conn| sqlx::query_as(HOLDER).bind(job).bind(key).fetch_optional(conn).await?);
@@ -476,17 +421,19 @@ async fn take_alias(
         }
         Some((_, Some(owner), _)) if owner == page.id => return Ok(true),
         Some((_, Some(owner), Some(its))) => {
-            if matches!(its.as_str(), "queued" | "running" | "done") && !dropped.contains(&owner) {
+            let its: PageState = its.parse().map_err(StoreError::Corrupt)?;
+            let is_delivered = matches!(its, PageState::Queued | PageState::Running | PageState::Done);
+            if is_delivered && !dropped.contains(&owner) {
                 return Ok(false);
             }
         }
-        Some((its, ..)) => match its.as_str() {
-            "waiting" => state.waiting -= 1,
-            "blocked" => {
+        Some((its, ..)) => match its.parse::<AddressState>().map_err(StoreError::Corrupt)? {
+            AddressState::Waiting => state.waiting -= 1,
+            AddressState::Blocked => {
                 state.blocked -= 1;
                 state.discovered += 1;
             }
-            _ => {}
+            AddressState::Taken => {}
         },
     }
     on_db!(tx, |conn| sqlx::query(TAKE).bind(job).bind(key).bind(page.id).execute(conn).await?.rows_affected());
@@ -495,13 +442,17 @@ async fn take_alias(
 
 /// A page whose end was written as done, or at least as ended, does not count any more.
 async fn drop_page(tx: &mut Tx, page: PageId, reason: &str) -> StoreResult<()> {
-    const SQL: &str = "UPDATE page SET state = 'cancelled', error = $2 WHERE id = $1";
+    const SQL: &str = sql!("UPDATE page SET state = ", PageMove::Withdraw.to().sql(), ", error = $2 WHERE id = $1");
     on_db!(tx, |conn| sqlx::query(SQL).bind(page).bind(reason).execute(conn).await?.rows_affected());
     Ok(())
 }
 
 async fn forbid(tx: &mut Tx, page: &Claimed, key: &str) -> StoreResult<()> {
-    const SQL: &str = "UPDATE crawl_url SET state = 'blocked', page_id = NULL, url = $3 WHERE job_id = $1 AND key = $2";
+    const SQL: &str = sql!(
+        "UPDATE crawl_url SET state = ",
+        AddressMove::Forbid.to().sql(),
+        ", page_id = NULL, url = $3 WHERE job_id = $1 AND key = $2"
+    );
     on_db!(tx, |conn| {
         sqlx::query(SQL).bind(page.job_id).bind(key).bind(page.url.as_str()).execute(conn).await?.rows_affected()
     });
@@ -523,7 +474,7 @@ pub async fn add_from_sitemap(
     blocked: &[Found],
     now: Timestamp,
 ) -> StoreResult<bool> {
-    const FENCE: &str = "SELECT 1 FROM page WHERE id = $1 AND epoch = $2 AND state = 'running'";
+    const FENCE: &str = sql!("SELECT 1 FROM page WHERE id = $1 AND epoch = $2 AND state = ", PageState::Running.sql());
     let (job, team) = (step.job_id, step.team_id);
     let mut tx = db.begin().await?;
     team_lock::lock(&mut tx, team).await?;

@@ -10,12 +10,15 @@ use crate::domain::job::{JobKind, PageState};
 use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
 use crate::ids::WorkerId;
-use crate::store::crawls::{NewCrawl, Pace, Turn};
-use crate::store::finish::{Body, Encoded, finish_many};
+use crate::store::crawls::NewCrawl;
 use crate::store::jobs::{JobRow, NewJob};
+use crate::store::page::claim;
+use crate::store::page::end::{Body, Discovery, Encoded};
+use crate::store::page::finish::finish_many;
 use crate::store::slices::Slices;
 use crate::store::testing::{self, databases, team};
-use crate::store::{pages, sweep};
+use crate::store::turns::{Pace, Turn};
+use crate::store::{cancel, pages, sweep, turns};
 
 const SITE: &str = "http://site.test/";
 
@@ -64,7 +67,7 @@ impl Crawl {
 
     async fn claim(&self) -> Vec<Claimed> {
         let mut tx = self.db.begin().await.unwrap();
-        let claim = pages::claim(&mut tx, self.team, self.worker, 100, 1_000, Timestamp::now()).await.unwrap();
+        let claim = claim::claim(&mut tx, self.team, self.worker, 100, 1_000, Timestamp::now()).await.unwrap();
         tx.commit().await.unwrap();
         claim.pages
     }
@@ -273,10 +276,10 @@ async fn a_cancelled_crawl_grows_no_more() {
         let active = crawls::active(&crawl.db, crawl.team, Timestamp::now(), 10).await.unwrap();
         assert_eq!((active.len(), active[0].url.as_str()), (1, SITE));
         let mut tx = crawl.db.begin().await.unwrap();
-        let page = pages::claim(&mut tx, crawl.team, crawl.worker, 1, 1_000, Timestamp::now()).await.unwrap().pages;
+        let page = claim::claim(&mut tx, crawl.team, crawl.worker, 1, 1_000, Timestamp::now()).await.unwrap().pages;
         tx.commit().await.unwrap();
         let mut tx = crawl.db.begin().await.unwrap();
-        assert!(jobs::cancel(&mut tx, crawl.id, Timestamp::now()).await.unwrap());
+        assert!(cancel::job(&mut tx, crawl.id, Timestamp::now()).await.unwrap());
         tx.commit().await.unwrap();
         crawl.recount().await;
         assert!(crawls::active(&crawl.db, crawl.team, Timestamp::now(), 10).await.unwrap().is_empty());
@@ -303,7 +306,7 @@ async fn turns_are_apart_and_those_who_wait_come_one_after_another() {
         let now = Timestamp(1_000_000);
         let at = |ms: i64| now.plus_ms(ms);
         let (host, other) = (pace("host", 2_000), pace("other", 2_000));
-        let ask = async |tx: &mut Tx, pace: &Pace, ms| match crawls::take_turns(tx, std::slice::from_ref(pace), at(ms))
+        let ask = async |tx: &mut Tx, pace: &Pace, ms| match turns::take_turns(tx, std::slice::from_ref(pace), at(ms))
             .await
             .unwrap()
         {
@@ -313,12 +316,12 @@ async fn turns_are_apart_and_those_who_wait_come_one_after_another() {
         assert_eq!(ask(&mut tx, &host, 0).await, None);
         assert_eq!(ask(&mut tx, &other, 0).await, None);
         assert_eq!(ask(&mut tx, &host, 10).await, Some(at(2_000)));
-        assert_eq!(crawls::book_turn(&mut tx, &host, job).await.unwrap(), at(2_000));
-        assert_eq!(crawls::book_turn(&mut tx, &host, job).await.unwrap(), at(4_000));
+        assert_eq!(turns::book_turn(&mut tx, &host, job).await.unwrap(), at(2_000));
+        assert_eq!(turns::book_turn(&mut tx, &host, job).await.unwrap(), at(4_000));
         assert_eq!(ask(&mut tx, &host, 2_050).await, None);
         assert_eq!(ask(&mut tx, &host, 4_000).await, Some(at(4_050)));
-        assert_eq!(crawls::book_turn(&mut tx, &host, job).await.unwrap(), at(6_000));
-        crawls::prune_turns(&mut tx, at(3_000)).await.unwrap();
+        assert_eq!(turns::book_turn(&mut tx, &host, job).await.unwrap(), at(6_000));
+        turns::prune_turns(&mut tx, at(3_000)).await.unwrap();
         assert_eq!(ask(&mut tx, &other, 0).await, None, "it was forgotten");
         assert_eq!(ask(&mut tx, &host, 4_000).await, Some(at(4_050)));
         tx.commit().await.unwrap();
@@ -336,28 +339,28 @@ async fn a_crawl_takes_its_line_with_it_and_keeps_nobody_else_waiting() {
         let now = Timestamp(1_000_000);
         let host = pace("host", 2_000);
         let paces = std::slice::from_ref(&host);
-        assert_eq!(crawls::take_turns(&mut tx, paces, now).await.unwrap(), Turn::Now);
+        assert_eq!(turns::take_turns(&mut tx, paces, now).await.unwrap(), Turn::Now);
         for place in 1..=PAGES {
-            assert_eq!(crawls::book_turn(&mut tx, &host, large).await.unwrap(), now.plus_ms(2_000 * place));
+            assert_eq!(turns::book_turn(&mut tx, &host, large).await.unwrap(), now.plus_ms(2_000 * place));
         }
         // Both have the next turn to hope for, whichever is there first.
-        assert_eq!(crawls::book_turn(&mut tx, &host, small).await.unwrap(), now.plus_ms(2_000));
-        assert_eq!(crawls::book_turn(&mut tx, &host, small).await.unwrap(), now.plus_ms(4_000));
+        assert_eq!(turns::book_turn(&mut tx, &host, small).await.unwrap(), now.plus_ms(2_000));
+        assert_eq!(turns::book_turn(&mut tx, &host, small).await.unwrap(), now.plus_ms(4_000));
         // Nobody waits who is not there: of a crawl with so many pages the last one knows when.
         for _ in 0..PAGES {
-            let at = crawls::book_turn(&mut tx, &host, small).await.unwrap();
+            let at = turns::book_turn(&mut tx, &host, small).await.unwrap();
             assert!(at <= now.plus_ms(2_000 * 4), "three pages wait");
         }
         assert_eq!(lines(&mut tx).await, 2);
         tx.commit().await.unwrap();
 
         let mut tx = db.begin().await.unwrap();
-        assert!(jobs::cancel(&mut tx, large, now).await.unwrap());
+        assert!(cancel::job(&mut tx, large, now).await.unwrap());
         tx.commit().await.unwrap();
         let mut tx = db.begin().await.unwrap();
-        crawls::prune_turns(&mut tx, now).await.unwrap();
+        turns::prune_turns(&mut tx, now).await.unwrap();
         assert_eq!(lines(&mut tx).await, 1, "that of the crawl that goes on");
-        assert_eq!(crawls::take_turns(&mut tx, paces, now.plus_ms(2_000)).await.unwrap(), Turn::Now);
+        assert_eq!(turns::take_turns(&mut tx, paces, now.plus_ms(2_000)).await.unwrap(), Turn::Now);
         tx.commit().await.unwrap();
     }
 }
@@ -375,14 +378,14 @@ async fn a_callers_own_delay_is_no_matter_of_the_host() {
         let now = Timestamp(1_000_000);
         let slow = [pace("crawl:a", 60_000), pace("host", 2_000)];
         let other = [pace("crawl:b", 10), pace("host", 2_000)];
-        assert_eq!(crawls::take_turns(&mut tx, &slow, now).await.unwrap(), Turn::Now);
+        assert_eq!(turns::take_turns(&mut tx, &slow, now).await.unwrap(), Turn::Now);
         let host_next = Turn::NotBefore(now.plus_ms(2_000), &other[1]);
-        assert_eq!(crawls::take_turns(&mut tx, &other, now.plus_ms(5)).await.unwrap(), host_next);
-        assert_eq!(crawls::take_turns(&mut tx, &other, now.plus_ms(9)).await.unwrap(), host_next, "its own was left");
-        assert_eq!(crawls::take_turns(&mut tx, &other, now.plus_ms(2_000)).await.unwrap(), Turn::Now);
+        assert_eq!(turns::take_turns(&mut tx, &other, now.plus_ms(5)).await.unwrap(), host_next);
+        assert_eq!(turns::take_turns(&mut tx, &other, now.plus_ms(9)).await.unwrap(), host_next, "its own was left");
+        assert_eq!(turns::take_turns(&mut tx, &other, now.plus_ms(2_000)).await.unwrap(), Turn::Now);
         let own_next = Turn::NotBefore(now.plus_ms(60_000), &slow[0]);
-        assert_eq!(crawls::take_turns(&mut tx, &slow, now.plus_ms(30_000)).await.unwrap(), own_next);
-        assert_eq!(crawls::take_turns(&mut tx, &slow, now.plus_ms(60_000)).await.unwrap(), Turn::Now);
+        assert_eq!(turns::take_turns(&mut tx, &slow, now.plus_ms(30_000)).await.unwrap(), own_next);
+        assert_eq!(turns::take_turns(&mut tx, &slow, now.plus_ms(60_000)).await.unwrap(), Turn::Now);
         tx.commit().await.unwrap();
     }
 }

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::blobs::Blobs;
-use crate::domain::job::JobKind;
+use crate::domain::job::{JobKind, JobStatus, PageState};
 use crate::domain::map::{MapOptions, site_of};
 use crate::ids::{JobId, KeyId, PageId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::{Db, StoreError, StoreResult, Tx, documents, pages};
+use super::page::rows;
+use super::{Db, StoreError, StoreResult, Tx, documents};
 
 /// A map to be written.
 pub struct NewMap<'a> {
@@ -32,9 +33,12 @@ struct Stored<T> {
 
 /// Writes the job and its page, queued. Returns the page, which has a ticket yet to come.
 pub async fn insert(tx: &mut Tx, map: &NewMap<'_>) -> StoreResult<PageId> {
-    const SQL: &str = "INSERT INTO job (id, team_id, api_key_id, kind, status, rank, options, target, origin, \
-        total, queued, created_at, expires_at, site) \
-        VALUES ($1, $2, $3, $4, 'scraping', $5, $6, $7, $8, 1, 1, $9, $10, $11)";
+    const SQL: &str = sql!(
+        "INSERT INTO job (id, team_id, api_key_id, kind, status, rank, options, target, origin, \
+         total, queued, created_at, expires_at, site) VALUES ($1, $2, $3, $4, ",
+        JobStatus::Scraping.sql(),
+        ", $5, $6, $7, $8, 1, 1, $9, $10, $11)"
+    );
     let options = serde_json::to_string(&Stored { map: map.options })?;
     // With zero retention nobody finds it by its site again.
     let site = site_of(map.url).filter(|_| !map.options.zero_retention);
@@ -56,7 +60,7 @@ pub async fn insert(tx: &mut Tx, map: &NewMap<'_>) -> StoreResult<PageId> {
             .rows_affected()
     });
     let urls = [map.url.to_owned()];
-    let ids = pages::insert_many(tx, map.id, map.team, 0, &urls, map.created_at).await?;
+    let ids = rows::insert_many(tx, map.id, map.team, 0, &urls, map.created_at).await?;
     ids.first().copied().ok_or_else(|| super::StoreError::Corrupt("a map without its page".to_owned()))
 }
 
@@ -79,9 +83,12 @@ pub struct KnownPage {
 /// Pages of a site that the team's jobs have scraped, newest jobs first, at most `limit`. Titles are read for the first
 /// `titled` of them.
 pub async fn known_pages(db: &Db, team: TeamId, site: &str, limit: i64, titled: i64) -> StoreResult<Vec<KnownPage>> {
-    const SQL: &str = "SELECT page.id, page.url FROM job JOIN page ON page.job_id = job.id \
-        WHERE job.team_id = $1 AND job.site = $2 AND job.kind <> 'map' AND page.state = 'done' AND page.idx >= 0 \
-        ORDER BY job.created_at DESC, page.idx LIMIT $3";
+    const SQL: &str = sql!(
+        "SELECT page.id, page.url FROM job JOIN page ON page.job_id = job.id \
+         WHERE job.team_id = $1 AND job.site = $2 AND job.kind <> 'map' AND page.state = ",
+        PageState::Done.sql(),
+        " AND page.idx >= 0 ORDER BY job.created_at DESC, page.idx LIMIT $3"
+    );
     let rows: Vec<(PageId, String)> =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(site).bind(limit).fetch_all(pool).await?);
     let mut known = Vec::with_capacity(rows.len());
@@ -121,9 +128,12 @@ pub async fn known_links(
     site: &str,
     max_size: i64,
 ) -> StoreResult<Vec<KnownPage>> {
-    const SQL: &str = "SELECT document.page_id FROM job JOIN document ON document.job_id = job.id \
-        WHERE job.team_id = $1 AND job.site = $2 AND job.kind = 'map' AND job.status = 'completed' \
-        AND document.size <= $3 ORDER BY job.created_at DESC LIMIT 1";
+    const SQL: &str = sql!(
+        "SELECT document.page_id FROM job JOIN document ON document.job_id = job.id \
+         WHERE job.team_id = $1 AND job.site = $2 AND job.kind = 'map' AND job.status = ",
+        JobStatus::Completed.sql(),
+        " AND document.size <= $3 ORDER BY job.created_at DESC LIMIT 1"
+    );
     #[derive(Deserialize)]
     struct Answer {
         links: Vec<KnownPage>,
@@ -153,8 +163,10 @@ mod tests {
     use crate::domain::job::JobStatus;
     use crate::domain::scrape_request::{RequestContext, parse_map};
     use crate::ids::WorkerId;
-    use crate::store::finish::{Finished, Outcome, finish_many};
-    use crate::store::pages::Claimed;
+    use crate::store::page::claim;
+    use crate::store::page::end::{Finished, Outcome};
+    use crate::store::page::finish::finish_many;
+    use crate::store::page::rows::Claimed;
     use crate::store::{jobs, testing};
 
     fn blobs() -> Blobs {
@@ -192,7 +204,7 @@ mod tests {
     }
 
     async fn claim_one(db: &Db, team: TeamId, page: PageId) -> Claimed {
-        pages::claim_one(db, team, page, WorkerId::new(), 50, Timestamp::now()).await.unwrap().unwrap().0
+        claim::claim_one(db, team, page, WorkerId::new(), 50, Timestamp::now()).await.unwrap().unwrap().0
     }
 
     #[tokio::test]

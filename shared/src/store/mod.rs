@@ -20,16 +20,19 @@ use sqlx::{Connection as _, Postgres, Transaction};
 use crate::config::DatabaseUrl;
 use crate::private;
 
+#[macro_use]
+mod sql;
+
 pub mod activity;
 #[cfg(test)]
 mod bulk_tests;
 pub mod cache;
+pub mod cancel;
 pub mod clock;
 pub mod crawls;
 pub mod credits;
 pub mod documents;
 pub mod drafts;
-pub mod finish;
 pub mod frontier;
 pub mod jobs;
 pub mod keys;
@@ -38,8 +41,11 @@ pub mod lines;
 pub mod maps;
 pub mod model_usage;
 pub mod nodes;
+pub mod page;
 pub mod pages;
+mod parts;
 pub mod profiles;
+pub mod queue_depth;
 pub mod rates;
 pub mod retention;
 pub mod scrape_context;
@@ -56,6 +62,7 @@ pub mod teams;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+pub mod turns;
 pub mod webhooks;
 
 use signals::{Signal, Signals, SqliteTx};

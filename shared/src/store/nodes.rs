@@ -38,7 +38,7 @@ pub struct NodeRow {
 /// The statement of [`NodeRow`], in a macro so that each statement stays one literal.
 macro_rules! select_node {
     ($rest:literal) => {
-        concat!(
+        sql!(
             "SELECT id, name, host, pid, address, state, slots, session_slots, sessions_refused, started_at, \
              heartbeat_at FROM worker_node ",
             $rest

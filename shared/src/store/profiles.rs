@@ -8,7 +8,7 @@ use crate::ids::{SessionId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::pages::Claimed;
+use super::page::rows::Claimed;
 use super::{Db, StoreResult, Tx, team_lock};
 
 /// The state that was saved last.
@@ -195,11 +195,13 @@ mod tests {
     use super::*;
     use crate::domain::job::JobKind;
     use crate::ids::WorkerId;
-    use crate::store::finish::{Finished, Outcome, finish_many};
-    use crate::store::{pages, testing};
+    use crate::store::page::claim;
+    use crate::store::page::end::{Finished, Outcome};
+    use crate::store::page::finish::finish_many;
+    use crate::store::testing;
 
     async fn claimed(db: &Db, team: TeamId, page: crate::ids::PageId) -> Claimed {
-        pages::claim_one(db, team, page, WorkerId::new(), 50, Timestamp::now()).await.unwrap().unwrap().0
+        claim::claim_one(db, team, page, WorkerId::new(), 50, Timestamp::now()).await.unwrap().unwrap().0
     }
 
     #[tokio::test]

@@ -129,7 +129,9 @@ mod tests {
     use crate::domain::job::{JobKind, JobStatus};
     use crate::domain::scrape::ScrapeOptions;
     use crate::ids::WorkerId;
-    use crate::store::finish::{Finished, Outcome, finish_many};
+    use crate::store::page::end::{Finished, Outcome};
+    use crate::store::page::finish::finish_many;
+    use crate::store::page::{claim, rows};
     use crate::store::{documents, jobs, pages, testing};
 
     #[tokio::test]
@@ -157,9 +159,9 @@ mod tests {
             let mut tx = db.begin().await.unwrap();
             jobs::insert(&mut tx, &new).await.unwrap();
             let urls = ["http://secret.test/a".to_owned()];
-            let page = pages::insert_many(&mut tx, id, team, 0, &urls, now).await.unwrap()[0];
+            let page = rows::insert_many(&mut tx, id, team, 0, &urls, now).await.unwrap()[0];
             tx.commit().await.unwrap();
-            let claimed = pages::claim_one(&db, team, page, WorkerId::new(), 50, now).await.unwrap().unwrap().0;
+            let claimed = claim::claim_one(&db, team, page, WorkerId::new(), 50, now).await.unwrap().unwrap().0;
             let mut tx = db.begin().await.unwrap();
             let text = serde_json::json!({ "markdown": "secret" });
             let document = documents::encode(&blobs, id, page, claimed.epoch, &text).unwrap();

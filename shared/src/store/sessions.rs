@@ -11,7 +11,7 @@ use crate::ids::{KeyId, PageId, SessionId, TeamId, WorkerId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::credits::{self, Funds};
+use super::credits::{self, ENTERED_ONCE, Funds, LEDGER_ENTRY};
 use super::{Db, StoreError, StoreResult, Tx, nodes, team_lock};
 
 #[cfg(test)]
@@ -317,9 +317,7 @@ pub async fn destroy(tx: &mut Tx, id: SessionId, reason: EndReason, at: Timestam
 }
 
 async fn charge(tx: &mut Tx, id: SessionId, row: &Locked, amount: i64, at: Timestamp) -> StoreResult<()> {
-    const ENTRY: &str = "INSERT INTO credit_entry (key, team_id, api_key_id, kind, amount, created_at) \
-        VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key) DO NOTHING";
-    const TEAM: &str = "UPDATE team SET credits_used = credits_used + $2 WHERE id = $1";
+    const ENTRY: &str = sql!(LEDGER_ENTRY, "VALUES ($1, $2, $3, $4, $5, $6)", ENTERED_ONCE);
     let entered = on_db!(tx, |conn| {
         sqlx::query(ENTRY)
             .bind(format!("session:{id}"))
@@ -333,7 +331,7 @@ async fn charge(tx: &mut Tx, id: SessionId, row: &Locked, amount: i64, at: Times
             .rows_affected()
     });
     if entered == 1 {
-        on_db!(tx, |conn| sqlx::query(TEAM).bind(row.team_id).bind(amount).execute(conn).await?.rows_affected());
+        credits::add_used(tx, row.team_id, amount).await?;
     }
     Ok(())
 }
@@ -468,7 +466,7 @@ struct Columns {
 /// The statement of [`Columns`], in a macro so that each statement stays one literal.
 macro_rules! select_session {
     ($rest:literal) => {
-        concat!(
+        sql!(
             "SELECT s.id, s.team_id, s.worker_id, s.state, s.kind, s.page_id, s.stream_web_view, s.ttl_ms, \
              s.activity_ttl_ms, s.profile_name, s.profile_save, s.profile_version, s.created_at, s.opened_at, \
              s.expires_at, s.last_activity, s.ended_at, s.end_reason, s.duration_ms, s.credits, n.address, \

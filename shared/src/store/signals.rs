@@ -17,6 +17,21 @@ use sqlx::{Sqlite, SqliteConnection, Transaction};
 
 use crate::private;
 
+/// How a statement on Postgres tells whoever waits: for a page by its name, for a job by the job's. Of a job whose one page
+/// somebody waits for (rank 0), the page is named.
+macro_rules! notify_done {
+    (page $page:literal) => {
+        concat!("pg_notify('weir_done', 'p:' || ", $page, ")")
+    };
+    (job $job:literal) => {
+        concat!("pg_notify('weir_done', 'j:' || ", $job, ")")
+    };
+    (rank $page:literal) => {
+        concat!("pg_notify('weir_done', CASE rank WHEN 0 THEN COALESCE('p:' || ", $page, ", '') ELSE 'j:' || id END)")
+    };
+}
+pub(super) use notify_done;
+
 /// What a commit may have brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {

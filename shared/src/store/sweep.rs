@@ -8,13 +8,14 @@ use std::time::Instant;
 use futures_util::{StreamExt as _, stream};
 
 use crate::blobs::Blobs;
+use crate::domain::job::{JobStatus, PageState};
 use crate::ids::{JobId, PageId};
 use crate::queue;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::slices::Slices;
-use super::{Db, StoreResult, Tx, cache, crawls, jobs, retention, sitemaps};
+use super::{Db, StoreResult, Tx, cache, cancel, retention, sitemaps, turns};
 
 /// Expired jobs that are removed together. (A transaction that a crash of the database loses is done again.)
 const JOBS: i64 = 1_000;
@@ -45,10 +46,10 @@ pub async fn expire(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult
     let due: Vec<(JobId, String, bool)> =
         on_pool!(db, |pool| sqlx::query_as(OLDEST).bind(now).bind(JOBS).fetch_all(pool).await?);
     for (job, status, _) in &due {
-        if status == "scraping" {
+        if status == JobStatus::Scraping.as_str() {
             let mut tx = db.begin_relaxed().await?;
             let began = Instant::now();
-            jobs::cancel(&mut tx, *job, now).await?;
+            cancel::job(&mut tx, *job, now).await?;
             tx.commit().await?;
             slices.pause(began).await;
         }
@@ -262,9 +263,13 @@ pub async fn prune_tickets(db: &Db, slices: &mut Slices) -> StoreResult<()> {
 /// Removes sitemaps kept too long, the library's records of workers long gone, our dead workers and old idempotency keys;
 /// a part of each.
 pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
-    const NODES: &str = "DELETE FROM worker_node WHERE state = 'dead' AND heartbeat_at < $1 AND NOT EXISTS \
-        (SELECT 1 FROM page WHERE page.state = 'running' AND page.owner = worker_node.id) AND NOT EXISTS \
-        (SELECT 1 FROM browser_session s WHERE s.worker_id = worker_node.id AND s.state <> 'destroyed')";
+    const NODES: &str = sql!(
+        "DELETE FROM worker_node WHERE state = 'dead' AND heartbeat_at < $1 AND NOT EXISTS \
+         (SELECT 1 FROM page WHERE page.state = ",
+        PageState::Running.sql(),
+        " AND page.owner = worker_node.id) AND NOT EXISTS \
+         (SELECT 1 FROM browser_session s WHERE s.worker_id = worker_node.id AND s.state <> 'destroyed')"
+    );
     const KEYS: &str = "DELETE FROM idempotency_key WHERE (team_id, key) IN \
         (SELECT team_id, key FROM idempotency_key WHERE created_at < $1 LIMIT 1000)";
     let hour = now.plus_ms(-3_600_000);
@@ -273,7 +278,7 @@ pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
         sqlx::query(NODES).bind(hour).execute(&mut *conn).await?;
         sqlx::query(KEYS).bind(day).execute(conn).await?.rows_affected()
     });
-    crawls::prune_turns(tx, hour).await?;
+    turns::prune_turns(tx, hour).await?;
     sitemaps::expire(tx, now).await?;
     queue::remove_workers(tx).await
 }

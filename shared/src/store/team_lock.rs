@@ -12,7 +12,8 @@ pub struct TeamState {
     /// The team's own limit of browser sessions; `None`: the default.
     pub sessions: Option<i64>,
     /// A claim was cut short by a limit.
-    pub starved: bool,
+    #[sqlx(rename = "starved")]
+    pub has_deferred_pages: bool,
 }
 
 /// Locks the team until the transaction ends. `None`: no such team.

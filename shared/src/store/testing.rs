@@ -7,9 +7,10 @@ use crate::config::DatabaseUrl;
 use crate::domain::job::JobKind;
 use crate::domain::scrape::ScrapeOptions;
 use crate::ids::{JobId, PageId, TeamId};
+use crate::store::page::rows;
 use crate::time::Timestamp;
 
-use super::{Db, PoolUse, jobs, migrate, pages, teams};
+use super::{Db, PoolUse, jobs, migrate, teams};
 
 /// A fresh, migrated database of each kind there is.
 pub async fn databases() -> Vec<Db> {
@@ -69,7 +70,7 @@ pub async fn job(db: &Db, team: TeamId, kind: JobKind, count: usize, max: Option
     };
     jobs::insert(&mut tx, &new).await.unwrap();
     let urls: Vec<String> = (0..count).map(|n| format!("http://site.test/{n}")).collect();
-    let ids = pages::insert_many(&mut tx, id, team, 0, &urls, now).await.unwrap();
+    let ids = rows::insert_many(&mut tx, id, team, 0, &urls, now).await.unwrap();
     tx.commit().await.unwrap();
     (id, ids)
 }

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use super::finish::{self, Body, Encoded, Finished, Outcome};
-use super::pages::{Claim, Claimed, Replay};
+use super::page::claim::Claim;
+use super::page::end::{Body, Encoded, Finished, Outcome};
+use super::page::replay::Replay;
+use super::page::rows::Claimed;
 use super::slices::Slices;
 use super::testing::{databases, job, team};
 use super::*;
@@ -15,12 +17,14 @@ use crate::error_code::ErrorCode;
 use crate::hand_over::HandedScrape;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::queue;
+use crate::store::cancel;
+use crate::store::page::{claim, fast, finish, replay, rescue};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 async fn claim(db: &Db, team: TeamId, worker: WorkerId, want: usize, limit: i64) -> Claim {
     let mut tx = db.begin().await.unwrap();
-    let claim = pages::claim(&mut tx, team, worker, want, limit, Timestamp::now()).await.unwrap();
+    let claim = claim::claim(&mut tx, team, worker, want, limit, Timestamp::now()).await.unwrap();
     tx.commit().await.unwrap();
     claim
 }
@@ -119,11 +123,11 @@ async fn a_claim_keeps_the_limits_of_team_and_job_and_leaves_a_mark() {
         assert_eq!(first.pages.iter().filter(|p| p.job_id == slow).count(), 2, "the job's limit");
         assert!(!first.more);
         let mut tx = db.begin().await.unwrap();
-        assert!(team_lock::lock(&mut tx, team).await.unwrap().unwrap().starved);
+        assert!(team_lock::lock(&mut tx, team).await.unwrap().unwrap().has_deferred_pages);
         tx.commit().await.unwrap();
         finish(&db, first.pages.into_iter().map(done).collect()).await;
         let mut tx = db.begin().await.unwrap();
-        assert!(!team_lock::lock(&mut tx, team).await.unwrap().unwrap().starved, "the ticket was sent");
+        assert!(!team_lock::lock(&mut tx, team).await.unwrap().unwrap().has_deferred_pages, "the ticket was sent");
         tx.commit().await.unwrap();
         let next = claim(&db, team, worker, 5, 5).await;
         assert!(next.pages.iter().all(|p| p.limited), "they waited because of a limit");
@@ -135,7 +139,7 @@ async fn the_next_scrape_is_claimed_with_its_ticket_and_within_the_limit() {
     for db in databases().await {
         let (one, two) = (team(&db, "a").await, team(&db, "b").await);
         let worker = WorkerId::new();
-        let next = async |limit| pages::claim_next(&db, worker, limit, Timestamp::now()).await.unwrap();
+        let next = async |limit| fast::claim_next(&db, worker, limit, Timestamp::now()).await.unwrap();
         assert!(next(5).await.is_none(), "nobody waits");
         let mut wanted = Vec::new();
         for team in [one, one, two] {
@@ -167,7 +171,7 @@ async fn the_next_scrape_is_claimed_with_its_ticket_and_within_the_limit() {
         on_db!(&mut tx, |conn| sqlx::query(any).bind(two).execute(conn).await.unwrap().rows_affected());
         tx.commit().await.unwrap();
         assert_eq!(next(5).await.unwrap().0.id, wanted[2].1);
-        assert!(!matches!(pages::claim_next(&db, worker, 5, Timestamp::now()).await, Ok(Some(_))));
+        assert!(!matches!(fast::claim_next(&db, worker, 5, Timestamp::now()).await, Ok(Some(_))));
     }
 }
 
@@ -190,7 +194,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
             expires_at: now.plus_ms(86_400_000),
         };
         let take = async |scrape: &HandedScrape, limit| {
-            jobs::insert_scrape_claimed(&db, &scrape.rows(), worker, limit, Timestamp::now()).await
+            fast::insert_claimed(&db, &scrape.rows(), worker, limit, Timestamp::now()).await
         };
         let (first, second) = (scrape(), scrape());
         let page = take(&first, 1).await.unwrap().unwrap();
@@ -209,7 +213,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
 
         // Another page of the team waits for a place: it comes first.
         let (_, waiting) = job(&db, team, JobKind::Scrape, 1, None).await;
-        assert!(pages::claim_one(&db, team, waiting[0], worker, 1, Timestamp::now()).await.unwrap().is_none());
+        assert!(claim::claim_one(&db, team, waiting[0], worker, 1, Timestamp::now()).await.unwrap().is_none());
         assert!(take(&second, 9).await.unwrap().is_none());
         let end = |page| vec![Finished { kind: Some(JobKind::Scrape), ..done(page) }];
         assert_eq!(finish(&db, end(page.clone())).await, 1);
@@ -219,11 +223,11 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
         assert_eq!((row.status, row.completed, row.credits_used), (JobStatus::Completed, 1, 1));
 
         // The worker is not known: the page goes back to the queue, with a ticket.
-        let (waiting, _) = pages::claim_one(&db, team, waiting[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
+        let (waiting, _) = claim::claim_one(&db, team, waiting[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
         assert_eq!(finish(&db, end(waiting)).await, 1);
         take(&second, 1).await.unwrap().unwrap();
         let mut tx = db.begin().await.unwrap();
-        assert_eq!(pages::rescue_orphans(&mut tx, Timestamp::now(), 10).await.unwrap(), 1);
+        assert_eq!(rescue::rescue_orphans(&mut tx, Timestamp::now(), 10).await.unwrap(), 1);
         tx.commit().await.unwrap();
         assert_eq!(pages::load(&db, second.page).await.unwrap().unwrap().state, PageState::Queued);
         assert_recount(&db, second.job).await;
@@ -246,15 +250,15 @@ async fn a_scrape_that_is_done_ends_once_with_document_and_bill() {
         let worker = WorkerId::new();
         let (id, ids) = job(&db, team, JobKind::Scrape, 1, None).await;
         let (other, others) = job(&db, team, JobKind::Scrape, 1, None).await;
-        let (page, spec) = pages::claim_one(&db, team, ids[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
+        let (page, spec) = claim::claim_one(&db, team, ids[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
         assert_eq!((page.job_id, page.epoch, page.claims, page.owner), (id, 1, 1, Some(worker)));
         assert_eq!((spec.kind, spec.options), (JobKind::Scrape, ScrapeOptions::default()));
         for _ in 0..2 {
-            let taken = pages::claim_one(&db, team, ids[0], worker, 9, Timestamp::now()).await.unwrap();
+            let taken = claim::claim_one(&db, team, ids[0], worker, 9, Timestamp::now()).await.unwrap();
             assert!(taken.is_none(), "it is taken");
         }
         // The team's one place is taken: the other scrape waits for it.
-        assert!(pages::claim_one(&db, team, others[0], worker, 1, Timestamp::now()).await.unwrap().is_none());
+        assert!(claim::claim_one(&db, team, others[0], worker, 1, Timestamp::now()).await.unwrap().is_none());
         assert!(queue::due(&db).await.unwrap().is_empty());
 
         let stale = Claimed { epoch: 0, ..page.clone() };
@@ -262,7 +266,7 @@ async fn a_scrape_that_is_done_ends_once_with_document_and_bill() {
         assert_eq!(finish(&db, end(&stale)).await, 0, "overtaken");
         assert_eq!(finish(&db, end(&page)).await, 1);
         assert_eq!(queue::due(&db).await.unwrap(), [(queue::LANE_QUEUE.to_owned(), 1)], "the other is sent for");
-        let (page, _) = pages::claim_one(&db, team, others[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
+        let (page, _) = claim::claim_one(&db, team, others[0], worker, 1, Timestamp::now()).await.unwrap().unwrap();
         assert_eq!(page.job_id, other);
         // Nobody waits now: this end is written at once.
         assert_eq!(finish(&db, end(&page)).await, 1);
@@ -299,7 +303,7 @@ async fn jobs_of_a_team_take_turns() {
         for n in 0..4 {
             let mut tx = db.begin().await.unwrap();
             let now = Timestamp::now().plus_ms(n);
-            served.push(pages::claim(&mut tx, team, WorkerId::new(), 2, 50, now).await.unwrap().pages[0].job_id);
+            served.push(claim::claim(&mut tx, team, WorkerId::new(), 2, 50, now).await.unwrap().pages[0].job_id);
             tx.commit().await.unwrap();
         }
         assert_eq!(served, [one, two, one, two]);
@@ -318,7 +322,7 @@ async fn a_retry_waits_for_its_time_and_keeps_its_history() {
         assert_eq!(counts(&db, id).await, (JobStatus::Scraping, 1, 1, 0, 0));
         assert!(claim(&db, team, WorkerId::new(), 1, 50).await.pages.is_empty(), "not before its time");
         let mut tx = db.begin().await.unwrap();
-        let page = pages::claim(&mut tx, team, WorkerId::new(), 1, 50, run_at).await.unwrap().pages.remove(0);
+        let page = claim::claim(&mut tx, team, WorkerId::new(), 1, 50, run_at).await.unwrap().pages.remove(0);
         tx.commit().await.unwrap();
         assert_eq!((page.tries, page.claims, page.epoch), (1, 2, 2));
         let failed = Outcome::Failed { code: ErrorCode::Site, error: "reset again".into(), credits: 0 };
@@ -339,7 +343,7 @@ async fn pages_of_a_dead_worker_come_back_and_its_late_result_is_refused() {
         let (id, _) = job(&db, team, JobKind::Batch, 2, None).await;
         let late = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
         let mut tx = db.begin().await.unwrap();
-        assert_eq!(pages::rescue_orphans(&mut tx, Timestamp::now(), 100).await.unwrap(), 2);
+        assert_eq!(rescue::rescue_orphans(&mut tx, Timestamp::now(), 100).await.unwrap(), 2);
         tx.commit().await.unwrap();
         assert_eq!(counts(&db, id).await, (JobStatus::Scraping, 2, 2, 0, 0));
         let again = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
@@ -357,7 +361,7 @@ async fn a_page_that_kills_every_worker_is_given_up() {
         for _ in 0..crate::domain::job::MAX_CLAIMS {
             assert_eq!(claim(&db, team, WorkerId::new(), 1, 50).await.pages.len(), 1);
             let mut tx = db.begin().await.unwrap();
-            pages::rescue_orphans(&mut tx, Timestamp::now(), 100).await.unwrap();
+            rescue::rescue_orphans(&mut tx, Timestamp::now(), 100).await.unwrap();
             tx.commit().await.unwrap();
         }
         let page = pages::load(&db, ids[0]).await.unwrap().unwrap();
@@ -373,8 +377,8 @@ async fn a_cancel_drops_waiting_pages_and_lets_running_ones_end() {
         let (id, _) = job(&db, team, JobKind::Batch, 5, None).await;
         let mut running = claim(&db, team, WorkerId::new(), 2, 50).await.pages;
         let mut tx = db.begin().await.unwrap();
-        assert!(jobs::cancel(&mut tx, id, Timestamp::now()).await.unwrap());
-        assert!(!jobs::cancel(&mut tx, id, Timestamp::now()).await.unwrap());
+        assert!(cancel::job(&mut tx, id, Timestamp::now()).await.unwrap());
+        assert!(!cancel::job(&mut tx, id, Timestamp::now()).await.unwrap());
         tx.commit().await.unwrap();
         assert_eq!(counts(&db, id).await, (JobStatus::Cancelled, 2, 0, 0, 0));
         let back = running.remove(1);
@@ -393,25 +397,26 @@ async fn a_replayed_page_runs_again_and_is_billed_once() {
         let failed = Outcome::Failed { code: ErrorCode::DnsResolution, error: "no such host".into(), credits: 1 };
         finish(&db, vec![ended(page, failed)]).await;
         let filter =
-            pages::ReplayFilter { codes: vec!["SCRAPE_DNS_RESOLUTION_ERROR".into()], limit: 10, ..Default::default() };
-        let found = async |filter: &pages::ReplayFilter, now| pages::replayable(&db, filter, now).await.unwrap().len();
+            replay::ReplayFilter { codes: vec!["SCRAPE_DNS_RESOLUTION_ERROR".into()], limit: 10, ..Default::default() };
+        let found =
+            async |filter: &replay::ReplayFilter, now| replay::replayable(&db, filter, now).await.unwrap().len();
         let now = Timestamp::now();
         assert_eq!(found(&filter, now).await, 1);
         assert_eq!(found(&filter, now.plus_ms(90_000_000)).await, 0, "its job has expired");
         for (narrow, count) in [
-            (pages::ReplayFilter { codes: vec!["SCRAPE_TIMEOUT".into()], ..filter.clone() }, 0),
-            (pages::ReplayFilter { job: Some(id), team: Some(team), ..filter.clone() }, 1),
-            (pages::ReplayFilter { team: Some(TeamId::new()), ..filter.clone() }, 0),
-            (pages::ReplayFilter { failed_before: Some(now.plus_ms(-60_000)), ..filter.clone() }, 0),
-            (pages::ReplayFilter { failed_after: Some(now.plus_ms(-60_000)), ..filter.clone() }, 1),
-            (pages::ReplayFilter { background: true, most_replays: Some(1), ..filter.clone() }, 1),
+            (replay::ReplayFilter { codes: vec!["SCRAPE_TIMEOUT".into()], ..filter.clone() }, 0),
+            (replay::ReplayFilter { job: Some(id), team: Some(team), ..filter.clone() }, 1),
+            (replay::ReplayFilter { team: Some(TeamId::new()), ..filter.clone() }, 0),
+            (replay::ReplayFilter { failed_before: Some(now.plus_ms(-60_000)), ..filter.clone() }, 0),
+            (replay::ReplayFilter { failed_after: Some(now.plus_ms(-60_000)), ..filter.clone() }, 1),
+            (replay::ReplayFilter { background: true, most_replays: Some(1), ..filter.clone() }, 1),
         ] {
             assert_eq!(found(&narrow, now).await, count, "{narrow:?}");
         }
         let mut tx = db.begin().await.unwrap();
-        assert_eq!(pages::replay(&mut tx, ids[0], true, now).await.unwrap(), Replay::NoCredits);
-        assert_eq!(pages::replay(&mut tx, ids[0], false, now).await.unwrap(), Replay::Queued);
-        assert_eq!(pages::replay(&mut tx, ids[0], false, now).await.unwrap(), Replay::NotDead);
+        assert_eq!(replay::replay(&mut tx, ids[0], true, now).await.unwrap(), Replay::NoCredits);
+        assert_eq!(replay::replay(&mut tx, ids[0], false, now).await.unwrap(), Replay::Queued);
+        assert_eq!(replay::replay(&mut tx, ids[0], false, now).await.unwrap(), Replay::NotDead);
         tx.commit().await.unwrap();
         assert_eq!(counts(&db, id).await, (JobStatus::Scraping, 1, 1, 0, 0));
         let page = claim(&db, team, WorkerId::new(), 1, 50).await.pages.remove(0);
@@ -434,26 +439,26 @@ async fn a_cancelled_jobs_failures_stay_and_a_page_is_replayed_so_often() {
             let failed = Outcome::Failed { code: ErrorCode::Site, error: "reset".into(), credits: 0 };
             finish(&db, vec![ended(page, failed)]).await;
         };
-        let filter = pages::ReplayFilter { most_replays: Some(2), limit: 10, ..Default::default() };
+        let filter = replay::ReplayFilter { most_replays: Some(2), limit: 10, ..Default::default() };
         for left in [1, 1, 0] {
             fail().await;
-            let found = pages::replayable(&db, &filter, Timestamp::now()).await.unwrap();
+            let found = replay::replayable(&db, &filter, Timestamp::now()).await.unwrap();
             assert_eq!(found.len(), left);
             for page in found {
                 let mut tx = db.begin().await.unwrap();
                 // The other page must not be claimed in its place.
-                let replay = pages::replay(&mut tx, page.id, false, Timestamp(1)).await.unwrap();
+                let replay = replay::replay(&mut tx, page.id, false, Timestamp(1)).await.unwrap();
                 assert_eq!(replay, Replay::Queued);
                 tx.commit().await.unwrap();
             }
         }
         assert_recount(&db, id).await;
         let mut tx = db.begin().await.unwrap();
-        assert!(jobs::cancel(&mut tx, id, Timestamp::now()).await.unwrap());
-        assert_eq!(pages::replay(&mut tx, ids[0], false, Timestamp::now()).await.unwrap(), Replay::NotDead);
+        assert!(cancel::job(&mut tx, id, Timestamp::now()).await.unwrap());
+        assert_eq!(replay::replay(&mut tx, ids[0], false, Timestamp::now()).await.unwrap(), Replay::NotDead);
         tx.commit().await.unwrap();
-        let any = pages::ReplayFilter { limit: 10, ..Default::default() };
-        assert!(pages::replayable(&db, &any, Timestamp::now()).await.unwrap().is_empty());
+        let any = replay::ReplayFilter { limit: 10, ..Default::default() };
+        assert!(replay::replayable(&db, &any, Timestamp::now()).await.unwrap().is_empty());
         assert_eq!(counts(&db, id).await.0, JobStatus::Cancelled);
     }
 }

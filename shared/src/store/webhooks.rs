@@ -6,10 +6,12 @@
 use std::time::Duration;
 
 use crate::domain::job::WebhookEvent;
+use crate::domain::webhook::{DeliveryMove, DeliveryState};
 use crate::ids::{DeliveryId, JobId, PageId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool, queue as tickets};
 
+use super::parts::parts;
 use super::{Db, StoreError, StoreResult, Tx};
 
 /// Writes a delivery and its ticket.
@@ -21,22 +23,48 @@ pub async fn queue(
     event: WebhookEvent,
     now: Timestamp,
 ) -> StoreResult<()> {
-    const SQL: &str = "INSERT INTO webhook_delivery (id, team_id, job_id, page_id, event, stage, state, next_at, \
-        created_at) VALUES ($1, $2, $3, $4, $5, $6, 'waiting', $7, $7)";
-    on_db!(tx, |conn| {
-        sqlx::query(SQL)
-            .bind(DeliveryId::new())
-            .bind(team)
-            .bind(job)
-            .bind(page)
-            .bind(event.as_str())
-            .bind(event.stage())
-            .bind(now)
-            .execute(conn)
-            .await?
-            .rows_affected()
-    });
+    queue_all(tx, team, job, &[(page, event)], now).await
+}
+
+/// Writes the deliveries of several events of a job, some about one of its pages, and a ticket.
+pub(super) async fn queue_all(
+    tx: &mut Tx,
+    team: TeamId,
+    job: JobId,
+    events: &[(Option<PageId>, WebhookEvent)],
+    now: Timestamp,
+) -> StoreResult<()> {
+    for part in parts(events) {
+        on_db!(tx, |conn| {
+            let mut insert = sqlx::QueryBuilder::new(
+                "INSERT INTO webhook_delivery \
+                 (id, team_id, job_id, page_id, event, stage, state, next_at, created_at) ",
+            );
+            insert.push_values(part, |mut values, (page, event)| {
+                values
+                    .push_bind(DeliveryId::new())
+                    .push_bind(team)
+                    .push_bind(job)
+                    .push_bind(*page)
+                    .push_bind(event.as_str())
+                    .push_bind(event.stage())
+                    .push(DeliveryState::Waiting.sql())
+                    .push_bind(now)
+                    .push_bind(now);
+            });
+            insert.build().execute(conn).await?.rows_affected()
+        });
+    }
     tickets::webhook_ticket(tx, job, Duration::ZERO).await
+}
+
+/// Whether an end of this kind was told of before: the job has then run again for pages that were replayed.
+pub(super) async fn was_told(tx: &mut Tx, job: JobId, end: WebhookEvent) -> StoreResult<bool> {
+    const SQL: &str = "SELECT COUNT(*) FROM webhook_delivery WHERE job_id = $1 AND stage = $2 AND event = $3";
+    let found: (i64,) = on_db!(tx, |conn| {
+        sqlx::query_as(SQL).bind(job).bind(end.stage()).bind(end.as_str()).fetch_one(conn).await?
+    });
+    Ok(found.0 > 0)
 }
 
 /// A delivery this worker may try now, fenced by `attempt`.
@@ -64,14 +92,18 @@ pub async fn claim(
     // What another worker is just taking is left to it: to wait for it would be a deadlock when it waits for ours.
     macro_rules! claim {
         ($lock:literal) => {
-            concat!(
+            sql!(
                 "UPDATE webhook_delivery SET attempt = attempt + 1, next_at = $3 WHERE id IN (\
-                 SELECT id FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting' AND next_at <= $2 AND stage = (\
-                 SELECT MIN(stage) FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting') \
-                 ORDER BY next_at, id LIMIT $4",
+                 SELECT id FROM webhook_delivery WHERE job_id = $1 AND state = ",
+                DeliveryState::Waiting.sql(),
+                " AND next_at <= $2 AND stage = (\
+                 SELECT MIN(stage) FROM webhook_delivery WHERE job_id = $1 AND state = ",
+                DeliveryState::Waiting.sql(),
+                ") ORDER BY next_at, id LIMIT $4",
                 $lock,
-                ") AND state = 'waiting' AND next_at <= $2 \
-                 RETURNING id, team_id, job_id, page_id, event, attempt, retry_from"
+                ") AND state = ",
+                DeliveryState::Waiting.sql(),
+                " AND next_at <= $2 RETURNING id, team_id, job_id, page_id, event, attempt, retry_from"
             )
         };
     }
@@ -113,14 +145,13 @@ pub struct Attempt {
 pub async fn record(tx: &mut Tx, delivery: &ClaimedDelivery, attempt: &Attempt, now: Timestamp) -> StoreResult<()> {
     const HISTORY: &str = "INSERT INTO webhook_attempt (delivery_id, attempt, job_id, at, duration_ms, status, error) \
         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (delivery_id, attempt) DO NOTHING";
-    const STATE: &str = "UPDATE webhook_delivery SET state = $3, next_at = COALESCE($4, next_at), finished_at = $5, \
-        last_status = $6, last_error = $7 WHERE id = $1 AND attempt = $2 AND state = 'waiting'";
-    let state = match (&attempt.error, attempt.next_at) {
-        (None, _) => "delivered",
-        (Some(_), Some(_)) => "waiting",
-        (Some(_), None) => "dead",
-    };
-    let finished = (state != "waiting").then_some(now);
+    const STATE: &str = sql!(
+        "UPDATE webhook_delivery SET state = $3, next_at = COALESCE($4, next_at), finished_at = $5, \
+         last_status = $6, last_error = $7 WHERE id = $1 AND attempt = $2 AND state = ",
+        DeliveryState::Waiting.sql()
+    );
+    let state = DeliveryMove::after_try(attempt.error.is_some(), attempt.next_at.is_some()).to();
+    let finished = (state != DeliveryState::Waiting).then_some(now);
     on_db!(tx, |conn| {
         sqlx::query(HISTORY)
             .bind(delivery.id)
@@ -135,7 +166,7 @@ pub async fn record(tx: &mut Tx, delivery: &ClaimedDelivery, attempt: &Attempt, 
         sqlx::query(STATE)
             .bind(delivery.id)
             .bind(delivery.attempt)
-            .bind(state)
+            .bind(state.as_str())
             .bind(attempt.next_at)
             .bind(finished)
             .bind(attempt.status)
@@ -149,8 +180,11 @@ pub async fn record(tx: &mut Tx, delivery: &ClaimedDelivery, attempt: &Attempt, 
 
 /// Puts off a delivery whose receiver was not asked: nothing is taken from its schedule.
 pub async fn put_off(tx: &mut Tx, delivery: &ClaimedDelivery, until: Timestamp) -> StoreResult<()> {
-    const SQL: &str = "UPDATE webhook_delivery SET next_at = $3, retry_from = retry_from + 1 \
-        WHERE id = $1 AND attempt = $2 AND state = 'waiting'";
+    const SQL: &str = sql!(
+        "UPDATE webhook_delivery SET next_at = $3, retry_from = retry_from + 1 \
+         WHERE id = $1 AND attempt = $2 AND state = ",
+        DeliveryState::Waiting.sql()
+    );
     on_db!(tx, |conn| {
         sqlx::query(SQL).bind(delivery.id).bind(delivery.attempt).bind(until).execute(conn).await?.rows_affected()
     });
@@ -159,8 +193,13 @@ pub async fn put_off(tx: &mut Tx, delivery: &ClaimedDelivery, until: Timestamp) 
 
 /// When the job's current stage next has something to do; `None`: nothing waits.
 pub async fn next_due(tx: &mut Tx, job: JobId) -> StoreResult<Option<Timestamp>> {
-    const SQL: &str = "SELECT MIN(next_at) FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting' AND stage = (\
-        SELECT MIN(stage) FROM webhook_delivery WHERE job_id = $1 AND state = 'waiting')";
+    const SQL: &str = sql!(
+        "SELECT MIN(next_at) FROM webhook_delivery WHERE job_id = $1 AND state = ",
+        DeliveryState::Waiting.sql(),
+        " AND stage = (SELECT MIN(stage) FROM webhook_delivery WHERE job_id = $1 AND state = ",
+        DeliveryState::Waiting.sql(),
+        ")"
+    );
     let row: (Option<Timestamp>,) = on_db!(tx, |conn| sqlx::query_as(SQL).bind(job).fetch_one(conn).await?);
     Ok(row.0)
 }
@@ -169,13 +208,20 @@ pub async fn next_due(tx: &mut Tx, job: JobId) -> StoreResult<Option<Timestamp>>
 /// unless it has one. Returns how many.
 pub async fn remind(tx: &mut Tx, before: Timestamp) -> StoreResult<usize> {
     // From job to job, for one may have very many deliveries behind a stage that fails.
-    const SQL: &str = "WITH RECURSIVE waiting (job_id) AS (\
-        SELECT MIN(job_id) FROM webhook_delivery WHERE state = 'waiting' UNION ALL \
-        SELECT (SELECT MIN(d.job_id) FROM webhook_delivery d WHERE d.state = 'waiting' AND d.job_id > waiting.job_id) \
-        FROM waiting WHERE waiting.job_id IS NOT NULL) \
-        SELECT w.job_id FROM waiting w WHERE w.job_id IS NOT NULL AND EXISTS (SELECT 1 FROM webhook_delivery d \
-        WHERE d.job_id = w.job_id AND d.state = 'waiting' AND d.next_at <= $1 AND d.stage = (SELECT MIN(s.stage) \
-        FROM webhook_delivery s WHERE s.job_id = w.job_id AND s.state = 'waiting')) LIMIT 200";
+    const SQL: &str = sql!(
+        "WITH RECURSIVE waiting (job_id) AS (SELECT MIN(job_id) FROM webhook_delivery WHERE state = ",
+        DeliveryState::Waiting.sql(),
+        " UNION ALL SELECT (SELECT MIN(d.job_id) FROM webhook_delivery d WHERE d.state = ",
+        DeliveryState::Waiting.sql(),
+        " AND d.job_id > waiting.job_id) FROM waiting WHERE waiting.job_id IS NOT NULL) \
+         SELECT w.job_id FROM waiting w WHERE w.job_id IS NOT NULL AND EXISTS (SELECT 1 FROM webhook_delivery d \
+         WHERE d.job_id = w.job_id AND d.state = ",
+        DeliveryState::Waiting.sql(),
+        " AND d.next_at <= $1 AND d.stage = (SELECT MIN(s.stage) \
+         FROM webhook_delivery s WHERE s.job_id = w.job_id AND s.state = ",
+        DeliveryState::Waiting.sql(),
+        ")) LIMIT 200"
+    );
     let jobs: Vec<(JobId,)> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(before).fetch_all(conn).await?);
     let jobs: Vec<JobId> = jobs.into_iter().map(|row| row.0).collect();
     tickets::remind_webhooks(tx, &jobs).await?;
@@ -187,8 +233,7 @@ pub async fn remind(tx: &mut Tx, before: Timestamp) -> StoreResult<usize> {
 pub struct DeliveryFilter {
     pub job: Option<JobId>,
     pub team: Option<TeamId>,
-    /// `waiting`, `delivered` or `dead`.
-    pub state: Option<String>,
+    pub state: Option<DeliveryState>,
     pub limit: i64,
 }
 
@@ -199,7 +244,8 @@ pub struct DeliveryRow {
     pub job_id: JobId,
     pub page_id: Option<PageId>,
     pub event: String,
-    pub state: String,
+    #[sqlx(try_from = "String")]
+    pub state: DeliveryState,
     pub attempt: i64,
     pub next_at: Timestamp,
     pub last_status: Option<i64>,
@@ -216,7 +262,7 @@ pub async fn deliveries(db: &Db, filter: &DeliveryFilter) -> StoreResult<Vec<Del
         sqlx::query_as(SQL)
             .bind(filter.job.map(|j| j.to_string()))
             .bind(filter.team.map(|t| t.to_string()))
-            .bind(filter.state.as_deref())
+            .bind(filter.state.map(DeliveryState::as_str))
             .bind(filter.limit)
             .fetch_all(pool)
             .await?
@@ -226,9 +272,13 @@ pub async fn deliveries(db: &Db, filter: &DeliveryFilter) -> StoreResult<Vec<Del
 /// Dead deliveries whose receiver may do better later, oldest first: it could not be reached, was busy or had a failure
 /// of its own. Each at most `most` times.
 pub async fn worth_replaying(db: &Db, most: i64, now: Timestamp, limit: i64) -> StoreResult<Vec<DeliveryId>> {
-    const SQL: &str = "SELECT id FROM webhook_delivery WHERE state = 'dead' AND replays < $1 AND (last_status IS NULL \
-        OR last_status >= 500 OR last_status IN (408, 425, 429)) AND EXISTS (SELECT 1 FROM job WHERE \
-        job.id = webhook_delivery.job_id AND job.expires_at > $2) ORDER BY created_at, id LIMIT $3";
+    const SQL: &str = sql!(
+        "SELECT id FROM webhook_delivery WHERE state = ",
+        DeliveryState::Dead.sql(),
+        " AND replays < $1 AND (last_status IS NULL \
+         OR last_status >= 500 OR last_status IN (408, 425, 429)) AND EXISTS (SELECT 1 FROM job WHERE \
+         job.id = webhook_delivery.job_id AND job.expires_at > $2) ORDER BY created_at, id LIMIT $3"
+    );
     let rows: Vec<(DeliveryId,)> =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(most).bind(now).bind(limit).fetch_all(pool).await?);
     Ok(rows.into_iter().map(|row| row.0).collect())
@@ -236,8 +286,13 @@ pub async fn worth_replaying(db: &Db, most: i64, now: Timestamp, limit: i64) -> 
 
 /// Tries a dead delivery again, with the whole schedule before it. `false`: it is not dead.
 pub async fn replay(tx: &mut Tx, id: DeliveryId, now: Timestamp) -> StoreResult<bool> {
-    const SQL: &str = "UPDATE webhook_delivery SET state = 'waiting', next_at = $2, finished_at = NULL, \
-        retry_from = attempt, replays = replays + 1 WHERE id = $1 AND state = 'dead' RETURNING job_id";
+    const SQL: &str = sql!(
+        "UPDATE webhook_delivery SET state = ",
+        DeliveryMove::Replay.to().sql(),
+        ", next_at = $2, finished_at = NULL, retry_from = attempt, replays = replays + 1 WHERE id = $1 AND state = ",
+        DeliveryMove::Replay.from().sql(),
+        " RETURNING job_id"
+    );
     let job: Option<(JobId,)> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(id).bind(now).fetch_optional(conn).await?);
     let Some((job,)) = job else { return Ok(false) };
     tickets::webhook_ticket(tx, job, Duration::ZERO).await?;
@@ -246,7 +301,12 @@ pub async fn replay(tx: &mut Tx, id: DeliveryId, now: Timestamp) -> StoreResult<
 
 /// Deliveries that wait and that are dead.
 pub async fn counts(db: &Db) -> StoreResult<(i64, i64)> {
-    const SQL: &str = "SELECT (SELECT COUNT(*) FROM webhook_delivery WHERE state = 'waiting'), \
-        (SELECT COUNT(*) FROM webhook_delivery WHERE state = 'dead')";
+    const SQL: &str = sql!(
+        "SELECT (SELECT COUNT(*) FROM webhook_delivery WHERE state = ",
+        DeliveryState::Waiting.sql(),
+        "), (SELECT COUNT(*) FROM webhook_delivery WHERE state = ",
+        DeliveryState::Dead.sql(),
+        ")"
+    );
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).fetch_one(pool).await?))
 }

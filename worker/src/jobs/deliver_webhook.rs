@@ -13,14 +13,15 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use weir_shared::blobs::Blobs;
-use weir_shared::domain::job::WebhookEvent;
+use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::webhook::{WebhookSpec, signature};
-use weir_shared::ids::JobId;
+use weir_shared::ids::{DeliveryId, JobId};
+use weir_shared::queue::{self, Ticket, WEBHOOK_QUEUE};
 use weir_shared::store::webhooks::{self, Attempt, ClaimedDelivery};
 use weir_shared::store::{Db, StoreError, StoreResult, documents, jobs, pages, teams};
 use weir_shared::time::Timestamp;
-use weir_shared::{domain::job::JobKind, queue};
 
+use super::job::Job;
 use crate::context::WorkerContext;
 use crate::fetch::PostRequest;
 
@@ -38,8 +39,30 @@ const RECORD_PAUSE: Duration = Duration::from_secs(2);
 /// A pause up to this long is slept here instead of going through the queue, whose times are whole seconds.
 const SHORT_PAUSE_MS: i64 = 1_500;
 
-/// Delivers what is due, then sends a ticket for what is due later.
-pub async fn run(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
+/// The job with deliveries to make.
+pub struct DeliverWebhook {
+    job: JobId,
+}
+
+impl Job for DeliverWebhook {
+    const NAME: &'static str = "deliver_webhook";
+    const QUEUE: &'static str = WEBHOOK_QUEUE;
+    const AT_ONCE: usize = 8;
+
+    fn of(wakeup: Ticket) -> Option<Self> {
+        match wakeup {
+            Ticket::Webhook { job, .. } => Some(Self { job }),
+            _ => None,
+        }
+    }
+
+    async fn run(self, context: Arc<WorkerContext>) -> StoreResult<()> {
+        deliver(&context, self.job).await
+    }
+}
+
+/// Delivers what is due, then sends a wake-up for what is due later.
+async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
     let db = &context.process.db;
     let Some(row) = jobs::load(db, job).await? else { return Ok(()) };
     let Some(spec) = row.webhook.clone() else { return Ok(()) };
@@ -47,7 +70,7 @@ pub async fn run(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
     let secret = own.or_else(|| context.process.settings.webhooks.secret.clone());
     loop {
         if context.draining.is_cancelled() {
-            return Err(StoreError::Conflict("the worker is stopping; the ticket goes back".to_owned()));
+            return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
         }
         let now = Timestamp::now();
         let mut tx = db.begin_relaxed().await?;
@@ -72,7 +95,7 @@ pub async fn run(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
         let tried: Vec<Tried> = join_all(tries).await;
         let tried: Vec<(&ClaimedDelivery, Tried)> = due.iter().zip(tried).collect();
         if let Err(error) = record(db, &tried).await {
-            tracing::warn!(%error, job.id = %job, "tries of webhooks cannot be recorded at once; each is by itself");
+            tracing::warn!(%error, job.id = %job, "tries of webhooks cannot be recorded together; each is recorded alone");
             for one in &tried {
                 record_alone(db, one, lease).await?;
             }
@@ -84,7 +107,7 @@ pub async fn run(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
 enum Tried {
     /// The receiver was asked, or never can be.
     Ended(Attempt),
-    /// There is no body now.
+    /// The body cannot be made now; the delivery is due again later.
     PutOff,
 }
 
@@ -175,7 +198,7 @@ struct Body<'a> {
     #[serde(rename = "type")]
     kind: String,
     id: JobId,
-    webhook_id: weir_shared::ids::DeliveryId,
+    webhook_id: DeliveryId,
     data: Vec<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,

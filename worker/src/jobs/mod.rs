@@ -1,11 +1,14 @@
-//! What a worker does with a ticket: one file a kind.
+//! The kinds of job that wake-ups call a worker for, one file each.
 
-mod cached;
-mod complete;
-mod crawl_page;
-pub mod deliver_webhook;
-pub mod map_site;
-mod read_sitemaps;
-pub mod scrape_page;
-pub mod serve_team;
-mod ways;
+mod deliver_webhook;
+mod job;
+mod serve_page;
+mod serve_team;
+
+pub use self::job::{Job, Kind};
+pub use self::serve_page::ServePage;
+pub use self::serve_team::ServeTeam;
+
+/// Every kind of job.
+pub const KINDS: [Kind; 3] =
+    [Kind::of::<ServePage>(), Kind::of::<ServeTeam>(), Kind::of::<deliver_webhook::DeliverWebhook>()];

@@ -14,20 +14,22 @@
 mod ask;
 mod clean;
 mod names;
+mod page_text;
 mod passages;
 mod quote;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use url::Url;
 use weir_shared::config::ModelSettings;
 use weir_shared::domain::json_schema::Schema;
 use weir_shared::domain::scrape::{Format, JsonFormat};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::llm::{Meter, ModelError};
 
-use ask::Task;
-use passages::Excerpt;
+pub use self::page_text::PageText;
+
+use self::ask::Task;
+use self::passages::Excerpt;
 
 /// Longest texts that are taken, characters.
 const MAX_SUMMARY: usize = 8_000;
@@ -65,15 +67,6 @@ impl From<ModelError> for ReadError {
     fn from(error: ModelError) -> Self {
         if error == ModelError::Timeout { Self::Timeout } else { Self::Model(error) }
     }
-}
-
-/// A page as it is read.
-#[derive(Debug, Clone, Copy)]
-pub struct PageText<'a> {
-    pub url: &'a Url,
-    pub markdown: &'a str,
-    /// What the page says of itself as data.
-    pub structured: Option<&'a Value>,
 }
 
 /// Something read, and whether all of the page was.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
 
-use super::PageText;
+use super::page_text::PageText;
 
 /// Bytes that count as a token: few, because not every language is English.
 const BYTES_PER_TOKEN: usize = 3;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-use super::PageText;
+use super::page_text::PageText;
 
 /// Most passages, and the longest and shortest one, bytes.
 const PASSAGES: usize = 20;

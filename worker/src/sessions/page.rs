@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use weir_shared::domain::session::ProfileUse;
-use weir_shared::store::pages::Claimed;
+use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::profiles::{self, PageLease};
 use weir_shared::store::{Db, StoreError, StoreResult};
 use weir_shared::time::Timestamp;

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::scrape::Certificates;
 
-use super::Way;
 use super::robots::{self, Robots};
+use super::route::SiteRoute;
 use crate::fetch::{CallerHeaders, FetchError, FetchRequest, HttpFetcher};
 
 /// How long a file counts (RFC 9309 §2.4: at most a day).
@@ -59,10 +59,10 @@ impl RobotsStore {
 
     /// The robots.txt of the origin of `url`, from memory when it was read in the last hours. Many who ask at once
     /// wait for one fetch. Never fails: see the module.
-    pub async fn get(&self, url: &Url, way: &Way) -> Arc<Robots> {
+    pub async fn get(&self, url: &Url, route: &SiteRoute) -> Arc<Robots> {
         let origin = url.origin().ascii_serialization();
         let cell = self.cell(&origin);
-        let known = cell.get_or_init(|| self.fetch(url, way)).await.clone();
+        let known = cell.get_or_init(|| self.fetch(url, route)).await.clone();
         self.weigh(&origin, &cell, known.robots.weight());
         known.robots
     }
@@ -105,8 +105,8 @@ impl RobotsStore {
         }
     }
 
-    async fn fetch(&self, url: &Url, way: &Way) -> Known {
-        let robots = match self.ask(url, way).await {
+    async fn fetch(&self, url: &Url, route: &SiteRoute) -> Known {
+        let robots = match self.ask(url, route).await {
             Ok(robots) => robots,
             Err(error) => {
                 tracing::debug!(host = url.host_str().unwrap_or_default(), %error, "no robots.txt could be had");
@@ -119,7 +119,7 @@ impl RobotsStore {
         Known { robots: Arc::new(robots), until: Instant::now() + FRESH }
     }
 
-    async fn ask(&self, url: &Url, way: &Way) -> Result<Robots, FetchError> {
+    async fn ask(&self, url: &Url, route: &SiteRoute) -> Result<Robots, FetchError> {
         let Ok(mut at) = url.join("/robots.txt") else { return Ok(Robots::open()) };
         // The file is everybody's, so nobody's name and password ask for it. Neither fails for a URL of the web.
         let _ = at.set_password(None);
@@ -128,11 +128,11 @@ impl RobotsStore {
         let request = FetchRequest {
             url: &at,
             headers: &headers,
-            accept_language: way.accept_language.clone(),
+            accept_language: route.accept_language.clone(),
             mobile: false,
             certificates: Certificates::AnyWithoutSecrets,
             deadline: Instant::now() + PATIENCE,
-            proxy: way.proxy.as_ref(),
+            proxy: route.proxy.as_ref(),
         };
         let answer = self.fetcher.open(request).await?;
         match answer.status {
@@ -199,11 +199,11 @@ mod tests {
             ("503 Service Unavailable", "", false),
         ] {
             let (url, _) = site(answer(status, body)).await;
-            let robots = store().get(&url, &Way::default()).await;
+            let robots = store().get(&url, &SiteRoute::default()).await;
             assert_eq!(robots.rules("x").allows("/page"), allowed, "{status}");
         }
         let nobody: Url = "http://127.0.0.1:2/".parse().expect("a URL");
-        assert!(!store().get(&nobody, &Way::default()).await.rules("x").allows("/"));
+        assert!(!store().get(&nobody, &SiteRoute::default()).await.rules("x").allows("/"));
     }
 
     #[tokio::test]
@@ -211,12 +211,12 @@ mod tests {
         let body = format!("User-agent: *\nDisallow: /shut\n{}", "# filling\n".repeat(70_000));
         let (url, asked) = site(answer("200 OK", &body)).await;
         let store = store();
-        let way = Way::default();
-        let all = futures_util::future::join_all((0..20).map(|_| store.get(&url, &way))).await;
+        let route = SiteRoute::default();
+        let all = futures_util::future::join_all((0..20).map(|_| store.get(&url, &route))).await;
         assert!(all.iter().all(|robots| !robots.rules("x").allows("/shut")));
         assert_eq!(asked.load(Ordering::SeqCst), 1);
         store.forget(&url);
-        store.get(&url, &way).await;
+        store.get(&url, &route).await;
         assert_eq!(asked.load(Ordering::SeqCst), 2);
     }
 }

@@ -26,8 +26,8 @@ use weir_shared::shares::Shares;
 
 pub use super::sitemap_reader::{Ending, MAX_ENTRIES, SitemapEntry};
 
-use super::Way;
 use super::robots::Robots;
+use super::route::SiteRoute;
 use super::sitemap_cache::{Packed, SitemapCache};
 use super::sitemap_reader::{self, Item};
 use crate::fetch::{CallerHeaders, FetchRequest, HttpFetcher, Opened};
@@ -52,7 +52,7 @@ static STREAMS: LazyLock<Shares> = LazyLock::new(|| Shares::new(8, 2));
 #[derive(Clone)]
 pub struct Source {
     pub fetcher: HttpFetcher,
-    pub way: Way,
+    pub route: SiteRoute,
     /// A caller's own headers; with any, nothing is cached.
     pub headers: Arc<CallerHeaders>,
     /// Absent: every file is fetched.
@@ -227,11 +227,11 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
     let request = FetchRequest {
         url: &url,
         headers: &source.headers,
-        accept_language: source.way.accept_language.clone(),
+        accept_language: source.route.accept_language.clone(),
         mobile: false,
         certificates: Certificates::AnyWithoutSecrets,
         deadline,
-        proxy: source.way.proxy.as_ref(),
+        proxy: source.route.proxy.as_ref(),
     };
     let opened = match source.fetcher.open(request).await {
         Ok(opened) if (200..300).contains(&opened.status) => opened,

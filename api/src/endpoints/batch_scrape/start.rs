@@ -17,8 +17,9 @@ use weir_shared::ids::JobId;
 use weir_shared::queue;
 use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::jobs::{self, NewJob};
+use weir_shared::store::page::rows;
 use weir_shared::store::slices::Slices;
-use weir_shared::store::{Tx, credits, drafts, pages, team_lock, webhooks};
+use weir_shared::store::{Tx, credits, drafts, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, State};
@@ -149,7 +150,7 @@ async fn write_draft(app: &App, caller: &Caller, id: JobId, urls: &[String], now
         if written == 0 {
             drafts::begin(&mut tx, id, now).await?;
         }
-        pages::insert_many(&mut tx, id, caller.team_id(), written as i64, slice, now).await?;
+        rows::insert_many(&mut tx, id, caller.team_id(), written as i64, slice, now).await?;
         tx.commit().await?;
         written += slice.len();
         slices.pause(began).await;
@@ -246,7 +247,7 @@ async fn insert(
         expires_at: now.plus_ms(app.settings.result_ttl.as_millis() as i64),
     };
     jobs::insert(tx, &row).await?;
-    pages::insert_many(tx, id, caller.team_id(), 0, urls, now).await?;
+    rows::insert_many(tx, id, caller.team_id(), 0, urls, now).await?;
     let entry = Entry { id: id.0, endpoint: Endpoint::BatchScrape, target: target.clone(), created_at: now };
     activity::record(tx, caller.team_id(), &entry).await?;
     if batch.webhook.as_ref().is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
@@ -268,7 +269,7 @@ async fn append(tx: &mut Tx, caller: &Caller, id: JobId, urls: &[String], now: T
     if job.status != JobStatus::Scraping || !jobs::grow(tx, id, urls.len() as i64).await? {
         return Err(finished());
     }
-    pages::insert_many(tx, id, caller.team_id(), job.total, urls, now).await?;
+    rows::insert_many(tx, id, caller.team_id(), job.total, urls, now).await?;
     Ok(())
 }
 

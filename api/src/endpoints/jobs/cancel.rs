@@ -7,7 +7,7 @@ use serde::Serialize;
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
-use weir_shared::store::jobs;
+use weir_shared::store::cancel;
 use weir_shared::time::Timestamp;
 
 use super::{Names, kind_of, load_own};
@@ -44,7 +44,7 @@ pub async fn handle(app: State, request: HttpRequest, id: Path<String>) -> ApiRe
     let job = load_own(&app, &caller, kind, id).await?;
     if job.status == JobStatus::Scraping {
         let mut tx = app.db.begin().await?;
-        let moved = jobs::cancel(&mut tx, id, Timestamp::now()).await?;
+        let moved = cancel::job(&mut tx, id, Timestamp::now()).await?;
         tx.commit().await?;
         // Somebody else may have moved it first.
         if !moved && load_own(&app, &caller, kind, id).await?.status != JobStatus::Cancelled {

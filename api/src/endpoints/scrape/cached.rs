@@ -11,7 +11,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::activity::{self, Entry};
 use weir_shared::store::cache as store;
-use weir_shared::store::finish::{Body, Encoded};
+use weir_shared::store::page::end::{Body, Encoded};
 use weir_shared::store::retention::expiry;
 use weir_shared::store::{StoreError, credits, documents, pages};
 use weir_shared::time::Timestamp;

@@ -19,8 +19,9 @@ use weir_shared::domain::scrape_request::{ScrapeRequest, parse_scrape};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::hand_over::HandedScrape;
 use weir_shared::ids::{JobId, PageId};
+use weir_shared::store::page::scrape;
 use weir_shared::store::retention::expiry;
-use weir_shared::store::{StoreError, credits, documents, jobs, pages};
+use weir_shared::store::{StoreError, credits, documents, pages};
 use weir_shared::time::Timestamp;
 
 use super::{cached, document_answer};
@@ -189,14 +190,14 @@ async fn queue(app: &App, caller: &Caller, scrape: &HandedScrape) -> ApiResult<(
     let is_metered = app.settings.limits.metered;
     // Nothing is promised yet: the commit that ends the page makes this one durable with it.
     let written = if !is_metered && app.queue_rooms.take(scrape.team) {
-        jobs::insert_scrape_alone(&app.db, &scrape.rows()).await
+        scrape::insert_scrape_alone(&app.db, &scrape.rows()).await
     } else {
         let mut tx = app.db.begin_relaxed().await?;
         let need = price::most(&scrape.options);
         let funds = credits::check_funds(&mut tx, scrape.team, need, is_metered).await?;
         refuse_short_funds(funds, need)?;
         refuse_full_queue(app, &mut tx, caller, 1).await?;
-        match jobs::insert_scrape(&mut tx, &scrape.rows()).await {
+        match scrape::insert_scrape(&mut tx, &scrape.rows()).await {
             Ok(()) => tx.commit().await,
             refused => refused,
         }
@@ -220,6 +221,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use weir_shared::domain::scrape::ScrapeOptions;
     use weir_shared::ids::WorkerId;
+    use weir_shared::store::page::fast;
 
     use super::*;
     use crate::auth::Credentials;
@@ -236,7 +238,7 @@ mod tests {
             let scrape = ScrapeRequest { url, options: ScrapeOptions::default(), origin: None, integration: None };
             let scrape = accept(app, &caller, scrape);
             let now = Timestamp::now();
-            let written = jobs::insert_scrape_claimed(&app.db, &scrape.rows(), WorkerId::new(), 50, now).await;
+            let written = fast::insert_claimed(&app.db, &scrape.rows(), WorkerId::new(), 50, now).await;
             assert!(written.unwrap().is_some());
             queue(app, &caller, &scrape).await.unwrap();
         }

@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
-use weir_shared::store::jobs;
+use weir_shared::store::queue_depth;
 use weir_shared::time::Timestamp;
 
 use crate::app::{App, State};
@@ -43,7 +43,7 @@ pub fn doc_check() -> Operation {
 /// 401 without a key.
 pub async fn queue_status(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
-    let queue = jobs::team_queue(&app.db, caller.team_id()).await?;
+    let queue = queue_depth::team_queue(&app.db, caller.team_id()).await?;
     Ok(HttpResponse::Ok().json(QueueStatus {
         success: true,
         jobs_in_queue: queue.running + queue.waiting,
@@ -68,7 +68,7 @@ struct Concurrency {
 /// 401 without a key.
 pub async fn check(app: State, request: HttpRequest) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
-    let concurrency = jobs::team_running(&app.db, caller.team_id()).await?;
+    let concurrency = queue_depth::team_running(&app.db, caller.team_id()).await?;
     let max_concurrency = max_concurrency(&app, &caller);
     Ok(HttpResponse::Ok().json(Concurrency { success: true, concurrency, max_concurrency }))
 }

@@ -1,0 +1,101 @@
+//! Jobs are cancelled: what waits leaves the counts at once, and the rows of many pages are marked in slices.
+
+use std::time::Instant;
+
+use crate::domain::job::{JobMove, PageMove, PageState, WebhookEvent};
+use crate::ids::{JobId, TeamId};
+use crate::time::Timestamp;
+use crate::{on_db, on_pool};
+
+use super::slices::Slices;
+use super::{Db, StoreResult, Tx, jobs, team_lock, webhooks};
+
+/// Waiting pages of a cancelled job that are marked in one transaction.
+const DROPPED_AT_ONCE: i64 = 1_000;
+
+/// Of a job `$1` that has ended, only those steps of its own stay hidden pages that are still in work.
+const RECOUNT_HIDDEN: &str = sql!(
+    "hidden = (SELECT COUNT(*) FROM page WHERE job_id = $1 AND idx < 0 AND state = ",
+    PageState::Running.sql(),
+    ")"
+);
+
+/// Cancels a running job: its waiting pages never start, running ones may still finish (CONTRACT 5.5). `false` when
+/// it has ended.
+///
+/// Waiting pages leave the counts at once, and nobody claims a page that its job does not count. When they are many, most
+/// of their rows are marked later, by [`drop_rest`].
+pub async fn job(tx: &mut Tx, id: JobId, now: Timestamp) -> StoreResult<bool> {
+    const OWNER: &str = "SELECT team_id FROM job WHERE id = $1";
+    // A step that had not begun leaves the counts like a page.
+    const END: &str = sql!(
+        "UPDATE job SET status = ",
+        JobMove::Cancel.to().sql(),
+        ", finished_at = $2, total = total - queued, queued = 0, dropping = queued > $3, ",
+        RECOUNT_HIDDEN,
+        " WHERE id = $1 AND status = ",
+        JobMove::Cancel.from().sql()
+    );
+    let owner: Option<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(OWNER).bind(id).fetch_optional(conn).await?);
+    let Some((team,)) = owner else { return Ok(false) };
+    team_lock::lock(tx, team).await?;
+    let ended = on_db!(tx, |conn| {
+        sqlx::query(END).bind(id).bind(now).bind(DROPPED_AT_ONCE).execute(conn).await?.rows_affected()
+    });
+    if ended == 0 {
+        return Ok(false);
+    }
+    drop_waiting(tx, id, now, DROPPED_AT_ONCE).await?;
+    let job = jobs::lock(tx, id).await?;
+    if let Some(job) = job.filter(|j| j.webhook.as_ref().is_some_and(|w| w.wants(WebhookEvent::Cancelled))) {
+        webhooks::queue(tx, job.team_id, id, None, WebhookEvent::Cancelled, now).await?;
+    }
+    jobs::notify_job(tx, id).await?;
+    Ok(true)
+}
+
+/// Marks up to `limit` waiting pages of a job that has ended; its counts are without them. Returns how many.
+pub(super) async fn drop_waiting(tx: &mut Tx, id: JobId, now: Timestamp, limit: i64) -> StoreResult<u64> {
+    const SQL: &str = sql!(
+        "UPDATE page SET state = ",
+        PageMove::Drop.to().sql(),
+        ", finished_at = $2, epoch = epoch + 1 WHERE id IN (SELECT id FROM page WHERE job_id = $1 AND state = ",
+        PageMove::Drop.from().sql(),
+        " LIMIT $3)"
+    );
+    Ok(on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(now).bind(limit).execute(conn).await?.rows_affected()))
+}
+
+/// Cancels `count` pages that came back to a job which had ended meanwhile, like those that were waiting then. While not
+/// all of those are marked, it does not matter which ones are marked now.
+pub(super) async fn drop_late(tx: &mut Tx, id: JobId, count: i64, now: Timestamp) -> StoreResult<()> {
+    const JOB: &str = sql!("UPDATE job SET total = total - $2, queued = 0, ", RECOUNT_HIDDEN, " WHERE id = $1");
+    drop_waiting(tx, id, now, count).await?;
+    on_db!(tx, |conn| sqlx::query(JOB).bind(id).bind(count).execute(conn).await?.rows_affected());
+    Ok(())
+}
+
+/// Marks what cancelled jobs have left of their waiting pages, in slices.
+pub async fn drop_rest(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult<()> {
+    const SOME: &str = "SELECT id, team_id FROM job WHERE dropping LIMIT 20";
+    const OVER: &str = "UPDATE job SET dropping = FALSE WHERE id = $1";
+    let jobs: Vec<(JobId, TeamId)> = on_pool!(db, |pool| sqlx::query_as(SOME).fetch_all(pool).await?);
+    for (job, team) in jobs {
+        loop {
+            let rows = slices.rows();
+            let mut tx = db.begin_relaxed().await?;
+            let began = Instant::now();
+            team_lock::lock(&mut tx, team).await?;
+            let is_last = drop_waiting(&mut tx, job, now, rows).await? < rows.unsigned_abs();
+            if is_last {
+                on_db!(&mut tx, |conn| sqlx::query(OVER).bind(job).execute(conn).await?.rows_affected());
+            }
+            tx.commit().await?;
+            slices.pause(began).await;
+            if is_last {
+                break;
+            }
+        }
+    }
+    Ok(())
+}

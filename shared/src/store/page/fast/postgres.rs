@@ -1,0 +1,136 @@
+//! The fast statements on Postgres: each is one, whose parts run in the order in which they need each other.
+
+use sqlx::PgPool;
+
+use crate::ids::{KeyId, WorkerId};
+use crate::queue::next_ticket;
+use crate::store::credits::{ENTERED_ONCE, LEDGER_ENTRY, used_more};
+use crate::store::jobs::{self, JobSpec, insert_job};
+use crate::store::page::rows::Claimed;
+use crate::store::page::rules::{
+    CLAIMED_COLUMNS, INSERT_CACHED, INSERT_DOCUMENT, IS_DUE_BY_ID, REPLACE_CACHED, TAKE, done, has_room, is_ours,
+};
+use crate::store::page::scrape::{NewScrape, scrape_values};
+use crate::store::signals::notify_done;
+use crate::store::{StoreResult, claim_patience};
+use crate::time::Timestamp;
+
+use super::values::{COUNT_DONE, DirectEnd, INSERT_PAGE_CLAIMED, claimed_values, end_values};
+
+/// What is set before the team is locked: a commit that is lost in a crash loses nothing here, and who asks has a slot in
+/// hand.
+const SET_CLAIM: &str = concat!(
+    "set_config('synchronous_commit', 'off', TRUE), set_config('lock_timeout', '",
+    claim_patience!(),
+    "', TRUE)"
+);
+
+/// The row may come before the commit; a claim that is lost then is overtaken. Rows are named by subqueries: a join with
+/// so little is planned as a look through the whole table while Postgres believes it to be small.
+const CLAIM_NEXT: &str = sql!(
+    "WITH ticket AS MATERIALIZED ",
+    next_ticket!(postgres),
+    // The patience is set before the lock is asked for: what is selected is computed below it.
+    ", held AS (SELECT team.id, team.concurrency, ticket.id AS ticket, ticket.page, ",
+    SET_CLAIM,
+    " FROM ticket JOIN team ON team.id = ticket.team FOR NO KEY UPDATE OF team), taken AS (UPDATE page SET ",
+    TAKE,
+    " WHERE page.id = (SELECT page FROM held) AND ",
+    IS_DUE_BY_ID,
+    " AND (SELECT ",
+    has_room!(held, "$3"),
+    " FROM held) RETURNING ",
+    CLAIMED_COLUMNS,
+    "), over AS (DELETE FROM apalis.jobs WHERE id = (SELECT held.ticket FROM held, taken)) \
+     UPDATE job SET queued = queued - 1, last_served = $2 FROM taken WHERE job.id = (SELECT job_id FROM taken) \
+     RETURNING taken.*, job.kind, job.api_key_id, job.options, job.webhook"
+);
+
+/// The team is locked before its running pages are counted.
+const INSERT_CLAIMED: &str = sql!(
+    "WITH held AS (SELECT id, concurrency, ",
+    SET_CLAIM,
+    " FROM team WHERE id = $2 AND NOT starved FOR NO KEY UPDATE), new_job AS (",
+    insert_job!(into),
+    "SELECT ",
+    insert_job!(values "0"),
+    " FROM held WHERE ",
+    has_room!(held, "$23"),
+    " RETURNING id), new_page AS (",
+    INSERT_PAGE_CLAIMED,
+    " FROM new_job) ",
+    scrape_values!(into_shown),
+    "SELECT ",
+    scrape_values!(shown),
+    " FROM new_job RETURNING id"
+);
+
+/// In this order: lock the team, move the page, count it in its job and tell who waits (unless its worker does), store the
+/// document, enter it in the cache, bill it. Jobs of one page have no webhook.
+const FINISH: &str = sql!(
+    "WITH held AS (SELECT id FROM team WHERE id = $3 AND NOT starved FOR NO KEY UPDATE), moved AS (UPDATE page SET ",
+    done!("$5"),
+    " FROM held WHERE page.id = $1 AND ",
+    is_ours!("$2"),
+    " AND page.replays = 0 AND page.team_id = held.id RETURNING page.job_id), counted AS (",
+    COUNT_DONE,
+    " FROM moved WHERE job.id = $4 AND job.id = moved.job_id \
+     RETURNING job.id, job.status, job.completed, CASE WHEN NOT $16 THEN ",
+    notify_done!(page "$1"),
+    " END), stored AS (",
+    INSERT_DOCUMENT,
+    "SELECT id, completed, $1, $7, $8, $9 FROM counted), kept AS (",
+    INSERT_CACHED,
+    "SELECT $10, $3, $11, $12, $1, $13, $5 FROM counted WHERE $10 IS NOT NULL",
+    REPLACE_CACHED,
+    "), entered AS (",
+    LEDGER_ENTRY,
+    "SELECT 'page:' || $1, $3, $14, $15, $6, $5 FROM counted WHERE $6 > 0",
+    ENTERED_ONCE,
+    " RETURNING amount), billed AS (",
+    used_more!("entered.amount"),
+    " FROM entered WHERE team.id = $3) SELECT status FROM counted"
+);
+
+/// A page with what its job says.
+#[derive(sqlx::FromRow)]
+struct ClaimedOf {
+    #[sqlx(flatten)]
+    page: Claimed,
+    kind: String,
+    api_key_id: Option<KeyId>,
+    options: String,
+    webhook: Option<String>,
+}
+
+/// See [`super::claim_next`].
+pub async fn claim_next(
+    pool: &PgPool,
+    worker: WorkerId,
+    default_limit: i64,
+    now: Timestamp,
+) -> StoreResult<Option<(Claimed, JobSpec)>> {
+    let found: Option<ClaimedOf> =
+        sqlx::query_as(CLAIM_NEXT).bind(worker).bind(now).bind(default_limit).fetch_optional(pool).await?;
+    let Some(of) = found else { return Ok(None) };
+    let spec = jobs::read_spec((of.kind, of.api_key_id, of.options, of.webhook))?;
+    Ok(Some((of.page, spec)))
+}
+
+/// See [`super::insert_claimed`].
+pub async fn insert_claimed(
+    pool: &PgPool,
+    scrape: &NewScrape<'_>,
+    worker: WorkerId,
+    default_limit: i64,
+    now: Timestamp,
+) -> StoreResult<bool> {
+    let query = claimed_values!(INSERT_CLAIMED, scrape, worker, now, default_limit);
+    Ok(!query.fetch_all(pool).await?.is_empty())
+}
+
+/// See [`super::finish`]. All of the answer is waited for: the row comes before the rest is done.
+pub async fn finish(pool: &PgPool, direct: &DirectEnd<'_>, now: Timestamp) -> StoreResult<Option<String>> {
+    let written = end_values!(FINISH, direct, now).fetch_all(pool).await?.pop();
+    Ok(written.map(|row| row.0))
+}

@@ -1,0 +1,73 @@
+//! What the fast statements of both databases are given, in the order of their placeholders.
+
+use crate::domain::job::JobKind;
+use crate::store::page::end::{CacheEntry, Encoded, Finished, Outcome};
+use crate::store::page::rows::insert_page;
+use crate::store::page::rules::{TAKEN_COLUMNS, job_after, taken};
+use crate::store::page::scrape::scrape_values;
+
+/// The end of a page that somebody waits for and that is simply done.
+pub struct DirectEnd<'a> {
+    pub end: &'a Finished,
+    pub kind: JobKind,
+    pub document: &'a Encoded,
+    pub credits: i64,
+}
+
+impl<'a> DirectEnd<'a> {
+    /// The end as such a one, if it is.
+    pub fn of(end: &'a Finished) -> Option<Self> {
+        let Outcome::Done { document, credits } = &end.outcome else { return None };
+        let kind = end.kind.filter(|kind| kind.is_direct() && document.snapshot.is_none())?;
+        Some(Self { end, kind, document, credits: *credits })
+    }
+
+    /// The document's place in the cache.
+    pub fn place(&self) -> Option<&'a CacheEntry> {
+        self.document.cache.as_deref()
+    }
+}
+
+/// `$1` to `$16` of the statements that end a page.
+macro_rules! end_values {
+    ($sql:expr, $direct:ident, $now:ident) => {{
+        let (page, document, place) = (&$direct.end.page, $direct.document, $direct.place());
+        sqlx::query_as::<_, (String,)>($sql)
+            .bind(page.id)
+            .bind(page.epoch)
+            .bind(page.team_id)
+            .bind(page.job_id)
+            .bind($now)
+            .bind($direct.credits)
+            .bind(document.size)
+            .bind(document.body.inline())
+            .bind(document.body.blob())
+            .bind(place.map(|place| place.key.0.as_str()))
+            .bind(place.map(|place| place.url.as_str()))
+            .bind(place.and_then(|place| place.site.as_deref()))
+            .bind(document.packed)
+            .bind($direct.end.key)
+            .bind($direct.kind.credit_kind())
+            .bind(page.dispatched)
+    }};
+}
+pub(super) use end_values;
+
+/// `$1` to `$23` of the statements that write a scrape whose page is claimed.
+macro_rules! claimed_values {
+    ($sql:expr, $scrape:ident, $worker:ident, $now:ident, $default_limit:ident) => {{
+        let job = &$scrape.job;
+        scrape_values!($sql, $scrape, job).bind($worker).bind($now).bind($default_limit)
+    }};
+}
+pub(super) use claimed_values;
+
+/// The page of such a scrape: `$21` is the worker and `$22` the time it has it from.
+pub const INSERT_PAGE_CLAIMED: &str =
+    sql!(insert_page!(TAKEN_COLUMNS), "SELECT ", scrape_values!(page Running), taken!("$21", "$22"));
+
+/// What an end counts in its job.
+pub const COUNT_DONE: &str = sql!(
+    "UPDATE job SET completed = completed + 1, credits_used = credits_used + $6, ",
+    job_after!("1", "0", "0", "$5")
+);

@@ -1,0 +1,101 @@
+//! Page rows as they are written, and a page as the worker has it that claimed it.
+
+use crate::domain::job::PageState;
+use crate::ids::{JobId, PageId, TeamId, WorkerId};
+use crate::on_db;
+use crate::store::{StoreResult, Tx};
+use crate::time::Timestamp;
+
+/// Rows in one INSERT: SQLite takes 32,766 values a statement.
+const INSERT_ROWS: usize = 1_000;
+
+/// Place of the page row that stands for reading the sitemaps: it is claimed, fenced and rescued like a page, and never
+/// shown. The start page is number 0.
+pub const SITEMAP_IDX: i64 = -1;
+
+/// A page that this worker may work on now, fenced by `epoch`.
+#[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
+pub struct Claimed {
+    pub id: PageId,
+    pub job_id: JobId,
+    pub team_id: TeamId,
+    pub idx: i64,
+    pub url: String,
+    /// Links from the start page of a crawl.
+    pub depth: i64,
+    pub epoch: i64,
+    /// Claims so far, this one included.
+    pub claims: i64,
+    /// Own failed tries before this one.
+    pub tries: i64,
+    pub queued_at: Timestamp,
+    pub started_at: Timestamp,
+    /// The worker that has it.
+    pub owner: Option<WorkerId>,
+    /// A concurrency limit made it wait.
+    #[sqlx(default)]
+    pub limited: bool,
+    /// It came by direct dispatch: its worker tells whoever waits for it ([`crate::hand_over`]).
+    #[sqlx(default)]
+    pub dispatched: bool,
+}
+
+/// The beginning of every statement that writes page rows, with further columns if there are any.
+macro_rules! insert_page {
+    ($($more:expr)?) => {
+        sql!("INSERT INTO page (id, job_id, team_id, idx, url, depth, state, run_at, queued_at" $(, $more)?, ") ")
+    };
+}
+pub(in crate::store) use insert_page;
+
+/// A page row to be written, queued.
+pub(in crate::store) struct NewPage<'a> {
+    pub id: PageId,
+    pub idx: i64,
+    pub url: &'a str,
+    pub depth: i64,
+}
+
+/// Inserts page rows; the job's counts are the caller's to change.
+pub(in crate::store) async fn insert(
+    tx: &mut Tx,
+    job: JobId,
+    team: TeamId,
+    pages: &[NewPage<'_>],
+    now: Timestamp,
+) -> StoreResult<()> {
+    for chunk in pages.chunks(INSERT_ROWS) {
+        on_db!(tx, |conn| {
+            let mut insert = sqlx::QueryBuilder::new(insert_page!());
+            insert.push_values(chunk, |mut values, page| {
+                values
+                    .push_bind(page.id)
+                    .push_bind(job)
+                    .push_bind(team)
+                    .push_bind(page.idx)
+                    .push_bind(page.url)
+                    .push_bind(page.depth)
+                    .push(PageState::Queued.sql())
+                    .push_bind(now)
+                    .push_bind(now);
+            });
+            insert.build().persistent(chunk.len() == 1).execute(conn).await?.rows_affected()
+        });
+    }
+    Ok(())
+}
+
+/// Inserts the pages of a job, queued. Returns their ids in the order of `urls`.
+pub async fn insert_many(
+    tx: &mut Tx,
+    job: JobId,
+    team: TeamId,
+    first_idx: i64,
+    urls: &[String],
+    now: Timestamp,
+) -> StoreResult<Vec<PageId>> {
+    let pages: Vec<NewPage<'_>> =
+        (first_idx..).zip(urls).map(|(idx, url)| NewPage { id: PageId::new(), idx, url, depth: 0 }).collect();
+    insert(tx, job, team, &pages, now).await?;
+    Ok(pages.into_iter().map(|page| page.id).collect())
+}

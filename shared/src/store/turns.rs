@@ -1,0 +1,91 @@
+//! Turns: how often something may be asked for, over all workers, where robots.txt or a crawl's caller asks for a pause.
+
+use crate::domain::job::JobStatus;
+use crate::ids::JobId;
+use crate::on_db;
+use crate::time::Timestamp;
+
+use super::{StoreResult, Tx};
+
+/// How often something may be asked for, over all workers: a host whose robots.txt asks for a pause, a crawl whose caller
+/// does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pace {
+    pub name: String,
+    pub pause_ms: i64,
+}
+
+/// The answer to whoever asks for a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn<'a> {
+    /// Go ahead; the next one may after the pause.
+    Now,
+    /// Not before this time: such is the pace of this one.
+    NotBefore(Timestamp, &'a Pace),
+}
+
+/// Asks for the next turn under every one of `paces`: all are taken, or none. Those of more crawls than one come last.
+pub async fn take_turns<'a>(tx: &mut Tx, paces: &'a [Pace], now: Timestamp) -> StoreResult<Turn<'a>> {
+    const LEAVE: &str = "UPDATE turn SET next_at = $2 WHERE name = $1";
+    for (taken, pace) in paces.iter().enumerate() {
+        let Some(at) = take_turn(tx, pace, now).await? else { continue };
+        for pace in paces.iter().take(taken) {
+            on_db!(tx, |conn| sqlx::query(LEAVE).bind(&pace.name).bind(now).execute(conn).await?.rows_affected());
+        }
+        return Ok(Turn::NotBefore(at, pace));
+    }
+    Ok(Turn::Now)
+}
+
+/// A turn, or the time before which there is none. The row is locked until the transaction ends.
+async fn take_turn(tx: &mut Tx, pace: &Pace, now: Timestamp) -> StoreResult<Option<Timestamp>> {
+    // `booked` is for processes of earlier releases only.
+    const TAKE: &str = "INSERT INTO turn (name, next_at, booked) VALUES ($1, $2, $2) ON CONFLICT (name) DO UPDATE SET \
+        next_at = excluded.next_at, booked = excluded.booked WHERE turn.next_at <= $3";
+    const NEXT: &str = "SELECT next_at FROM turn WHERE name = $1";
+    let next = now.plus_ms(pace.pause_ms);
+    let taken = on_db!(tx, |conn| {
+        sqlx::query(TAKE).bind(&pace.name).bind(next).bind(now).execute(conn).await?.rows_affected()
+    });
+    if taken == 1 {
+        return Ok(None);
+    }
+    let next: (Timestamp,) = on_db!(tx, |conn| sqlx::query_as(NEXT).bind(&pace.name).fetch_one(conn).await?);
+    Ok(Some(next.0))
+}
+
+/// A time for a page of `job` to come back at, after a turn was refused: its pages that wait do not all come at once.
+///
+/// Each crawl has a line of its own, no longer than its pages that have not ended. Where pages of several crawls come at
+/// one time, one of them is first and the others go to the end of their crawls' lines: crawls of a host go on side by
+/// side, and one that is cancelled or expires takes its line with it.
+pub async fn book_turn(tx: &mut Tx, pace: &Pace, job: JobId) -> StoreResult<Timestamp> {
+    const LINE: &str = "SELECT turn.next_at, turn_line.free_at, job.total - job.completed - job.failed FROM turn \
+        LEFT JOIN turn_line ON turn_line.name = turn.name AND turn_line.job_id = $2 \
+        LEFT JOIN job ON job.id = $2 WHERE turn.name = $1";
+    const BOOK: &str = "INSERT INTO turn_line (name, job_id, free_at) VALUES ($1, $2, $3) \
+        ON CONFLICT (name, job_id) DO UPDATE SET free_at = excluded.free_at";
+    let (next, free, open): (Timestamp, Option<Timestamp>, Option<i64>) =
+        on_db!(tx, |conn| sqlx::query_as(LINE).bind(&pace.name).bind(job).fetch_one(conn).await?);
+    let end = next.plus_ms(pace.pause_ms.saturating_mul(open.unwrap_or(0)));
+    let at = free.unwrap_or(next).max(next).min(end);
+    let free = at.plus_ms(pace.pause_ms);
+    on_db!(tx, |conn| sqlx::query(BOOK).bind(&pace.name).bind(job).bind(free).execute(conn).await?.rows_affected());
+    Ok(at)
+}
+
+/// Removes turns that nobody has asked for since `before`, and the lines of crawls that have ended.
+pub(super) async fn prune_turns(tx: &mut Tx, before: Timestamp) -> StoreResult<()> {
+    const TURNS: &str = "DELETE FROM turn WHERE next_at < $1";
+    const LINES: &str = sql!(
+        "DELETE FROM turn_line WHERE free_at < $1 OR NOT EXISTS (SELECT 1 FROM job \
+         WHERE job.id = turn_line.job_id AND job.status = ",
+        JobStatus::Scraping.sql(),
+        ")"
+    );
+    on_db!(tx, |conn| {
+        sqlx::query(TURNS).bind(before).execute(&mut *conn).await?;
+        sqlx::query(LINES).bind(before).execute(conn).await?.rows_affected()
+    });
+    Ok(())
+}

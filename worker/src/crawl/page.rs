@@ -1,0 +1,81 @@
+//! One page of a crawl: may it be asked for, is it its turn, and where does it lead.
+
+use std::sync::Arc;
+
+use weir_shared::domain::crawl::scope::CrawlScope;
+use weir_shared::domain::scrape_request::fetch_url;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::store::page::end::{Encoded, Outcome};
+use weir_shared::store::page::rows::SITEMAP_IDX;
+
+use super::rules::{path_and_query, rules_of};
+use super::sitemaps;
+use super::turn::wait_for_turn;
+use super::visit::Visit;
+use crate::page::attempt::{attempt, judge};
+use crate::page::cpu::blocking;
+use crate::page::product::Harvest;
+use crate::page::request::site_proxy;
+use crate::page::task::PageTask;
+use crate::site::SiteRoute;
+
+/// Works on a claimed page, or on the step that reads the sitemaps.
+pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
+    let PageTask { context, page, .. } = task;
+    let Ok(url) = fetch_url(&page.url) else {
+        return Outcome::Failed { code: ErrorCode::Site, error: "The URL is not valid.".to_owned(), credits: 0 };
+    };
+    let route = SiteRoute { proxy: site_proxy(&context.process.proxies, task.options()), ..SiteRoute::default() };
+    if page.idx == SITEMAP_IDX {
+        // What it has put in stays, so the next worker may begin again.
+        return tokio::select! {
+            outcome = sitemaps::run(context, page, scope, route) => outcome,
+            () = context.draining.cancelled() => Outcome::GivenBack,
+        };
+    }
+    let robots = match scope.options().ignore_robots_txt {
+        true => None,
+        false => Some(context.process.robots.get(&url, &route).await),
+    };
+    let rules = robots.as_ref().map(|robots| rules_of(robots, scope.options()));
+    // Where robots.txt could not be fetched, the attempt itself will tell the caller why the site is out of reach.
+    let is_unknown = robots.as_ref().is_some_and(|robots| robots.is_unreachable());
+    let forbids = rules.as_ref().is_some_and(|rules| !rules.allows(path_and_query(&url)));
+    if forbids && !is_unknown {
+        return Outcome::Blocked { key: scope.key(&url) };
+    }
+    match wait_for_turn(&context.process.db, page, scope.options(), rules.as_ref(), &url).await {
+        Ok(None) => {}
+        Ok(Some(run_at)) => return Outcome::Postponed { run_at },
+        Err(error) => {
+            tracing::warn!(%error, page.id = %page.id, "a page's turn cannot be asked for; the page goes back");
+            return Outcome::GivenBack;
+        }
+    }
+    let mut result = attempt(task).await;
+    let harvest = result.as_mut().ok().and_then(|(product, _)| product.harvest.take());
+    let outcome = judge(task, result);
+    match (outcome, harvest) {
+        (Outcome::Done { .. }, _) if forbids => Outcome::Blocked { key: scope.key(&url) },
+        (Outcome::Done { document, credits }, Some(harvest)) => {
+            let visit = Visit { scope: Arc::clone(scope), rules, url, is_start: page.idx == 0, depth: page.depth };
+            conclude(task, visit, harvest, document, credits).await
+        }
+        (outcome, _) => outcome,
+    }
+}
+
+/// The end of a page that has its document: what it leads to, and whether it belongs to the crawl and is delivered.
+async fn conclude(task: &PageTask, visit: Visit, harvest: Harvest, document: Encoded, credits: i64) -> Outcome {
+    match blocking(move || Ok(visit.conclude(harvest))).await {
+        Ok((is_wanted, mut discovery)) => {
+            task.context.process.frontiers.forget_known(task.page.job_id, &mut discovery);
+            Outcome::Crawled {
+                document: is_wanted.then_some(document),
+                credits: if is_wanted { credits } else { 0 },
+                discovery: Box::new(discovery),
+            }
+        }
+        Err(error) => judge(task, Err(error)),
+    }
+}

@@ -1,0 +1,132 @@
+//! The step of a crawl that reads the site's sitemaps and puts what they list into the frontier, batch by batch.
+//!
+//! It is a page row like any other, so that a worker that dies over it is replaced; what was put in stays, and is not
+//! put in twice.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use weir_shared::domain::crawl::SitemapMode;
+use weir_shared::domain::crawl::scope::CrawlScope;
+use weir_shared::domain::job::{MAX_TRIES, retry_pause_ms};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::store::StoreResult;
+use weir_shared::store::frontier::add_from_sitemap;
+use weir_shared::store::page::end::{Found, Outcome};
+use weir_shared::store::page::rows::Claimed;
+use weir_shared::time::Timestamp;
+
+use super::rules::{path_and_query, rules_of};
+use crate::context::WorkerContext;
+use crate::page::cpu::blocking;
+use crate::site::sitemap::{self, Batch, Bounds, Source};
+use crate::site::sitemap_cache::SitemapCache;
+use crate::site::{RobotsRules, SiteRoute};
+
+/// Bound on the whole step.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Addresses put in at once.
+const GROUP: usize = 1_000;
+/// Batches read ahead.
+const AHEAD: usize = 4;
+
+/// Reads the sitemaps, as far as the crawl has room for what they list.
+pub async fn run(context: &Arc<WorkerContext>, page: &Claimed, scope: &Arc<CrawlScope>, route: SiteRoute) -> Outcome {
+    let options = scope.options();
+    let robots = context.process.robots.get(scope.base(), &route).await;
+    let rules = (!options.ignore_robots_txt).then(|| Arc::new(rules_of(&robots, options)));
+    let mut bounds = Bounds::until(Instant::now() + PATIENCE);
+    let pause = rules.as_ref().and_then(|rules| rules.crawl_delay);
+    if options.delay.is_some() || pause.is_some() {
+        bounds.at_once = 1;
+    }
+    let cache = SitemapCache::new(context.process.db.clone(), page.team_id, String::new(), true);
+    let source =
+        Source { fetcher: context.process.fetcher.clone(), route, headers: Arc::default(), cache: Some(cache.clone()) };
+    let (sender, batches) = mpsc::channel(AHEAD);
+    let starts = sitemap::starts(&robots, scope.base());
+    let walk = sitemap::collect(&source, starts, bounds, sender);
+    let (walk, added) = tokio::join!(walk, take_in(context, page, scope, rules, batches));
+    cache.put(walk.fresh).await;
+    match added {
+        Ok(count) => {
+            let warning = if count == 0 && options.sitemap == SitemapMode::Only {
+                Some("No sitemap of the site lists a page of this crawl.")
+            } else if walk.incomplete > 0 || walk.cut {
+                Some("Some sitemaps could not be read to their end.")
+            } else {
+                None
+            };
+            Outcome::SitemapsRead { warning: warning.map(str::to_owned) }
+        }
+        Err(error) => {
+            let message = format!("What the sitemaps list could not be stored: {error}");
+            tracing::warn!(%error, job.id = %page.job_id, "what sitemaps list could not be stored");
+            if page.tries + 1 < MAX_TRIES {
+                let run_at = Timestamp::now().plus_ms(retry_pause_ms(page.tries + 1));
+                return Outcome::Retry { code: ErrorCode::Unknown, error: message, run_at };
+            }
+            Outcome::Failed { code: ErrorCode::Unknown, error: message, credits: 0 }
+        }
+    }
+}
+
+/// Puts what is listed into the frontier until there is no more, or no more is wanted. Returns how many addresses were
+/// of the crawl.
+async fn take_in(
+    context: &WorkerContext,
+    page: &Claimed,
+    scope: &Arc<CrawlScope>,
+    rules: Option<Arc<RobotsRules>>,
+    mut batches: mpsc::Receiver<Batch>,
+) -> StoreResult<usize> {
+    let mut count = 0;
+    let mut keys: HashSet<String> = HashSet::new();
+    let (mut found, mut blocked) = (Vec::new(), Vec::new());
+    loop {
+        let batch = batches.recv().await;
+        let is_last = batch.is_none();
+        if let Some(batch) = batch {
+            let (scope, rules) = (Arc::clone(scope), rules.clone());
+            let sorted = blocking(move || Ok(sort(&scope, rules.as_deref(), batch))).await;
+            let Ok((more_found, more_blocked)) = sorted else { continue };
+            // Lists repeat themselves; a small memory saves most of the writes for that.
+            if keys.len() > 100 * GROUP {
+                keys.clear();
+            }
+            found.extend(more_found.into_iter().filter(|f: &Found| keys.insert(f.key.clone())));
+            blocked.extend(more_blocked.into_iter().filter(|f: &Found| keys.insert(f.key.clone())));
+        }
+        if found.len() + blocked.len() >= GROUP || is_last && !(found.is_empty() && blocked.is_empty()) {
+            count += found.len();
+            let wants_more = add_from_sitemap(&context.process.db, page, &found, &blocked, Timestamp::now()).await?;
+            found.clear();
+            blocked.clear();
+            if !wants_more {
+                return Ok(count);
+            }
+        }
+        if is_last {
+            return Ok(count);
+        }
+    }
+}
+
+/// What of a batch the crawl follows, and what of that robots.txt forbids.
+fn sort(scope: &CrawlScope, rules: Option<&RobotsRules>, batch: Batch) -> (Vec<Found>, Vec<Found>) {
+    let (mut found, mut blocked) = (Vec::new(), Vec::new());
+    let origin = scope.base().origin();
+    for entry in batch.entries {
+        let url = entry.url;
+        if !scope.follows(&url) {
+            continue;
+        }
+        let forbids = rules.is_some_and(|rules| url.origin() == origin && !rules.allows(path_and_query(&url)));
+        let list = if forbids { &mut blocked } else { &mut found };
+        list.push(Found { key: scope.key(&url), url: url.into() });
+    }
+    (found, blocked)
+}

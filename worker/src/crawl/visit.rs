@@ -1,0 +1,225 @@
+//! What a page of a crawl leads to, and whether it is delivered: judged when it is known where it ended.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use url::Url;
+use weir_shared::domain::crawl::SitemapMode;
+use weir_shared::domain::crawl::scope::{CrawlScope, is_same_site};
+use weir_shared::store::page::end::{Discovery, Found};
+
+use super::rules::path_and_query;
+use crate::page::product::Harvest;
+use crate::site::RobotsRules;
+
+/// A page that was fetched, before it is known where it leads.
+pub struct Visit {
+    pub scope: Arc<CrawlScope>,
+    pub rules: Option<RobotsRules>,
+    /// As asked for.
+    pub url: Url,
+    pub is_start: bool,
+    /// How many links away from the start page it was found.
+    pub depth: i64,
+}
+
+impl Visit {
+    /// Whether the page is delivered, and what it leads to.
+    pub fn conclude(self, harvest: Harvest) -> (bool, Discovery) {
+        let mut discovery = Discovery::default();
+        let mut scope = Arc::clone(&self.scope);
+        if self.is_start {
+            scope = self.settle(&harvest.url, &mut discovery);
+        }
+        let is_wanted = self.is_wanted(&scope, &harvest.url, &mut discovery);
+        let own = scope.key(&self.url);
+        let mut keys = HashSet::from([own]);
+        for alias in [Some(&harvest.url), harvest.canonical.as_ref().filter(|url| self.is_trusted(&harvest.url, url))] {
+            let Some(key) = alias.map(|url| scope.key(url)) else { continue };
+            if is_wanted && keys.insert(key.clone()) {
+                discovery.aliases.push(key);
+            }
+        }
+        let options = scope.options();
+        let is_deep = options.max_discovery_depth.is_some_and(|most| self.depth >= most);
+        if !is_deep && options.sitemap != SitemapMode::Only {
+            self.follow(&scope, &harvest, keys, &mut discovery);
+        }
+        (is_wanted, discovery)
+    }
+
+    /// A start page that redirects moves the site, as long as it is the same one.
+    fn settle(&self, end: &Url, discovery: &mut Discovery) -> Arc<CrawlScope> {
+        if *end == self.url {
+            return Arc::clone(&self.scope);
+        }
+        if is_same_site(&self.url, end) || is_same_site(end, &self.url) || self.scope.options().allow_external_links {
+            discovery.base = Some(end.to_string());
+            return Arc::new(self.scope.at(end.clone()));
+        }
+        discovery.warning = Some(format!("The start page redirects to another site, {end}, which is not followed."));
+        Arc::clone(&self.scope)
+    }
+
+    fn is_wanted(&self, scope: &CrawlScope, end: &Url, discovery: &mut Discovery) -> bool {
+        if self.is_start {
+            let is_wanted = scope.matches_patterns(&self.url);
+            if !is_wanted {
+                let text =
+                    "The start page does not match includePaths and excludePaths: it was read for its links only.";
+                discovery.warning = Some(text.to_owned());
+            }
+            return is_wanted;
+        }
+        if *end == self.url {
+            return true;
+        }
+        let is_allowed = self.url.origin() != end.origin()
+            || self.rules.as_ref().is_none_or(|rules| rules.allows(path_and_query(end)));
+        is_allowed && scope.is_in_reach(end) && scope.matches_patterns(end)
+    }
+
+    /// Whether to believe what a page calls itself: only inside its site, and where variants count as one page.
+    fn is_trusted(&self, end: &Url, canonical: &Url) -> bool {
+        self.scope.options().deduplicate_similar_urls && is_same_site(end, canonical)
+    }
+
+    /// Sorts the page's links into those to follow and those that robots.txt forbids. Links to other hosts are judged
+    /// when they are asked for. Of several addresses of one page the shortest is asked for: `/` and not `/index.html`.
+    fn follow(&self, scope: &CrawlScope, harvest: &Harvest, keys: HashSet<String>, discovery: &mut Discovery) {
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for link in &harvest.links {
+            let Some(url) = usable(link) else { continue };
+            if !scope.follows(&url) {
+                continue;
+            }
+            let key = scope.key(&url);
+            if keys.contains(&key) {
+                continue;
+            }
+            if let Some(place) = places.get(&key) {
+                let known = discovery.found.get_mut(*place).filter(|known| known.key == key);
+                if let Some(known) = known.filter(|known| url.as_str().len() < known.url.len()) {
+                    known.url = url.into();
+                }
+                continue;
+            }
+            places.insert(key.clone(), discovery.found.len());
+            let forbids =
+                |rules: &RobotsRules| url.origin() == self.url.origin() && !rules.allows(path_and_query(&url));
+            let is_blocked = self.rules.as_ref().is_some_and(forbids);
+            let list = if is_blocked { &mut discovery.blocked } else { &mut discovery.found };
+            list.push(Found { key, url: url.into() });
+        }
+    }
+}
+
+/// A link as an address to ask for: without its fragment.
+fn usable(link: &str) -> Option<Url> {
+    let mut url = Url::parse(link).ok()?;
+    url.set_fragment(None);
+    url.host().is_some().then_some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use weir_shared::domain::crawl::CrawlOptions;
+
+    use super::*;
+    use crate::crawl::rules::rules_of;
+    use crate::site::Robots;
+
+    fn visit(at: &str, is_start: bool, options: CrawlOptions) -> Visit {
+        let robots = Robots::parse(b"User-agent: *\nDisallow: /private/");
+        Visit {
+            scope: Arc::new(CrawlScope::new(Url::parse("http://x.test/").unwrap(), &options).unwrap()),
+            rules: Some(rules_of(&robots, &options)),
+            url: Url::parse(at).unwrap(),
+            is_start,
+            depth: 1,
+        }
+    }
+
+    fn harvest(url: &str, canonical: Option<&str>, links: &[&str]) -> Harvest {
+        Harvest {
+            url: Url::parse(url).unwrap(),
+            canonical: canonical.map(|c| Url::parse(c).unwrap()),
+            links: links.iter().map(|l| (*l).to_owned()).collect(),
+        }
+    }
+
+    fn urls(list: &[Found]) -> Vec<&str> {
+        list.iter().map(|f| f.url.as_str()).collect()
+    }
+
+    #[test]
+    fn links_are_sorted_by_scope_and_robots_once_each() {
+        let links = [
+            "http://x.test/a#top",
+            "http://www.x.test/a/",
+            "http://x.test/b/index.html",
+            "http://x.test/b/",
+            "http://x.test/private/b",
+            "http://y.test/c",
+            "mailto:a@x.test",
+            "http://x.test/me",
+            "http://x.test/d?q",
+        ];
+        let (wanted, found) = visit("http://x.test/me", false, CrawlOptions::default()).conclude(harvest(
+            "http://x.test/me",
+            None,
+            &links,
+        ));
+        assert!(wanted && found.aliases.is_empty());
+        assert_eq!(urls(&found.found), ["http://x.test/a", "http://x.test/b/", "http://x.test/d?q"]);
+        assert_eq!(urls(&found.blocked), ["http://x.test/private/b"]);
+        let shallow = CrawlOptions { max_discovery_depth: Some(1), ..CrawlOptions::default() };
+        let (_, found) = visit("http://x.test/me", false, shallow).conclude(harvest("http://x.test/me", None, &links));
+        assert!(found.found.is_empty() && found.blocked.is_empty());
+    }
+
+    #[test]
+    fn a_redirect_must_end_in_the_crawl_and_gives_the_page_another_key() {
+        let to = |end: &str| {
+            let (wanted, found) =
+                visit("http://x.test/a", false, CrawlOptions::default()).conclude(harvest(end, None, &[]));
+            (wanted, found.aliases.len())
+        };
+        assert_eq!(to("http://x.test/b"), (true, 1));
+        assert_eq!(to("https://www.x.test/a/"), (true, 0));
+        assert_eq!(to("http://y.test/b"), (false, 0));
+        assert_eq!(to("http://x.test/private/b"), (false, 0));
+    }
+
+    #[test]
+    fn a_canonical_address_counts_inside_the_site() {
+        let names = |canonical: &str, options: CrawlOptions| {
+            let page = harvest("http://x.test/a?x=1", Some(canonical), &[]);
+            visit("http://x.test/a?x=1", false, options).conclude(page).1.aliases.len()
+        };
+        assert_eq!(names("http://x.test/a", CrawlOptions::default()), 1);
+        assert_eq!(names("http://y.test/a", CrawlOptions::default()), 0);
+        let exact = CrawlOptions { deduplicate_similar_urls: false, ..CrawlOptions::default() };
+        assert_eq!(names("http://x.test/a", exact), 0);
+    }
+
+    #[test]
+    fn a_start_page_moves_the_site_but_not_to_another_one() {
+        let start = |end: &str| {
+            let page = harvest(end, None, &["http://x.test/1", "http://docs.x.test/2"]);
+            visit("http://x.test/", true, CrawlOptions::default()).conclude(page).1
+        };
+        let moved = start("http://docs.x.test/");
+        assert_eq!(moved.base.as_deref(), Some("http://docs.x.test/"));
+        assert_eq!(urls(&moved.found), ["http://docs.x.test/2"]);
+        let gone = start("http://y.test/");
+        assert!(gone.base.is_none() && gone.warning.is_some());
+        assert_eq!(urls(&gone.found), ["http://x.test/1"]);
+        let options = CrawlOptions { include_paths: vec!["^/blog".to_owned()], ..CrawlOptions::default() };
+        let page = harvest("http://x.test/", None, &["http://x.test/blog/1", "http://x.test/about"]);
+        let (wanted, found) = visit("http://x.test/", true, options).conclude(page);
+        assert!(!wanted && found.warning.is_some());
+        assert_eq!(urls(&found.found), ["http://x.test/blog/1"]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Pages that somebody waits for: the next one of the queue, a named one, or one that the API dispatches directly.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use weir_shared::hand_over::HandedScrape;
+use weir_shared::ids::{PageId, TeamId};
+use weir_shared::store::jobs::JobSpec;
+use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::page::{claim, fast};
+use weir_shared::store::{StoreError, StoreResult};
+use weir_shared::time::Timestamp;
+
+use super::slots::{Slot, Urgency};
+use super::team::{serve_later, slot, start, work_on};
+use crate::context::WorkerContext;
+use crate::finisher::EndSender;
+
+/// Claims and starts the next page that somebody waits for, whichever it is. `false`: none was claimed, and the queue
+/// library is to deliver the wake-ups.
+pub async fn serve_next(context: &Arc<WorkerContext>) -> StoreResult<bool> {
+    // A worker that stops leaves its wake-ups to the others.
+    let Some(slot) = slot(context, Urgency::Direct).await else { return Ok(true) };
+    let limit = context.process.settings.limits.team_concurrency;
+    let claimed = fast::claim_next(&context.process.db, context.id, limit, Timestamp::now()).await?;
+    let Some((page, spec)) = claimed else { return Ok(false) };
+    begin(context, page, spec, slot);
+    Ok(true)
+}
+
+/// Claims and starts a page that somebody waits for. At its team's limit it stays queued; the next page of the team that
+/// ends sends a wake-up for it.
+pub async fn serve(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> StoreResult<()> {
+    let Some(slot) = slot(context, Urgency::Direct).await else {
+        return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
+    };
+    let limit = context.process.settings.limits.team_concurrency;
+    let claimed = claim::claim_one(&context.process.db, team, page, context.id, limit, Timestamp::now()).await;
+    if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
+        // A dispatcher takes pages that somebody waits for first.
+        serve_later(context, team);
+        return Ok(());
+    }
+    if let Some((page, spec)) = claimed? {
+        begin(context, page, spec, slot);
+    }
+    Ok(())
+}
+
+fn begin(context: &Arc<WorkerContext>, page: Claimed, spec: JobSpec, slot: Slot) {
+    context.keep_spec(page.job_id, Arc::new(spec));
+    let held = context.held.hold(&page);
+    start(context, page, held, slot);
+}
+
+/// Works on a page that the API dispatches to this worker past the queue. `false`: nothing is written, for no slot is free,
+/// the worker stops, its team is at its limit or somebody holds its lock; the queue is the place for it.
+pub async fn dispatched(
+    context: &Arc<WorkerContext>,
+    scrape: HandedScrape,
+    end_sender: EndSender,
+) -> StoreResult<bool> {
+    if context.draining.is_cancelled() || context.fenced.is_cancelled() {
+        return Ok(false);
+    }
+    let Some(slot) = context.process.slots.take_free(1).pop() else { return Ok(false) };
+    let limit = context.process.settings.limits.team_concurrency;
+    let rows = scrape.rows();
+    let db = &context.process.db;
+    let started = Instant::now();
+    let claimed = fast::insert_claimed(db, &rows, context.id, limit, Timestamp::now()).await;
+    context.process.metrics.claim_seconds.observe(started.elapsed().as_secs_f64());
+    if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {
+        return Ok(false);
+    }
+    let Some(page) = claimed? else { return Ok(false) };
+    let spec = JobSpec { kind: rows.job.kind, key: scrape.key, options: scrape.options, webhook: None, crawl: None };
+    context.keep_spec(page.job_id, Arc::new(spec));
+    let held = context.held.hold(&page);
+    work_on(context, page, held, slot, Some(end_sender)).await;
+    Ok(true)
+}

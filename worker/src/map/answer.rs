@@ -1,0 +1,56 @@
+//! The answer of a map: its links in their order, as many as were asked for, with what the caller should know.
+
+use weir_shared::domain::map::{MapAnswer, MapOptions};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::store::documents;
+use weir_shared::store::page::end::Encoded;
+
+use super::error::MapError;
+use super::links::LinkSet;
+use super::rank;
+use crate::page::cpu::blocking;
+use crate::page::task::PageTask;
+
+/// Orders the links and packs the answer. `language` is the site's, as its page says.
+///
+/// # Errors
+/// When the answer cannot be stored.
+pub async fn answer(
+    task: &PageTask,
+    options: MapOptions,
+    links: LinkSet,
+    language: Option<String>,
+    mut warnings: Vec<String>,
+) -> Result<Encoded, MapError> {
+    let (job, work) = (task.page.job_id, task.clone());
+    let stored = blocking(move || {
+        let (mut links, unfiltered) = links.finish();
+        if unfiltered {
+            warnings.push("Nothing but the page itself lies below its path, so links of the whole site are given. Set filterByPath to true to leave them out.".to_owned());
+        }
+        if let Some(words) = &options.search {
+            let languages = options.location.iter().flat_map(|location| location.languages.clone());
+            let languages: Vec<String> = language.into_iter().chain(languages).collect();
+            links = rank::order(links, words, &languages);
+        }
+        links.truncate(options.limit);
+        if links.len() <= 1 {
+            warnings.push(few(links.len()).to_owned());
+        }
+        let warning = (!warnings.is_empty()).then(|| warnings.join(" "));
+        let answer = MapAnswer { success: true, id: job, links: &links, warning };
+        let (page, blobs) = (&work.page, &work.context.process.blobs);
+        Ok(documents::encode(blobs, job, page.id, page.epoch, &answer))
+    });
+    stored.await.map_err(|_| MapError::internal())?.map_err(|error| {
+        tracing::error!(%error, job.id = %job, "a map cannot be stored");
+        MapError { code: ErrorCode::Unknown, message: "The map could not be stored.".to_owned() }
+    })
+}
+
+fn few(count: usize) -> &'static str {
+    match count {
+        0 => "No link was found. If the site has pages, try its start page, or sitemap \"include\".",
+        _ => "Only one link was found. If the site has more pages, try its start page, or crawl it.",
+    }
+}

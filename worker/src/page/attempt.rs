@@ -1,0 +1,124 @@
+//! One try at a claimed page, within the page's time, and what the try comes to: done, failed for good, or another try.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::time::Instant;
+use weir_shared::domain::job::{JobKind, MAX_TRIES, retry_pause_ms};
+use weir_shared::domain::price;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::store::jobs::JobSpec;
+use weir_shared::store::page::end::Outcome;
+use weir_shared::store::page::rows::Claimed;
+use weir_shared::time::Timestamp;
+
+use super::cached;
+use super::complete::{complete, refuse_unreadable};
+use super::error::PageError;
+use super::product::{Engine, Product};
+use super::proxy_retry::load_page;
+use super::task::PageTask;
+
+/// How soon a page that waits for its profile looks again, milliseconds.
+const LINE_MS: i64 = 500;
+/// Time kept back for extraction and the commit.
+const RESERVE: Duration = Duration::from_millis(50);
+/// Pause before a caller on the line gets the next try, milliseconds.
+const DIRECT_PAUSE_MS: i64 = 100;
+
+/// One try, within the page's time.
+///
+/// # Errors
+/// When there is no document, or not in time.
+pub async fn attempt(task: &PageTask) -> Result<(Product, Engine), PageError> {
+    let deadline = deadline(&task.page, &task.spec, Instant::now());
+    if let Some(product) = cached::find(task).await? {
+        return Ok((product, Engine::Cache));
+    }
+    let work = AssertUnwindSafe(scrape(task, deadline)).catch_unwind();
+    match tokio::time::timeout_at(deadline + RESERVE, work).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err(PageError::again(ErrorCode::Unknown, "Internal error.")),
+        Err(_) => Err(PageError::timed_out(task.options())),
+    }
+}
+
+async fn scrape(task: &PageTask, deadline: Instant) -> Result<(Product, Engine), PageError> {
+    refuse_unreadable(&task.context, task.options())?;
+    let loaded = load_page(task, deadline).await?;
+    Ok((complete(task, loaded.made, deadline).await?, loaded.engine))
+}
+
+/// Once claimed a page has its whole `timeout`, however long it was in the queue. For a caller on the line further tries
+/// are within the time that is left since the call, and have a third of it at least.
+fn deadline(page: &Claimed, spec: &JobSpec, started: Instant) -> Instant {
+    let timeout = Duration::from_millis(u64::from(spec.options.timeout));
+    if page.tries == 0 || page.limited || spec.kind != JobKind::Scrape {
+        return started + timeout;
+    }
+    let waited = Duration::from_millis(page.started_at.ms_since(page.queued_at).unsigned_abs());
+    started + timeout.saturating_sub(waited).max(timeout / 3)
+}
+
+/// Turns a result into the end of the attempt: done, failed for good, or another try after a pause.
+pub fn judge(task: &PageTask, result: Result<(Product, Engine), PageError>) -> Outcome {
+    let PageTask { context, page, spec } = task;
+    let pages = &context.process.metrics.pages;
+    let error = match result {
+        Ok((product, engine)) => {
+            pages.with_label_values(&[engine.as_str(), "done"]).inc();
+            return Outcome::Done { document: product.document, credits: product.credits };
+        }
+        Err(error) if error.is_early => return Outcome::Postponed { run_at: Timestamp::now().plus_ms(LINE_MS) },
+        Err(error) => error,
+    };
+    let again = error.is_retryable && page.tries + 1 < MAX_TRIES;
+    let outcome = if again { "retry" } else { "failed" };
+    pages.with_label_values(&["none", outcome]).inc();
+    tracing::info!(
+        page.id = %page.id, job.id = %page.job_id, job.attempt = page.claims,
+        code = error.code.code().unwrap_or(""), outcome, "a page failed"
+    );
+    if !again {
+        return Outcome::Failed { code: error.code, error: error.message, credits: price::of_failure(error.code) };
+    }
+    // A caller on the line gets its retries at once.
+    let background = spec.kind != JobKind::Scrape;
+    let pause = if background { retry_pause_ms(page.tries + 1) } else { DIRECT_PAUSE_MS };
+    let jitter = rand::random_range(0..=pause / 4);
+    let run_at = Timestamp::now().plus_ms(pause + jitter);
+    Outcome::Retry { code: error.code, error: error.message, run_at }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_shared::domain::scrape::ScrapeOptions;
+
+    use super::*;
+    use crate::testing::claimed_page;
+
+    #[test]
+    fn a_page_claimed_late_has_its_whole_timeout() {
+        let spec = |kind| {
+            let options = ScrapeOptions { timeout: 9_000, ..ScrapeOptions::default() };
+            JobSpec { kind, key: None, options, webhook: None, crawl: None }
+        };
+        let page = |waited: i64, tries: i64| Claimed {
+            claims: tries + 1,
+            tries,
+            started_at: Timestamp(1_000 + waited),
+            ..claimed_page()
+        };
+        let started = Instant::now();
+        let left = |page: &Claimed, kind| (deadline(page, &spec(kind), started) - started).as_millis();
+        for kind in [JobKind::Scrape, JobKind::Batch, JobKind::Map] {
+            assert_eq!(left(&page(0, 0), kind), 9_000);
+            assert_eq!(left(&page(5_900, 0), kind), 9_000, "{kind:?}");
+        }
+        assert_eq!(left(&page(2_000, 1), JobKind::Scrape), 7_000, "the time of the tries before is gone");
+        assert_eq!(left(&page(8_000, 2), JobKind::Scrape), 3_000);
+        assert_eq!(left(&page(8_000, 2), JobKind::Batch), 9_000);
+        assert_eq!(left(&Claimed { limited: true, ..page(8_000, 1) }, JobKind::Scrape), 9_000);
+    }
+}

@@ -1,0 +1,70 @@
+//! A page in a browser: in the worker's pool, or in one of its own with what a profile holds.
+
+use tokio::time::Instant;
+use weir_shared::domain::job::JobKind;
+use weir_shared::domain::session::ProfileUse;
+use weir_shared::error_code::ErrorCode;
+
+use super::error::PageError;
+use super::request::PageRequest;
+use super::task::PageTask;
+use crate::browser::{RenderError, RenderRequest, Rendered};
+use crate::sessions;
+use crate::sessions::page::{Exit, PageTrouble};
+
+/// Renders the page. What a browser could not do with it is the inner error: there may be another way to its document.
+///
+/// # Errors
+/// When the profile is in use, or there is no browser for profiles.
+pub async fn browse(
+    task: &PageTask,
+    request: &mut PageRequest,
+    deadline: Instant,
+) -> Result<Result<Rendered, RenderError>, PageError> {
+    match &task.options().profile {
+        Some(profile) => on_profile(task, request, profile, deadline).await,
+        None => Ok(in_pool(task, request, deadline).await),
+    }
+}
+
+async fn in_pool(task: &PageTask, request: &PageRequest, deadline: Instant) -> Result<Rendered, RenderError> {
+    let Some(browsers) = &task.context.process.browsers else {
+        return Err(RenderError::Unavailable("this worker has no browsers (WEIR_PAGE_BROWSERS=0)".to_owned()));
+    };
+    browsers.render(request.to_render(task.options(), deadline)).await
+}
+
+/// The page in a browser of its own, with what the profile holds.
+async fn on_profile(
+    task: &PageTask,
+    request: &mut PageRequest,
+    profile: &ProfileUse,
+    deadline: Instant,
+) -> Result<Result<Rendered, RenderError>, PageError> {
+    let process = &task.context.process;
+    let Some(keeper) = process.keeper.get() else {
+        let text = "No browser for profiles is available at the moment.";
+        return Err(PageError::again(ErrorCode::AllEnginesFailed, text));
+    };
+    let upstream = request.route.place();
+    let proxy = upstream.and_then(|place| process.upstreams.get(place)).map(|[open, _]| open);
+    let exit = Exit { egress: proxy.unwrap_or(&process.egress).addr(), upstream };
+    // The whole browser goes that way, and not this page alone.
+    let rendering = RenderRequest { upstream: None, ..request.to_render(task.options(), deadline) };
+    let busy = "Another session is currently writing to this profile. Try again when it has ended, or set saveChanges \
+        to false.";
+    match sessions::page::render(keeper, exit, &task.page, profile, rendering).await {
+        Ok((rendered, is_kept)) => {
+            if !is_kept {
+                request.warnings.push("The profile could not be saved; its last version stays.".to_owned());
+            }
+            Ok(Ok(rendered))
+        }
+        Err(PageTrouble::InLine) => Err(PageError::early(ErrorCode::ProfileBusy, busy)),
+        Err(PageTrouble::Busy) if task.spec.kind == JobKind::Scrape => {
+            Err(PageError::last(ErrorCode::ProfileBusy, busy))
+        }
+        Err(PageTrouble::Busy) => Err(PageError::again(ErrorCode::ProfileBusy, busy)),
+        Err(PageTrouble::Render(error)) => Ok(Err(error)),
+    }
+}

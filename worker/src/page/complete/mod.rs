@@ -1,0 +1,74 @@
+//! From what was made of a page to the document that is delivered: what a language model cleans, judges and reads in it,
+//! what is redacted, how it has changed.
+
+mod failure;
+mod read;
+mod redact;
+mod track;
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use weir_shared::domain::scrape::{Format, ScrapeOptions};
+use weir_shared::error_code::ErrorCode;
+
+use self::failure::page_error;
+use super::cpu::blocking;
+use super::draft::{Draft, Made};
+use super::error::PageError;
+use super::product::Product;
+use super::task::PageTask;
+use crate::context::WorkerContext;
+use crate::reader::{ReadError, Reader};
+
+/// Time of the page that is kept back from the model for the rest.
+const KEPT_BACK: Duration = Duration::from_millis(300);
+
+/// What the options need and this worker does not have: better said before the page is asked for.
+///
+/// # Errors
+/// When a language model is needed and none is configured.
+pub fn refuse_unreadable(context: &WorkerContext, options: &ScrapeOptions) -> Result<(), PageError> {
+    let names = options.redact_pii.as_ref().is_some_and(|redaction| !redaction.names().is_empty());
+    if names && context.process.settings.model.is_none() {
+        let text = "redactPII needs a language model to tell names and places, and none is configured here \
+            (WEIR_LLM_URL). Choose the mode fast, or name entities of EMAIL, PHONE, FINANCIAL and SECRET.";
+        return Err(PageError::last(ErrorCode::ModelNotConfigured, text));
+    }
+    let needs_model = options.checks_injection() || options.formats.iter().all(Format::is_read);
+    if needs_model && context.process.settings.model.is_none() {
+        return Err(page_error("The page", &ReadError::NotConfigured));
+    }
+    Ok(())
+}
+
+/// Brings a page to its end.
+///
+/// # Errors
+/// When nothing of what was asked for can be delivered, or not as safely as it was asked for.
+pub async fn complete(task: &PageTask, made: Made, deadline: Instant) -> Result<Product, PageError> {
+    let mut draft = match made {
+        Made::Whole(product) => return Ok(*product),
+        Made::Unread(draft) => *draft,
+    };
+    let process = &task.context.process;
+    let reader = Reader::new(process.settings.model.as_ref(), deadline - KEPT_BACK);
+    let outcome = steps(task, &reader, &mut draft).await;
+    // What the model has cost is written down whatever came of it.
+    process.spent(task.page.team_id, task.spec.key, reader.meter.read()).await;
+    outcome?;
+    let task = task.clone();
+    blocking(move || draft.encode(&task)).await
+}
+
+async fn steps(task: &PageTask, reader: &Reader<'_>, draft: &mut Draft) -> Result<(), PageError> {
+    let options = task.options();
+    read::read(reader, options, draft).await?;
+    if let Some(redaction) = &options.redact_pii {
+        redact::redact(redaction, options, reader, draft).await?;
+    }
+    if let Some(tracking) = options.change_tracking() {
+        track::track(task, tracking, reader, draft).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! A page's document before it is whole, and the step that makes it whole: metadata, price, packing.
+
+use serde_json::{Value, json};
+use url::Url;
+use weir_shared::domain::action::ActionResults;
+use weir_shared::domain::document::Document;
+use weir_shared::domain::price::Bill;
+use weir_shared::domain::scrape::ScrapeOptions;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::store::documents;
+use weir_shared::store::snapshots::Packed;
+
+use super::cached;
+use super::error::PageError;
+use super::product::{Harvest, Product};
+use super::request::PageRequest;
+use super::task::PageTask;
+
+/// Everything of a site's response that goes into the document besides the extracted parts.
+pub struct SiteResponse {
+    /// After redirects.
+    pub url: Url,
+    pub status: u16,
+    pub content_type: Option<String>,
+    pub timezone: Option<String>,
+    pub screenshot: Option<String>,
+    pub branding: Option<Value>,
+    pub actions: Option<ActionResults>,
+    pub warnings: Vec<String>,
+    /// As clients know it: `basic` or `stealth`.
+    pub proxy_used: &'static str,
+    /// Everything that came over TLS came over certificates that verify.
+    pub is_trusted: bool,
+}
+
+impl SiteResponse {
+    /// What a request has led to, without what only browsers bring.
+    pub fn new(request: &PageRequest, url: Url, status: u16, content_type: Option<String>) -> Self {
+        Self {
+            status,
+            content_type,
+            timezone: None,
+            screenshot: None,
+            branding: None,
+            actions: None,
+            warnings: request.warnings_at(&url),
+            proxy_used: request.route.proxy_used,
+            is_trusted: request.is_trusted,
+            url,
+        }
+    }
+}
+
+/// A document before it is whole. Its markdown is there whenever something is made of it, asked for or not.
+pub struct Draft {
+    pub response: SiteResponse,
+    pub document: Document,
+    /// What the page says of itself as data.
+    pub structured: Option<Value>,
+    pub harvest: Option<Harvest>,
+    /// What is delivered so far.
+    pub bill: Bill,
+    /// What its changes are told from the next time.
+    pub snapshot: Option<Box<Packed>>,
+}
+
+/// What was made of a page.
+pub enum Made {
+    /// All that was asked for.
+    Whole(Box<Product>),
+    /// A language model is still to read it, or its changes are to be told.
+    Unread(Box<Draft>),
+}
+
+/// Whether a draft with these options is the whole document.
+fn is_whole(options: &ScrapeOptions) -> bool {
+    !options.needs_text()
+        && !options.only_clean_content
+        && options.change_tracking().is_none()
+        && options.redact_pii.is_none()
+}
+
+impl Draft {
+    /// A page with what was made of it and nothing else.
+    pub fn new(mut response: SiteResponse, mut document: Document, options: &ScrapeOptions) -> Self {
+        document.actions = response.actions.take();
+        document.branding = response.branding.take();
+        let media = [&document.audio, &document.video].into_iter().flatten().count() as i64;
+        let bill = Bill { stealth: response.proxy_used == "stealth", media, ..Bill::of(options) };
+        Self { response, document, structured: None, harvest: None, bill, snapshot: None }
+    }
+
+    /// Something the caller should know.
+    pub fn warn(&mut self, sentence: &str) {
+        self.response.warnings.push(sentence.to_owned());
+    }
+
+    /// Ends the document on this thread if nothing is to be read. Computes and blocks.
+    ///
+    /// # Errors
+    /// When the document cannot be stored.
+    pub fn advance(self, task: &PageTask) -> Result<Made, PageError> {
+        if is_whole(task.options()) {
+            self.encode(task).map(|product| Made::Whole(product.into()))
+        } else {
+            Ok(Made::Unread(self.into()))
+        }
+    }
+
+    /// Writes the metadata and packs the document. Computes and blocks.
+    ///
+    /// # Errors
+    /// When the document cannot be stored.
+    pub fn encode(mut self, task: &PageTask) -> Result<Product, PageError> {
+        let PageTask { context, page, .. } = task;
+        let cache_use = cached::cache_use(task);
+        self.write_metadata(task, cache_use.is_miss);
+        let Self { response, mut document, harvest, bill, snapshot, .. } = self;
+        document.screenshot = response.screenshot;
+        if !response.warnings.is_empty() {
+            document.warning = Some(response.warnings.join(" "));
+        }
+        let is_faultless = response.status == 200 && document.warning.is_none();
+        // Without a verified certificate anybody may have sent it, so it is not answered to others.
+        let may_be_shared = is_faultless && response.is_trusted;
+        let blobs = &context.process.blobs;
+        let mut document = documents::encode(blobs, page.job_id, page.id, page.epoch, &document).map_err(|error| {
+            tracing::error!(%error, page.id = %page.id, "a document cannot be stored");
+            PageError::again(ErrorCode::Unknown, "The document could not be stored.")
+        })?;
+        document.snapshot = snapshot;
+        document.cache = cache_use.entry.filter(|_| may_be_shared && !bill.stealth);
+        Ok(Product { document, harvest, credits: bill.credits() })
+    }
+
+    fn write_metadata(&mut self, task: &PageTask, is_miss: bool) {
+        let (page, response) = (&task.page, &self.response);
+        let meta = &mut self.document.metadata;
+        let mut put = |key: &str, value: Value| meta.insert(key.to_owned(), value);
+        put("sourceURL", json!(page.url));
+        put("url", json!(response.url.as_str()));
+        put("statusCode", json!(response.status));
+        put("scrapeId", json!(page.id));
+        if let Some(content_type) = &response.content_type {
+            put("contentType", json!(content_type));
+        }
+        if let Some(timezone) = &response.timezone {
+            put("timezone", json!(timezone));
+        }
+        if response.status >= 400 {
+            put("error", json!(format!("The page answered with status {}.", response.status)));
+        }
+        put("proxyUsed", json!(response.proxy_used));
+        put("creditsUsed", json!(self.bill.credits()));
+        put("concurrencyLimited", json!(page.limited));
+        if page.limited {
+            put("concurrencyQueueDurationMs", json!(page.started_at.ms_since(page.queued_at)));
+        }
+        if is_miss {
+            put("cacheState", json!("miss"));
+        }
+    }
+}

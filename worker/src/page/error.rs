@@ -1,0 +1,97 @@
+//! Why a page has no document, and whether another try or another proxy may bring one.
+
+use weir_shared::domain::scrape::ScrapeOptions;
+use weir_shared::error_code::ErrorCode;
+
+use crate::browser::RenderError;
+use crate::fetch::FetchError;
+
+/// Why a page has no document.
+#[derive(Debug)]
+pub struct PageError {
+    pub code: ErrorCode,
+    /// What clients are told.
+    pub message: String,
+    /// Another try may bring the page.
+    pub is_retryable: bool,
+    /// Nothing has failed: another page goes first, and this one is to come back.
+    pub is_early: bool,
+    /// Whose doing it was, where that decides on the next proxy route.
+    fault: Fault,
+}
+
+/// Who may be behind a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Anybody,
+    /// The operator's proxy.
+    Proxy,
+    /// The site, perhaps because of who asks.
+    Site,
+}
+
+impl PageError {
+    /// Final: another try would end the same way.
+    pub fn last(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), is_retryable: false, is_early: false, fault: Fault::Anybody }
+    }
+
+    /// Worth another try.
+    pub fn again(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { is_retryable: true, ..Self::last(code, message) }
+    }
+
+    /// Another page goes first. The code and the message are told only where the page cannot wait.
+    pub fn early(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { is_early: true, ..Self::last(code, message) }
+    }
+
+    /// The page took longer than its `timeout`.
+    pub fn timed_out(options: &ScrapeOptions) -> Self {
+        let text = format!("The page timed out: it was not done within {} ms.", options.timeout);
+        Self::last(ErrorCode::Timeout, text)
+    }
+
+    /// A file that no document can be made of. `media_type` is empty where the site did not say.
+    pub fn unsupported(media_type: &str) -> Self {
+        let what = match media_type {
+            "" => "this kind of file".to_owned(),
+            _ => format!("files of type {media_type}"),
+        };
+        Self::last(ErrorCode::UnsupportedFile, format!("Weir cannot turn {what} into a document yet."))
+    }
+
+    /// The operator's proxy failed.
+    pub fn is_of_proxy(&self) -> bool {
+        self.fault == Fault::Proxy
+    }
+
+    /// The site may have refused us, and answer another address.
+    pub fn may_be_refusal(&self) -> bool {
+        self.fault != Fault::Anybody
+    }
+}
+
+impl From<FetchError> for PageError {
+    fn from(error: FetchError) -> Self {
+        let fault = match error {
+            FetchError::Proxy { .. } => Fault::Proxy,
+            FetchError::Connect { .. } | FetchError::Cut { .. } | FetchError::Protocol { .. } => Fault::Site,
+            _ => Fault::Anybody,
+        };
+        let is_retryable = error.is_retryable();
+        Self { code: error.code(), message: error.message(), is_retryable, is_early: false, fault }
+    }
+}
+
+impl From<RenderError> for PageError {
+    fn from(error: RenderError) -> Self {
+        let fault = match error {
+            RenderError::Proxy => Fault::Proxy,
+            RenderError::Site(_) => Fault::Site,
+            _ => Fault::Anybody,
+        };
+        let is_retryable = error.is_retryable();
+        Self { code: error.code(), message: error.message(), is_retryable, is_early: false, fault }
+    }
+}

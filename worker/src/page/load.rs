@@ -1,0 +1,112 @@
+//! A page by one proxy route: asked for over HTTP, and in a browser where it needs one.
+//!
+//! HTTP first. The browser when the options need one, when the answer looks script-rendered, or when the host's pages
+//! lately did. A page that needs a browser and gets none fails with a code; it is never answered as an empty shell.
+
+use tokio::time::Instant;
+use weir_shared::domain::scrape::Format;
+use weir_shared::error_code::ErrorCode;
+
+use super::browse::browse;
+use super::draft::Made;
+use super::error::PageError;
+use super::make::fetched::{FromFetched, from_fetched};
+use super::make::media;
+use super::make::rendered::from_rendered;
+use super::product::Engine;
+use super::request::PageRequest;
+use super::task::PageTask;
+use crate::browser::RenderError;
+
+/// Meta refreshes followed.
+const REFRESHES: u32 = 5;
+
+/// What came of asking for a page.
+pub struct Loaded {
+    pub made: Made,
+    pub engine: Engine,
+    /// The site seems to refuse readers like us.
+    pub is_blocked: bool,
+}
+
+/// Asks for the page, with a browser where it needs one.
+///
+/// # Errors
+/// When the page does not come, or no document can be made of it.
+pub async fn load(task: &PageTask, mut request: PageRequest, deadline: Instant) -> Result<Loaded, PageError> {
+    if let Some(loaded) = over_http(task, &mut request, deadline).await? {
+        return Ok(loaded);
+    }
+    if request.proxy().is_some() {
+        // The browser would only tell that its proxy refused.
+        task.context.process.fetcher.check(&request.url).await?;
+    }
+    let options = task.options();
+    match browse(task, &mut request, deadline).await? {
+        Ok(rendered) => {
+            let (made, is_blocked) = from_rendered(task, &request, rendered).await?;
+            Ok(Loaded { made, engine: Engine::Browser, is_blocked })
+        }
+        Err(error @ RenderError::NotHtml { .. }) if !options.actions.is_empty() => {
+            let text = format!("{} No actions can be performed on it.", error.message());
+            Err(PageError::last(ErrorCode::ActionsNotSupported, text))
+        }
+        Err(RenderError::NotHtml { .. }) if options.wants(&Format::Branding) => {
+            let text = "The branding format needs a web page; the address gives a file.";
+            Err(PageError::last(ErrorCode::BrandingNotSupported, text))
+        }
+        // What a browser would only download may be a file that needs none.
+        Err(RenderError::NotHtml { .. }) if options.formats.iter().any(|f| !matches!(f, Format::Screenshot(_))) => {
+            file_after_all(task, request, deadline).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The page without a browser. `None`: it needs one.
+async fn over_http(task: &PageTask, request: &mut PageRequest, deadline: Instant) -> Result<Option<Loaded>, PageError> {
+    let scripted_hosts = &task.context.process.scripted_hosts;
+    let port = request.url.port_or_known_default().unwrap_or(0);
+    let host = format!("{}:{port}", request.url.host_str().unwrap_or_default());
+    if task.options().needs_browser() || scripted_hosts.is_scripted(&host) {
+        return Ok(None);
+    }
+    if let Some(made) = media::at_once(task, request, deadline).await? {
+        return Ok(Some(Loaded { made, engine: Engine::Http, is_blocked: false }));
+    }
+    for _ in 0..=REFRESHES {
+        match fetch(task, request, deadline).await? {
+            FromFetched::Page { made, is_blocked } => {
+                scripted_hosts.record(&host, false);
+                return Ok(Some(Loaded { made, engine: Engine::Http, is_blocked }));
+            }
+            FromFetched::Refresh(target) => request.url = target,
+            FromFetched::NeedsBrowser => {
+                scripted_hosts.record(&host, true);
+                break;
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// A file that a browser was asked for.
+async fn file_after_all(task: &PageTask, mut request: PageRequest, deadline: Instant) -> Result<Loaded, PageError> {
+    let options = task.options();
+    if options.screenshot().is_some() {
+        request.warnings.push("There is no screenshot: the address gives a file and not a page.".to_owned());
+    }
+    if options.profile.is_some() {
+        request.warnings.push("The address gives a file; it was asked for without the profile.".to_owned());
+    }
+    match fetch(task, &mut request, deadline).await? {
+        FromFetched::Page { made, is_blocked } => Ok(Loaded { made, engine: Engine::Http, is_blocked }),
+        FromFetched::Refresh(_) | FromFetched::NeedsBrowser => Err(PageError::unsupported("")),
+    }
+}
+
+async fn fetch(task: &PageTask, request: &mut PageRequest, deadline: Instant) -> Result<FromFetched, PageError> {
+    let fetched = task.context.process.fetcher.fetch(request.to_fetch(task.options(), deadline)).await?;
+    request.is_trusted &= fetched.is_trusted;
+    from_fetched(task, request, fetched, deadline).await
+}

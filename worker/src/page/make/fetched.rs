@@ -1,0 +1,119 @@
+//! What a fetched response comes to: a document, another address to ask, or the need for a browser.
+
+use tokio::time::Instant;
+use url::Url;
+use weir_shared::error_code::ErrorCode;
+
+use super::{files, html, media, pdf, picture};
+use crate::extract::{self, PageInput};
+use crate::fetch::Fetched;
+use crate::page::cpu::blocking;
+use crate::page::draft::{Made, SiteResponse};
+use crate::page::error::PageError;
+use crate::page::kind::{BodyKind, sniff};
+use crate::page::refusal::is_refusal;
+use crate::page::request::PageRequest;
+use crate::page::task::PageTask;
+
+/// Longest pause of a meta refresh that is followed, seconds.
+const REFRESH_SECONDS: u32 = 5;
+
+/// What came of a fetched response.
+pub enum FromFetched {
+    Page {
+        made: Made,
+        /// The site seems to refuse readers like us.
+        is_blocked: bool,
+    },
+    NeedsBrowser,
+    /// The page sends its readers on at once.
+    Refresh(Url),
+}
+
+impl FromFetched {
+    /// A file, which nobody gives to readers who are refused.
+    fn file(made: Made) -> Self {
+        Self::Page { made, is_blocked: false }
+    }
+}
+
+/// Makes a document of a fetched response, if it has what is asked for.
+///
+/// # Errors
+/// When no document can be made of it, and a browser could not either.
+pub async fn from_fetched(
+    task: &PageTask,
+    request: &PageRequest,
+    fetched: Fetched,
+    deadline: Instant,
+) -> Result<FromFetched, PageError> {
+    let media_type = fetched.media_type().unwrap_or_default();
+    let kind = sniff(&media_type, &fetched.body);
+    if kind == BodyKind::FalsePdf {
+        let text = "The site answered with a web page where a PDF was announced, most likely to keep robots out.";
+        return Err(PageError::last(ErrorCode::PdfAntibot, text));
+    }
+    let content_type = fetched.content_type.clone();
+    let mut response = SiteResponse::new(request, fetched.url.clone(), fetched.status, content_type);
+    if fetched.incomplete {
+        response.warnings.push("The page's compressed body was cut off; this is the readable part.".to_owned());
+    }
+    let task = task.clone();
+    match kind {
+        BodyKind::Pdf => pdf::document(task, response, fetched.body, deadline).await.map(FromFetched::file),
+        BodyKind::Other if picture::is_one(&task, &media_type) => {
+            picture::document(task, response, fetched.body, deadline).await.map(FromFetched::file)
+        }
+        BodyKind::Other if media::is_asked_for(task.options()) => {
+            blocking(move || media::file(&task, response, &media_type).map(FromFetched::file)).await
+        }
+        BodyKind::Other => Err(PageError::unsupported(&media_type)),
+        BodyKind::Html => {
+            let asked = request.url.clone();
+            blocking(move || from_html(&task, response, &fetched, &asked)).await
+        }
+        _ => {
+            blocking(move || {
+                let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
+                let is_blocked = is_refusal(response.status, "", 0);
+                let made = files::document(&task, response, &text, kind)?;
+                Ok(FromFetched::Page { made, is_blocked })
+            })
+            .await
+        }
+    }
+}
+
+/// `asked`: the address that was asked for. Computes and blocks.
+fn from_html(
+    task: &PageTask,
+    response: SiteResponse,
+    fetched: &Fetched,
+    asked: &Url,
+) -> Result<FromFetched, PageError> {
+    let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
+    let parsed = extract::parse(&PageInput { url: &response.url, html: &text, rendered: false });
+    let signals = parsed.signals();
+    if let Some((seconds, target)) = signals.meta_refresh.clone()
+        && seconds <= REFRESH_SECONDS
+        && target != response.url
+        && target != *asked
+        && matches!(target.scheme(), "http" | "https")
+    {
+        return Ok(FromFetched::Refresh(target));
+    }
+    if fetched.incomplete && signals.text_chars == 0 {
+        return Err(PageError::last(ErrorCode::Site, "The page's compressed body was cut off before its text."));
+    }
+    if signals.looks_script_rendered {
+        return Ok(FromFetched::NeedsBrowser);
+    }
+    let is_blocked = is_refusal(response.status, &text, signals.text_chars);
+    let extracted = parsed.extract(&html::extract_options(&task.spec));
+    // A player may come with the page's scripts.
+    if task.context.process.browsers.is_some() && media::is_missing(task.options(), &extracted.media) {
+        return Ok(FromFetched::NeedsBrowser);
+    }
+    let made = html::document(task, response, extracted, &text)?;
+    Ok(FromFetched::Page { made, is_blocked })
+}

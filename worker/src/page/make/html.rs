@@ -1,0 +1,67 @@
+//! A page of HTML, as it was fetched or as a browser has rendered it.
+
+use weir_shared::domain::document::Document;
+use weir_shared::domain::scrape::Format;
+use weir_shared::store::jobs::JobSpec;
+
+use super::attributes::{attribute_selector, attribute_values};
+use super::media;
+use crate::extract::{ExtractOptions, Extracted};
+use crate::page::draft::{Draft, Made, SiteResponse};
+use crate::page::error::PageError;
+use crate::page::product::Harvest;
+use crate::page::task::PageTask;
+
+/// What is to be read out of the pages of a job.
+pub fn extract_options(spec: &JobSpec) -> ExtractOptions {
+    let options = &spec.options;
+    ExtractOptions {
+        markdown: options.wants(&Format::Markdown) || options.needs_text(),
+        html: options.wants(&Format::Html),
+        links: options.wants(&Format::Links) || spec.crawl.is_some(),
+        images: options.wants(&Format::Images),
+        attributes: options.attributes().unwrap_or_default().iter().map(attribute_selector).collect(),
+        media: media::is_asked_for(options),
+        structured: options.needs_text(),
+        only_main_content: options.only_main_content,
+        include_tags: options.include_tags.clone(),
+        exclude_tags: options.exclude_tags.clone(),
+        remove_base64_images: options.remove_base64_images,
+        block_ads: options.block_ads,
+    }
+}
+
+/// Makes the document of a page. `raw` is its HTML as the site sent it. Computes and blocks.
+///
+/// # Errors
+/// When the page does not offer the sound or film that is asked for, or the document cannot be stored.
+pub fn document(
+    task: &PageTask,
+    mut response: SiteResponse,
+    extracted: Extracted,
+    raw: &str,
+) -> Result<Made, PageError> {
+    let options = task.options();
+    let offers = media::taken(options, extracted.media)?;
+    response.warnings.extend(extracted.warning);
+    let wants_links = options.wants(&Format::Links);
+    let harvest = task.spec.crawl.is_some().then(|| Harvest {
+        url: response.url.clone(),
+        canonical: extracted.signals.canonical,
+        links: extracted.links.clone().unwrap_or_default(),
+    });
+    let document = Document {
+        markdown: extracted.markdown,
+        html: extracted.html,
+        raw_html: options.wants(&Format::RawHtml).then(|| raw.to_owned()),
+        links: extracted.links.filter(|_| wants_links),
+        images: extracted.images,
+        attributes: options.attributes().map(|wanted| attribute_values(wanted, extracted.attributes)),
+        audio: offers.audio,
+        video: offers.video,
+        metadata: extracted.metadata,
+        ..Document::default()
+    };
+    let draft = Draft { structured: extracted.structured, harvest, ..Draft::new(response, document, options) };
+    draft.advance(task)
+}

@@ -1,0 +1,11 @@
+//! What is made of a site's response, by what it is: a page of HTML, a file of text, a PDF, a picture, a sound or a film.
+
+mod attributes;
+pub mod fetched;
+mod files;
+mod html;
+mod markdown_html;
+pub mod media;
+mod pdf;
+mod picture;
+pub mod rendered;

@@ -1,0 +1,163 @@
+//! Where a page is asked for, through which proxy, and what goes along: as a fetch and as a rendering.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use url::Url;
+use weir_shared::domain::scrape::{Format, Location, ScrapeOptions};
+use weir_shared::domain::scrape_request::fetch_url;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::store::jobs::JobSpec;
+use weir_shared::store::page::rows::Claimed;
+
+use super::error::PageError;
+use crate::browser::{RenderRequest, ScreenshotRequest, languages};
+use crate::fetch::{CallerHeaders, Chosen, FetchRequest, ProxyKind, ProxyPools, ProxyUrl};
+
+/// Through which of the operator's proxies a page is asked for, if through any.
+pub struct ProxyRoute {
+    /// `None`: directly.
+    pub chosen: Option<Chosen>,
+    /// As clients know it: `basic` or `stealth`.
+    pub proxy_used: &'static str,
+    /// What the caller should know: it is not the proxy that was asked for.
+    pub warning: Option<&'static str>,
+}
+
+impl ProxyRoute {
+    /// A route of the wanted kind, or the next best. `avoid`: places of proxies that have failed for this page.
+    pub fn choose(proxies: &ProxyPools, options: &ScrapeOptions, kind: ProxyKind, avoid: &[usize]) -> Self {
+        let country = options.location.as_ref().map(|location| location.country.as_str());
+        let is_enhanced = kind == ProxyKind::Enhanced && proxies.has(kind);
+        let chosen = proxies.choose(if is_enhanced { kind } else { ProxyKind::Basic }, country, avoid);
+        let warning = if kind == ProxyKind::Enhanced && !is_enhanced {
+            Some("No enhanced proxy is configured (WEIR_PROXY_ENHANCED); the page was asked for without one.")
+        } else if chosen.as_ref().is_some_and(|chosen| chosen.is_elsewhere) {
+            Some("No proxy in the asked country is configured or at hand; another was used.")
+        } else {
+            None
+        };
+        Self { chosen, proxy_used: if is_enhanced { "stealth" } else { "basic" }, warning }
+    }
+
+    /// The place of its proxy among the operator's; `None`: directly.
+    pub fn place(&self) -> Option<usize> {
+        self.chosen.as_ref().map(|chosen| chosen.place)
+    }
+}
+
+/// The proxy for what belongs to a site and not to a page.
+pub fn site_proxy(proxies: &ProxyPools, options: &ScrapeOptions) -> Option<ProxyUrl> {
+    let country = options.location.as_ref().map(|location| location.country.as_str());
+    proxies.choose(ProxyKind::Basic, country, &[]).map(|chosen| chosen.proxy)
+}
+
+/// Where a page is asked for, and how.
+pub struct PageRequest {
+    pub url: Url,
+    pub route: ProxyRoute,
+    /// Everything that came over TLS so far came over certificates that verify.
+    pub is_trusted: bool,
+    /// What the caller should know, beyond what the route says.
+    pub warnings: Vec<String>,
+    /// What the caller gave to be sent along, and where it may go.
+    caller: CallerHeaders,
+    /// The caller's headers went along with the first request.
+    begins_at_home: bool,
+}
+
+impl PageRequest {
+    /// For a claimed page, by a route.
+    ///
+    /// # Errors
+    /// When the address cannot be asked for.
+    pub fn new(page: &Claimed, spec: &JobSpec, route: ProxyRoute) -> Result<Self, PageError> {
+        let url = fetch_url(&page.url).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
+        let caller = CallerHeaders::new(spec.named(&page.url), &spec.options.headers);
+        let begins_at_home = caller.has_secrets_for(&url);
+        Ok(Self { url, route, is_trusted: true, warnings: Vec::new(), caller, begins_at_home })
+    }
+
+    /// The operator's proxy; `None`: directly.
+    pub fn proxy(&self) -> Option<&ProxyUrl> {
+        self.route.chosen.as_ref().map(|chosen| &chosen.proxy)
+    }
+
+    /// What the caller should know about a page that ended at `end`.
+    pub fn warnings_at(&self, end: &Url) -> Vec<String> {
+        let of_route = self.route.warning.iter().map(|text| (*text).to_owned());
+        let is_elsewhere = self.begins_at_home && !self.caller.names(end);
+        let of_headers = is_elsewhere.then(|| {
+            let end = end.origin().ascii_serialization();
+            format!("The page led to {end}, where the request's headers were not sent: they go to the origin of the URL alone.")
+        });
+        of_route.chain(self.warnings.iter().cloned()).chain(of_headers).collect()
+    }
+
+    /// The page without a browser.
+    pub fn to_fetch<'a>(&'a self, options: &'a ScrapeOptions, deadline: Instant) -> FetchRequest<'a> {
+        FetchRequest {
+            url: &self.url,
+            headers: &self.caller,
+            accept_language: accept_language(options.location.as_ref()),
+            mobile: options.mobile,
+            certificates: options.certificates(),
+            deadline,
+            proxy: self.proxy(),
+        }
+    }
+
+    /// The page in a browser.
+    pub fn to_render(&self, options: &ScrapeOptions, deadline: Instant) -> RenderRequest {
+        let screenshot = options.screenshot().map(|shot| ScreenshotRequest {
+            full_page: shot.full_page,
+            quality: shot.quality,
+            viewport: shot.viewport.map(|v| (v.width, v.height)),
+        });
+        RenderRequest {
+            url: self.url.clone(),
+            headers: self.caller.clone(),
+            wait_for: Duration::from_millis(u64::from(options.wait_for)),
+            mobile: options.mobile,
+            certificates: options.certificates(),
+            block_ads: options.block_ads,
+            location: options.location.as_ref().map(|l| (l.country.clone(), l.languages.clone())),
+            screenshot,
+            actions: options.actions.clone(),
+            want_raw: options.wants(&Format::RawHtml),
+            want_branding: options.wants(&Format::Branding),
+            deadline,
+            in_profile: false,
+            upstream: self.route.place(),
+        }
+    }
+}
+
+/// `de-DE,de;q=0.9`: the languages in falling weight; those of the country when none are named.
+pub fn accept_language(location: Option<&Location>) -> Option<String> {
+    let location = location?;
+    let languages = languages(&location.country, &location.languages);
+    if languages.is_empty() {
+        return None;
+    }
+    let weigh = |(i, tag): (usize, &String)| {
+        if i == 0 { tag.clone() } else { format!("{tag};q=0.{}", 9_usize.saturating_sub(i - 1).max(1)) }
+    };
+    Some(languages.iter().take(10).enumerate().map(weigh).collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_fall_in_weight() {
+        let location = Location {
+            country: "DE".to_owned(),
+            languages: vec!["de-DE".to_owned(), "de".to_owned(), "en".to_owned()],
+        };
+        assert_eq!(accept_language(Some(&location)).as_deref(), Some("de-DE,de;q=0.9,en;q=0.8"));
+        let country = Location { country: "FR".to_owned(), languages: Vec::new() };
+        assert_eq!(accept_language(Some(&country)).as_deref(), Some("fr-FR,fr;q=0.9"));
+    }
+}

@@ -1,0 +1,36 @@
+//! A claimed page together with its job and its worker: what every step from the request to the document works on.
+
+use std::sync::Arc;
+
+use url::Url;
+use weir_shared::domain::scrape::{Format, ScrapeOptions};
+use weir_shared::store::jobs::JobSpec;
+use weir_shared::store::page::rows::Claimed;
+
+use super::product::Harvest;
+use crate::context::WorkerContext;
+
+/// A claimed page with its job and its worker. Steps that compute take a copy to their own thread.
+#[derive(Clone)]
+pub struct PageTask {
+    pub context: Arc<WorkerContext>,
+    pub page: Claimed,
+    pub spec: Arc<JobSpec>,
+}
+
+impl PageTask {
+    /// What the caller asked for.
+    pub fn options(&self) -> &ScrapeOptions {
+        &self.spec.options
+    }
+
+    /// Whether a file's text is to be made markdown: it is asked for, or something is read out of it.
+    pub fn wants_markdown(&self) -> bool {
+        self.options().wants(&Format::Markdown) || self.options().needs_text()
+    }
+
+    /// Where a file of a crawl leads; `None` when the page belongs to none.
+    pub fn harvest(&self, url: &Url, links: Vec<String>) -> Option<Harvest> {
+        self.spec.crawl.is_some().then(|| Harvest { url: url.clone(), canonical: None, links })
+    }
+}

@@ -1,0 +1,66 @@
+//! A claimed page from its start to its end, whatever kind of job it is of.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use weir_shared::domain::job::{JobKind, MAX_CLAIMS};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::store::page::end::{Finished, Outcome};
+use weir_shared::store::page::rows::Claimed;
+use weir_shared::time::Timestamp;
+
+use super::attempt::{attempt, judge};
+use super::task::PageTask;
+use crate::context::WorkerContext;
+use crate::dispatch::held::HeldPage;
+use crate::dispatch::slots::Slot;
+use crate::finisher::EndSender;
+use crate::{crawl, map};
+
+/// Works on a claimed page and hands in its end, of which `end_sender` hears. The slot is given back before the end is
+/// committed; the page is `held` until it is. Returns when the page's team is to be served again, where the page is only
+/// put off.
+pub async fn run(
+    context: &Arc<WorkerContext>,
+    page: Claimed,
+    held: HeldPage,
+    slot: Slot,
+    end_sender: Option<EndSender>,
+) -> Option<Timestamp> {
+    let spec = match context.spec(page.job_id).await {
+        Ok(Some(spec)) => spec,
+        // The job is gone with its pages, or the sweeper takes the page back.
+        Ok(None) => return None,
+        Err(error) => {
+            tracing::warn!(%error, page.id = %page.id, "a job's options cannot be read; the page goes back");
+            let end = Finished { page, kind: None, key: None, outcome: Outcome::GivenBack };
+            context.finisher.submit(end, held, None).await;
+            return None;
+        }
+    };
+    let started = Instant::now();
+    let task = PageTask { context: Arc::clone(context), page, spec };
+    let outcome = tokio::select! {
+        biased;
+        () = context.fenced.cancelled() => return None,
+        outcome = outcome(&task) => outcome,
+    };
+    drop(slot);
+    context.process.metrics.page_seconds.observe(started.elapsed().as_secs_f64());
+    let again = outcome.run_at();
+    let end = Finished { page: task.page, kind: Some(task.spec.kind), key: task.spec.key, outcome };
+    context.finisher.submit(end, held, end_sender).await;
+    again
+}
+
+/// How the attempt ends.
+async fn outcome(task: &PageTask) -> Outcome {
+    if task.page.claims > MAX_CLAIMS {
+        return Outcome::Failed { code: ErrorCode::RetryLimit, error: "The page was given up.".to_owned(), credits: 0 };
+    }
+    match (&task.spec.crawl, task.spec.kind) {
+        (_, JobKind::Map) => map::work::run(task).await,
+        (Some(crawl), _) => crawl::page::work(task, &crawl.scope).await,
+        (None, _) => judge(task, attempt(task).await),
+    }
+}

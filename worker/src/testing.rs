@@ -1,0 +1,57 @@
+//! What this crate's own tests share: fresh, migrated databases, and a page as it is claimed.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use weir_shared::config::DatabaseUrl;
+use weir_shared::ids::{JobId, PageId, TeamId};
+use weir_shared::store::page::rows::Claimed;
+use weir_shared::store::{self, Db, PoolUse};
+use weir_shared::time::Timestamp;
+
+/// A file of its own.
+pub async fn sqlite() -> DatabaseUrl {
+    let path = std::env::temp_dir().join(format!("weir-worker-{}/weir.db", uuid::Uuid::now_v7()));
+    migrated(DatabaseUrl::Sqlite(path)).await
+}
+
+/// A database of its own on the Postgres server under test, if there is one.
+pub async fn postgres() -> Option<DatabaseUrl> {
+    let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
+        eprintln!("skipped on Postgres: WEIR_TEST_POSTGRES_URL is not set");
+        return None;
+    };
+    let admin = sqlx::PgPool::connect(&server).await.unwrap();
+    let name = format!("weir_{}", uuid::Uuid::now_v7().simple());
+    sqlx::query(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&admin).await.unwrap();
+    admin.close().await;
+    let mut url = url::Url::parse(&server).unwrap();
+    url.set_path(&name);
+    Some(migrated(DatabaseUrl::Postgres(url.to_string())).await)
+}
+
+async fn migrated(url: DatabaseUrl) -> DatabaseUrl {
+    let db = Db::connect(&url, 1, PoolUse::Rows).await.unwrap();
+    store::migrate(&db).await.unwrap();
+    db.close().await;
+    url
+}
+
+/// A page at its first claim, of a job and a team of its own.
+pub fn claimed_page() -> Claimed {
+    Claimed {
+        id: PageId::new(),
+        job_id: JobId::new(),
+        team_id: TeamId::new(),
+        idx: 0,
+        url: String::new(),
+        depth: 0,
+        epoch: 1,
+        claims: 1,
+        tries: 0,
+        queued_at: Timestamp(1_000),
+        started_at: Timestamp(1_000),
+        owner: None,
+        limited: false,
+        dispatched: false,
+    }
+}
