@@ -79,7 +79,7 @@ pub fn spawn_on_thread<F: Future + 'static>(work: F) -> JoinHandle<F::Output> {
 }
 
 impl App {
-    /// Who calls, within the bucket's rate: the first step of every `/v2` route (SPEC 5, CONTRACT 11.1).
+    /// Who calls, within the bucket's rate: the first step of every `/v2` route (spec 5, wire 11.1).
     ///
     /// # Errors
     /// 401 for a missing or unknown key, 429 over the rate.
@@ -89,7 +89,7 @@ impl App {
         Ok(caller)
     }
 
-    /// Who sent the request (CONTRACT 2.1). The access log finds the team in the request's extensions.
+    /// Who sent the request (wire 2.1). The access log finds the team in the request's extensions.
     ///
     /// # Errors
     /// 401 without a header, without a token, or with an unknown one.
@@ -157,7 +157,7 @@ impl App {
     /// resolved, by the worker.
     ///
     /// # Errors
-    /// 403 (CONTRACT 2.3).
+    /// 403 (wire 2.3).
     pub fn check_target(&self, requested: &str) -> ApiResult<()> {
         let url = fetch_url(requested).map_err(|e| ApiError::new(ErrorCode::BadRequest, e.to_string()))?;
         self.guard.check_url(&url).map_err(|e| ApiError::new(ErrorCode::AddressBlocked, e.to_string()))

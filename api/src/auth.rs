@@ -1,4 +1,4 @@
-//! Who calls (SPEC 5): a bearer key, looked up by its digest.
+//! Who calls (spec 5): a bearer key, looked up by its digest.
 //!
 //! Answers are remembered for a moment, so that a client that reads its status a thousand times costs one query, and a
 //! revoked key still stops working within that moment.
@@ -85,7 +85,7 @@ pub fn credentials(headers: &HeaderMap) -> Credentials<'_> {
 }
 
 impl CallerCache {
-    /// Whose credentials these are (CONTRACT 2.1). With `WEIR_AUTH=open` everybody is the default team, whatever they
+    /// Whose credentials these are (wire 2.1). With `WEIR_AUTH=open` everybody is the default team, whatever they
     /// send.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The address clients reach us by, for the absolute URLs in answers (CONTRACT 1.7).
+//! The address clients reach us by, for the absolute URLs in answers (wire 1.7).
 //!
 //! The JavaScript client follows `next` exactly as given, and a wrong scheme or host means lost documents without any
 //! error: so it comes from the request, unless an operator fixed it.

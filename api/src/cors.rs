@@ -1,4 +1,4 @@
-//! Lets web pages call the API (CONTRACT 27).
+//! Lets web pages call the API (wire 27).
 //!
 //! Keys travel in `Authorization`, never in cookies, so an answer that any page may read gives away nothing that the page
 //! was not given a key for. What is reached without a key is left out: the addresses of sessions are keys themselves, and

@@ -1,4 +1,4 @@
-//! Every error answer, in one shape (CONTRACT 2.1): `{success: false, error, code?, details?}`.
+//! Every error answer, in one shape (wire 2.1): `{success: false, error, code?, details?}`.
 //!
 //! Handlers, extractors, unknown paths and wrong methods all end here. Details of our own failures go to the log with
 //! an exception id, which is all the client sees of them.

@@ -16,7 +16,7 @@ use crate::bodies::Room;
 use crate::error::{ApiError, ApiResult};
 use crate::json::{self, Fault};
 
-/// Largest JSON body, bytes (CONTRACT 1.8).
+/// Largest JSON body, bytes (wire 1.8).
 const MAX_BODY: usize = 10 * 1024 * 1024;
 
 /// From here on the memory of a body that was read is given back at once, bytes.
@@ -109,17 +109,17 @@ fn malformed(cause: &dyn std::fmt::Display) -> ApiError {
 /// Reads an id from the path: a UUID in its usual form.
 ///
 /// # Errors
-/// 400 with the contract's text.
+/// 400 with the text of wire 2.1.
 pub fn path_id<T: std::str::FromStr>(text: &str) -> ApiResult<T> {
     let hyphenated = text.len() == 36 && Uuid::parse_str(text).is_ok();
     let invalid = || ApiError::new(ErrorCode::Invalid, "Invalid job ID format. Job ID must be a valid UUID.");
     if hyphenated { text.parse().map_err(|_| invalid()) } else { Err(invalid()) }
 }
 
-/// Documents in one page of results at most (CONTRACT 5.7).
+/// Documents in one page of results at most (wire 5.7).
 pub const MAX_PAGE: i64 = 1_000;
 
-/// `skip` and `limit` of a page of results (CONTRACT 5.7).
+/// `skip` and `limit` of a page of results (wire 5.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paging {
     /// Documents already delivered; `None`: not given, as in a client's first read.

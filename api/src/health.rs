@@ -1,4 +1,4 @@
-//! Whether the process lives, whether it can do its work, and its figures (INTERFACE, paths beside `/v2`).
+//! Whether the process lives, whether it can do its work, and its figures: the paths of operators.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Request rates (SPEC 7.2, CONTRACT 11.1): a fixed minute per team and bucket, all keys of a team together.
+//! Request rates (spec 7.2, wire 11.1): a fixed minute per team and bucket, all keys of a team together.
 //!
 //! The minute's count is a row that all API processes share. Each admits a small part of the limit by itself before it
 //! writes down how many those were and learns how many the others admitted, so that a read of a status seldom costs a

@@ -38,7 +38,7 @@ pub fn operations() -> Vec<Described> {
 #[rustfmt::skip]
 fn routes() -> Routes {
     let mut routes = Routes(Vec::new());
-    // Browser sessions (SPEC 4.1 to 4.4, CONTRACT 8): the same under both names.
+    // Browser sessions (spec 4.1 to 4.4, wire 8): the same under both names.
     for root in ["/v2/browser", "/v2/interact"] {
         routes = routes
             .service(at(root)
@@ -52,7 +52,7 @@ fn routes() -> Routes {
             .service(at(&format!("{root}/{{id}}/execute")).post(browser::execute::handle, browser::execute::doc));
     }
     routes
-        // Its capabilities (CONTRACT 8.5): the DevTools protocol, and the pages that show it.
+        // Its capabilities (wire 8.5): the DevTools protocol, and the pages that show it.
         .service(at("/cdp/{id}").get(browser::cdp::handle, browser::cdp::doc))
         .service(at("/cdp/{id}/").get(browser::cdp::handle, browser::cdp::doc))
         .service(at("/cdp/{id}/json/version").get(browser::cdp::version, browser::cdp::doc_version))
@@ -61,7 +61,7 @@ fn routes() -> Routes {
         .service(at("/live/view.css").get(browser::live::style, browser::live::doc_style))
         .service(at("/live/{id}").get(browser::live::page, browser::live::doc_page))
         .service(at("/live/{id}/socket").get(browser::live::socket, browser::live::doc_socket))
-        // Scrape (CONTRACT 3) and interact (SPEC 4.5, 4.6).
+        // Scrape (wire 3) and interact (spec 4.5, 4.6).
         .service(at("/v2/scrape").post(scrape::run::handle, scrape::doc_run))
         .service(at("/v2/scrape/{id}").get(scrape::status::handle, scrape::doc_status))
         .service(at("/v2/scrape/{id}/interact")
@@ -69,7 +69,7 @@ fn routes() -> Routes {
             .delete(interact::stop::handle, interact::stop::doc))
         .service(at("/v2/parse").post(not_built::handle, || not_built::doc("parse", "Parse a file")))
         .service(at("/v2/parse/formats").get(not_built::handle, || not_built::doc("listParseFormats", "Files that can be parsed")))
-        // Batch scrape (SPEC 4.7, 4.8; CONTRACT 4 to 6).
+        // Batch scrape (spec 4.7, 4.8; wire 4 to 6).
         .service(at("/v2/batch/scrape").post(batch_scrape::start::handle, batch_scrape::start::doc))
         .service(at("/v2/batch/scrape/{id}").app_data(JobKind::Batch)
             .websocket(jobs::watch::handle)
@@ -77,7 +77,7 @@ fn routes() -> Routes {
             .delete(jobs::cancel::handle, || jobs::cancel::doc(JobKind::Batch)))
         .service(at("/v2/batch/scrape/{id}/errors").app_data(JobKind::Batch)
             .get(jobs::errors::handle, || jobs::errors::doc(JobKind::Batch)))
-        // Map and crawl (SPEC 4.9 to 4.11).
+        // Map and crawl (spec 4.9 to 4.11).
         .service(at("/v2/map").post(map::handle, map::doc))
         .service(at("/v2/crawl").post(crawl::start::handle, crawl::start::doc))
         .service(at("/v2/crawl/params-preview").post(crawl::params_preview::handle, crawl::params_preview::doc))
@@ -89,7 +89,7 @@ fn routes() -> Routes {
             .delete(jobs::cancel::handle, || jobs::cancel::doc(JobKind::Crawl)))
         .service(at("/v2/crawl/{id}/errors").app_data(JobKind::Crawl)
             .get(jobs::errors::handle, || jobs::errors::doc(JobKind::Crawl)))
-        // Team (SPEC 4.12, 4.13, CONTRACT 10).
+        // Team (spec 4.12, 4.13, wire 10).
         .service(at("/v2/team/activity").get(team::activity::handle, team::activity::doc))
         .service(at("/v2/team/credit-usage").get(team::credit_usage::handle, team::credit_usage::doc))
         .service(at("/v2/team/credit-usage/historical").get(team::credit_usage::historical, team::credit_usage::doc_historical))
@@ -97,7 +97,7 @@ fn routes() -> Routes {
         .service(at("/v2/team/token-usage/historical").get(team::token_usage::historical, team::token_usage::doc_historical))
         .service(at("/v2/team/queue-status").get(team::concurrency::queue_status, team::concurrency::doc_queue_status))
         .service(at("/v2/concurrency-check").get(team::concurrency::check, team::concurrency::doc_check))
-        // Further groups (SPEC 1, CONTRACT 12).
+        // Further groups (spec 1, wire 12).
         .service(at("/v2/search").post(not_built::handle, || not_built::doc("search", "Search the web")))
         .service(at("/v2/extract").post(not_built::handle, || not_built::doc("startExtract", "Start an extraction")))
         .service(at("/v2/extract/{id}").get(not_built::handle, || not_built::doc("getExtract", "Status of an extraction")))
@@ -107,7 +107,7 @@ fn routes() -> Routes {
         .service(at("/v2/agent/{id}")
             .get(not_built::handle, || not_built::doc("getAgent", "Status of an agent"))
             .delete(not_built::handle, || not_built::doc("cancelAgent", "Cancel an agent")))
-        // Beside the API (INTERFACE).
+        // Beside the API.
         .service(at("/healthz").get(health::alive, health::doc_alive))
         .service(at("/readyz").get(health::ready, health::doc_ready))
         .service(at("/metrics").get(health::metrics, health::doc_metrics))

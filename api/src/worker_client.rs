@@ -33,7 +33,7 @@ const OPEN_BOUND: Duration = Duration::from_secs(40);
 const CLOSE_BOUND: Duration = Duration::from_secs(30);
 /// Bound on what a session's Chromium says of itself.
 const VERSION_BOUND: Duration = Duration::from_secs(15);
-/// What an execution may take past its own timeout: its client waits 5 s longer (CONTRACT 1.10).
+/// What an execution may take past its own timeout: its client waits 5 s longer (wire 1.10).
 const EXECUTE_MARGIN: Duration = Duration::from_secs(4);
 
 /// Speaks to workers with the installation's secret.

@@ -1,7 +1,7 @@
 //! Settings: read from the environment once (with `.env` if present), checked together, then passed on.
 //!
-//! A wrong setting stops the start with one line that names it and what is allowed. The names are those of
-//! INTERFACE; the README's table lists them.
+//! A wrong setting stops the start with one line that names it and what is allowed. The README's table lists
+//! them all.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -185,7 +185,7 @@ impl NetSettings {
 /// Most proxies of a kind: each browser has two ways to each of them.
 const MAX_PROXIES: usize = 100;
 
-/// Buckets of `WEIR_RATE_LIMITS` with the self-host row of CONTRACT 11.1, requests a minute.
+/// Buckets of `WEIR_RATE_LIMITS` with the self-host row of wire 11.1, requests a minute.
 pub const RATE_BUCKETS: &[(&str, u32)] = &[
     ("scrape", 100),
     ("map", 100),

@@ -6,7 +6,7 @@
 /// Declares [`ErrorCode`]: `Variant = status, "CODE";` with `""` for outcomes that carry no `code` on the wire.
 macro_rules! error_codes {
     ($($(#[$doc:meta])* $name:ident = $status:literal, $code:literal;)+) => {
-        /// One outcome a client can meet (CONTRACT 2).
+        /// One outcome a client can meet (wire 2).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ErrorCode { $($(#[$doc])* $name,)+ }
 
@@ -17,7 +17,7 @@ macro_rules! error_codes {
             /// HTTP status of a direct answer with this code.
             pub const fn status(self) -> u16 { match self { $(Self::$name => $status,)+ } }
 
-            /// The word on the wire; `None` where the contract has a status and a text only.
+            /// The word on the wire; `None` where an outcome has a status and a text only.
             pub fn code(self) -> Option<&'static str> {
                 let word = match self { $(Self::$name => $code,)+ };
                 if word.is_empty() { None } else { Some(word) }
@@ -49,17 +49,17 @@ impl ErrorCode {
 }
 
 error_codes! {
-    /// The body breaks the schema (CONTRACT 2.2).
+    /// The body breaks the schema (wire 2.2).
     BadRequest = 400, "BAD_REQUEST";
     /// The body is not JSON.
     InvalidJson = 400, "BAD_REQUEST_INVALID_JSON";
     /// A path id is not a UUID, or another plain 400 without a code.
     Invalid = 400, "";
-    /// No key, or an unknown one (SPEC 5).
+    /// No key, or an unknown one (spec 5).
     Unauthorized = 401, "UNAUTHORIZED";
     /// The team cannot pay (`WEIR_CREDITS=metered`).
     InsufficientCredits = 402, "INSUFFICIENT_CREDITS";
-    /// Another team owns the thing (SPEC 5.4).
+    /// Another team owns the thing (spec 5.4).
     Forbidden = 403, "FORBIDDEN";
     /// The address guard refuses the target: not a public address.
     AddressBlocked = 403, "unsafe_domain_blocked";
@@ -69,15 +69,15 @@ error_codes! {
     MethodNotAllowed = 405, "METHOD_NOT_ALLOWED";
     /// The thing is in a state that forbids the call: finished, key reused.
     Conflict = 409, "CONFLICT";
-    /// A browser session that has ended (SPEC 7).
+    /// A browser session that has ended (spec 7).
     Gone = 410, "GONE";
-    /// The body is over 10 MB (CONTRACT 1.8).
+    /// The body is over 10 MB (wire 1.8).
     PayloadTooLarge = 413, "PAYLOAD_TOO_LARGE";
-    /// Too many requests (SPEC 7.2).
+    /// Too many requests (spec 7.2).
     RateLimited = 429, "RATE_LIMITED";
     /// The team has as many pages waiting as it may.
     QueueFull = 429, "QUEUE_FULL";
-    /// The team has as many browser sessions as it may (SPEC 8).
+    /// The team has as many browser sessions as it may (spec 8).
     TooManySessions = 429, "TOO_MANY_SESSIONS";
     /// An operation that this build does not have.
     NotImplemented = 501, "NOT_IMPLEMENTED";
@@ -90,7 +90,7 @@ error_codes! {
     /// Nothing the client can act on. Details go to the log only.
     Unknown = 500, "UNKNOWN_ERROR";
 
-    /// Name resolution failed. Answered as 200 with `success:false`, billed 1 credit (CONTRACT 2.3).
+    /// Name resolution failed. Answered as 200 with `success:false`, billed 1 credit (wire 2.3).
     DnsResolution = 200, "SCRAPE_DNS_RESOLUTION_ERROR";
     /// The certificate is not trusted where it has to be (`skipTlsVerification`), or the TLS handshake failed.
     Ssl = 500, "SCRAPE_SSL_ERROR";
@@ -120,7 +120,7 @@ error_codes! {
     BrandingNotSupported = 500, "SCRAPE_BRANDING_NOT_SUPPORTED";
     /// An option that this build does not have yet and that would change the result.
     OptionNotAvailable = 400, "SCRAPE_OPTION_NOT_AVAILABLE";
-    /// An action could not be carried out: its element is missing, its script failed (CONTRACT 3.6).
+    /// An action could not be carried out: its element is missing, its script failed (wire 3.6).
     Action = 500, "SCRAPE_ACTION_ERROR";
     /// Actions are asked for where none are possible: the address gives a file and no page.
     ActionsNotSupported = 400, "SCRAPE_ACTIONS_NOT_SUPPORTED";
@@ -131,15 +131,15 @@ error_codes! {
     ModelFailed = 500, "SCRAPE_MODEL_FAILED";
     /// The page's text tries to instruct a language model, and the caller asked to be told.
     PromptInjection = 403, "SCRAPE_PROMPT_INJECTION_DETECTED";
-    /// `minAge` was set and the cache holds no such page (SPEC 4.7).
+    /// `minAge` was set and the cache holds no such page (spec 4.7).
     NoCachedData = 404, "SCRAPE_NO_CACHED_DATA";
-    /// `lockdown` and a cache miss (SPEC 4.7).
+    /// `lockdown` and a cache miss (spec 4.7).
     LockdownCacheMiss = 404, "SCRAPE_LOCKDOWN_CACHE_MISS";
     /// Another session or page is writing to the profile.
     ProfileBusy = 409, "SCRAPE_PROFILE_BUSY";
     /// The job was cancelled before the page was done.
     JobCancelled = 500, "SCRAPE_JOB_CANCELLED";
-    /// The map was not done within its `timeout` (CONTRACT 9).
+    /// The map was not done within its `timeout` (wire 9).
     MapTimeout = 408, "MAP_TIMEOUT";
     /// Neither the page nor a sitemap of the site could be read.
     MapFailed = 500, "MAP_FAILED";

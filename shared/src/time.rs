@@ -35,7 +35,7 @@ impl Timestamp {
         day.and_then(|day| day.with_time(NaiveTime::MIN).single()).map_or(self, |at| Self(at.timestamp_millis()))
     }
 
-    /// ISO 8601 UTC with milliseconds and `Z` (CONTRACT, head).
+    /// ISO 8601 UTC with milliseconds and `Z` (wire 1).
     pub fn to_iso(self) -> String {
         DateTime::<Utc>::from_timestamp_millis(self.0)
             .unwrap_or(DateTime::<Utc>::MIN_UTC)

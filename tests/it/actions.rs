@@ -1,4 +1,4 @@
-//! Actions on a page (CONTRACT 3.6): every kind, their order, their results, their errors; and the session that goes on
+//! Actions on a page (wire 3.6): every kind, their order, their results, their errors; and the session that goes on
 //! where they ended.
 
 use base64::Engine as _;

@@ -1,4 +1,4 @@
-//! Who may call, and what belongs to whom (SPEC 5, CONTRACT 2.1). Every route is tried in `walls`.
+//! Who may call, and what belongs to whom (spec 5, wire 2.1). Every route is tried in `walls`.
 
 use serde_json::{Value, json};
 use weir_shared::random;
@@ -83,7 +83,7 @@ async fn the_default_team_has_the_key_of_the_settings_file() {
     let path = service.folder().join("data/api-key");
     let key = std::fs::read_to_string(path).expect("data/api-key is made on first start");
     let key = key.trim();
-    assert!(key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "CONTRACT 6: {key:?}");
+    assert!(key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "wire 6: {key:?}");
     let caller = Caller::new(service.base(), Some(key));
     let answer = caller.get(&format!("/v2/batch/scrape/{}", random::id())).await;
     assert_eq!(answer.status, 404, "known key, unknown job: {}", answer.text);

@@ -1,4 +1,4 @@
-//! Batch scrape from start to end: results, failures, append, cancel, credits (CONTRACT 4, 5).
+//! Batch scrape from start to end: results, failures, append, cancel, credits (wire 4, 5).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -186,7 +186,7 @@ async fn a_flaky_target_is_tried_again_only_where_the_contract_allows() {
     let id = service.post("/v2/batch/scrape", &json!({ "urls": [site.url("/flaky/a?fail=1&status=503")] })).await.id();
     let status = finished(service.caller(), &id, BOUND).await;
     assert_eq!(status["status"], "completed");
-    // An answer of the target is a document, whatever its status is (CONTRACT 2.3).
+    // An answer of the target is a document, whatever its status is (wire 2.3).
     let document = documents_of(service.caller(), &id).await.remove(0);
     let code = document["metadata"]["statusCode"].as_u64().unwrap();
     assert!(code == 503 || code == 200, "{document}");

@@ -1,4 +1,4 @@
-//! What the API makes of browser sessions (SPEC 4.1 to 4.4, CONTRACT 8): rows, limits, money, walls, failures. The
+//! What the API makes of browser sessions (spec 4.1 to 4.4, wire 8): rows, limits, money, walls, failures. The
 //! browsers themselves are another module's; here a stand-in plays their worker.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The cache of pages (SPEC 4.7, CONTRACT 2.3, 3.2): who is answered from it, for what price, and who is not.
+//! The cache of pages (spec 4.7, wire 2.3, 3.2): who is answered from it, for what price, and who is not.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `changeTracking` (CONTRACT 3.4): new, same, changed and removed pages, diffs as lines and as fields, tags and teams.
+//! `changeTracking` (wire 3.4): new, same, changed and removed pages, diffs as lines and as fields, tags and teams.
 
 use serde_json::{Value, json};
 use weir_tests::{Caller, Database, ModelStandIn, OwnPages, Said, ServiceOptions, TestService, both_databases};

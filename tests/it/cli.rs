@@ -1,4 +1,4 @@
-//! The operator's commands (INTERFACE: binaries).
+//! The operator's commands.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How many pages run at once, for a team, a batch and all workers together, and whose turn it is (CONTRACT 5.9).
+//! How many pages run at once, for a team, a batch and all workers together, and whose turn it is (wire 5.9).
 
 use std::time::Duration;
 

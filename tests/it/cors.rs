@@ -1,4 +1,4 @@
-//! Web pages of other origins call the API (CONTRACT 27).
+//! Web pages of other origins call the API (wire 27).
 
 use reqwest::Method;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Crawls: exactly the pages that the options ask for, once each, at the pace that was asked for (CONTRACT 5).
+//! Crawls: exactly the pages that the options ask for, once each, at the pace that was asked for (wire 5).
 
 mod faults;
 
@@ -311,7 +311,7 @@ both_databases! {
             assert!(status != 400 || !answer.body["details"].as_array().unwrap().is_empty(), "{}", answer.text);
         }
 
-        // Nobody answers there: the crawl fails with the start page's error, in the shape of CONTRACT 5.3.
+        // Nobody answers there: the crawl fails with the start page's error, in the shape of wire 5.3.
         let hook = json!({ "webhook": site.webhook_url("dead") });
         let dead = crawl(&service, &site, "http://127.0.0.1:2/", hook).await;
         let shape = json!({ "success": false, "status": "failed", "data": [], "completed": 0, "total": 0, "creditsUsed": 0 });
@@ -411,7 +411,7 @@ both_databases! {
         let first = events[0].as_object().unwrap();
         let mut expected = json!({ "success": true, "type": "crawl.started", "id": id, "data": [], "metadata": { "order": 7 } });
         expected["webhookId"] = first["webhookId"].clone();
-        assert_eq!(json!(first), expected, "SPEC 6, and nothing else");
+        assert_eq!(json!(first), expected, "spec 6, and nothing else");
         assert!(uuid::Uuid::parse_str(first["webhookId"].as_str().unwrap()).is_ok());
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
         let mut pages = BTreeSet::new();

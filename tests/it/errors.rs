@@ -1,4 +1,4 @@
-//! Every wrong call of scrape and batch scrape, with the status, code and place that it must give (CONTRACT 2).
+//! Every wrong call of scrape and batch scrape, with the status, code and place that it must give (wire 2).
 
 use serde_json::{Value, json};
 use weir_shared::random;
@@ -260,5 +260,5 @@ async fn a_name_that_does_not_resolve_is_told_with_status_200() {
     let service = TestService::start(Database::Sqlite).await;
     let answer = service.post("/v2/scrape", &json!({ "url": "http://no-such-host.invalid/" })).await;
     assert_eq!((answer.status, answer.code()), (200, "SCRAPE_DNS_RESOLUTION_ERROR"), "{}", answer.text);
-    assert!(answer.is_base_error(), "CONTRACT 2.3: {}", answer.text);
+    assert!(answer.is_base_error(), "wire 2.3: {}", answer.text);
 }

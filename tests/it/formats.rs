@@ -1,4 +1,4 @@
-//! Formats that look for more than text (CONTRACT 3.4): attributes, images, branding, audio, video; and files of data.
+//! Formats that look for more than text (wire 3.4): attributes, images, branding, audio, video; and files of data.
 
 use serde_json::{Value, json};
 use weir_tests::{Database, FixtureSite, TestService, markdown_of};

@@ -1,4 +1,4 @@
-//! Idempotency keys (CONTRACT 5.8) and pages of results (CONTRACT 5.7).
+//! Idempotency keys (wire 5.8) and pages of results (wire 5.7).
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ both_databases! {
         start(&key).await.id();
         let again = start(&key).await;
         assert_eq!((again.status, again.error()), (409, "Idempotency key already used"), "{}", again.text);
-        assert_eq!(start("not-a-uuid").await.status, 409, "CONTRACT 5.8");
+        assert_eq!(start("not-a-uuid").await.status, 409, "wire 5.8");
         start(&random::id().to_string()).await.id();
 
         let other = service.new_team("others");

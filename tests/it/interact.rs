@@ -1,4 +1,4 @@
-//! Interaction with scrapes in real browsers (SPEC 4.5, 4.6, 7; CONTRACT 8.4): by code, and by a prompt with a language
+//! Interaction with scrapes in real browsers (spec 4.5, 4.6, 7; wire 8.4): by code, and by a prompt with a language
 //! model that says what the test has written.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Rates and queues of a team, over all API processes (SPEC 7.2, CONTRACT 2.1 and 11).
+//! Rates and queues of a team, over all API processes (spec 7.2, wire 2.1 and 11).
 
 use weir_shared::{clock, random};
 

@@ -1,4 +1,4 @@
-//! `POST /v2/map` (SPEC 4.9, CONTRACT 9): exactly the addresses that a site has, in every mode.
+//! `POST /v2/map` (spec 4.9, wire 9): exactly the addresses that a site has, in every mode.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! No option is accepted and ignored (CONTRACT 3.2 to 3.5): each property of a scrape and each format either has a test of its
+//! No option is accepted and ignored (wire 3.2 to 3.5): each property of a scrape and each format either has a test of its
 //! effect, or is refused by its name. The lists here are the one place for them.
 
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ fn properties() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Properties that CONTRACT 3.2 wants accepted whatever they say, and those that only tell who asks.
+/// Properties that wire 3.2 wants accepted whatever they say, and those that only tell who asks.
 const WITHOUT_EFFECT: &[&str] = &[
     "url",
     "origin",

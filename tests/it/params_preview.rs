@@ -1,4 +1,4 @@
-//! `POST /v2/crawl/params-preview` and the `prompt` of a crawl (SPEC 4.10, CONTRACT 5.2), with and without a model.
+//! `POST /v2/crawl/params-preview` and the `prompt` of a crawl (spec 4.10, wire 5.2), with and without a model.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! PDFs (CONTRACT 3.5): text, pages, prices, pictures; and files that are made to break their reader.
+//! PDFs (wire 3.5): text, pages, prices, pictures; and files that are made to break their reader.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Profiles of scrapes and batches (SPEC 2.1, 4.7): state that pages and sessions share, and who may write it.
+//! Profiles of scrapes and batches (spec 2.1, 4.7): state that pages and sessions share, and who may write it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Proxies of the operator (SPEC 4.7, CONTRACT 11.3): basic, enhanced and auto, by country, for fetched and for rendered
+//! Proxies of the operator (spec 4.7, wire 11.3): basic, enhanced and auto, by country, for fetched and for rendered
 //! pages; those that are dead rest.
 
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
 //! What a language model reads out of pages: json, summary, question, highlights, query, onlyCleanContent and
-//! checkPromptInjection (CONTRACT 3.2, 3.4), with a model that answers well, badly, late or not at all.
+//! checkPromptInjection (wire 3.2, 3.4), with a model that answers well, badly, late or not at all.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `redactPII` (CONTRACT 3.2): data of persons leaves every text, by its form or by a language model, or the page fails.
+//! `redactPII` (wire 3.2): data of persons leaves every text, by its form or by a language model, or the page fails.
 
 use serde_json::{Value, json};
 use weir_tests::{Database, ModelStandIn, OwnPages, Said, ServiceOptions, TestService, markdown_of};

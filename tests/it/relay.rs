@@ -1,5 +1,5 @@
 //! The way of a session's clients and viewers, from their libraries and pages to Chromium and back: `/cdp/{id}` and
-//! `/live/{id}` (CONTRACT 8.5). The session is a stage of its own: see [`RelayStage`].
+//! `/live/{id}` (wire 8.5). The session is a stage of its own: see [`RelayStage`].
 
 use std::path::PathBuf;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! Zero data retention (SPEC 4.7): after delivery, nothing of content or addresses is in rows, files or logs.
+//! Zero data retention (spec 4.7): after delivery, nothing of content or addresses is in rows, files or logs.
 
 use std::path::Path;
 use std::time::Duration;

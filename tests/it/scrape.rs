@@ -1,4 +1,4 @@
-//! `POST /v2/scrape` and `GET /v2/scrape/{id}`: formats, options, metadata (CONTRACT 3).
+//! `POST /v2/scrape` and `GET /v2/scrape/{id}`: formats, options, metadata (wire 3).
 
 use std::time::Duration;
 
@@ -244,7 +244,7 @@ async fn a_page_that_does_not_answer_ends_at_its_timeout() {
         let began = Stopwatch::start();
         let answer = service.post("/v2/scrape", &json!({ "url": site.url(path), "timeout": 3000 })).await;
         assert_eq!((answer.status, answer.code()), (408, "SCRAPE_TIMEOUT"), "{path}: {}", answer.text);
-        assert!(answer.body["details"]["state"].is_null(), "CONTRACT 1.11: it does not go on");
+        assert!(answer.body["details"]["state"].is_null(), "wire 1.11: it does not go on");
         let took = began.elapsed();
         assert!(took >= Duration::from_millis(2500) && took < Duration::from_millis(4500), "{path} took {took:?}");
     }

@@ -1,4 +1,4 @@
-//! Browser sessions with real browsers, boxes and runners (SPEC 4.1 to 4.4, CONTRACT 8).
+//! Browser sessions with real browsers, boxes and runners (spec 4.1 to 4.4, wire 8).
 
 use std::time::Duration;
 

@@ -292,7 +292,7 @@ async fn a_redirect_is_told_in_the_metadata_and_an_odd_address_is_kept_as_given(
     );
 
     let odd = site.url("/echo?b=2&a=1&empty");
-    assert_eq!(metadata(&odd).await["sourceURL"], odd, "CONTRACT 2.4: keys without value and the order are kept");
+    assert_eq!(metadata(&odd).await["sourceURL"], odd, "wire 2.4: keys without value and the order are kept");
     let hits = site.hits("/echo").await;
     assert_eq!(hits.len(), 1);
 

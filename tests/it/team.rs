@@ -1,4 +1,4 @@
-//! What a team did, used and has in the queue (SPEC 4.12, 4.13, CONTRACT 10).
+//! What a team did, used and has in the queue (spec 4.12, 4.13, wire 10).
 
 use std::time::Duration;
 

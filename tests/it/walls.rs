@@ -1,4 +1,4 @@
-//! Another team's key on every route with every id, and every route without a key (SPEC 5). The routes are those of the
+//! Another team's key on every route with every id, and every route without a key (spec 5). The routes are those of the
 //! API's own list, so a new one is tried by itself.
 
 use std::time::Duration;
@@ -145,7 +145,7 @@ async fn what_there_is_not_says_so_in_json() {
     let id = random::id();
     let (get, post, delete, patch) = (Method::GET, Method::POST, Method::DELETE, Method::PATCH);
     for (method, path, status) in [
-        // Operations that are not built (CONTRACT 12).
+        // Operations that are not built (wire 12).
         (&post, "/v2/search".to_owned(), 501),
         (&post, "/v2/extract".to_owned(), 501),
         (&get, format!("/v2/extract/{id}"), 501),

@@ -1,4 +1,4 @@
-//! Webhooks of batches: what is sent, in which order, signed how, and again until it arrives (CONTRACT 7).
+//! Webhooks of batches: what is sent, in which order, signed how, and again until it arrives (wire 7).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The status stream on the batch's own path (CONTRACT 6).
+//! The status stream on the batch's own path (wire 6).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -116,7 +116,7 @@ async fn a_stranger_is_turned_away() {
         (&crawl_as_batch, service.key(), 1008, 404),
         (&unknown, service.key(), 1008, 404),
     ] {
-        // Either the handshake is refused, or the stream is closed at once with the code of CONTRACT 6.
+        // Either the handshake is refused, or the stream is closed at once with the code of wire 6.
         match by_header(&service, job, key).await {
             Ok((stream, _)) => {
                 let (seen, code) = frames(stream).await;

@@ -47,7 +47,7 @@ impl Answer {
         body["id"].as_str().unwrap_or_else(|| panic!("no id in {body}")).to_owned()
     }
 
-    /// True when the answer is an error in the base shape: `success:false` and a text (CONTRACT 2.1).
+    /// True when the answer is an error in the base shape: `success:false` and a text (wire 2.1).
     pub fn is_base_error(&self) -> bool {
         self.body["success"] == false && self.body["error"].is_string()
     }

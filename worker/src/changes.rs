@@ -1,4 +1,4 @@
-//! `changeTracking`: a page held against what it was when the team last tracked it (CONTRACT 3.4).
+//! `changeTracking`: a page held against what it was when the team last tracked it (wire 3.4).
 //!
 //! What is compared is the markdown, line ends and empty lines aside. The history of a page belongs to the team, its
 //! address, the tag and every option that changes the text.

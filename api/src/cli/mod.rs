@@ -1,4 +1,4 @@
-//! The command line of `weir` (INTERFACE): the server, and what operators do around it.
+//! The command line of `weir`: the server, and what operators do around it.
 //!
 //! Exit code 0 success, 1 failure, 2 bad usage. `--json` makes every command that lists or shows print one JSON value.
 

@@ -46,7 +46,7 @@ pub struct Late {
     pub working: (ErrorCode, &'static str),
 }
 
-/// 402 when a team cannot pay (CONTRACT 2.1).
+/// 402 when a team cannot pay (wire 2.1).
 pub fn refuse_short_funds(funds: Funds, need: i64) -> ApiResult<()> {
     match funds {
         Funds::Enough => Ok(()),
@@ -57,7 +57,7 @@ pub fn refuse_short_funds(funds: Funds, need: i64) -> ApiResult<()> {
     }
 }
 
-/// 429 when the team's pages that wait, with `further` ones, would be more than it may have (CONTRACT 2.1).
+/// 429 when the team's pages that wait, with `further` ones, would be more than it may have (wire 2.1).
 pub async fn refuse_full_queue(app: &App, tx: &mut Tx, caller: &Caller, further: i64) -> ApiResult<()> {
     let (team, bound) = (caller.team_id(), caller.team.queue.unwrap_or(app.settings.limits.team_queue));
     if further == 1 && app.queue_headroom.take(team, app.db.clock().instant()) {

@@ -1,4 +1,4 @@
-//! `POST /v2/map` (SPEC 4.9, CONTRACT 9): the addresses of a site, answered when they are known.
+//! `POST /v2/map` (spec 4.9, wire 9): the addresses of a site, answered when they are known.
 //!
 //! A map is a job with one page, as a direct scrape is; the worker stores the whole body of the answer.
 
@@ -73,7 +73,7 @@ pub fn doc() -> Operation {
 /// Handles the request.
 ///
 /// # Errors
-/// Every row of CONTRACT 2.1 that names maps, `MAP_TIMEOUT` and `MAP_FAILED`, and the scrape codes of 2.3 for an address
+/// Every row of wire 2.1 that names maps, `MAP_TIMEOUT` and `MAP_FAILED`, and the scrape codes of 2.3 for an address
 /// that has no name or may not be reached.
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Map).await?;

@@ -1,4 +1,4 @@
-//! Operations of the specification that this build does not have: 501 in the usual shape (CONTRACT 12).
+//! Operations of the specification that this build does not have: 501 in the usual shape (wire 12).
 
 use actix_web::{HttpRequest, HttpResponse};
 use weir_shared::error_code::ErrorCode;

@@ -1,4 +1,4 @@
-//! Zero data retention (SPEC 4.7): who has it, and what of a request is written down then.
+//! Zero data retention (spec 4.7): who has it, and what of a request is written down then.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// Words by field: `Schema.path`, `path`, `kind.field` for one kind of format or action, or the name alone; the first of
 /// these that there are.
 const FIELDS: &[(&str, &str)] = &[
-    // Scrape, batch and crawl (CONTRACT 3.2).
+    // Scrape, batch and crawl (wire 3.2).
     ("url", "Address of the page. Without a scheme, http:// is put before it."),
     ("formats", "What to answer: names, or objects with a type and its options."),
     ("onlyMainContent", "Leave navigation, ads and footers out of markdown and html."),
@@ -57,7 +57,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("threatProtection", "Accepted for the sake of clients."),
     ("domainTools", "Accepted for the sake of clients."),
     ("toolDetail", "Accepted for the sake of clients."),
-    // Formats (CONTRACT 3.4).
+    // Formats (wire 3.4).
     ("formats[].type", "Which format."),
     ("prompt", "What to look for, in words."),
     ("schema", "JSON Schema of the answer."),
@@ -81,7 +81,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("highlights.query", "What the passages are to be about."),
     ("query.prompt", "The question about the page."),
     ("query.mode", "An answer in words, or quotes."),
-    // Actions (CONTRACT 3.6).
+    // Actions (wire 3.6).
     ("actions[].type", "What to do."),
     ("wait.milliseconds", "How long; this or selector."),
     ("wait.selector", "CSS selector of the element to wait for; this or milliseconds."),
@@ -95,7 +95,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("pdf.format", "Size of the paper."),
     ("pdf.landscape", "Paper on its side."),
     ("pdf.scale", "Size of the print."),
-    // Batch (CONTRACT 4.1).
+    // Batch (wire 4.1).
     ("urls", "Addresses of the pages; duplicates are kept."),
     ("ignoreInvalidURLs", "Leave invalid addresses out, and name them, instead of refusing all."),
     ("maxConcurrency", "Pages of this job at once; the team's limit holds as well."),
@@ -105,7 +105,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("webhook.headers", "Headers of each delivery."),
     ("webhook.metadata", "Comes with each delivery as it is."),
     ("webhook.events", "Which events; all of them without it."),
-    // Crawl (CONTRACT 5.1).
+    // Crawl (wire 5.1).
     ("CrawlRequest.url", "Where the crawl starts."),
     ("includePaths", "Regular expressions: only pages whose path one of them matches."),
     ("excludePaths", "Regular expressions of paths to leave out; they win."),
@@ -126,7 +126,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("scrapeOptions", "How each page is scraped."),
     ("PreviewRequest.url", "The site."),
     ("PreviewRequest.prompt", "What to crawl, in words."),
-    // Map (CONTRACT 9).
+    // Map (wire 9).
     ("MapRequest.url", "The site."),
     ("search", "Words to order the links by."),
     ("includeSubdomains", "Links to subdomains too."),
@@ -135,7 +135,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("useIndex", "Pages that the team has scraped lately count too."),
     ("MapRequest.limit", "Links at most."),
     ("MapRequest.timeout", "Milliseconds for the whole map."),
-    // Browser sessions and interact (CONTRACT 8).
+    // Browser sessions and interact (wire 8).
     ("ttl", "Seconds that the session lives at most."),
     ("activityTtl", "Seconds without use after which it ends."),
     ("streamWebView", "Whether it can be watched."),

@@ -1,4 +1,4 @@
-//! Turns a sentence into the options of a crawl (SPEC 4.10, CONTRACT 5.2): with the installation's language model, or
+//! Turns a sentence into the options of a crawl (spec 4.10, wire 5.2): with the installation's language model, or
 //! with a reader of plain English.
 //!
 //! Whoever writes the options, [`CrawlOptions::parse`] judges them: patterns compile, numbers are in range, and nothing
@@ -17,7 +17,7 @@ use crate::llm::{ModelError, TokenMeter};
 /// What a prompt was turned into.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PromptOptions {
-    /// Fields of a crawl (CONTRACT 5.1) in camelCase; only those that the prompt speaks of.
+    /// Fields of a crawl (wire 5.1) in camelCase; only those that the prompt speaks of.
     pub options: Map<String, Value>,
     /// What was not understood, in a sentence.
     pub warning: Option<String>,

@@ -1,4 +1,4 @@
-//! What is done on a page before it is read (CONTRACT 3.6): the actions of a request after validation.
+//! What is done on a page before it is read (wire 3.6): the actions of a request after validation.
 //!
 //! The wire form is parsed in [`super::scrape_request`]. What is kept of it has the same shape, so a job's options show
 //! its actions as they were given.
@@ -143,7 +143,7 @@ impl Action {
     }
 }
 
-/// What actions brought, each list in the order of execution (CONTRACT 3.6). All four are there, also when empty.
+/// What actions brought, each list in the order of execution (wire 3.6). All four are there, also when empty.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionResults {

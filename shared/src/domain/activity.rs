@@ -1,4 +1,4 @@
-//! What a team asked for, as its activity list shows it (SPEC 2.6, 4.12).
+//! What a team asked for, as its activity list shows it (spec 2.6, 4.12).
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -8,14 +8,14 @@ use super::job::{JobKind, words};
 use super::session::SessionKind;
 use crate::time::Timestamp;
 
-/// How far back the list goes, milliseconds (SPEC 8).
+/// How far back the list goes, milliseconds (spec 8).
 pub const WINDOW_MS: i64 = 86_400_000;
-/// Entries of a page when the caller does not say, and at most (SPEC 8).
+/// Entries of a page when the caller does not say, and at most (spec 8).
 pub const DEFAULT_LIMIT: i64 = 50;
 pub const MAX_LIMIT: i64 = 100;
 
 words! {
-    /// What was called: the filter values of SPEC 4.12.
+    /// What was called: the filter values of spec 4.12.
     Endpoint {
         Scrape = "scrape",
         Crawl = "crawl",

@@ -1,4 +1,4 @@
-//! Which pages may be answered from the cache, and what tells them apart (SPEC 4.7, CONTRACT 2.3, 3.2).
+//! Which pages may be answered from the cache, and what tells them apart (spec 4.7, wire 2.3, 3.2).
 //!
 //! What a page is known by is everything that was asked of it, so an option that is added later is part of it by
 //! itself. Requests that carry something of the caller's own to the site, or change anything there, neither read the

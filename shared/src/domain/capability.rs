@@ -1,4 +1,4 @@
-//! What the addresses of a browser session carry instead of a key: a secret per session and use (CONTRACT 8.5).
+//! What the addresses of a browser session carry instead of a key: a secret per session and use (wire 8.5).
 //!
 //! A token is computed from the installation's internal secret and never stored, so every API process knows it and a
 //! read of the database does not. Whether the session still lives is for its row to say.

@@ -1,4 +1,4 @@
-//! What a crawl may be told (SPEC 2.8, CONTRACT 5.1), and which pages belong to it: [`scope`] says which links are
+//! What a crawl may be told (spec 2.8, wire 5.1), and which pages belong to it: [`scope`] says which links are
 //! followed, [`address`] which addresses are one page.
 
 pub mod address;
@@ -11,15 +11,15 @@ use super::states::states;
 use super::validation::{Fields, Issues, Path, ValidationError, refusal};
 use crate::error_code::ErrorCode;
 
-/// Pages of a crawl that names no limit (CONTRACT 5.1).
+/// Pages of a crawl that names no limit (wire 5.1).
 pub const DEFAULT_LIMIT: i64 = 10_000;
 /// Most patterns in `includePaths` and in `excludePaths`.
 const MAX_PATTERNS: i64 = 100;
 /// Longest pattern, characters.
 const MAX_PATTERN_LENGTH: usize = 1_000;
-/// Bounds of `delay`, seconds (CONTRACT 5.1).
+/// Bounds of `delay`, seconds (wire 5.1).
 const DELAY_SECONDS: std::ops::RangeInclusive<f64> = 0.0..=60.0;
-/// Longest `prompt`, characters (SPEC 8).
+/// Longest `prompt`, characters (spec 8).
 pub const MAX_PROMPT: i64 = 10_000;
 
 states! {
@@ -43,7 +43,7 @@ states! {
     }
 }
 
-/// How the site's sitemaps are used (CONTRACT 5.1, 9).
+/// How the site's sitemaps are used (wire 5.1, 9).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SitemapMode {

@@ -1,4 +1,4 @@
-//! The result of one page (CONTRACT 3.3): only what was asked for is present.
+//! The result of one page (wire 3.3): only what was asked for is present.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub struct Document {
     /// What the caller should know about how this page was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
-    /// Keys of CONTRACT 3.3; strings, arrays of strings, integers or booleans.
+    /// Keys of wire 3.3; strings, arrays of strings, integers or booleans.
     #[schemars(schema_with = "metadata_schema")]
     pub metadata: Map<String, Value>,
 }

@@ -1,4 +1,4 @@
-//! Interaction with a scrape (SPEC 2.3, 4.5, 4.6; CONTRACT 8.4): the body of the call, and what of a scrape its session
+//! Interaction with a scrape (spec 2.3, 4.5, 4.6; wire 8.4): the body of the call, and what of a scrape its session
 //! begins with.
 
 use serde_json::Value;
@@ -11,10 +11,10 @@ use super::session::{
 use super::validation::{Fields, Issues, Path, ValidationError, refusal};
 use crate::error_code::ErrorCode;
 
-/// Length of a prompt, characters (SPEC 4.5).
+/// Length of a prompt, characters (spec 4.5).
 const PROMPT: std::ops::RangeInclusive<i64> = 1..=10_000;
 
-/// What is to be done in the session: exactly one of the two (SPEC 4.5).
+/// What is to be done in the session: exactly one of the two (spec 4.5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Instruction {
     /// 1 to 100,000 bytes of UTF-8. Default language: [`Language::Node`].
@@ -45,7 +45,7 @@ pub struct InteractRequest {
     pub warning: Option<String>,
 }
 
-/// Reads the body of `POST /v2/scrape/{jobId}/interact`. It is not strict (CONTRACT 2.2), and `null` stands for absent.
+/// Reads the body of `POST /v2/scrape/{jobId}/interact`. It is not strict (wire 2.2), and `null` stands for absent.
 ///
 /// # Errors
 /// Every wrong field; both of `code` and `prompt`, or neither.
@@ -89,7 +89,7 @@ pub fn parse_interact(body: &Value) -> Result<InteractRequest, ValidationError> 
     request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
 }
 
-/// What a scrape leaves for its session (CONTRACT 8.4): enough to come to the same page again.
+/// What a scrape leaves for its session (wire 8.4): enough to come to the same page again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScrapeContext {
     /// The address as it was asked for.

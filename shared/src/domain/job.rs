@@ -1,4 +1,4 @@
-//! Jobs and their pages: kinds, states and the rules of their life (SPEC 2.4, 3).
+//! Jobs and their pages: kinds, states and the rules of their life (spec 2.4, 3).
 
 /// Declares an enum that is stored and shown as a lower-case word.
 macro_rules! words {
@@ -61,7 +61,7 @@ words! {
         /// The addresses of a site, which somebody waits for.
         Map = "map",
     }
-    /// Events of a webhook (CONTRACT 7).
+    /// Events of a webhook (wire 7).
     WebhookEvent {
         Started = "started",
         Page = "page",

@@ -1,4 +1,4 @@
-//! Where a request wants to appear from: a country and languages (CONTRACT 3.2).
+//! Where a request wants to appear from: a country and languages (wire 3.2).
 
 mod countries;
 

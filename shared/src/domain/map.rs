@@ -1,4 +1,4 @@
-//! What a map may be told (SPEC 4.9, CONTRACT 9), and which addresses belong to it.
+//! What a map may be told (spec 4.9, wire 9), and which addresses belong to it.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::location::Location;
 use super::target::fetch_url;
 use crate::ids::JobId;
 
-/// Most links of a map, and how many it answers when it is not told (SPEC 8).
+/// Most links of a map, and how many it answers when it is not told (spec 8).
 pub const MAX_LIMIT: i64 = 100_000;
 pub const DEFAULT_LIMIT: i64 = 5_000;
-/// What a map costs, credits, whatever it finds (CONTRACT 11.3).
+/// What a map costs, credits, whatever it finds (wire 11.3).
 pub const CREDITS: i64 = 1;
 
 /// A map, valid.
@@ -58,7 +58,7 @@ pub struct MapOptions {
     pub zero_retention: bool,
 }
 
-/// The whole body of the answer (CONTRACT 9): the worker writes it, the API hands it on as it is.
+/// The whole body of the answer (wire 9): the worker writes it, the API hands it on as it is.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MapAnswer<'a> {
     pub success: bool,

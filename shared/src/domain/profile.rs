@@ -1,13 +1,13 @@
-//! Browser profiles as requests name them (SPEC 2.1): what a browser knows from before, and whether it keeps what is new.
+//! Browser profiles as requests name them (spec 2.1): what a browser knows from before, and whether it keeps what is new.
 
 use serde::{Deserialize, Serialize};
 
 use super::validation::{Fields, Issues, Path, ValidationError};
 
-/// Characters of a profile's name (SPEC 2.1).
+/// Characters of a profile's name (spec 2.1).
 const NAME: std::ops::RangeInclusive<i64> = 1..=128;
 
-/// The profile a session or a page loads (SPEC 2.1).
+/// The profile a session or a page loads (spec 2.1).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProfileUse {
@@ -27,7 +27,7 @@ pub fn check_name(name: &str) -> Result<(), ValidationError> {
     issues.into_result()
 }
 
-/// The profile object of a session or a scrape (SPEC 2.1); strict.
+/// The profile object of a session or a scrape (spec 2.1); strict.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<ProfileUse> {
     let mut profile = fields.object("profile")?.nulls_are_absent();
     let mut name = None;

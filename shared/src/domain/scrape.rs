@@ -1,4 +1,4 @@
-//! What one page is scraped with (SPEC 4.7, CONTRACT 3): the options after validation.
+//! What one page is scraped with (spec 4.7, wire 3): the options after validation.
 //!
 //! The wire form is parsed once, in [`super::scrape_request`]; past that, every value here is in range.
 
@@ -95,7 +95,7 @@ impl Default for ScrapeOptions {
     }
 }
 
-/// How old a cached page may be, milliseconds: two days (SPEC 4.7).
+/// How old a cached page may be, milliseconds: two days (spec 4.7).
 pub const MAX_AGE_MS: i64 = 172_800_000;
 /// The same with `lockdown`, and the longest that a page is kept: two years.
 pub const LOCKDOWN_MAX_AGE_MS: i64 = 63_072_000_000;
@@ -218,7 +218,7 @@ impl ScrapeOptions {
     }
 }
 
-/// One thing to answer for a page (CONTRACT 3.4).
+/// One thing to answer for a page (wire 3.4).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum Format {
@@ -313,7 +313,7 @@ pub struct Query {
     pub direct_quote: bool,
 }
 
-/// How the changes of a page are told (CONTRACT 3.4).
+/// How the changes of a page are told (wire 3.4).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChangeTracking {
@@ -337,7 +337,7 @@ pub struct AttributeSelector {
     pub attribute: String,
 }
 
-/// Which proxies to use (SPEC 4.7). `stealth` on the wire is `Enhanced`.
+/// Which proxies to use (spec 4.7). `stealth` on the wire is `Enhanced`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProxyMode {
@@ -346,7 +346,7 @@ pub enum ProxyMode {
     Auto,
 }
 
-/// What is taken out of a page's texts, and how (CONTRACT 3.2).
+/// What is taken out of a page's texts, and how (wire 3.2).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Redaction {
@@ -437,7 +437,7 @@ pub enum ReplaceStyle {
     Remove,
 }
 
-/// Which files are turned into documents (CONTRACT 3.5).
+/// Which files are turned into documents (wire 3.5).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Parsers {
@@ -466,7 +466,7 @@ pub struct PdfParser {
     pub page_markers: bool,
 }
 
-/// Most pages read of one PDF (CONTRACT 3.5).
+/// Most pages read of one PDF (wire 3.5).
 pub const MAX_PDF_PAGES: u32 = 10_000;
 
 /// Where the text of a PDF comes from.

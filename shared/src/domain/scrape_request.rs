@@ -1,4 +1,4 @@
-//! The wire form of scrape options (CONTRACT 3.2) into [`ScrapeOptions`]: parsed once, at the edge.
+//! The wire form of scrape options (wire 3.2) into [`ScrapeOptions`]: parsed once, at the edge.
 //!
 //! A body is first judged whole, with every wrong field collected. Options of later releases are held to their
 //! contract too; only then one that would change the result is refused with the words "not available yet", so that
@@ -40,7 +40,7 @@ pub struct ScrapeRequest {
     pub integration: Option<String>,
 }
 
-/// Reads the body of `POST /v2/scrape` (CONTRACT 3.1).
+/// Reads the body of `POST /v2/scrape` (wire 3.1).
 ///
 /// # Errors
 /// Every wrong field; or the first option that is not available yet.

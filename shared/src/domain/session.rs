@@ -1,4 +1,4 @@
-//! Browser sessions (SPEC 2.1, 2.2, 3, 4.1 to 4.4): their life, what they cost, and the bodies that create and use
+//! Browser sessions (spec 2.1, 2.2, 3, 4.1 to 4.4): their life, what they cost, and the bodies that create and use
 //! them.
 //!
 //! ```text
@@ -68,10 +68,10 @@ words! {
     SessionKind {
         /// Made by `POST /v2/browser`.
         Browser = "browser",
-        /// Continues a scrape (SPEC 2.3).
+        /// Continues a scrape (spec 2.3).
         Interact = "interact",
     }
-    /// What code is written in (SPEC 4.4).
+    /// What code is written in (spec 4.4).
     Language {
         Node = "node",
         Python = "python",
@@ -93,22 +93,22 @@ impl SessionState {
     }
 }
 
-/// Bounds of `ttl`, seconds (SPEC 4.1).
+/// Bounds of `ttl`, seconds (spec 4.1).
 pub(super) const TTL: std::ops::RangeInclusive<i64> = 30..=3_600;
-/// The specification says 600 and 300; the clients and the newer service 600.
+/// Seconds, as the official clients have it.
 pub(super) const DEFAULT_TTL: i64 = 600;
-/// Bounds of `activityTtl`, seconds (SPEC 4.1).
+/// Bounds of `activityTtl`, seconds (spec 4.1).
 pub(super) const ACTIVITY_TTL: std::ops::RangeInclusive<i64> = 10..=3_600;
 pub(super) const DEFAULT_ACTIVITY_TTL: i64 = 300;
-/// Length of code, bytes of UTF-8 (SPEC 4.4 says characters, the reference counts bytes).
+/// Length of code, bytes of UTF-8 (spec 4.4).
 const CODE: std::ops::RangeInclusive<i64> = 1..=100_000;
-/// Bounds of an execution's `timeout`, seconds (SPEC 4.4).
+/// Bounds of an execution's `timeout`, seconds (spec 4.4).
 pub(super) const EXECUTE_TIMEOUT: std::ops::RangeInclusive<i64> = 1..=300;
 pub(super) const DEFAULT_EXECUTE_TIMEOUT: i64 = 30;
 /// Longest `origin` and `integration`, characters.
 const LABEL: std::ops::RangeInclusive<i64> = 0..=256;
 
-/// Credits of a minute, and the least a session costs (CONTRACT 8.5).
+/// Credits of a minute, and the least a session costs (wire 8.5).
 const CREDITS_PER_MINUTE: i64 = 2;
 const LEAST_CREDITS: i64 = 2;
 
@@ -167,7 +167,7 @@ impl CreateSession {
     }
 }
 
-/// Reads the body of `POST /v2/browser` (SPEC 4.1, CONTRACT 8.1). It is not strict (CONTRACT 2.2): what nobody here
+/// Reads the body of `POST /v2/browser` (spec 4.1, wire 8.1). It is not strict (wire 2.2): what nobody here
 /// knows is named in the warning.
 ///
 /// # Errors
@@ -216,7 +216,7 @@ pub struct ExecuteRequest {
     pub warning: Option<String>,
 }
 
-/// Reads the body of `POST /v2/browser/{id}/execute` (SPEC 4.4). It is not strict (CONTRACT 2.2).
+/// Reads the body of `POST /v2/browser/{id}/execute` (spec 4.4). It is not strict (wire 2.2).
 ///
 /// # Errors
 /// Every wrong field.
@@ -253,7 +253,7 @@ pub fn parse_delete(body: &Value) -> Result<String, ValidationError> {
 /// Which sessions `GET /v2/browser` lists; `None`: all.
 ///
 /// # Errors
-/// When it is another word than these two (SPEC 4.2).
+/// When it is another word than these two (spec 4.2).
 pub fn parse_status(word: Option<&str>) -> Result<Option<SessionState>, ValidationError> {
     let Some(word) = word else { return Ok(None) };
     if let Some(state) = word.parse().ok().filter(|state: &SessionState| SessionState::SHOWN.contains(&state.as_str()))
@@ -283,7 +283,7 @@ pub(super) fn read_code(fields: &mut Fields<'_, '_>) -> Option<String> {
     Some(code.to_owned())
 }
 
-/// `origin` and `integration` come with every body (CONTRACT 1.3) and change nothing.
+/// `origin` and `integration` come with every body (wire 1.3) and change nothing.
 pub(super) fn read_labels(fields: &mut Fields<'_, '_>) {
     fields.text("origin", LABEL);
     fields.text("integration", LABEL);

@@ -1,4 +1,4 @@
-//! Which URLs can be asked for (CONTRACT 2.4).
+//! Which URLs can be asked for (wire 2.4).
 
 use serde_json::Value;
 use url::{Host, Origin, Url};
@@ -37,7 +37,7 @@ pub enum UrlProblem {
 /// The address to fetch for a URL as requested: `http://` is put before one without a scheme.
 ///
 /// # Errors
-/// The rule of CONTRACT 2.4 that it breaks, the top-level domain aside.
+/// The rule of wire 2.4 that it breaks, the top-level domain aside.
 pub fn fetch_url(requested: &str) -> Result<Url, UrlProblem> {
     let text = requested.trim();
     if text.len() > MAX_URL_LENGTH {
@@ -81,7 +81,7 @@ fn has_scheme(text: &str) -> bool {
     is_name && !is_port
 }
 
-/// Judges a URL by every rule of CONTRACT 2.4 that needs no network.
+/// Judges a URL by every rule of wire 2.4 that needs no network.
 pub(super) fn check(requested: &str, context: RequestContext<'_>) -> Result<(), UrlProblem> {
     let url = fetch_url(requested)?;
     match url.host() {

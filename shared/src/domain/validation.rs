@@ -1,4 +1,4 @@
-//! Reading a strict JSON body: every wrong field becomes an [`Issue`] (CONTRACT 2.2), and all of them are collected
+//! Reading a strict JSON body: every wrong field becomes an [`Issue`] (wire 2.2), and all of them are collected
 //! before the caller is told.
 //!
 //! [`Fields`] reads one JSON object: each getter marks its key as known, and [`Fields::finish`] reports the rest. The
@@ -28,7 +28,7 @@ fn shown(key: &str) -> &str {
 /// Place of a value inside the body: keys and array positions, `[]` for the body itself.
 pub type Path = Vec<Value>;
 
-/// One wrong field (CONTRACT 2.2).
+/// One wrong field (wire 2.2).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Issue {
     /// `invalid_type`, `unrecognized_keys`, `too_small`, `too_big`, `invalid_value`, `invalid_format`, `invalid_union`
@@ -71,7 +71,7 @@ impl Issue {
 pub struct ValidationError {
     /// [`ErrorCode::BadRequest`], or the code of an option that this build does not have.
     pub code: ErrorCode,
-    /// The text of `error`, chosen by CONTRACT 2.2.
+    /// The text of `error`, chosen by wire 2.2.
     pub message: String,
     /// The issues for `details`; empty when there is nothing to point at.
     pub issues: Vec<Issue>,
@@ -171,7 +171,7 @@ impl Issues {
         self.0.is_empty()
     }
 
-    /// `Ok` when nothing was wrong; otherwise the error with its text (CONTRACT 2.2): unknown keys first, then the
+    /// `Ok` when nothing was wrong; otherwise the error with its text (wire 2.2): unknown keys first, then the
     /// first broken rule, `Bad Request` when only types are wrong.
     pub fn into_result(self) -> Result<(), ValidationError> {
         if self.0.is_empty() {
@@ -401,7 +401,7 @@ impl<'v, 'i> Fields<'v, 'i> {
     }
 
     /// The keys that nobody asked for, and how many there are beyond those: what ends an object that is not strict
-    /// (CONTRACT 2.2).
+    /// (wire 2.2).
     pub fn unknown(&self) -> (Vec<String>, usize) {
         let mut unknown = self.map.keys().filter(|k| !self.known.contains(&k.as_str()));
         let named = unknown.by_ref().take(MOST_KEYS).map(|key| shown(key).to_owned()).collect();

@@ -1,4 +1,4 @@
-//! Webhooks of a job (CONTRACT 7): where to, which events, what is echoed, how a body is signed.
+//! Webhooks of a job (wire 7): where to, which events, what is echoed, how a body is signed.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ impl WebhookSpec {
     }
 }
 
-/// `sha256=<lower-case hex>` of the raw body (SPEC 6).
+/// `sha256=<lower-case hex>` of the raw body (spec 6).
 pub fn signature(secret: &str, body: &[u8]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length");
     mac.update(body);

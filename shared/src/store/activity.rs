@@ -1,4 +1,4 @@
-//! The list of what a team asked for (SPEC 4.12). Written in the transaction that accepts the call, read by key.
+//! The list of what a team asked for (spec 4.12). Written in the transaction that accepts the call, read by key.
 
 use uuid::Uuid;
 

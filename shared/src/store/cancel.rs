@@ -19,7 +19,7 @@ const RECOUNT_HIDDEN: &str = sql!(
     ")"
 );
 
-/// Cancels a running job: its waiting pages never start, running ones may still finish (CONTRACT 5.5). `false` when
+/// Cancels a running job: its waiting pages never start, running ones may still finish (wire 5.5). `false` when
 /// it has ended.
 ///
 /// Waiting pages leave the counts at once, and nobody claims a page that its job does not count. When they are many, most

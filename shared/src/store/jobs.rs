@@ -101,7 +101,7 @@ pub struct JobRow {
 }
 
 impl JobRow {
-    /// `total` as clients see it: failed pages leave it once the job has ended (CONTRACT 14).
+    /// `total` as clients see it: failed pages leave it once the job has ended (wire 14).
     pub fn total_shown(&self) -> i64 {
         let pages = self.total - self.hidden;
         if self.status == JobStatus::Scraping { pages } else { pages - self.failed }
@@ -287,7 +287,7 @@ pub async fn list(db: &Db, filter: &JobFilter) -> StoreResult<Vec<JobRow>> {
     rows.into_iter().map(row).collect()
 }
 
-/// Takes an idempotency key for a team (CONTRACT 5.8). `false`: used before.
+/// Takes an idempotency key for a team (wire 5.8). `false`: used before.
 pub async fn use_idempotency_key(tx: &mut Tx, team: TeamId, key: &str, now: Timestamp) -> StoreResult<bool> {
     const SQL: &str = "INSERT INTO idempotency_key (team_id, key, created_at) VALUES ($1, $2, $3) \
         ON CONFLICT (team_id, key) DO NOTHING";

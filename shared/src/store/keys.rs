@@ -16,7 +16,7 @@ const KEY_PREFIX: &str = "weir_";
 const KEY_LENGTH: usize = 40;
 /// Characters of a key kept readable, to tell keys apart in lists.
 const SHOWN: usize = 10;
-/// Characters of a key: they fit an HTTP token, because a key can be a WebSocket subprotocol (CONTRACT 6).
+/// Characters of a key: they fit an HTTP token, because a key can be a WebSocket subprotocol (wire 6).
 const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 /// A fresh key from the system's randomness.

@@ -110,7 +110,7 @@ async fn among(db: &Db, ids: &[PageId], start: &'static str) -> StoreResult<Vec<
     Ok(rows.into_iter().map(|r| r.0).collect())
 }
 
-/// Failed pages of a job, in the order of their failure (CONTRACT 5.4).
+/// Failed pages of a job, in the order of their failure (wire 5.4).
 pub async fn failed_of(db: &Db, job: JobId, limit: i64) -> StoreResult<Vec<PageRow>> {
     const SQL: &str =
         select_page!("WHERE job_id = $1 AND state = ", PageState::Failed.sql(), " ORDER BY finished_at, idx LIMIT $2");

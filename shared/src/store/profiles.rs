@@ -1,4 +1,4 @@
-//! Profiles: browser state that sessions and pages of a team share under a name (SPEC 2.1).
+//! Profiles: browser state that sessions and pages of a team share under a name (spec 2.1).
 //!
 //! The row names the last complete archive. Only the session or page that holds the profile's lease replaces it, so a
 //! saver that was given up meanwhile cannot overwrite the work of the next one. A page's lease bears its id, counts only

@@ -1,4 +1,4 @@
-//! Requests of the current minute by team and bucket, over all API processes (SPEC 7.2).
+//! Requests of the current minute by team and bucket, over all API processes (spec 7.2).
 
 use crate::ids::TeamId;
 use crate::on_db;

@@ -1,4 +1,4 @@
-//! Zero data retention (SPEC 4.7): what a request brought leaves the rows when it has been delivered.
+//! Zero data retention (spec 4.7): what a request brought leaves the rows when it has been delivered.
 //!
 //! A direct scrape is delivered with its answer: its content and addresses are taken out of the rows at once, and what is
 //! left of them (ids, counts, the bill) goes ten minutes later. What is read later, as batches and crawls are, goes ten

@@ -1,4 +1,4 @@
-//! What is kept of a scrape for the session that continues it (CONTRACT 8.4).
+//! What is kept of a scrape for the session that continues it (wire 8.4).
 
 use serde::Deserialize;
 

@@ -1,4 +1,4 @@
-//! Sitemaps kept for a team, compressed, until they are a week old (SPEC 4.9).
+//! Sitemaps kept for a team, compressed, until they are a week old (spec 4.9).
 
 use crate::ids::TeamId;
 use crate::time::Timestamp;

@@ -1,4 +1,4 @@
-//! What pages looked like when a team last tracked their changes (CONTRACT 3.4). Written with the end of the page, in its
+//! What pages looked like when a team last tracked their changes (wire 3.4). Written with the end of the page, in its
 //! transaction, so that a page that is worked on twice is never compared with itself.
 
 use serde::{Deserialize, Serialize};

@@ -50,7 +50,7 @@ pub struct ExecuteCode<'a> {
     pub timeout_ms: u64,
 }
 
-/// What code left (SPEC 2.2).
+/// What code left (spec 2.2).
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CodeOutput {

@@ -13,7 +13,7 @@ use super::upstream::ProxyUrl;
 /// Rest after the first failure; doubles with each further one up to [`LONGEST`].
 const REST: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(600);
-/// Where a page appears from when nobody says (SPEC 2.5).
+/// Where a page appears from when nobody says (spec 2.5).
 const COUNTRY: &str = "US";
 
 /// What a proxy is good for.

@@ -1,4 +1,4 @@
-//! The agent: works on a task in plain language in a session's browser (SPEC 4.5, CONTRACT 8.4).
+//! The agent: works on a task in plain language in a session's browser (spec 4.5, wire 8.4).
 //!
 //! ```text
 //! look ──> ask the model for one action ──> is it allowed? ──> do it ──> wait for the page ──┐
@@ -34,7 +34,7 @@ use protocol::Action;
 use site::Home;
 use snapshot::cut;
 
-/// Actions of one task (CONTRACT 8.4: about 25).
+/// Actions of one task (wire 8.4: about 25).
 const STEPS: usize = 25;
 /// Tokens sent and received by one task, estimated by their length.
 const TOKENS: usize = 400_000;

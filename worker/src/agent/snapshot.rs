@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Longest text of a page, bytes (CONTRACT 8.4 says 40,000 characters).
+/// Longest text of a page, bytes (wire 8.4 says 40,000 characters).
 const MAX_TEXT: usize = 40_000;
 /// Nodes looked at, and how deep.
 const MAX_NODES: usize = 20_000;

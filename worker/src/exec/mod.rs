@@ -34,7 +34,7 @@ use slot::Slot;
 use watch::Watch;
 use weir_shared::clock;
 
-/// How a call ended, as clients read it (CONTRACT 8.2).
+/// How a call ended, as clients read it (wire 8.2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Execution {
@@ -52,7 +52,7 @@ pub struct Execution {
     pub error: Option<String>,
     /// Output or value were cut.
     pub truncated: bool,
-    /// The value of the last expression alone (CONTRACT 8.4: the result of interact).
+    /// The value of the last expression alone (wire 8.4: the result of interact).
     pub last_value: Option<String>,
 }
 
@@ -76,7 +76,7 @@ pub enum ExecError {
 /// Captured bytes of each of stdout and stderr; what exceeds them is read and dropped.
 pub const OUTPUT_LIMIT: usize = 1 << 20;
 
-/// A call is answered this long after its timeout at the latest, starts and waits included: clients wait 5 s (CONTRACT 1.10).
+/// A call is answered this long after its timeout at the latest, starts and waits included: clients wait 5 s (wire 1.10).
 const ANSWER_GRACE: Duration = Duration::from_secs(4);
 
 /// Whoever stood in line gets at least this long to run, or its whole timeout if that is less.

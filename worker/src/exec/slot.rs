@@ -268,7 +268,7 @@ mod tests {
         Output { text: text.into(), is_truncated: false, is_whole: true }
     }
 
-    /// CONTRACT 8.2: the value of the last expression if there is one, otherwise stdout.
+    /// Wire 8.2: the value of the last expression if there is one, otherwise stdout.
     #[test]
     fn the_result_is_the_value_and_otherwise_what_was_printed() {
         for (value, printed, stdout, result) in [

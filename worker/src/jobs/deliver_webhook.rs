@@ -28,7 +28,7 @@ use crate::fetch::PostRequest;
 
 /// Deliveries of one job under way at once.
 const AT_ONCE: i64 = 16;
-/// What a receiver may take (CONTRACT 7).
+/// What a receiver may take (wire 7).
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a body may take to be read, and when it is looked for again.
 const READING: Duration = Duration::from_secs(5);
@@ -199,7 +199,7 @@ async fn attempt(
     Tried::Ended(Attempt { at, duration_ms: context.process.db.now().ms_since(at), status, error, next_at })
 }
 
-/// The body of CONTRACT 7; `data` is spliced in as stored.
+/// The body of wire 7; `data` is spliced in as stored.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {

@@ -20,7 +20,7 @@ impl MapError {
 }
 
 impl From<FetchError> for MapError {
-    /// A name that does not exist and an address that is forbidden are told as for pages (CONTRACT 2.3).
+    /// A name that does not exist and an address that is forbidden are told as for pages (wire 2.3).
     fn from(error: FetchError) -> Self {
         let code = match error.code() {
             code @ (ErrorCode::DnsResolution | ErrorCode::AddressBlocked | ErrorCode::BadRequest) => code,

@@ -1,4 +1,4 @@
-//! One map from claim to end (SPEC 4.9).
+//! One map from claim to end (spec 4.9).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};

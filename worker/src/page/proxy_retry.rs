@@ -1,5 +1,5 @@
 //! Through which proxies a page is asked for: one of the kind that the options want, another one where it fails, and with
-//! `proxy: auto` an enhanced one where the site refuses (SPEC 4.7).
+//! `proxy: auto` an enhanced one where the site refuses (spec 4.7).
 
 use tokio::time::Instant;
 use weir_shared::clock;

@@ -1,4 +1,4 @@
-//! `onlyCleanContent`: what still surrounds the content goes out of the markdown (SPEC 4.7).
+//! `onlyCleanContent`: what still surrounds the content goes out of the markdown (spec 4.7).
 //!
 //! The model names the paragraphs that go by their numbers and writes none itself, so that what stays is the page's own.
 

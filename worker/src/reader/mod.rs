@@ -1,4 +1,4 @@
-//! What a language model reads out of a page: summary, data, answers, quotations (CONTRACT 3.4), and what it judges about
+//! What a language model reads out of a page: summary, data, answers, quotations (wire 3.4), and what it judges about
 //! its text.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! `redactPII`: data of persons goes out of every text that is delivered (CONTRACT 3.2).
+//! `redactPII`: data of persons goes out of every text that is delivered (wire 3.2).
 //!
 //! What has a form is found by [`patterns`]; names and places of persons only a language model can tell, and where they
 //! are asked for and none is there, the page fails. Pictures are left as they are, and the caller is told so.

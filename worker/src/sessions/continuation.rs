@@ -1,4 +1,4 @@
-//! What a session that continues a scrape begins with (SPEC 2.3, CONTRACT 8.4).
+//! What a session that continues a scrape begins with (spec 2.3, wire 8.4).
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::fetch::CallerHeaders;
 
 /// Bound on all of it, the scrape's wait included; the API waits 40 s for the session.
 const PATIENCE: Duration = Duration::from_secs(34);
-/// Longest wait that is repeated (CONTRACT 8.4).
+/// Longest wait that is repeated (wire 8.4).
 const WAIT_FOR: Duration = Duration::from_secs(30);
 
 /// Brings the scrape of `page` back in a browser that has just started; with it, where the scrape ended.

@@ -1,4 +1,4 @@
-//! Browser sessions of this worker (SPEC 2.1, 3): opened when the API asks, closed by it, by time or with the worker.
+//! Browser sessions of this worker (spec 2.1, 3): opened when the API asks, closed by it, by time or with the worker.
 //!
 //! ```text
 //! row `opening` ──open──> Chromium in its box, profile unpacked, runners and views ready ──> row `active`

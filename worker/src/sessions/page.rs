@@ -1,4 +1,4 @@
-//! A page of a scrape or batch on a profile (SPEC 4.7): a browser of its own that begins with what the profile holds, as a
+//! A page of a scrape or batch on a profile (spec 4.7): a browser of its own that begins with what the profile holds, as a
 //! session's does, and is packed again when the page is done.
 //!
 //! ```text

@@ -13,7 +13,7 @@ use weir_shared::store::{Db, sitemaps};
 
 use super::sitemap_reader::{Item, SitemapEntry};
 
-/// How long a file counts (SPEC 4.9), milliseconds.
+/// How long a file counts (spec 4.9), milliseconds.
 const FRESH_MS: i64 = 7 * 86_400_000;
 /// A larger file is fetched each time, bytes compressed.
 const MAX_PACKED: usize = 2 << 20;

@@ -1,3 +1,3 @@
-//! Many pages in the background (SPEC 2.4, CONTRACT 4). What follows the start is shared with crawls: see `jobs`.
+//! Many pages in the background (spec 2.4, wire 4). What follows the start is shared with crawls: see `jobs`.
 
 pub mod start;

@@ -1,4 +1,4 @@
-//! `POST /v2/batch/scrape` (SPEC 4.7, CONTRACT 4): accept a batch, answer before any page is fetched.
+//! `POST /v2/batch/scrape` (spec 4.7, wire 4): accept a batch, answer before any page is fetched.
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
@@ -82,7 +82,7 @@ pub fn doc() -> Operation {
 /// Handles the request.
 ///
 /// # Errors
-/// Every row of CONTRACT 2.1 that names batches.
+/// Every row of wire 2.1 that names batches.
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Crawl).await?;
     let read = |body: &Value| app.parse(|context| parse_batch(body, context));

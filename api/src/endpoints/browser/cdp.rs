@@ -1,4 +1,4 @@
-//! `/cdp/{id}`: the DevTools protocol of a session (CONTRACT 8.5), for clients that connect to a WebSocket address.
+//! `/cdp/{id}`: the DevTools protocol of a session (wire 8.5), for clients that connect to a WebSocket address.
 //!
 //! The token in the query is the only credential. It is checked before anything is said about the session, and the log
 //! has paths without queries.

@@ -1,4 +1,4 @@
-//! `POST /v2/browser` (SPEC 4.1, CONTRACT 8.1): a browser of the caller's own.
+//! `POST /v2/browser` (spec 4.1, wire 8.1): a browser of the caller's own.
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};

@@ -1,4 +1,4 @@
-//! `DELETE /v2/browser/{id}` and `DELETE /v2/browser` (SPEC 4.3): ends a session. Told again, it answers the same.
+//! `DELETE /v2/browser/{id}` and `DELETE /v2/browser` (spec 4.3): ends a session. Told again, it answers the same.
 
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};

@@ -1,7 +1,7 @@
-//! `POST /v2/browser/{id}/execute` (SPEC 4.4, CONTRACT 8.2): code that drives the session's browser.
+//! `POST /v2/browser/{id}/execute` (spec 4.4, wire 8.2): code that drives the session's browser.
 //!
 //! Code that failed or ran into its timeout is a normal answer. A 502 is sent only when the code was not run: the
-//! official clients send the same request again (CONTRACT 1.6).
+//! official clients send the same request again (wire 1.6).
 
 use actix_web::web::{Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -49,7 +49,7 @@ impl Body {
         let error = error_of(&output);
         Self {
             success: true,
-            // The last expression's value if there is one, else the output (CONTRACT 14).
+            // The last expression's value if there is one, else the output (wire 14).
             result: output.result.or_else(|| output.stdout.clone()),
             stdout: output.stdout,
             stderr: output.stderr,

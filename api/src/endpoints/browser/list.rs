@@ -1,4 +1,4 @@
-//! `GET /v2/browser` (SPEC 4.2): the team's sessions, newest first; destroyed ones for the result time.
+//! `GET /v2/browser` (spec 4.2): the team's sessions, newest first; destroyed ones for the result time.
 
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! `/live/{id}`: the page that shows a session, and its WebSocket (CONTRACT 8.5).
+//! `/live/{id}`: the page that shows a session, and its WebSocket (wire 8.5).
 //!
 //! ```text
 //! page                          API                                  worker

@@ -1,4 +1,4 @@
-//! Browser sessions (SPEC 4.1 to 4.4, CONTRACT 8): rows here, browsers on the worker that each row names.
+//! Browser sessions (spec 4.1 to 4.4, wire 8): rows here, browsers on the worker that each row names.
 
 pub mod cdp;
 pub mod create;
@@ -53,7 +53,7 @@ impl Addresses {
     }
 }
 
-/// A session as lists show it (SPEC 2.1). Destroyed ones keep their addresses: clients require the strings.
+/// A session as lists show it (spec 2.1). Destroyed ones keep their addresses: clients require the strings.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "BrowserSession")]
@@ -108,7 +108,7 @@ fn forgotten_before(app: &App, now: Timestamp) -> Timestamp {
 /// The caller's session, as its worker's life allows: one that died with it is destroyed first.
 ///
 /// # Errors
-/// 404 when it is unknown, not told of yet or forgotten, 403 when it is another team's (CONTRACT 14).
+/// 404 when it is unknown, not told of yet or forgotten, 403 when it is another team's (wire 14).
 pub(super) async fn load_own(app: &App, caller: &Caller, id: SessionId) -> ApiResult<SessionRow> {
     let now = app.db.now();
     let row = sessions::load(&app.db, id).await?.ok_or_else(not_found)?;

@@ -1,4 +1,4 @@
-//! `DELETE /v2/browser/profiles/{name}` (CONTRACT 8.1): forgets what was saved under a name.
+//! `DELETE /v2/browser/profiles/{name}` (wire 8.1): forgets what was saved under a name.
 
 use actix_web::web::{self, Path};
 use actix_web::{HttpRequest, HttpResponse};

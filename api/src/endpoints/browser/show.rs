@@ -1,4 +1,4 @@
-//! `GET /v2/browser/{id}` (CONTRACT 8.1): one session, with its bill once it takes no more calls.
+//! `GET /v2/browser/{id}` (wire 8.1): one session, with its bill once it takes no more calls.
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};

@@ -1,4 +1,4 @@
-//! `GET /v2/crawl/active` and `/ongoing` (SPEC 4.11, CONTRACT 5.6): the team's running crawls with their options.
+//! `GET /v2/crawl/active` and `/ongoing` (spec 4.11, wire 5.6): the team's running crawls with their options.
 
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Whole sites (SPEC 2.8, CONTRACT 5). What follows the start is shared with batches: see `jobs`.
+//! Whole sites (spec 2.8, wire 5). What follows the start is shared with batches: see `jobs`.
 
 pub mod active;
 pub mod params_preview;

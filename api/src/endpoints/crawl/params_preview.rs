@@ -1,4 +1,4 @@
-//! `POST /v2/crawl/params-preview` (SPEC 4.10, CONTRACT 5.2): a sentence as the options of a crawl, without starting one.
+//! `POST /v2/crawl/params-preview` (spec 4.10, wire 5.2): a sentence as the options of a crawl, without starting one.
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
@@ -42,7 +42,7 @@ pub fn doc() -> Operation {
 /// Handles the request. It costs nothing.
 ///
 /// # Errors
-/// The rows of CONTRACT 2.1 that name params-preview.
+/// The rows of wire 2.1 that name params-preview.
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Map).await?;
     let read = |body: &Value| app.parse(|context| parse_preview(body, context));
@@ -61,7 +61,7 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     Ok(HttpResponse::Ok().json(Body { success: true, data, warning }))
 }
 
-/// The official Python client takes whole seconds only (CONTRACT 1.7b). Returns a sentence when the delay was changed.
+/// The official Python client takes whole seconds only (wire 1.7b). Returns a sentence when the delay was changed.
 fn whole_delay(data: &mut Map<String, Value>) -> Option<String> {
     let delay = data.get("delay")?.as_f64()?;
     let whole = delay.ceil() as i64;

@@ -1,4 +1,4 @@
-//! `POST /v2/crawl` (CONTRACT 5.1): accept a crawl, answer before any page is fetched.
+//! `POST /v2/crawl` (wire 5.1): accept a crawl, answer before any page is fetched.
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
@@ -85,7 +85,7 @@ pub fn doc() -> Operation {
 /// Handles the request.
 ///
 /// # Errors
-/// Every row of CONTRACT 2.1 that names crawls.
+/// Every row of wire 2.1 that names crawls.
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Crawl).await?;
     let read = |body: &Value| {
@@ -116,7 +116,7 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     Ok(HttpResponse::Ok().json(Body { success: true, id, url, prompt }))
 }
 
-/// Turns the prompt, if there is one, into options; those that the body names win (CONTRACT 5.1).
+/// Turns the prompt, if there is one, into options; those that the body names win (wire 5.1).
 async fn read_prompt(
     app: &App,
     caller: &Caller,
@@ -138,7 +138,7 @@ async fn read_prompt(
     }))
 }
 
-/// The limit, or as many pages of this price as the team can pay for; at least one must be (CONTRACT 5.1).
+/// The limit, or as many pages of this price as the team can pay for; at least one must be (wire 5.1).
 async fn affordable(app: &App, tx: &mut Tx, caller: &Caller, limit: i64, price: i64) -> ApiResult<i64> {
     match credits::check_funds(tx, caller.team_id(), limit.saturating_mul(price), app.settings.limits.metered).await? {
         Funds::Enough => Ok(limit),

@@ -1,4 +1,4 @@
-//! Interaction with a scrape (SPEC 2.3, 4.5, 4.6; CONTRACT 8.4): the one session that continues it.
+//! Interaction with a scrape (spec 2.3, 4.5, 4.6; wire 8.4): the one session that continues it.
 
 pub mod run;
 pub mod stop;

@@ -1,7 +1,7 @@
-//! `POST /v2/scrape/{jobId}/interact` (SPEC 4.5): code or a task in the browser that continues a scrape.
+//! `POST /v2/scrape/{jobId}/interact` (spec 4.5): code or a task in the browser that continues a scrape.
 //!
 //! The first call opens the session, and every further one finds it by the scrape's page. A 502 is sent only when
-//! nothing was done: the official clients send the same request again (CONTRACT 1.6).
+//! nothing was done: the official clients send the same request again (wire 1.6).
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 use crate::worker_client::CallError;
 
-/// What an answer may take past `timeout`: clients wait 5 s longer (CONTRACT 1.10).
+/// What an answer may take past `timeout`: clients wait 5 s longer (wire 1.10).
 const MARGIN: Duration = Duration::from_millis(4_500);
 /// How much of that the opening of a session may use before it takes time from what is run.
 const OPENING_FREE: Duration = Duration::from_secs(2);
@@ -60,7 +60,7 @@ struct Body {
     warning: Option<String>,
 }
 
-/// What came of the call (SPEC 2.2).
+/// What came of the call (spec 2.2).
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Done {
@@ -116,7 +116,7 @@ impl From<PromptOutput> for Done {
 }
 
 impl Done {
-    /// Whether it was done without errors (CONTRACT 8.2).
+    /// Whether it was done without errors (wire 8.2).
     fn is_success(&self) -> bool {
         self.exit_code == Some(0) && !self.killed
     }
@@ -144,7 +144,7 @@ pub fn doc() -> Operation {
 /// Handles the request.
 ///
 /// # Errors
-/// Every row of SPEC 7 for interact; 400 for the body or a malformed id.
+/// Every row of spec 7 for interact; 400 for the body or a malformed id.
 pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let called = clock::instant();
     let caller = app.authorize(&request, Bucket::Execute).await?;

@@ -1,4 +1,4 @@
-//! `DELETE /v2/scrape/{jobId}/interact` (SPEC 4.6): ends the scrape's session. Told again, it answers the same.
+//! `DELETE /v2/scrape/{jobId}/interact` (spec 4.6): ends the scrape's session. Told again, it answers the same.
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};

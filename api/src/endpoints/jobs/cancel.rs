@@ -1,4 +1,4 @@
-//! `DELETE` of a batch or crawl (CONTRACT 5.5): waiting pages never start, running ones may still finish.
+//! `DELETE` of a batch or crawl (wire 5.5): waiting pages never start, running ones may still finish.
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};

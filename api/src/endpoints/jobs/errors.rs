@@ -1,4 +1,4 @@
-//! `GET …/{id}/errors` of a batch or crawl (CONTRACT 5.4): the pages that failed for good, and those that robots.txt
+//! `GET …/{id}/errors` of a batch or crawl (wire 5.4): the pages that failed for good, and those that robots.txt
 //! forbids.
 
 use actix_web::web::Path;
@@ -26,7 +26,7 @@ const MOST: i64 = 10_000;
 struct Body {
     success: bool,
     errors: Vec<Entry>,
-    /// Pages that robots.txt forbids. Batches do not read it (CONTRACT 5.9).
+    /// Pages that robots.txt forbids. Batches do not read it (wire 5.9).
     robots_blocked: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ pub fn doc(kind: JobKind) -> Operation {
 /// Handles the request.
 ///
 /// # Errors
-/// 404 for an unknown or expired job, 403 for another team's (CONTRACT 14).
+/// 404 for an unknown or expired job, 403 for another team's (wire 14).
 pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let id: JobId = extract::path_id(&id)?;

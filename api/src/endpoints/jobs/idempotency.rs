@@ -1,4 +1,4 @@
-//! The header of CONTRACT 5.8: a request that comes again is refused, not done twice.
+//! The header of wire 5.8: a request that comes again is refused, not done twice.
 
 use actix_web::HttpRequest;
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! What batches and crawls share once they are started: status, errors, cancel and the WebSocket (CONTRACT 5 and 6).
+//! What batches and crawls share once they are started: status, errors, cancel and the WebSocket (wire 5 and 6).
 
 pub mod cancel;
 pub mod errors;
@@ -65,7 +65,7 @@ fn not_expired(job: JobRow, now: Timestamp) -> ApiResult<JobRow> {
     if job.expires_at <= now { Err(ApiError::job_expired()) } else { Ok(job) }
 }
 
-/// The caller's job. Another team's looks like an unknown one (CONTRACT 14: 404 for status and cancel).
+/// The caller's job. Another team's looks like an unknown one (wire 14: 404 for status and cancel).
 async fn load_own(app: &App, caller: &Caller, kind: JobKind, id: JobId) -> ApiResult<JobRow> {
     own(caller, load(app, kind, id).await?)
 }

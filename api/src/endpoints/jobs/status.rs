@@ -1,4 +1,4 @@
-//! The status of a batch or crawl (SPEC 4.8, CONTRACT 5.3 and 5.7): counts, and a page of documents.
+//! The status of a batch or crawl (spec 4.8, wire 5.3 and 5.7): counts, and a page of documents.
 //!
 //! Documents are spliced in as they were stored, never parsed. The read costs the same for five pages and fifty
 //! thousand: one row (two for a crawl), and the documents of the page asked for.
@@ -29,12 +29,12 @@ use crate::openapi::Operation;
 
 /// Documents in a page when the caller names no number.
 pub(super) const DEFAULT_LIMIT: i64 = 100;
-/// Bytes of documents in a page, about (SPEC 2.4).
+/// Bytes of documents in a page, about (spec 2.4).
 pub(super) const PAGE_BYTES: usize = 10 * 1024 * 1024;
 /// How long a request for documents that do not exist yet is held: the JavaScript client asks again without a pause.
 const LONG_POLL: Duration = Duration::from_millis(1_000);
 
-/// The status body of CONTRACT 5.3.
+/// The status body of wire 5.3.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Body<'a> {

@@ -1,4 +1,4 @@
-//! The WebSocket on the status path (CONTRACT 6): documents as they come.
+//! The WebSocket on the status path (wire 6): documents as they come.
 //!
 //! ```text
 //! client                                   server
@@ -297,7 +297,7 @@ impl Socket {
     }
 }
 
-/// Says goodbye with the code of CONTRACT 6, or as the client did, and waits a moment for its answer.
+/// Says goodbye with the code of wire 6, or as the client did, and waits a moment for its answer.
 async fn close(mut session: Session, end: WatchEnd, messages: &mut MessageStream) {
     let (code, text) = match end {
         WatchEnd::Done => (CloseCode::Normal, None),

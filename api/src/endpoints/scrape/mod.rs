@@ -1,4 +1,4 @@
-//! One page, answered when it is done (CONTRACT 3.1).
+//! One page, answered when it is done (wire 3.1).
 
 mod cached;
 pub mod run;

@@ -1,4 +1,4 @@
-//! `POST /v2/scrape` (CONTRACT 3.1): one page now.
+//! `POST /v2/scrape` (wire 3.1): one page now.
 //!
 //! The page has the same rows as a batch's. It is dispatched directly to a worker with a free slot, which answers with
 //! what it stored; where there is none, or no answer comes soon, it takes the queue as well: this side writes the rows
@@ -48,7 +48,7 @@ const LATE: Late = Late {
 /// Handles the request.
 ///
 /// # Errors
-/// Every row of CONTRACT 2.1 that names scrapes, and the scrape codes of 2.3.
+/// Every row of wire 2.1 that names scrapes, and the scrape codes of 2.3.
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Scrape).await?;
     let read = |body: &Value| app.parse(|context| parse_scrape(body, context));

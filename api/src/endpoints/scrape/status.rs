@@ -1,4 +1,4 @@
-//! `GET /v2/scrape/{id}` (CONTRACT 3.1): the document of a page once more, of a direct scrape or of a batch.
+//! `GET /v2/scrape/{id}` (wire 3.1): the document of a page once more, of a direct scrape or of a batch.
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};

@@ -1,4 +1,4 @@
-//! `GET /v2/team/activity` (SPEC 4.12, CONTRACT 10): the team's calls of the last day, newest first.
+//! `GET /v2/team/activity` (spec 4.12, wire 10): the team's calls of the last day, newest first.
 
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;

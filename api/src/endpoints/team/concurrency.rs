@@ -1,4 +1,4 @@
-//! `GET /v2/team/queue-status` and `/v2/concurrency-check` (CONTRACT 10): how many of the team's pages wait and run.
+//! `GET /v2/team/queue-status` and `/v2/concurrency-check` (wire 10): how many of the team's pages wait and run.
 
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;

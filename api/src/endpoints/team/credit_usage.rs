@@ -1,4 +1,4 @@
-//! `GET /v2/team/credit-usage` and `/historical` (SPEC 4.13, CONTRACT 10).
+//! `GET /v2/team/credit-usage` and `/historical` (spec 4.13, wire 10).
 
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
@@ -75,7 +75,7 @@ struct Period {
     /// Id of the key, when the usage is split by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     api_key: Option<KeyId>,
-    // The same number under both names: clients read creditsUsed (CONTRACT 14).
+    // The same number under both names: clients read creditsUsed (wire 14).
     credits_used: i64,
     total_credits: i64,
 }

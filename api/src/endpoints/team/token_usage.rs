@@ -1,4 +1,4 @@
-//! `GET /v2/team/token-usage` and `/historical` (CONTRACT 10): the same numbers as for credits, one token a credit. Beside
+//! `GET /v2/team/token-usage` and `/historical` (wire 10): the same numbers as for credits, one token a credit. Beside
 //! them stand the tokens of the operator's language model, which are not billed.
 
 use actix_web::{HttpRequest, HttpResponse};

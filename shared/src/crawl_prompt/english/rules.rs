@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::line::{Line, compile};
 
-/// Longest pause that a crawl makes, seconds (CONTRACT 5.1).
+/// Longest pause that a crawl makes, seconds (wire 5.1).
 const MAX_DELAY: f64 = 60.0;
 
 /// Reads what it knows into `options` and takes it out of the line.

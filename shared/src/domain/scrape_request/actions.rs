@@ -1,4 +1,4 @@
-//! The `actions` of a request (CONTRACT 3.6).
+//! The `actions` of a request (wire 3.6).
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The body of `POST /v2/batch/scrape` (SPEC 4.7, CONTRACT 4.1): scrape options flattened beside the batch's own fields.
+//! The body of `POST /v2/batch/scrape` (spec 4.7, wire 4.1): scrape options flattened beside the batch's own fields.
 
 use serde_json::{Map, Value};
 
@@ -23,7 +23,7 @@ const OWN_FIELDS: &[&str] = &[
     "integration",
     "auditMetadata",
 ];
-/// Events a webhook can ask for (CONTRACT 7).
+/// Events a webhook can ask for (wire 7).
 const EVENTS: &[&str] = &["started", "page", "completed", "failed", "cancelled"];
 /// Largest `metadata` of a webhook, bytes of JSON: it comes with every delivery.
 const MAX_METADATA: usize = 65_536;
@@ -129,7 +129,7 @@ fn read_append(fields: &mut Fields<'_, '_>) -> Option<JobId> {
     id
 }
 
-/// A URL, or a strict object (CONTRACT 7).
+/// A URL, or a strict object (wire 7).
 pub(super) fn read_webhook(fields: &mut Fields<'_, '_>) -> Option<WebhookSpec> {
     let value = fields.get("webhook")?;
     let path = fields.path_of("webhook");

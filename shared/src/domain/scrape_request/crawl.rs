@@ -1,4 +1,4 @@
-//! The body of `POST /v2/crawl` (CONTRACT 5.1): the crawl's own fields, with scrape options under `scrapeOptions`.
+//! The body of `POST /v2/crawl` (wire 5.1): the crawl's own fields, with scrape options under `scrapeOptions`.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! The `formats` of a request (CONTRACT 3.4): strings or objects, an X and `{type: X}` being the same.
+//! The `formats` of a request (wire 3.4): strings or objects, an X and `{type: X}` being the same.
 
 use serde_json::Value;
 
@@ -117,7 +117,7 @@ fn read_one(entry: &Value, path: Path, issues: &mut Issues) -> Option<(&'static 
             fields.required("type")?;
             let name = fields.choice("type", NAMES)?;
             if name == "screenshot" {
-                // Not strict: unknown keys are ignored (CONTRACT 2.2).
+                // Not strict: unknown keys are ignored (wire 2.2).
                 return Some((name, Some(Format::Screenshot(read_screenshot(&mut fields)))));
             }
             let format = read_fields(name, &mut fields);

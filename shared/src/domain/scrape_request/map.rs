@@ -1,4 +1,4 @@
-//! The body of `POST /v2/map` (SPEC 4.9, CONTRACT 9).
+//! The body of `POST /v2/map` (spec 4.9, wire 9).
 
 use serde_json::Value;
 

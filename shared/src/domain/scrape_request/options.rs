@@ -1,4 +1,4 @@
-//! The options of CONTRACT 3.2, the same for a scrape and, flattened, for a batch.
+//! The options of wire 3.2, the same for a scrape and, flattened, for a batch.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ const MAX_SELECTOR_LENGTH: usize = 1_000;
 const MAX_HEADERS: usize = 100;
 /// Longest value of an extra request header, bytes.
 const MAX_HEADER_LENGTH: usize = 16_384;
-/// Bounds of `timeout`, milliseconds (SPEC 8).
+/// Bounds of `timeout`, milliseconds (spec 8).
 const TIMEOUT_MS: std::ops::RangeInclusive<i64> = 1_000..=300_000;
-/// Bounds of `waitFor`, milliseconds (CONTRACT 3.2).
+/// Bounds of `waitFor`, milliseconds (wire 3.2).
 const WAIT_FOR_MS: std::ops::RangeInclusive<i64> = 0..=60_000;
 
 /// A short text for statistics.
@@ -28,7 +28,7 @@ pub(super) fn label(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<S
     fields.text(name, 0..=256).map(str::to_owned)
 }
 
-/// Reads the options of CONTRACT 3.2, the same for a scrape and, flattened, for a batch.
+/// Reads the options of wire 3.2, the same for a scrape and, flattened, for a batch.
 pub(super) fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> ScrapeOptions {
     let defaults = ScrapeOptions::default();
     let timeout = fields.integer("timeout", TIMEOUT_MS).unwrap_or(i64::from(defaults.timeout));

@@ -1,4 +1,4 @@
-//! The `parsers` of a request (CONTRACT 3.5): names or objects, an X and `{type: X}` being the same.
+//! The `parsers` of a request (wire 3.5): names or objects, an X and `{type: X}` being the same.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! The body of `POST /v2/crawl/params-preview` (SPEC 4.10, CONTRACT 5): an address and a sentence. Other fields are
-//! ignored (CONTRACT 2.2).
+//! The body of `POST /v2/crawl/params-preview` (spec 4.10, wire 5): an address and a sentence. Other fields are
+//! ignored (wire 2.2).
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub struct PreviewRequest {
 /// Reads the body.
 ///
 /// # Errors
-/// Every wrong field, in words that begin as CONTRACT 2.1 says.
+/// Every wrong field, in words that begin as wire 2.1 says.
 pub fn parse_preview(body: &Value, context: RequestContext<'_>) -> Result<PreviewRequest, ValidationError> {
     let mut issues = Issues::default();
     let request = Fields::open(body, Path::new(), &mut issues).and_then(|mut fields| {

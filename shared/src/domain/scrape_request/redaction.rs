@@ -1,4 +1,4 @@
-//! The option `redactPII` (CONTRACT 3.2): `true`, or an object.
+//! The option `redactPII` (wire 3.2): `true`, or an object.
 
 use serde_json::Value;
 

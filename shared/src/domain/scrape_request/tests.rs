@@ -1,4 +1,4 @@
-//! Every rule of CONTRACT 3.2, 3.4 to 3.6, 4.1 and 7 that a body can break.
+//! Every rule of wire 3.2, 3.4 to 3.6, 4.1 and 7 that a body can break.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Carries out the actions of a request on a page at rest (CONTRACT 3.6), one after another.
+//! Carries out the actions of a request on a page at rest (wire 3.6), one after another.
 //!
 //! ```text
 //! find, aim (act.js) -> mouse and keyboard events of the protocol -> a moment -> the page at rest again -> next
@@ -35,7 +35,7 @@ const ACT: &str = include_str!("act.js");
 /// How long the element of a click or a scroll is looked for, and how often.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long an element is waited for (CONTRACT 3.6).
+/// How long an element is waited for (wire 3.6).
 const WAIT_FOR_ELEMENT: Duration = Duration::from_secs(30);
 /// What the page gets to begin with what an action leads to.
 const MOMENT: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! The formats audio and video: the address of what a page offers (CONTRACT 3.4), or of the file itself.
+//! The formats audio and video: the address of what a page offers (wire 3.4), or of the file itself.
 
 use tokio::time::Instant;
 use weir_shared::domain::document::Document;

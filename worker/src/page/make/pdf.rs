@@ -1,4 +1,4 @@
-//! A page that is a PDF (CONTRACT 3.5): its text as markdown, or the file itself as base64.
+//! A page that is a PDF (wire 3.5): its text as markdown, or the file itself as base64.
 
 use std::time::Duration;
 

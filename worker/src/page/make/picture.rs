@@ -1,4 +1,4 @@
-//! A page that is an image, when the `image` parser is asked for (CONTRACT 3.5): the text that is written in it.
+//! A page that is an image, when the `image` parser is asked for (wire 3.5): the text that is written in it.
 
 use bytes::Bytes;
 use tokio::time::Instant;
