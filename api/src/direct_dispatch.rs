@@ -95,7 +95,7 @@ impl DirectDispatch {
             known.workers.iter_mut().filter(|(_, worker)| worker.busy < worker.slots && worker.not_before <= now);
         let (id, worker) = free.min_by_key(|(_, worker)| worker.busy)?;
         worker.busy += 1;
-        // The last one first, so that those that are too many grow old.
+        // The one used last first, so that surplus connections stay idle and are closed.
         let kept = worker.idle.pop().filter(|(_, since)| now - *since < IDLE).map(|(kept, _)| kept);
         let (id, address, client) = (*id, Arc::clone(&worker.address), Arc::clone(&self.client));
         drop(known);

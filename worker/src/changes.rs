@@ -153,7 +153,7 @@ pub fn diff(before: &str, now: &str) -> (Value, bool) {
     (json!({"text": text, "json": {"files": files}}), is_cut)
 }
 
-/// The fields that differ, each with what it was and what it is. Data that is no object is one field, `value`.
+/// The fields that differ, each with what it was and what it is. Data that is not an object is one field, `value`.
 pub fn data_diff(before: &Value, now: &Value) -> Value {
     let fields = |data: &Value| match data {
         Value::Object(map) => map.clone(),

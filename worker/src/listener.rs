@@ -40,7 +40,7 @@ pub fn start(socket: TcpListener, process: Arc<Process>) -> anyhow::Result<(Sock
     .workers(1)
     .on_connect(relay::routes::remember)
     .keep_alive(KEEP_ALIVE)
-    // A CDP message is small and waits for nobody.
+    // CDP messages are small, and their client waits for each answer: do not collect them.
     .tcp_nodelay(true)
     .disable_signals()
     .listen(socket)

@@ -39,7 +39,7 @@ pub fn lookup(url: &str, options: &ScrapeOptions, team: TeamId, now: Timestamp) 
     let key = key(url, options, team)?;
     let (from, to) = match options.cache.min_age {
         Some(least) => (Timestamp(0), now.plus_ms(-least.max(1).min(now.0))),
-        // A clock that is ahead of ours makes no page too young.
+        // No upper bound: a page with a time ahead of this clock is young enough, too.
         None => (now.plus_ms(-options.cache.max_age.min(now.0)), Timestamp(i64::MAX)),
     };
     Some(Lookup { key, from, to })

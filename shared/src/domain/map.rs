@@ -117,7 +117,7 @@ impl MapScope {
             url.set_query(None);
         }
         if !url.username().is_empty() || url.password().is_some() {
-            // Neither can fail for an address that has them.
+            // Both succeed for every address that can have a user and a password.
             let _ = url.set_username("");
             let _ = url.set_password(None);
         }

@@ -1,4 +1,4 @@
-//! What a page costs, in credits: the one place for the prices of wire 11.3.
+//! What a page costs, in credits: the one place for the prices of pages (wire 11.3).
 //!
 //! A page is billed by its [`Bill`], which says what was delivered. Before it is accepted, [`most`] says what it may
 //! come to.

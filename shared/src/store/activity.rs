@@ -107,7 +107,7 @@ mod tests {
     async fn pages_are_newest_first_and_new_entries_do_not_move_them() {
         for db in testing::databases().await {
             let (team, other) = (testing::team(&db, "a").await, testing::team(&db, "b").await);
-            // Several share a moment.
+            // Several entries have the same time.
             let all: Vec<_> = (0..10).map(|n| (Endpoint::ALL[n % Endpoint::ALL.len()], 100 + n as i64 / 3)).collect();
             let mut ids = write(&db, team, &all).await;
             write(&db, other, &[(Endpoint::Scrape, 100)]).await;

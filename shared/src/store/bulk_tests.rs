@@ -309,7 +309,7 @@ async fn reminders_do_not_pile_up_and_those_that_are_done_with_go() {
         assert_eq!(taken.len(), 1);
         assert_eq!(remind().await.0, 0);
 
-        // What the library is done with, given up ones too.
+        // Tickets that the library is done with, those that it gave up included.
         let old = match &db {
             Db::Sqlite(_) => {
                 "UPDATE Jobs SET status = CASE job_type WHEN 'lane' THEN 'Done' ELSE 'Failed' END, \
@@ -367,7 +367,7 @@ async fn cached_pages_of_a_group_are_written_in_the_order_of_their_keys() {
         ] {
             run(&db, key).await;
         }
-        // As somebody who has written the first key and comes to the last one.
+        // Another writer holds the first key and waits for the last one.
         let mut tx = db.begin().await.unwrap();
         const FIRST: &str = "UPDATE cached_page SET bytes = 2 WHERE key = 'a'";
         on_db!(&mut tx, |conn| sqlx::query(FIRST).execute(conn).await.unwrap().rows_affected());

@@ -52,7 +52,7 @@ pub async fn find(db: &Db, blobs: &Blobs, lookup: &Lookup) -> StoreResult<Option
     };
     match unpacked {
         Ok(json) => Ok(Some(CachedPage { cached_at, json })),
-        // Its job has expired at this moment.
+        // Its job may have expired between the two reads.
         Err(StoreError::Lost(why)) => {
             tracing::debug!(why, "a cached page is gone");
             Ok(None)

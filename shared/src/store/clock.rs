@@ -18,7 +18,7 @@ const LEAST_STEP_MS: i64 = 50;
 /// # Errors
 /// When the database does not answer.
 pub async fn database_time(db: &Db) -> StoreResult<Timestamp> {
-    // Each database has its own words for it.
+    // The two databases ask for the time in different statements.
     let now: (i64,) = match db {
         Db::Sqlite(db) => {
             let now = "SELECT CAST((julianday('now') - 2440587.5) * 86400000.0 AS BIGINT)";

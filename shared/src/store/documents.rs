@@ -100,7 +100,7 @@ fn decode(blobs: &Blobs, c: Columns) -> StoreResult<Read> {
     }
 }
 
-/// What stands in the place of a document that is lost: which page it was, and that it is no more.
+/// What stands in the place of a document that is lost: which page it was, and that it cannot be read any more.
 async fn in_place(db: &Db, page: PageId) -> StoreResult<Box<RawValue>> {
     const TEXT: &str = "The document of this page is lost: what was stored cannot be read any more. Scrape it again.";
     let url = pages::load(db, page).await?.map(|row| row.url).unwrap_or_default();

@@ -346,7 +346,7 @@ async fn a_crawl_takes_its_line_with_it_and_keeps_nobody_else_waiting() {
         // Both have the next turn to hope for, whichever is there first.
         assert_eq!(turns::book_turn(&mut tx, &host, small).await.unwrap(), now.plus_ms(2_000));
         assert_eq!(turns::book_turn(&mut tx, &host, small).await.unwrap(), now.plus_ms(4_000));
-        // Nobody waits who is not there: of a crawl with so many pages the last one knows when.
+        // However often it is asked, the line is no longer than the pages of the crawl that have not ended.
         for _ in 0..PAGES {
             let at = turns::book_turn(&mut tx, &host, small).await.unwrap();
             assert!(at <= now.plus_ms(2_000 * 4), "three pages wait");

@@ -182,7 +182,7 @@ pub async fn load(db: &Db, id: JobId) -> StoreResult<Option<JobRow>> {
 
 /// The job with its row locked until the transaction ends. Lock the team first ([`super::team_lock::lock`]) when it is written.
 pub async fn lock(tx: &mut Tx, id: JobId) -> StoreResult<Option<JobRow>> {
-    // SQLite holds the whole file already.
+    // On SQLite the transaction holds the lock of the whole file already.
     let found: Option<Columns> = match tx {
         Tx::Sqlite(tx) => sqlx::query_as(select_job!("WHERE id = $1")).bind(id).fetch_optional(&mut **tx).await?,
         Tx::Postgres(tx) => {

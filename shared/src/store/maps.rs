@@ -97,7 +97,7 @@ pub async fn known_pages(db: &Db, team: TeamId, site: &str, limit: i64, titled: 
     let mut metadata = documents::metadata(db, &ids).await?;
     for (id, url) in rows {
         let page = match metadata.remove(&id) {
-            // A page that answered with an error is no page of the site.
+            // A page that answered with an error does not count as a page of the site.
             Some(found) if found.status_code.is_some_and(|status| status >= 400) => continue,
             Some(found) => KnownPage {
                 url: found.url.unwrap_or(url),
@@ -144,7 +144,7 @@ pub async fn known_links(
     let document = match documents::by_page(db, blobs, page).await {
         Ok(Some(document)) => document,
         Ok(None) => return Ok(Vec::new()),
-        // A map goes without what an earlier one knew.
+        // What an earlier map found is a help only: without it the map goes on.
         Err(error @ (StoreError::Lost(_) | StoreError::BlobsAway(_))) => {
             tracing::warn!(%error, page.id = %page, "an earlier map cannot be read");
             return Ok(Vec::new());
@@ -235,7 +235,7 @@ mod tests {
             {
                 assert!(known_links(&db, &blobs, team, site, size).await.unwrap().is_empty());
             }
-            // The page of a map is no page of the site, and a map that is not kept is not found.
+            // The row of a map is not a page of the site, and a map that is not kept is not found.
             assert!(known_pages(&db, team, "example.com", 10, 10).await.unwrap().is_empty());
             let other = testing::team(&db, "b").await;
             let (_, page) = new_map(&db, other, "https://example.com", true).await;

@@ -1,4 +1,4 @@
-//! Tokens that teams' pages have cost at the operator's language model, by calendar month and key. They are no credits.
+//! Tokens that teams' pages have cost at the operator's language model, by calendar month and key. They are not billed.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ async fn add(tx: &mut Tx, team: TeamId, key: Option<KeyId>, spent: Spent, now: T
     Ok(())
 }
 
-/// Writes down what a meter says. A count that is lost is no reason to lose the answer.
+/// Writes down what a meter says. When that fails the answer is given all the same.
 pub async fn record(db: &Db, team: TeamId, key: Option<KeyId>, spent: Spent) {
     if spent == Spent::default() {
         return;

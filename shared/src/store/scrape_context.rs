@@ -32,7 +32,7 @@ pub async fn load(db: &Db, blobs: &Blobs, page: PageId, now: Timestamp) -> Store
     let end = match documents::by_page(db, blobs, page).await {
         Ok(Some(document)) => serde_json::from_str::<Ended>(document.json.get())?.metadata.url,
         Ok(None) => return Ok(None),
-        // Where it was asked for is known all the same.
+        // The address that was asked for is known from the row all the same.
         Err(StoreError::Lost(why)) => {
             tracing::warn!(why, page.id = %page, "a scrape whose document is lost is continued where it began");
             None

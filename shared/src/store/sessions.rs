@@ -184,7 +184,7 @@ async fn choose_worker(
         return Ok(Err(NotPlaced::NotOffered { why }));
     }
     workers.retain(|w| w.taken < w.session_slots && Some(w.id) != avoid);
-    // Of equals the one that has run longest.
+    // Of workers with equal room the one that has run longest.
     let best = workers.into_iter().rev().max_by_key(|w| w.session_slots - w.taken);
     Ok(best.map(|w| (w.id, w.address)).ok_or(NotPlaced::Full))
 }
@@ -240,7 +240,7 @@ pub async fn activate(tx: &mut Tx, id: SessionId, profile: Option<i64>, now: Tim
          WHERE id = $1 AND state = ",
         SessionMove::Activate.from().sql()
     );
-    // The team's activity begins to show it now: an attempt to open one is nobody's.
+    // The team's activity begins to show it now: failed attempts to open a session are not shown.
     const ACTIVITY: &str = "INSERT INTO activity (team_id, created_at, id, endpoint, target) SELECT team_id, \
         opened_at, id, kind, (SELECT page.url FROM page WHERE page.id = browser_session.page_id) \
         FROM browser_session WHERE id = $1";
@@ -391,7 +391,7 @@ async fn lock(tx: &mut Tx, id: SessionId) -> StoreResult<Option<Locked>> {
     let owner: Option<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(OWNER).bind(id).fetch_optional(conn).await?);
     let Some((team,)) = owner else { return Ok(None) };
     team_lock::lock(tx, team).await?;
-    // SQLite holds the whole file already.
+    // On SQLite the transaction holds the lock of the whole file already.
     Ok(match tx {
         Tx::Sqlite(tx) => sqlx::query_as(ROW).bind(id).fetch_optional(&mut **tx).await?,
         Tx::Postgres(tx) => sqlx::query_as(ROW_LOCKED).bind(id).fetch_optional(&mut **tx).await?,

@@ -91,7 +91,7 @@ pub async fn weigh(db: &Db) -> StoreResult<u64> {
         let mut over = used - TEAM_BYTES;
         while over > 0 {
             let mut tx = db.begin_relaxed().await?;
-            // As whoever writes them.
+            // Takes the lock first, as every writer of these rows does.
             team_lock::lock(&mut tx, team).await?;
             let oldest: Vec<(String, i64)> =
                 on_db!(&mut tx, |conn| sqlx::query_as(OLDEST).bind(team).bind(STEP).fetch_all(conn).await?);
@@ -158,7 +158,7 @@ mod tests {
             let mut tx = db.begin().await.unwrap();
             put(&mut tx, team, &packed("old", 1, "x")).await.unwrap();
             put(&mut tx, team, &packed("new", 2, "x")).await.unwrap();
-            // As if the old one filled the team's room.
+            // Make the old version count as large as all the room that the team has.
             let full = format!("UPDATE page_snapshot SET size = {TEAM_BYTES} WHERE key = 'old'");
             on_db!(&mut tx, |conn| {
                 sqlx::query(sqlx::AssertSqlSafe(full)).execute(conn).await.unwrap().rows_affected()

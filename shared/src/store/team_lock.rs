@@ -18,7 +18,7 @@ pub struct TeamState {
 
 /// Locks the team until the transaction ends. `None`: no such team.
 pub async fn lock(tx: &mut Tx, team: TeamId) -> StoreResult<Option<TeamState>> {
-    // SQLite holds the whole file already.
+    // On SQLite the transaction holds the lock of the whole file already.
     Ok(match tx {
         Tx::Sqlite(tx) => {
             sqlx::query_as("SELECT concurrency, sessions, starved FROM team WHERE id = $1")

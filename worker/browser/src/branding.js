@@ -5,7 +5,7 @@
   const px = value => { const n = parseFloat(value); return Number.isFinite(n) ? Math.round(n * 100) / 100 : 0; };
   const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
   const known = new Map();
-  // [red, green, blue, alpha] of any CSS colour; null when it is none or cannot be seen.
+  // [red, green, blue, alpha] of any CSS colour; null when it is not a colour or cannot be seen.
   const colour = text => {
     if (!text || !CSS.supports('color', text)) return null;
     if (known.has(text)) return known.get(text);

@@ -112,7 +112,7 @@ mod tests {
             ("http://a.test/", "http://b.a.test/", false),
             ("http://b.a.test/", "http://a.test/", false),
             ("http://a.test/", "http://A.test./", false),
-            // The caller named a host and no scheme.
+            // The caller named a host without a scheme.
             ("a.test/x", "http://a.test/", true),
             ("a.test/x", "https://a.test/", true),
             ("a.test/x", "https://a.test:8443/", false),

@@ -153,7 +153,7 @@ impl HttpFetcher {
     /// the system's root certificates cannot be read or a user agent cannot be a header value.
     pub fn new(guard: AddressGuard, config: FetchConfig) -> anyhow::Result<Self> {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Another thread may have been faster, which is as good.
+            // Fails when another thread has installed it already, which is as good.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let user_agent = |text: &str| HeaderValue::from_str(text).context("user agent cannot be a header value");

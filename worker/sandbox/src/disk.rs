@@ -66,7 +66,7 @@ impl Disk {
 /// What is below `root`, as far as it matters.
 pub(super) fn measure(root: &Path) -> DiskUse {
     let mut meter = Meter::default();
-    // What cannot be read is not there any more: a folder is made readable if need be.
+    // Errors mean that the entry is gone: folders that shut out their owner are opened by the walk.
     let _ = walk(root, &mut meter);
     meter.used
 }
@@ -246,7 +246,7 @@ fn enter(dir: impl AsFd, name: &CStr, rights: u32) -> io::Result<OwnedFd> {
     if !rustix::process::geteuid().is_root() {
         let mode = rustix::fs::fstat(&folder)?.st_mode;
         if mode & rights != rights {
-            // What is another's stays as it is.
+            // Fails for a folder of another user, which then stays as it is.
             let _ = rustix::fs::fchmod(&folder, Mode::from_raw_mode(mode & 0o7777 | rights));
         }
     }

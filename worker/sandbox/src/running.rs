@@ -246,7 +246,7 @@ impl Running {
             match outcome {
                 Ok(Ok(Ok(stream))) => Ok(stream),
                 Ok(Ok(Err(refused))) => Err(io::Error::new(io::ErrorKind::ConnectionRefused, refused)),
-                // Who is out of step stays out of step: the box ends with its line.
+                // After a message that cannot be read the two sides do not understand each other any more: end the box.
                 Ok(Err(error)) => {
                     *line = None;
                     Err(error)

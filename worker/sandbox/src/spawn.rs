@@ -37,7 +37,7 @@ fn spawner() -> io::Result<&'static mpsc::Sender<Job>> {
             // The command holds the worker's copies of the box's descriptors: they must not stay open.
             drop(job.command);
             if let Err(Ok(mut child)) = job.started.send(outcome) {
-                // Whoever asked has given up meanwhile.
+                // The caller that asked for the process has stopped waiting.
                 let _ = child.kill();
                 let _ = child.wait();
             }

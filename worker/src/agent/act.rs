@@ -12,7 +12,7 @@ use super::protocol::Action;
 use super::site::Home;
 use super::snapshot::cut;
 
-/// What is asked of elements, in the page.
+/// The functions that are run in the page to ask and use elements.
 const ELEMENT: &str = include_str!("element.js");
 /// How long a text is waited for, and how often it is looked for.
 const TEXT_PATIENCE: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ const TEXT_LOOK: Duration = Duration::from_millis(200);
 /// The problem of a page whose focus is in a frame that is not its own.
 const FOREIGN: &str = "FOREIGN";
 
-/// What an element says.
+/// The answer of [`ELEMENT`] for one element.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Said {
@@ -142,7 +142,7 @@ pub(super) async fn perform(driver: &mut BrowserDriver, home: &Home, action: &Ac
     Ok(done)
 }
 
-/// The words for what is not done elsewhere.
+/// The refusal for what the agent does on the sites of its task only.
 fn foreign(home: &Home) -> String {
     format!("Refused: this is not the task's site ({}). Nothing is typed or opened elsewhere.", home.names())
 }
@@ -187,7 +187,7 @@ async fn ask(driver: &BrowserDriver, object: &str, what: &str, arguments: Value)
         "userGesture": true,
     });
     let returned = match driver.page::<Returned>("Runtime.callFunctionOn", call).await {
-        // What was asked for has happened, and the page asks back.
+        // The action was carried out, and the page has opened a dialog over it.
         Err(DriverError::Refused(_)) if driver.dialog().is_some() => return Ok(Said::default()),
         returned => returned?,
     };
@@ -224,7 +224,7 @@ async fn judged(driver: &BrowserDriver, home: &Home, object: &str, question: &st
         Err(DriverError::Refused(why)) if why == FOREIGN => return refuse(foreign(home)),
         said => said?,
     };
-    // A dialog has come in between.
+    // A dialog opened before the element could be asked where it is.
     if said.r#where.is_empty() {
         return refuse("A dialog is open: answer it with `dialog` first.");
     }

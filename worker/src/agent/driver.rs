@@ -24,7 +24,7 @@ use super::snapshot::{Element, Refs, Tree, Writer, cut};
 use crate::browser::cdp::{Cdp, CdpError, Events};
 use crate::browser::wait::{self, Look, WaitScript};
 
-/// One call to the browser or to a page.
+/// Bound on one call to the browser or to a page.
 const CALL: Duration = Duration::from_secs(5);
 /// How long a click or a key may take to set a document on its way.
 const BEGINNING: Duration = Duration::from_millis(120);
@@ -332,7 +332,7 @@ impl BrowserDriver {
             }
             let look = Look::only_rest(by);
             tokio::select! {
-                // What a page that does not come to rest shows is what there is.
+                // A page that does not come to rest in time is shown as it is then.
                 _ = wait::settle(&self.cdp, &session, &self.script, look, by) => {}
                 () = self.dialog_opens() => return Ok(()),
                 () = self.cdp.closed().cancelled() => return Err(DriverError::Lost),
@@ -355,7 +355,7 @@ impl BrowserDriver {
         let documents = json!([{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]);
         self.page::<Value>("Fetch.enable", json!({ "patterns": documents })).await?;
         let began = match self.page::<Began>("Page.navigate", json!({ "url": url })).await {
-            // A page that asks before it is left.
+            // The page asks by a dialog whether it may be left.
             Err(DriverError::Refused(_)) if self.dialog().is_some() => return Ok(()),
             began => began?,
         };
@@ -480,7 +480,7 @@ impl BrowserDriver {
         if let Some(text) = text {
             params["promptText"] = text.into();
         }
-        // Not through `page`: the dialog is what it is about.
+        // Not through `page`, which refuses while a dialog is open.
         self.send(Page::HandleJavaScriptDialog::NAME, params).by(clock::deadline(CALL)).await?;
         self.until(clock::deadline(CALL), |state| state.dialog.is_none()).await;
         Ok(())
@@ -518,7 +518,7 @@ impl BrowserDriver {
         Ok(view)
     }
 
-    /// What is known without asking the page.
+    /// What is known of the page without asking it, which a dialog would hold up.
     fn outside(&self) -> View {
         let state = self.shared.lock();
         let target = state.target();

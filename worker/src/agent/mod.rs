@@ -58,7 +58,7 @@ const RECALLED: usize = 1_500;
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
-    /// 1 upwards.
+    /// Its place among the steps, from 1.
     number: usize,
     saw: Saw,
     /// Why, in the model's words.
@@ -72,7 +72,7 @@ pub struct Step {
     outcome: String,
 }
 
-/// What there was to see before a step.
+/// What the model was shown before a step.
 #[derive(Debug, Clone, Serialize)]
 struct Saw {
     url: String,
@@ -139,7 +139,7 @@ pub async fn work(
         Err(_) if !agent.has_acted && agent.steps.is_empty() => return Err(ModelError::Timeout.into()),
         Err(_) => TaskEnd::Killed,
     };
-    // A dialog must not outlive the one who could answer it.
+    // Nobody answers a dialog after the agent: it would hold up the page for good.
     if agent.driver.dialog().is_some() {
         let _ = agent.driver.answer_dialog(false, None).await;
     }
@@ -211,7 +211,7 @@ impl Agent<'_> {
                 self.note(number, thought, Some(&answer), Ok("Finished.".to_owned()));
                 return Ok(TaskEnd::Finished { answer: text, success });
             }
-            // Written down first: the time may end while it is done.
+            // Set before the action: the time may end while it is carried out.
             self.has_acted = true;
             self.note(number, thought, Some(&answer), Err("The time was over.".to_owned()));
             let outcome = act::perform(&mut self.driver, &self.home, &action).await;

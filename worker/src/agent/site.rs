@@ -42,7 +42,7 @@ impl Home {
         Url::parse(url).is_ok_and(|url| self.holds(&url))
     }
 
-    /// For the model.
+    /// The names of the sites, for the text that the model gets.
     pub fn names(&self) -> String {
         self.0.iter().cloned().collect::<Vec<_>>().join(", ")
     }

@@ -27,7 +27,7 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
     };
     let route = SiteRoute { proxy: site_proxy(&context.process.proxies, task.options()), ..SiteRoute::default() };
     if page.idx == SITEMAP_IDX {
-        // What it has put in stays, so the next worker may begin again.
+        // Addresses that it has entered stay, so the next worker may read the sitemaps from the beginning.
         return tokio::select! {
             outcome = sitemaps::run(context, page, scope, route) => outcome,
             () = context.draining.cancelled() => Outcome::GivenBack,

@@ -74,7 +74,7 @@ pub fn judge(task: &PageTask, result: Result<(Product, Engine), PageError>) -> O
         }
         Err(error) => error,
     };
-    // A caller on the line gets its retries at once.
+    // Where a caller waits, the next try begins at once.
     let again =
         error.is_retryable.then(|| next_try(page, spec.kind == JobKind::Scrape, context.process.db.now())).flatten();
     let outcome = if again.is_some() { "retry" } else { "failed" };

@@ -33,7 +33,7 @@ pub async fn find(task: &PageTask) -> Result<Option<Product>, PageError> {
                 if options.is_only_cache() {
                     return Err(PageError::again(ErrorCode::Unknown, "The cache could not be read."));
                 }
-                // The page can still be asked for.
+                // What is kept cannot be read now, but the site can still be asked.
                 None
             }
         },

@@ -38,7 +38,7 @@ pub async fn load(task: &PageTask, mut request: PageRequest, deadline: Instant) 
         return Ok(loaded);
     }
     if request.proxy().is_some() {
-        // The browser would only tell that its proxy refused.
+        // Checked here, because the browser would only tell that its proxy refused.
         task.context.process.fetcher.check(&request.url).await?;
     }
     let options = task.options();

@@ -495,7 +495,7 @@ async fn nothing_runs_while_nobody_watches() {
     };
     timeout(LONG, wait).await.expect("nothing is left of the view");
 
-    // And it comes back.
+    // With the next viewer the pictures come back.
     let mut viewer = Viewer::open(&session, false).await;
     viewer.until("a picture", |v| v.pictures > 1).await;
 }
@@ -589,7 +589,7 @@ async fn the_view_follows_tabs_of_every_context_and_a_picked_one_stays() {
         .to_owned();
     viewer.until("the second tab", |v| active(v) == second && v.pictures > 0).await;
     viewer.until("its title", |v| v.state["tabs"].as_array().unwrap().iter().any(|t| t["title"] == "second")).await;
-    // Where something happens is where one looks.
+    // The view follows the tab in which something happens.
     client.value(&page, "location.href = 'data:text/html,<title>moved</title>'").await;
     let refused =
         client.result(Some(&page), "Page.navigate", json!({"url": "data:text/html,<title>moved</title>"})).await;
@@ -606,7 +606,7 @@ async fn the_view_follows_tabs_of_every_context_and_a_picked_one_stays() {
     viewer.send(json!({"type": "newTab"})).await;
     viewer.until("a new tab", |v| active(v) != first && v.state["tabs"].as_array().unwrap().len() >= 2).await;
 
-    // Back and forward on the tab with a past.
+    // Back and forward on the tab that has a history.
     viewer.send(json!({"type": "tab", "id": first})).await;
     viewer.until("a past", |v| active(v) == first && v.state["back"] == true && v.state["forward"] == false).await;
     viewer.send(json!({"type": "back"})).await;

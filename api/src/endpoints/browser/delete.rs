@@ -101,7 +101,7 @@ pub(in crate::endpoints) async fn end(app: &App, caller: &Caller, id: SessionId)
 /// What the worker made of it.
 #[derive(Debug, PartialEq, Eq)]
 enum CloseOutcome {
-    /// It has, or had, the session.
+    /// It has the session, or had it and ended it.
     Heard,
     /// It does not have it, or there is no such worker.
     Unknown,

@@ -130,7 +130,7 @@ pub(in crate::endpoints) async fn run(
         Ok(Err(refused)) => match refused.refusal() {
             Some(Refusal::Ended) => Err(gone()),
             Some(Refusal::UnknownSession) => {
-                // Its worker started anew, or another one has its address now. Nobody pays for what nobody had.
+                // Its worker was restarted, or another one has its address now: billed up to the last use only.
                 destroy_row(app, row.id, EndReason::Crashed, row.last_activity).await?;
                 Err(gone())
             }

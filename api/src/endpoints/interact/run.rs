@@ -209,7 +209,7 @@ async fn session(
     }
     loop {
         if let Some(row) = opened(app, page, deadline).await? {
-            // Freed from a dead worker, where there is one.
+            // Loaded again, because a session whose worker is dead is destroyed first.
             return load_own(app, caller, row.id).await;
         }
         let profile = check_replay(app, caller, page).await?;
@@ -287,7 +287,7 @@ async fn ask(app: &App, caller: &Caller, row: &SessionRow, prompt: &str, timeout
                 Err(ApiError::new(ErrorCode::Unavailable, text))
             }
             Some(Refusal::UnknownSession) => {
-                // As for code: its worker started anew.
+                // As for code: its worker was restarted and does not have the session.
                 destroy_row(app, row.id, EndReason::Crashed, row.last_activity).await?;
                 Err(gone())
             }

@@ -227,7 +227,7 @@ async fn send_documents(app: &App, socket: &mut Socket, id: JobId, sent: i64, la
     let documents = documents::slice(&app.db, &app.blobs, id, sent, limit, BYTES_AT_ONCE).await;
     let documents = documents.map_err(ApiError::from)?;
     if documents.is_empty() {
-        // Swept while we sent.
+        // The job has expired and was removed while its documents were sent.
         return Err(WatchEnd::Refused(ApiError::job_expired()));
     }
     for document in &documents {

@@ -58,7 +58,7 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     if let Some(answer) = cached::answer(&app, &caller, &scrape).await? {
         return Ok(answer);
     }
-    // The reference's own website asks for it.
+    // Callers whose origin names a website read the id at the top level, too (wire 3.1).
     let is_named = scrape.origin.as_deref().is_some_and(|origin| origin.contains("website"));
     let scrape = accept(&app, &caller, scrape);
     let named = is_named.then_some(scrape.page);
@@ -108,7 +108,7 @@ async fn answer(app: &AppData, caller: Caller, scrape: DirectScrape) -> ApiResul
 /// The document: from a worker that has a free slot now, or by way of the queue.
 async fn find(app: &AppData, caller: Caller, scrape: DirectScrape) -> ApiResult<Box<RawValue>> {
     let at = clock::instant();
-    // Where a page must be paid first, the queue is where that is seen to.
+    // Credits are checked where the rows are written for the queue, so metered teams always take it.
     let mut call = if app.settings.limits.metered { None } else { app.direct_dispatch.offer(&scrape) };
     let reply = match &mut call {
         Some(call) => {

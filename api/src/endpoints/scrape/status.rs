@@ -36,7 +36,7 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
             let document = documents::by_page(&app.db, &app.blobs, id).await?.ok_or_else(ApiError::job_not_found)?;
             Ok(document_answer(&document.json, None))
         }
-        // What keeps nothing says nothing.
+        // Where nothing is kept the address is empty, and the failure is not told either.
         PageState::Failed if !page.url.is_empty() => Err(page_error(&page, "The scrape")),
         PageState::Failed | PageState::Queued | PageState::Running | PageState::Cancelled => {
             Err(ApiError::job_not_found())

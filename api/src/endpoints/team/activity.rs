@@ -93,7 +93,7 @@ struct Query {
     cursor: Option<Cursor>,
 }
 
-/// Reads the parameters; others are ignored. A limit out of range is brought into it, as the reference does.
+/// Reads the parameters; others are ignored. A limit out of range is brought into it (wire 10).
 fn read(query: &str) -> ApiResult<Query> {
     let mut read = Query { endpoint: None, limit: DEFAULT_LIMIT, cursor: None };
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {

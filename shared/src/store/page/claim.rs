@@ -149,7 +149,7 @@ async fn take_from(
     on_db!(tx, |conn| {
         sqlx::query(TAKEN).bind(job).bind(count).bind(now).bind(due).execute(conn).await?.rows_affected()
     });
-    // An UPDATE gives its rows in no order.
+    // RETURNING of an UPDATE gives its rows in an undefined order.
     pages.sort_by_key(|page| page.idx);
     Ok(pages)
 }

@@ -95,7 +95,7 @@ fn tally(live: &[&Finished], settled: &Settled, replayed: &[PageId], billed: &[P
             Outcome::Failed { credits, .. } => {
                 delta.failed += 1;
                 delta.credits += if billed.contains(&end.page.id) { 0 } else { *credits };
-                // That a page failed is told once.
+                // The failure of a page is told once: not again when a replay fails.
                 if !replayed.contains(&end.page.id) {
                     delta.pages.push(end.page.id);
                 }
@@ -129,7 +129,7 @@ async fn store(
     mut first_seq: BTreeMap<JobId, i64>,
     now: Timestamp,
 ) -> StoreResult<()> {
-    // In the order of their keys over all parts.
+    // Taken in the order of their keys over all parts, because every writer locks them so.
     let mut cached = results::cached_rows(live).into_iter();
     for part in parts::parts(live) {
         let cached = cached.by_ref().take(part.len()).collect();

@@ -27,7 +27,7 @@ pub struct Clipboard {
 struct Copying {
     viewer: u64,
     is_asked: bool,
-    /// What came meanwhile.
+    /// Orders of viewers that came while the copy was under way.
     held: Held,
 }
 

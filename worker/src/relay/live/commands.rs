@@ -22,7 +22,7 @@ pub const ANSWER: Duration = Duration::from_secs(5);
 const PAGE_ANSWER: Duration = Duration::from_secs(20);
 /// Time for a tab to say whether it is visible.
 const GLANCE: Duration = Duration::from_millis(500);
-/// Tabs asked for that.
+/// Tabs that are asked whether they are visible.
 const GLANCES: usize = 8;
 /// Size and quality of the pictures.
 const SIZE: (u32, u32) = (1280, 720);

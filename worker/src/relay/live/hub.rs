@@ -133,7 +133,7 @@ impl Hub {
                 _ = titles.tick() => self.commands.ask_titles(),
                 () = view.seats.notified() => self.mind_the_viewers(),
                 () = sleep_until(empty_since) => {
-                    // Under the lock nobody sits down and takes a hub for running that is about to stop.
+                    // Held so that no viewer joins a hub that is about to stop.
                     let mut hub = view.hub.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     if view.viewers.load(Ordering::Relaxed) == 0 {
                         *hub = None;

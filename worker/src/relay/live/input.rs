@@ -99,7 +99,7 @@ pub enum Order {
         #[serde(default)]
         text: Option<String>,
     },
-    /// No file, after all.
+    /// The viewer closes the file chooser without a file.
     CancelChooser,
     /// A page of this size; without one, the browser's own.
     Viewport {
