@@ -10,6 +10,7 @@ use weir_shared::domain::node::NodeState;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::store::page::end::Body;
+use weir_shared::time::Timestamp;
 use weir_shared::worker_api::direct::PATH;
 
 use super::*;
