@@ -11,6 +11,7 @@ use super::page::{claim, finish};
 use super::testing::{databases, job, team};
 use super::*;
 use crate::domain::job::{JobKind, JobStatus, PageState};
+use crate::domain::node::NodeState;
 use crate::error_code::ErrorCode;
 use crate::fault::{Fault, FaultPoint};
 use crate::ids::{JobId, TeamId, WorkerId};
@@ -55,7 +56,7 @@ async fn worker(db: &Db) -> WorkerId {
         host: "host".into(),
         pid: 1,
         address: "127.0.0.1:1".into(),
-        state: "live".into(),
+        state: NodeState::Live,
         slots: 2,
         session_slots: 0,
         sessions_refused: None,

@@ -36,6 +36,8 @@ pub mod crawls;
 pub mod credits;
 pub mod documents;
 pub mod drafts;
+#[cfg(test)]
+mod fault_tests;
 pub mod frontier;
 pub mod jobs;
 pub mod keys;
