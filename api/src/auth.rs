@@ -3,18 +3,17 @@
 //! Answers are remembered for a moment, so that a client that reads its status a thousand times costs one query, and a
 //! revoked key still stops working within that moment.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
-use tokio::time::Instant;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{KeyId, TeamId};
 use weir_shared::store::teams::{DEFAULT_TEAM, TeamRow};
 use weir_shared::store::{Db, keys, teams};
 
 use crate::error::{ApiError, ApiResult};
+use crate::remembered::Remembered;
 
 /// How long a lookup is trusted: a revoked key works this long at most.
 const TRUSTED: Duration = Duration::from_millis(1_500);
@@ -41,24 +40,11 @@ impl Caller {
 pub struct CallerTeam(pub TeamId);
 
 /// Callers seen a moment ago, by the digest of their key.
-#[derive(Default)]
-pub struct CallerCache(Mutex<HashMap<String, (Instant, Caller)>>);
+pub struct CallerCache(Remembered<String, Caller>);
 
-impl CallerCache {
-    fn get(&self, digest: &str, now: Instant) -> Option<Caller> {
-        let map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        map.get(digest).filter(|(until, _)| *until > now).map(|(_, caller)| caller.clone())
-    }
-
-    fn put(&self, digest: String, caller: Caller, now: Instant) {
-        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if map.len() >= MOST {
-            map.retain(|_, (until, _)| *until > now);
-            if map.len() >= MOST {
-                map.clear();
-            }
-        }
-        map.insert(digest, (now + TRUSTED, caller));
+impl Default for CallerCache {
+    fn default() -> Self {
+        Self(Remembered::new(TRUSTED, MOST))
     }
 }
 
@@ -100,24 +86,24 @@ impl CallerCache {
             Credentials::Empty => return Err(refused("Unauthorized: Token missing")),
             Credentials::Token(token) => keys::digest(token),
         };
-        if let Some(caller) = self.get(&digest, db.clock().instant()) {
+        if let Some(caller) = self.0.get(&digest, db.clock().instant()) {
             return Ok(caller);
         }
         let found = keys::find(db, &digest).await?;
         let (key, team) = found.ok_or_else(|| refused("Unauthorized: Invalid token"))?;
         let caller = Caller { team: Arc::new(team), key: Some(key) };
-        self.put(digest, caller.clone(), db.clock().instant());
+        self.0.put(digest, caller.clone(), db.clock().instant());
         Ok(caller)
     }
 
     async fn default_caller(&self, db: &Db) -> ApiResult<Caller> {
-        if let Some(caller) = self.get(DEFAULT_TEAM, db.clock().instant()) {
+        if let Some(caller) = self.0.get(DEFAULT_TEAM, db.clock().instant()) {
             return Ok(caller);
         }
         let team = teams::by_name(db, DEFAULT_TEAM).await?;
         let team = team.ok_or_else(|| ApiError::internal(&"the default team is missing"))?;
         let caller = Caller { team: Arc::new(team), key: None };
-        self.put(DEFAULT_TEAM.to_owned(), caller.clone(), db.clock().instant());
+        self.0.put(DEFAULT_TEAM.to_owned(), caller.clone(), db.clock().instant());
         Ok(caller)
     }
 }

@@ -3,8 +3,6 @@
 //!
 //! Such a row changes only when an operator replays its pages; that shows up when the moment has passed.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -12,34 +10,32 @@ use weir_shared::domain::job::JobStatus;
 use weir_shared::ids::JobId;
 use weir_shared::store::jobs::JobRow;
 
+use crate::remembered::Remembered;
+
 /// How long a row is trusted.
 const TRUSTED: Duration = Duration::from_millis(500);
 /// Most rows remembered at once.
 const MOST: usize = 1_000;
 
 /// The rows, by job.
-#[derive(Default)]
-pub struct EndedJobs(Mutex<HashMap<JobId, (Instant, JobRow)>>);
+pub struct EndedJobs(Remembered<JobId, JobRow>);
+
+impl Default for EndedJobs {
+    fn default() -> Self {
+        Self(Remembered::new(TRUSTED, MOST))
+    }
+}
 
 impl EndedJobs {
     /// The row, if it was read a moment ago.
     pub fn get(&self, id: JobId, now: Instant) -> Option<JobRow> {
-        let map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        map.get(&id).filter(|(until, _)| *until > now).map(|(_, job)| job.clone())
+        self.0.get(&id, now)
     }
 
     /// Keeps the row when its job has ended.
     pub fn remember(&self, job: &JobRow, now: Instant) {
-        if job.status == JobStatus::Scraping {
-            return;
+        if job.status != JobStatus::Scraping {
+            self.0.put(job.id, job.clone(), now);
         }
-        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if map.len() >= MOST {
-            map.retain(|_, (until, _)| *until > now);
-            if map.len() >= MOST {
-                map.clear();
-            }
-        }
-        map.insert(job.id, (now + TRUSTED, job.clone()));
     }
 }

@@ -25,6 +25,7 @@ pub mod open_mode;
 pub mod openapi;
 pub mod queue_headroom;
 pub mod relay_target;
+mod remembered;
 pub mod routes;
 pub mod server;
 pub mod welcome;

@@ -44,6 +44,18 @@ pub struct Question<'a> {
     pub max_tokens: u32,
 }
 
+/// The schema of an object with these properties: every field is required, and no other is allowed, as strict schemas
+/// want it. What may be absent is of a kind that may be null, as [`optional`] says.
+pub fn strict_object(properties: Value) -> Value {
+    let names: Vec<String> = properties.as_object().into_iter().flat_map(|fields| fields.keys()).cloned().collect();
+    json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
+}
+
+/// The schema of a value of the JSON type `kind`, or null.
+pub fn optional(kind: &str) -> Value {
+    json!({"type": [kind, "null"]})
+}
+
 /// Who said something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {

@@ -9,7 +9,7 @@ use url::Url;
 use super::{PromptError, PromptOptions, judge};
 use crate::clock;
 use crate::config::ModelSettings;
-use crate::llm::{ModelError, Question, Role, TokenMeter, ask_for_json};
+use crate::llm::{ModelError, Question, Role, TokenMeter, ask_for_json, optional, strict_object};
 
 /// Bound on both tries together.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -79,11 +79,10 @@ fn warning(note: Value) -> Option<String> {
     (!text.is_empty()).then(|| format!("Not expressed by these options: {}", &text[..end]))
 }
 
-/// Every field is required and may be null, as strict schemas want it.
+/// The JSON schema of an answer: every field may be null.
 fn schema() -> Value {
-    let optional = |kind: &str| json!({"type": [kind, "null"]});
     let list = json!({"type": ["array", "null"], "items": {"type": "string"}});
-    let properties = json!({
+    strict_object(json!({
         "includePaths": list,
         "excludePaths": list,
         "maxDiscoveryDepth": optional("integer"),
@@ -100,10 +99,7 @@ fn schema() -> Value {
         "delay": optional("number"),
         "maxConcurrency": optional("integer"),
         "notUnderstood": optional("string"),
-    });
-    let names: Vec<&String> = properties.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
-    let names = json!(names);
-    json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
+    }))
 }
 
 #[cfg(test)]

@@ -30,11 +30,7 @@ pub(super) struct BrowserProcess {
     pub pid: u32,
     pub wait: WaitScript,
     pub version: Version,
-    /// The worker's own address of the proxy that lets everything public through.
-    pub egress: SocketAddr,
-    /// The same of those that go on through the operator's proxies, by place.
-    pub upstreams: Arc<[SocketAddr]>,
-    pub has_pictures: bool,
+    pub access: PageAccess,
     pub born: Instant,
     /// Pages lent out now.
     pub open: AtomicUsize,
@@ -51,34 +47,32 @@ pub(super) struct BrowserProcess {
     is_retired: AtomicBool,
 }
 
+/// What the pages of a browser may reach and load.
+pub struct PageAccess {
+    /// The worker's own address of the proxy that lets everything public through.
+    pub egress: SocketAddr,
+    /// The same of those that go on through the operator's proxies, by place.
+    pub upstreams: Arc<[SocketAddr]>,
+    pub has_pictures: bool,
+}
+
 impl BrowserProcess {
     /// Connects to a browser that has just started. On an error nothing of it is left.
-    pub async fn connect(
-        browser: BrowserBox,
-        dir: SessionDir,
-        egress: SocketAddr,
-        upstreams: Arc<[SocketAddr]>,
-        has_pictures: bool,
-    ) -> anyhow::Result<Arc<Self>> {
-        let process = Self::begin(browser, dir, egress, upstreams, has_pictures).await?;
+    pub async fn connect(browser: BrowserBox, dir: SessionDir, access: PageAccess) -> anyhow::Result<Arc<Self>> {
+        let process = Self::begin(browser, dir, access).await?;
         process.refill_spare();
         Ok(process)
     }
 
     /// The same for a browser that serves one page, in its own profile: no spare page is opened.
     pub async fn connect_alone(browser: BrowserBox, dir: SessionDir, egress: SocketAddr) -> anyhow::Result<Arc<Self>> {
-        let process = Self::begin(browser, dir, egress, Arc::default(), true).await?;
+        let access = PageAccess { egress, upstreams: Arc::default(), has_pictures: true };
+        let process = Self::begin(browser, dir, access).await?;
         process.retire();
         Ok(process)
     }
 
-    async fn begin(
-        browser: BrowserBox,
-        dir: SessionDir,
-        egress: SocketAddr,
-        upstreams: Arc<[SocketAddr]>,
-        has_pictures: bool,
-    ) -> anyhow::Result<Arc<Self>> {
+    async fn begin(browser: BrowserBox, dir: SessionDir, access: PageAccess) -> anyhow::Result<Arc<Self>> {
         let greet = async {
             let cdp = Cdp::connect_over(browser.connect().await?, browser.ws_path()).await?;
             let version = cdp.call::<BrowserDomain::GetVersion>(None, json!({}), clock::deadline(PING)).await?;
@@ -99,9 +93,7 @@ impl BrowserProcess {
             dir: Mutex::new(Some(dir)),
             wait: WaitScript::with_own_key(),
             version,
-            egress,
-            upstreams,
-            has_pictures,
+            access,
             born: clock::instant(),
             open: AtomicUsize::new(0),
             used: AtomicU32::new(0),

@@ -385,8 +385,8 @@ impl Render<'_> {
         let process = &self.tab.process;
         // Asked by the same way: nobody but the operator's proxy connects to the site.
         let egress = match self.request.upstream {
-            Some(place) => *process.upstreams.get(place)?,
-            None => process.egress,
+            Some(place) => *process.access.upstreams.get(place)?,
+            None => process.access.egress,
         };
         egress::refusal(egress, url, self.deadline).await
     }

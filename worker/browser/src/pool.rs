@@ -28,7 +28,7 @@ use weir_sandbox::{BrowserSpec, Purpose, Sandbox};
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::random;
 
-use super::browser_process::BrowserProcess;
+use super::browser_process::{BrowserProcess, PageAccess};
 use super::error::RenderError;
 use super::outgrown::{self, PageBounds};
 use super::{RenderRequest, Rendered, page};
@@ -241,7 +241,7 @@ impl BrowserPool {
         let would_start = !self.inner.config.eager || self.inner.config.idle_stop.is_some();
         !self.inner.stop.is_cancelled()
             && state.broken.is_none()
-            && (would_start || state.accepting.iter().any(|c| !c.has_pictures))
+            && (would_start || state.accepting.iter().any(|c| !c.access.has_pictures))
     }
 
     /// Why no browser can be started, while that is so.
@@ -313,7 +313,7 @@ impl Inner {
                     .accepting
                     .iter()
                     .filter(|c| {
-                        c.has_pictures == (kind == Kind::Pictures)
+                        c.access.has_pictures == (kind == Kind::Pictures)
                             && !c.cdp.closed().is_cancelled()
                             && c.open.load(Ordering::Acquire) < self.config.pages_per_browser.max(1)
                     })
@@ -374,14 +374,9 @@ impl Inner {
                     return Err(weir_sandbox::explained(error));
                 }
             };
-            let process = BrowserProcess::connect(
-                browser,
-                dir,
-                self.config.egress_proxy,
-                Arc::clone(&self.config.upstreams),
-                has_pictures,
-            )
-            .await?;
+            let (egress, upstreams) = (self.config.egress_proxy, Arc::clone(&self.config.upstreams));
+            let access = PageAccess { egress, upstreams, has_pictures };
+            let process = BrowserProcess::connect(browser, dir, access).await?;
             let bounds = PageBounds { page: self.config.page_memory, all: self.config.memory_limit };
             self.tasks.spawn(outgrown::watch(Arc::clone(&process), bounds));
             let duration_ms = began.elapsed().as_millis() as u64;
@@ -523,7 +518,7 @@ async fn look_after_slot(inner: Arc<Inner>, kind: Kind) {
 async fn watch(inner: &Inner, process: &Arc<BrowserProcess>) -> End {
     let config = &inner.config;
     let idle_stop =
-        if process.has_pictures { Some(config.idle_stop.unwrap_or(PICTURES_IDLE)) } else { config.idle_stop };
+        if process.access.has_pictures { Some(config.idle_stop.unwrap_or(PICTURES_IDLE)) } else { config.idle_stop };
     let mut ticks = 0;
     let mut busy_at = clock::instant();
     let mut used_before = process.used.load(Ordering::Acquire);

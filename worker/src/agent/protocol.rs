@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use weir_shared::llm::{optional, strict_object};
 
 /// Longest `thought` and texts of an action that are kept, characters.
 pub(super) const MAX_WORDS: usize = 2_000;
@@ -137,9 +138,8 @@ pub(super) fn read(answer: &Value) -> Result<(String, Action), String> {
     Ok((super::snapshot::cut(said.thought.unwrap_or_default().trim(), MAX_WORDS), action))
 }
 
-/// The JSON schema of an answer. Every field is required and may be null, as strict schemas want it.
+/// The JSON schema of an answer: the fields that a tool does not use are null.
 pub(super) fn schema() -> Value {
-    let optional = |kind: &str| json!({"type": [kind, "null"]});
     let tools = [
         "click",
         "fill",
@@ -155,7 +155,7 @@ pub(super) fn schema() -> Value {
         "dialog",
         "finish",
     ];
-    let properties = json!({
+    strict_object(json!({
         "thought": {"type": "string"},
         "tool": {"type": "string", "enum": tools},
         "ref": optional("string"),
@@ -170,10 +170,7 @@ pub(super) fn schema() -> Value {
         "submit": optional("boolean"),
         "answer": optional("string"),
         "success": optional("boolean"),
-    });
-    let names: Vec<&String> = properties.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
-    let names = json!(names);
-    json!({"type": "object", "properties": properties, "required": names, "additionalProperties": false})
+    }))
 }
 
 #[cfg(test)]

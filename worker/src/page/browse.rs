@@ -10,7 +10,7 @@ use super::request::PageRequest;
 use super::task::PageTask;
 use crate::browser::{RenderError, RenderRequest, Rendered};
 use crate::sessions;
-use crate::sessions::page::{Exit, PageTrouble};
+use crate::sessions::page::{Exit, OnProfile, PageTrouble};
 
 /// Renders the page. What a browser could not do with it is the inner error: there may be another way to its document.
 ///
@@ -53,7 +53,8 @@ async fn on_profile(
     let rendering = RenderRequest { upstream: None, ..request.to_render(task.options(), deadline) };
     let busy = "Another session is currently writing to this profile. Try again when it has ended, or set saveChanges \
         to false.";
-    match sessions::page::render(resources, exit, &task.page, profile, rendering).await {
+    let work = OnProfile { resources, exit, page: &task.page, profile };
+    match sessions::page::render(work, rendering).await {
         Ok((rendered, is_kept)) => {
             if !is_kept {
                 request.warnings.push("The profile could not be saved; its last version stays.".to_owned());

@@ -39,6 +39,15 @@ pub struct Exit {
     pub upstream: Option<usize>,
 }
 
+/// A page to be rendered on a profile.
+#[derive(Clone, Copy)]
+pub struct OnProfile<'a> {
+    pub resources: &'a SessionResources,
+    pub exit: Exit,
+    pub page: &'a Claimed,
+    pub profile: &'a ProfileUse,
+}
+
 /// Why there is no page.
 #[derive(Debug)]
 pub enum PageTrouble {
@@ -68,17 +77,12 @@ impl From<OpenError> for PageTrouble {
 }
 
 /// Renders a page on its profile. With it, whether the profile was kept as it was asked.
-pub async fn render(
-    resources: &SessionResources,
-    exit: Exit,
-    page: &Claimed,
-    profile: &ProfileUse,
-    request: RenderRequest,
-) -> Result<(Rendered, bool), PageTrouble> {
+pub async fn render(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, bool), PageTrouble> {
+    let OnProfile { resources, page, profile, .. } = work;
     let waiting = tokio::time::timeout_at(request.deadline, BROWSERS.acquire());
     let _place = waiting.await.map_err(|_| RenderError::Timeout)?;
     if !profile.save_changes {
-        let (rendered, solo) = open(resources, exit, page, profile, request).await?;
+        let (rendered, solo) = open(work, request).await?;
         solo.stop().await;
         return Ok((rendered, true));
     }
@@ -90,7 +94,7 @@ pub async fn render(
         PageLease::InLine => return Err(PageTrouble::InLine),
         PageLease::Busy => return Err(PageTrouble::Busy),
     }
-    let outcome = save(resources, exit, page, profile, request).await;
+    let outcome = save(work, request).await;
     let release = async {
         let mut tx = resources.db.begin().await?;
         profiles::release_for_page(&mut tx, page).await?;
@@ -102,13 +106,8 @@ pub async fn render(
     outcome
 }
 
-async fn open(
-    resources: &SessionResources,
-    exit: Exit,
-    page: &Claimed,
-    profile: &ProfileUse,
-    request: RenderRequest,
-) -> Result<(Rendered, Solo), PageTrouble> {
+async fn open(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, Solo), PageTrouble> {
+    let OnProfile { resources, exit, page, profile } = work;
     let saved = load(resources, page.team_id, &profile.name).await?.map(|(_, saved)| saved);
     let (dir, browser, cookies) = start(&resources.sandbox, saved, exit.upstream).await?;
     let cookies: Vec<Value> = match &cookies {
@@ -127,17 +126,12 @@ async fn open(
     }
 }
 
-async fn save(
-    resources: &SessionResources,
-    exit: Exit,
-    page: &Claimed,
-    profile: &ProfileUse,
-    request: RenderRequest,
-) -> Result<(Rendered, bool), PageTrouble> {
+async fn save(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, bool), PageTrouble> {
+    let OnProfile { resources, page, .. } = work;
     let left = request.deadline.saturating_duration_since(clock::instant());
     let deadline = request.deadline - SAVING.min(left / 3);
-    let (rendered, solo) = open(resources, exit, page, profile, RenderRequest { deadline, ..request }).await?;
-    let packed = pack(resources, &solo, page, profile).await;
+    let (rendered, solo) = open(work, RenderRequest { deadline, ..request }).await?;
+    let packed = pack(work, &solo).await;
     solo.stop().await;
     match packed {
         Ok(()) => Ok((rendered, true)),
@@ -149,7 +143,8 @@ async fn save(
     }
 }
 
-async fn pack(resources: &SessionResources, solo: &Solo, page: &Claimed, profile: &ProfileUse) -> anyhow::Result<()> {
+async fn pack(work: OnProfile<'_>, solo: &Solo) -> anyhow::Result<()> {
+    let OnProfile { resources, page, profile, .. } = work;
     let cookies = solo.close().await?;
     let home = solo.home().ok_or_else(|| anyhow::anyhow!("the browser's folder is gone"))?;
     let (blobs, vault, owner) = (resources.blobs.clone(), resources.vault.clone(), owner(page.team_id, &profile.name));

@@ -31,24 +31,31 @@ const FAILED: &str = "Execution failed";
 struct Body {
     /// The code was run, whatever came of it.
     success: bool,
-    stdout: Option<String>,
-    result: Option<String>,
-    stderr: Option<String>,
-    exit_code: Option<i64>,
-    killed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    truncated: bool,
+    #[serde(flatten)]
+    ran: Ran,
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
 
-impl Body {
-    fn new(output: CodeOutput, warning: Option<String>) -> Self {
+// What came of code, as this answer and that of interact have it (spec 2.2). The API's document would show a doc comment.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::endpoints) struct Ran {
+    pub stdout: Option<String>,
+    pub result: Option<String>,
+    pub stderr: Option<String>,
+    pub exit_code: Option<i64>,
+    pub killed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+impl From<CodeOutput> for Ran {
+    fn from(output: CodeOutput) -> Self {
         let error = error_of(&output);
         Self {
-            success: true,
             // The last expression's value if there is one, else the output (wire 14).
             result: output.result.or_else(|| output.stdout.clone()),
             stdout: output.stdout,
@@ -57,13 +64,12 @@ impl Body {
             killed: output.killed,
             error,
             truncated: output.truncated,
-            warning,
         }
     }
 }
 
 /// What to say of code that failed: its own words, or that it did. `None`: it did not.
-pub(in crate::endpoints) fn error_of(output: &CodeOutput) -> Option<String> {
+fn error_of(output: &CodeOutput) -> Option<String> {
     let failed = output.killed || output.exit_code != Some(0);
     let said = output.stderr.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(FAILED);
     output.error.clone().or_else(|| failed.then(|| said.to_owned()))
@@ -107,7 +113,7 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payloa
     let code = ExecuteCode { code: wanted.code.into(), language: wanted.language, timeout_ms };
     let output = run(&app, &caller, &row, &code).await;
     app.metrics.executed(wanted.language.as_str(), outcome(&output));
-    Ok(HttpResponse::Ok().json(Body::new(output?, warning)))
+    Ok(HttpResponse::Ok().json(Body { success: true, ran: output?.into(), warning }))
 }
 
 /// Runs code in a session of the caller's.
@@ -172,7 +178,8 @@ mod tests {
     use super::*;
 
     fn body(output: Value) -> Value {
-        serde_json::to_value(Body::new(serde_json::from_value(output).unwrap(), None)).unwrap()
+        let output: CodeOutput = serde_json::from_value(output).unwrap();
+        serde_json::to_value(Body { success: true, ran: output.into(), warning: None }).unwrap()
     }
 
     #[test]

@@ -27,6 +27,7 @@ use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode, PromptOutput, R
 use super::{forbidden, opened, still_opening};
 use crate::app::{App, AppData, spawn_on_thread};
 use crate::auth::Caller;
+use crate::endpoints::browser::execute::Ran;
 use crate::endpoints::browser::opening::{self, OfScrape, Wanted};
 use crate::endpoints::browser::{Addresses, destroy_row, execute, gone, load_own};
 use crate::error::{ApiError, ApiResult};
@@ -64,15 +65,8 @@ struct Body {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Done {
-    stdout: Option<String>,
-    result: Option<String>,
-    stderr: Option<String>,
-    exit_code: Option<i64>,
-    killed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    truncated: bool,
+    #[serde(flatten)]
+    ran: Ran,
     /// The agent's final answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<String>,
@@ -83,24 +77,13 @@ struct Done {
 
 impl From<CodeOutput> for Done {
     fn from(output: CodeOutput) -> Self {
-        let error = execute::error_of(&output);
-        Self {
-            result: output.result.or_else(|| output.stdout.clone()),
-            stdout: output.stdout,
-            stderr: output.stderr,
-            exit_code: output.exit_code,
-            killed: output.killed,
-            error,
-            truncated: output.truncated,
-            output: None,
-            steps: None,
-        }
+        Self { ran: output.into(), output: None, steps: None }
     }
 }
 
 impl From<PromptOutput> for Done {
     fn from(done: PromptOutput) -> Self {
-        Self {
+        let ran = Ran {
             stdout: None,
             result: done.result,
             stderr: None,
@@ -108,6 +91,9 @@ impl From<PromptOutput> for Done {
             killed: done.killed,
             error: done.error,
             truncated: false,
+        };
+        Self {
+            ran,
             // Clients read the field whenever there was a prompt.
             output: Some(done.output.unwrap_or_default()),
             steps: Some(done.steps),
@@ -118,7 +104,7 @@ impl From<PromptOutput> for Done {
 impl Done {
     /// Whether it was done without errors (wire 8.2).
     fn is_success(&self) -> bool {
-        self.exit_code == Some(0) && !self.killed
+        self.ran.exit_code == Some(0) && !self.ran.killed
     }
 }
 
@@ -152,7 +138,7 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payloa
     let (wanted, _room) = extract::json(&app, &caller, &request, payload, parse_interact).await?;
     let outcome = interact(&app, &caller, id, &wanted, called).await;
     let word = match &outcome {
-        Ok((_, done)) if done.killed => "killed",
+        Ok((_, done)) if done.ran.killed => "killed",
         Ok((_, done)) if done.is_success() => "ok",
         Ok(_) => "failed",
         Err(_) => "error",

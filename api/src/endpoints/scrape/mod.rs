@@ -34,7 +34,7 @@ pub fn doc_run() -> Operation {
     let text = "Fetches one page, over HTTP or rendered in a browser as it needs, and answers when it is done. A page \
         that answers with an error is a success with `metadata.statusCode`; a name that does not exist is answered with \
         status 200 and `success: false`.";
-    Operation::new(Group::Scrape, "scrape", "Scrape a page", text)
+    answer_document(Operation::new(Group::Scrape, "scrape", "Scrape a page", text))
         .body(
             "ScrapeRequest",
             read,
@@ -52,13 +52,6 @@ pub fn doc_run() -> Operation {
                 ),
             ],
         )
-        .answer_with(
-            200,
-            "The document, or that the name does not exist.",
-            "application/json",
-            openapi::either::<Body<'_>, Shape<'_>>,
-        )
-        .example(document_example())
         .errors(&[402, 403, 404, 408, 409])
 }
 
@@ -66,15 +59,16 @@ pub fn doc_run() -> Operation {
 pub fn doc_status() -> Operation {
     let text = "The document of a page once more: of a scrape, or of a page of a batch or crawl, by its \
         `metadata.scrapeId`. A page that failed answers with its error.";
-    Operation::new(Group::Scrape, "getScrape", "Read a scrape again", text)
-        .answer_with(
-            200,
-            "The document, or that the name does not exist.",
-            "application/json",
-            openapi::either::<Body<'_>, Shape<'_>>,
-        )
-        .example(document_example())
+    answer_document(Operation::new(Group::Scrape, "getScrape", "Read a scrape again", text))
         .errors(&[400, 403, 404, 408, 409])
+}
+
+/// What both answer with, in the API's document.
+fn answer_document(operation: Operation) -> Operation {
+    let text = "The document, or that the name does not exist.";
+    operation
+        .answer_with(200, text, "application/json", openapi::either::<Body<'_>, Shape<'_>>)
+        .example(document_example())
 }
 
 fn document_example() -> Value {

@@ -6,17 +6,11 @@ use serde::Serialize;
 use weir_shared::ids::KeyId;
 use weir_shared::store::credits::Month;
 
-use super::Plan;
+use super::{Balance, History, Plan};
 use crate::app::AppData;
 use crate::error::ApiResult;
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
-
-#[derive(Serialize, JsonSchema)]
-struct Body {
-    success: bool,
-    data: Data,
-}
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -30,16 +24,14 @@ struct Data {
 
 /// What the API's document says of the balance.
 pub fn doc() -> Operation {
-    let text = "What the team may use and has left. Without metering both are 99999999; grants do not lapse, so there is no \
-        billing period.";
-    Operation::new(Group::Team, "getCreditUsage", "Credits left", text).answer::<Body>("The balance.").errors(&[404])
+    super::doc_balance::<Data>("getCreditUsage", "Credits left")
 }
 
 /// What the API's document says of the history.
 pub fn doc_historical() -> Operation {
     let text = "Credits used by calendar month in UTC, oldest first.";
     super::by_key(Operation::new(Group::Team, "getCreditUsageHistory", "Credits by month", text))
-        .answer::<History>("The months.")
+        .answer::<History<Period>>("The months.")
 }
 
 /// Handles the request.
@@ -55,13 +47,7 @@ pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpRespons
         billing_period_start: None,
         billing_period_end: None,
     };
-    Ok(HttpResponse::Ok().json(Body { success: true, data }))
-}
-
-#[derive(Serialize, JsonSchema)]
-struct History {
-    success: bool,
-    periods: Vec<Period>,
+    Ok(HttpResponse::Ok().json(Balance { success: true, data }))
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -5,6 +5,8 @@ pub mod concurrency;
 pub mod credit_usage;
 pub mod token_usage;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::credits::{self, Month};
@@ -12,10 +14,31 @@ use weir_shared::store::credits::{self, Month};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
-use crate::openapi::Operation;
+use crate::openapi::{Group, Operation};
 
 /// What an installation that does not meter tells as the plan: clients want a whole number, so it is a very large one.
 const UNLIMITED: i64 = 99_999_999;
+
+// What a team has left, in credits or in tokens. The API's document would show a doc comment, here and below.
+#[derive(Serialize, JsonSchema)]
+struct Balance<D> {
+    success: bool,
+    data: D,
+}
+
+// What a team has used by month, in credits or in tokens.
+#[derive(Serialize, JsonSchema)]
+struct History<P> {
+    success: bool,
+    periods: Vec<P>,
+}
+
+/// What the API's document says of a balance.
+fn doc_balance<D: JsonSchema>(id: &'static str, summary: &'static str) -> Operation {
+    let text = "What the team may use and has left. Without metering both are 99999999; grants do not lapse, so there is no \
+        billing period.";
+    Operation::new(Group::Team, id, summary, text).answer::<Balance<D>>("The balance.").errors(&[404])
+}
 
 /// What a team may use and has left. Grants do not lapse, so there is no billing period.
 struct Plan {
