@@ -52,7 +52,7 @@ mod tests {
     fn a_value_is_forgotten_when_its_moment_has_passed_and_there_are_never_too_many() {
         let second = Duration::from_secs(1);
         let values = Remembered::new(second, 2);
-        let start = clock::instant();
+        let start = weir_shared::clock::instant();
         values.put("a".to_owned(), 1, start);
         values.put("b".to_owned(), 2, start + second / 2);
         assert_eq!((values.get("a", start), values.get("a", start + second)), (Some(1), None));
