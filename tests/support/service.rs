@@ -77,6 +77,8 @@ pub struct TestService {
     is_abandoned: bool,
     /// It was stopped in good order.
     is_stopped: bool,
+    /// A worker was killed: its row, and the wake-ups that it had in hand, are taken back seconds later.
+    has_killed: bool,
 }
 
 impl TestService {
@@ -129,6 +131,7 @@ impl TestService {
             machines: options.machines,
             is_abandoned: false,
             is_stopped: false,
+            has_killed: false,
         };
         service.cli(&["migrate"]);
         service.start_api();
@@ -311,8 +314,10 @@ impl TestService {
     }
 
     pub fn start_worker(&mut self, n: usize) {
-        self.is_stopped = false;
         let log = self.folder.join(format!("worker-{n}.log"));
+        // There was one before, which did not end in good order.
+        self.has_killed |= log.exists() && !self.is_stopped;
+        self.is_stopped = false;
         let command = match self.machines.get(n) {
             Some(Machine { launcher, env }) if !launcher.is_empty() => {
                 let mut command = Command::new(&launcher[0]);
@@ -382,10 +387,16 @@ impl TestService {
 
     /// What `weir workers` calls one worker.
     pub fn worker_name(&self, n: usize) -> String {
+        let workers = self.cli_json(&["workers", "list", "--json"]);
+        self.is_known(n).unwrap_or_else(|| panic!("worker {n} is not in {workers}"))
+    }
+
+    /// The same, once the worker has its row.
+    pub fn is_known(&self, n: usize) -> Option<String> {
         let end = format!("-{}", self.worker_id(n));
         let workers = self.cli_json(&["workers", "list", "--json"]);
         let mut names = workers.as_array().unwrap().iter().filter_map(|worker| worker["name"].as_str());
-        names.find(|name| name.ends_with(&end)).unwrap_or_else(|| panic!("no {end} in {workers}")).to_owned()
+        names.find(|name| name.ends_with(&end)).map(str::to_owned)
     }
 
     pub fn restart_worker(&mut self, n: usize) {
@@ -442,7 +453,7 @@ impl TestService {
         }
         drop(ending);
         if is_whole {
-            left.extend(rows_left(&self.env["DATABASE_URL"]));
+            left.extend(rows_left(&self.env["DATABASE_URL"], !self.has_killed));
         }
         let until = clock::deadline(Duration::from_secs(5));
         while !self.processes().is_empty() && clock::instant() < until {
@@ -508,12 +519,12 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// What the rows of a service that has ended still hold.
-fn rows_left(url: &str) -> Vec<String> {
+fn rows_left(url: &str, none_died: bool) -> Vec<String> {
     let url = url.to_owned();
     // Whoever drops a service cannot wait: a thread with a small runtime does.
     let look = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(crate::database::rows_left(&url))
+        runtime.block_on(crate::database::rows_left(&url, none_died))
     });
     look.join().expect("the database of a service that has ended answers")
 }

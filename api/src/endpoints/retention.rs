@@ -41,19 +41,30 @@ pub async fn forget(app: &App, job: JobId) {
     }
 }
 
-/// The same for a scrape that was not answered with its document, as soon as its page has ended. `None` written, nothing to
-/// forget.
-pub async fn forget_ended(app: AppData, job: JobId, page: PageId) {
+/// The same for a scrape that was not answered with its document, if its page has ended. `None` written, nothing to forget.
+/// Returns whether that is settled.
+pub async fn forget_ended(app: &App, job: JobId, page: PageId) -> bool {
+    match pages::load(&app.db, page).await {
+        Ok(None) => true,
+        Ok(Some(row)) if row.finished_at.is_some() => {
+            forget(app, job).await;
+            true
+        }
+        Ok(Some(_)) => false,
+        Err(error) => {
+            tracing::warn!(job.id = %job, %error, "the end of what is to be forgotten cannot be looked for");
+            false
+        }
+    }
+}
+
+/// The same as soon as the page ends.
+pub async fn forget_at_end(app: AppData, job: JobId, page: PageId) {
     let until = clock::deadline(AFTERMATH);
     loop {
         let mut end = app.wake.expect(page);
-        match pages::load(&app.db, page).await {
-            Ok(None) => return,
-            Ok(Some(row)) if row.finished_at.is_some() => return forget(&app, job).await,
-            Ok(Some(_)) => {}
-            Err(error) => {
-                tracing::warn!(job.id = %job, %error, "the end of what is to be forgotten cannot be looked for")
-            }
+        if forget_ended(&app, job, page).await {
+            return;
         }
         if clock::instant() >= until {
             tracing::warn!(job.id = %job, "a page that is to be forgotten does not end; the sweeper forgets it");

@@ -42,12 +42,7 @@ async fn survive_a_kill_with_a_scrape(database: Database, point: FaultPoint) {
     service.set_env(ENVIRONMENT, &format!("{}=kill", point.as_str()));
     service.restart_worker(0);
     service.remove_env(ENVIRONMENT);
-    wait_until("the new worker is known", || async {
-        let workers = service.cli_json(&["workers", "list", "--json"]);
-        let mut all = workers.as_array().unwrap().iter();
-        all.any(|worker| worker["state"] == "live" && worker["name"] == service.worker_name(0)).then_some(())
-    })
-    .await;
+    wait_until("the new worker is known", || async { service.is_known(0) }).await;
     let (caller, url) = (service.caller().clone(), site.url("/article/77"));
     let scrape =
         tokio::spawn(async move { caller.post("/v2/scrape", &json!({ "url": url, "timeout": 40_000 })).await.ok() });

@@ -81,13 +81,19 @@ impl WorkerDir {
     }
 }
 
-impl Drop for WorkerDir {
-    fn drop(&mut self) {
+impl WorkerDir {
+    /// Removes what is in the directory for all boxes, and the directory itself unless a session's is in it.
+    pub fn remove(&self) {
         for file in ["box", "cgroups"] {
             let _ = fs::remove_file(self.path.join(file));
         }
-        // Stays as long as a session's directory is in it.
         let _ = fs::remove_dir(&self.path);
+    }
+}
+
+impl Drop for WorkerDir {
+    fn drop(&mut self) {
+        self.remove();
     }
 }
 

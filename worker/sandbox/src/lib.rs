@@ -241,6 +241,8 @@ impl Sandbox {
         if tokio::time::timeout(limit, remains.wait()).await.is_err() {
             tracing::warn!(left = remains.len(), "boxes are left to the next worker of this machine");
         }
+        // Now, for what the start of this worker still tries out may hold the directory to the end of the process.
+        self.worker_dir.remove();
     }
 
     /// Starts Chromium; it answers on its debugging port when this returns.

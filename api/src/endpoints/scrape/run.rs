@@ -97,8 +97,8 @@ async fn answer(app: &AppData, caller: Caller, scrape: DirectScrape) -> ApiResul
         let found = find(&inner, caller, scrape).await;
         if found.is_ok() {
             retention::forget(&inner, job).await;
-        } else {
-            inner.runtime.spawn(retention::forget_ended(inner.clone(), job, page));
+        } else if !retention::forget_ended(&inner, job, page).await {
+            inner.runtime.spawn(retention::forget_at_end(inner.clone(), job, page));
         }
         found
     };
