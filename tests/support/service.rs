@@ -388,15 +388,24 @@ impl TestService {
     /// What `weir workers` calls one worker.
     pub fn worker_name(&self, n: usize) -> String {
         let workers = self.cli_json(&["workers", "list", "--json"]);
-        self.is_known(n).unwrap_or_else(|| panic!("worker {n} is not in {workers}"))
+        let worker = workers.as_array().unwrap().iter().find(|worker| self.is_named(n, worker));
+        let worker = worker.unwrap_or_else(|| panic!("worker {n} is not in {workers}"));
+        worker["name"].as_str().unwrap().to_owned()
     }
 
-    /// The same, once the worker has its row.
-    pub fn is_known(&self, n: usize) -> Option<String> {
-        let end = format!("-{}", self.worker_id(n));
-        let workers = self.cli_json(&["workers", "list", "--json"]);
-        let mut names = workers.as_array().unwrap().iter().filter_map(|worker| worker["name"].as_str());
-        names.find(|name| name.ends_with(&end)).map(str::to_owned)
+    /// Waits until a worker is at rest: it has its row, and its start has tried whether boxes work here.
+    pub async fn worker_is_settled(&self, n: usize) {
+        wait_until("the worker has tried its boxes", || async {
+            let workers = self.cli_json(&["workers", "list", "--json"]);
+            let mut all = workers.as_array().unwrap().iter();
+            let worker = all.find(|worker| self.is_named(n, worker))?;
+            (worker["sessionSlots"] != 0 || !worker["sessionsRefused"].is_null()).then_some(())
+        })
+        .await;
+    }
+
+    fn is_named(&self, n: usize, worker: &Value) -> bool {
+        worker["name"].as_str().is_some_and(|name| name.ends_with(&format!("-{}", self.worker_id(n))))
     }
 
     pub fn restart_worker(&mut self, n: usize) {

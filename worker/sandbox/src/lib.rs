@@ -241,6 +241,9 @@ impl Sandbox {
         if tokio::time::timeout(limit, remains.wait()).await.is_err() {
             tracing::warn!(left = remains.len(), "boxes are left to the next worker of this machine");
         }
+        if tokio::time::timeout(limit, spawn::settle()).await.is_err() {
+            tracing::warn!("a box is being started while the worker ends");
+        }
         // Now, for what the start of this worker still tries out may hold the directory to the end of the process.
         self.worker_dir.remove();
     }

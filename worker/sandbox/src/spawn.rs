@@ -7,9 +7,31 @@ use std::sync::{OnceLock, mpsc};
 
 use tokio::sync::oneshot;
 
-struct Job {
-    command: Command,
-    started: oneshot::Sender<io::Result<Child>>,
+enum Job {
+    Start {
+        command: Box<Command>,
+        started: oneshot::Sender<io::Result<Unclaimed>>,
+    },
+    /// Tells when all that was asked for before is done.
+    Settle(oneshot::Sender<()>),
+}
+
+/// A process that nobody looks after yet. Dropped, it ends: who asked for it may have stopped waiting.
+struct Unclaimed(Option<Child>);
+
+impl Unclaimed {
+    fn claim(mut self) -> Option<Child> {
+        self.0.take()
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 static SPAWNER: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
@@ -21,8 +43,20 @@ static SPAWNER: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
 pub(super) async fn spawn(command: Command) -> io::Result<Child> {
     let (started, outcome) = oneshot::channel();
     let gone = |_| io::Error::other("the thread that starts boxes is gone");
-    spawner()?.send(Job { command, started }).map_err(|e| gone(e.to_string()))?;
-    outcome.await.map_err(|e| gone(e.to_string()))?
+    let job = Job::Start { command: Box::new(command), started };
+    spawner()?.send(job).map_err(|e| gone(e.to_string()))?;
+    let child = outcome.await.map_err(|e| gone(e.to_string()))??;
+    child.claim().ok_or_else(|| gone(String::new()))
+}
+
+/// Waits until no process is about to be started: one that is, when the worker ends, may miss the parent-death signal.
+pub(super) async fn settle() {
+    let (settled, wait) = oneshot::channel();
+    if let Some(spawner) = SPAWNER.get()
+        && spawner.send(Job::Settle(settled)).is_ok()
+    {
+        let _ = wait.await;
+    }
 }
 
 fn spawner() -> io::Result<&'static mpsc::Sender<Job>> {
@@ -32,14 +66,16 @@ fn spawner() -> io::Result<&'static mpsc::Sender<Job>> {
     let (jobs, queue) = mpsc::channel::<Job>();
     std::thread::Builder::new().name("boxes".to_owned()).spawn(move || {
         // The sender is never dropped, so this never ends.
-        for mut job in queue {
-            let outcome = job.command.spawn();
-            // The command holds the worker's copies of the box's descriptors: they must not stay open.
-            drop(job.command);
-            if let Err(Ok(mut child)) = job.started.send(outcome) {
-                // The caller that asked for the process has stopped waiting.
-                let _ = child.kill();
-                let _ = child.wait();
+        for job in queue {
+            match job {
+                Job::Start { mut command, started } => {
+                    let outcome = command.spawn().map(|child| Unclaimed(Some(child)));
+                    // The command holds the worker's copies of the box's descriptors: they must not stay open.
+                    drop(command);
+                    // Nobody may wait any more: then it ends here.
+                    drop(started.send(outcome));
+                }
+                Job::Settle(settled) => drop(settled.send(())),
             }
         }
     })?;

@@ -63,6 +63,7 @@ pub(super) async fn live(
     let end = if fenced.is_cancelled() { LifeEnd::Fenced } else { LifeEnd::Drained };
     context.tasks.close();
     offering.abort();
+    let _ = offering.await;
     if end == LifeEnd::Drained {
         drain(process, &context).await;
     }
