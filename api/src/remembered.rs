@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
 use tokio::time::Instant;
 
 /// The values. At the bound those whose moment has passed are forgotten, and all of them where that frees nothing.

@@ -124,9 +124,9 @@ pub(crate) async fn rows_left(url: &str, none_died: bool) -> Vec<String> {
             "SELECT COUNT(*) FROM profile_lease WHERE NOT EXISTS (SELECT 1 FROM worker_node WHERE name = 'stand-in')",
         ),
     ];
-    const TICKETS: &str = "SELECT COUNT(*) FROM JOBS WHERE lock_by IS NOT NULL AND status IN ('Queued', 'Running')";
+    const WAKEUPS: &str = "SELECT COUNT(*) FROM JOBS WHERE lock_by IS NOT NULL AND status IN ('Queued', 'Running')";
     let is_sqlite = url.starts_with("sqlite:");
-    let wakeups = TICKETS.replace("JOBS", if is_sqlite { "Jobs" } else { "apalis.jobs" });
+    let wakeups = WAKEUPS.replace("JOBS", if is_sqlite { "Jobs" } else { "apalis.jobs" });
     let mut looks = HELD.to_vec();
     // What a worker held that was killed others take over, seconds later.
     if none_died {

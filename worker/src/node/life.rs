@@ -18,7 +18,7 @@ const DRAIN: Duration = Duration::from_secs(12);
 /// Bound on writing the last results.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 /// How long a consumer of wake-ups may take to notice the end.
-const LAST_TICKETS: Duration = Duration::from_secs(2);
+const LAST_WAKEUPS: Duration = Duration::from_secs(2);
 
 /// How a life ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) async fn live(
         sessions.stop().await;
     }
     for consumer in consumers {
-        let _ = tokio::time::timeout(LAST_TICKETS, consumer).await;
+        let _ = tokio::time::timeout(LAST_WAKEUPS, consumer).await;
     }
     chores.iter().for_each(JoinHandle::abort);
     drop(context);
