@@ -4,8 +4,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use uuid::Uuid;
 
-use super::job::{JobKind, words};
+use super::job::JobKind;
 use super::session::SessionKind;
+use super::words::words;
 use crate::time::Timestamp;
 
 /// How far back the list goes, milliseconds (spec 8).

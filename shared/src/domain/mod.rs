@@ -24,3 +24,4 @@ mod states;
 pub mod target;
 pub mod validation;
 pub mod webhook;
+mod words;

@@ -11,11 +11,11 @@
 
 use serde_json::Value;
 
-use super::job::words;
 use super::location;
 use super::profile::{self, ProfileUse};
 use super::states::states;
 use super::validation::{Fields, Issues, Path, ValidationError, refusal};
+use super::words::words;
 use crate::error_code::ErrorCode;
 use crate::time::Timestamp;
 

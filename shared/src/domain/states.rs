@@ -15,14 +15,7 @@ macro_rules! states {
             $($(#[$move_doc:meta])* $step:ident: $from:ident => $to:ident,)+
         }
     )+) => {$(
-        $crate::domain::job::words! { $(#[$doc])* $name { $($(#[$variant_doc])* $variant = $word,)+ } }
-
-        impl $name {
-            /// The stored word as a part of SQL.
-            pub const fn sql(self) -> &'static str {
-                match self { $(Self::$variant => concat!("'", $word, "'"),)+ }
-            }
-        }
+        $crate::domain::words::words! { $(#[$doc])* $name { $($(#[$variant_doc])* $variant = $word,)+ } }
 
         impl TryFrom<String> for $name {
             type Error = String;

@@ -116,7 +116,8 @@ pub async fn create(tx: &mut Tx, new: &NewSession<'_>, now: Timestamp) -> StoreR
 }
 
 /// Whether a session `s` counts as the one of its page: it lives, or it was opened for somebody.
-const IS_OF_PAGE: &str = "(s.ended_at IS NULL OR (s.opened_at IS NOT NULL AND s.end_reason <> 'not_opened'))";
+const IS_OF_PAGE: &str =
+    sql!("(s.ended_at IS NULL OR (s.opened_at IS NOT NULL AND s.end_reason <> ", EndReason::NotOpened.sql(), "))");
 
 async fn session_of(tx: &mut Tx, page: PageId) -> StoreResult<bool> {
     const SQL: &str = sql!("SELECT COUNT(*) FROM browser_session s WHERE s.page_id = $1 AND ", IS_OF_PAGE);
@@ -550,8 +551,9 @@ pub async fn list(
     since: Timestamp,
 ) -> StoreResult<Vec<SessionRow>> {
     const SQL: &str = select_session!(
-        "WHERE s.team_id = $1 AND s.opened_at IS NOT NULL AND (s.end_reason IS NULL OR s.end_reason <> 'not_opened') \
-         AND (s.ended_at IS NULL OR s.ended_at > $2) AND ($3 IS NULL OR (s.state = ",
+        "WHERE s.team_id = $1 AND s.opened_at IS NOT NULL AND (s.end_reason IS NULL OR s.end_reason <> ",
+        EndReason::NotOpened.sql(),
+        ") AND (s.ended_at IS NULL OR s.ended_at > $2) AND ($3 IS NULL OR (s.state = ",
         SessionState::Active.sql(),
         ") = ($3 = ",
         SessionState::Active.sql(),
