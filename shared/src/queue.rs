@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
 use crate::clock;
-use crate::ids::{JobId, PageId, TeamId};
+use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::random;
 use crate::store::signals::Signal;
 use crate::store::{Db, PostgresDb, StoreError, StoreResult, Tx};
@@ -249,6 +249,22 @@ pub async fn due(db: &Db) -> StoreResult<Vec<(String, i64)>> {
     };
     due.retain(|(_, wakeups)| *wakeups > 0);
     Ok(due)
+}
+
+/// Gives back what a worker that has ended has in hand: wake-ups whose end could not be told, because the database was
+/// away just then, would otherwise lie there until the library misses the worker. They carry the worker's id up to the
+/// first `/` of their holder's name.
+pub(crate) async fn give_back(tx: &mut Tx, worker: WorkerId) -> StoreResult<()> {
+    const SQLITE: &str = "UPDATE Jobs SET status = 'Pending', done_at = NULL, lock_by = NULL, lock_at = NULL \
+        WHERE lock_by IN (SELECT id FROM Workers WHERE id LIKE $1) AND status IN ('Queued', 'Running')";
+    const POSTGRES: &str = "UPDATE apalis.jobs SET status = 'Pending', done_at = NULL, lock_by = NULL, lock_at = NULL \
+        WHERE lock_by IN (SELECT id FROM apalis.workers WHERE id LIKE $1) AND status IN ('Queued', 'Running')";
+    let names = format!("{worker}/%");
+    match tx {
+        Tx::Sqlite(tx) => sqlx::query(SQLITE).bind(names).execute(&mut **tx).await?.rows_affected(),
+        Tx::Postgres(tx) => sqlx::query(POSTGRES).bind(names).execute(&mut **tx).await?.rows_affected(),
+    };
+    Ok(())
 }
 
 /// Removes up to `limit` wake-ups that are done with, given up ones among them. Returns how many.

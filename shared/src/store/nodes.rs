@@ -3,7 +3,7 @@
 use crate::domain::node::{NodeMove, NodeState};
 use crate::ids::WorkerId;
 use crate::time::Timestamp;
-use crate::{on_db, on_pool};
+use crate::{on_db, on_pool, queue};
 
 use super::{Db, StoreResult, Tx};
 
@@ -121,7 +121,7 @@ macro_rules! die {
 pub async fn declare_dead(tx: &mut Tx, id: WorkerId) -> StoreResult<()> {
     const SQL: &str = die!("id = $1");
     on_db!(tx, |conn| sqlx::query(SQL).bind(id).execute(conn).await?.rows_affected());
-    Ok(())
+    queue::give_back(tx, id).await
 }
 
 /// Says how many browser sessions a worker takes, or why it takes none.

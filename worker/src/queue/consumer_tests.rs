@@ -45,6 +45,17 @@ async fn benches() -> Vec<Bench> {
 }
 
 impl Bench {
+    /// Another worker beside, with an end of its own.
+    fn another(&self) -> Bench {
+        Bench {
+            stop: CancellationToken::new(),
+            wake: self.wake.clone(),
+            seen: Arc::clone(&self.seen),
+            db: self.db.clone(),
+            queue_db: self.queue_db.clone(),
+        }
+    }
+
     async fn push(&self, payload: &str, pause: Duration) {
         let mut task = TaskBuilder::new(payload.as_bytes().to_vec()).max_attempts(5);
         if !pause.is_zero() {
@@ -199,13 +210,7 @@ async fn a_draining_consumer_keeps_its_wake_ups_while_the_heartbeat_goes_on() {
         let (id, draining) = bench.consume(2, Duration::from_secs(1), long);
         assert_eq!(bench.wait_for(1, Duration::from_secs(5)).await, 1);
         bench.stop.cancel();
-        let other = Bench {
-            stop: CancellationToken::new(),
-            wake: bench.wake.clone(),
-            seen: Arc::clone(&bench.seen),
-            db: bench.db.clone(),
-            queue_db: bench.queue_db.clone(),
-        };
+        let other = bench.another();
         let (_, idle) = other.consume(2, Duration::from_secs(1), long);
         let beating = tokio::spawn({
             let db = bench.db.clone();
@@ -223,6 +228,28 @@ async fn a_draining_consumer_keeps_its_wake_ups_while_the_heartbeat_goes_on() {
         other.stop.cancel();
         idle.await.unwrap();
         assert_eq!(bench.starts()["long"], 1);
+    }
+}
+
+/// What a worker could not acknowledge, because the database was away just then, waits for nobody to miss the worker.
+#[tokio::test(flavor = "multi_thread")]
+async fn wake_ups_of_a_worker_that_is_declared_dead_are_anybodys_at_once() {
+    for bench in benches().await {
+        bench.push("held", Duration::ZERO).await;
+        let held =
+            |_| -> std::pin::Pin<Box<dyn Future<Output = StoreResult<()>> + Send>> { Box::pin(std::future::pending()) };
+        let (id, holding) = bench.consume(1, Duration::from_secs(600), held);
+        assert_eq!(bench.wait_for(1, Duration::from_secs(5)).await, 1);
+        let other = bench.another();
+        let (_, serving) = other.consume(2, Duration::from_secs(600), |_| Box::pin(async { Ok(()) }));
+        let mut tx = bench.db.begin().await.unwrap();
+        nodes::declare_dead(&mut tx, id).await.unwrap();
+        tx.commit().await.unwrap();
+        other.wait_until_done(Duration::from_secs(20)).await;
+        assert_eq!(bench.starts()["held"], 2);
+        holding.abort();
+        other.stop.cancel();
+        serving.await.unwrap();
     }
 }
 
