@@ -17,6 +17,7 @@ use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::domain::validation::ValidationError;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::guard::AddressGuard;
+use weir_shared::search::Backends;
 use weir_shared::store::Db;
 use weir_shared::wake::Wake;
 
@@ -43,6 +44,8 @@ pub struct App {
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
     pub queue_headroom: QueueHeadroom,
+    /// Where searches are made.
+    pub search: Backends,
     /// The runtime that serves the connections to Postgres; requests have others.
     pub runtime: tokio::runtime::Handle,
     pub metrics: Metrics,

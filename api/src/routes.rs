@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, Resource, ResponseError, guard};
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 
-use crate::endpoints::{batch_scrape, browser, crawl, interact, jobs, map, not_built, scrape, team};
+use crate::endpoints::{batch_scrape, browser, crawl, interact, jobs, map, not_built, scrape, search, team};
 use crate::error::ApiError;
 use crate::openapi::{Described, Operation};
 use crate::{docs, health, open_mode, welcome};
@@ -89,6 +89,8 @@ fn routes() -> Routes {
             .delete(jobs::cancel::handle, || jobs::cancel::doc(JobKind::Crawl)))
         .service(at("/v2/crawl/{id}/errors").app_data(JobKind::Crawl)
             .get(jobs::errors::handle, || jobs::errors::doc(JobKind::Crawl)))
+        // Search (wire 20).
+        .service(at("/v2/search").post(search::handle, search::doc))
         // Team (spec 4.12, 4.13, wire 10).
         .service(at("/v2/team/activity").get(team::activity::handle, team::activity::doc))
         .service(at("/v2/team/credit-usage").get(team::credit_usage::handle, team::credit_usage::doc))
@@ -98,7 +100,6 @@ fn routes() -> Routes {
         .service(at("/v2/team/queue-status").get(team::concurrency::queue_status, team::concurrency::doc_queue_status))
         .service(at("/v2/concurrency-check").get(team::concurrency::check, team::concurrency::doc_check))
         // Further groups (spec 1, wire 12).
-        .service(at("/v2/search").post(not_built::handle, || not_built::doc("search", "Search the web")))
         .service(at("/v2/extract").post(not_built::handle, || not_built::doc("startExtract", "Start an extraction")))
         .service(at("/v2/extract/{id}").get(not_built::handle, || not_built::doc("getExtract", "Status of an extraction")))
         .service(at("/v2/agent")

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::search::Backends;
 use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::wake::Wake;
 
@@ -135,6 +136,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         ended_jobs: EndedJobs::default(),
         limiter: Limiter::default(),
         queue_headroom: QueueHeadroom::default(),
+        search: Backends::new(settings.search.clone()),
         runtime,
         metrics: Metrics::new()?,
         stopping: CancellationToken::new(),

@@ -31,6 +31,8 @@ pub struct Settings {
     pub net: NetSettings,
     /// The language model, if one is configured.
     pub model: Option<ModelSettings>,
+    /// Where searches are made.
+    pub search: SearchSettings,
     /// When workers replay what failed for a reason that may have passed; `None`: only operators do.
     pub replay: Option<Schedule>,
     /// How long results of jobs and ended sessions stay.
@@ -156,6 +158,30 @@ impl std::fmt::Debug for ModelSettings {
     }
 }
 
+/// Search backends (`WEIR_SEARCH_URL`), in the order in which they are asked; none: there is no search.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SearchSettings {
+    pub backends: Vec<SearchBackend>,
+}
+
+/// One of them. The operator's choice, so it may lie at a private address.
+#[derive(Clone, PartialEq, Eq)]
+pub enum SearchBackend {
+    /// A SearXNG with its JSON on: the address below which `/search` is.
+    Searxng(url::Url),
+    /// The Brave Search API, with its key.
+    Brave { base: url::Url, key: String },
+}
+
+impl std::fmt::Debug for SearchBackend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Searxng(base) => f.debug_tuple("Searxng").field(&base.as_str()).finish(),
+            Self::Brave { base, .. } => f.debug_tuple("Brave").field(&base.as_str()).finish(),
+        }
+    }
+}
+
 /// Who may be reached, and through what.
 #[derive(Debug, Clone)]
 pub struct NetSettings {
@@ -266,6 +292,7 @@ impl Settings {
                 proxy_enhanced: reader.proxies("WEIR_PROXY_ENHANCED")?,
             },
             model: reader.model()?,
+            search: reader.search()?,
             replay: reader.schedule("WEIR_REPLAY_CRON")?,
             result_ttl: reader.duration("WEIR_RESULT_TTL", "24h")?,
             cache_size: reader.size("WEIR_CACHE_SIZE", "1GB")?,
@@ -436,6 +463,30 @@ impl Reader<'_> {
         };
         let context = self.number("WEIR_LLM_CONTEXT", 32_000, 8_000, 10_000_000)?;
         Ok(Some(ModelSettings { url, key, name: name.trim().to_owned(), images, context }))
+    }
+
+    fn search(&self) -> Result<SearchSettings> {
+        let text = self.text("WEIR_SEARCH_URL", "");
+        let key = (self.get)("WEIR_SEARCH_KEY").map(|key| key.trim().to_owned());
+        if key.as_ref().is_some_and(|key| !key.bytes().all(|b| b.is_ascii_graphic())) {
+            bail!("WEIR_SEARCH_KEY: allowed are ASCII characters without spaces");
+        }
+        let web = |text: &str| url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let brave = self.text("WEIR_BRAVE_URL", "https://api.search.brave.com/res/v1");
+        let brave =
+            web(brave.trim()).with_context(|| format!("WEIR_BRAVE_URL={brave}: allowed is an http or https URL"));
+        let brave = brave?;
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let backends = parts.map(|part| match part {
+            "brave" => {
+                let key = key.clone().context("WEIR_SEARCH_URL: brave needs its key, WEIR_SEARCH_KEY")?;
+                Ok(SearchBackend::Brave { base: brave.clone(), key })
+            }
+            address => web(address).map(SearchBackend::Searxng).with_context(|| {
+                format!("WEIR_SEARCH_URL: {address}: allowed are addresses of a SearXNG such as http://127.0.0.1:8888, and brave")
+            }),
+        });
+        Ok(SearchSettings { backends: backends.collect::<Result<_>>()? })
     }
 
     fn cors(&self) -> Result<CorsOrigins> {

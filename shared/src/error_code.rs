@@ -87,6 +87,12 @@ error_codes! {
     BrowserNotConfigured = 503, "BROWSER_NOT_CONFIGURED";
     /// Database or every worker away; worth another try.
     Unavailable = 503, "UNAVAILABLE";
+    /// No search backend is configured here (`WEIR_SEARCH_URL`).
+    SearchNotConfigured = 503, "SEARCH_NOT_CONFIGURED";
+    /// No search backend answered as it should. Not 502, which the official clients would send again.
+    SearchBackendFailed = 503, "SEARCH_BACKEND_FAILED";
+    /// The search did not end within its `timeout`.
+    SearchTimeout = 408, "SEARCH_TIMEOUT";
     /// Nothing the client can act on. Details go to the log only.
     Unknown = 500, "UNKNOWN_ERROR";
 

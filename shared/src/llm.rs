@@ -3,7 +3,6 @@
 //! One call asks for one JSON object that fits a schema. What comes back is data from outside: it is bounded here and
 //! judged by whoever asked. The endpoint is the operator's choice, so the address guard does not apply to it.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::config::ModelSettings;
+use crate::operator_http::{self, ReadError};
 
 /// Largest answer read, bytes.
 const MAX_ANSWER: usize = 1 << 20;
@@ -189,11 +189,11 @@ struct Failure {
 
 async fn post(model: &ModelSettings, body: &Value) -> Result<String, Failure> {
     let failed = |error, pause| Failure { error, pause };
-    let mut request = client().post(model.url.clone()).json(body);
+    let mut request = operator_http::client().post(model.url.clone()).json(body);
     if let Some(key) = &model.key {
         request = request.bearer_auth(key);
     }
-    let mut response = request.send().await.map_err(|error| {
+    let response = request.send().await.map_err(|error| {
         tracing::warn!(error = %error.without_url(), "the language model could not be reached");
         failed(ModelError::Unreachable, Some(PAUSE))
     })?;
@@ -205,35 +205,11 @@ async fn post(model: &ModelSettings, body: &Value) -> Result<String, Failure> {
         let pause = asked.map_or(PAUSE, Duration::from_secs).min(MAX_PAUSE);
         return Err(failed(ModelError::Status(status), may_pass.then_some(pause)));
     }
-    let mut bytes = Vec::new();
-    loop {
-        match response.chunk().await {
-            Ok(Some(chunk)) if bytes.len() + chunk.len() <= MAX_ANSWER => bytes.extend_from_slice(&chunk),
-            Ok(Some(_)) => return Err(failed(ModelError::Unreadable, None)),
-            Ok(None) => break,
-            Err(_) => return Err(failed(ModelError::Unreachable, Some(PAUSE))),
-        }
-    }
+    let bytes = operator_http::read(response, MAX_ANSWER).await.map_err(|error| match error {
+        ReadError::TooLong => failed(ModelError::Unreadable, None),
+        ReadError::Cut => failed(ModelError::Unreachable, Some(PAUSE)),
+    })?;
     String::from_utf8(bytes).map_err(|_| failed(ModelError::Unreadable, None))
-}
-
-/// One client a process; its connections are kept.
-fn client() -> &'static reqwest::Client {
-    static CLIENT: OnceLock<reqwest::Client> = OnceLock::new();
-    CLIENT.get_or_init(|| {
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Fails when another thread has installed it already, which is as good.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
-        let builder = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(Duration::from_secs(10));
-        builder.build().unwrap_or_else(|error| {
-            tracing::error!(%error, "the language model's client has only its defaults");
-            reqwest::Client::new()
-        })
-    })
 }
 
 #[derive(Deserialize)]

@@ -40,6 +40,7 @@ mod replay;
 mod retention;
 mod scrape;
 mod sdk;
+mod search;
 mod secrets;
 mod sessions;
 mod site_walk;

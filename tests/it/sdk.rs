@@ -6,8 +6,8 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Database, FixtureSite, ModelStandIn, Said, ServiceOptions, TestService, both_databases, checkout, installed,
-    require_all,
+    Database, FixtureSite, ModelStandIn, Said, SearchStandIn, ServiceOptions, TestService, both_databases, checkout,
+    installed, require_all,
 };
 
 /// Runs one suite, shows its output, notes its counts for scripts/test, and fails when the suite failed.
@@ -41,7 +41,10 @@ async fn suite_with_model(name: &str, mut command: tokio::process::Command) {
 }
 
 async fn run(name: &str, command: &mut tokio::process::Command, options: ServiceOptions, site: &FixtureSite) {
-    let service = TestService::start_with(options.workers(1).env("WEIR_CACHE_SIZE", "100MB")).await;
+    let hits = ["/article/7", "/article/8", "/article/9"].map(|path| site.url(path));
+    let search = SearchStandIn::finding(hits.to_vec()).await;
+    let options = options.workers(1).env("WEIR_CACHE_SIZE", "100MB").env("WEIR_SEARCH_URL", &search.url);
+    let service = TestService::start_with(options).await;
     let scrape = service.post("/v2/scrape", &json!({ "url": site.url("/article/5") })).await.ok();
     let command = command
         .env("WEIR_SCRAPE", scrape["data"]["metadata"]["scrapeId"].as_str().unwrap())

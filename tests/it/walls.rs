@@ -146,7 +146,6 @@ async fn what_there_is_not_says_so_in_json() {
     let (get, post, delete, patch) = (Method::GET, Method::POST, Method::DELETE, Method::PATCH);
     for (method, path, status) in [
         // Operations that are not built (wire 12).
-        (&post, "/v2/search".to_owned(), 501),
         (&post, "/v2/extract".to_owned(), 501),
         (&get, format!("/v2/extract/{id}"), 501),
         (&post, "/v2/agent".to_owned(), 501),

@@ -10,4 +10,5 @@ pub mod map;
 pub mod not_built;
 pub mod retention;
 pub mod scrape;
+pub mod search;
 pub mod team;

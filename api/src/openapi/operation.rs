@@ -15,6 +15,7 @@ pub enum Group {
     Batch,
     Crawl,
     Map,
+    Search,
     Browser,
     Interact,
     Team,
@@ -29,6 +30,7 @@ impl Group {
         Self::Batch,
         Self::Crawl,
         Self::Map,
+        Self::Search,
         Self::Browser,
         Self::Interact,
         Self::Team,
@@ -45,6 +47,7 @@ impl Group {
             }
             Self::Crawl => ("Crawl", "A site's pages, found by its links and sitemaps."),
             Self::Map => ("Map", "The addresses of a site."),
+            Self::Search => ("Search", "The web, its news and its pictures, with the pages of the hits."),
             Self::Browser => ("Browser sessions", "A browser of one's own, by code or over the DevTools protocol."),
             Self::Interact => ("Interact", "Going on from a scrape, by code or by a prompt."),
             Self::Team => ("Team", "What the team did, used and may use. These calls cost nothing."),

@@ -58,6 +58,9 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
         ("WEIR_LLM_URL", "localhost", "https://host/v1"),
         ("WEIR_LLM_URL", "http://localhost", "WEIR_LLM_MODEL"),
         ("WEIR_LLM_MODEL", "gpt", "WEIR_LLM_URL"),
+        ("WEIR_SEARCH_URL", "localhost", "http://127.0.0.1:8888"),
+        ("WEIR_SEARCH_URL", "brave", "WEIR_SEARCH_KEY"),
+        ("WEIR_BRAVE_URL", "ftp://x", "http or https"),
         ("WEIR_CORS_ORIGINS", "app.example.com", "https://app.example.com"),
         ("WEIR_CORS_ORIGINS", "https://app.example.com/path", "https://app.example.com"),
     ] {
@@ -83,6 +86,15 @@ fn a_model_is_found_from_its_base_or_its_endpoint() {
     assert!(read(&images("on")).unwrap().model.unwrap().images);
     assert!(read(&images("yes")).unwrap_err().to_string().contains("on and off"));
     assert_eq!(read(&[]).unwrap().model, None);
+}
+
+#[test]
+fn search_backends_keep_their_order_and_their_key_to_themselves() {
+    let pairs = [("WEIR_SEARCH_URL", "brave, http://127.0.0.1:8888/searx"), ("WEIR_SEARCH_KEY", "secret")];
+    let search = read(&pairs).unwrap().search;
+    assert!(matches!(&search.backends[..], [SearchBackend::Brave { .. }, SearchBackend::Searxng(_)]), "{search:?}");
+    assert!(!format!("{search:?}").contains("secret"));
+    assert!(read(&[]).unwrap().search.backends.is_empty());
 }
 
 #[test]

@@ -39,6 +39,7 @@ impl From<JobKind> for Endpoint {
             JobKind::Batch => Self::BatchScrape,
             JobKind::Crawl => Self::Crawl,
             JobKind::Map => Self::Map,
+            JobKind::Search => Self::Search,
         }
     }
 }

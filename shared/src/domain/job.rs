@@ -14,6 +14,8 @@ words! {
         Crawl = "crawl",
         /// The addresses of a site, which somebody waits for.
         Map = "map",
+        /// The hits of a search, whose pages somebody waits for together.
+        Search = "search",
     }
     /// Events of a webhook (wire 7).
     WebhookEvent {
@@ -81,7 +83,8 @@ impl JobKind {
     pub const fn rank(self) -> i64 {
         match self {
             Self::Scrape | Self::Map => 0,
-            Self::Batch | Self::Crawl => 1,
+            // Its ends are told as a job's, because they are many.
+            Self::Batch | Self::Crawl | Self::Search => 1,
         }
     }
 
@@ -97,6 +100,7 @@ impl JobKind {
             Self::Batch => "batch_scrape",
             Self::Crawl => "crawl",
             Self::Map => "map",
+            Self::Search => "search",
         }
     }
 }

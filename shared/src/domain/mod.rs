@@ -19,6 +19,7 @@ pub mod profile;
 pub mod scrape;
 pub mod scrape_request;
 pub mod screenshot;
+pub mod search;
 pub mod session;
 mod states;
 pub mod target;

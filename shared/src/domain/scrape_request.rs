@@ -13,6 +13,7 @@ mod options;
 mod parsers;
 mod preview;
 mod redaction;
+mod search;
 mod unavailable;
 
 use serde_json::Value;
@@ -21,6 +22,7 @@ pub use batch::{BatchRequest, parse_batch};
 pub use crawl::{CrawlRequest, crawl_fields, parse_crawl, with_prompt_options};
 pub use map::parse_map;
 pub use preview::{PreviewRequest, parse_preview};
+pub use search::parse_search;
 
 use super::scrape::ScrapeOptions;
 use super::target::{self, RequestContext};

@@ -54,6 +54,7 @@ pub mod queue_depth;
 pub mod rates;
 pub mod retention;
 pub mod scrape_context;
+pub mod searches;
 pub mod sessions;
 pub mod settings;
 pub mod signals;

@@ -1,4 +1,4 @@
-// Maps and crawls through the official command line and the official MCP server, unmodified, against a running service.
+// Maps, searches and crawls through the official command line and the official MCP server, unmodified, against a running service.
 //
 // Reads WEIR_URL, WEIR_KEY and SITE_URL (the test site) from the environment; NODE_PATH leads to the programs.
 // Closes with the line "N passed, N failed".
@@ -80,6 +80,12 @@ const steps = {
     const answer = json(cli(...words, "--ignore-query-parameters", "--max-depth", "1"));
     assert.equal((answer.data?.data ?? answer.data).length, 5);
   },
+  "the command line searches": () => {
+    const found = json(cli("search", "whales", "--limit", "2", "--json"));
+    assert.deepEqual([found.data.web.length, found.creditsUsed, typeof found.id], [2, 2, "string"]);
+    const text = cli("search", "whales", "--limit", "1", "--scrape");
+    assert.ok(text.includes("/article/7") && text.includes("MAIN"), text.slice(0, 500));
+  },
   "the MCP server starts and has its tools": async () => {
     mcp = new Mcp();
     const client = { name: "tests", version: "1" };
@@ -94,6 +100,14 @@ const steps = {
     const text = await mcp.tool("firecrawl_map", { url: site("/maps/sitemap.xml"), search: "bicycles", sitemap: "include", limit: 5 });
     const { links } = JSON.parse(text);
     assert.deepEqual([links.length, links[0].url], [5, site("/m/entry-1")]);
+  },
+  "the MCP server searches": async () => {
+    const found = JSON.parse(await mcp.tool("firecrawl_search", { query: "whales" }));
+    const web = found.web ?? found.data?.web;
+    assert.deepEqual([web.length, web[0].url], [3, site("/article/7")]);
+    const options = { limit: 1, sources: [{ type: "web" }], scrapeOptions: { formats: ["markdown"], onlyMainContent: true } };
+    const scraped = await mcp.tool("firecrawl_search", { query: "whales", ...options });
+    assert.ok(scraped.includes("MAIN"), scraped.slice(0, 500));
   },
   "the MCP server crawls": async () => {
     const options = { limit: 4, sitemap: "skip", maxDiscoveryDepth: 1, allowExternalLinks: false, deduplicateSimilarURLs: true };

@@ -351,8 +351,19 @@ function tests() {
     assert.deepEqual([documents.length, new Set(documents).size], [111, 111]);
   });
 
+  test("a search finds and scrapes", async () => {
+    const found = await client.search("whales");
+    assert.deepEqual(found.web.map((hit) => hit.url), [7, 8, 9].map((n) => site(`/article/${n}`)));
+    const all = await client.search("whales", { limit: 2, sources: ["web", { type: "news" }, "images"], tbs: "qdr:d" });
+    assert.deepEqual([all.web.length, all.news.length, all.images.length], [2, 2, 2]);
+    assert.deepEqual([all.images[0].imageWidth, all.news[0].snippet], [640, "What is found at 0."]);
+    const scraped = await client.search("whales", { limit: 2, scrapeOptions: { formats: ["markdown"] } });
+    assert.ok(scraped.web.every((hit) => hit.markdown.includes("MAIN") && hit.metadata.sourceURL));
+    await rejectsWith(403, client.search("whales", { sources: ["alexandria"] }));
+  });
+
   // Methods of the specification: they are tested here, in browser.cjs and in interact.cjs.
-  const covered = `scrape interact stopInteraction scrapeExecute stopInteractiveBrowser deleteScrapeBrowser map startCrawl
+  const covered = `scrape search interact stopInteraction scrapeExecute stopInteractiveBrowser deleteScrapeBrowser map startCrawl
     getCrawlStatus cancelCrawl crawl getCrawlErrors getActiveCrawls crawlParamsPreview startBatchScrape getBatchScrapeStatus
     getBatchScrapeErrors cancelBatchScrape batchScrape browser browserExecute deleteBrowser listBrowsers getConcurrency
     getCreditUsage getTokenUsage getCreditUsageHistorical getTokenUsageHistorical getQueueStatus watcher scrapeUrl crawlUrl

@@ -364,6 +364,21 @@ class Crawl(Sdk):
         with self.assertRaises(errors.BadRequestError):
             self.client.map(site("/"), limit=100_001)
 
+    def test_a_search_finds_and_scrapes(self):
+        found = self.client.search("whales")
+        self.assertEqual([hit.url for hit in found.web], [site(f"/article/{n}") for n in (7, 8, 9)])
+        self.assertEqual((found.web[0].title, found.web[0].position), ("Hit 0", 1))
+        everything = self.client.search("whales", limit=2, sources=["web", "news", "images"], tbs="qdr:w", location="Berlin",
+                                        categories=None, ignore_invalid_urls=False, timeout=30_000)
+        self.assertEqual((len(everything.web), len(everything.news), len(everything.images)), (2, 2, 2))
+        self.assertEqual((everything.images[0].image_width, everything.news[0].snippet), (640, "What is found at 0."))
+        options = ScrapeOptions(formats=["markdown"])
+        scraped = self.client.search("whales", limit=2, scrape_options=options)
+        self.assertTrue(all("MAIN" in hit.markdown and hit.metadata.title for hit in scraped.web))
+        self.assertEqual(scraped.web[0].metadata.source_url, site("/article/7"))
+        with self.assertRaises(errors.BadRequestError):
+            self.client.search("x", include_domains=["a.example"], exclude_domains=["b.example"])
+
     def test_parameters_are_previewed(self):
         preview = self.client.crawl_params_preview(site("/docs/"), "only /docs/api, 2 levels deep, at most 20 pages, no subdomains")
         self.assertEqual((preview.limit, preview.max_discovery_depth, preview.allow_subdomains), (20, 2, False))
@@ -459,7 +474,7 @@ class Rest(Sdk):
     """Every method that no other test here calls: its route is not there, or not yet, and says so in JSON."""
 
     # Methods of this package's specification. What they do is tested above, in browser.py and in interact.py.
-    COVERED = """scrape crawl start_crawl wait_crawl get_crawl_status get_crawl_status_page get_crawl_errors get_active_crawls
+    COVERED = """scrape search crawl start_crawl wait_crawl get_crawl_status get_crawl_status_page get_crawl_errors get_active_crawls
         active_crawls cancel_crawl crawl_params_preview map batch_scrape start_batch_scrape get_batch_scrape_status
         get_batch_scrape_status_page get_batch_scrape_errors cancel_batch_scrape interact stop_interaction
         stop_interactive_browser scrape_execute delete_scrape_browser browser browser_execute delete_browser list_browsers

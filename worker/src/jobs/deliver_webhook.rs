@@ -225,6 +225,7 @@ async fn body(
         JobKind::Batch => "batch_scrape",
         JobKind::Crawl => "crawl",
         JobKind::Map => "map",
+        JobKind::Search => "search",
     };
     let mut data = Vec::new();
     let mut error = None;

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
+use weir_shared::passages::{rank, split};
 
 use super::page_text::PageText;
 
@@ -15,10 +15,6 @@ const BYTES_PER_TOKEN: usize = 3;
 const OVERHEAD: usize = 2_000;
 /// Least room for a page, bytes.
 const LEAST: usize = 4_000;
-/// Longest passage, bytes.
-const PASSAGE: usize = 2_000;
-/// Characters of a word that are compared: endings differ.
-const STEM: usize = 7;
 /// Stands where passages are left out.
 const GAP: &str = "\n\n[…]\n\n";
 
@@ -91,49 +87,6 @@ fn choose(text: &str, room: usize, about: &str) -> String {
     out
 }
 
-/// Paragraphs; long ones in pieces.
-fn split(text: &str) -> Vec<&str> {
-    let mut passages = Vec::new();
-    for block in text.split("\n\n").map(|block| block.trim_matches('\n')).filter(|block| !block.trim().is_empty()) {
-        let mut rest = block;
-        while rest.len() > PASSAGE {
-            let end = rest.floor_char_boundary(PASSAGE);
-            let end = rest[..end].rfind(['\n', ' ']).map_or(end, |at| at + 1);
-            passages.push(&rest[..end]);
-            rest = &rest[end..];
-        }
-        passages.push(rest);
-    }
-    passages
-}
-
-/// Passages that share words with what is asked for, the best first.
-fn rank(passages: &[&str], about: &str) -> Vec<usize> {
-    if about.is_empty() {
-        return Vec::new();
-    }
-    let length: usize = passages.iter().map(|passage| passage.len()).sum::<usize>() / 6;
-    let average = length as f32 / passages.len().max(1) as f32;
-    let embedder: Embedder<u32, Words> = EmbedderBuilder::<u32, Words>::with_avgdl(average.max(1.0)).build();
-    let mut scorer = Scorer::<usize, u32>::new();
-    for (n, passage) in passages.iter().enumerate() {
-        scorer.upsert(&n, embedder.embed(passage));
-    }
-    let mut found = scorer.matches(&embedder.embed(about));
-    found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
-    found.into_iter().map(|found| found.id).collect()
-}
-
-#[derive(Debug, Default)]
-struct Words;
-
-impl Tokenizer for Words {
-    fn tokenize(&self, text: &str) -> Vec<String> {
-        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2);
-        words.map(|word| word.to_lowercase().chars().take(STEM).collect()).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,14 +105,6 @@ mod tests {
         let first = Excerpt::new(page, 2_000, None);
         assert!(first.text.starts_with("# Top\n\nParagraph 0 ") && !first.text.contains("seven years"));
         assert!(!first.text.contains("[…]"));
-    }
-
-    #[test]
-    fn a_paragraph_without_end_is_cut_between_words() {
-        let text = "word ".repeat(2_000);
-        let passages = split(&text);
-        assert!(passages.len() > 4 && passages.iter().all(|p| p.len() <= PASSAGE && p.starts_with("word")));
-        assert_eq!(split(&"ä".repeat(5_000)).concat(), "ä".repeat(5_000));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Pages that failed for good and are tried once more.
 
-use crate::domain::job::{JobMove, JobStatus, PageMove};
+use crate::domain::job::{JobKind, JobMove, JobStatus, PageMove};
 use crate::domain::webhook::DeliveryState;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::store::credits::{self, Funds};
@@ -54,7 +54,9 @@ pub async fn replayable(db: &Db, filter: &ReplayFilter, now: Timestamp) -> Store
         }
         select.push(" AND EXISTS (SELECT 1 FROM job WHERE job.id = page.job_id AND job.status <> ");
         select.push(JobStatus::Cancelled.sql());
-        select.push(if filter.background { " AND job.rank > 0" } else { "" });
+        if filter.background {
+            select.push(" AND job.rank > 0 AND job.kind <> ").push(JobKind::Search.sql());
+        }
         select.push(" AND job.expires_at > ").push_bind(now).push(") ORDER BY finished_at, id LIMIT ");
         select.push_bind(filter.limit).build_query_as().fetch_all(pool).await?
     });

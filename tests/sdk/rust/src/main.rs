@@ -171,6 +171,12 @@ async fn a_map_works_in_every_mode(world: &World) -> Outcome {
     ensure(refused.contains("timed out"), refused)
 }
 
+async fn a_search_finds_pages(world: &World) -> Outcome {
+    let found = told(world.client.search("whales", None).await)?;
+    let web = found.data.web.ok_or("web")?;
+    ensure(web.len() == 3, format!("{web:?}"))
+}
+
 async fn a_crawl_returns_every_page_once(world: &World) -> Outcome {
     let options = CrawlOptions {
         sitemap: Some(SitemapMode::Skip),
@@ -286,7 +292,6 @@ async fn what_there_is_not_says_so(world: &World) -> Outcome {
         };
     }
     let refusals = refusals![
-        search("x", None),
         search_papers("x", None),
         inspect_paper("x"),
         read_paper("x", "y", None),
@@ -347,6 +352,7 @@ async fn main() -> ExitCode {
         failed_pages_are_in_the_errors,
         append_invalid_addresses_and_idempotency_work,
         a_map_works_in_every_mode,
+        a_search_finds_pages,
         a_crawl_returns_every_page_once,
         a_crawl_is_started_cancelled_and_tells_its_errors,
         what_there_is_not_says_so,

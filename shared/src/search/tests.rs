@@ -1,0 +1,155 @@
+//! What is made of backends' answers, and which backend is asked when.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use url::Url;
+
+use super::*;
+
+/// A server that answers each request with what `answer` says of its number: status, content type, further headers, body.
+async fn backend(
+    answer: impl Fn(usize) -> (u16, &'static str, String) + Send + Sync + 'static,
+) -> (Url, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    tokio::spawn(async move {
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut head = vec![0; 16_384];
+            let _ = socket.read(&mut head).await;
+            let (status, headers, body) = answer(count.fetch_add(1, Ordering::SeqCst));
+            let text = format!(
+                "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = socket.write_all(text.as_bytes()).await;
+        }
+    });
+    (url, asked)
+}
+
+const JSON: &str = "Content-Type: application/json";
+
+fn results(numbers: std::ops::Range<usize>) -> Value {
+    let one = |n| json!({"url": format!("https://site{n}.test/page"), "title": format!("<b>T</b> {n}"), "content": "a &amp; b"});
+    json!({"results": numbers.map(one).collect::<Vec<_>>()})
+}
+
+async fn find(backends: &Backends, query: &Query, sources: &[Source], limit: usize) -> Result<Found, SearchError> {
+    backends.find(query, sources, limit, clock::deadline(Duration::from_secs(20)), Timestamp(1_700_000_000_000)).await
+}
+
+fn of(urls: &[&Url]) -> Backends {
+    Backends::new(SearchSettings { backends: urls.iter().map(|url| SearchBackend::Searxng((*url).clone())).collect() })
+}
+
+fn words() -> Query {
+    Query { words: "x".into(), ..Query::default() }
+}
+
+#[tokio::test]
+async fn pages_are_asked_for_until_there_are_enough_or_none_is_new() {
+    let (url, asked) = backend(|n| (200, JSON, results(n * 8..n * 8 + 10).to_string())).await;
+    let found = find(&of(&[&url]), &words(), &[Source::Web], 20).await.unwrap();
+    let hits = &found.hits[0].1;
+    assert_eq!((hits.len(), asked.load(Ordering::SeqCst)), (20, 3), "two of each page were there before");
+    assert_eq!((hits[19].url.as_str(), hits[0].title.as_str()), ("https://site19.test/page", "T 0"));
+    assert_eq!(hits[0].text, "a & b");
+    let (url, asked) = backend(|_| (200, JSON, results(0..7).to_string())).await;
+    let found = find(&of(&[&url]), &words(), &[Source::Web], 100).await.unwrap();
+    assert_eq!((found.hits[0].1.len(), asked.load(Ordering::SeqCst)), (7, 2), "the second page repeats the first");
+}
+
+#[tokio::test]
+async fn one_page_is_one_hit_and_what_is_of_a_wrong_type_is_none() {
+    let (url, _) = backend(|_| {
+        let results = json!({"results": [
+            {"url": "https://www.a.test/x/?utm_source=y", "title": null, "content": 5},
+            {"url": "http://a.test/x"}, {"url": "javascript:alert(1)"}, {"url": 7}, "text", null,
+            {"url": "https://b.test/", "publishedDate": "2020-01-01T00:00:00"},
+        ], "unresponsive_engines": [["bing", "timeout"], 5]});
+        (200, JSON, results.to_string())
+    })
+    .await;
+    let found = find(&of(&[&url]), &words(), &[Source::Web], 10).await.unwrap();
+    let urls: Vec<&str> = found.hits[0].1.iter().map(|hit| hit.url.as_str()).collect();
+    assert_eq!(urls, ["https://www.a.test/x/?utm_source=y", "https://b.test/"]);
+    let range = Query { age: Age::Between(Some(18_300), None), by_date: true, ..words() };
+    let found = find(&of(&[&url]), &range, &[Source::Web], 10).await.unwrap();
+    assert_eq!(found.hits[0].1.len(), 1, "of the other nothing is known");
+    assert!(found.warnings.iter().any(|text| text.contains("ranges of dates")), "{:?}", found.warnings);
+}
+
+#[tokio::test]
+async fn who_refuses_rests_and_the_next_one_is_asked() {
+    let (limited, asked) = backend(|_| (429, "Retry-After: 7", String::new())).await;
+    let (people, _) = backend(|_| (200, "Content-Type: text/html; charset=utf-8", "<html>".into())).await;
+    let (good, _) = backend(|_| (200, JSON, results(0..3).to_string())).await;
+    let backends = of(&[&limited, &people, &good]);
+    for _ in 0..3 {
+        assert_eq!(find(&backends, &words(), &[Source::Web], 3).await.unwrap().hits[0].1.len(), 3);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 1, "it rests");
+    let alone = of(&[&limited]);
+    for _ in 0..2 {
+        let refused = find(&alone, &words(), &[Source::Web], 3).await.unwrap_err();
+        assert!(matches!(refused, SearchError::Failed { retry_after: 6..=7 }), "{refused:?}");
+    }
+    let broken = backend(|_| (500, JSON, "{}".into())).await.0;
+    let refused = find(&of(&[&broken]), &words(), &[Source::Web], 3).await.unwrap_err();
+    assert!(matches!(refused, SearchError::Failed { retry_after: 5 }), "it does not rest: {refused:?}");
+    let nothing = Backends::new(SearchSettings::default());
+    assert_eq!(find(&nothing, &words(), &[Source::Web], 3).await.unwrap_err(), SearchError::NotConfigured);
+}
+
+#[tokio::test]
+async fn engines_that_are_silent_are_no_empty_web() {
+    let empty = || json!({"results": [], "unresponsive_engines": [["bing", "captcha"]]}).to_string();
+    let (silent, _) = backend(move |_| (200, JSON, empty())).await;
+    let (good, _) = backend(|_| (200, JSON, results(0..3).to_string())).await;
+    let found = find(&of(&[&silent, &good]), &words(), &[Source::Web], 3).await.unwrap();
+    assert_eq!(found.hits[0].1.len(), 3);
+    let found = find(&of(&[&silent]), &words(), &[Source::Web], 3).await.unwrap();
+    assert!(found.hits[0].1.is_empty() && found.warnings[0].contains("bing"), "{:?}", found.warnings);
+}
+
+#[tokio::test]
+async fn pictures_have_an_address_and_whole_sizes() {
+    let (url, _) = backend(|_| {
+        let results = json!({"results": [
+            {"url": "https://a.test/", "img_src": "//i.test/1.png", "resolution": "1280 x 720"},
+            {"url": "https://b.test/", "img_src": "data:image/png;base64,x"},
+            {"url": "https://c.test/", "img_src": "https://i.test/1.png"},
+            {"url": "https://c.test/", "img_src": "https://i.test/2.png", "resolution": "large"},
+        ]});
+        (200, JSON, results.to_string())
+    })
+    .await;
+    let found = find(&of(&[&url]), &words(), &[Source::Images], 10).await.unwrap();
+    let seen: Vec<_> = found.hits[0].1.iter().map(|hit| (hit.image.as_deref().unwrap(), hit.size)).collect();
+    assert_eq!(seen, [("https://i.test/1.png", Some((1280, 720))), ("https://i.test/2.png", None)]);
+}
+
+#[tokio::test]
+async fn brave_is_asked_page_by_page_with_its_key() {
+    let (url, asked) = backend(|n| {
+        let list: Vec<Value> = results(n * 20..n * 20 + 20)["results"].as_array().unwrap().clone();
+        (200, JSON, json!({"web": {"results": list}, "query": {"more_results_available": true}}).to_string())
+    })
+    .await;
+    let brave = SearchBackend::Brave { base: url, key: "k".into() };
+    let backends = Backends::new(SearchSettings { backends: vec![brave] });
+    let found = find(&backends, &words(), &[Source::Web], 50).await.unwrap();
+    assert_eq!((found.hits[0].1.len(), asked.load(Ordering::SeqCst)), (50, 3));
+    let (none, _) = backend(|_| (200, JSON, json!({"query": {}}).to_string())).await;
+    let brave = SearchBackend::Brave { base: none, key: "k".into() };
+    let backends = Backends::new(SearchSettings { backends: vec![brave] });
+    assert!(find(&backends, &words(), &[Source::Web], 5).await.unwrap().hits[0].1.is_empty());
+}
