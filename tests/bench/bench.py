@@ -14,6 +14,7 @@ import figures
 import history
 import interact
 import maps
+import searches
 import sessions
 import team
 from world import Postgres, Site
@@ -22,6 +23,7 @@ NAMES = {
     "static": figures.static,
     "crawl": figures.crawl,
     "map": maps.maps,
+    "search": searches.searches,
     "scripts": figures.scripts,
     "latency": figures.latency,
     "cache": cached.cache,

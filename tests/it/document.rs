@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 use weir_shared::error_code::ErrorCode;
-use weir_tests::{Database, ServiceOptions, TestService, checkout, fault, installed, long_tests};
+use weir_tests::{Database, SearchStandIn, ServiceOptions, TestService, checkout, fault, installed, long_tests};
 
 #[tokio::test]
 async fn the_document_and_its_page_need_no_key_and_nothing_from_elsewhere() {
@@ -78,7 +78,9 @@ async fn tried(service: &TestService, key: Option<&str>, arguments: &[&str]) -> 
 async fn schemathesis_finds_nothing_with_or_without_a_key() {
     let Some(_) = installed("openapi/bin/st") else { return };
     // Nothing on loopback may be reached, so that pages end at once, and no more than one browser is started.
+    let search = SearchStandIn::finding(vec!["http://127.0.0.1:9/".into()]).await;
     let options = ServiceOptions::new(Database::Sqlite)
+        .env("WEIR_SEARCH_URL", &search.url)
         .env("WEIR_ALLOW_NETS", "")
         .env("WEIR_TEAM_SESSIONS", "1")
         .env("WEIR_SESSIONS_PER_WORKER", "1")

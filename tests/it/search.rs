@@ -105,7 +105,8 @@ both_databases! {
         let backend = SearchStandIn::finding(vec![site.url("/article/1")]).await;
         let service = TestService::start_with(options(database, &[&backend])).await;
         let body = json!({"query": "zebra crossings", "enterprise": ["zdr"], "scrapeOptions": {"formats": ["markdown"]}});
-        assert_eq!(service.post("/v2/search", &body).await.status, 403, "the team does not have it");
+        let stranger = service.new_team("stranger").post("/v2/search", &body).await;
+        assert_eq!(stranger.status, 403, "the team does not have it: {}", stranger.text);
         service.cli(&["team", "set", "tests", "--zero-data-retention", "on"]);
         let answer = service.post("/v2/search", &body).await.ok();
         assert!(answer["data"]["web"][0]["markdown"].is_string(), "{answer}");

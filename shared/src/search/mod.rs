@@ -178,7 +178,7 @@ async fn get(request: reqwest::RequestBuilder) -> Result<serde_json::Value, Fail
             429 => return Err(Failure::Refused(asked.unwrap_or(REST).clamp(Duration::from_secs(1), MAX_REST))),
             // A page for people: its JSON is off, or something stands before it.
             _ if is_page => return Err(Failure::Refused(REST)),
-            401 | 402 | 403 => return Err(Failure::Refused(REST)),
+            401..=403 => return Err(Failure::Refused(REST)),
             200..=299 => {}
             _ => return Err(Failure::Broken),
         }

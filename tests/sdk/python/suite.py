@@ -377,7 +377,7 @@ class Crawl(Sdk):
         self.assertTrue(all("MAIN" in hit.markdown and hit.metadata.title for hit in scraped.web))
         self.assertEqual(scraped.web[0].metadata.source_url, site("/article/7"))
         with self.assertRaises(errors.BadRequestError):
-            self.client.search("x", include_domains=["a.example"], exclude_domains=["b.example"])
+            self.client.search("x" * 501)
 
     def test_parameters_are_previewed(self):
         preview = self.client.crawl_params_preview(site("/docs/"), "only /docs/api, 2 levels deep, at most 20 pages, no subdomains")

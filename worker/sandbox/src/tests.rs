@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::BufRead as _;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -134,6 +135,17 @@ async fn site() -> u16 {
 fn processes_of(uid: u32) -> Vec<u32> {
     let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| process::user_of(*pid) == Some(uid)).collect()
+}
+
+/// Living processes with this path in their arguments, this one apart.
+fn processes_that_name(path: &Path) -> Vec<u32> {
+    let path = path.to_str().unwrap();
+    let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let names = |pid: &u32| {
+        fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.windows(path.len()).any(|part| part == path.as_bytes()))
+    };
+    pids.filter(|pid| *pid != std::process::id() && names(pid)).collect()
 }
 
 async fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
@@ -535,6 +547,60 @@ async fn bubblewrap_killed_from_outside_takes_the_box_along() {
     assert_eq!(tokio::time::timeout(Duration::from_secs(5), code.exited()).await.expect("an end"), None);
     assert!(!Path::new(&format!("/proc/{first}")).exists(), "not even a zombie");
     world.close([dir]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_box_that_nobody_waits_for_any_more_leaves_nothing() {
+    let Some(world) = World::new().await else { return };
+    let mut dirs = Vec::new();
+    // The start takes 10 to 50 ms: it is given up at each of its steps.
+    for step in 0..100 {
+        let dir = world.dir();
+        let spec = CodeSpec { program: vec!["/bin/true".to_owned()], ..CodeSpec::default() };
+        let start = world.sandbox.start_code(&dir, spec);
+        let _ = tokio::time::timeout(Duration::from_micros(250 * step), start).await;
+        dirs.push(dir);
+    }
+    let left = || processes_that_name(&world.run_dir);
+    until("all of them to be gone", || left().is_empty().then_some(())).await;
+    world.close(dirs).await;
+}
+
+/// Not a test by itself: the worker that is killed while it starts one box after the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn worker_to_be_killed_at_starts() {
+    let Ok(run_dir) = std::env::var("WEIR_TEST_BOX_STARTER") else { return };
+    let world = World::at(PathBuf::from(&run_dir), SandboxMode::Strict).await;
+    println!("starting");
+    loop {
+        let dir = world.dir();
+        let spec = CodeSpec { program: vec!["/bin/true".to_owned()], ..CodeSpec::default() };
+        drop(world.sandbox.start_code(&dir, spec).await);
+        dir.remove().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_killed_while_it_starts_boxes_leaves_nothing() {
+    if !is_possible() {
+        return;
+    }
+    let run_dir = std::env::temp_dir().join(format!("weir-box-{}", random::hex::<4>()));
+    for step in 0..20 {
+        let mut worker = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "tests::worker_to_be_killed_at_starts", "--nocapture"])
+            .env("WEIR_TEST_BOX_STARTER", &run_dir)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = std::io::BufReader::new(worker.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("starting")));
+        tokio::time::sleep(Duration::from_micros(1_500 * step)).await;
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+        until("its boxes to end", || processes_that_name(&run_dir).is_empty().then_some(())).await;
+    }
+    World::at(run_dir, SandboxMode::Strict).await.close([]).await;
 }
 
 /// Not a test by itself: the worker that `a_killed_worker_leaves_nothing` kills.
