@@ -393,17 +393,6 @@ impl TestService {
         worker["name"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until a worker is at rest: it has its row, and its start has tried whether boxes work here.
-    pub async fn worker_is_settled(&self, n: usize) {
-        wait_until("the worker has tried its boxes", || async {
-            let workers = self.cli_json(&["workers", "list", "--json"]);
-            let mut all = workers.as_array().unwrap().iter();
-            let worker = all.find(|worker| self.is_named(n, worker))?;
-            (worker["sessionSlots"] != 0 || !worker["sessionsRefused"].is_null()).then_some(())
-        })
-        .await;
-    }
-
     fn is_named(&self, n: usize, worker: &Value) -> bool {
         worker["name"].as_str().is_some_and(|name| name.ends_with(&format!("-{}", self.worker_id(n))))
     }

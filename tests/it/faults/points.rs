@@ -16,7 +16,6 @@ async fn survive_a_kill(database: Database, point: FaultPoint) {
     let options = ServiceOptions::new(database).env(ENVIRONMENT, format!("{}=kill", point.as_str()));
     let mut service = TestService::start_with(options).await;
     service.remove_env(ENVIRONMENT);
-    service.worker_is_settled(0).await;
     let mut urls = site.urls("/mix/", PAGES - 1);
     // Too large for a row: it is a blob, for it does not compress.
     let noise: String = (0..32).map(|_| random::hex::<16_384>()).collect();
@@ -28,7 +27,6 @@ async fn survive_a_kill(database: Database, point: FaultPoint) {
     let status = service.await_worker(0, BOUND);
     assert_eq!(status.signal(), Some(9), "the worker gets to {}: {status}", point.as_str());
     service.start_worker(0);
-    service.worker_is_settled(0).await;
     let status = finished(service.caller(), &id, BOUND).await;
     intact(&site, &service, &id, &urls, &status).await;
     webhooks_arrived(&site, service.caller(), &id, PAGES).await;
@@ -44,14 +42,12 @@ async fn survive_a_kill_with_a_scrape(database: Database, point: FaultPoint) {
     service.set_env(ENVIRONMENT, &format!("{}=kill", point.as_str()));
     service.restart_worker(0);
     service.remove_env(ENVIRONMENT);
-    service.worker_is_settled(0).await;
     let (caller, url) = (service.caller().clone(), site.url("/article/77"));
     let scrape =
         tokio::spawn(async move { caller.post("/v2/scrape", &json!({ "url": url, "timeout": 40_000 })).await.ok() });
     let status = service.await_worker(0, BOUND);
     assert_eq!(status.signal(), Some(9), "the worker gets to {}: {status}", point.as_str());
     service.start_worker(0);
-    service.worker_is_settled(0).await;
     let answer = scrape.await.unwrap();
     assert_eq!(answer["data"]["metadata"]["statusCode"], 200);
     assert_eq!(used(&service).await - before, 1, "it is billed once");

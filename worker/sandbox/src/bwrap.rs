@@ -47,7 +47,7 @@ pub(super) struct Layout<'a> {
 /// All arguments, the program included.
 pub(super) fn arguments(program: &Path, dir: &SessionDir, layout: &Layout<'_>) -> Vec<String> {
     let mut args = Args::default();
-    args.add(&["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"]);
+    args.add(&["--unshare-all", "--unshare-user", "--new-session", "--as-pid-1", "--clearenv"]);
     args.add(&["--cap-drop", "ALL", "--hostname", "weir", "--json-status-fd", "1"]);
     for (name, value) in super::running::FIRST_ENV {
         args.add(&["--setenv", name, value]);

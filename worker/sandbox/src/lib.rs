@@ -6,7 +6,7 @@
 //!   BrowserBox (browser)     Chromium in a box, its own sandbox on inside
 //!     chromium               which program that is, its version, its flags
 //!   CodeBox (code)           a program in a box, with a filter of system calls
-//!     Running (running)      one box from start to end: spawn, bwrap, cgroup or else watch, wire
+//!     Running (running)      one box from start to end: bwrap, cgroup or else watch, wire
 //!     boxed, seccomp         its first process, inside
 //! process        what the kernel says about processes, and their end
 //! ```
@@ -43,7 +43,6 @@ pub mod process;
 mod run_dir;
 mod running;
 mod seccomp;
-mod spawn;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -240,9 +239,6 @@ impl Sandbox {
         remains.close();
         if tokio::time::timeout(limit, remains.wait()).await.is_err() {
             tracing::warn!(left = remains.len(), "boxes are left to the next worker of this machine");
-        }
-        if tokio::time::timeout(limit, spawn::settle()).await.is_err() {
-            tracing::warn!("a box is being started while the worker ends");
         }
         // Now, for what the start of this worker still tries out may hold the directory to the end of the process.
         self.worker_dir.remove();

@@ -8,9 +8,14 @@
 //!   │<── sockets and pipes ──────────────────────────────────────┤
 //!   └── waits for bubblewrap, which waits for the first process, whose end is the end of all in the box
 //! ```
+//!
+//! A box ends by its line: when the worker hangs up or is gone, however it went, the first process goes, and all with it.
+//! bubblewrap is not killed while it starts the first process, neither by the worker nor by the kernel
+//! (`--die-with-parent`, a status pipe without a reader): that one would wait for bubblewrap's word for ever.
 
-use std::io;
-use std::os::fd::OwnedFd;
+use std::fs::File;
+use std::io::{self, PipeReader};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -31,7 +36,6 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::SandboxError;
 use super::cgroup::{Bounds, Cgroup};
 use super::dir::User;
-use super::spawn;
 use super::watch::{Watch, Watcher};
 use super::wire::{self, Order, Reply};
 use crate::process;
@@ -131,7 +135,7 @@ impl Running {
         let order = plan.order.encode()?;
         let (line, theirs) = StdUnixStream::pair()?;
         line.set_nonblocking(true)?;
-        let (status, status_end) = io::pipe()?;
+        let (status, status_end) = lasting_pipe()?;
         let (messages, messages_end) = io::pipe()?;
         let is_boxed = matches!(plan.wrapper, Wrapper::Bubblewrap { .. });
         let mut command = match &plan.wrapper {
@@ -157,8 +161,9 @@ impl Running {
         let line = UnixStream::from_std(line)?;
         let status = pipe::Receiver::from_owned_fd(status.into())?;
         let messages = pipe::Receiver::from_owned_fd(messages.into())?;
-        let child = spawn::spawn(command).await;
-        let child = child.map_err(|error| SandboxError::Failed(format!("the box cannot be started: {error}")))?;
+        let started = spawn(command, plan.remains).await;
+        let started = started.map_err(|error| SandboxError::Failed(format!("the box cannot be started: {error}")))?;
+        let (child, remains) = started.claim().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let pid = child.id();
         let shared = Arc::new(Shared {
             init: Mutex::default(),
@@ -174,7 +179,7 @@ impl Running {
         let life = look_after(child, status, first_tx, Arc::clone(&shared), ended_tx);
         tokio::spawn(async move {
             life.await;
-            drop(plan.remains);
+            drop(remains);
         });
         tokio::spawn(listen(messages, said_tx));
         let running = Self { shared, ended, said };
@@ -321,17 +326,13 @@ impl Shared {
     }
 
     /// Kills the box as a whole. The processes end a moment later.
-    fn kill_all(&self, child: &mut Child) {
+    fn kill_all(&self) {
         match self.init().as_ref() {
             Some(init) if self.is_boxed => {
                 // With the first process its namespace goes, and all in it.
                 let _ = rustix::process::pidfd_send_signal(&init.handle, Signal::KILL);
             }
-            // bubblewrap, which takes the first process with it.
-            _ if self.is_boxed => {
-                let _ = child.kill();
-            }
-            // Without a box the first process kills and reaps what came of it when its line ends.
+            // A box that is not up yet ends by its line. Without a box the first process kills and reaps what came of it.
             _ => {
                 let _ = self.hang_up.shutdown(std::net::Shutdown::Both);
             }
@@ -352,6 +353,39 @@ impl Shared {
     }
 }
 
+/// A process that nobody looks after yet. Dropped, it is waited for: who asked for it has hung up, and so it ends.
+struct Unclaimed(Option<(Child, TaskTrackerToken)>);
+
+impl Unclaimed {
+    fn claim(mut self) -> Option<(Child, TaskTrackerToken)> {
+        self.0.take()
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if let Some((mut child, remains)) = self.0.take() {
+            let wait = move || {
+                let _ = child.wait();
+                drop(remains);
+            };
+            // Without a thread it is reaped when the worker ends.
+            let _ = std::thread::Builder::new().name("box-end".to_owned()).spawn(wait);
+        }
+    }
+}
+
+/// Starts the program of a box off the runtime's threads, for a fork takes its time.
+async fn spawn(mut command: Command, remains: TaskTrackerToken) -> io::Result<Unclaimed> {
+    let started = spawn_blocking(move || {
+        let child = command.spawn();
+        // The command holds the worker's copies of the box's descriptors: they must not stay open.
+        drop(command);
+        child.map(|child| Unclaimed(Some((child, remains))))
+    });
+    started.await.map_err(io::Error::other)?
+}
+
 /// Waits for the end of a box, or for the word to kill it, and sees to it that nothing is left. Tells the pid of
 /// the first process when bubblewrap has told it.
 async fn look_after(
@@ -368,7 +402,7 @@ async fn look_after(
     };
     let killer = Arc::clone(&shared);
     if !is_gone {
-        let Some(back) = off_thread(child, move |child| killer.kill_all(child)).await else { return };
+        let Some(back) = off_thread(child, move |_| killer.kill_all()).await else { return };
         child = back;
         if timeout(KILL_LIMIT, gone).await.is_err() {
             tracing::warn!("a killed box does not end; its processes are killed one by one");
@@ -415,6 +449,13 @@ async fn read_status(status: pipe::Receiver, first: oneshot::Sender<u32>) {
     }
     let mut rest = [0; 256];
     while let Ok(1..) = status.read(&mut rest).await {}
+}
+
+/// A pipe whose writing end can be written to when nobody reads any more, for it is another reader.
+fn lasting_pipe() -> io::Result<(PipeReader, File)> {
+    let (reader, writer) = io::pipe()?;
+    let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+    Ok((reader, File::options().read(true).write(true).open(path)?))
 }
 
 /// Asks for a connection; the inner error is the box's refusal.
