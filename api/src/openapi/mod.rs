@@ -8,7 +8,7 @@ mod words;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-pub use operation::{Group, Operation};
+pub use operation::{Group, MakeSchema, Operation};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
