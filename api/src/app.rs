@@ -82,7 +82,7 @@ pub fn spawn_on_thread<F: Future + 'static>(work: F) -> JoinHandle<F::Output> {
 }
 
 impl App {
-    /// Who calls, within the bucket's rate: the first step of every `/v2` route (spec 5, wire 11.1).
+    /// Who calls, within the bucket's rate: the first step of every `/v2` and `/v1` route (spec 5, wire 11.1).
     ///
     /// # Errors
     /// 401 for a missing or unknown key, 429 over the rate.

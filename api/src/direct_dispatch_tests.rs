@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use actix_web::{App, HttpResponse, HttpServer, web};
 use futures_util::FutureExt as _;
 use weir_shared::blobs::Blobs;
+use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::node::NodeState;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::ids::{JobId, PageId, TeamId};
@@ -100,6 +101,7 @@ fn scrape() -> DirectScrape {
         url: "http://site.test/".into(),
         target: "http://site.test/".into(),
         origin: None,
+        version: ApiVersion::V2,
         created_at: now,
         expires_at: now.plus_ms(60_000),
     }

@@ -6,6 +6,7 @@ use actix_web::web::{BytesMut, Payload};
 use futures_util::StreamExt;
 use serde_json::Value;
 use uuid::Uuid;
+use weir_shared::domain::target::RequestContext;
 use weir_shared::domain::validation::{Issues, ValidationError};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::memory;
@@ -21,6 +22,9 @@ const MAX_BODY: usize = 10 * 1024 * 1024;
 
 /// From here on the memory of a body that was read is given back at once, bytes.
 const LARGE: usize = 1024 * 1024;
+
+/// What reads the bodies of an operation in one version of the API.
+pub type Parser<T> = fn(&Value, RequestContext<'_>) -> Result<T, ValidationError>;
 
 /// Reads a JSON body of any shape for `parser` to judge. What the parser makes of it is all that is left when this
 /// returns: handlers wait for pages and sessions, and a body of any size would wait with them. The room is to be held as

@@ -4,12 +4,14 @@ use actix_web::http::header::{self, HeaderValue};
 use actix_web::middleware::from_fn;
 use actix_web::web::{self, ServiceConfig};
 use actix_web::{HttpRequest, HttpResponse, Resource, ResponseError, guard};
+use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 
-use crate::endpoints::{batch_scrape, browser, crawl, interact, jobs, map, not_built, scrape, search, team};
+use crate::endpoints::jobs::Served;
+use crate::endpoints::{batch_scrape, browser, crawl, interact, jobs, map, not_built, scrape, search, team, v1};
 use crate::error::ApiError;
-use crate::openapi::{Described, Operation};
+use crate::openapi::{Described, Group, Operation};
 use crate::{docs, health, open_mode, welcome};
 
 /// Registers the routes.
@@ -34,6 +36,11 @@ pub fn operations() -> Vec<Described> {
     let each = |at: At| at.methods.into_iter().map(move |(method, doc)| (method, at.path.clone(), doc()));
     routes().0.into_iter().flat_map(each).collect()
 }
+
+const BATCHES: Served = Served::new(ApiVersion::V2, JobKind::Batch);
+const CRAWLS: Served = Served::new(ApiVersion::V2, JobKind::Crawl);
+const V1_BATCHES: Served = Served::new(ApiVersion::V1, JobKind::Batch);
+const V1_CRAWLS: Served = Served::new(ApiVersion::V1, JobKind::Crawl);
 
 #[rustfmt::skip]
 fn routes() -> Routes {
@@ -71,24 +78,24 @@ fn routes() -> Routes {
         .service(at("/v2/parse/formats").get(not_built::handle, || not_built::doc("listParseFormats", "Files that can be parsed")))
         // Batch scrape (spec 4.7, 4.8; wire 4 to 6).
         .service(at("/v2/batch/scrape").post(batch_scrape::start::handle, batch_scrape::start::doc))
-        .service(at("/v2/batch/scrape/{id}").app_data(JobKind::Batch)
+        .service(at("/v2/batch/scrape/{id}").serves(BATCHES)
             .websocket(jobs::watch::handle)
-            .get(jobs::status::handle, || jobs::status::doc(JobKind::Batch))
-            .delete(jobs::cancel::handle, || jobs::cancel::doc(JobKind::Batch)))
-        .service(at("/v2/batch/scrape/{id}/errors").app_data(JobKind::Batch)
-            .get(jobs::errors::handle, || jobs::errors::doc(JobKind::Batch)))
+            .get(jobs::status::handle, || jobs::status::doc(BATCHES))
+            .delete(jobs::cancel::handle, || jobs::cancel::doc(BATCHES)))
+        .service(at("/v2/batch/scrape/{id}/errors").serves(BATCHES)
+            .get(jobs::errors::handle, || jobs::errors::doc(BATCHES)))
         // Map and crawl (spec 4.9 to 4.11).
         .service(at("/v2/map").post(map::handle, map::doc))
         .service(at("/v2/crawl").post(crawl::start::handle, crawl::start::doc))
         .service(at("/v2/crawl/params-preview").post(crawl::params_preview::handle, crawl::params_preview::doc))
         .service(at("/v2/crawl/active").get(crawl::active::handle, crawl::active::doc))
         .service(at("/v2/crawl/ongoing").get(crawl::active::handle, crawl::active::doc))
-        .service(at("/v2/crawl/{id}").app_data(JobKind::Crawl)
+        .service(at("/v2/crawl/{id}").serves(CRAWLS)
             .websocket(jobs::watch::handle)
-            .get(jobs::status::handle, || jobs::status::doc(JobKind::Crawl))
-            .delete(jobs::cancel::handle, || jobs::cancel::doc(JobKind::Crawl)))
-        .service(at("/v2/crawl/{id}/errors").app_data(JobKind::Crawl)
-            .get(jobs::errors::handle, || jobs::errors::doc(JobKind::Crawl)))
+            .get(jobs::status::handle, || jobs::status::doc(CRAWLS))
+            .delete(jobs::cancel::handle, || jobs::cancel::doc(CRAWLS)))
+        .service(at("/v2/crawl/{id}/errors").serves(CRAWLS)
+            .get(jobs::errors::handle, || jobs::errors::doc(CRAWLS)))
         // Search (wire 20).
         .service(at("/v2/search").post(search::handle, search::doc))
         // Team (spec 4.12, 4.13, wire 10).
@@ -108,6 +115,41 @@ fn routes() -> Routes {
         .service(at("/v2/agent/{id}")
             .get(not_built::handle, || not_built::doc("getAgent", "Status of an agent"))
             .delete(not_built::handle, || not_built::doc("cancelAgent", "Cancel an agent")))
+        // Version 1 (wire 26).
+        .service(at("/v1/scrape").post(v1::scrape::handle, v1::scrape::doc))
+        .service(at("/v1/batch/scrape").post(v1::batch::handle, v1::batch::doc))
+        .service(at("/v1/batch/scrape/{id}").serves(V1_BATCHES)
+            .websocket(jobs::watch::handle)
+            .get(jobs::status::handle, || jobs::status::doc(V1_BATCHES))
+            .delete(jobs::cancel::handle, || jobs::cancel::doc(V1_BATCHES)))
+        .service(at("/v1/batch/scrape/{id}/errors").serves(V1_BATCHES)
+            .get(jobs::errors::handle, || jobs::errors::doc(V1_BATCHES))
+            .delete(jobs::errors::handle, || jobs::errors::doc_by_delete(V1_BATCHES)))
+        .service(at("/v1/crawl").post(v1::crawl::handle, v1::crawl::doc))
+        .service(at("/v1/crawl/active").get(crawl::active::handle, || crawl::active::doc().group(Group::V1)))
+        .service(at("/v1/crawl/ongoing").get(crawl::active::handle, || crawl::active::doc().group(Group::V1)))
+        .service(at("/v1/crawl/{id}").serves(V1_CRAWLS)
+            .websocket(jobs::watch::handle)
+            .get(jobs::status::handle, || jobs::status::doc(V1_CRAWLS))
+            .delete(jobs::cancel::handle, || jobs::cancel::doc(V1_CRAWLS)))
+        .service(at("/v1/crawl/{id}/errors").serves(V1_CRAWLS)
+            .get(jobs::errors::handle, || jobs::errors::doc(V1_CRAWLS))
+            .delete(jobs::errors::handle, || jobs::errors::doc_by_delete(V1_CRAWLS)))
+        .service(at("/v1/map").post(v1::map::handle, v1::map::doc))
+        .service(at("/v1/search").post(v1::search::handle, v1::search::doc))
+        .service(at("/v1/team/activity").get(team::activity::handle, || team::activity::doc().group(Group::V1)))
+        .service(at("/v1/team/credit-usage").get(v1::team::credits, v1::team::doc_credits))
+        .service(at("/v1/team/credit-usage/historical").get(team::credit_usage::historical, || team::credit_usage::doc_historical().group(Group::V1)))
+        .service(at("/v1/team/token-usage").get(v1::team::tokens, v1::team::doc_tokens))
+        .service(at("/v1/team/token-usage/historical").get(team::token_usage::historical, || team::token_usage::doc_historical().group(Group::V1)))
+        .service(at("/v1/team/queue-status").get(team::concurrency::queue_status, || team::concurrency::doc_queue_status().group(Group::V1)))
+        .service(at("/v1/concurrency-check").get(team::concurrency::check, || team::concurrency::doc_check().group(Group::V1)))
+        .service(at("/v1/extract").post(not_built::handle, || not_built::doc("startExtractV1", "Start an extraction")))
+        .service(at("/v1/extract/{id}").get(not_built::handle, || not_built::doc("getExtractV1", "Status of an extraction")))
+        .service(at("/v1/llmstxt").post(not_built::handle, || not_built::doc("startLlmsTxt", "Start a llms.txt")))
+        .service(at("/v1/llmstxt/{id}").get(not_built::handle, || not_built::doc("getLlmsTxt", "Status of a llms.txt")))
+        .service(at("/v1/deep-research").post(not_built::handle, || not_built::doc("startDeepResearch", "Start a deep research")))
+        .service(at("/v1/deep-research/{id}").get(not_built::handle, || not_built::doc("getDeepResearch", "Status of a deep research")))
         // Beside the API.
         .service(at("/healthz").get(health::alive, health::doc_alive))
         .service(at("/readyz").get(health::ready, health::doc_ready))
@@ -168,9 +210,9 @@ methods! {
 }
 
 impl At {
-    /// The kind of jobs that the path serves.
-    fn app_data(mut self, kind: JobKind) -> Self {
-        self.resource = self.resource.app_data(kind);
+    /// The jobs that the path serves.
+    fn serves(mut self, served: Served) -> Self {
+        self.resource = self.resource.app_data(served);
         self
     }
 

@@ -27,17 +27,17 @@ use crate::store::signals::Signal;
 use crate::store::{Db, PostgresDb, StoreError, StoreResult, Tx};
 use crate::time::Timestamp;
 
-/// The library's own statement for a wake-up, as a part of the one that writes a scrape: `$21` to `$24` are the fields of a
+/// The library's own statement for a wake-up, as a part of the one that writes a scrape: `$22` to `$25` are the fields of a
 /// [`PageWakeup`]. Times are whole seconds, so that a fetch that began just before takes it too. With the wake-up
 /// nothing is promised yet, so on Postgres its transaction waits for no disk.
 macro_rules! insert_wakeup {
     (sqlite) => {
         "INSERT INTO Jobs (id, job_type, job, status, attempts, max_attempts, run_at, priority, metadata) \
-         VALUES ($21, $22, $23, 'Pending', 0, $24, unixepoch(), 0, '{}')"
+         VALUES ($22, $23, $24, 'Pending', 0, $25, unixepoch(), 0, '{}')"
     };
     (postgres) => {
         "INSERT INTO apalis.jobs (id, job_type, job, status, attempts, max_attempts, run_at, priority) \
-         SELECT $21, $22, $23, 'Pending', 0, $24, date_trunc('second', NOW()), 0 \
+         SELECT $22, $23, $24, 'Pending', 0, $25, date_trunc('second', NOW()), 0 \
          FROM set_config('synchronous_commit', 'off', TRUE)"
     };
 }

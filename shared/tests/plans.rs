@@ -15,6 +15,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use weir_shared::blobs::Blobs;
 use weir_shared::config::DatabaseUrl;
 use weir_shared::domain::activity::Endpoint;
+use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::cache::{CacheKey, Lookup};
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::scrape::ScrapeOptions;
@@ -169,6 +170,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
         page: PageId::new(),
         url: "http://site.test/",
         endpoint: Endpoint::Scrape,
+        version: ApiVersion::V2,
     };
     let handed = fast::insert_claimed(db, &scrape(), worker, 50, now).await.unwrap().unwrap();
     finish::finish(db, &[done(blobs, handed)], now).await.unwrap();

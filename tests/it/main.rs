@@ -45,6 +45,7 @@ mod secrets;
 mod sessions;
 mod site_walk;
 mod team;
+mod v1;
 mod walls;
 mod webhooks;
 mod websocket;

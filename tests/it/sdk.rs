@@ -12,9 +12,14 @@ use weir_tests::{
 
 /// Runs one suite, shows its output, notes its counts for scripts/test, and fails when the suite failed.
 async fn suite(name: &str, mut command: tokio::process::Command, database: Database) {
-    let name = format!("{name}-{}", if matches!(database, Database::Sqlite) { "sqlite" } else { "postgres" });
+    let name = named(name, &database);
     let site = FixtureSite::start().await;
     run(&name, &mut command, ServiceOptions::new(database), &site).await;
+}
+
+/// A suite's name with that of its database.
+fn named(suite: &str, database: &Database) -> String {
+    format!("{suite}-{}", if matches!(database, Database::Sqlite) { "sqlite" } else { "postgres" })
 }
 
 /// The first marker of main content in what a model was shown.
@@ -25,7 +30,7 @@ fn marker_in(shown: &Value) -> String {
 }
 
 /// The same with a language model that finishes every task and reads "seen" out of every page.
-async fn suite_with_model(name: &str, mut command: tokio::process::Command) {
+async fn suite_with_model(name: &str, mut command: tokio::process::Command, database: Database) {
     let site = FixtureSite::start().await;
     let model = ModelStandIn::answering(|name, asked| match name {
         "action" => Said::does("finish", json!({"answer": "seen", "success": true})),
@@ -36,7 +41,7 @@ async fn suite_with_model(name: &str, mut command: tokio::process::Command) {
         name => Said::json(&json!({name: "seen"})),
     })
     .await;
-    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
+    let options = ServiceOptions::new(database).env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
     run(name, &mut command, options, &site).await;
 }
 
@@ -115,6 +120,20 @@ both_databases! {
         suite("map-and-crawl", command, database).await;
     }
 
+    async fn the_official_python_sdk_calls_version_1(database) {
+        let Some(python) = installed("venv/bin/python") else { return };
+        let mut command = tokio::process::Command::new(python);
+        command.arg(checkout().join("tests/sdk/python/v1.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+        suite_with_model(&named("python-v1", &database), command, database).await;
+    }
+
+    async fn the_official_javascript_sdk_calls_version_1(database) {
+        let Some(modules) = installed("js/node_modules") else { return };
+        let mut command = tokio::process::Command::new("node");
+        command.arg(checkout().join("tests/sdk/js/v1.cjs")).env("NODE_PATH", modules);
+        suite_with_model(&named("javascript-v1", &database), command, database).await;
+    }
+
     async fn the_official_rust_sdk_works(database) {
         let Some(program) = rust_suite() else { return };
         suite("rust", tokio::process::Command::new(program), database).await;
@@ -138,7 +157,7 @@ async fn the_official_python_sdk_interacts() {
     let Some(python) = installed("venv/bin/python") else { return };
     let mut command = tokio::process::Command::new(python);
     command.arg(checkout().join("tests/sdk/python/interact.py")).env("PYTHONDONTWRITEBYTECODE", "1");
-    suite_with_model("python-interact", command).await;
+    suite_with_model("python-interact", command, Database::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -146,7 +165,7 @@ async fn the_official_javascript_sdk_interacts() {
     let Some(modules) = installed("js/node_modules") else { return };
     let mut command = tokio::process::Command::new("node");
     command.arg(checkout().join("tests/sdk/js/interact.cjs")).env("NODE_PATH", modules);
-    suite_with_model("javascript-interact", command).await;
+    suite_with_model("javascript-interact", command, Database::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -154,5 +173,5 @@ async fn the_official_rust_sdk_interacts() {
     let Some(program) = rust_suite() else { return };
     let mut command = tokio::process::Command::new(program);
     command.arg("interact");
-    suite_with_model("rust-interact", command).await;
+    suite_with_model("rust-interact", command, Database::Sqlite).await;
 }

@@ -21,7 +21,7 @@ fn request_body(path: &str, id: &str) -> Value {
     match path {
         _ if path.ends_with("/execute") => json!({ "code": "1" }),
         _ if path.ends_with("/interact") => json!({ "code": "1" }),
-        "/v2/batch/scrape" => json!({ "urls": ["http://127.0.0.1:2/"], "appendToId": id }),
+        "/v1/batch/scrape" | "/v2/batch/scrape" => json!({ "urls": ["http://127.0.0.1:2/"], "appendToId": id }),
         // A `ttl` that is refused, so that the other team opens no session of its own.
         "/v2/browser" | "/v2/interact" => json!({ "id": id, "ttl": 1 }),
         _ => json!({ "id": id, "jobId": id }),
@@ -36,7 +36,7 @@ async fn ask(caller: &Caller, method: &Method, path: &str, body: &Value) -> Answ
 
 /// Routes that answer without a key: what they show is nobody's, or they have a capability in their address.
 fn is_public(path: &str) -> bool {
-    !path.starts_with("/v2/")
+    !path.starts_with("/v2/") && !path.starts_with("/v1/")
 }
 
 both_databases! {
@@ -110,12 +110,12 @@ both_databases! {
 }
 
 #[tokio::test]
-async fn every_v2_route_wants_a_key() {
+async fn every_route_of_the_api_wants_a_key() {
     let service = TestService::start(Database::Sqlite).await;
     let id = random::id().to_string();
     let nobody = service.anonymous();
     let routes = routes();
-    assert!(routes.iter().filter(|(_, path)| !is_public(path)).count() > 40, "{routes:?}");
+    assert!(routes.iter().filter(|(_, path)| !is_public(path)).count() > 60, "{routes:?}");
     for (method, pattern) in routes.iter().filter(|(_, path)| !is_public(path)) {
         let path = pattern.replace("{id}", &id).replace("{name}", "mine");
         for (header, error) in [
@@ -174,7 +174,18 @@ async fn what_there_is_not_says_so_in_json() {
         (&post, "/v2/parse/upload-url".to_owned(), 404),
         (&get, "/v2/keyless/eligibility".to_owned(), 404),
         (&get, format!("/v2/browser/{id}/replay"), 404),
-        (&get, "/v1/scrape".to_owned(), 404),
+        // Version 1, and what was before it (wire 26).
+        (&get, "/v1/scrape".to_owned(), 405),
+        (&post, "/v1/extract".to_owned(), 501),
+        (&get, format!("/v1/extract/{id}"), 501),
+        (&post, "/v1/llmstxt".to_owned(), 501),
+        (&get, format!("/v1/llmstxt/{id}"), 501),
+        (&post, "/v1/deep-research".to_owned(), 501),
+        (&get, format!("/v1/deep-research/{id}"), 501),
+        (&post, "/v1/crawl/params-preview".to_owned(), 405),
+        (&post, "/v0/scrape".to_owned(), 404),
+        (&post, "/v0/crawl".to_owned(), 404),
+        (&get, "/v0/crawl/status/x".to_owned(), 404),
         (&get, "/".to_owned(), 404),
         (&patch, "/v2/scrape".to_owned(), 405),
     ] {

@@ -15,29 +15,31 @@ use weir_shared::clock;
 use weir_shared::random;
 use weir_tests::{Database, FixtureSite, TestService, both_databases, finished};
 
-type Stream = WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>;
+pub type Stream = WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>;
 
+/// `path` is below `/v2/`, unless it begins with a slash.
 fn handshake(service: &TestService, path: &str) -> Request {
-    let address = format!("{}/v2/{path}", service.base().replace("http", "ws"));
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/v2/{path}") };
+    let address = format!("{}{path}", service.base().replace("http", "ws"));
     address.into_client_request().unwrap()
 }
 
 /// Connects as the Python SDK does: the key in the Authorization header.
-async fn by_header(service: &TestService, path: &str, key: &str) -> Result<(Stream, Response), Box<Error>> {
+pub async fn by_header(service: &TestService, path: &str, key: &str) -> Result<(Stream, Response), Box<Error>> {
     let mut request = handshake(service, path);
     request.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
     connect_async(request).await.map_err(Box::new)
 }
 
 /// Connects as the JavaScript SDK does: the key is the subprotocol.
-async fn by_subprotocol(service: &TestService, path: &str, key: &str) -> Result<(Stream, Response), Box<Error>> {
+pub async fn by_subprotocol(service: &TestService, path: &str, key: &str) -> Result<(Stream, Response), Box<Error>> {
     let mut request = handshake(service, path);
     request.headers_mut().insert("sec-websocket-protocol", key.parse().unwrap());
     connect_async(request).await.map_err(Box::new)
 }
 
 /// All frames until the close frame, and the close code.
-async fn frames(mut stream: Stream) -> (Vec<Value>, u16) {
+pub async fn frames(mut stream: Stream) -> (Vec<Value>, u16) {
     let read = async {
         let mut frames = Vec::new();
         while let Some(message) = stream.next().await {

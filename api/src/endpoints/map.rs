@@ -7,6 +7,7 @@ use std::time::Duration;
 use actix_web::http::header::ContentType;
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use weir_shared::clock;
 use weir_shared::domain::activity::Endpoint;
@@ -24,7 +25,7 @@ use super::direct::{self, Accepted, Late, page_error, refuse_full_queue, refuse_
 use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult, Shape};
-use crate::extract;
+use crate::extract::{self, Parser};
 use crate::limits::Bucket;
 use crate::openapi::{self, Group, Operation};
 
@@ -76,15 +77,26 @@ pub fn doc() -> Operation {
 /// Every row of wire 2.1 that names maps, `MAP_TIMEOUT` and `MAP_FAILED`, and the scrape codes of 2.3 for an address
 /// that has no name or may not be reached.
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
-    let caller = app.authorize(&request, Bucket::Map).await?;
-    let read = |body: &Value| app.parse(|context| parse_map(body, context));
-    let (mut map, _room) = extract::json(&app, &caller, &request, payload, read).await?;
+    let body = String::from(Box::<str>::from(run(&app, &request, payload, parse_map).await?));
+    Ok(HttpResponse::Ok().insert_header(ContentType::json()).body(body))
+}
+
+/// Makes the map that a body asks for, whichever version of the API it is of: a [`MapAnswer`] as the worker wrote it.
+pub(super) async fn run(
+    app: &App,
+    request: &HttpRequest,
+    payload: Payload,
+    parser: Parser<MapRequest>,
+) -> ApiResult<Box<RawValue>> {
+    let caller = app.authorize(request, Bucket::Map).await?;
+    let read = |body: &Value| app.parse(|context| parser(body, context));
+    let (mut map, _room) = extract::json(app, &caller, request, payload, read).await?;
     app.check_target(&map.url)?;
     map.options.zero_retention = caller.team.zero_data_retention;
-    let mut accepted = accept(&app, &caller, &map).await?;
+    let mut accepted = accept(app, &caller, &map).await?;
     let timeout = map.options.timeout.map_or(PATIENCE, Duration::from_millis);
-    direct::wait(&app, &mut accepted, timeout, &LATE).await?;
-    answer(&app, &accepted).await
+    direct::wait(app, &mut accepted, timeout, &LATE).await?;
+    answer(app, &accepted).await
 }
 
 /// Writes job, page and wake-up in one transaction.
@@ -110,7 +122,7 @@ async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accep
     };
     let page = maps::insert(&mut tx, &row).await?;
     let target = (!map.options.zero_retention).then(|| map.url.clone());
-    let entry = Entry { id: job.0, endpoint: Endpoint::Map, target, created_at: now };
+    let entry = Entry { id: job.0, endpoint: Endpoint::Map, version: map.version, target, created_at: now };
     activity::record(&mut tx, caller.team_id(), &entry).await?;
     queue::page_wakeup(&mut tx, caller.team_id(), page).await?;
     let end = app.wake.expect(page);
@@ -118,10 +130,9 @@ async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accep
     Ok(Accepted { job, page, end, at })
 }
 
-async fn answer(app: &App, accepted: &Accepted) -> ApiResult<HttpResponse> {
+async fn answer(app: &App, accepted: &Accepted) -> ApiResult<Box<RawValue>> {
     if let Some(document) = documents::by_page(&app.db, &app.blobs, accepted.page).await? {
-        let body = String::from(Box::<str>::from(document.json));
-        return Ok(HttpResponse::Ok().insert_header(ContentType::json()).body(body));
+        return Ok(document.json);
     }
     let page = pages::load(&app.db, accepted.page).await?.ok_or_else(ApiError::job_not_found)?;
     Err(page_error(&page, "The map"))

@@ -12,3 +12,4 @@ pub mod retention;
 pub mod scrape;
 pub mod search;
 pub mod team;
+pub mod v1;

@@ -8,7 +8,7 @@ mod words;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-pub use operation::{Group, Operation};
+pub use operation::{Group, MakeSchema, Operation};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -16,8 +16,8 @@ use weir_shared::error_code::ErrorCode;
 
 use crate::error;
 
-const INTRODUCTION: &str = "Compatible with the v2 API of the official Firecrawl SDKs: change their base URL and nothing \
-    else. Every call under /v2 needs a key: `Authorization: Bearer <key>`. Errors have one shape, `Error`.";
+const INTRODUCTION: &str = "Compatible with the v2 API of the official Firecrawl SDKs, and with v1: change their base URL \
+    and nothing else. Every call under /v2 and /v1 needs a key: `Authorization: Bearer <key>`. Errors have one shape, `Error`.";
 
 /// A method and path with what the document says of it.
 pub type Described = (&'static str, String, Operation);

@@ -19,6 +19,7 @@ pub enum Group {
     Browser,
     Interact,
     Team,
+    V1,
     Later,
     Service,
 }
@@ -34,6 +35,7 @@ impl Group {
         Self::Browser,
         Self::Interact,
         Self::Team,
+        Self::V1,
         Self::Later,
         Self::Service,
     ];
@@ -51,6 +53,7 @@ impl Group {
             Self::Browser => ("Browser sessions", "A browser of one's own, by code or over the DevTools protocol."),
             Self::Interact => ("Interact", "Going on from a scrape, by code or by a prompt."),
             Self::Team => ("Team", "What the team did, used and may use. These calls cost nothing."),
+            Self::V1 => ("Version 1", "The same under the names of before, for clients that call /v1."),
             Self::Later => ("Not built yet", "Operations that answer 501."),
             Self::Service => ("Service", "Health, figures and this document. No key is needed."),
         }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-/// Words by field: `Schema.path`, `path`, `kind.field` for one kind of format or action, or the name alone; the first of
+/// Words by field: `Schema.path` (one name for both versions of the API), `path`, `kind.field` for one kind of format or action, or the name alone; the first of
 /// these that there are.
 const FIELDS: &[(&str, &str)] = &[
     // Scrape, batch and crawl (wire 3.2).
@@ -156,6 +156,25 @@ const FIELDS: &[(&str, &str)] = &[
     ("SearchRequest.scrapeOptions", "How each hit is scraped, where formats are named."),
     ("SearchRequest.timeout", "Milliseconds for the search and its pages."),
     ("enterprise", "zdr or anon: keep nothing of the search. The team must have it enabled."),
+    // Version 1 (wire 26).
+    ("parsePDF", "Read PDFs as documents; false: answer them as base64."),
+    ("geolocation", "Older name of `location`."),
+    ("geolocation.country", "Country, ISO 3166-1 alpha-2."),
+    ("geolocation.languages", "Language tags, most wanted first."),
+    ("jsonOptions", "What to read out of the page. The format of this name must be asked for, and needs it."),
+    ("extract", "What to read out of the page. The format of this name must be asked for, and needs it."),
+    ("systemPrompt", "Words for the language model that stand before the prompt."),
+    ("mode", "By a language model: there is no other way."),
+    ("agent", "Not available yet: refused."),
+    ("agent.model", "Which agent."),
+    ("agent.prompt", "What it is to do."),
+    ("changeTrackingOptions", "How changes are told, for the format changeTracking."),
+    ("modes", "How changes are told."),
+    ("tag", "Keeps a history of its own."),
+    ("maxDepth", "Segments that a page's path may have below the start page's."),
+    ("allowBackwardLinks", "Older name of `crawlEntireDomain`."),
+    ("ignoreSitemap", "Do not use the site's sitemaps."),
+    ("sitemapOnly", "Use the site's sitemaps and nothing else."),
     // Browser sessions and interact (wire 8).
     ("ttl", "Seconds that the session lives at most."),
     ("activityTtl", "Seconds without use after which it ends."),
@@ -183,6 +202,9 @@ const PARTS: &[(&str, &str)] = &[
     ("viewport", "Viewport"),
     ("webhook", "Webhook"),
     ("selectors", "AttributeSelector"),
+    ("jsonOptions", "ExtractOptions"),
+    ("extract", "ExtractOptions"),
+    ("changeTrackingOptions", "ChangeTrackingOptions"),
 ];
 
 /// The name of the schema of what stands in this field.
@@ -247,6 +269,7 @@ fn visit(schema: &mut Value, root: &str, path: &str, kind: &str, each: &mut impl
         // Options below `scrapeOptions` have the words of the options of a scrape.
         let path = path.strip_prefix("scrapeOptions").unwrap_or(path);
         let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let root = root.strip_suffix("V1").unwrap_or(root);
         let mut keys = vec![format!("{root}.{place}"), place.clone(), format!("{kind}.{name}")];
         let parent = path.rsplit('.').next().unwrap_or(path);
         keys.extend([format!("{parent}.{name}"), name.clone()]);

@@ -7,12 +7,15 @@ pub mod scope;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::api_version::ApiVersion;
 use super::states::states;
 use super::validation::{Fields, Issues, Path, ValidationError, refusal};
 use crate::error_code::ErrorCode;
 
 /// Pages of a crawl that names no limit (wire 5.1).
 pub const DEFAULT_LIMIT: i64 = 10_000;
+/// Segments of a path below the start page's in a crawl of version 1 that names no `maxDepth` (wire 26).
+const V1_DEPTH: i64 = 10;
 /// Most patterns in `includePaths` and in `excludePaths`.
 const MAX_PATTERNS: i64 = 100;
 /// Longest pattern, characters.
@@ -56,6 +59,17 @@ pub enum SitemapMode {
     Only,
 }
 
+impl SitemapMode {
+    /// Reads `sitemap`.
+    pub(super) fn read(fields: &mut Fields<'_, '_>) -> Self {
+        match fields.choice("sitemap", &["skip", "include", "only"]) {
+            Some("skip") => Self::Skip,
+            Some("only") => Self::Only,
+            _ => Self::Include,
+        }
+    }
+}
+
 /// Options of a crawl after validation; serialised as they stand on the wire.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -67,6 +81,9 @@ pub struct CrawlOptions {
     /// Links from the start page, 0 upwards: 0 is the start page and the sitemap's pages. `None`: no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_discovery_depth: Option<i64>,
+    /// Segments of the path below the start page's, 0 upwards: an option of version 1. `None`: no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_depth: Option<i64>,
     /// Most pages, 1 upwards.
     pub limit: i64,
     /// Follow links of the site that are not below the start page's path.
@@ -102,6 +119,7 @@ impl Default for CrawlOptions {
             include_paths: Vec::new(),
             exclude_paths: Vec::new(),
             max_discovery_depth: None,
+            max_depth: None,
             limit: DEFAULT_LIMIT,
             crawl_entire_domain: false,
             allow_external_links: false,
@@ -128,7 +146,7 @@ impl CrawlOptions {
         let mut issues = Issues::default();
         let read = Fields::open(options, Path::new(), &mut issues).map(|fields| {
             let mut fields = fields.nulls_are_absent();
-            let options = Self::read(&mut fields);
+            let options = Self::read(ApiVersion::V2, &mut fields);
             fields.finish();
             options
         });
@@ -137,28 +155,32 @@ impl CrawlOptions {
     }
 
     /// Reads the options among the other fields of a body; what is wrong becomes an issue.
-    pub(super) fn read(fields: &mut Fields<'_, '_>) -> Self {
+    pub(super) fn read(version: ApiVersion, fields: &mut Fields<'_, '_>) -> Self {
         let defaults = Self::default();
+        let is_v1 = version == ApiVersion::V1;
         let from_one = 1..=i64::from(i32::MAX);
         Self {
             include_paths: read_patterns(fields, "includePaths"),
             exclude_paths: read_patterns(fields, "excludePaths"),
             max_discovery_depth: fields.integer("maxDiscoveryDepth", 0..=i64::from(i32::MAX)),
+            max_depth: if is_v1 { Some(read_depth(fields)) } else { None },
             limit: fields.integer("limit", from_one.clone()).unwrap_or(defaults.limit),
-            crawl_entire_domain: fields.bool("crawlEntireDomain").unwrap_or(defaults.crawl_entire_domain),
+            // An older name of the same.
+            crawl_entire_domain: fields.bool("crawlEntireDomain").unwrap_or(defaults.crawl_entire_domain)
+                | (is_v1 && fields.bool("allowBackwardLinks").unwrap_or(false)),
             allow_external_links: fields.bool("allowExternalLinks").unwrap_or(defaults.allow_external_links),
             allow_subdomains: fields.bool("allowSubdomains").unwrap_or(defaults.allow_subdomains),
-            sitemap: match fields.choice("sitemap", &["skip", "include", "only"]) {
-                Some("skip") => SitemapMode::Skip,
-                Some("only") => SitemapMode::Only,
-                _ => SitemapMode::Include,
+            sitemap: match version {
+                ApiVersion::V1 if fields.bool("ignoreSitemap") == Some(true) => SitemapMode::Skip,
+                ApiVersion::V1 => SitemapMode::Include,
+                ApiVersion::V2 => SitemapMode::read(fields),
             },
             ignore_query_parameters: fields.bool("ignoreQueryParameters").unwrap_or(defaults.ignore_query_parameters),
             deduplicate_similar_urls: fields
                 .bool("deduplicateSimilarURLs")
                 .unwrap_or(defaults.deduplicate_similar_urls),
             ignore_robots_txt: fields.bool("ignoreRobotsTxt").unwrap_or(defaults.ignore_robots_txt),
-            robots_user_agent: read_agent(fields),
+            robots_user_agent: if is_v1 { None } else { read_agent(fields) },
             regex_on_full_url: fields.bool("regexOnFullURL").unwrap_or(defaults.regex_on_full_url),
             delay: fields.number("delay", DELAY_SECONDS).filter(|seconds| *seconds > 0.0),
             max_concurrency: fields.integer("maxConcurrency", from_one),
@@ -194,6 +216,11 @@ fn read_patterns(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<String>
         }
     }
     list
+}
+
+/// `maxDepth` of version 1.
+fn read_depth(fields: &mut Fields<'_, '_>) -> i64 {
+    fields.integer("maxDepth", 0..=i64::from(i32::MAX)).unwrap_or(V1_DEPTH)
 }
 
 fn read_agent(fields: &mut Fields<'_, '_>) -> Option<String> {

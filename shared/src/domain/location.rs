@@ -21,7 +21,12 @@ pub struct Location {
 
 /// Reads `location`; `None` when it is absent.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Location> {
-    let mut location = fields.object("location")?.nulls_are_absent();
+    read_named(fields, "location")
+}
+
+/// The same under another name.
+pub(super) fn read_named(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<Location> {
+    let mut location = fields.object(name)?.nulls_are_absent();
     let mut country = "US".to_owned();
     if let Some(text) = location.string("country") {
         // The newest clients name pools of US addresses.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::api_version::ApiVersion;
 use super::crawl::SitemapMode;
 use super::crawl::address::bare_host;
 use super::crawl::scope::{is_below, is_same_host, is_same_site};
@@ -15,6 +16,8 @@ use crate::ids::JobId;
 
 /// Most links of a map, and how many it answers when it is not told (spec 8).
 pub const MAX_LIMIT: i64 = 100_000;
+/// The first in version 1 (wire 26).
+pub const MAX_V1_LIMIT: i64 = 30_000;
 pub const DEFAULT_LIMIT: i64 = 5_000;
 /// What a map costs, credits, whatever it finds (wire 11.3).
 pub const CREDITS: i64 = 1;
@@ -27,6 +30,7 @@ pub struct MapRequest {
     pub options: MapOptions,
     pub origin: Option<String>,
     pub integration: Option<String>,
+    pub version: ApiVersion,
 }
 
 /// Options of a map after validation.

@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod activity;
+pub mod api_version;
 mod asked;
 pub mod cache;
 pub mod capability;

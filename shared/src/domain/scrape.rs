@@ -283,7 +283,7 @@ impl Format {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JsonFormat {
-    /// What is wanted, at most 10,000 characters.
+    /// What is wanted, at most 10,000 characters; in version 1 of the API with as many that stand before it.
     pub prompt: Option<String>,
     /// JSON schema that the data fits; valid and bounded, see [`super::json_schema`].
     pub schema: Option<Value>,

@@ -15,6 +15,7 @@ mod preview;
 mod redaction;
 mod search;
 mod unavailable;
+mod v1;
 
 use serde_json::Value;
 
@@ -23,7 +24,9 @@ pub use crawl::{CrawlRequest, crawl_fields, parse_crawl, with_prompt_options};
 pub use map::parse_map;
 pub use preview::{PreviewRequest, parse_preview};
 pub use search::parse_search;
+pub use v1::{parse_v1_batch, parse_v1_crawl, parse_v1_map, parse_v1_scrape, parse_v1_search};
 
+use super::api_version::ApiVersion;
 use super::scrape::ScrapeOptions;
 use super::target::{self, RequestContext};
 use super::validation::{Fields, Issues, Path, ValidationError, refusal};
@@ -40,6 +43,7 @@ pub struct ScrapeRequest {
     /// Who sends the request, for statistics; clients of ours put their name here.
     pub origin: Option<String>,
     pub integration: Option<String>,
+    pub version: ApiVersion,
 }
 
 /// Reads the body of `POST /v2/scrape` (wire 3.1).
@@ -47,21 +51,31 @@ pub struct ScrapeRequest {
 /// # Errors
 /// Every wrong field; or the first option that is not available yet.
 pub fn parse_scrape(body: &Value, context: RequestContext<'_>) -> Result<ScrapeRequest, ValidationError> {
+    parse_scrape_of(ApiVersion::V2, body, context)
+}
+
+fn parse_scrape_of(
+    version: ApiVersion,
+    body: &Value,
+    context: RequestContext<'_>,
+) -> Result<ScrapeRequest, ValidationError> {
     let mut issues = Issues::default();
     let mut unavailable = Vec::new();
-    let request = Fields::open(body, Path::new(), &mut issues).map(|mut fields| {
+    let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {
+        let mut fields = fields.of_version(version);
         let url = target::read(&mut fields, "url", context).unwrap_or_default();
-        let options = read_options(&mut fields, &mut unavailable);
+        let options = read_options(version, &mut fields, &mut unavailable);
         let request = ScrapeRequest {
             url,
             options,
             origin: label(&mut fields, "origin"),
             integration: label(&mut fields, "integration"),
+            version,
         };
         fields.finish();
         request
     });
-    issues.into_result()?;
+    issues.into_result_of(version)?;
     refuse_unavailable(unavailable)?;
     request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
 }

@@ -1,5 +1,6 @@
 //! A search of the web as a caller asks for it (wire 20), and what it costs.
 
+use super::api_version::ApiVersion;
 use super::scrape::ScrapeOptions;
 
 /// Hits for each source when the caller does not say, and at most.
@@ -30,6 +31,7 @@ pub struct SearchRequest {
     pub timeout: u64,
     pub origin: Option<String>,
     pub integration: Option<String>,
+    pub version: ApiVersion,
 }
 
 /// What is looked for.

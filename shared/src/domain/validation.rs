@@ -10,6 +10,7 @@ use std::ops::RangeInclusive;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::api_version::ApiVersion;
 use super::asked;
 use crate::error_code::ErrorCode;
 
@@ -174,6 +175,14 @@ impl Issues {
     /// `Ok` when nothing was wrong; otherwise the error with its text (wire 2.2): unknown keys first, then the
     /// first broken rule, `Bad Request` when only types are wrong.
     pub fn into_result(self) -> Result<(), ValidationError> {
+        self.into_result_of(ApiVersion::V2)
+    }
+
+    /// The same for a body of this version of the API, whose documentation the text names.
+    ///
+    /// # Errors
+    /// As [`Issues::into_result`].
+    pub fn into_result_of(self, version: ApiVersion) -> Result<(), ValidationError> {
         if self.0.is_empty() {
             return Ok(());
         }
@@ -181,7 +190,10 @@ impl Issues {
         let message = match unknown {
             Some(issue) => {
                 let names = issue.message.split_once(": ").map_or("", |(_, names)| names);
-                format!("Unrecognized key in body -- please review the v2 API documentation for its fields: {names}")
+                let version = version.as_str();
+                format!(
+                    "Unrecognized key in body -- please review the {version} API documentation for its fields: {names}"
+                )
             }
             None => self.0.iter().find(|i| i.is_rule()).map_or_else(|| "Bad Request".to_owned(), |i| i.message.clone()),
         };
@@ -256,6 +268,11 @@ impl<'v, 'i> Fields<'v, 'i> {
     pub fn nulls_are_absent(mut self) -> Self {
         self.nulls_are_absent = true;
         self
+    }
+
+    /// Reads a body of this version: in those of version 1 a `null` is as good as nothing at their top, too.
+    pub fn of_version(self, version: ApiVersion) -> Self {
+        if version == ApiVersion::V1 { self.nulls_are_absent() } else { self }
     }
 
     /// The path of a field of this object.

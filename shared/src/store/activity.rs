@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use crate::domain::activity::{Cursor, Endpoint};
+use crate::domain::api_version::ApiVersion;
 use crate::ids::TeamId;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
@@ -18,6 +19,7 @@ pub struct Entry {
     /// What its results are found by.
     pub id: Uuid,
     pub endpoint: Endpoint,
+    pub version: ApiVersion,
     /// `None`: nothing of it may be kept, or it has none.
     pub target: Option<String>,
     pub created_at: Timestamp,
@@ -25,7 +27,8 @@ pub struct Entry {
 
 /// Writes an entry.
 pub async fn record(tx: &mut Tx, team: TeamId, entry: &Entry) -> StoreResult<()> {
-    const SQL: &str = "INSERT INTO activity (team_id, created_at, id, endpoint, target) VALUES ($1, $2, $3, $4, $5)";
+    const SQL: &str = "INSERT INTO activity (team_id, created_at, id, endpoint, target, api_version) \
+        VALUES ($1, $2, $3, $4, $5, $6)";
     on_db!(tx, |conn| {
         sqlx::query(SQL)
             .bind(team)
@@ -33,6 +36,7 @@ pub async fn record(tx: &mut Tx, team: TeamId, entry: &Entry) -> StoreResult<()>
             .bind(entry.id.to_string())
             .bind(entry.endpoint.as_str())
             .bind(entry.target.as_deref())
+            .bind(entry.version.as_str())
             .execute(conn)
             .await?
             .rows_affected()
@@ -52,14 +56,14 @@ pub async fn page(
     macro_rules! select {
         ($filter:literal) => {
             concat!(
-                "SELECT id, endpoint, target, created_at FROM activity WHERE team_id = $1 AND created_at > $2 \
+                "SELECT id, endpoint, api_version, target, created_at FROM activity WHERE team_id = $1 AND created_at > $2 \
                  AND (created_at, id) < ($3, $4) ",
                 $filter,
                 " ORDER BY created_at DESC, id DESC LIMIT $5"
             )
         };
     }
-    type Columns = (String, String, Option<String>, Timestamp);
+    type Columns = (String, String, String, Option<String>, Timestamp);
     let sql = if endpoint.is_some() { select!("AND endpoint = $6") } else { select!("") };
     let (time, id) = before.map_or((Timestamp(i64::MAX), String::new()), |c| (c.created_at, c.id.to_string()));
     let rows: Vec<Columns> = on_pool!(db, |pool| {
@@ -69,9 +73,16 @@ pub async fn page(
             None => query.fetch_all(pool).await?,
         }
     });
-    let entry = |(id, endpoint, target, created_at): Columns| {
+    let entry = |(id, endpoint, version, target, created_at): Columns| {
         let id = Uuid::parse_str(&id).map_err(|e| StoreError::Corrupt(e.to_string()))?;
-        Ok(Entry { id, endpoint: endpoint.parse().map_err(StoreError::Corrupt)?, target, created_at })
+        let (endpoint, version) = (endpoint.parse(), version.parse());
+        Ok(Entry {
+            id,
+            endpoint: endpoint.map_err(StoreError::Corrupt)?,
+            version: version.map_err(StoreError::Corrupt)?,
+            target,
+            created_at,
+        })
     };
     rows.into_iter().map(entry).collect()
 }
@@ -95,7 +106,9 @@ mod tests {
         let mut ids = Vec::new();
         for (endpoint, at) in entries {
             let target = (*endpoint != Endpoint::Browser).then(|| format!("http://site.test/{at}"));
-            let entry = Entry { id: crate::random::id(), endpoint: *endpoint, target, created_at: Timestamp(*at) };
+            let version = if at % 2 == 0 { ApiVersion::V1 } else { ApiVersion::V2 };
+            let entry =
+                Entry { id: crate::random::id(), endpoint: *endpoint, version, target, created_at: Timestamp(*at) };
             record(&mut tx, team, &entry).await.unwrap();
             ids.push(entry.id);
         }
@@ -138,7 +151,8 @@ mod tests {
             for (n, endpoint) in Endpoint::ALL.iter().enumerate() {
                 let found = page(&db, team, Some(*endpoint), Timestamp(-1), None, 100).await.unwrap();
                 assert_eq!(found.len(), 1, "{endpoint:?}");
-                assert_eq!((found[0].id, found[0].endpoint), (ids[n], *endpoint));
+                let version = if n % 2 == 0 { ApiVersion::V1 } else { ApiVersion::V2 };
+                assert_eq!((found[0].id, found[0].endpoint, found[0].version), (ids[n], *endpoint, version));
                 assert_eq!(found[0].target.is_none(), *endpoint == Endpoint::Browser);
             }
             let mut tx = db.begin().await.unwrap();

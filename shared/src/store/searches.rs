@@ -1,6 +1,7 @@
 //! Searches: what is written of one when its hits are known. The pages of hits that are scraped are a job's.
 
 use crate::domain::activity::Endpoint;
+use crate::domain::api_version::ApiVersion;
 use crate::domain::job::JobKind;
 use crate::ids::{JobId, KeyId, TeamId};
 use crate::on_db;
@@ -15,6 +16,7 @@ pub struct NewSearch<'a> {
     pub id: JobId,
     pub team: TeamId,
     pub key: Option<KeyId>,
+    pub version: ApiVersion,
     /// What was looked for; `None`: nothing of it is kept.
     pub query: Option<&'a str>,
     /// Its price, without the pages of its hits.
@@ -26,7 +28,13 @@ pub struct NewSearch<'a> {
 pub async fn record(tx: &mut Tx, search: &NewSearch<'_>) -> StoreResult<()> {
     const BILL: &str = sql!(LEDGER_ENTRY, "VALUES ($1, $2, $3, $4, $5, $6)", ENTERED_ONCE);
     let target = search.query.map(str::to_owned);
-    let entry = Entry { id: search.id.0, endpoint: Endpoint::Search, target, created_at: search.created_at };
+    let entry = Entry {
+        id: search.id.0,
+        endpoint: Endpoint::Search,
+        version: search.version,
+        target,
+        created_at: search.created_at,
+    };
     activity::record(tx, search.team, &entry).await?;
     if search.credits == 0 {
         return Ok(());

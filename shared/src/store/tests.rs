@@ -11,6 +11,7 @@ use super::testing::{databases, job, team};
 use super::*;
 use crate::blobs::Blobs;
 use crate::clock::{self, Stopwatch};
+use crate::domain::api_version::ApiVersion;
 use crate::domain::document::Document;
 use crate::domain::job::{JobKind, JobStatus, PageState};
 use crate::domain::node::NodeState;
@@ -193,6 +194,7 @@ async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
             url: "http://site.test/".into(),
             target: "http://site.test/".into(),
             origin: None,
+            version: ApiVersion::V2,
             created_at: now,
             expires_at: now.plus_ms(86_400_000),
         };

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::domain::activity::Endpoint;
+use crate::domain::api_version::ApiVersion;
 use crate::domain::job::JobKind;
 use crate::domain::scrape::ScrapeOptions;
 use crate::ids::{JobId, KeyId, PageId, TeamId};
@@ -73,6 +74,9 @@ pub struct DirectScrape {
     /// The URL as lists show it; empty where nothing may be kept.
     pub target: String,
     pub origin: Option<String>,
+    /// Of the API; processes of earlier releases know one.
+    #[serde(default)]
+    pub version: ApiVersion,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
 }
@@ -94,6 +98,6 @@ impl DirectScrape {
             created_at: self.created_at,
             expires_at: self.expires_at,
         };
-        NewScrape { job, page: self.page, url: &self.url, endpoint: Endpoint::Scrape }
+        NewScrape { job, page: self.page, url: &self.url, endpoint: Endpoint::Scrape, version: self.version }
     }
 }

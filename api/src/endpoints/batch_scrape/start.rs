@@ -25,10 +25,10 @@ use weir_shared::time::Timestamp;
 use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
-use crate::endpoints::jobs::{idempotency, path};
+use crate::endpoints::jobs::{Served, idempotency};
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
+use crate::extract::{self, Parser};
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
@@ -36,7 +36,7 @@ use crate::openapi::{Group, Operation};
 const AT_ONCE: usize = 2_000;
 
 #[derive(Serialize, JsonSchema)]
-struct Body {
+pub(in crate::endpoints) struct Body {
     success: bool,
     id: JobId,
     /// Where its status is read.
@@ -84,13 +84,23 @@ pub fn doc() -> Operation {
 /// # Errors
 /// Every row of wire 2.1 that names batches.
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
-    let caller = app.authorize(&request, Bucket::Crawl).await?;
-    let read = |body: &Value| app.parse(|context| parse_batch(body, context));
-    let (mut batch, _room) = extract::json(&app, &caller, &request, payload, read).await?;
-    refuse_blocked_urls(&app, &mut batch)?;
+    run(&app, &request, payload, parse_batch).await
+}
+
+/// Accepts the batch that a body asks for, whichever version of the API it is of.
+pub(in crate::endpoints) async fn run(
+    app: &App,
+    request: &HttpRequest,
+    payload: Payload,
+    parser: Parser<BatchRequest>,
+) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(request, Bucket::Crawl).await?;
+    let read = |body: &Value| app.parse(|context| parser(body, context));
+    let (mut batch, _room) = extract::json(app, &caller, request, payload, read).await?;
+    refuse_blocked_urls(app, &mut batch)?;
     retention::settle(&caller, &mut batch.options)?;
-    let key = idempotency::key(&request)?;
-    refuse_other_options(&app, &caller, &batch).await?;
+    let key = idempotency::key(request)?;
+    refuse_other_options(app, &caller, &batch).await?;
 
     let now = app.db.now();
     let is_draft = batch.append_to_id.is_none() && batch.urls.len() > AT_ONCE;
@@ -98,11 +108,11 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     if is_draft {
         // A refusal now saves the work. The judgement that counts comes with the acceptance.
         let mut tx = app.db.begin().await?;
-        judge(&app, &mut tx, &caller, &batch, key, now).await?;
+        judge(app, &mut tx, &caller, &batch, key, now).await?;
         drop(tx);
-        write_draft(&app, &caller, id, &batch.urls, now).await?;
+        write_draft(app, &caller, id, &batch.urls, now).await?;
     }
-    let accepted = accept(&app, &caller, id, &batch, key, is_draft).await;
+    let accepted = accept(app, &caller, id, &batch, key, is_draft).await;
     if is_draft
         && accepted.is_err()
         && let Err(error) = drafts::abandon(&app.db, id).await
@@ -111,7 +121,7 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     }
     accepted?;
 
-    let url = format!("{}{}", app.base_url(&request), path(JobKind::Batch, id));
+    let url = format!("{}{}", app.base_url(request), Served::new(batch.version, JobKind::Batch).path(id));
     Ok(HttpResponse::Ok().json(Body { success: true, id, url, invalid_urls: batch.invalid_urls }))
 }
 
@@ -248,7 +258,13 @@ async fn insert(
     };
     jobs::insert(tx, &row).await?;
     rows::insert_many(tx, id, caller.team_id(), 0, urls, now).await?;
-    let entry = Entry { id: id.0, endpoint: Endpoint::BatchScrape, target: target.clone(), created_at: now };
+    let entry = Entry {
+        id: id.0,
+        endpoint: Endpoint::BatchScrape,
+        version: batch.version,
+        target: target.clone(),
+        created_at: now,
+    };
     activity::record(tx, caller.team_id(), &entry).await?;
     if batch.webhook.as_ref().is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
         webhooks::queue(tx, caller.team_id(), id, None, WebhookEvent::Started, now).await?;

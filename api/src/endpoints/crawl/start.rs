@@ -26,16 +26,16 @@ use weir_shared::time::Timestamp;
 use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::endpoints::direct::{refuse_full_queue, refuse_short_funds};
-use crate::endpoints::jobs::{idempotency, path};
+use crate::endpoints::jobs::{Served, idempotency};
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
+use crate::extract::{self, Parser};
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Body {
+pub(in crate::endpoints) struct Body {
     success: bool,
     id: JobId,
     url: String,
@@ -87,32 +87,42 @@ pub fn doc() -> Operation {
 /// # Errors
 /// Every row of wire 2.1 that names crawls.
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
-    let caller = app.authorize(&request, Bucket::Crawl).await?;
+    run(&app, &request, payload, parse_crawl).await
+}
+
+/// Accepts the crawl that a body asks for, whichever version of the API it is of.
+pub(in crate::endpoints) async fn run(
+    app: &App,
+    request: &HttpRequest,
+    payload: Payload,
+    parser: Parser<CrawlRequest>,
+) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(request, Bucket::Crawl).await?;
     let read = |body: &Value| {
-        let crawl = app.parse(|context| parse_crawl(body, context))?;
+        let crawl = app.parse(|context| parser(body, context))?;
         // A prompt's options yield to the fields that the body names.
         let named = crawl.prompt.as_ref().map(|_| crawl_fields(body)).unwrap_or_default();
         Ok((crawl, named))
     };
-    let ((mut crawl, named), _room) = extract::json(&app, &caller, &request, payload, read).await?;
+    let ((mut crawl, named), _room) = extract::json(app, &caller, request, payload, read).await?;
     app.check_target(&crawl.url)?;
     retention::settle(&caller, &mut crawl.scrape)?;
-    let key = idempotency::key(&request)?;
-    let prompt = read_prompt(&app, &caller, &named, &mut crawl).await?;
+    let key = idempotency::key(request)?;
+    let prompt = read_prompt(app, &caller, &named, &mut crawl).await?;
 
     let now = app.db.now();
     let mut tx = app.db.begin().await?;
     team_lock::lock(&mut tx, caller.team_id()).await?;
-    refuse_full_queue(&app, &mut tx, &caller, crawls::first_pages(&crawl.options)).await?;
-    let limit = affordable(&app, &mut tx, &caller, crawl.options.limit, price::most(&crawl.scrape)).await?;
+    refuse_full_queue(app, &mut tx, &caller, crawls::first_pages(&crawl.options)).await?;
+    let limit = affordable(app, &mut tx, &caller, crawl.options.limit, price::most(&crawl.scrape)).await?;
     idempotency::take(&mut tx, caller.team_id(), key, now).await?;
-    let id = insert(&app, &mut tx, &caller, &crawl, limit, now).await?;
+    let id = insert(app, &mut tx, &caller, &crawl, limit, now).await?;
     if let Some(sentence) = prompt.as_ref().and_then(|prompt| prompt.warning.as_deref()) {
         crawls::warn(&mut tx, id, sentence).await?;
     }
     tx.commit().await?;
 
-    let url = format!("{}{}", app.base_url(&request), path(JobKind::Crawl, id));
+    let url = format!("{}{}", app.base_url(request), Served::new(crawl.version, JobKind::Crawl).path(id));
     Ok(HttpResponse::Ok().json(Body { success: true, id, url, prompt }))
 }
 
@@ -183,7 +193,8 @@ async fn insert(
         let sentence = format!("The team's credits are enough for {limit} pages, which is this crawl's limit.");
         crawls::warn(tx, id, &sentence).await?;
     }
-    let entry = Entry { id: id.0, endpoint: Endpoint::Crawl, target: target.clone(), created_at: now };
+    let entry =
+        Entry { id: id.0, endpoint: Endpoint::Crawl, version: crawl.version, target: target.clone(), created_at: now };
     activity::record(tx, caller.team_id(), &entry).await?;
     if crawl.webhook.as_ref().is_some_and(|hook| hook.wants(WebhookEvent::Started)) {
         webhooks::queue(tx, team, id, None, WebhookEvent::Started, now).await?;

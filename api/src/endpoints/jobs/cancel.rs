@@ -4,12 +4,12 @@ use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
-use weir_shared::domain::job::{JobKind, JobStatus};
+use weir_shared::domain::job::JobStatus;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::store::cancel;
 
-use super::{Names, kind_of, load_own};
+use super::{Names, Served, load_own, served_by};
 use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
@@ -23,9 +23,9 @@ struct Body {
     status: &'static str,
 }
 
-/// What the API's document says of it, for jobs of this kind.
-pub fn doc(kind: JobKind) -> Operation {
-    let names = Names::of(kind);
+/// What the API's document says of it, for the jobs of a route.
+pub fn doc(served: Served) -> Operation {
+    let names = Names::of(served);
     let text = "Waiting pages never start, running ones may still finish. What is done stays readable. Told again, it \
         answers the same; a job that has ended by itself is a 409.";
     Operation::new(names.group, names.cancel, "Cancel", text)
@@ -39,14 +39,14 @@ pub fn doc(kind: JobKind) -> Operation {
 /// 404 for an unknown, expired or foreign job, 409 for one that has ended by itself.
 pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
-    let (kind, id): (_, JobId) = (kind_of(&request)?, extract::path_id(&id)?);
-    let job = load_own(&app, &caller, kind, id).await?;
+    let (served, id): (_, JobId) = (served_by(&request)?, extract::path_id(&id)?);
+    let job = load_own(&app, &caller, served, id).await?;
     if job.status == JobStatus::Scraping {
         let mut tx = app.db.begin().await?;
         let moved = cancel::job(&mut tx, id, app.db.now()).await?;
         tx.commit().await?;
         // Somebody else may have moved it first.
-        if !moved && load_own(&app, &caller, kind, id).await?.status != JobStatus::Cancelled {
+        if !moved && load_own(&app, &caller, served, id).await?.status != JobStatus::Cancelled {
             return Err(already_completed());
         }
     } else if job.status != JobStatus::Cancelled {

@@ -11,7 +11,7 @@ use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::crawls;
 use weir_shared::store::pages::{self, PageRow};
 
-use super::{Names, kind_of, load};
+use super::{Names, Served, load, served_by};
 use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
@@ -54,13 +54,26 @@ impl From<PageRow> for Entry {
     }
 }
 
-/// What the API's document says of it, for jobs of this kind.
-pub fn doc(kind: JobKind) -> Operation {
-    let names = Names::of(kind);
-    let text = "The pages that failed for good, and those that robots.txt forbids.";
-    Operation::new(names.group, names.errors, "Failed pages", text)
-        .answer::<Body>("The pages; up to 10,000 of each.")
-        .errors(&[400, 403, 404])
+const TEXT: &str = "The pages that failed for good, and those that robots.txt forbids.";
+
+/// What the API's document says of it, for the jobs of a route.
+pub fn doc(served: Served) -> Operation {
+    let names = Names::of(served);
+    document(Operation::new(names.group, names.errors, "Failed pages", TEXT))
+}
+
+/// The same by `DELETE`, as a client of version 1 reads it (wire 26): nothing is removed.
+pub fn doc_by_delete(served: Served) -> Operation {
+    let names = Names::of(served);
+    let id = match served.kind {
+        JobKind::Crawl => "readCrawlErrorsV1",
+        _ => "readBatchScrapeErrorsV1",
+    };
+    document(Operation::new(names.group, id, "Failed pages, as an older client reads them", TEXT))
+}
+
+fn document(operation: Operation) -> Operation {
+    operation.answer::<Body>("The pages; up to 10,000 of each.").errors(&[400, 403, 404])
 }
 
 /// Handles the request.
@@ -70,8 +83,7 @@ pub fn doc(kind: JobKind) -> Operation {
 pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
     let id: JobId = extract::path_id(&id)?;
-    let kind = kind_of(&request)?;
-    let job = load(&app, kind, id).await?;
+    let job = load(&app, served_by(&request)?, id).await?;
     if job.team_id != caller.team_id() {
         return Err(ApiError::new(ErrorCode::Forbidden, "Forbidden"));
     }
@@ -79,7 +91,7 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
         0 => Vec::new(),
         _ => pages::failed_of(&app.db, id, MOST).await?,
     };
-    let robots_blocked = match kind {
+    let robots_blocked = match job.kind {
         JobKind::Crawl => crawls::blocked(&app.db, id, MOST).await?,
         _ => Vec::new(),
     };

@@ -7,6 +7,7 @@ pub mod status;
 pub mod watch;
 
 use actix_web::HttpRequest;
+use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::job::JobKind;
 use weir_shared::ids::JobId;
 use weir_shared::store::jobs::{self, JobRow};
@@ -17,7 +18,34 @@ use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::Group;
 
-/// What the operations of a kind are called in the API's document.
+/// Which jobs a route serves, by which version of the API: `routes.rs` says so.
+#[derive(Debug, Clone, Copy)]
+pub struct Served {
+    pub version: ApiVersion,
+    kind: JobKind,
+}
+
+impl Served {
+    pub const fn new(version: ApiVersion, kind: JobKind) -> Self {
+        Self { version, kind }
+    }
+
+    /// Version 1 serves batches at the path of crawls as well: its clients read and watch them there (wire 26).
+    fn serves(self, kind: JobKind) -> bool {
+        kind == self.kind || (self.version == ApiVersion::V1 && kind == JobKind::Batch)
+    }
+
+    /// Path of a job, below the base URL.
+    pub fn path(self, id: JobId) -> String {
+        let version = self.version.as_str();
+        match self.kind {
+            JobKind::Crawl => format!("/{version}/crawl/{id}"),
+            _ => format!("/{version}/batch/scrape/{id}"),
+        }
+    }
+}
+
+/// What the operations of a route are called in the API's document.
 struct Names {
     group: Group,
     status: &'static str,
@@ -26,12 +54,21 @@ struct Names {
 }
 
 impl Names {
-    fn of(kind: JobKind) -> Self {
-        match kind {
-            JobKind::Crawl => {
+    fn of(served: Served) -> Self {
+        match (served.version, served.kind) {
+            (ApiVersion::V1, JobKind::Crawl) => {
+                Self { group: Group::V1, status: "getCrawlV1", errors: "getCrawlErrorsV1", cancel: "cancelCrawlV1" }
+            }
+            (ApiVersion::V1, _) => Self {
+                group: Group::V1,
+                status: "getBatchScrapeV1",
+                errors: "getBatchScrapeErrorsV1",
+                cancel: "cancelBatchScrapeV1",
+            },
+            (ApiVersion::V2, JobKind::Crawl) => {
                 Self { group: Group::Crawl, status: "getCrawl", errors: "getCrawlErrors", cancel: "cancelCrawl" }
             }
-            _ => Self {
+            (ApiVersion::V2, _) => Self {
                 group: Group::Batch,
                 status: "getBatchScrape",
                 errors: "getBatchScrapeErrors",
@@ -41,23 +78,15 @@ impl Names {
     }
 }
 
-/// Path of a job, below the base URL.
-pub fn path(kind: JobKind, id: JobId) -> String {
-    match kind {
-        JobKind::Crawl => format!("/v2/crawl/{id}"),
-        _ => format!("/v2/batch/scrape/{id}"),
-    }
-}
-
-/// The kind that a route serves: `routes.rs` says so.
-fn kind_of(request: &HttpRequest) -> ApiResult<JobKind> {
-    let kind = request.app_data::<JobKind>().copied();
-    kind.ok_or_else(|| ApiError::internal(&"the route does not say which jobs it serves"))
+/// What the request's route serves.
+fn served_by(request: &HttpRequest) -> ApiResult<Served> {
+    let served = request.app_data::<Served>().copied();
+    served.ok_or_else(|| ApiError::internal(&"the route does not say which jobs it serves"))
 }
 
 /// The job, whoever owns it: 404 when it is unknown or of another kind, or when its results are gone.
-async fn load(app: &App, kind: JobKind, id: JobId) -> ApiResult<JobRow> {
-    let job = jobs::load(&app.db, id).await?.filter(|job| job.kind == kind);
+async fn load(app: &App, served: Served, id: JobId) -> ApiResult<JobRow> {
+    let job = jobs::load(&app.db, id).await?.filter(|job| served.serves(job.kind));
     not_expired(job.ok_or_else(ApiError::job_not_found)?, app.db.now())
 }
 
@@ -66,16 +95,16 @@ fn not_expired(job: JobRow, now: Timestamp) -> ApiResult<JobRow> {
 }
 
 /// The caller's job. Another team's looks like an unknown one (wire 14: 404 for status and cancel).
-async fn load_own(app: &App, caller: &Caller, kind: JobKind, id: JobId) -> ApiResult<JobRow> {
-    own(caller, load(app, kind, id).await?)
+async fn load_own(app: &App, caller: &Caller, served: Served, id: JobId) -> ApiResult<JobRow> {
+    own(caller, load(app, served, id).await?)
 }
 
 /// The same for reads: one that had ended a moment ago has still ended.
-async fn read_own(app: &App, caller: &Caller, kind: JobKind, id: JobId) -> ApiResult<JobRow> {
-    if let Some(job) = app.ended_jobs.get(id, app.db.clock().instant()).filter(|job| job.kind == kind) {
+async fn read_own(app: &App, caller: &Caller, served: Served, id: JobId) -> ApiResult<JobRow> {
+    if let Some(job) = app.ended_jobs.get(id, app.db.clock().instant()).filter(|job| served.serves(job.kind)) {
         return own(caller, not_expired(job, app.db.now())?);
     }
-    let job = load_own(app, caller, kind, id).await?;
+    let job = load_own(app, caller, served, id).await?;
     app.ended_jobs.remember(&job, app.db.clock().instant());
     Ok(job)
 }

@@ -3,6 +3,7 @@
 //! Documents are spliced in as they were stored, never parsed. The read costs the same for five pages and fifty
 //! thousand: one row (two for a crawl), and the documents of the page asked for.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use actix_web::web::Path;
@@ -12,6 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use weir_shared::clock;
+use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::ids::JobId;
@@ -19,13 +21,14 @@ use weir_shared::store::documents::{self, StoredDocument};
 use weir_shared::store::jobs::JobRow;
 use weir_shared::store::{crawls, pages};
 
-use super::{Names, kind_of, load_own, path, read_own};
+use super::{Names, Served, load_own, read_own, served_by};
 use crate::app::{App, AppData};
 use crate::auth::Caller;
+use crate::endpoints::v1;
 use crate::error::ApiResult;
 use crate::extract::{self, Paging};
 use crate::limits::Bucket;
-use crate::openapi::Operation;
+use crate::openapi::{MakeSchema, Operation};
 
 /// Documents in a page when the caller names no number.
 pub(super) const DEFAULT_LIMIT: i64 = 100;
@@ -53,7 +56,7 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     #[schemars(with = "Vec<Document>")]
-    pub data: Vec<&'a RawValue>,
+    pub data: Vec<Cow<'a, RawValue>>,
     /// Why the job failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -85,6 +88,7 @@ impl<'a> Body<'a> {
     /// When the database is away.
     pub(super) async fn new(
         app: &App,
+        version: ApiVersion,
         job: &JobRow,
         documents: &'a [StoredDocument],
         next: Option<String>,
@@ -97,7 +101,7 @@ impl<'a> Body<'a> {
             credits_used: job.credits_used,
             expires_at: job.expires_at.to_iso(),
             next,
-            data: documents.iter().map(|d| &*d.json).collect(),
+            data: documents.iter().map(|document| shown(version, &document.json)).collect(),
             error: None,
             warning: None,
             progress: None,
@@ -131,19 +135,31 @@ impl<'a> Body<'a> {
     }
 }
 
-/// What the API's document says of it, for jobs of this kind.
-pub fn doc(kind: JobKind) -> Operation {
-    let names = Names::of(kind);
+/// A document as answers of this version show it.
+pub(super) fn shown(version: ApiVersion, document: &RawValue) -> Cow<'_, RawValue> {
+    match version {
+        ApiVersion::V1 => v1::document::shaped(document),
+        ApiVersion::V2 => Cow::Borrowed(document),
+    }
+}
+
+/// What the API's document says of it, for the jobs of a route.
+pub fn doc(served: Served) -> Operation {
+    let names = Names::of(served);
     let text = "Counts, and documents in the order in which they were done: up to 100 and about 10 MB, then `next` is \
         where to read on. While the job runs there is always a `next`; a read that has seen everything is held for about a \
         second. Asked for as a WebSocket, with the key in `Authorization` or as the subprotocol, the same address sends \
         `catchup`, then each `document`, then `done`.";
-    Operation::new(names.group, names.status, "Status and documents", text)
+    let operation = Operation::new(names.group, names.status, "Status and documents", text)
         .query("skip", json!({"type": "integer", "minimum": 0, "maximum": u32::MAX}), "Documents already read.")
         .query("limit", json!({"type": "integer", "minimum": 1, "maximum": extract::MAX_PAGE}), "Documents at most.")
-        .answer::<Body<'_>>("The job as it is.")
         .bare_answer(101, "The WebSocket, where one was asked for.")
-        .errors(&[400, 404])
+        .errors(&[400, 404]);
+    let schema: MakeSchema = match served.version {
+        ApiVersion::V1 => |generator| v1::document::in_answer(generator, Body::json_schema),
+        ApiVersion::V2 => Body::json_schema,
+    };
+    operation.answer_with(200, "The job as it is.", "application/json", schema)
 }
 
 /// Handles the request.
@@ -152,11 +168,11 @@ pub fn doc(kind: JobKind) -> Operation {
 /// 400 for a malformed id or paging, 404 for an unknown, expired or foreign job.
 pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Status).await?;
-    let (kind, id): (_, JobId) = (kind_of(&request)?, extract::path_id(&id)?);
+    let (served, id): (_, JobId) = (served_by(&request)?, extract::path_id(&id)?);
     let paging = extract::paging(request.query_string())?;
-    let mut job = read_own(&app, &caller, kind, id).await?;
+    let mut job = read_own(&app, &caller, served, id).await?;
     if let Some(skip) = paging.skip {
-        job = wait_for_documents(&app, &caller, job, skip).await?;
+        job = wait_for_documents(&app, &caller, served, job, skip).await?;
     }
     let skip = paging.skip.unwrap_or(0);
     // No more documents than the counts in this body tell of, although more may be there by now.
@@ -167,8 +183,8 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
     };
     let end = skip + documents.len() as i64;
     let more = job.status == JobStatus::Scraping || end < job.completed;
-    let next = more.then(|| next_url(&app.base_url(&request), &path(kind, id), end, paging));
-    Ok(HttpResponse::Ok().json(Body::new(&app, &job, &documents, next).await?))
+    let next = more.then(|| next_url(&app.base_url(&request), &served.path(id), end, paging));
+    Ok(HttpResponse::Ok().json(Body::new(&app, served.version, &job, &documents, next).await?))
 }
 
 /// The next page's address. An empty page of a running job repeats the one just asked for, letter by letter: the
@@ -181,7 +197,13 @@ fn next_url(base: &str, path: &str, skip: i64, paging: Paging) -> String {
 }
 
 /// Holds a request that has run ahead of a running job, until there is a document or about a second has passed.
-async fn wait_for_documents(app: &App, caller: &Caller, mut job: JobRow, skip: i64) -> ApiResult<JobRow> {
+async fn wait_for_documents(
+    app: &App,
+    caller: &Caller,
+    served: Served,
+    mut job: JobRow,
+    skip: i64,
+) -> ApiResult<JobRow> {
     let until = clock::deadline(LONG_POLL);
     while job.status == JobStatus::Scraping && job.completed <= skip && clock::instant() < until {
         let seen = (job.completed, job.failed, job.status);
@@ -189,7 +211,7 @@ async fn wait_for_documents(app: &App, caller: &Caller, mut job: JobRow, skip: i
             changed = app.wake.job_changed(job.id, seen, until) => changed?,
             () = app.stopping.cancelled() => break,
         }
-        job = load_own(app, caller, job.kind, job.id).await?;
+        job = load_own(app, caller, served, job.id).await?;
     }
     Ok(job)
 }

@@ -15,6 +15,7 @@
 //! whose documents do not all fit says `scraping`, and `done` comes after the rest.
 //! A refusal is told after the handshake: 3000 not authorised, 3003 another team's, 1008 unknown, 1011 our fault.
 
+use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -30,15 +31,15 @@ use serde::Serialize;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use weir_shared::clock;
-use weir_shared::domain::job::{JobKind, JobStatus};
+use weir_shared::domain::job::JobStatus;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::hang_up::HangUp;
 use weir_shared::ids::JobId;
 use weir_shared::store::documents;
 use weir_shared::store::jobs::JobRow;
 
-use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES};
-use super::{kind_of, load};
+use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES, shown};
+use super::{Served, load, served_by};
 use crate::app::{App, AppData, spawn_on_thread};
 use crate::auth::{Credentials, credentials};
 use crate::connections;
@@ -105,7 +106,7 @@ pub async fn handle(
     id: Path<String>,
     payload: Payload,
 ) -> Result<HttpResponse, actix_web::Error> {
-    let kind = kind_of(&request)?;
+    let served = served_by(&request)?;
     let protocol = first_protocol(request.headers()).map(str::to_owned);
     let offered: Vec<&str> = protocol.as_deref().into_iter().collect();
     let (response, session, messages) = actix_ws::handle_with_protocols(&request, payload, &offered)?;
@@ -126,8 +127,8 @@ pub async fn handle(
         };
         let mut socket = Socket { session: session.clone(), messages, heard: clock::instant() };
         let end = match admitted {
-            Ok(caller) => match open(&app, kind, &id, |job| job.team_id == caller.team_id()).await {
-                Ok(job) => stream(&app, &mut socket, job).await,
+            Ok(caller) => match open(&app, served, &id, |job| job.team_id == caller.team_id()).await {
+                Ok(job) => stream(&app, served, &mut socket, job).await,
                 Err(error) => WatchEnd::Refused(error),
             },
             Err(error) => WatchEnd::Refused(error),
@@ -174,46 +175,47 @@ fn first_protocol(headers: &HeaderMap) -> Option<&str> {
     value.split(',').map(str::trim).find(|p| !p.is_empty())
 }
 
-async fn open(app: &App, kind: JobKind, id: &str, owns: impl FnOnce(&JobRow) -> bool) -> Result<JobRow, ApiError> {
-    let job = load(app, kind, extract::path_id(id)?).await?;
+async fn open(app: &App, served: Served, id: &str, owns: impl FnOnce(&JobRow) -> bool) -> Result<JobRow, ApiError> {
+    let job = load(app, served, extract::path_id(id)?).await?;
     if owns(&job) { Ok(job) } else { Err(ApiError::new(ErrorCode::Forbidden, "Forbidden")) }
 }
 
 /// Says everything there is to say about the job until it has ended.
-async fn stream(app: &App, socket: &mut Socket, job: JobRow) -> WatchEnd {
-    match send_all(app, socket, job).await {
+async fn stream(app: &App, served: Served, socket: &mut Socket, job: JobRow) -> WatchEnd {
+    match send_all(app, served, socket, job).await {
         Ok(()) => WatchEnd::Done,
         Err(end) => end,
     }
 }
 
-async fn send_all(app: &App, socket: &mut Socket, mut job: JobRow) -> Result<(), WatchEnd> {
-    let mut sent = catch_up(app, socket, &job).await?;
+async fn send_all(app: &App, served: Served, socket: &mut Socket, mut job: JobRow) -> Result<(), WatchEnd> {
+    let mut sent = catch_up(app, served, socket, &job).await?;
     loop {
         while sent < job.completed {
-            sent += send_documents(app, socket, job.id, sent, job.completed).await?;
+            sent += send_documents(app, served, socket, job.id, sent..job.completed).await?;
         }
         if job.status != JobStatus::Scraping {
             break;
         }
         let seen = (job.completed, job.failed, job.status);
-        job = wait_for_change(app, socket, &job, seen).await?;
+        job = wait_for_change(app, served, socket, &job, seen).await?;
     }
     if job.status == JobStatus::Completed {
-        socket.send(&Frame { r#type: "done", data: Body::new(app, &job, &[], None).await? }).await?;
+        let data = Body::new(app, served.version, &job, &[], None).await?;
+        socket.send(&Frame { r#type: "done", data }).await?;
     }
     Ok(())
 }
 
 /// The first frame. Returns how many documents it carried.
-async fn catch_up(app: &App, socket: &mut Socket, job: &JobRow) -> Result<i64, WatchEnd> {
+async fn catch_up(app: &App, served: Served, socket: &mut Socket, job: &JobRow) -> Result<i64, WatchEnd> {
     let limit = DEFAULT_LIMIT.min(job.completed);
     let documents = match limit {
         1.. => documents::slice(&app.db, &app.blobs, job.id, 0, limit, PAGE_BYTES).await.map_err(ApiError::from)?,
         _ => Vec::new(),
     };
     let count = documents.len() as i64;
-    let mut body = Body::new(app, job, &documents, None).await?;
+    let mut body = Body::new(app, served.version, job, &documents, None).await?;
     if count < job.completed {
         body.status = JobStatus::Scraping.as_str();
     }
@@ -221,17 +223,23 @@ async fn catch_up(app: &App, socket: &mut Socket, job: &JobRow) -> Result<i64, W
     Ok(count)
 }
 
-/// Sends documents after the first `sent`, up to number `last`. Returns how many.
-async fn send_documents(app: &App, socket: &mut Socket, id: JobId, sent: i64, last: i64) -> Result<i64, WatchEnd> {
-    let limit = FRAMES_AT_ONCE.min(last - sent);
-    let documents = documents::slice(&app.db, &app.blobs, id, sent, limit, BYTES_AT_ONCE).await;
+/// Sends the first of these documents. Returns how many.
+async fn send_documents(
+    app: &App,
+    served: Served,
+    socket: &mut Socket,
+    id: JobId,
+    open: Range<i64>,
+) -> Result<i64, WatchEnd> {
+    let limit = FRAMES_AT_ONCE.min(open.end - open.start);
+    let documents = documents::slice(&app.db, &app.blobs, id, open.start, limit, BYTES_AT_ONCE).await;
     let documents = documents.map_err(ApiError::from)?;
     if documents.is_empty() {
         // The job has expired and was removed while its documents were sent.
         return Err(WatchEnd::Refused(ApiError::job_expired()));
     }
     for document in &documents {
-        socket.send(&Frame { r#type: "document", data: &*document.json }).await?;
+        socket.send(&Frame { r#type: "document", data: shown(served.version, &document.json) }).await?;
     }
     Ok(documents.len() as i64)
 }
@@ -239,6 +247,7 @@ async fn send_documents(app: &App, socket: &mut Socket, id: JobId, sent: i64, la
 /// Waits for news of the job, with an ear to the client.
 async fn wait_for_change(
     app: &App,
+    served: Served,
     socket: &mut Socket,
     job: &JobRow,
     seen: (i64, i64, JobStatus),
@@ -250,7 +259,7 @@ async fn wait_for_change(
             end = socket.listen() => return Err(end),
             () = app.stopping.cancelled() => return Err(WatchEnd::Stopping),
         }
-        let job = load(app, job.kind, job.id).await?;
+        let job = load(app, served, job.id).await?;
         if (job.completed, job.failed, job.status) != seen {
             return Ok(job);
         }

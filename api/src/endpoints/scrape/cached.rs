@@ -1,7 +1,6 @@
 //! A scrape that the cache can answer: no worker, and the same rows as for any other, all of them done, in one
 //! transaction.
 
-use actix_web::HttpResponse;
 use actix_web::web;
 use serde_json::value::{RawValue, to_raw_value};
 use weir_shared::domain::activity::Endpoint;
@@ -16,18 +15,17 @@ use weir_shared::store::retention::expiry;
 use weir_shared::store::{StoreError, credits, documents, pages};
 use weir_shared::time::Timestamp;
 
-use super::document_answer;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::endpoints::direct::refuse_short_funds;
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
 
-/// The answer, if the cache has one.
+/// The document, if the cache has one, and the page that it is of.
 ///
 /// # Errors
 /// 402 when the team cannot pay for it.
-pub async fn answer(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult<Option<HttpResponse>> {
+pub async fn answer(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult<Option<(Box<RawValue>, PageId)>> {
     let now = app.db.now();
     if app.settings.cache_size == 0 {
         return Ok(None);
@@ -63,8 +61,7 @@ pub async fn answer(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiRe
         let _ = web::block(move || blobs.remove(&blob)).await;
     }
     written?;
-    let named = scrape.origin.as_deref().is_some_and(|origin| origin.contains("website"));
-    Ok(Some(document_answer(&made.json, named.then_some(page))))
+    Ok(Some((made.json, page)))
 }
 
 struct Made {
@@ -122,7 +119,7 @@ async fn write(
     };
     store::write_answered(&mut tx, row).await?;
     let target = retention::shown(&scrape.options, &scrape.url);
-    let entry = Entry { id: page.0, endpoint: Endpoint::Scrape, target, created_at: now };
+    let entry = Entry { id: page.0, endpoint: Endpoint::Scrape, version: scrape.version, target, created_at: now };
     activity::record(&mut tx, caller.team_id(), &entry).await?;
     tx.commit().await?;
     Ok(())

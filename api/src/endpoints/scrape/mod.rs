@@ -18,7 +18,7 @@ use crate::error::Shape;
 use crate::openapi::{self, Group, Operation};
 
 #[derive(Serialize, JsonSchema)]
-struct Body<'a> {
+pub(in crate::endpoints) struct Body<'a> {
     success: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
@@ -71,7 +71,7 @@ fn answer_document(operation: Operation) -> Operation {
         .example(document_example())
 }
 
-fn document_example() -> Value {
+pub(in crate::endpoints) fn document_example() -> Value {
     json!({
         "success": true,
         "data": {
@@ -87,7 +87,7 @@ fn document_example() -> Value {
 }
 
 /// The answer with a document, spliced in as stored. A document's warning is also the answer's.
-fn document_answer(document: &RawValue, scrape_id: Option<PageId>) -> HttpResponse {
+pub(in crate::endpoints) fn document_answer(document: &RawValue, scrape_id: Option<PageId>) -> HttpResponse {
     HttpResponse::Ok().json(Body { success: true, warning: warning_of(document), scrape_id, data: document })
 }
 

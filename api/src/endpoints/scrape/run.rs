@@ -31,7 +31,7 @@ use crate::direct_dispatch::Dispatched;
 use crate::endpoints::direct::{self, Accepted, Late, Waiting, page_error, refuse_full_queue, refuse_short_funds};
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
-use crate::extract;
+use crate::extract::{self, Parser};
 use crate::limits::Bucket;
 
 /// How long the answer of a worker alone is waited for: then the rows are looked at.
@@ -50,19 +50,36 @@ const LATE: Late = Late {
 /// # Errors
 /// Every row of wire 2.1 that names scrapes, and the scrape codes of 2.3.
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
-    let caller = app.authorize(&request, Bucket::Scrape).await?;
-    let read = |body: &Value| app.parse(|context| parse_scrape(body, context));
-    let (mut scrape, _room) = extract::json(&app, &caller, &request, payload, read).await?;
+    let Scraped { document, named } = run(&app, &request, payload, parse_scrape).await?;
+    Ok(document_answer(&document, named))
+}
+
+/// A page that was scraped.
+pub(in crate::endpoints) struct Scraped {
+    pub document: Box<RawValue>,
+    /// Its id, for callers whose origin names a website: they read it at the top level, too (wire 3.1).
+    pub named: Option<PageId>,
+}
+
+/// Scrapes the page that a body asks for, whichever version of the API it is of.
+pub(in crate::endpoints) async fn run(
+    app: &AppData,
+    request: &HttpRequest,
+    payload: Payload,
+    parser: Parser<ScrapeRequest>,
+) -> ApiResult<Scraped> {
+    let caller = app.authorize(request, Bucket::Scrape).await?;
+    let read = |body: &Value| app.parse(|context| parser(body, context));
+    let (mut scrape, _room) = extract::json(app, &caller, request, payload, read).await?;
     app.check_target(&scrape.url)?;
     retention::settle(&caller, &mut scrape.options)?;
-    if let Some(answer) = cached::answer(&app, &caller, &scrape).await? {
-        return Ok(answer);
-    }
-    // Callers whose origin names a website read the id at the top level, too (wire 3.1).
     let is_named = scrape.origin.as_deref().is_some_and(|origin| origin.contains("website"));
-    let scrape = accept(&app, &caller, scrape);
+    if let Some((document, page)) = cached::answer(app, &caller, &scrape).await? {
+        return Ok(Scraped { document, named: is_named.then_some(page) });
+    }
+    let scrape = accept(app, &caller, scrape);
     let named = is_named.then_some(scrape.page);
-    Ok(document_answer(&answer(&app, caller, scrape).await?, named))
+    Ok(Scraped { document: answer(app, caller, scrape).await?, named })
 }
 
 /// The job and the page, before they are written.
@@ -76,6 +93,7 @@ fn accept(app: &App, caller: &Caller, scrape: ScrapeRequest) -> DirectScrape {
         target: retention::shown(&scrape.options, &scrape.url).unwrap_or_default(),
         url: scrape.url,
         origin: scrape.origin,
+        version: scrape.version,
         created_at: now,
         expires_at: match scrape.options.zero_retention {
             true => expiry(now, i64::from(scrape.options.timeout)),
@@ -219,6 +237,7 @@ async fn document(app: &App, page: PageId) -> ApiResult<Box<RawValue>> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use weir_shared::domain::api_version::ApiVersion;
     use weir_shared::domain::scrape::ScrapeOptions;
     use weir_shared::ids::WorkerId;
     use weir_shared::store::page::fast;
@@ -235,7 +254,8 @@ mod tests {
         // The room in the team's queue is not known at first, and is known from then on.
         for _ in 0..2 {
             let url = "http://a.test/".to_owned();
-            let scrape = ScrapeRequest { url, options: ScrapeOptions::default(), origin: None, integration: None };
+            let (options, version) = (ScrapeOptions::default(), ApiVersion::V2);
+            let scrape = ScrapeRequest { url, options, origin: None, integration: None, version };
             let scrape = accept(app, &caller, scrape);
             let now = app.db.now();
             let written = fast::insert_claimed(&app.db, &scrape.rows(), WorkerId::new(), 50, now).await;

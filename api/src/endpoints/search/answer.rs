@@ -14,23 +14,23 @@ use super::pages::Page;
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SearchAnswer")]
-pub(super) struct Body {
+pub(in crate::endpoints) struct Body {
     success: bool,
-    data: Groups,
+    pub data: Groups,
     /// What could not be done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    warning: Option<String>,
-    id: JobId,
+    pub warning: Option<String>,
+    pub id: JobId,
     /// With the pages that were scraped.
-    credits_used: i64,
+    pub credits_used: i64,
 }
 
 /// Those that were asked for.
 #[derive(Serialize, JsonSchema, Default)]
 #[schemars(rename = "SearchGroups")]
-struct Groups {
+pub(in crate::endpoints) struct Groups {
     #[serde(skip_serializing_if = "Option::is_none")]
-    web: Option<Vec<WebHit>>,
+    pub web: Option<Vec<WebHit>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     news: Option<Vec<NewsHit>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,17 +39,17 @@ struct Groups {
 
 /// A page of the web; one that was scraped has the fields of its document as well.
 #[derive(Serialize, JsonSchema)]
-struct WebHit {
-    url: String,
-    title: String,
+pub(in crate::endpoints) struct WebHit {
+    pub url: String,
+    pub title: String,
     /// Passages of the page that have to do with the query, where it is at hand; else the search engine's text.
-    description: String,
+    pub description: String,
     /// From 1.
     position: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     category: Option<&'static str>,
     #[serde(flatten)]
-    document: Map<String, Value>,
+    pub document: Map<String, Value>,
 }
 
 /// An article; one that was scraped has the fields of its document as well.
@@ -87,7 +87,7 @@ struct ImageHit {
 }
 
 impl Body {
-    pub fn new(id: JobId, groups: Vec<(Source, Vec<Item>)>, warnings: Vec<String>, credits_used: i64) -> Self {
+    pub(super) fn new(id: JobId, groups: Vec<(Source, Vec<Item>)>, warnings: Vec<String>, credits_used: i64) -> Self {
         let mut data = Groups::default();
         for (source, items) in groups {
             let items = (1..).zip(items);

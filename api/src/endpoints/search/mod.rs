@@ -7,7 +7,7 @@
 //! answer       the body
 //! ```
 
-mod answer;
+pub(super) mod answer;
 mod highlights;
 mod pages;
 
@@ -23,6 +23,7 @@ use weir_shared::domain::price;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::scrape_request::parse_search;
 use weir_shared::domain::search::{self, SearchRequest, Source};
+use weir_shared::domain::validation::ValidationError;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::search::{Found, Hit, SearchError};
@@ -71,23 +72,32 @@ pub fn doc() -> Operation {
 /// # Errors
 /// The rows of wire 2.1 that name searches.
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
-    let caller = app.authorize(&request, Bucket::Search).await?;
-    let (mut search, _room) = extract::json(&app, &caller, &request, payload, parse_search).await?;
+    Ok(HttpResponse::Ok().json(run(&app, &request, payload, parse_search).await?))
+}
+
+/// Makes the search that a body asks for, whichever version of the API it is of.
+pub(super) async fn run(
+    app: &AppData,
+    request: &HttpRequest,
+    payload: Payload,
+    parser: fn(&Value) -> Result<SearchRequest, ValidationError>,
+) -> ApiResult<Body> {
+    let caller = app.authorize(request, Bucket::Search).await?;
+    let (mut search, _room) = extract::json(app, &caller, request, payload, parser).await?;
     let deadline = clock::deadline(Duration::from_millis(search.timeout));
     settle_retention(&caller, &mut search)?;
-    refuse_hopeless(&app, &caller, &search).await?;
+    refuse_hopeless(app, &caller, &search).await?;
     let found = app.search.find(&search.query, &search.sources, search.limit, deadline, app.db.now()).await;
     let found = found.map_err(refusal)?;
     let asked = Asked { id: JobId::new(), caller, search, deadline };
-    let body = if asked.search.zero_retention {
+    if asked.search.zero_retention {
         // What keeps nothing is forgotten when its pages have ended, also where the caller has left.
         let inner = app.clone();
         let work = async move { answer(&inner, &asked, found).await };
-        app.runtime.spawn(work.in_current_span()).await.map_err(|error| ApiError::internal(&error))??
+        app.runtime.spawn(work.in_current_span()).await.map_err(|error| ApiError::internal(&error))?
     } else {
-        answer(&app, &asked, found).await?
-    };
-    Ok(HttpResponse::Ok().json(body))
+        answer(app, &asked, found).await
+    }
 }
 
 /// A search whose hits are known.
@@ -162,7 +172,8 @@ async fn write(app: &App, asked: &Asked, credits: i64, urls: &[String]) -> ApiRe
     let funds = credits::check_funds(&mut tx, caller.team_id(), need, app.settings.limits.metered).await?;
     refuse_short_funds(funds, need)?;
     let (team, key) = (caller.team_id(), caller.key);
-    searches::record(&mut tx, &NewSearch { id: asked.id, team, key, query, credits, created_at: now }).await?;
+    let version = asked.search.version;
+    searches::record(&mut tx, &NewSearch { id: asked.id, team, key, version, query, credits, created_at: now }).await?;
     if let Some(options) = asked.search.scrape.as_ref().filter(|_| !urls.is_empty()) {
         refuse_full_queue(app, &mut tx, caller, urls.len() as i64).await?;
         pages::insert(app, &mut tx, asked, options, query.unwrap_or_default(), urls, now).await?;

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 use weir_shared::domain::activity::{Cursor, DEFAULT_LIMIT, Endpoint, MAX_LIMIT, WINDOW_MS};
+use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::activity;
 
@@ -13,9 +14,6 @@ use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
-
-/// Version of the API that every call here comes through.
-const API_VERSION: &str = "v2";
 
 #[derive(Serialize, JsonSchema)]
 struct Body {
@@ -32,6 +30,8 @@ struct Entry {
     id: Uuid,
     #[schemars(extend("enum" = endpoints()))]
     endpoint: &'static str,
+    /// The version of the API that was called.
+    #[schemars(extend("enum" = versions()))]
     api_version: &'static str,
     #[schemars(extend("format" = "date-time"))]
     created_at: String,
@@ -43,7 +43,7 @@ impl From<activity::Entry> for Entry {
         Self {
             id: entry.id,
             endpoint: entry.endpoint.as_str(),
-            api_version: API_VERSION,
+            api_version: entry.version.as_str(),
             created_at: entry.created_at.to_iso(),
             target: entry.target,
         }
@@ -53,6 +53,10 @@ impl From<activity::Entry> for Entry {
 /// The words of the filter.
 fn endpoints() -> Vec<&'static str> {
     Endpoint::ALL.iter().map(|endpoint| endpoint.as_str()).collect()
+}
+
+fn versions() -> Vec<&'static str> {
+    ApiVersion::ALL.iter().map(|version| version.as_str()).collect()
 }
 
 /// What the API's document says of it.

@@ -21,9 +21,9 @@ const UNLIMITED: i64 = 99_999_999;
 
 // What a team has left, in credits or in tokens. The API's document would show a doc comment, here and below.
 #[derive(Serialize, JsonSchema)]
-struct Balance<D> {
-    success: bool,
-    data: D,
+pub(super) struct Balance<D> {
+    pub success: bool,
+    pub data: D,
 }
 
 // What a team has used by month, in credits or in tokens.
@@ -34,20 +34,20 @@ struct History<P> {
 }
 
 /// What the API's document says of a balance.
-fn doc_balance<D: JsonSchema>(id: &'static str, summary: &'static str) -> Operation {
+pub(super) fn doc_balance<D: JsonSchema>(id: &'static str, summary: &'static str) -> Operation {
     let text = "What the team may use and has left. Without metering both are 99999999; grants do not lapse, so there is no \
         billing period.";
     Operation::new(Group::Team, id, summary, text).answer::<Balance<D>>("The balance.").errors(&[404])
 }
 
 /// What a team may use and has left. Grants do not lapse, so there is no billing period.
-struct Plan {
-    total: i64,
-    remaining: i64,
+pub(super) struct Plan {
+    pub total: i64,
+    pub remaining: i64,
 }
 
 /// The caller's plan.
-async fn plan(app: &App, caller: &Caller) -> ApiResult<Plan> {
+pub(super) async fn plan(app: &App, caller: &Caller) -> ApiResult<Plan> {
     if !app.settings.limits.metered {
         return Ok(Plan { total: UNLIMITED, remaining: UNLIMITED });
     }

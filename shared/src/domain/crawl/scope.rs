@@ -101,6 +101,7 @@ impl CrawlScope {
         matches!(url.scheme(), "http" | "https")
             && url.as_str().len() <= MAX_ADDRESS
             && self.is_in_reach(url)
+            && self.is_within_depth(url)
             && !is_other_file(url)
             && self.matches_patterns(url)
     }
@@ -111,6 +112,12 @@ impl CrawlScope {
             return self.options.crawl_entire_domain || is_below(self.base.path(), url.path());
         }
         self.options.allow_external_links || self.options.allow_subdomains && is_same_site(&self.base, url)
+    }
+
+    /// Whether the path is not longer than `maxDepth` allows, counted from the start page's.
+    fn is_within_depth(&self, url: &Url) -> bool {
+        let bound = self.options.max_depth.map(|depth| depth.saturating_add(segments(&self.base)));
+        bound.is_none_or(|bound| segments(url) <= bound)
     }
 
     /// Whether `includePaths` and `excludePaths` want this page.
@@ -125,6 +132,12 @@ impl CrawlScope {
         let wanted = self.include.is_empty() || self.include.is_match(text);
         wanted && !self.exclude.is_match(text)
     }
+}
+
+/// Segments of the path. A folder's index file is the folder.
+fn segments(url: &Url) -> i64 {
+    let is_own = |part: &&str| !matches!(*part, "" | "index.html" | "index.php");
+    url.path_segments().map_or(0, |parts| parts.filter(is_own).count()) as i64
 }
 
 /// The same host and port; `www.` and the step from http to https make no difference.
@@ -246,5 +259,22 @@ mod tests {
         assert!(!by_path.matches_patterns(by_path.base()), "the start page is held to them too");
         let full = scope("https://x.test/", CrawlOptions { regex_on_full_url: true, ..options });
         assert!(follows(&full, "https://x.test/?q=about") && !follows(&full, "https://x.test/blog/1"));
+    }
+
+    #[test]
+    fn depth_is_counted_in_segments_below_the_start_page() {
+        let options = |depth| CrawlOptions { crawl_entire_domain: true, max_depth: Some(depth), ..Default::default() };
+        for (base, depth, url, expected) in [
+            ("https://x.test/", 0, "https://x.test/", true),
+            ("https://x.test/", 0, "https://x.test/index.html?a=b", true),
+            ("https://x.test/", 0, "https://x.test/a", false),
+            ("https://x.test/", 1, "https://x.test/a/", true),
+            ("https://x.test/", 1, "https://x.test/a/b", false),
+            ("https://x.test/docs/", 1, "https://x.test/docs/a", true),
+            ("https://x.test/docs/", 1, "https://x.test/docs/a/b", false),
+            ("https://x.test/docs/", i64::MAX, "https://x.test/a/b/c/d/e", true),
+        ] {
+            assert_eq!(follows(&scope(base, options(depth)), url), expected, "{base} {depth} {url}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::options::{label, read_headers, read_options};
 use super::unavailable::{Unavailable, refuse_unavailable};
+use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::target::{self, RequestContext};
 use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
@@ -43,10 +44,11 @@ pub struct BatchRequest {
     pub max_concurrency: Option<i64>,
     /// Add to this running batch instead of starting one.
     pub append_to_id: Option<JobId>,
-    /// Skip invalid URLs instead of failing. Default true.
+    /// Skip invalid URLs instead of failing. Default true; false in version 1.
     pub ignore_invalid_urls: bool,
     pub origin: Option<String>,
     pub integration: Option<String>,
+    pub version: ApiVersion,
 }
 
 /// Reads the body.
@@ -54,12 +56,21 @@ pub struct BatchRequest {
 /// # Errors
 /// Every wrong field; a plain 400 when not one URL is valid; the first option that is not available yet.
 pub fn parse_batch(body: &Value, context: RequestContext<'_>) -> Result<BatchRequest, ValidationError> {
+    parse_batch_of(ApiVersion::V2, body, context)
+}
+
+pub(super) fn parse_batch_of(
+    version: ApiVersion,
+    body: &Value,
+    context: RequestContext<'_>,
+) -> Result<BatchRequest, ValidationError> {
     let mut issues = Issues::default();
     let mut unavailable: Vec<Unavailable> = Vec::new();
-    let request = Fields::open(body, Path::new(), &mut issues).map(|mut fields| {
-        let ignore_invalid_urls = fields.bool("ignoreInvalidURLs").unwrap_or(true);
+    let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {
+        let mut fields = fields.of_version(version);
+        let ignore_invalid_urls = fields.bool("ignoreInvalidURLs").unwrap_or(version == ApiVersion::V2);
         let (urls, invalid) = read_urls(&mut fields, ignore_invalid_urls, context);
-        let options = read_options(&mut fields, &mut unavailable);
+        let options = read_options(version, &mut fields, &mut unavailable);
         let request = BatchRequest {
             urls,
             invalid_urls: ignore_invalid_urls.then_some(invalid),
@@ -71,11 +82,12 @@ pub fn parse_batch(body: &Value, context: RequestContext<'_>) -> Result<BatchReq
             ignore_invalid_urls,
             origin: label(&mut fields, "origin"),
             integration: label(&mut fields, "integration"),
+            version,
         };
         fields.finish();
         request
     });
-    issues.into_result()?;
+    issues.into_result_of(version)?;
     let request = request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))?;
     if request.urls.is_empty() {
         let message = "No valid URLs provided".to_owned();

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::batch::read_webhook;
-use super::options::{label, read_options};
+use super::options::{default_options, label, read_options};
 use super::unavailable::{Unavailable, refuse_unavailable};
+use crate::domain::api_version::ApiVersion;
 use crate::domain::crawl::{CrawlOptions, MAX_PROMPT};
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::target::{self, RequestContext};
@@ -25,6 +26,7 @@ pub struct CrawlRequest {
     pub prompt: Option<String>,
     pub origin: Option<String>,
     pub integration: Option<String>,
+    pub version: ApiVersion,
 }
 
 /// Reads the body.
@@ -32,6 +34,14 @@ pub struct CrawlRequest {
 /// # Errors
 /// Every wrong field; the first option that is not available yet.
 pub fn parse_crawl(body: &Value, context: RequestContext<'_>) -> Result<CrawlRequest, ValidationError> {
+    parse_crawl_of(ApiVersion::V2, body, context)
+}
+
+pub(super) fn parse_crawl_of(
+    version: ApiVersion,
+    body: &Value,
+    context: RequestContext<'_>,
+) -> Result<CrawlRequest, ValidationError> {
     let mut issues = Issues::default();
     let mut unavailable: Vec<Unavailable> = Vec::new();
     let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {
@@ -39,27 +49,35 @@ pub fn parse_crawl(body: &Value, context: RequestContext<'_>) -> Result<CrawlReq
         let mut fields = fields.nulls_are_absent();
         let mut request = CrawlRequest {
             url: target::read(&mut fields, "url", context).unwrap_or_default(),
-            options: CrawlOptions::read(&mut fields),
-            scrape: read_scrape_options(&mut fields, &mut unavailable),
+            options: CrawlOptions::read(version, &mut fields),
+            scrape: read_scrape_options(version, &mut fields, &mut unavailable),
             webhook: read_webhook(&mut fields),
-            prompt: fields.text("prompt", 1..=MAX_PROMPT).map(str::to_owned),
+            prompt: match version {
+                ApiVersion::V1 => None,
+                ApiVersion::V2 => fields.text("prompt", 1..=MAX_PROMPT).map(str::to_owned),
+            },
             origin: label(&mut fields, "origin"),
             integration: label(&mut fields, "integration"),
+            version,
         };
         request.scrape.zero_retention |= fields.bool("zeroDataRetention").unwrap_or(false);
         fields.ignore(&["auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
         fields.finish();
         request
     });
-    issues.into_result()?;
+    issues.into_result_of(version)?;
     refuse_unavailable(unavailable)?;
     request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
 }
 
-fn read_scrape_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> ScrapeOptions {
-    let Some(nested) = fields.object("scrapeOptions") else { return ScrapeOptions::default() };
+fn read_scrape_options(
+    version: ApiVersion,
+    fields: &mut Fields<'_, '_>,
+    unavailable: &mut Vec<Unavailable>,
+) -> ScrapeOptions {
+    let Some(nested) = fields.object("scrapeOptions") else { return default_options(version) };
     let mut nested = nested.nulls_are_absent();
-    let options = read_options(&mut nested, unavailable);
+    let options = read_options(version, &mut nested, unavailable);
     if options.profile.is_some() {
         let text = "profile is not possible in a crawl, whose pages are many and at once";
         nested.issues.rule(nested.path_of("profile"), text);

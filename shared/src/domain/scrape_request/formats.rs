@@ -33,7 +33,7 @@ const NAMES: &[&str] = &[
     "deterministicJson",
 ];
 /// Longest list, so that a body cannot make work of it.
-const MAX_FORMATS: i64 = 50;
+pub(super) const MAX_FORMATS: i64 = 50;
 /// Characters of a question, query or prompt.
 const PROMPT: std::ops::RangeInclusive<i64> = 1..=10_000;
 /// Most selectors of the attributes format.
@@ -68,7 +68,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailabl
 }
 
 /// Rules that look at several formats at once.
-fn check_together(names: &[&str], path: Path, issues: &mut Issues) {
+pub(super) fn check_together(names: &[&str], path: Path, issues: &mut Issues) {
     let count = |name: &str| names.iter().filter(|n| **n == name).count();
     if count("screenshot") > 1 {
         issues.rule(path.clone(), "You may only specify one screenshot format");
@@ -184,17 +184,7 @@ fn read_fields(name: &str, fields: &mut Fields<'_, '_>) -> Option<Format> {
             let json = read_json(fields);
             return (name == "json").then_some(Format::Json(json));
         }
-        "changeTracking" => {
-            let modes = read_modes(fields);
-            let has = |name: &str| modes.iter().any(|mode| mode == name);
-            return Some(Format::ChangeTracking(ChangeTracking {
-                git_diff: has("git-diff"),
-                json: has("json"),
-                schema: read_schema(fields),
-                prompt: read_prompt(fields),
-                tag: fields.text("tag", 0..=MAX_TAG).map(str::to_owned),
-            }));
-        }
+        "changeTracking" => return Some(Format::ChangeTracking(read_change_tracking(fields))),
         "attributes" => return Some(Format::Attributes { selectors: read_attributes(fields) }),
         "question" => return Some(Format::Question(Question { question: needed_text(fields, "question") })),
         "highlights" => return Some(Format::Highlights(Highlights { query: needed_text(fields, "query") })),
@@ -214,7 +204,21 @@ fn needed_text(fields: &mut Fields<'_, '_>, name: &'static str) -> String {
     text.map(str::to_owned).unwrap_or_default()
 }
 
-fn read_json(fields: &mut Fields<'_, '_>) -> JsonFormat {
+/// How changes are told.
+pub(super) fn read_change_tracking(fields: &mut Fields<'_, '_>) -> ChangeTracking {
+    let modes = read_modes(fields);
+    let has = |name: &str| modes.iter().any(|mode| mode == name);
+    ChangeTracking {
+        git_diff: has("git-diff"),
+        json: has("json"),
+        schema: read_schema(fields),
+        prompt: read_prompt(fields),
+        tag: fields.text("tag", 0..=MAX_TAG).map(str::to_owned),
+    }
+}
+
+/// What to read out of a page as data.
+pub(super) fn read_json(fields: &mut Fields<'_, '_>) -> JsonFormat {
     JsonFormat {
         prompt: read_prompt(fields),
         schema: read_schema(fields),
@@ -222,9 +226,13 @@ fn read_json(fields: &mut Fields<'_, '_>) -> JsonFormat {
     }
 }
 
-/// An empty prompt says as little as none.
 fn read_prompt(fields: &mut Fields<'_, '_>) -> Option<String> {
-    fields.text("prompt", 0..=10_000).filter(|text| !text.trim().is_empty()).map(str::to_owned)
+    read_instructions(fields, "prompt")
+}
+
+/// Words for a language model. Empty ones say as little as none.
+pub(super) fn read_instructions(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<String> {
+    fields.text(name, 0..=10_000).filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
 /// A JSON schema that values can be held to; an empty one counts as absent.

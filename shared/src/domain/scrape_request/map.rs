@@ -3,9 +3,11 @@
 use serde_json::Value;
 
 use super::options::{label, read_headers};
+use super::v1;
+use crate::domain::api_version::ApiVersion;
 use crate::domain::crawl::SitemapMode;
 use crate::domain::location;
-use crate::domain::map::{DEFAULT_LIMIT, MAX_LIMIT, MapOptions, MapRequest};
+use crate::domain::map::{DEFAULT_LIMIT, MAX_LIMIT, MAX_V1_LIMIT, MapOptions, MapRequest};
 use crate::domain::target::{self, RequestContext};
 use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
 use crate::error_code::ErrorCode;
@@ -18,38 +20,47 @@ const MAX_SEARCH: i64 = 1_000;
 /// # Errors
 /// Every wrong field.
 pub fn parse_map(body: &Value, context: RequestContext<'_>) -> Result<MapRequest, ValidationError> {
+    parse_map_of(ApiVersion::V2, body, context)
+}
+
+pub(super) fn parse_map_of(
+    version: ApiVersion,
+    body: &Value,
+    context: RequestContext<'_>,
+) -> Result<MapRequest, ValidationError> {
     let mut issues = Issues::default();
     let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {
         let mut fields = fields.nulls_are_absent();
         let request = MapRequest {
             url: target::read(&mut fields, "url", context).unwrap_or_default(),
-            options: read_options(&mut fields),
+            options: read_options(version, &mut fields),
             origin: label(&mut fields, "origin"),
             integration: label(&mut fields, "integration"),
+            version,
         };
         fields.finish();
         request
     });
-    issues.into_result()?;
+    issues.into_result_of(version)?;
     request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
 }
 
-fn read_options(fields: &mut Fields<'_, '_>) -> MapOptions {
+fn read_options(version: ApiVersion, fields: &mut Fields<'_, '_>) -> MapOptions {
     let search = fields.text("search", 0..=MAX_SEARCH).map(str::trim).filter(|words| !words.is_empty());
+    let most = if version == ApiVersion::V1 { MAX_V1_LIMIT } else { MAX_LIMIT };
     let options = MapOptions {
         search: search.map(str::to_owned),
-        sitemap: match fields.choice("sitemap", &["skip", "include", "only"]) {
-            Some("skip") => SitemapMode::Skip,
-            Some("only") => SitemapMode::Only,
-            _ => SitemapMode::Include,
+        sitemap: match version {
+            ApiVersion::V1 => v1::read_map_sitemap(fields),
+            ApiVersion::V2 => SitemapMode::read(fields),
         },
         include_subdomains: fields.bool("includeSubdomains").unwrap_or(true),
         ignore_query_parameters: fields.bool("ignoreQueryParameters").unwrap_or(true),
-        ignore_cache: fields.bool("ignoreCache").unwrap_or(false),
+        ignore_cache: version == ApiVersion::V2 && fields.bool("ignoreCache").unwrap_or(false),
         filter_by_path: fields.bool("filterByPath"),
         use_index: fields.bool("useIndex").unwrap_or(true),
         allow_external_links: fields.bool("allowExternalLinks").unwrap_or(false),
-        limit: fields.integer("limit", 1..=MAX_LIMIT).unwrap_or(DEFAULT_LIMIT) as usize,
+        limit: fields.integer("limit", 1..=most).unwrap_or(DEFAULT_LIMIT) as usize,
         timeout: fields.integer("timeout", 1..=i64::from(i32::MAX)).map(i64::unsigned_abs),
         location: location::read(fields),
         headers: fields

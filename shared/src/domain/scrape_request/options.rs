@@ -1,11 +1,13 @@
-//! The options of wire 3.2, the same for a scrape and, flattened, for a batch.
+//! The options of wire 3.2, the same for a scrape and, flattened, for a batch; and those of version 1 (wire 26), which are
+//! most of them with other defaults.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::unavailable::Unavailable;
-use super::{actions, formats, parsers, redaction};
+use super::{actions, formats, parsers, redaction, v1};
+use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::{CacheOptions, LOCKDOWN_MAX_AGE_MS, MAX_AGE_MS, ProxyMode, ScrapeOptions};
 use crate::domain::validation::{Fields, Issues, Path};
 use crate::domain::{location, profile};
@@ -28,20 +30,59 @@ pub(super) fn label(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<S
     fields.text(name, 0..=256).map(str::to_owned)
 }
 
-/// Reads the options of wire 3.2, the same for a scrape and, flattened, for a batch.
-pub(super) fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> ScrapeOptions {
+/// What a body of this version asks for that names no option.
+pub(super) fn default_options(version: ApiVersion) -> ScrapeOptions {
+    match version {
+        ApiVersion::V1 => v1::default_options(),
+        ApiVersion::V2 => ScrapeOptions::default(),
+    }
+}
+
+/// Reads the options of a page.
+pub(super) fn read_options(
+    version: ApiVersion,
+    fields: &mut Fields<'_, '_>,
+    unavailable: &mut Vec<Unavailable>,
+) -> ScrapeOptions {
+    let options = match version {
+        ApiVersion::V1 => v1::read_options(fields, unavailable),
+        ApiVersion::V2 => read_v2_options(fields, unavailable),
+    };
+    read_other_options(fields);
+    options
+}
+
+fn read_v2_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> ScrapeOptions {
+    let formats = formats::read(fields, unavailable);
     let defaults = ScrapeOptions::default();
+    let options = ScrapeOptions {
+        formats: formats.unwrap_or_else(|| defaults.formats.clone()),
+        only_clean_content: fields.bool("onlyCleanContent").unwrap_or(defaults.only_clean_content),
+        check_prompt_injection: fields.bool("checkPromptInjection").unwrap_or(defaults.check_prompt_injection),
+        location: location::read(fields),
+        redact_pii: redaction::read(fields),
+        parsers: parsers::read(fields, unavailable).unwrap_or_else(|| defaults.parsers.clone()),
+        cache: read_cache(fields),
+        profile: profile::read(fields),
+        ..read_shared_options(fields, defaults)
+    };
+    if options.only_clean_content && options.zero_retention {
+        let text = "onlyCleanContent is not supported with zero data retention";
+        fields.issues.rule(fields.path_of("onlyCleanContent"), text);
+    }
+    options
+}
+
+/// The options that both versions have; what is not named is as in `defaults`.
+pub(super) fn read_shared_options(fields: &mut Fields<'_, '_>, defaults: ScrapeOptions) -> ScrapeOptions {
     let timeout = fields.integer("timeout", TIMEOUT_MS).unwrap_or(i64::from(defaults.timeout));
     let wait_for = fields.integer("waitFor", WAIT_FOR_MS).unwrap_or(0);
     if wait_for * 2 > timeout {
         fields.issues.rule(fields.path_of("waitFor"), "waitFor must not exceed half of timeout");
     }
     let skip_tls_verification = fields.bool("skipTlsVerification");
-    let options = ScrapeOptions {
-        formats: formats::read(fields, unavailable).unwrap_or(defaults.formats),
+    ScrapeOptions {
         only_main_content: fields.bool("onlyMainContent").unwrap_or(defaults.only_main_content),
-        only_clean_content: fields.bool("onlyCleanContent").unwrap_or(defaults.only_clean_content),
-        check_prompt_injection: fields.bool("checkPromptInjection").unwrap_or(defaults.check_prompt_injection),
         include_tags: read_selectors(fields, "includeTags"),
         exclude_tags: read_selectors(fields, "excludeTags"),
         headers: fields
@@ -54,26 +95,17 @@ pub(super) fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Un
         tls_consent: skip_tls_verification == Some(true),
         timeout: timeout as u32,
         actions: actions::read(fields, wait_for),
-        location: location::read(fields),
         remove_base64_images: fields.bool("removeBase64Images").unwrap_or(defaults.remove_base64_images),
         block_ads: fields.bool("blockAds").unwrap_or(defaults.block_ads),
         proxy: match fields.choice("proxy", &["basic", "stealth", "enhanced", "auto"]) {
             Some("basic") => ProxyMode::Basic,
             Some("stealth" | "enhanced") => ProxyMode::Enhanced,
-            _ => ProxyMode::Auto,
+            Some("auto") => ProxyMode::Auto,
+            _ => defaults.proxy,
         },
-        redact_pii: redaction::read(fields),
-        parsers: parsers::read(fields, unavailable).unwrap_or(defaults.parsers),
-        cache: read_cache(fields),
-        profile: profile::read(fields),
         zero_retention: fields.bool("zeroDataRetention").unwrap_or(false),
-    };
-    if options.only_clean_content && options.zero_retention {
-        let text = "onlyCleanContent is not supported with zero data retention";
-        fields.issues.rule(fields.path_of("onlyCleanContent"), text);
+        ..defaults
     }
-    read_other_options(fields);
-    options
 }
 
 fn read_cache(fields: &mut Fields<'_, '_>) -> CacheOptions {

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::options::{label, read_options};
 use super::unavailable::{Unavailable, refuse_unavailable};
+use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::search::{Age, Category, DEFAULT_LIMIT, MAX_LIMIT, Query, SearchRequest, Source};
 use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
@@ -16,8 +17,8 @@ const MAX_QUERY: i64 = 500;
 const MAX_DOMAINS: i64 = 100;
 const MAX_DOMAIN: usize = 253;
 /// Bounds of `timeout`, milliseconds.
-const TIMEOUT_MS: std::ops::RangeInclusive<i64> = 1..=300_000;
-const DEFAULT_TIMEOUT_MS: i64 = 60_000;
+pub(super) const TIMEOUT_MS: std::ops::RangeInclusive<i64> = 1..=300_000;
+pub(super) const DEFAULT_TIMEOUT_MS: i64 = 60_000;
 /// Longest text of the options that narrow a search, characters.
 const MAX_TEXT: i64 = 256;
 /// Sources that other products have. Clients name them by themselves beside the web.
@@ -43,11 +44,12 @@ pub fn parse_search(body: &Value) -> Result<SearchRequest, ValidationError> {
             sources,
             ignore_invalid_urls: fields.bool("ignoreInvalidURLs").unwrap_or(false),
             highlights: fields.bool("highlights").unwrap_or(true),
-            scrape: read_scrape_options(&mut fields, &mut unavailable),
+            scrape: read_scrape_options(ApiVersion::V2, &mut fields, &mut unavailable),
             zero_retention: read_enterprise(&mut fields),
             timeout: fields.integer("timeout", TIMEOUT_MS).unwrap_or(DEFAULT_TIMEOUT_MS).unsigned_abs(),
             origin: label(&mut fields, "origin"),
             integration: label(&mut fields, "integration"),
+            version: ApiVersion::V2,
             query,
         };
         fields.ignore(&["auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
@@ -62,7 +64,7 @@ pub fn parse_search(body: &Value) -> Result<SearchRequest, ValidationError> {
     request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
 }
 
-fn read_words(fields: &mut Fields<'_, '_>) -> String {
+pub(super) fn read_words(fields: &mut Fields<'_, '_>) -> String {
     if fields.required("query").is_none() {
         return String::new();
     }
@@ -85,7 +87,8 @@ fn read_narrowing(fields: &mut Fields<'_, '_>, query: &mut Query) {
     read_shared_narrowing(fields, query);
 }
 
-fn read_shared_narrowing(fields: &mut Fields<'_, '_>, query: &mut Query) {
+/// What narrows a search in either version.
+pub(super) fn read_shared_narrowing(fields: &mut Fields<'_, '_>, query: &mut Query) {
     if let Some(tbs) = fields.text("tbs", 0..=MAX_TEXT) {
         read_tbs(tbs, query);
     }
@@ -236,11 +239,15 @@ fn read_categories(fields: &mut Fields<'_, '_>, query: &mut Query, refused: &mut
 }
 
 /// Hits are scraped only where formats are named: some clients always send an empty list.
-fn read_scrape_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> Option<ScrapeOptions> {
+pub(super) fn read_scrape_options(
+    version: ApiVersion,
+    fields: &mut Fields<'_, '_>,
+    unavailable: &mut Vec<Unavailable>,
+) -> Option<ScrapeOptions> {
     let is_asked = |body: &Value| body.get("formats").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     let is_asked = fields.get("scrapeOptions").is_some_and(is_asked);
     let mut nested = fields.object("scrapeOptions")?.nulls_are_absent();
-    let options = read_options(&mut nested, unavailable);
+    let options = read_options(version, &mut nested, unavailable);
     for (name, is_given) in
         [("changeTracking", options.change_tracking().is_some()), ("profile", options.profile.is_some())]
     {

@@ -186,6 +186,7 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
             url: "http://site.test/".into(),
             target: "http://site.test/".into(),
             origin: None,
+            version: crate::domain::api_version::ApiVersion::V2,
             created_at: now,
             expires_at: now.plus_ms(MINUTE_MS),
         };

@@ -1,6 +1,7 @@
 //! A job of one page that somebody waits for: written with its page and its wake-up in one go.
 
 use crate::domain::activity::Endpoint;
+use crate::domain::api_version::ApiVersion;
 use crate::ids::PageId;
 use crate::queue::{PageWakeup, insert_wakeup};
 use crate::store::jobs::{NewJob, insert_job};
@@ -15,19 +16,20 @@ pub struct NewScrape<'a> {
     pub page: PageId,
     pub url: &'a str,
     pub endpoint: Endpoint,
+    pub version: ApiVersion,
 }
 
 /// What a scrape's statements write of its page and into the list of what the team asked for: `$1` to `$16` are those of
-/// the job, `$17` to `$20` its own.
+/// the job, `$17` to `$21` its own.
 macro_rules! scrape_values {
     (page $state:ident) => {
         sql!("$17, $1, $2, 0, $18, 0, ", $crate::domain::job::PageState::$state.sql(), ", $12, $12")
     };
     (into_shown) => {
-        "INSERT INTO activity (team_id, created_at, id, endpoint, target) "
+        "INSERT INTO activity (team_id, created_at, id, endpoint, target, api_version) "
     };
     (shown) => {
-        "$2, $12, $17, $19, $20"
+        "$2, $12, $17, $19, $20, $21"
     };
     ($sql:expr, $scrape:ident, $job:ident) => {
         insert_job!($sql, $job)
@@ -35,6 +37,7 @@ macro_rules! scrape_values {
             .bind($scrape.url)
             .bind($scrape.endpoint.as_str())
             .bind(Some($job.target).filter(|target| !target.is_empty()))
+            .bind($scrape.version.as_str())
     };
 }
 pub(super) use scrape_values;

@@ -55,7 +55,7 @@ const INSERT_CLAIMED: &str = sql!(
     "SELECT ",
     insert_job!(values "0"),
     " FROM held WHERE ",
-    has_room!(held, "$23"),
+    has_room!(held, "$24"),
     " RETURNING id), new_page AS (",
     INSERT_PAGE_CLAIMED,
     " FROM new_job) ",

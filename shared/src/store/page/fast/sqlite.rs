@@ -41,7 +41,7 @@ const INSERT_CLAIMED: &str = sql!(
     "SELECT ",
     insert_job!(values "0"),
     " FROM team WHERE id = $2 AND NOT starved AND ",
-    has_room!("$2", "concurrency", "$23"),
+    has_room!("$2", "concurrency", "$24"),
     "; ",
     INSERT_PAGE_CLAIMED,
     " WHERE changes() = 1; ",

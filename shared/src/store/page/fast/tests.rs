@@ -9,6 +9,7 @@ use sqlx::AssertSqlSafe;
 
 use super::*;
 use crate::domain::activity::Endpoint;
+use crate::domain::api_version::ApiVersion;
 use crate::domain::cache::CacheKey;
 use crate::domain::job::JobKind;
 use crate::domain::scrape::ScrapeOptions;
@@ -134,7 +135,7 @@ impl Case {
             created_at: self.created_at,
             expires_at: self.created_at.plus_ms(60_000),
         };
-        NewScrape { job, page, url: "http://site.test/a", endpoint: Endpoint::Scrape }
+        NewScrape { job, page, url: "http://site.test/a", endpoint: Endpoint::Scrape, version: ApiVersion::V2 }
     }
 }
 

@@ -53,7 +53,7 @@ macro_rules! end_values {
 }
 pub(super) use end_values;
 
-/// `$1` to `$23` of the statements that write a scrape whose page is claimed.
+/// `$1` to `$24` of the statements that write a scrape whose page is claimed.
 macro_rules! claimed_values {
     ($sql:expr, $scrape:ident, $worker:ident, $now:ident, $default_limit:ident) => {{
         let job = &$scrape.job;
@@ -62,9 +62,9 @@ macro_rules! claimed_values {
 }
 pub(super) use claimed_values;
 
-/// The page of such a scrape: `$21` is the worker and `$22` the time it has it from.
+/// The page of such a scrape: `$22` is the worker and `$23` the time it has it from.
 pub const INSERT_PAGE_CLAIMED: &str =
-    sql!(insert_page!(TAKEN_COLUMNS), "SELECT ", scrape_values!(page Running), taken!("$21", "$22"));
+    sql!(insert_page!(TAKEN_COLUMNS), "SELECT ", scrape_values!(page Running), taken!("$22", "$23"));
 
 /// What an end counts in its job.
 pub const COUNT_DONE: &str = sql!(

@@ -1,0 +1,172 @@
+//! Bodies of version 1 (wire 26), read into the requests of version 2: the same code answers both.
+//!
+//! ```text
+//! formats             names only; what they need stands beside them: jsonOptions, extract, changeTrackingOptions
+//! parsePDF            the PDF parser, or none
+//! geolocation         location
+//! maxDepth            segments of a path below the start page's
+//! allowBackwardLinks  crawlEntireDomain
+//! ignoreSitemap       sitemap: skip
+//! sitemapOnly         sitemap: only
+//! ```
+//!
+//! Most fields are read where those of version 2 are. A null is as good as nothing everywhere.
+
+mod formats;
+
+use serde_json::Value;
+
+use super::batch::parse_batch_of;
+use super::crawl::parse_crawl_of;
+use super::map::parse_map_of;
+use super::options::{label, read_shared_options};
+use super::search::{self, DEFAULT_TIMEOUT_MS, TIMEOUT_MS};
+use super::unavailable::{Unavailable, refuse_unavailable};
+use super::{BatchRequest, CrawlRequest, ScrapeRequest, parse_scrape_of};
+use crate::domain::api_version::ApiVersion;
+use crate::domain::crawl::SitemapMode;
+use crate::domain::location;
+use crate::domain::map::MapRequest;
+use crate::domain::scrape::{CacheOptions, Parsers, PdfParser, ProxyMode, ScrapeOptions};
+use crate::domain::search::{DEFAULT_LIMIT, MAX_LIMIT, Query, SearchRequest, Source};
+use crate::domain::target::RequestContext;
+use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
+use crate::error_code::ErrorCode;
+
+/// Milliseconds for a page that names no `timeout`.
+const TIMEOUT: u32 = 30_000;
+
+/// Reads the body of `POST /v1/scrape`.
+///
+/// # Errors
+/// Every wrong field; or the first option that is not available yet.
+pub fn parse_v1_scrape(body: &Value, context: RequestContext<'_>) -> Result<ScrapeRequest, ValidationError> {
+    parse_scrape_of(ApiVersion::V1, body, context)
+}
+
+/// Reads the body of `POST /v1/batch/scrape`.
+///
+/// # Errors
+/// As [`super::parse_batch`].
+pub fn parse_v1_batch(body: &Value, context: RequestContext<'_>) -> Result<BatchRequest, ValidationError> {
+    parse_batch_of(ApiVersion::V1, body, context)
+}
+
+/// Reads the body of `POST /v1/crawl`.
+///
+/// # Errors
+/// As [`super::parse_crawl`].
+pub fn parse_v1_crawl(body: &Value, context: RequestContext<'_>) -> Result<CrawlRequest, ValidationError> {
+    parse_crawl_of(ApiVersion::V1, body, context)
+}
+
+/// Reads the body of `POST /v1/map`.
+///
+/// # Errors
+/// As [`super::parse_map`].
+pub fn parse_v1_map(body: &Value, context: RequestContext<'_>) -> Result<MapRequest, ValidationError> {
+    parse_map_of(ApiVersion::V1, body, context)
+}
+
+/// Reads the body of `POST /v1/search`: the web only, with the search engine's own descriptions.
+///
+/// # Errors
+/// Every wrong field; the first option that is not available yet.
+pub fn parse_v1_search(body: &Value) -> Result<SearchRequest, ValidationError> {
+    let version = ApiVersion::V1;
+    let mut issues = Issues::default();
+    let mut unavailable = Vec::new();
+    let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {
+        let mut fields = fields.of_version(version);
+        let mut query = Query { words: search::read_words(&mut fields), ..Query::default() };
+        search::read_shared_narrowing(&mut fields, &mut query);
+        let request = SearchRequest {
+            limit: fields.integer("limit", 1..=MAX_LIMIT as i64).map_or(DEFAULT_LIMIT, |limit| limit as usize),
+            sources: vec![Source::Web],
+            ignore_invalid_urls: fields.bool("ignoreInvalidURLs").unwrap_or(false),
+            highlights: false,
+            scrape: search::read_scrape_options(version, &mut fields, &mut unavailable),
+            zero_retention: false,
+            timeout: fields.integer("timeout", TIMEOUT_MS).unwrap_or(DEFAULT_TIMEOUT_MS).unsigned_abs(),
+            origin: label(&mut fields, "origin"),
+            integration: label(&mut fields, "integration"),
+            version,
+            query,
+        };
+        fields.ignore(&["auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
+        fields.finish();
+        request
+    });
+    issues.into_result_of(version)?;
+    refuse_unavailable(unavailable)?;
+    request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
+}
+
+/// What a body asks for that names no option: the cache and untrusted certificates are off, and only ordinary proxies
+/// are used.
+pub(super) fn default_options() -> ScrapeOptions {
+    ScrapeOptions {
+        timeout: TIMEOUT,
+        skip_tls_verification: false,
+        proxy: ProxyMode::Basic,
+        cache: CacheOptions { max_age: 0, ..CacheOptions::default() },
+        ..ScrapeOptions::default()
+    }
+}
+
+/// Reads the options of a page.
+pub(super) fn read_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> ScrapeOptions {
+    let formats = formats::read(fields, unavailable);
+    let defaults = default_options();
+    let options = ScrapeOptions {
+        formats: formats.unwrap_or_else(|| defaults.formats.clone()),
+        location: read_location(fields),
+        parsers: Parsers {
+            pdf: fields.bool("parsePDF").unwrap_or(true).then(PdfParser::default),
+            ..defaults.parsers.clone()
+        },
+        cache: CacheOptions {
+            max_age: fields.integer("maxAge", 0..=i64::MAX).unwrap_or(defaults.cache.max_age),
+            store_in_cache: fields.bool("storeInCache").unwrap_or(defaults.cache.store_in_cache),
+            ..defaults.cache.clone()
+        },
+        ..read_shared_options(fields, defaults)
+    };
+    refuse_agent(fields, unavailable);
+    options
+}
+
+/// `location`, or its older name.
+fn read_location(fields: &mut Fields<'_, '_>) -> Option<location::Location> {
+    let older = location::read_named(fields, "geolocation");
+    location::read(fields).or(older)
+}
+
+/// An agent that works on the page before it is read. Where it does nothing the page would be another one.
+fn refuse_agent(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) {
+    let path = fields.path_of("agent");
+    let Some(agent) = fields.object("agent") else { return };
+    let mut agent = agent.nulls_are_absent();
+    agent.text("model", 0..=256);
+    agent.text("prompt", 0..=10_000);
+    agent.finish();
+    unavailable.push(Unavailable { code: ErrorCode::OptionNotAvailable, path, name: "agent".to_owned() });
+}
+
+/// How a map uses sitemaps.
+pub(super) fn read_map_sitemap(fields: &mut Fields<'_, '_>) -> SitemapMode {
+    let is_set = |value: Option<bool>| value == Some(true);
+    match (is_set(fields.bool("ignoreSitemap")), is_set(fields.bool("sitemapOnly"))) {
+        (true, true) => {
+            let text = "ignoreSitemap and sitemapOnly cannot both be true";
+            fields.issues.rule(fields.path_of("sitemapOnly"), text);
+            SitemapMode::Include
+        }
+        (true, false) => SitemapMode::Skip,
+        (false, true) => SitemapMode::Only,
+        (false, false) => SitemapMode::Include,
+    }
+}
+
+#[cfg(test)]
+mod tests;
