@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod calls;
 pub mod changes;
+mod confined;
 pub mod context;
 mod crawl;
 mod dispatch;

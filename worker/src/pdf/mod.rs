@@ -1,9 +1,6 @@
-//! PDFs to text. What reads them is a child process, so that a file made to exhaust or crash its reader takes nothing
-//! else along.
+//! PDFs to text, read in a confined child process.
 //!
 //! ```text
-//! worker ── the file (stdin) ──> child: this program with [`CHILD_ARGUMENT`]      bounds: memory, CPU, no files, no
-//!        <── pages, then text ──                                                  network, no other processes
 //! child (read)     unpdf finds glyphs, lines, columns, headings, lists and tables
 //!       (tidy)     words broken at line ends, paragraphs broken at page ends, running headers, ranks of headings
 //! worker (ocr)     pages that are pictures: pdftoppm and tesseract in a code box, where they are installed
@@ -15,17 +12,11 @@ pub mod ocr;
 mod read;
 mod tidy;
 
-use std::process::Stdio;
-use std::sync::LazyLock;
-
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, Command};
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use tokio::time::timeout_at;
-use weir_shared::clock;
+
+use crate::confined::{self, ConfinedError};
 
 pub use child::main as child_main;
 
@@ -35,26 +26,20 @@ pub const CHILD_ARGUMENT: &str = "__pdf";
 /// How far into a file a PDF may begin, bytes.
 pub const PDF_WITHIN: usize = 1024;
 
-/// Readers at once; further files wait.
-static READERS: LazyLock<Semaphore> =
-    LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, std::num::NonZero::get)));
-
-/// Most bytes taken from a reader.
-const MAX_ANSWER: u64 = 128 << 20;
+/// Memory of a reader, bytes: the file, what its streams unpack to, and the text.
+const MEMORY: u64 = 1 << 30;
 
 /// What is wanted of a PDF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PdfRequest {
     /// Pages to read, from the first.
     pub max_pages: u32,
-    /// CPU seconds the reader may take; the caller's deadline counts besides.
-    cpu_seconds: u64,
 }
 
 impl PdfRequest {
     /// A request for so many pages.
     pub fn pages(max_pages: u32) -> Self {
-        Self { max_pages, cpu_seconds: 0 }
+        Self { max_pages }
     }
 }
 
@@ -115,64 +100,16 @@ struct Opened {
 /// # Errors
 /// As [`PdfError`] says; at the deadline at the latest.
 pub async fn read(file: Bytes, request: PdfRequest, deadline: Instant) -> Result<PdfText, PdfError> {
-    let Ok(turn) = timeout_at(deadline, READERS.acquire()).await else { return Err(PdfError::NoTime(None)) };
-    // The semaphore is never closed.
-    let _turn = turn;
-    let left = deadline.saturating_duration_since(clock::instant());
-    let request = PdfRequest { cpu_seconds: left.as_secs() + 1, ..request };
-    let mut child = start(&request).map_err(|error| PdfError::NoReader(error.to_string()))?;
-    let mut answer = Vec::new();
-    let finished = timeout_at(deadline, converse(&mut child, file, &mut answer)).await;
-    let _ = child.start_kill();
-    let opened = || {
-        let line = answer.split(|byte| *byte == b'\n').next()?;
-        Some(serde_json::from_slice::<Opened>(line).ok()?.total)
-    };
-    let status = match finished {
-        Err(_) => return Err(PdfError::NoTime(opened())),
-        Ok(Err(error)) => return Err(PdfError::NoReader(error.to_string())),
-        Ok(Ok(status)) => status,
-    };
-    use std::os::unix::process::ExitStatusExt as _;
-    match status.signal() {
-        Some(libc::SIGXCPU | libc::SIGKILL) => return Err(PdfError::NoTime(opened())),
-        Some(_) => return Err(PdfError::TooLarge),
-        None if answer.len() as u64 >= MAX_ANSWER => return Err(PdfError::TooLarge),
-        None => {}
-    }
-    let parsed = tokio::task::spawn_blocking(move || {
-        let last = answer.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-        serde_json::from_slice::<Result<PdfText, PdfError>>(last)
-    });
-    match parsed.await {
-        Ok(Ok(outcome)) => outcome,
-        // It ended without an answer, which only a panic does.
-        _ => Err(PdfError::Damaged("its reader gave up".to_owned())),
-    }
-}
-
-fn start(request: &PdfRequest) -> std::io::Result<Child> {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg(CHILD_ARGUMENT).arg(serde_json::to_string(request)?);
-    // The allocator is not to reserve memory beyond what it uses: that would count against the bound.
-    command.env_clear().env("MIMALLOC_ARENA_RESERVE", "0").current_dir("/");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    command.spawn()
-}
-
-/// Hands in the file, takes the answer, waits for the end.
-async fn converse(child: &mut Child, file: Bytes, answer: &mut Vec<u8>) -> std::io::Result<std::process::ExitStatus> {
-    let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(std::io::Error::other("a reader without pipes"));
-    };
-    let give = async {
-        // A reader that has seen enough, or is gone, closes its end.
-        let _ = stdin.write_all(&file).await;
-        drop(stdin);
-    };
-    let mut stdout = stdout.take(MAX_ANSWER);
-    let ((), taken) = tokio::join!(give, stdout.read_to_end(answer));
-    taken?;
-    drop(stdout);
-    child.wait().await
+    let read = confined::read::<Result<PdfText, PdfError>>(CHILD_ARGUMENT, MEMORY, &request, file, deadline).await;
+    read.unwrap_or_else(|error| {
+        Err(match error {
+            ConfinedError::NoTime(said) => {
+                let line = said.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                PdfError::NoTime(serde_json::from_slice::<Opened>(line).ok().map(|opened| opened.total))
+            }
+            ConfinedError::TooLarge => PdfError::TooLarge,
+            ConfinedError::GaveUp => PdfError::Damaged("its reader gave up".to_owned()),
+            ConfinedError::NoReader(why) => PdfError::NoReader(why),
+        })
+    })
 }
