@@ -1,0 +1,107 @@
+//! ZIP packages, within budgets that a bomb cannot exceed: parts are counted before any is read, and bytes while they
+//! are unpacked.
+
+use std::collections::HashMap;
+use std::io::{Cursor, Read as _};
+
+use memchr::memmem;
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use crate::{ConvertError, Limits, compound};
+
+/// What a ZIP file begins with.
+pub const MAGIC: &[u8] = b"PK\x03\x04";
+/// What the directory at its end has before each part.
+const ENTRY: &[u8] = b"PK\x01\x02";
+/// Parts up to this size may be packed as tightly as they like, bytes.
+const SMALL: u64 = 8 << 20;
+
+/// An open package.
+#[derive(Debug)]
+pub struct Archive<'a> {
+    zip: ZipArchive<Cursor<&'a [u8]>>,
+    /// Names by themselves in lower case.
+    lower: HashMap<String, String>,
+    ratio: u64,
+    limit: u64,
+    left: u64,
+}
+
+impl<'a> Archive<'a> {
+    /// Reads the directory.
+    ///
+    /// # Errors
+    /// When there is none, it lists too much, or the file is an encrypted package.
+    pub fn open(bytes: &'a [u8], limits: &Limits) -> Result<Self, ConvertError> {
+        // An encrypted OOXML package is a compound file around the real one.
+        if bytes.starts_with(compound::MAGIC) {
+            let file = compound::Compound::open(bytes)?;
+            return Err(if file.has("EncryptedPackage") {
+                ConvertError::Encrypted
+            } else {
+                ConvertError::broken("it is a compound file and not a package")
+            });
+        }
+        // The library makes room for every part that the directory lists.
+        if memmem::find_iter(bytes, ENTRY).nth(limits.parts).is_some() {
+            return Err(ConvertError::too_large("parts", limits.parts));
+        }
+        let zip = ZipArchive::new(Cursor::new(bytes))
+            .map_err(|_| ConvertError::broken("its package has no readable directory"))?;
+        let lower = zip.file_names().map(|name| (name.to_ascii_lowercase(), name.to_owned())).collect();
+        Ok(Self { zip, lower, ratio: limits.ratio, limit: limits.unpacked, left: limits.unpacked })
+    }
+
+    /// The names of the parts.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.zip.file_names()
+    }
+
+    /// Whether there is such a part.
+    pub fn has(&self, name: &str) -> bool {
+        self.zip.index_for_name(name).is_some()
+    }
+
+    /// Unpacks a part; `None` if there is none of that name.
+    ///
+    /// # Errors
+    /// When it is damaged, encrypted or too large.
+    pub fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, ConvertError> {
+        let broken = |_| ConvertError::broken(format!("{name} cannot be unpacked"));
+        let Some(index) = self.zip.index_for_name(name) else {
+            // Some writers differ in case between names and references.
+            let found = self.lower.get(&name.to_ascii_lowercase()).filter(|found| *found != name).cloned();
+            return match found {
+                Some(found) => self.read(&found),
+                None => Ok(None),
+            };
+        };
+        let mut part = match self.zip.by_index(index) {
+            Ok(part) => part,
+            Err(ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED)) => return Err(ConvertError::Encrypted),
+            Err(_) => return Err(ConvertError::broken(format!("{name} cannot be unpacked"))),
+        };
+        let by_ratio = part.compressed_size().saturating_mul(self.ratio).max(SMALL);
+        let most = by_ratio.min(self.left);
+        let mut content = Vec::new();
+        (&mut part).take(most + 1).read_to_end(&mut content).map_err(broken)?;
+        if content.len() as u64 > most {
+            return Err(if by_ratio < self.left {
+                ConvertError::too_large("times its packed size", usize::try_from(self.ratio).unwrap_or(usize::MAX))
+            } else {
+                ConvertError::too_large("unpacked bytes", usize::try_from(self.limit).unwrap_or(usize::MAX))
+            });
+        }
+        self.left -= content.len() as u64;
+        Ok(Some(content))
+    }
+
+    /// The same, for a part that must be there.
+    ///
+    /// # Errors
+    /// As [`Archive::read`], and when it is missing.
+    pub fn need(&mut self, name: &str) -> Result<Vec<u8>, ConvertError> {
+        self.read(name)?.ok_or_else(|| ConvertError::broken(format!("{name} is missing")))
+    }
+}
