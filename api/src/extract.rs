@@ -62,6 +62,14 @@ pub async fn optional_json<T>(
     Ok((parsed(body, parser)?, room))
 }
 
+/// The same for a JSON text that was read as a part of another body.
+///
+/// # Errors
+/// 400 when it is not JSON, and what the parser says.
+pub fn value<T>(text: BytesMut, parser: impl FnOnce(&Value) -> Result<T, ValidationError>) -> ApiResult<T> {
+    parsed(text, parser)
+}
+
 fn parsed<T>(body: BytesMut, parser: impl FnOnce(&Value) -> Result<T, ValidationError>) -> ApiResult<T> {
     let value = json::decode(&body).map_err(|fault| match fault {
         Fault::Malformed(error) => malformed(&error),

@@ -9,7 +9,7 @@ use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 
 use crate::endpoints::jobs::Served;
-use crate::endpoints::{batch_scrape, browser, crawl, interact, jobs, map, not_built, scrape, search, team, v1};
+use crate::endpoints::{batch_scrape, browser, crawl, interact, jobs, map, not_built, parse, scrape, search, team, v1};
 use crate::error::ApiError;
 use crate::openapi::{Described, Group, Operation};
 use crate::{docs, health, open_mode, welcome};
@@ -74,8 +74,8 @@ fn routes() -> Routes {
         .service(at("/v2/scrape/{id}/interact")
             .post(interact::run::handle, interact::run::doc)
             .delete(interact::stop::handle, interact::stop::doc))
-        .service(at("/v2/parse").post(not_built::handle, || not_built::doc("parse", "Parse a file")))
-        .service(at("/v2/parse/formats").get(not_built::handle, || not_built::doc("listParseFormats", "Files that can be parsed")))
+        .service(at("/v2/parse").post(parse::handle, parse::doc))
+        .service(at("/v2/parse/formats").get(parse::formats::handle, parse::formats::doc))
         // Batch scrape (spec 4.7, 4.8; wire 4 to 6).
         .service(at("/v2/batch/scrape").post(batch_scrape::start::handle, batch_scrape::start::doc))
         .service(at("/v2/batch/scrape/{id}").serves(BATCHES)

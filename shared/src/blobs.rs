@@ -107,6 +107,11 @@ impl Blobs {
         format!("{}{page}-{epoch}.zst", job_prefix(job))
     }
 
+    /// Key of an uploaded file, which has an id like a job's.
+    pub fn upload_key(id: JobId) -> String {
+        format!("{}file", job_prefix(id))
+    }
+
     /// Stores `bytes` under `key`: on disk when this returns.
     ///
     /// # Errors

@@ -122,6 +122,10 @@ error_codes! {
     AudioUnsupported = 500, "SCRAPE_AUDIO_UNSUPPORTED_URL";
     /// The page offers no film.
     VideoUnsupported = 500, "SCRAPE_VIDEO_UNSUPPORTED_URL";
+    /// A file whose name and type say nothing that is read (wire 21).
+    UnsupportedUpload = 400, "UNSUPPORTED_FILE_TYPE";
+    /// An option that means nothing for a file (wire 21).
+    ParseUnsupportedOptions = 400, "PARSE_UNSUPPORTED_OPTIONS";
     /// Only a rendered page has colours and fonts; the address gives a file.
     BrandingNotSupported = 500, "SCRAPE_BRANDING_NOT_SUPPORTED";
     /// An option that this build does not have yet and that would change the result.

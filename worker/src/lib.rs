@@ -19,6 +19,7 @@ pub mod listener;
 mod map;
 pub mod metrics;
 pub mod node;
+pub mod office;
 mod page;
 pub mod pdf;
 mod queue;

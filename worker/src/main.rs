@@ -15,6 +15,8 @@ fn main() -> std::process::ExitCode {
             weir_worker::sandbox::BOX_ARGUMENT => weir_worker::sandbox::box_main(),
             // The reader of one PDF; not for people.
             weir_worker::pdf::CHILD_ARGUMENT => weir_worker::pdf::child_main(),
+            // The reader of one office file; not for people.
+            weir_worker::office::CHILD_ARGUMENT => weir_worker::office::child_main(),
             "--version" | "-V" => {
                 println!("weir-worker {}", env!("CARGO_PKG_VERSION"));
                 std::process::ExitCode::SUCCESS

@@ -8,6 +8,7 @@ pub mod interact;
 pub mod jobs;
 pub mod map;
 pub mod not_built;
+pub mod parse;
 pub mod retention;
 pub mod scrape;
 pub mod search;

@@ -120,12 +120,29 @@ fn write(
         let reference = bodies.body(body.name, || body.schema());
         let examples: Map<String, Value> =
             body.examples.iter().map(|(name, value)| ((*name).to_owned(), json!({"value": value}))).collect();
-        written["requestBody"] = json!({
-            "required": !body.optional,
-            "content": {"application/json": {"schema": reference, "examples": examples}},
-        });
+        let content = match body.is_in_form {
+            false => json!({"application/json": {"schema": reference, "examples": examples}}),
+            true => form(&reference),
+        };
+        written["requestBody"] = json!({"required": !body.optional, "content": content});
     }
     written
+}
+
+/// A form with a file, and options as a JSON text.
+fn form(options: &Value) -> Value {
+    json!({"multipart/form-data": {
+        "schema": {
+            "type": "object",
+            "required": ["file"],
+            "properties": {
+                "file": {"type": "string", "format": "binary", "description": "The file, with its name."},
+                "options": options,
+            },
+            "additionalProperties": false,
+        },
+        "encoding": {"options": {"contentType": "application/json"}},
+    }})
 }
 
 /// An error's answer, with the codes that come with its status.

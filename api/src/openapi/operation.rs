@@ -67,6 +67,8 @@ pub struct Body {
     pub read: Read,
     /// Whether the operation does without one.
     pub optional: bool,
+    /// It is the part `options` of a form, beside the part `file`.
+    pub is_in_form: bool,
     /// Bodies with what they are for. The first holds nothing that could be left out.
     pub examples: Vec<(&'static str, Value)>,
 }
@@ -134,8 +136,17 @@ impl Operation {
 
     /// The JSON body, by the reader that the handler calls.
     pub fn body(mut self, name: &'static str, read: Read, examples: Vec<(&'static str, Value)>) -> Self {
-        self.body = Some(Body { name, read, optional: false, examples });
+        self.body = Some(Body { name, read, optional: false, is_in_form: false, examples });
         self.errors(&[400, 413])
+    }
+
+    /// A form with a file and options, which are read so.
+    pub fn form(self, name: &'static str, read: Read, examples: Vec<(&'static str, Value)>) -> Self {
+        let mut operation = self.body(name, read, examples);
+        if let Some(body) = &mut operation.body {
+            body.is_in_form = true;
+        }
+        operation
     }
 
     /// The same where no body is as good as an empty one.

@@ -24,6 +24,7 @@ pub mod search;
 pub mod session;
 mod states;
 pub mod target;
+pub mod upload;
 pub mod validation;
 pub mod webhook;
 mod words;

@@ -11,6 +11,7 @@ use super::action::Action;
 use super::location::Location;
 use super::profile::ProfileUse;
 use super::screenshot::Screenshot;
+use super::upload::Upload;
 
 /// Options of a scrape, the same for a direct scrape, a batch and later a crawl.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +65,9 @@ pub struct ScrapeOptions {
     /// Nothing of content or addresses stays once it is delivered. Default false.
     #[serde(rename = "zeroDataRetention", skip_serializing_if = "std::ops::Not::not")]
     pub zero_retention: bool,
+    /// The file that is read instead of an address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upload: Option<Upload>,
 }
 
 impl Default for ScrapeOptions {
@@ -91,6 +95,7 @@ impl Default for ScrapeOptions {
             cache: CacheOptions::default(),
             profile: None,
             zero_retention: false,
+            upload: None,
         }
     }
 }

@@ -15,6 +15,7 @@ mod preview;
 mod redaction;
 mod search;
 mod unavailable;
+mod upload;
 mod v1;
 
 use serde_json::Value;
@@ -24,6 +25,7 @@ pub use crawl::{CrawlRequest, crawl_fields, parse_crawl, with_prompt_options};
 pub use map::parse_map;
 pub use preview::{PreviewRequest, parse_preview};
 pub use search::parse_search;
+pub use upload::{ParseRequest, parse_upload};
 pub use v1::{parse_v1_batch, parse_v1_crawl, parse_v1_map, parse_v1_scrape, parse_v1_search};
 
 use super::api_version::ApiVersion;

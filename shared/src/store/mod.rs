@@ -69,6 +69,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 pub mod turns;
+pub mod uploads;
 pub mod webhooks;
 
 use signals::{Signal, Signals, SqliteTx};

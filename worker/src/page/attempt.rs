@@ -20,6 +20,7 @@ use super::next_try::next_try;
 use super::product::{Engine, Product};
 use super::proxy_retry::load_page;
 use super::task::PageTask;
+use super::uploaded::from_upload;
 
 /// How soon a page that waits for its profile looks again, milliseconds.
 const LINE_MS: i64 = 500;
@@ -45,7 +46,10 @@ pub async fn attempt(task: &PageTask) -> Result<(Product, Engine), PageError> {
 
 async fn scrape(task: &PageTask, deadline: Instant) -> Result<(Product, Engine), PageError> {
     refuse_unreadable(&task.context, task.options())?;
-    let loaded = load_page(task, deadline).await?;
+    let loaded = match &task.options().upload {
+        Some(upload) => from_upload(task, upload, deadline).await?,
+        None => load_page(task, deadline).await?,
+    };
     Ok((complete(task, loaded.made, deadline).await?, loaded.engine))
 }
 

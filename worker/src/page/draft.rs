@@ -49,6 +49,22 @@ impl SiteResponse {
             url,
         }
     }
+
+    /// A file that the caller has sent.
+    pub fn of_file(url: Url, content_type: Option<String>) -> Self {
+        Self {
+            url,
+            status: 200,
+            content_type,
+            timezone: None,
+            screenshot: None,
+            branding: None,
+            actions: None,
+            warnings: Vec::new(),
+            proxy_used: "basic",
+            is_trusted: true,
+        }
+    }
 }
 
 /// A document before it is whole. Its markdown is there whenever something is made of it, asked for or not.

@@ -8,6 +8,7 @@
 //! cached, draft              what the cache has of it; a document before it is whole
 //! make/                      from a site's response to a draft
 //! browse, load, proxy_retry  one way to the response, all ways by one route, one route after the other
+//! uploaded                   a file that the caller has sent, which needs no way
 //! complete/                  what a model reads in it, redaction, changes
 //! next_try, attempt, work    when a page is tried again; one try; from claim to end for every kind of job
 //! ```
@@ -29,4 +30,5 @@ pub mod refusal;
 pub mod request;
 pub mod scripted_hosts;
 pub mod task;
+pub mod uploaded;
 pub mod work;

@@ -28,6 +28,7 @@ pub enum Engine {
     Cache,
     Http,
     Browser,
+    Upload,
 }
 
 impl Engine {
@@ -37,6 +38,7 @@ impl Engine {
             Self::Cache => "cache",
             Self::Http => "http",
             Self::Browser => "browser",
+            Self::Upload => "upload",
         }
     }
 }

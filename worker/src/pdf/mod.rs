@@ -56,6 +56,10 @@ pub struct PdfText {
     pub author: Option<String>,
     pub subject: Option<String>,
     pub keywords: Option<String>,
+    /// RFC 3339.
+    pub created: Option<String>,
+    /// RFC 3339.
+    pub modified: Option<String>,
 }
 
 /// One page of a PDF.

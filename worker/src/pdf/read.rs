@@ -58,6 +58,8 @@ pub(super) fn read(file: &[u8], max_pages: u32, opened: impl FnOnce(u32)) -> Res
                 text.author = info(metadata.author);
                 text.subject = info(metadata.subject);
                 text.keywords = info(metadata.keywords);
+                text.created = metadata.created.map(|time| time.to_rfc3339());
+                text.modified = metadata.modified.map(|time| time.to_rfc3339());
             }
             ParseEvent::PageParsed(page) => pages.push(page),
             // One page that cannot be read does not spoil the others.

@@ -73,6 +73,11 @@ pub(in crate::endpoints) async fn run(
     let (mut scrape, _room) = extract::json(app, &caller, request, payload, read).await?;
     app.check_target(&scrape.url)?;
     retention::settle(&caller, &mut scrape.options)?;
+    scraped(app, caller, scrape).await
+}
+
+/// Scrapes what is settled: a page, or a file that is at hand.
+pub(in crate::endpoints) async fn scraped(app: &AppData, caller: Caller, scrape: ScrapeRequest) -> ApiResult<Scraped> {
     let is_named = scrape.origin.as_deref().is_some_and(|origin| origin.contains("website"));
     if let Some((document, page)) = cached::answer(app, &caller, &scrape).await? {
         return Ok(Scraped { document, named: is_named.then_some(page) });

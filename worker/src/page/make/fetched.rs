@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::error_code::ErrorCode;
 
-use super::{files, html, media, pdf, picture};
+use super::{files, html, media, office, pdf, picture};
 use crate::extract::{self, PageInput};
 use crate::fetch::Fetched;
 use crate::page::cpu::blocking;
@@ -59,6 +59,10 @@ pub async fn from_fetched(
         response.warnings.push("The page's compressed body was cut off; this is the readable part.".to_owned());
     }
     let task = task.clone();
+    if crate::office::is_likely(&fetched.body) {
+        let name = office::name_in(&response.url);
+        return office::document(task, response, fetched.body, name, deadline).await.map(FromFetched::file);
+    }
     match kind {
         BodyKind::Pdf => pdf::document(task, response, fetched.body, deadline).await.map(FromFetched::file),
         BodyKind::Other if picture::is_one(&task, &media_type) => {

@@ -1,11 +1,12 @@
-//! What is made of a site's response, by what it is: a page of HTML, a file of text, a PDF, a picture, a sound or a film.
+//! What is made of a site's response, by what it is: a page of HTML, a file of text, a PDF, an office file, a picture, a sound or a film.
 
 mod attributes;
 pub mod fetched;
 mod files;
-mod html;
+pub mod html;
 mod markdown_html;
 pub mod media;
-mod pdf;
-mod picture;
+pub mod office;
+pub mod pdf;
+pub mod picture;
 pub mod rendered;

@@ -113,6 +113,8 @@ fn metadata(text: &PdfText, read: u32) -> Map<String, Value> {
         ("author", &text.author),
         ("description", &text.subject),
         ("keywords", &text.keywords),
+        ("dcTermsCreated", &text.created),
+        ("modifiedTime", &text.modified),
     ];
     for (key, value) in info {
         if let Some(value) = value {

@@ -1,0 +1,61 @@
+//! `GET /v2/parse/formats` (wire 21): the kinds of files that are read.
+
+use actix_web::{HttpRequest, HttpResponse};
+use schemars::JsonSchema;
+use serde::Serialize;
+use weir_office::FORMATS;
+
+use crate::app::AppData;
+use crate::error::ApiResult;
+use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ParseFormats")]
+struct Body {
+    success: bool,
+    data: Formats,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ParseFormatList")]
+struct Formats {
+    formats: Vec<Row>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ParseFormat")]
+struct Row {
+    format: &'static str,
+    /// What it is for: word, sheet, slides, book, table, html, pdf, image.
+    kind: &'static str,
+    /// With the dot.
+    extensions: Vec<String>,
+    mime_types: Vec<&'static str>,
+    /// Whether it is read here. Whether pictures are depends on the workers' machines, and shows when one is sent.
+    available: bool,
+}
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    let text = "Files that can be parsed, by name or type. Their bytes decide in the end.";
+    Operation::new(Group::Scrape, "listParseFormats", "Files that can be parsed", text).answer::<Body>("The formats.")
+}
+
+/// Handles the request.
+///
+/// # Errors
+/// 401 without a key.
+pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
+    app.authorize(&request, Bucket::Status).await?;
+    let row = |info: &weir_office::FormatInfo| Row {
+        format: info.name,
+        kind: info.kind.name(),
+        extensions: info.extensions.iter().map(|extension| format!(".{extension}")).collect(),
+        mime_types: info.mime_types.to_vec(),
+        available: true,
+    };
+    let formats = FORMATS.iter().map(row).collect();
+    Ok(HttpResponse::Ok().json(Body { success: true, data: Formats { formats } }))
+}

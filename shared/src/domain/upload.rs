@@ -1,0 +1,50 @@
+//! A file that a caller sends instead of an address (wire 21).
+
+use serde::{Deserialize, Serialize};
+
+/// Largest file, bytes.
+pub const MAX_BYTES: usize = 50 << 20;
+/// Longest file name, characters.
+pub const MAX_NAME: usize = 255;
+
+/// The file of a page that is no page of the web. Its page's URL is the file's name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Upload {
+    /// Where its bytes lie among the blobs.
+    pub blob: String,
+    /// As the caller calls it, without folders.
+    pub name: String,
+    /// The type that the caller gave.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub content_type: Option<String>,
+}
+
+/// A file's name without folders and control characters, cut to what is kept; `None`: nothing is left of it.
+pub fn clean_name(name: &str) -> Option<String> {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let clean: String = last.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
+    let clean = clean.trim();
+    (!clean.is_empty() && clean != "." && clean != "..").then(|| clean.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_no_folders_and_no_control_characters() {
+        for (name, clean) in [
+            ("a.pdf", Some("a.pdf")),
+            ("C:\\docs\\a.pdf", Some("a.pdf")),
+            ("../../etc/passwd", Some("passwd")),
+            (" Bericht\u{0} 2.docx\n", Some("Bericht 2.docx")),
+            ("", None),
+            ("a/", None),
+            ("..", None),
+        ] {
+            assert_eq!(clean_name(name).as_deref(), clean, "{name:?}");
+        }
+        assert_eq!(clean_name(&"x".repeat(999)).unwrap().len(), MAX_NAME);
+    }
+}

@@ -1,0 +1,73 @@
+//! A page that is a file which the caller has sent (wire 21): its bytes are at hand, and nothing is asked of any site.
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use url::Url;
+use weir_office::{Format, Kind, detect};
+use weir_shared::domain::upload::Upload;
+use weir_shared::error_code::ErrorCode;
+
+use super::cpu::blocking;
+use super::draft::{Made, SiteResponse};
+use super::error::PageError;
+use super::load::Loaded;
+use super::make::{html, office, pdf, picture};
+use super::product::Engine;
+use super::task::PageTask;
+use crate::extract::{self, PageInput};
+use crate::office as reader;
+
+/// Makes the document of the file.
+///
+/// # Errors
+/// When it is gone, or cannot be read.
+pub async fn from_upload(task: &PageTask, upload: &Upload, deadline: Instant) -> Result<Loaded, PageError> {
+    let file = bytes_of(task, upload).await?;
+    let response = response(upload)?;
+    let task = task.clone();
+    let (name, said) = (Some(upload.name.as_str()), upload.content_type.as_deref());
+    let format = if reader::is_likely(&file) { None } else { detect(&file, name, said) };
+    let made = match format.map(Format::kind) {
+        Some(Kind::Pdf) => pdf::document(task, response, file, deadline).await,
+        Some(Kind::Image) => picture::document(task, response, file, deadline).await,
+        Some(Kind::Html) => blocking(move || from_html(&task, response, &file)).await,
+        _ => office::document(task, response, file, Some(upload.name.clone()), deadline).await,
+    };
+    Ok(Loaded { made: made?, engine: Engine::Upload, is_blocked: false })
+}
+
+async fn bytes_of(task: &PageTask, upload: &Upload) -> Result<Bytes, PageError> {
+    let (blobs, key) = (task.context.process.blobs.clone(), upload.blob.clone());
+    let read = tokio::task::spawn_blocking(move || blobs.get(&key).map_err(|error| (blobs.is_away(&error), error)));
+    match read.await {
+        Ok(Ok(bytes)) => Ok(Bytes::from(bytes)),
+        Ok(Err((false, _))) => Err(PageError::last(ErrorCode::Unknown, "The uploaded file is gone.")),
+        Ok(Err((true, error))) => {
+            tracing::warn!(%error, page.id = %task.page.id, "an uploaded file cannot be read");
+            Err(PageError::again(ErrorCode::Unknown, "The uploaded file could not be read."))
+        }
+        Err(_) => Err(PageError::again(ErrorCode::Unknown, "Internal error.")),
+    }
+}
+
+fn response(upload: &Upload) -> Result<SiteResponse, PageError> {
+    // A file's address is its name alone; what it links to is relative to nothing that could be reached.
+    let url = Url::parse("file:///").map(|mut url| {
+        url.set_path(&upload.name);
+        url
+    });
+    let url = url.map_err(|error| PageError::last(ErrorCode::Unknown, error.to_string()))?;
+    Ok(SiteResponse::of_file(url, upload.content_type.clone()))
+}
+
+/// Computes and blocks.
+fn from_html(task: &PageTask, mut response: SiteResponse, file: &[u8]) -> Result<Made, PageError> {
+    let text = extract::charset::decode(file, None);
+    let parsed = extract::parse(&PageInput { url: &response.url, html: &text, rendered: false });
+    if parsed.signals().looks_script_rendered {
+        let text = "The page seems to make its content by script, and no script of an uploaded file is run.";
+        response.warnings.push(text.to_owned());
+    }
+    let extracted = parsed.extract(&html::extract_options(&task.spec));
+    html::document(task, response, extracted, &text)
+}
