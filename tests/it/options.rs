@@ -49,6 +49,18 @@ const WITHOUT_EFFECT: &[&str] = &[
     "toolDetail",
 ];
 
+/// The properties that only version 1 has (wire 26), each in a body that they make sense in.
+fn properties_of_v1() -> Vec<(&'static str, Value)> {
+    vec![
+        ("parsePDF", json!({ "parsePDF": false })),
+        ("geolocation", json!({ "geolocation": { "country": "FR" } })),
+        ("jsonOptions", json!({ "formats": ["markdown", "json"], "jsonOptions": { "prompt": "x" } })),
+        ("extract", json!({ "formats": ["markdown", "extract"], "extract": { "prompt": "x" } })),
+        ("changeTrackingOptions", json!({ "formats": ["markdown", "changeTracking"], "changeTrackingOptions": {} })),
+        ("agent", json!({ "agent": { "model": "FIRE-1", "prompt": "x" } })),
+    ]
+}
+
 /// Every format with what it needs.
 fn formats() -> Vec<(&'static str, Value)> {
     let plain = |name: &'static str| (name, json!(name));
@@ -125,16 +137,42 @@ async fn every_option_has_a_tested_effect_or_is_refused_by_name() {
         let listed: BTreeSet<&str> =
             properties().iter().map(|(name, _)| *name).chain(WITHOUT_EFFECT.iter().copied()).collect();
         let missing: Vec<&String> =
-            scrape_properties(&described.body).filter(|name| !listed.contains(name.as_str())).collect();
+            scrape_properties("v2", &described.body).filter(|name| !listed.contains(name.as_str())).collect();
         assert!(missing.is_empty(), "not listed in this test: {missing:?}");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The names of the properties of `POST /v2/scrape`, wherever their schema stands.
-fn scrape_properties(document: &Value) -> impl Iterator<Item = &String> {
-    let place = "/paths/~1v2~1scrape/post/requestBody/content/application~1json/schema";
-    let mut schema = document.pointer(place).unwrap_or(&Value::Null);
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_only_version_1_has_is_tested_or_refused_by_name() {
+    let site = FixtureSite::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    let tests = tests();
+    for (name, mut body) in properties_of_v1() {
+        body["url"] = json!(site.url("/small/1"));
+        let answer = service.post("/v1/scrape", &body).await;
+        if answer.code() == "SCRAPE_OPTION_NOT_AVAILABLE" {
+            assert!(answer.status == 400 && answer.error().contains(name), "{name}: {}", answer.text);
+        } else {
+            assert_eq!(answer.status, 200, "{name}: {}", answer.text);
+            assert!(tests.contains(&format!("\"{name}\"")), "{name} is accepted, and no test looks at what it does");
+        }
+    }
+    let document = service.anonymous().get("/openapi.json").await.ok();
+    let shared = properties().into_iter().chain(properties_of_v1()).map(|(name, _)| name);
+    let listed: BTreeSet<&str> = shared.chain(WITHOUT_EFFECT.iter().copied()).collect();
+    let mut count = 0;
+    for name in scrape_properties("v1", &document) {
+        assert!(listed.contains(name.as_str()), "not listed in this test: {name}");
+        count += 1;
+    }
+    assert!(count > 25, "{count}");
+}
+
+/// The names of the properties of a scrape of this version, wherever their schema stands.
+fn scrape_properties<'d>(version: &str, document: &'d Value) -> impl Iterator<Item = &'d String> {
+    let place = format!("/paths/~1{version}~1scrape/post/requestBody/content/application~1json/schema");
+    let mut schema = document.pointer(&place).unwrap_or(&Value::Null);
     if let Some(reference) = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')) {
         schema = document.pointer(reference).unwrap_or(&Value::Null);
     }

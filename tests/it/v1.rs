@@ -8,8 +8,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use weir_shared::random;
 use weir_tests::{
-    Answer, Database, FixtureSite, ModelStandIn, Said, SearchStandIn, ServiceOptions, TestService, both_databases,
-    ended_at, markdown_of,
+    Answer, Database, FixtureSite, ModelStandIn, OwnPages, Said, SearchStandIn, ServiceOptions, SiteOptions,
+    TestService, both_databases, ended_at, markdown_of,
 };
 
 use crate::websocket::{by_header, by_subprotocol, frames};
@@ -49,7 +49,7 @@ async fn read_by_delete(service: &TestService, path: &str) -> Answer {
 
 both_databases! {
     async fn a_scrape_has_the_defaults_of_version_1(database) {
-        let site = FixtureSite::start().await;
+        let site = FixtureSite::start_with(SiteOptions { tls: true, ..SiteOptions::default() }).await;
         let service = TestService::start_with(options(database)).await;
         let url = site.url("/article/1");
         let plain = service.post("/v1/scrape", &json!({ "url": url, "origin": "python-sdk@4.53.0" })).await.ok();
@@ -73,6 +73,15 @@ both_databases! {
         let fields: BTreeSet<&str> = several["data"].as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(fields, BTreeSet::from(["markdown", "rawHtml", "links", "metadata"]));
 
+        let place = json!({ "url": site.url("/headers"), "formats": ["rawHtml"], "geolocation": { "country": "FR" } });
+        let seen = service.post("/v1/scrape", &place).await.ok();
+        assert!(text(&seen["data"]["rawHtml"]).contains("fr-FR"), "{seen}");
+        // Certificates have to verify unless the caller says otherwise.
+        let tls = site.tls_url("/small/1");
+        let refused = service.post("/v1/scrape", &json!({ "url": tls })).await;
+        assert_eq!((refused.status, refused.code()), (500, "SCRAPE_SSL_ERROR"), "{}", refused.text);
+        service.post("/v1/scrape", &json!({ "url": tls, "skipTlsVerification": true })).await.ok();
+
         for (body, words) in [
             (json!({ "url": url, "formats": [{ "type": "markdown" }] }), "Bad Request"),
             (json!({ "url": url, "formats": ["json"] }), "corresponding options must be provided"),
@@ -83,6 +92,23 @@ both_databases! {
             assert!(answer.status == 400 && answer.error().contains(words), "{}", answer.text);
             assert!(answer.is_base_error());
         }
+    }
+
+    async fn changes_of_a_page_are_told(database) {
+        let (service, pages) = (TestService::start_with(options(database)).await, OwnPages::start().await);
+        let url = pages.put("/page", "<main><h1>Prices</h1><p>Tea costs four euros.</p></main>");
+        let body = json!({ "url": url, "formats": ["markdown", "changeTracking"],
+            "changeTrackingOptions": { "modes": ["git-diff"], "tag": "weekly" } });
+        let track = || async { service.post("/v1/scrape", &body).await.ok()["data"]["changeTracking"].clone() };
+        assert_eq!(text(&track().await["changeStatus"]), "new");
+        pages.put("/page", "<main><h1>Prices</h1><p>Tea costs five euros.</p></main>");
+        let changed = track().await;
+        assert_eq!(text(&changed["changeStatus"]), "changed");
+        assert!(text(&changed["diff"]["text"]).contains("+Tea costs five euros."), "{changed}");
+        // The history is that of version 2: of the page, the tag and the options.
+        let format = json!({ "type": "changeTracking", "tag": "weekly" });
+        let newer = service.post("/v2/scrape", &json!({ "url": url, "formats": ["markdown", format], "maxAge": 0 })).await;
+        assert_eq!(text(&newer.ok()["data"]["changeTracking"]["changeStatus"]), "same");
     }
 
     async fn what_is_read_out_of_a_page_is_answered_under_both_names(database) {
