@@ -17,11 +17,16 @@ const ENTRY: &[u8] = b"PK\x01\x02";
 /// Parts up to this size may be packed as tightly as they like, bytes.
 const SMALL: u64 = 8 << 20;
 
+/// A name as it is looked up: some writers differ in case between names and references, some write backslashes.
+fn folded(name: &str) -> String {
+    name.to_ascii_lowercase().replace('\\', "/")
+}
+
 /// An open package.
 #[derive(Debug)]
 pub struct Archive<'a> {
     zip: ZipArchive<Cursor<&'a [u8]>>,
-    /// Names by themselves in lower case.
+    /// Names by themselves in lower case and with slashes.
     lower: HashMap<String, String>,
     ratio: u64,
     limit: u64,
@@ -49,18 +54,18 @@ impl<'a> Archive<'a> {
         }
         let zip = ZipArchive::new(Cursor::new(bytes))
             .map_err(|_| ConvertError::broken("its package has no readable directory"))?;
-        let lower = zip.file_names().map(|name| (name.to_ascii_lowercase(), name.to_owned())).collect();
+        let lower = zip.file_names().map(|name| (folded(name), name.to_owned())).collect();
         Ok(Self { zip, lower, ratio: limits.ratio, limit: limits.unpacked, left: limits.unpacked })
     }
 
-    /// The names of the parts.
+    /// The names of the parts, in lower case.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.zip.file_names()
+        self.lower.keys().map(String::as_str)
     }
 
     /// Whether there is such a part.
     pub fn has(&self, name: &str) -> bool {
-        self.zip.index_for_name(name).is_some()
+        self.lower.contains_key(&folded(name))
     }
 
     /// Unpacks a part; `None` if there is none of that name.
@@ -70,8 +75,7 @@ impl<'a> Archive<'a> {
     pub fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, ConvertError> {
         let broken = |_| ConvertError::broken(format!("{name} cannot be unpacked"));
         let Some(index) = self.zip.index_for_name(name) else {
-            // Some writers differ in case between names and references.
-            let found = self.lower.get(&name.to_ascii_lowercase()).filter(|found| *found != name).cloned();
+            let found = self.lower.get(&folded(name)).filter(|found| *found != name).cloned();
             return match found {
                 Some(found) => self.read(&found),
                 None => Ok(None),

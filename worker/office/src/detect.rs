@@ -88,9 +88,21 @@ fn in_package(bytes: &[u8]) -> Inside {
     } else if has("META-INF/container.xml") {
         Format::Epub
     } else {
-        return Inside::Other;
+        return in_types(&mut package);
     };
     Inside::Found(found)
+}
+
+/// Packages may name their folders as they like, and then only the list of types tells.
+fn in_types(package: &mut Archive<'_>) -> Inside {
+    let types = package.read("[Content_Types].xml").ok().flatten().unwrap_or_default();
+    let found = [
+        (&b"wordprocessingml.document.main"[..], Format::Docx),
+        (b"spreadsheetml.sheet.main", Format::Xlsx),
+        (b"presentationml.presentation.main", Format::Pptx),
+    ];
+    let found = found.into_iter().find(|(part, _)| memmem::find(&types, part).is_some());
+    found.map_or(Inside::Other, |(_, format)| Inside::Found(format))
 }
 
 fn in_compound(bytes: &[u8]) -> Inside {

@@ -16,6 +16,11 @@ pub struct Style {
 
 /// Adds text with what means something in HTML escaped. Control characters, which no document shows, are left out.
 pub fn escape(out: &mut String, text: &str) {
+    // Most text has nothing to escape.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'&' | b'<' | b'>')) {
+        out.push_str(text);
+        return;
+    }
     for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),
@@ -81,10 +86,12 @@ impl Inline {
         self.html.push_str(html);
     }
 
-    /// Adds a line break.
+    /// Adds a line break, unless nothing is before it.
     pub fn line_break(&mut self) {
-        self.close();
-        self.html.push_str("<br>");
+        if self.has_text {
+            self.close();
+            self.html.push_str("<br>");
+        }
     }
 
     fn start(&mut self, style: &Style) {

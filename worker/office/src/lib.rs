@@ -78,7 +78,7 @@ impl Default for Limits {
             depth: 256,
             tree: 64 << 20,
             nodes: 4_000_000,
-            cells: 4_000_000,
+            cells: 2_000_000,
             output: 48 << 20,
         }
     }

@@ -23,6 +23,10 @@ pub fn convert(bytes: &[u8], limits: &Limits) -> Result<Converted, ConvertError>
         Some((said, rest)) if said.trim_end().len() == 1 => (said.as_bytes()[0], rest),
         _ => (separator(&text), text.as_str()),
     };
+    // The library makes room for every value of a row.
+    if widest(text, separator) > MAX_COLUMNS as usize {
+        return Err(ConvertError::too_large("columns", MAX_COLUMNS as usize));
+    }
     let mut reader =
         ReaderBuilder::new().has_headers(false).flexible(true).delimiter(separator).from_reader(text.as_bytes());
     let mut grid = Grid::new(limits);
@@ -61,6 +65,21 @@ fn decode(bytes: &[u8]) -> String {
     detector.feed(bytes, true);
     let encoding = detector.guess(None, chardetng::Utf8Detection::Deny);
     encoding.decode_without_bom_handling(bytes).0.into_owned()
+}
+
+/// The values of the longest row.
+fn widest(text: &str, separator: u8) -> usize {
+    let (mut widest, mut width, mut is_quoted) = (0, 1, false);
+    for byte in text.bytes() {
+        match byte {
+            b'"' => is_quoted = !is_quoted,
+            b'\n' | b'\r' if !is_quoted => width = 1,
+            _ if byte == separator && !is_quoted => width += 1,
+            _ => {}
+        }
+        widest = widest.max(width);
+    }
+    widest
 }
 
 /// Of the usual separators the one that most lines have equally often; quoted ones do not count.

@@ -304,6 +304,12 @@ impl Tables {
 
 /// Adds text of a cell to a row of markdown: what would be markup there is escaped, its lines are kept apart.
 fn escape_markdown(out: &mut String, text: &str) {
+    // Most cells have nothing to escape.
+    let is_plain = |byte| matches!(byte, b' '..=b'~') && !b"|`\\*_<~(".contains(&byte);
+    if text.bytes().all(is_plain) && !text.contains("  ") {
+        out.push_str(text);
+        return;
+    }
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let is_space = |c: Option<char>| c.is_none_or(char::is_whitespace);
     let mut before = None;

@@ -14,6 +14,9 @@ use crate::text::decode_xml;
 use crate::xml::{self, Tree, local};
 use crate::{ConvertError, Converted, Limits};
 
+/// Rows of a sheet; what is after them no program would show.
+const MAX_ROWS: u32 = 1 << 20;
+
 /// Makes HTML of a workbook.
 ///
 /// # Errors
@@ -169,6 +172,7 @@ fn read_sheet(
 ) -> Option<()> {
     let mut reader = Reader::from_str(source);
     let mut row = 0;
+    let mut rows = 0;
     let mut cell = Cell::default();
     let mut next_column = 0;
     let mut is_value = false;
@@ -183,7 +187,8 @@ fn read_sheet(
                         row = attribute(start, "r").and_then(|r| r.parse().ok()).unwrap_or(row + 1);
                         next_column = 0;
                         grid.row(row);
-                        if grid.is_full() {
+                        rows += 1;
+                        if grid.is_full() || rows > MAX_ROWS {
                             return Some(());
                         }
                     }

@@ -110,7 +110,9 @@ impl Document<'_> {
 
     /// Page headers and footers: after six separators, six stories for each section.
     fn margins(&mut self, from: usize) -> (Vec<String>, Vec<String>) {
-        let ends = self.fib.places(11);
+        let mut ends = self.fib.places(11);
+        // The last place means nothing.
+        ends.pop();
         let (mut headers, mut footers) = (Vec::new(), Vec::new());
         for (n, pair) in ends.windows(2).enumerate().skip(6).take(6 * self.limits.depth) {
             let &[start, end] = pair else { continue };

@@ -264,10 +264,7 @@ impl<'t> Reader<'_, 't> {
                 _ if is_code => {}
                 "t" => inline.push(&part.text(), &style),
                 "tab" | "ptab" => inline.push(" ", &style),
-                "br" | "cr" => match part.attr("type").as_deref() {
-                    Some("page" | "column") => inline.push(" ", &style),
-                    _ => inline.line_break(),
-                },
+                "br" | "cr" => inline.line_break(),
                 "noBreakHyphen" => inline.push("\u{2011}", &style),
                 "sym" => inline.push(&symbol(part), &style),
                 "footnoteReference" => self.note(part, false, inline),
@@ -276,6 +273,9 @@ impl<'t> Reader<'_, 't> {
                 "AlternateContent" => {
                     if let Some(choice) = alternative(part) {
                         boxes.extend(text_boxes(choice));
+                        if let Some(sign) = choice.child("symEx").or_else(|| choice.child("sym")) {
+                            inline.push(&symbol(sign), &style);
+                        }
                     }
                 }
                 _ => {}

@@ -32,6 +32,9 @@ pub fn convert(bytes: &[u8], limits: &Limits) -> Result<Converted, ConvertError>
     reader.finish()
 }
 
+/// Notes of a document.
+const MAX_NOTES: usize = 50_000;
+
 /// Where text goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
@@ -198,6 +201,9 @@ impl<'a> Reader<'a> {
                     self.decode();
                     self.symbol(symbol);
                 }
+            }
+            if self.notes.len() > MAX_NOTES {
+                return Err(ConvertError::too_large("notes", MAX_NOTES));
             }
             if self.flows.first().is_some_and(Flow::is_full) {
                 return Err(ConvertError::too_large("bytes of text", self.limits.output));
