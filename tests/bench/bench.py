@@ -14,6 +14,7 @@ import figures
 import history
 import interact
 import maps
+import parses
 import searches
 import sessions
 import team
@@ -24,6 +25,7 @@ NAMES = {
     "crawl": figures.crawl,
     "map": maps.maps,
     "search": searches.searches,
+    "parse": parses.parses,
     "scripts": figures.scripts,
     "latency": figures.latency,
     "cache": cached.cache,

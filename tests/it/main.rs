@@ -30,6 +30,7 @@ mod locked;
 mod map;
 mod options;
 mod params_preview;
+mod parse;
 mod pdf;
 mod profiles;
 mod proxies;

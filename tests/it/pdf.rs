@@ -182,7 +182,8 @@ async fn scans_are_recognised_where_that_is_installed_and_told_of_otherwise() {
 /// Has one file read as the worker does it.
 fn read(file: &[u8]) -> (std::process::ExitStatus, String) {
     let mut command = Command::new(binary_folder().join("weir-worker"));
-    command.args(["__pdf", r#"{"max_pages":10000,"cpu_seconds":20}"#]).env_clear().env("MIMALLOC_ARENA_RESERVE", "0");
+    command.args(["__pdf", r#"{"memory":1073741824,"cpu_seconds":20}"#, r#"{"max_pages":10000}"#]);
+    command.env_clear().env("MIMALLOC_ARENA_RESERVE", "0");
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the worker starts");
     let mut stdin = child.stdin.take().unwrap();

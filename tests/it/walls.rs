@@ -152,8 +152,6 @@ async fn what_there_is_not_says_so_in_json() {
         (&get, "/v2/agent".to_owned(), 501),
         (&get, format!("/v2/agent/{id}"), 501),
         (&delete, format!("/v2/agent/{id}"), 501),
-        (&post, "/v2/parse".to_owned(), 501),
-        (&get, "/v2/parse/formats".to_owned(), 501),
         // Paths of the newest clients.
         (&get, format!("/v2/agent/{id}/trace"), 404),
         (&get, format!("/v2/agent/{id}/snapshots/1"), 404),

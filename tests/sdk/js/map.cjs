@@ -14,6 +14,7 @@ const { WEIR_URL, WEIR_KEY, SITE_URL, NODE_PATH } = process.env;
 const home = mkdtempSync(path.join(tmpdir(), "weir-map-"));
 const env = { ...process.env, HOME: home, CI: "1", FIRECRAWL_API_URL: WEIR_URL, FIRECRAWL_API_KEY: WEIR_KEY };
 const site = (place) => SITE_URL + place;
+const file = (name) => path.join(__dirname, "../../../worker/office/tests/files", name);
 
 function cli(...words) {
   const program = path.join(NODE_PATH, ".bin", "firecrawl");
@@ -100,6 +101,13 @@ const steps = {
     const text = await mcp.tool("firecrawl_map", { url: site("/maps/sitemap.xml"), search: "bicycles", sitemap: "include", limit: 5 });
     const { links } = JSON.parse(text);
     assert.deepEqual([links.length, links[0].url], [5, site("/m/entry-1")]);
+  },
+  "the command line parses a file": () => {
+    assert.match(cli("parse", file("tables.docx")), /\| --- \|/);
+  },
+  "the MCP server parses a file": async () => {
+    const text = await mcp.tool("firecrawl_parse", { filePath: file("tables.docx"), formats: ["markdown"] });
+    assert.ok(text.includes("| --- |"), text.slice(0, 500));
   },
   "the MCP server searches": async () => {
     const found = JSON.parse(await mcp.tool("firecrawl_search", { query: "whales" }));

@@ -5,11 +5,14 @@
 "use strict";
 const assert = require("node:assert/strict");
 const { randomUUID } = require("node:crypto");
+const { readFileSync } = require("node:fs");
 const http = require("node:http");
+const path = require("node:path");
 const { run } = require("node:test");
 const { test } = require("node:test");
 
 const { WEIR_URL, WEIR_KEY, SITE_URL, WEBHOOK_SECRET } = process.env;
+const file = (name) => path.join(__dirname, "../../../worker/office/tests/files", name);
 
 // Started without the word `tests`, this file runs itself under node's test runner and counts.
 if (process.argv[2] !== "tests" && !process.env.WEIR_SDK_CHILD) {
@@ -362,8 +365,16 @@ function tests() {
     await rejectsWith(403, client.search("whales", { sources: ["alexandria"] }));
   });
 
+  test("a file is parsed", async () => {
+    const document = await client.parse({ data: readFileSync(file("tables.docx")), filename: "tables.docx" }, { formats: ["markdown", "html"] });
+    assert.match(document.markdown, /\| --- \|/);
+    assert.ok(document.html.includes("<table"));
+    assert.equal(document.metadata.sourceURL, "tables.docx");
+    await rejectsWith(400, client.parse({ data: Buffer.from("MZ"), filename: "x.exe" }));
+  });
+
   // Methods of the specification: they are tested here, in browser.cjs and in interact.cjs.
-  const covered = `scrape search interact stopInteraction scrapeExecute stopInteractiveBrowser deleteScrapeBrowser map startCrawl
+  const covered = `scrape search parse interact stopInteraction scrapeExecute stopInteractiveBrowser deleteScrapeBrowser map startCrawl
     getCrawlStatus cancelCrawl crawl getCrawlErrors getActiveCrawls crawlParamsPreview startBatchScrape getBatchScrapeStatus
     getBatchScrapeErrors cancelBatchScrape batchScrape browser browserExecute deleteBrowser listBrowsers getConcurrency
     getCreditUsage getTokenUsage getCreditUsageHistorical getTokenUsageHistorical getQueueStatus watcher scrapeUrl crawlUrl
@@ -393,7 +404,6 @@ function tests() {
       const others = names.filter((name) => !covered.includes(name));
       assert.ok(others.length > 15, others.join());
       const some = {
-        parse: [{ data: Buffer.from("text"), filename: "x.txt" }],
         startExtract: [{ urls: [site("/small/1")], prompt: "x" }], extract: [{ urls: [site("/small/1")], prompt: "x" }],
         startAgent: [{ prompt: "x" }], agent: [{ prompt: "x" }],
         createMonitor: [{ url: site("/small/1") }], updateMonitor: [randomUUID(), {}], listMonitors: [{}],

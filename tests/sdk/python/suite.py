@@ -16,14 +16,16 @@ import unittest
 import urllib.parse
 import urllib.request
 import uuid
+from pathlib import Path
 
 import requests
 from firecrawl import AsyncFirecrawl, Firecrawl
 from firecrawl.v2.types import (
-    ClickAction, DocumentMetadata, ExecuteJavascriptAction, Location, PaginationConfig, PDFAction, PDFParser, PressAction,
+    ClickAction, DocumentMetadata, ExecuteJavascriptAction, Location, PaginationConfig, ParseOptions, PDFAction, PDFParser, PressAction,
     ScrapeAction, ScrapeOptions, ScreenshotAction, ScreenshotFormat, ScrollAction, WaitAction, WebhookConfig, WriteAction)
 from firecrawl.v2.utils import error_handler as errors
 
+FILES = Path(__file__).parents[3] / "worker/office/tests/files"
 URL, KEY, SITE = os.environ["WEIR_URL"], os.environ["WEIR_KEY"], os.environ["SITE_URL"]
 
 
@@ -379,6 +381,18 @@ class Crawl(Sdk):
         with self.assertRaises(errors.BadRequestError):
             self.client.search("x" * 501)
 
+    def test_a_file_is_parsed(self):
+        options = ParseOptions(formats=["markdown", "links"], only_main_content=False)
+        document = self.client.parse(FILES / "tables.docx", options=options)
+        self.assertIn("| --- |", document.markdown)
+        self.assertEqual(document.metadata.source_url, "tables.docx")
+        book = self.client.parse((FILES / "book.epub").read_bytes(), filename="book.epub")
+        self.assertEqual((book.metadata.title, "One morning" in book.markdown), ("A Small Book", True))
+        with self.assertRaises(errors.BadRequestError):
+            self.client.parse(b"MZ", filename="x.exe")
+        formats = {row.format: row for row in self.client.get_parse_formats()}
+        self.assertTrue(formats["docx"].available and ".docx" in formats["docx"].extensions)
+
     def test_parameters_are_previewed(self):
         preview = self.client.crawl_params_preview(site("/docs/"), "only /docs/api, 2 levels deep, at most 20 pages, no subdomains")
         self.assertEqual((preview.limit, preview.max_discovery_depth, preview.allow_subdomains), (20, 2, False))
@@ -474,7 +488,7 @@ class Rest(Sdk):
     """Every method that no other test here calls: its route is not there, or not yet, and says so in JSON."""
 
     # Methods of this package's specification. What they do is tested above, in browser.py and in interact.py.
-    COVERED = """scrape search crawl start_crawl wait_crawl get_crawl_status get_crawl_status_page get_crawl_errors get_active_crawls
+    COVERED = """scrape search parse get_parse_formats crawl start_crawl wait_crawl get_crawl_status get_crawl_status_page get_crawl_errors get_active_crawls
         active_crawls cancel_crawl crawl_params_preview map batch_scrape start_batch_scrape get_batch_scrape_status
         get_batch_scrape_status_page get_batch_scrape_errors cancel_batch_scrape interact stop_interaction
         stop_interactive_browser scrape_execute delete_scrape_browser browser browser_execute delete_browser list_browsers
@@ -492,13 +506,11 @@ class Rest(Sdk):
         def noted(adapter, request, **options):
             answers.append(send(adapter, request, **options))
             return answers[-1]
-        some = {"url": site("/small/1"), "file": b"text", "calls": {"provider": "x", "capability": "y", "options": {}},
+        some = {"url": site("/small/1"), "calls": {"provider": "x", "capability": "y", "options": {}},
                 "schedule": {"cron": "0 * * * *"}, "targets": [{"type": "scrape", "urls": [site("/small/1")]}]}
         required = [p for p in inspect.signature(method).parameters.values()
                     if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         arguments = {p.name: some.get(p.name, str(uuid.uuid4())) for p in required}
-        if "filename" in inspect.signature(method).parameters:
-            arguments["filename"] = "x.txt"
         if "urls" in inspect.signature(method).parameters:
             arguments["urls"] = [site("/small/1")]
         requests.adapters.HTTPAdapter.send = noted

@@ -25,6 +25,7 @@ const SERVICE: &[&str] = &[
     "concurrencyLimited",
     "concurrencyQueueDurationMs",
     "numPages",
+    "wordCount",
     "totalPages",
     "timezone",
 ];

@@ -280,11 +280,18 @@ async fn formats_that_a_model_reads(world: &World) -> Outcome {
     ensure(tracking["changeStatus"] == "new", tracking.to_string())
 }
 
+async fn a_file_is_parsed(world: &World) -> Outcome {
+    let file = include_bytes!("../../../../worker/office/tests/files/tables.docx").to_vec();
+    let document = told(world.client.parse(ParseFile::from_bytes("tables.docx", file), None).await)?;
+    ensure(document.markdown.is_some_and(|text| text.contains("| --- |")), "the table is there")?;
+    let formats = told(world.client.get_parse_formats().await)?;
+    ensure(formats.iter().any(|row| row.format == "docx"), "docx is among the formats")
+}
+
 /// Every method that the specification does not have: its route is not there, or not yet, and says so in words that only
 /// a JSON answer brings here.
 async fn what_there_is_not_says_so(world: &World) -> Outcome {
     let (client, id) = (&world.client, "0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f");
-    let file = || ParseFile::from_bytes("x.txt", b"text".to_vec());
     let agent = || AgentOptions { prompt: "x".to_owned(), ..Default::default() };
     macro_rules! refusals {
         ($($call:ident($($argument:expr),*)),+ $(,)?) => {
@@ -298,8 +305,6 @@ async fn what_there_is_not_says_so(world: &World) -> Outcome {
         related_papers("x", "y", None),
         developer_search("x", None),
         search_github("x", None),
-        parse(file(), None),
-        get_parse_formats(),
         start_agent(agent()),
         get_agent_status(id),
         list_agents(None),
@@ -353,6 +358,7 @@ async fn main() -> ExitCode {
         append_invalid_addresses_and_idempotency_work,
         a_map_works_in_every_mode,
         a_search_finds_pages,
+        a_file_is_parsed,
         a_crawl_returns_every_page_once,
         a_crawl_is_started_cancelled_and_tells_its_errors,
         what_there_is_not_says_so,

@@ -1,0 +1,218 @@
+//! `POST /v2/parse` (wire 21): files that callers send, and the same files at addresses.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_tests::{
+    Answer, Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, checkout, wait_until,
+};
+
+const BOUNDARY: &str = "part-of-a-test";
+const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+
+/// A part of a form.
+fn part(name: &str, file_name: Option<&str>, content_type: &str, bytes: &[u8]) -> Vec<u8> {
+    let file = file_name.map_or_else(String::new, |file| format!("; filename=\"{file}\""));
+    let head = format!(
+        "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\nContent-Type: {content_type}\r\n\r\n"
+    );
+    [head.as_bytes(), bytes, b"\r\n"].concat()
+}
+
+async fn send(caller: &Caller, parts: &[Vec<u8>]) -> Answer {
+    let body = [parts.concat(), format!("--{BOUNDARY}--\r\n").into_bytes()].concat();
+    let request = caller.request(reqwest::Method::POST, "/v2/parse");
+    let request = request.header("content-type", format!("multipart/form-data; boundary={BOUNDARY}")).body(body);
+    caller.send(request).await
+}
+
+/// A file with options, sent as the command line does it: the file first.
+async fn parse(caller: &Caller, name: &str, content_type: &str, bytes: &[u8], options: &Value) -> Answer {
+    let options = part("options", None, "text/plain", options.to_string().as_bytes());
+    send(caller, &[part("file", Some(name), content_type, bytes), options]).await
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(checkout().join("worker/office/tests/files").join(name)).unwrap()
+}
+
+fn options(database: Database) -> ServiceOptions {
+    ServiceOptions::new(database).workers(1).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0")
+}
+
+async fn credits(service: &TestService) -> i64 {
+    let usage = service.get("/v2/team/credit-usage/historical").await.ok();
+    let periods = usage["periods"].as_array().unwrap();
+    periods.iter().map(|period| period["creditsUsed"].as_i64().or(period["totalCredits"].as_i64()).unwrap()).sum()
+}
+
+/// Files among the blobs that were sent.
+fn uploads(service: &TestService) -> usize {
+    fn count(folder: &std::path::Path) -> usize {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries
+            .map(
+                |entry| {
+                    if entry.path().is_dir() { count(&entry.path()) } else { usize::from(entry.file_name() == "file") }
+                },
+            )
+            .sum()
+    }
+    count(&service.folder().join("blobs"))
+}
+
+both_databases! {
+    async fn a_file_becomes_a_document_whichever_part_comes_first(database) {
+        let service = TestService::start_with(options(database)).await;
+        let caller = service.caller();
+        let file = part("file", Some("whole.docx"), DOCX, &fixture("whole.docx"));
+        let wanted = json!({"formats": ["markdown", "html", "links"], "onlyMainContent": false, "storeInCache": true, "maxAge": 5,
+            "origin": "a-test"});
+        let first = part("options", None, "application/json", wanted.to_string().as_bytes());
+        let answer = send(caller, &[first.clone(), file.clone()]).await.ok();
+        let again = send(caller, &[file, first]).await.ok();
+        let document = &answer["data"];
+        assert_eq!((document["markdown"].clone(), document["html"].is_string()), (again["data"]["markdown"].clone(), true));
+        assert!(document["markdown"].as_str().unwrap().contains("# "), "{document}");
+        let metadata = &document["metadata"];
+        assert_eq!((metadata["sourceURL"].as_str(), metadata["statusCode"].as_i64()), (Some("whole.docx"), Some(200)));
+        assert_eq!((metadata["contentType"].as_str(), metadata["creditsUsed"].as_i64()), (Some(DOCX), Some(1)));
+        assert_eq!(metadata["cacheState"], Value::Null);
+        assert_eq!(credits(&service).await, 2);
+        let id = metadata["scrapeId"].as_str().unwrap();
+        assert_eq!(service.get(&format!("/v2/scrape/{id}")).await.ok()["data"]["markdown"], document["markdown"]);
+        let activity = service.get("/v2/team/activity").await.ok();
+        assert_eq!(activity["data"][0]["target"], "whole.docx");
+        wait_until("the files to go", || async { (uploads(&service) == 0).then_some(()) }).await;
+    }
+
+    async fn nothing_stays_of_a_file_without_retention(database) {
+        let service = TestService::start_with(options(database)).await;
+        service.cli(&["team", "set", "tests", "--zero-data-retention", "on"]);
+        let text = b"<!DOCTYPE html><title>T</title><body><p>quetzalcoatlus</p></body>";
+        let answer = parse(service.caller(), "quetzal.html", "text/html", text, &json!({"zeroDataRetention": true})).await.ok();
+        assert!(answer["data"]["markdown"].as_str().unwrap().contains("quetzalcoatlus"), "{answer}");
+        let (tables, documents) = service.tables_with("quetzal").await;
+        assert!(tables.is_empty() && documents == 0, "{tables:?}, {documents}");
+        assert_eq!(uploads(&service), 0);
+    }
+
+    async fn a_worker_that_is_killed_loses_no_file(database) {
+        let mut service = TestService::start_with(options(database)).await;
+        let table: String = (0..60_000).map(|n| format!("{n},row {n},{}\n", n * 7)).collect();
+        let (caller, options) = (service.caller().clone(), json!({"timeout": 60_000}));
+        let asked = tokio::spawn(async move { parse(&caller, "table.csv", "text/csv", table.as_bytes(), &options).await });
+        wait_until("the file is at hand", || async { (uploads(&service) == 1).then_some(()) }).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        service.kill_worker(0);
+        service.start_worker(0);
+        let answer = asked.await.unwrap().ok();
+        assert!(answer["data"]["markdown"].as_str().unwrap().contains("| 59999 | row 59999 |"));
+        assert_eq!(credits(&service).await, 1);
+    }
+}
+
+#[tokio::test]
+async fn every_kind_is_read_from_a_form_and_from_an_address() {
+    let site = FixtureSite::start().await;
+    let service = TestService::start_with(options(Database::Sqlite)).await;
+    for (name, content_type, text) in [
+        ("lists.odt", "application/vnd.oasis.opendocument.text", "- "),
+        ("tables.rtf", "text/rtf", "|"),
+        ("headings.doc", "application/msword", "#"),
+        ("sheets.xlsx", "application/octet-stream", "## "),
+        ("values.xls", "application/vnd.ms-excel", "|"),
+        ("talk.pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation", "The great talk"),
+        ("talk.ppt", "application/vnd.ms-powerpoint", "#"),
+        ("book.epub", "application/epub+zip", "One morning"),
+        ("plain.csv", "text/csv", "| --- |"),
+    ] {
+        let file = fixture(name);
+        let parsed = parse(service.caller(), name, content_type, &file, &json!({})).await.ok();
+        let markdown = parsed["data"]["markdown"].as_str().unwrap();
+        assert!(markdown.contains(text), "{name}: {markdown}");
+        let url = site.serve_file(name, content_type, file).await;
+        let scraped = service.post("/v2/scrape", &json!({"url": url, "maxAge": 0})).await.ok();
+        assert_eq!(scraped["data"]["markdown"], parsed["data"]["markdown"], "{name}");
+        assert_eq!(scraped["data"]["metadata"]["sourceURL"], url.as_str());
+    }
+    // Bytes decide over a wrong extension, and a PDF over everything.
+    let docx = fixture("headings.docx");
+    let right = parse(service.caller(), "headings.docx", DOCX, &docx, &json!({})).await.ok();
+    let wrong = parse(service.caller(), "headings.xls", "application/vnd.ms-excel", &docx, &json!({})).await.ok();
+    assert_eq!(wrong["data"]["markdown"], right["data"]["markdown"]);
+    assert_eq!(wrong["data"]["metadata"]["contentType"], DOCX);
+    // Title, author and dates of the file are the document's.
+    let book =
+        parse(service.caller(), "book.epub", "application/epub+zip", &fixture("book.epub"), &json!({})).await.ok();
+    let metadata = &book["data"]["metadata"];
+    assert_eq!((metadata["title"].as_str(), metadata["author"].as_str()), (Some("A Small Book"), Some("Mary Shelley")));
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_told_by_name() {
+    let service = TestService::start_with(options(Database::Sqlite)).await;
+    let caller = service.caller();
+    let docx = fixture("whole.docx");
+    let refused = parse(caller, "a.exe", "application/x-msdownload", b"MZ", &json!({})).await;
+    assert_eq!((refused.status, refused.code()), (400, "UNSUPPORTED_FILE_TYPE"));
+    assert!(
+        refused.error().starts_with("Unsupported upload type. Supported file extensions: .html"),
+        "{}",
+        refused.text
+    );
+    let refused = parse(caller, "a.docx", DOCX, &docx, &json!({"waitFor": 5})).await;
+    assert_eq!((refused.status, refused.code()), (400, "PARSE_UNSUPPORTED_OPTIONS"));
+    assert_eq!(refused.error(), "Parse uploads do not support waitFor.");
+    let refused = parse(caller, "a.docx", DOCX, &docx, &json!({"url": "http://a.test/"})).await;
+    assert_eq!((refused.status, refused.code()), (400, "BAD_REQUEST"));
+
+    let file = part("file", Some("a.docx"), DOCX, &docx);
+    for (parts, text) in [
+        (vec![part("options", None, "text/plain", b"{}")], "Missing file upload."),
+        (vec![file.clone(), part("options", None, "text/plain", b"{")], "Invalid JSON in the 'options' field."),
+        (
+            vec![file.clone(), part("options", None, "text/plain", b"[1]")],
+            "The 'options' field must parse to a JSON object.",
+        ),
+        (vec![file.clone(), file.clone()], "The form has a part"),
+        (vec![part("file", None, DOCX, &docx)], "The part 'file' has no filename."),
+        (vec![part("file", Some("a.docx"), DOCX, b"")], "The uploaded file is empty."),
+        (
+            vec![part("file", Some("a.docx"), DOCX, &vec![b'x'; (50 << 20) + 1])],
+            "Uploaded file exceeds maximum size of 50MB.",
+        ),
+    ] {
+        let refused = send(caller, &parts).await;
+        assert_eq!((refused.status, refused.code()), (400, "BAD_REQUEST"), "{}", refused.text);
+        assert!(refused.error().starts_with(text), "{}", refused.text);
+    }
+    let refused = caller.post("/v2/parse", &json!({"uploadRef": "x"})).await;
+    assert!(refused.status == 400 && refused.error().starts_with("Missing file upload."), "{}", refused.text);
+
+    for (name, bytes, text) in [
+        ("encrypted.docx", fixture("encrypted.docx"), "the file is encrypted"),
+        ("cut.docx", docx[..docx.len() / 2].to_vec(), "the file is damaged"),
+        ("fake.pdf", b"MZ\0\0\0".to_vec(), ""),
+    ] {
+        let refused = parse(caller, name, "application/octet-stream", &bytes, &json!({})).await;
+        assert_eq!(
+            (refused.status, refused.code()),
+            (500, "SCRAPE_UNSUPPORTED_FILE_ERROR"),
+            "{name}: {}",
+            refused.text
+        );
+        assert!(refused.error().contains(text), "{}", refused.text);
+    }
+    assert_eq!(credits(&service).await, 0, "nothing of it is paid for");
+    assert!(parse(caller, "a.docx", DOCX, &docx, &json!({})).await.ok()["data"]["markdown"].is_string());
+    wait_until("the files to go", || async { (uploads(&service) == 0).then_some(()) }).await;
+
+    let formats = service.get("/v2/parse/formats").await.ok();
+    let docx = formats["data"]["formats"].as_array().unwrap().iter().find(|row| row["format"] == "docx").unwrap();
+    assert_eq!(
+        (docx["kind"].as_str(), docx["extensions"][0].as_str(), docx["available"].as_bool()),
+        (Some("word"), Some(".docx"), Some(true))
+    );
+    assert_eq!(service.anonymous().get("/v2/parse/formats").await.status, 401);
+}
