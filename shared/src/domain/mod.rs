@@ -9,6 +9,7 @@ pub mod capability;
 pub mod crawl;
 pub mod describe;
 pub mod document;
+pub mod goods;
 pub mod interact;
 pub mod job;
 pub mod json_schema;

@@ -213,6 +213,9 @@ impl ScrapeOptions {
 
     /// Whether only a browser can honour these options.
     pub fn needs_browser(&self) -> bool {
+        if self.wants(&Format::RawBase64) {
+            return false;
+        }
         let is_drawn = self.screenshot().is_some() || self.wants(&Format::Branding);
         is_drawn || self.wait_for > 0 || self.mobile || !self.actions.is_empty() || self.profile.is_some()
     }
@@ -234,6 +237,12 @@ pub enum Format {
     },
     /// Colours, fonts, logo and the like of the rendered page.
     Branding,
+    /// The product that the page offers.
+    Product,
+    /// The menu that the page shows.
+    Menu,
+    /// The body of the site's response as it is. It stands alone.
+    RawBase64,
     /// Address of the sound that the page offers.
     Audio,
     /// Address of the film that the page offers.
@@ -268,6 +277,9 @@ impl Format {
             Self::ChangeTracking(_) => "changeTracking",
             Self::Attributes { .. } => "attributes",
             Self::Branding => "branding",
+            Self::Product => "product",
+            Self::Menu => "menu",
+            Self::RawBase64 => "rawBase64",
             Self::Audio => "audio",
             Self::Video => "video",
         }

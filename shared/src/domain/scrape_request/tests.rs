@@ -283,6 +283,29 @@ fn attributes_branding_and_media_are_read() {
 }
 
 #[test]
+fn products_menus_and_raw_bodies_are_read() {
+    let options = |body: Value| scrape(body).unwrap().options;
+    let read = options(json!({"formats": ["product", {"type": "menu"}]}));
+    assert_eq!(read.formats, [Format::Product, Format::Menu]);
+    assert!(!read.needs_browser());
+    let raw = options(json!({"formats": ["rawBase64"], "mobile": true}));
+    assert!(!raw.needs_browser(), "it is the response, and no rendered page");
+    for (name, value) in [
+        ("actions", json!([{"type": "wait", "milliseconds": 5}])),
+        ("waitFor", json!(5)),
+        ("profile", json!({"name": "x"})),
+        ("redactPII", json!(true)),
+        ("onlyCleanContent", json!(true)),
+        ("checkPromptInjection", json!(true)),
+    ] {
+        let mut body = json!({"formats": ["rawBase64"]});
+        body[name] = value;
+        let error = scrape(body).expect_err(name);
+        assert!(error.message.contains(name) && error.message.contains("rawBase64"), "{}", error.message);
+    }
+}
+
+#[test]
 fn formats_that_are_read_have_their_options() {
     let schema = json!({"type": "object", "properties": {"price": {"type": "number"}}});
     let formats = json!([
@@ -343,9 +366,6 @@ fn no_formats_means_markdown() {
 #[test]
 fn valid_options_of_later_releases_are_refused_by_name() {
     for (body, name) in [
-        (json!({"formats": ["product"]}), "product"),
-        (json!({"formats": ["menu"]}), "menu"),
-        (json!({"formats": ["rawBase64"]}), "rawBase64"),
         (json!({"formats": ["deterministicJson"]}), "deterministicJson"),
         (json!({"parsers": [{"type": "pdf", "blocks": true}]}), "blocks"),
     ] {

@@ -3,9 +3,11 @@
 mod attributes;
 pub mod fetched;
 mod files;
+pub mod goods;
 mod html;
 mod markdown_html;
 pub mod media;
 mod pdf;
 mod picture;
+mod raw;
 pub mod rendered;
