@@ -272,8 +272,8 @@ both_databases! {
         let body = json!({ "url": site.url("/crawl/"), "limit": 3, "scrapeOptions": { "formats": ["rawBase64"] } });
         let id = service.post("/v2/crawl", &body).await.ok()["id"].as_str().unwrap().to_owned();
         let path = format!("/v2/crawl/{id}");
-        ended_at(&service, &path, Duration::from_secs(60)).await;
-        let documents = documents_at(&service, &path).await;
+        ended_at(service.caller(), &path, Duration::from_secs(60)).await;
+        let documents = documents_at(service.caller(), &path).await;
         assert_eq!(documents.len(), 3, "{documents:?}");
         assert!(documents.iter().all(|document| document["rawBase64"].is_string()), "{documents:?}");
     }

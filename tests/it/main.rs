@@ -44,6 +44,7 @@ mod search;
 mod secrets;
 mod sessions;
 mod site_walk;
+mod sites;
 mod team;
 mod v1;
 mod walls;

@@ -23,6 +23,7 @@ pub mod scrape_request;
 pub mod screenshot;
 pub mod search;
 pub mod session;
+pub mod site_rules;
 mod states;
 pub mod target;
 pub mod validation;

@@ -11,6 +11,7 @@ use super::action::Action;
 use super::location::Location;
 use super::profile::ProfileUse;
 use super::screenshot::Screenshot;
+use super::site_rules::SiteRules;
 
 /// Options of a scrape, the same for a direct scrape, a batch and later a crawl.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,6 +57,9 @@ pub struct ScrapeOptions {
     pub redact_pii: Option<Redaction>,
     /// Which files are turned into documents. Default: PDFs.
     pub parsers: Parsers,
+    /// Sites that the page may not have to do with, redirects and what it loads included.
+    #[serde(skip_serializing_if = "SiteRules::is_empty")]
+    pub sites: SiteRules,
     #[serde(flatten)]
     pub cache: CacheOptions,
     /// What the browser that loads the page knows from before, and whether it keeps what is new.
@@ -88,6 +92,7 @@ impl Default for ScrapeOptions {
             proxy: ProxyMode::Auto,
             redact_pii: None,
             parsers: Parsers::default(),
+            sites: SiteRules::default(),
             cache: CacheOptions::default(),
             profile: None,
             zero_retention: false,

@@ -14,6 +14,7 @@ mod parsers;
 mod preview;
 mod redaction;
 mod search;
+mod threat;
 mod unavailable;
 mod v1;
 

@@ -117,6 +117,12 @@ function tests() {
     assert.deepEqual([menu.isMenu, menu.currency, menu.sections.map((section) => section.items.length)], [true, "CHF", [2, 2]]);
   });
 
+  test("blocked sites are not scraped", async () => {
+    const threatProtection = { blacklist: ["127.0.0.*", "localhost"] };
+    await assert.rejects(client.scrape(site("/small/3"), { threatProtection }), /threatProtection/);
+    await assert.rejects(client.scrape(site("/small/3"), { threatProtection: { mode: "normal" } }), /threatProtection/);
+  });
+
   test("attributes, branding and media have their fields", async () => {
     const selectors = [{ selector: "audio source", attribute: "type" }];
     const document = await client.scrape(site("/media"), { formats: ["audio", "video", { type: "attributes", selectors }] });

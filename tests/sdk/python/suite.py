@@ -139,6 +139,14 @@ class Scrape(Sdk):
         self.assertEqual((without.product, without.menu), (None, None))
         self.assertIn("No product was found", without.warning)
 
+    def test_blocked_sites_are_not_scraped(self):
+        with self.assertRaises(errors.FirecrawlError) as caught:
+            self.client.scrape(site("/small/3"), threat_protection={"mode": "manual-only", "blacklist": ["127.0.0.*"]})
+        self.assertIn("blocked by the lists of threatProtection", str(caught.exception))
+        with self.assertRaises(errors.FirecrawlError) as caught:
+            self.client.scrape(site("/small/3"), threat_protection={"mode": "normal"})
+        self.assertIn("threatProtection", str(caught.exception))
+
     def test_attributes_branding_and_media_have_their_fields(self):
         # As a dictionary: of its own class for this format the SDK sends the name alone.
         attributes = {"type": "attributes", "selectors": [{"selector": "audio source", "attribute": "type"}]}

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::unavailable::Unavailable;
-use super::{actions, formats, parsers, redaction, v1};
+use super::{actions, formats, parsers, redaction, threat, v1};
 use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::{CacheOptions, Format, LOCKDOWN_MAX_AGE_MS, MAX_AGE_MS, ProxyMode, ScrapeOptions};
 use crate::domain::validation::{Fields, Issues, Path};
@@ -44,12 +44,13 @@ pub(super) fn read_options(
     fields: &mut Fields<'_, '_>,
     unavailable: &mut Vec<Unavailable>,
 ) -> ScrapeOptions {
+    let sites = threat::read(fields, unavailable);
     let options = match version {
         ApiVersion::V1 => v1::read_options(fields, unavailable),
         ApiVersion::V2 => read_v2_options(fields, unavailable),
     };
     read_other_options(fields);
-    options
+    ScrapeOptions { sites, ..options }
 }
 
 fn read_v2_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> ScrapeOptions {
@@ -145,7 +146,7 @@ fn read_cache(fields: &mut Fields<'_, '_>) -> CacheOptions {
 fn read_other_options(fields: &mut Fields<'_, '_>) {
     fields.bool("fastMode");
     fields.string("useMock");
-    fields.ignore(&["auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
+    fields.ignore(&["auditMetadata", "domainTools", "toolDetail"]);
 }
 
 fn read_selectors(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<String> {

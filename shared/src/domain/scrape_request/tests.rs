@@ -306,6 +306,63 @@ fn products_menus_and_raw_bodies_are_read() {
 }
 
 #[test]
+fn lists_of_sites_are_read_everywhere_and_classification_is_refused() {
+    let lists = json!({"mode": "manual-only", "blacklist": ["Bad.test", "*.ads.test"], "whitelist": null, "blockedTlds": [".zip"]});
+    let context = RequestContext::ANYWHERE;
+    let bodies = |threat: &Value| {
+        let with = |body: Value| {
+            let mut body = body;
+            body["threatProtection"] = threat.clone();
+            body
+        };
+        let page = json!({"url": "https://x.test/"});
+        [
+            super::parse_scrape(&with(page.clone()), context).map(|read| read.options.sites),
+            super::parse_batch(&with(json!({"urls": ["https://x.test/"]})), context).map(|read| read.options.sites),
+            super::parse_crawl(&with(page.clone()), context).map(|read| read.scrape.sites),
+            super::parse_map(&with(page.clone()), context).map(|read| read.options.sites),
+            super::parse_search(&with(json!({"query": "x"}))).map(|read| read.sites),
+            super::parse_v1_scrape(&with(page), context).map(|read| read.options.sites),
+        ]
+    };
+    for sites in bodies(&lists) {
+        let sites = sites.unwrap();
+        assert_eq!(sites.blocked, ["bad.test", "*.ads.test"]);
+        assert_eq!((sites.blocked_tlds, sites.allowed), (vec!["zip".to_owned()], vec![]));
+    }
+    for accepted in
+        [json!({"mode": "off", "riskScoreThreshold": 5}), json!({}), json!({"mode": "off", "blacklist": []})]
+    {
+        assert!(bodies(&accepted).into_iter().all(|sites| sites.unwrap().is_empty()), "{accepted}");
+    }
+    let classified = [
+        json!({"mode": "normal"}),
+        json!({"mode": "zscaler"}),
+        json!({"riskScoreThreshold": 50}),
+        json!({"failurePolicy": "closed"}),
+    ];
+    for threat in classified {
+        for refused in bodies(&threat) {
+            assert_eq!(refused.unwrap_err().code, ErrorCode::Forbidden, "{threat}");
+        }
+    }
+    for wrong in [
+        json!({"blacklist": ["https://x.test/"]}),
+        json!({"blockedTlds": ["a.b"]}),
+        json!({"mode": "on"}),
+        json!(true),
+        json!({"x": 1}),
+    ] {
+        for refused in bodies(&wrong) {
+            assert_eq!(refused.unwrap_err().code, ErrorCode::BadRequest, "{wrong}");
+        }
+    }
+    let nested = json!({"url": "https://x.test/", "threatProtection": {"blacklist": ["a.test"]},
+        "scrapeOptions": {"threatProtection": {"blacklist": ["b.test"]}}});
+    assert_eq!(super::parse_crawl(&nested, context).unwrap().scrape.sites.blocked, ["b.test", "a.test"]);
+}
+
+#[test]
 fn formats_that_are_read_have_their_options() {
     let schema = json!({"type": "object", "properties": {"price": {"type": "number"}}});
     let formats = json!([
