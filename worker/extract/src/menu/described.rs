@@ -35,7 +35,10 @@ pub fn menu<'a>(page: &Page<'_>, things: &Things<'a>) -> Found {
     open.reverse();
     let mut seen: Vec<&'a Thing> = Vec::new();
     while let Some(thing) = open.pop() {
-        if seen.len() >= 2 * MAX_SECTIONS || seen.iter().any(|other| std::ptr::eq(*other, thing)) {
+        if found.dishes >= MAX_DISHES
+            || seen.len() >= 2 * MAX_SECTIONS
+            || seen.iter().any(|other| std::ptr::eq(*other, thing))
+        {
             continue;
         }
         seen.push(thing);

@@ -3,7 +3,7 @@
 
 use super::{Dish, Found, MAX_DISHES, Page};
 use crate::goods::{self, Availability, MAX_NAME, MAX_TEXT, Price, amount};
-use crate::things::plain;
+use crate::things::{plain, text_below};
 use crate::tree::{Dom, Tag};
 
 /// Classes of a dish, without marks.
@@ -25,7 +25,7 @@ pub fn menu(page: &Page<'_>) -> Found {
     while i < dom.len() && total < MAX_DISHES {
         if dom.tag(i).heading_level().is_some() {
             found.add(heading.take(), None, std::mem::take(&mut dishes));
-            heading = text(dom, i, MAX_NAME);
+            heading = text_below(dom, i, MAX_NAME);
         } else if is_dish(dom, i)
             && let Some(dish) = dish(page, i)
         {
@@ -38,11 +38,6 @@ pub fn menu(page: &Page<'_>) -> Found {
     }
     found.add(heading, None, dishes);
     if found.dishes < FEWEST { Found::default() } else { found }
-}
-
-/// Text below an element on one line.
-fn text(dom: &Dom, i: usize, most: usize) -> Option<String> {
-    plain(&dom.text_of(i).replace(['<', '&'], " "), most)
 }
 
 fn is_dish(dom: &Dom, i: usize) -> bool {
@@ -67,7 +62,7 @@ fn dish(page: &Page<'_>, at: usize) -> Option<Dish> {
     let heading = inside().find(|&i| dom.tag(i).heading_level().is_some());
     let name =
         heading.or_else(|| called(&["name", "title"])).or_else(|| inside().find(|&i| dom.tag(i) == Tag::Strong))?;
-    let asked = text(dom, called(&["price", "cost"])?, 100)?;
+    let asked = text_below(dom, called(&["price", "cost"])?, 100)?;
     let is_number = asked.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let price = Price {
         amount: amount::read(&asked)?,
@@ -76,14 +71,14 @@ fn dish(page: &Page<'_>, at: usize) -> Option<Dish> {
     };
     let described = called(&["desc", "ingredient"]).or_else(|| inside().find(|&i| dom.tag(i) == Tag::P && i != name));
     let described =
-        described.and_then(|i| text(dom, i, MAX_TEXT)).filter(|text| price.formatted.as_ref() != Some(text));
+        described.and_then(|i| text_below(dom, i, MAX_TEXT)).filter(|text| price.formatted.as_ref() != Some(text));
     let mut images = Vec::new();
     for i in inside().filter(|&i| dom.tag(i) == Tag::Img) {
         let alt = dom.attr_named(i, "alt").and_then(|alt| plain(&alt.replace(['<', '&'], " "), MAX_NAME));
         goods::add_image(&mut images, dom.attr_named(i, "src"), alt, page.addresses);
     }
     Some(Dish {
-        name: text(dom, name, MAX_NAME)?,
+        name: text_below(dom, name, MAX_NAME)?,
         description: described,
         images,
         price: Some(price),

@@ -3,7 +3,7 @@
 use super::stored::heading;
 use super::{Page, Product, Variant};
 use crate::goods::{self, Asked, MAX_NAME, MAX_TEXT, Price, amount, availability};
-use crate::things::plain;
+use crate::things::{plain, text_below};
 use crate::tree::{Dom, Tag};
 
 /// What buttons say that put a product into the basket, letters only.
@@ -37,9 +37,10 @@ pub fn product(page: &Page<'_>) -> Option<Product> {
 
 /// What the page says to those who link to it.
 fn of_graph(page: &Page<'_>) -> Option<Product> {
+    // `og:type` alone says little: shops write it on pages of whole categories.
     let amount = page.meta(&["product:price:amount", "og:price:amount"]);
-    let is_product = page.meta(&["og:type"]).is_some_and(|kind| kind.contains("product"));
-    if amount.is_none() && !is_product {
+    let word = page.meta(&["product:availability", "og:availability"]);
+    if amount.is_none() && word.is_none() {
         return None;
     }
     let currency = page.meta(&["product:price:currency", "og:price:currency"]);
@@ -50,13 +51,11 @@ fn of_graph(page: &Page<'_>) -> Option<Product> {
     let sale = page.meta(&["product:sale_price:amount"]).and_then(read);
     let full = amount.and_then(read);
     let asked = if sale.is_some() { Asked::new(sale, full) } else { Asked::new(full, None) };
-    let word = page.meta(&["product:availability", "og:availability"]);
     let mut images = Vec::new();
     goods::add_image(&mut images, page.meta(&["ogImage", "og:image"]), None, page.addresses);
     let variant = Variant {
         sku: page.meta(&["product:retailer_item_id"]).map(str::to_owned),
-        // Without a price nothing says that it can be bought.
-        availability: if word.is_some() || asked.price.is_some() { availability(word) } else { Default::default() },
+        availability: availability(word),
         price: asked.price,
         original: asked.original,
         images,
@@ -83,7 +82,7 @@ fn of_page(page: &Page<'_>) -> Option<Product> {
     }
     let prices = (from..dom.len()).filter(|&i| is_price(dom, i));
     let price = prices.take(50).find_map(|i| {
-        let text = plain(&dom.text_of(i).replace(['<', '&'], " "), 1_000).filter(|text| text.len() <= MAX_LABEL)?;
+        let text = text_below(dom, i, 1_000).filter(|text| text.len() <= MAX_LABEL)?;
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         Some(Price {
             amount: amount::read(&text)?,
@@ -98,7 +97,7 @@ fn of_page(page: &Page<'_>) -> Option<Product> {
 /// Whether an element is a button that buys.
 fn is_buy(dom: &Dom, i: usize) -> bool {
     let label = match dom.tag(i) {
-        Tag::Button => dom.text_of(i),
+        Tag::Button => text_below(dom, i, MAX_LABEL).unwrap_or_default(),
         Tag::Input if matches!(dom.attr_named(i, "type"), Some("submit" | "button")) => {
             dom.attr_named(i, "value").unwrap_or_default().to_owned()
         }
@@ -106,7 +105,7 @@ fn is_buy(dom: &Dom, i: usize) -> bool {
     };
     let letters =
         |text: &str| -> String { text.chars().filter(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect() };
-    label.len() <= 1_000 && BUY.contains(&letters(&label).as_str())
+    BUY.contains(&letters(&label).as_str())
 }
 
 /// Whether an element is named as a price, and not as one that no longer holds.

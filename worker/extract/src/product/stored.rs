@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{MAX_OPTIONS, MAX_VARIANTS, Page, Product, Variant};
 use crate::goods::{self, Asked, Availability, MAX_NAME, MAX_TEXT, Price, amount, availability, price_of};
-use crate::things::{Thing, plain, scalar, walk};
+use crate::things::{Thing, plain, scalar, text_below, walk};
 
 /// Names under which a page keeps its own product. Objects in lists are not under a name.
 const NAMES: [&str; 8] = [
@@ -19,7 +19,7 @@ const NAMES: [&str; 8] = [
     "pdp",
 ];
 /// Most objects that are taken for products.
-const MAX_CANDIDATES: usize = 500;
+const MAX_CANDIDATES: usize = 200;
 
 /// The page's product among what its scripts keep.
 pub fn product(page: &Page<'_>, stored: &[Value]) -> Option<Product> {
@@ -63,7 +63,7 @@ pub fn heading(page: &Page<'_>) -> Option<String> {
     let dom = page.dom;
     let mut headings = (0..dom.len()).filter(|&i| dom.tag(i) == crate::tree::Tag::H1);
     let first = headings.next().filter(|_| headings.next().is_none())?;
-    plain(&dom.text_of(first).replace(['<', '&'], " "), MAX_NAME)
+    text_below(dom, first, MAX_NAME)
 }
 
 /// The first of these fields that says something.

@@ -176,7 +176,11 @@ fn the_page_itself_is_the_last_to_be_asked() {
     assert_eq!(read(&several), None, "a list of goods");
     assert_eq!(read(r#"<h1>About prices</h1><p class="price">€ 19,90</p>"#), None, "nothing can be bought");
     let graph = r#"<meta property="og:type" content="product"><meta property="og:title" content="Kettle"><h1>x</h1>"#;
-    assert_eq!(told(&read(graph).expect("a product")), [(None, None, None, None, false)]);
+    assert_eq!(read(graph), None, "pages of categories say so, too");
+    let graph = format!(
+        r#"{graph}<meta property="product:price:amount" content="5"><meta property="product:availability" content="oos">"#
+    );
+    assert_eq!(told(&read(&graph).expect("a product")), [(None, Some(5.0), None, None, false)]);
     assert_eq!(read("<h1>Just text</h1><p>Nothing here."), None);
 }
 

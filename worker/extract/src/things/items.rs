@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::text_below;
 use crate::address::Addresses;
 use crate::tree::{Dom, Tag};
 
@@ -114,10 +115,8 @@ fn property(dom: &Dom, addresses: &Addresses, i: usize) -> String {
         Tag::Time => of("datetime").map(str::to_owned),
         _ => of("value").map(str::to_owned),
     };
-    let text = of("content")
-        .map(str::to_owned)
-        .or(given)
-        .unwrap_or_else(|| dom.text_of(i).split_whitespace().collect::<Vec<_>>().join(" "));
+    let text =
+        of("content").map(str::to_owned).or(given).unwrap_or_else(|| text_below(dom, i, MAX_VALUE).unwrap_or_default());
     cut(&text)
 }
 

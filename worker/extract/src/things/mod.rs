@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::guard;
+use super::tree::{Dom, Tag};
 
 /// Most values of one page's data that are looked at.
 pub const MAX_VALUES: usize = 200_000;
@@ -174,7 +175,7 @@ pub fn plain(text: &str, most: usize) -> Option<String> {
         let dom = guard::parse(text).dom;
         let mut out = String::new();
         for i in 0..dom.len() {
-            if dom.tag(i).is_block() || dom.tag(i) == super::tree::Tag::Br {
+            if dom.tag(i).is_block() || dom.tag(i) == Tag::Br {
                 out.push(' ');
             }
             out.push_str(dom.text(i));
@@ -189,6 +190,34 @@ pub fn plain(text: &str, most: usize) -> Option<String> {
         out.push_str(word);
     }
     out.truncate(out.floor_char_boundary(most));
+    (!out.is_empty()).then_some(out)
+}
+
+/// The text below an element in one line, at most `most` bytes. Elements inside of each other have the same text, so a
+/// long one is not read to its end for each.
+pub fn text_below(dom: &Dom, i: usize, most: usize) -> Option<String> {
+    let mut room = most.saturating_mul(16);
+    let mut out = String::new();
+    let mut is_apart = false;
+    for j in i..dom.end(i) {
+        let text = dom.text(j);
+        let text = &text[..text.floor_char_boundary(room.min(text.len()))];
+        room -= text.len();
+        for c in text.chars() {
+            if c.is_whitespace() {
+                is_apart = !out.is_empty();
+                continue;
+            }
+            if std::mem::take(&mut is_apart) {
+                out.push(' ');
+            }
+            out.push(c);
+        }
+        if room == 0 || out.len() > most {
+            break;
+        }
+    }
+    out.truncate(out.floor_char_boundary(most.min(out.len())));
     (!out.is_empty()).then_some(out)
 }
 
@@ -220,6 +249,9 @@ mod tests {
         assert_eq!(plain("<p>one</p><p>two&nbsp;three</p>", 100).as_deref(), Some("one two three"));
         assert_eq!(plain(" ä ä ", 3).as_deref(), Some("ä "));
         assert_eq!(plain("<i> </i>", 10), None);
+        let dom = guard::parse("<p> a<b>b</b>\n c &lt; <i>d</i></p>").dom;
+        assert_eq!(text_below(&dom, 0, 100).as_deref(), Some("ab c < d"));
+        assert_eq!(text_below(&dom, 0, 2).as_deref(), Some("ab"));
     }
 
     #[test]
