@@ -349,7 +349,9 @@ both_databases! {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
         let other = service.new_team("others");
-        let options = json!({ "delay": 1, "scrapeOptions": { "formats": ["links"] }, "maxDiscoveryDepth": 3 });
+        let scrape = json!({ "formats": ["links"], "parsers": ["pdf"], "redactPII": { "mode": "fast" }, "maxAge": 1_000,
+            "threatProtection": { "blacklist": ["*.bad.example"] } });
+        let options = json!({ "delay": 1, "scrapeOptions": scrape, "maxDiscoveryDepth": 3 });
         let path = begin(&service, &site.url("/trap/"), options).await;
         let id = path.rsplit('/').next().unwrap().to_owned();
 
@@ -358,7 +360,10 @@ both_databases! {
             let entry = &list["crawls"][0];
             assert_eq!((&list["success"], &entry["id"], &entry["url"]), (&json!(true), &json!(id), &json!(site.url("/trap/"))));
             assert_eq!(entry["options"]["maxDiscoveryDepth"], 3);
-            assert_eq!(entry["options"]["scrapeOptions"]["formats"][0]["type"], "links");
+            let scrape = &entry["options"]["scrapeOptions"];
+            assert_eq!((&scrape["formats"], &scrape["parsers"][0]["type"]), (&json!(["links"]), &json!("pdf")), "{entry}");
+            assert_eq!(scrape["redactPII"]["mode"], "fast");
+            assert_eq!(scrape["threatProtection"]["blacklist"], json!(["*.bad.example"]));
             assert!(entry["teamId"].is_string() && entry["created_at"].as_str().unwrap().ends_with('Z'), "{entry}");
             assert_eq!(other.get(&format!("/v2/crawl/{name}")).await.ok()["crawls"], json!([]));
             assert_eq!(service.anonymous().get(&format!("/v2/crawl/{name}")).await.status, 401);
@@ -379,6 +384,8 @@ both_databases! {
         })
         .await;
         let progress = service.get(&path).await.ok()["progress"].clone();
+        let warning = service.get(&path).await.ok()["warning"].clone();
+        assert!(warning.as_str().is_some_and(|text| text.contains("maxAge")), "an option without effect is told: {warning}");
         assert!(progress["discovered"].as_u64().unwrap() > 1 && progress["queued"].as_u64().is_some(), "{progress}");
         let watched = service.cli_json(&["jobs", "show", &id, "--json"]);
         assert!(watched["discovered"].as_u64().unwrap() > 1, "{watched}");

@@ -1,7 +1,11 @@
-//! Formats that look for more than text (wire 3.4): attributes, images, branding, audio, video; and files of data.
+//! Formats that look for more than text (wire 3.4): attributes, images, branding, product, menu, audio, video; the raw
+//! body; and files of data.
 
+use std::time::Duration;
+
+use base64::Engine as _;
 use serde_json::{Value, json};
-use weir_tests::{Database, FixtureSite, TestService, markdown_of};
+use weir_tests::{Database, FixtureSite, TestService, both_databases, documents_at, ended_at, markdown_of};
 
 async fn scrape(service: &TestService, body: Value) -> Value {
     service.post("/v2/scrape", &body).await.ok()["data"].clone()
@@ -160,4 +164,117 @@ async fn data_is_a_document_too() {
     assert!(markdown_of(&text).contains("<b>not bold</b>"));
     let data = of("/files/data.json").await;
     assert!(markdown_of(&data).starts_with("```json\n{"), "{data}");
+}
+
+/// What the site says that a page of it tells.
+async fn truth(site: &FixtureSite, path: &str) -> Value {
+    let answer = reqwest::get(site.url(&format!("/_ctl/truth?path={path}"))).await.unwrap();
+    answer.json().await.unwrap()
+}
+
+both_databases! {
+    async fn products_are_read_in_every_form(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let of = async |kind: &str| {
+            let url = site.url(&format!("/shop/{kind}"));
+            scrape(&service, json!({ "url": url, "formats": ["product"] })).await
+        };
+        let truth = truth(&site, "/shop/linked").await;
+        for kind in ["linked", "microdata", "rdfa", "stored", "late"] {
+            let document = of(kind).await;
+            let product = &document["product"];
+            assert_eq!(document["metadata"]["creditsUsed"], 1);
+            assert_eq!(document.get("warning"), None, "{kind}: {document}");
+            assert_eq!((&product["title"], &product["brand"]), (&truth["title"], &truth["brand"]), "{kind}: {document}");
+            assert_eq!(product["url"], site.url(&format!("/shop/{kind}")));
+            let variants = product["variants"].as_array().unwrap();
+            assert_eq!(variants.len(), 2, "{kind}: {document}");
+            for (variant, expected) in variants.iter().zip(truth["variants"].as_array().unwrap()) {
+                let seen = json!({
+                    "sku": variant["sku"], "amount": variant["price"]["amount"], "currency": variant["price"]["currency"],
+                    "inStock": variant["availability"]["inStock"], "before": variant["sale"]["originalPrice"]["amount"],
+                    "size": variant["values"].as_object().unwrap().values().next().unwrap(),
+                });
+                assert_eq!(&seen, expected, "{kind}: {document}");
+            }
+        }
+        let shown = of("shown").await["product"].clone();
+        let price = json!({ "amount": 19.9, "currency": "EUR", "formatted": "€ 19,90" });
+        let variants = json!([{ "price": price, "availability": { "inStock": true } }]);
+        assert_eq!((&shown["title"], &shown["variants"]), (&truth["title"], &variants));
+        for url in [site.url("/shop/several"), site.url("/article/1"), site.url("/files/doc.csv")] {
+            let document = scrape(&service, json!({ "url": url, "formats": ["markdown", "product"] })).await;
+            assert_eq!(document.get("product"), None, "{document}");
+            assert!(document["warning"].as_str().unwrap().contains("No product was found"), "{document}");
+        }
+        let plain = scrape(&service, json!({ "url": site.url("/shop/linked") })).await;
+        assert_eq!(plain.get("product"), None, "only what was asked for");
+    }
+}
+
+both_databases! {
+    async fn menus_are_read_in_every_form(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let truth = truth(&site, "/bistro/linked").await;
+        for (kind, confidence) in [("linked", 1.0), ("microdata", 1.0), ("rdfa", 1.0), ("stored", 0.8), ("shown", 0.6)] {
+            let url = site.url(&format!("/bistro/{kind}"));
+            let document = scrape(&service, json!({ "url": url, "formats": ["menu"] })).await;
+            let menu = &document["menu"];
+            assert_eq!((document.get("warning"), &menu["isMenu"]), (None, &json!(true)), "{kind}: {document}");
+            assert_eq!((&menu["confidence"], &menu["sourceUrl"]), (&json!(confidence), &json!(url)), "{kind}");
+            assert_eq!(menu["merchant"]["name"], truth["merchant"], "{kind}");
+            assert_eq!(menu["currency"], truth["currency"], "{kind}: {document}");
+            let item = |item: &Value| json!({ "name": item["name"], "amount": item["price"]["amount"] });
+            let section = |section: &Value| {
+                let items: Vec<Value> = section["items"].as_array().unwrap().iter().map(item).collect();
+                json!({ "name": section["name"], "items": items })
+            };
+            let sections: Vec<Value> = menu["sections"].as_array().unwrap().iter().map(section).collect();
+            assert_eq!(json!(sections), truth["sections"], "{kind}: {document}");
+            let last = &menu["sections"][1]["items"][1];
+            assert_eq!((&last["id"], &last["sourceUrl"]), (&json!("s2.i2"), &json!(url)));
+        }
+        let document = scrape(&service, json!({ "url": site.url("/article/1"), "formats": ["menu"] })).await;
+        assert_eq!(document.get("menu"), None);
+        assert!(document["warning"].as_str().unwrap().contains("No menu was found"), "{document}");
+    }
+}
+
+both_databases! {
+    async fn the_raw_body_is_answered_alone_and_as_it_came(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let decoded = |document: &Value| {
+            base64::engine::general_purpose::STANDARD.decode(document["rawBase64"].as_str().unwrap()).unwrap()
+        };
+        for path in ["/article/1", "/files/image.png", "/files/download.bin", "/files/report.pdf", "/js/render/1", "/enc/gzip/1"] {
+            let url = site.url(path);
+            let document = scrape(&service, json!({ "url": url, "formats": ["rawBase64"] })).await;
+            let expected = reqwest::get(site.url(path.replace("/enc/gzip", "/article").as_str())).await.unwrap().bytes().await;
+            assert!(decoded(&document) == expected.unwrap(), "{path}");
+            assert_eq!((document.get("markdown"), document.get("warning")), (None, None));
+            assert_eq!(document["metadata"]["creditsUsed"], 1);
+        }
+        let url = site.url("/article/1");
+        for body in [
+            json!({ "url": url, "formats": ["rawBase64", "markdown"] }),
+            json!({ "url": url, "formats": ["rawBase64"], "waitFor": 10 }),
+            json!({ "url": url, "formats": ["rawBase64"], "redactPII": true }),
+            json!({ "url": url, "formats": ["rawBase64"], "actions": [{ "type": "wait", "milliseconds": 10 }] }),
+        ] {
+            let answer = service.post("/v2/scrape", &body).await;
+            assert_eq!((answer.status, answer.code()), (400, "BAD_REQUEST"), "{}", answer.text);
+            assert!(answer.error().contains("rawBase64"), "{}", answer.text);
+        }
+        // A crawl leads on from pages whatever is delivered of them.
+        let body = json!({ "url": site.url("/crawl/"), "limit": 3, "scrapeOptions": { "formats": ["rawBase64"] } });
+        let id = service.post("/v2/crawl", &body).await.ok()["id"].as_str().unwrap().to_owned();
+        let path = format!("/v2/crawl/{id}");
+        ended_at(service.caller(), &path, Duration::from_secs(60)).await;
+        let documents = documents_at(service.caller(), &path).await;
+        assert_eq!(documents.len(), 3, "{documents:?}");
+        assert!(documents.iter().all(|document| document["rawBase64"].is_string()), "{documents:?}");
+    }
 }

@@ -45,6 +45,7 @@ mod search;
 mod secrets;
 mod sessions;
 mod site_walk;
+mod sites;
 mod team;
 mod v1;
 mod walls;

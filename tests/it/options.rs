@@ -33,21 +33,13 @@ fn properties() -> Vec<(&'static str, Value)> {
         ("redactPII", json!(true)),
         ("zeroDataRetention", json!(true)),
         ("checkPromptInjection", json!(true)),
+        ("threatProtection", json!({ "blacklist": ["bad.example"] })),
     ]
 }
 
 /// Properties that wire 3.2 wants accepted whatever they say, and those that only tell who asks.
-const WITHOUT_EFFECT: &[&str] = &[
-    "url",
-    "origin",
-    "integration",
-    "fastMode",
-    "useMock",
-    "auditMetadata",
-    "threatProtection",
-    "domainTools",
-    "toolDetail",
-];
+const WITHOUT_EFFECT: &[&str] =
+    &["url", "origin", "integration", "fastMode", "useMock", "auditMetadata", "domainTools", "toolDetail"];
 
 /// The properties that only version 1 has (wire 26), each in a body that they make sense in.
 fn properties_of_v1() -> Vec<(&'static str, Value)> {

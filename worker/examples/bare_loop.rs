@@ -13,6 +13,7 @@ use url::Url;
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::config::Settings;
 use weir_shared::domain::scrape::Certificates;
+use weir_shared::domain::site_rules::SiteRules;
 use weir_worker::browser::cdp::{Cdp, EventFilter};
 use weir_worker::extract::{self, ExtractOptions, PageInput};
 use weir_worker::fetch::{CallerHeaders, EgressProxy, FetchConfig, FetchRequest, HttpFetcher};
@@ -60,6 +61,7 @@ async fn http(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow::Re
                 certificates: Certificates::AnyWithoutSecrets,
                 deadline: clock::deadline(Duration::from_secs(60)),
                 proxy: None,
+                sites: SiteRules::none(),
             };
             let fetched = fetcher.fetch(request).await.map_err(|e| anyhow::anyhow!(e.message()))?;
             let made = tokio::task::spawn_blocking(move || {

@@ -63,7 +63,10 @@ fn is_private(url: &Url, options: &ScrapeOptions) -> bool {
             Format::Markdown | Format::Html | Format::RawHtml | Format::Links | Format::Images | Format::Screenshot(_)
         )
     };
-    !url.username().is_empty() || url.password().is_some() || !options.formats.iter().all(is_common)
+    !url.username().is_empty()
+        || !options.sites.is_empty()
+        || url.password().is_some()
+        || !options.formats.iter().all(is_common)
 }
 
 /// What the page of this request is known by; `None`: its options keep it out of the cache.

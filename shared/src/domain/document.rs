@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::action::ActionResults;
+use super::goods::{MenuProfile, ProductProfile};
 
 /// One page's result as the client gets it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +29,15 @@ pub struct Document {
     /// What the rendered page looks like.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branding: Option<Value>,
+    /// The product that the page offers, where it offers one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub product: Option<ProductProfile>,
+    /// The menu that the page shows, where it shows one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub menu: Option<MenuProfile>,
+    /// The body of the site's response in base64, its content codings undone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_base64: Option<String>,
     /// Absolute URL of a sound that the page offers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio: Option<String>,

@@ -17,7 +17,7 @@ const PROMPT: std::ops::RangeInclusive<i64> = 1..=10_000;
 /// What is to be done in the session: exactly one of the two (spec 4.5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Instruction {
-    /// 1 to 100,000 bytes of UTF-8. Default language: [`Language::Node`].
+    /// 1 to 100,000 characters. Default language: [`Language::Node`].
     Code { code: String, language: Language },
     /// A task in plain language, 1 to 10,000 characters.
     Prompt(String),

@@ -11,6 +11,7 @@ use super::crawl::SitemapMode;
 use super::crawl::address::bare_host;
 use super::crawl::scope::{is_below, is_same_host, is_same_site};
 use super::location::Location;
+use super::site_rules::SiteRules;
 use super::target::fetch_url;
 use crate::ids::JobId;
 
@@ -58,6 +59,9 @@ pub struct MapOptions {
     pub timeout: Option<u64>,
     pub location: Option<Location>,
     pub headers: BTreeMap<String, String>,
+    /// Sites that are neither asked nor answered.
+    #[serde(default, skip_serializing_if = "SiteRules::is_empty")]
+    pub sites: SiteRules,
     /// Nothing of this map is kept, and nothing kept is used.
     pub zero_retention: bool,
 }
@@ -91,6 +95,7 @@ pub struct MapScope {
     subdomains: bool,
     external: bool,
     strip_query: bool,
+    sites: SiteRules,
 }
 
 impl MapScope {
@@ -101,6 +106,7 @@ impl MapScope {
             subdomains: options.include_subdomains,
             external: options.allow_external_links,
             strip_query: options.ignore_query_parameters,
+            sites: options.sites.clone(),
         }
     }
 
@@ -111,7 +117,7 @@ impl MapScope {
 
     /// Whether the address belongs to the map.
     pub fn covers(&self, url: &Url) -> bool {
-        matches!(url.scheme(), "http" | "https") && (self.external || self.is_site(url))
+        matches!(url.scheme(), "http" | "https") && (self.external || self.is_site(url)) && self.sites.allows(url)
     }
 
     /// The address as it is answered.

@@ -11,6 +11,7 @@ use super::action::Action;
 use super::location::Location;
 use super::profile::ProfileUse;
 use super::screenshot::Screenshot;
+use super::site_rules::SiteRules;
 use super::upload::Upload;
 
 /// Options of a scrape, the same for a direct scrape, a batch and later a crawl.
@@ -57,6 +58,9 @@ pub struct ScrapeOptions {
     pub redact_pii: Option<Redaction>,
     /// Which files are turned into documents. Default: PDFs.
     pub parsers: Parsers,
+    /// Sites that the page may not have to do with, redirects and what it loads included.
+    #[serde(skip_serializing_if = "SiteRules::is_empty")]
+    pub sites: SiteRules,
     #[serde(flatten)]
     pub cache: CacheOptions,
     /// What the browser that loads the page knows from before, and whether it keeps what is new.
@@ -92,6 +96,7 @@ impl Default for ScrapeOptions {
             proxy: ProxyMode::Auto,
             redact_pii: None,
             parsers: Parsers::default(),
+            sites: SiteRules::default(),
             cache: CacheOptions::default(),
             profile: None,
             zero_retention: false,
@@ -218,6 +223,9 @@ impl ScrapeOptions {
 
     /// Whether only a browser can honour these options.
     pub fn needs_browser(&self) -> bool {
+        if self.wants(&Format::RawBase64) {
+            return false;
+        }
         let is_drawn = self.screenshot().is_some() || self.wants(&Format::Branding);
         is_drawn || self.wait_for > 0 || self.mobile || !self.actions.is_empty() || self.profile.is_some()
     }
@@ -239,6 +247,12 @@ pub enum Format {
     },
     /// Colours, fonts, logo and the like of the rendered page.
     Branding,
+    /// The product that the page offers.
+    Product,
+    /// The menu that the page shows.
+    Menu,
+    /// The body of the site's response as it is. It stands alone.
+    RawBase64,
     /// Address of the sound that the page offers.
     Audio,
     /// Address of the film that the page offers.
@@ -273,6 +287,9 @@ impl Format {
             Self::ChangeTracking(_) => "changeTracking",
             Self::Attributes { .. } => "attributes",
             Self::Branding => "branding",
+            Self::Product => "product",
+            Self::Menu => "menu",
+            Self::RawBase64 => "rawBase64",
             Self::Audio => "audio",
             Self::Video => "video",
         }

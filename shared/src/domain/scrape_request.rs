@@ -14,9 +14,11 @@ mod parsers;
 mod preview;
 mod redaction;
 mod search;
+mod threat;
 mod unavailable;
 mod upload;
 mod v1;
+mod wire_form;
 
 use serde_json::Value;
 
@@ -27,6 +29,7 @@ pub use preview::{PreviewRequest, parse_preview};
 pub use search::parse_search;
 pub use upload::{ParseRequest, parse_upload};
 pub use v1::{parse_v1_batch, parse_v1_crawl, parse_v1_map, parse_v1_scrape, parse_v1_search};
+pub use wire_form::wire_form;
 
 use super::api_version::ApiVersion;
 use super::scrape::ScrapeOptions;

@@ -2,6 +2,7 @@
 
 use super::api_version::ApiVersion;
 use super::scrape::ScrapeOptions;
+use super::site_rules::SiteRules;
 
 /// Hits for each source when the caller does not say, and at most.
 pub const DEFAULT_LIMIT: usize = 5;
@@ -25,6 +26,8 @@ pub struct SearchRequest {
     pub highlights: bool,
     /// How hits are scraped; `None`: they are not.
     pub scrape: Option<ScrapeOptions>,
+    /// Sites whose hits are left out.
+    pub sites: SiteRules,
     /// Nothing of it is kept: asked for by this request.
     pub zero_retention: bool,
     /// For everything, milliseconds.

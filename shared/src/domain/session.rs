@@ -100,7 +100,7 @@ pub(super) const DEFAULT_TTL: i64 = 600;
 /// Bounds of `activityTtl`, seconds (spec 4.1).
 pub(super) const ACTIVITY_TTL: std::ops::RangeInclusive<i64> = 10..=3_600;
 pub(super) const DEFAULT_ACTIVITY_TTL: i64 = 300;
-/// Length of code, bytes of UTF-8 (spec 4.4).
+/// Length of code, characters (spec 4.4).
 const CODE: std::ops::RangeInclusive<i64> = 1..=100_000;
 /// Bounds of an execution's `timeout`, seconds (spec 4.4).
 pub(super) const EXECUTE_TIMEOUT: std::ops::RangeInclusive<i64> = 1..=300;
@@ -206,7 +206,7 @@ pub fn parse_create(body: &Value) -> Result<CreateSession, ValidationError> {
 /// `POST /v2/browser/{id}/execute`, valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecuteRequest {
-    /// 1 to 100,000 bytes of UTF-8.
+    /// 1 to 100,000 characters.
     pub code: String,
     /// Default [`Language::Node`].
     pub language: Language,
@@ -276,7 +276,7 @@ pub(super) fn read_language(fields: &mut Fields<'_, '_>) -> Language {
 pub(super) fn read_code(fields: &mut Fields<'_, '_>) -> Option<String> {
     fields.required("code")?;
     let code = fields.string("code")?;
-    let length = code.len() as i64;
+    let length = code.chars().count() as i64;
     if !CODE.contains(&length) {
         fields.issues.out_of_range(fields.path_of("code"), "string", length, &CODE);
     }
@@ -389,12 +389,13 @@ mod tests {
         let body = json!({"code": "ls", "language": "bash", "timeout": 300, "origin": "o"});
         assert_eq!(parse_execute(&body).unwrap().language, Language::Bash);
         assert_eq!(parse_execute(&json!({"code": "x".repeat(100_000)})).unwrap().code.len(), 100_000);
+        assert_eq!(parse_execute(&json!({"code": "日".repeat(100_000)})).unwrap().code.len(), 300_000);
         for (body, path) in [
             (json!({}), json!(["code"])),
             (json!({"code": ""}), json!(["code"])),
             (json!({"code": 1}), json!(["code"])),
             (json!({"code": "x".repeat(100_001)}), json!(["code"])),
-            (json!({"code": "ä".repeat(50_001)}), json!(["code"])),
+            (json!({"code": "ä".repeat(100_001)}), json!(["code"])),
             (json!({"code": "1", "language": "ruby"}), json!(["language"])),
             (json!({"code": "1", "timeout": 0}), json!(["timeout"])),
             (json!({"code": "1", "timeout": 301}), json!(["timeout"])),

@@ -112,6 +112,20 @@ function tests() {
     assert.deepEqual([document.metadata.numPages, document.metadata.totalPages, document.metadata.creditsUsed], [2, 3, 2]);
   });
 
+  test("products and menus have their fields", async () => {
+    const { product } = await client.scrape(site("/shop/microdata"), { formats: ["product"] });
+    assert.deepEqual([product.title, product.brand, product.variants.length], ["Copper Kettle", "Ada", 2]);
+    assert.deepEqual([product.variants[0].price.amount, product.variants[1].availability.inStock], [19.9, false]);
+    const { menu } = await client.scrape(site("/bistro/rdfa"), { formats: ["menu"] });
+    assert.deepEqual([menu.isMenu, menu.currency, menu.sections.map((section) => section.items.length)], [true, "CHF", [2, 2]]);
+  });
+
+  test("blocked sites are not scraped", async () => {
+    const threatProtection = { blacklist: ["127.0.0.*", "localhost"] };
+    await assert.rejects(client.scrape(site("/small/3"), { threatProtection }), /threatProtection/);
+    await assert.rejects(client.scrape(site("/small/3"), { threatProtection: { mode: "normal" } }), /threatProtection/);
+  });
+
   test("attributes, branding and media have their fields", async () => {
     const selectors = [{ selector: "audio source", attribute: "type" }];
     const document = await client.scrape(site("/media"), { formats: ["audio", "video", { type: "attributes", selectors }] });

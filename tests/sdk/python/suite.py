@@ -127,6 +127,28 @@ class Scrape(Sdk):
         self.assertEqual((metadata.num_pages, metadata.total_pages, metadata.credits_used), (2, 3, 2))
         self.assertTrue(self.client.scrape(site("/files/report.pdf"), parsers=[]).markdown.startswith("JVBER"))
 
+    def test_products_and_menus_have_their_types(self):
+        product = self.client.scrape(site("/shop/linked"), formats=["product"]).product
+        small, large = product.variants
+        self.assertEqual((product.title, product.brand, small.sku), ("Copper Kettle", "Ada", "K-S"))
+        self.assertEqual((small.price.amount, small.price.currency, small.sale.original_price.amount), (19.9, "EUR", 25))
+        self.assertEqual((small.availability.in_stock, large.availability.in_stock), (True, False))
+        menu = self.client.scrape(site("/bistro/linked"), formats=["menu"]).menu
+        self.assertEqual((menu.is_menu, menu.merchant.name, menu.currency), (True, "Bistro Ada", "CHF"))
+        self.assertEqual([section.name for section in menu.sections], ["Starters", "Mains"])
+        self.assertEqual((menu.sections[0].items[0].name, menu.sections[0].items[0].price.amount), ("Soup", 7.5))
+        without = self.client.scrape(site("/article/1"), formats=["product", "menu"])
+        self.assertEqual((without.product, without.menu), (None, None))
+        self.assertIn("No product was found", without.warning)
+
+    def test_blocked_sites_are_not_scraped(self):
+        with self.assertRaises(errors.FirecrawlError) as caught:
+            self.client.scrape(site("/small/3"), threat_protection={"mode": "manual-only", "blacklist": ["127.0.0.*"]})
+        self.assertIn("blocked by the lists of threatProtection", str(caught.exception))
+        with self.assertRaises(errors.FirecrawlError) as caught:
+            self.client.scrape(site("/small/3"), threat_protection={"mode": "normal"})
+        self.assertIn("threatProtection", str(caught.exception))
+
     def test_attributes_branding_and_media_have_their_fields(self):
         # As a dictionary: of its own class for this format the SDK sends the name alone.
         attributes = {"type": "attributes", "selectors": [{"selector": "audio source", "attribute": "type"}]}

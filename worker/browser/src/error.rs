@@ -13,6 +13,9 @@ pub enum RenderError {
     /// The address guard refuses the target, or a redirect of it.
     #[error("the address is not a public one")]
     AddressBlocked,
+    /// The caller does not want the target, or where it leads, to be asked.
+    #[error("the site is blocked by the caller")]
+    SiteRefused,
     /// The TLS handshake failed, or the certificate is not trusted.
     #[error("TLS failed ({0})")]
     Ssl(String),
@@ -59,7 +62,7 @@ impl RenderError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Dns => ErrorCode::DnsResolution,
-            Self::AddressBlocked => ErrorCode::AddressBlocked,
+            Self::AddressBlocked | Self::SiteRefused => ErrorCode::AddressBlocked,
             Self::Ssl(_) => ErrorCode::Ssl,
             Self::Site(_) | Self::Proxy => ErrorCode::Site,
             Self::Timeout => ErrorCode::Timeout,
@@ -84,6 +87,7 @@ impl RenderError {
                 "The host name of the URL could not be resolved. Check the spelling, and that the domain exists.".into()
             }
             Self::AddressBlocked => "The URL leads to an address that is not public, which is not allowed.".into(),
+            Self::SiteRefused => "The URL leads to a site that is blocked by the lists of threatProtection.".into(),
             Self::Ssl(net) => format!(
                 "The TLS connection to the site failed ({net}). Set skipTlsVerification to true to accept untrusted \
                  certificates; headers, cookies, profiles and passwords are not sent over one otherwise."

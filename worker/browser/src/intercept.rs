@@ -19,6 +19,7 @@ use url::Url;
 use weir_fetch::CallerHeaders;
 use weir_shared::clock;
 use weir_shared::domain::scrape::Certificates;
+use weir_shared::domain::site_rules::SiteRules;
 
 use super::cdp::{Cdp, Event, Pending};
 use super::{RenderRequest, blocklist};
@@ -115,6 +116,10 @@ pub(super) struct Interception {
     /// The URL holds a name or a password.
     has_credentials: bool,
     has_untrusted: AtomicBool,
+    /// Sites that the caller does not want to be asked.
+    sites: SiteRules,
+    /// A document of such a site was refused.
+    has_refused_site: AtomicBool,
     /// The last certificate that was refused, in the browser's words.
     refused: Mutex<Option<String>>,
 }
@@ -135,13 +140,15 @@ impl Interception {
             in_profile: request.in_profile,
             has_credentials: !url.username().is_empty() || url.password().is_some(),
             has_untrusted: AtomicBool::new(false),
+            sites: request.sites.clone(),
+            has_refused_site: AtomicBool::new(false),
             refused: Mutex::default(),
         }
     }
 
     /// Parameters of `Fetch.enable`; `None` when nothing is to be held back.
     pub fn enable_params(&self) -> Option<Value> {
-        if !self.extra.is_empty() || !self.cookies.is_empty() {
+        if !self.extra.is_empty() || !self.cookies.is_empty() || !self.sites.is_empty() {
             return Some(json!({ "patterns": [{ "urlPattern": "*" }] }));
         }
         static ADS: OnceLock<Vec<Value>> = OnceLock::new();
@@ -181,6 +188,12 @@ impl Interception {
 
     fn verdict(&self, paused: &Paused<'_>) -> Verdict {
         let Ok(url) = Url::parse(&paused.request.url) else { return Verdict::Pass };
+        if !self.sites.allows(&url) {
+            if paused.resource_type == "Document" {
+                self.has_refused_site.store(true, Ordering::Relaxed);
+            }
+            return Verdict::Refuse;
+        }
         let host = url.host_str().unwrap_or_default();
         let is_own_host = Some(host) == self.own_host.as_deref();
         if self.blocks_ads && !is_own_host && blocklist::is_ad_host(host) {
@@ -284,6 +297,11 @@ impl Interception {
     /// Whether something of the page came over a certificate that does not verify.
     pub fn has_untrusted(&self) -> bool {
         self.has_untrusted.load(Ordering::Relaxed)
+    }
+
+    /// Whether the page or a frame of it was to come from a site that the caller does not want to be asked.
+    pub fn has_refused_site(&self) -> bool {
+        self.has_refused_site.load(Ordering::Relaxed)
     }
 
     /// What is wrong with the last certificate that was refused.

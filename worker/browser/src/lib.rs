@@ -35,6 +35,7 @@ use url::Url;
 use weir_fetch::CallerHeaders;
 use weir_shared::domain::action::{Action, ActionResults};
 use weir_shared::domain::scrape::Certificates;
+use weir_shared::domain::site_rules::SiteRules;
 
 mod actions;
 mod appearance;
@@ -95,6 +96,8 @@ pub struct RenderRequest {
     pub upstream: Option<usize>,
     /// The page opens in the browser's own profile instead of a context that is thrown away.
     pub in_profile: bool,
+    /// Sites that neither the page nor its parts may ask.
+    pub sites: SiteRules,
 }
 
 impl RenderRequest {
@@ -120,6 +123,7 @@ impl RenderRequest {
             deadline: weir_shared::clock::deadline(Duration::from_secs(60)),
             upstream: None,
             in_profile: false,
+            sites: SiteRules::default(),
         }
     }
 }

@@ -371,6 +371,9 @@ impl Render<'_> {
         if let Some(certificate) = interception.refused_certificate().filter(|_| error.contains("ERR_ABORTED")) {
             return Err(RenderError::Ssl(certificate));
         }
+        if error.contains("ERR_BLOCKED_BY_CLIENT") && interception.has_refused_site() {
+            return Err(RenderError::SiteRefused);
+        }
         if error.contains("ERR_TUNNEL_CONNECTION_FAILED") || error.contains("ERR_PROXY") {
             return Err(self.refusal(url).await.unwrap_or_else(|| RenderError::from_net(&error)));
         }
@@ -435,9 +438,16 @@ impl Render<'_> {
             if let Some(certificate) = interception.refused_certificate() {
                 return Err(RenderError::Ssl(certificate));
             }
+            if interception.has_refused_site() {
+                return Err(RenderError::SiteRefused);
+            }
             return Err(RenderError::Site("ERR_FAILED".into()));
         }
         let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());
+        // However a page came to be there, it is not answered.
+        if !self.request.sites.allows(&url) {
+            return Err(RenderError::SiteRefused);
+        }
         // Over plain HTTP a refusal of the proxy is a document; the site may answer with these statuses too.
         if url.scheme() == "http"
             && matches!(settled.status, 400 | 403 | 502)

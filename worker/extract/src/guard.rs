@@ -300,6 +300,8 @@ fn reduce(html: &str) -> Reduced {
                                 script_bytes += body.len();
                                 let tag = &html[open..span.end];
                                 let data = tag.len() > 12 && (tag.contains("json") || tag.contains("math/tex"));
+                                // State that a script keeps of what is for sale is read, too.
+                                let data = data || memmem::find(body, b"\"price").is_some();
                                 // `<!--` changes where the script ends; rare, so left to the tokenizer.
                                 if data || memmem::find(body, b"<!--").is_some() {
                                     continue;

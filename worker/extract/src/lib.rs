@@ -25,6 +25,8 @@
 //! select             the caller's CSS selectors
 //! markdown, clean_html, links, images, metadata, structured, media, embedded     what is made of the tree
 //! signals            whether scripts make the page
+//! things, goods      what the page describes as data; prices and the like
+//! product, menu      the product that the page offers, the menu that it shows
 //! feed               RSS and Atom, which do not go through the tree
 //! ```
 
@@ -35,17 +37,21 @@ mod clean_html;
 mod embedded;
 pub mod feed;
 mod filter;
+pub mod goods;
 mod guard;
 mod images;
 mod links;
 mod markdown;
 mod measure;
 pub mod media;
+pub mod menu;
 mod metadata;
+pub mod product;
 mod scope;
 mod select;
 mod signals;
 mod structured;
+mod things;
 mod tokens;
 mod tree;
 
@@ -88,6 +94,10 @@ pub struct ExtractOptions {
     pub media: bool,
     /// Gather what the page says of itself as data.
     pub structured: bool,
+    /// Look for a product.
+    pub product: bool,
+    /// Look for a menu.
+    pub menu: bool,
     /// Leave what surrounds the main content out of markdown and HTML.
     pub only_main_content: bool,
     /// Keep only elements that match one of these CSS selectors; empty: all.
@@ -137,6 +147,10 @@ pub struct Extracted {
     pub metadata: serde_json::Map<String, serde_json::Value>,
     /// JSON-LD, microdata and OpenGraph, where the page has any.
     pub structured: Option<serde_json::Value>,
+    /// The product that the page offers, where it was looked for and is there.
+    pub product: Option<product::Product>,
+    /// The menu that the page shows, where it was looked for and is there.
+    pub menu: Option<menu::Menu>,
     /// The same as [`Page::signals`].
     pub signals: PageSignals,
     /// Something a reader of the result should know, in a sentence.
@@ -164,6 +178,7 @@ pub struct Page {
     dom: Dom,
     measures: Measures,
     addresses: Addresses,
+    url: url::Url,
     rendered: bool,
     discussion: bool,
     script_bytes: usize,
@@ -180,6 +195,7 @@ pub fn parse(input: &PageInput<'_>) -> Page {
         dom: parsed.dom,
         measures,
         addresses,
+        url: input.url.clone(),
         rendered: input.rendered,
         discussion,
         script_bytes: parsed.script_bytes,
@@ -241,6 +257,10 @@ impl Page {
         let metadata = metadata::of_page(&self.dom, &self.addresses);
         let structured =
             options.structured.then(|| structured::of_page(&self.dom, &self.addresses, &metadata)).flatten();
+        let signals = self.signals();
+        let urls = [Some(&self.url), signals.canonical.as_ref()];
+        let product = options.product.then(|| product::of_page(&self.dom, &self.addresses, &metadata, urls)).flatten();
+        let menu = options.menu.then(|| menu::of_page(&self.dom, &self.addresses, &metadata, &self.url)).flatten();
         Extracted {
             markdown,
             html,
@@ -250,7 +270,9 @@ impl Page {
             images: options.images.then(|| images::list(&self.dom, &self.addresses)),
             metadata,
             structured,
-            signals: self.signals(),
+            product,
+            menu,
+            signals,
             warning,
         }
     }

@@ -81,6 +81,8 @@ fn run(arguments: &Arguments, html: &str) -> anyhow::Result<String> {
         attributes: arguments.attribute.clone(),
         media: arguments.all,
         structured: arguments.all,
+        product: false,
+        menu: false,
         only_main_content: !arguments.full_page,
         include_tags: arguments.include.clone(),
         exclude_tags: arguments.exclude.clone(),

@@ -20,6 +20,9 @@ pub enum FetchError {
     /// The target, or a redirect's target, is on a port that browsers refuse.
     #[error("Port {port} of {host} is not allowed: browsers refuse it too")]
     Port { host: String, port: u16 },
+    /// The caller does not want the target, or a redirect's target, to be asked.
+    #[error("The site {host} is blocked by the lists of threatProtection")]
+    SiteRefused { host: String },
     /// The name has no address, or is not a valid name.
     #[error("DNS resolution failed for hostname: {host}")]
     Dns { host: String },
@@ -81,7 +84,7 @@ impl FetchError {
     /// Code on the wire.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Blocked { .. } | Self::Port { .. } => ErrorCode::AddressBlocked,
+            Self::Blocked { .. } | Self::Port { .. } | Self::SiteRefused { .. } => ErrorCode::AddressBlocked,
             Self::Dns { .. } | Self::DnsTimeout { .. } => ErrorCode::DnsResolution,
             Self::Tls { .. } | Self::Untrusted { .. } => ErrorCode::Ssl,
             Self::Connect { .. }

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::domain::scrape::Certificates;
+use weir_shared::domain::site_rules::SiteRules;
 use weir_shared::guard::AddressGuard;
 
 use super::caller::CallerHeaders;
@@ -102,6 +103,8 @@ pub struct FetchRequest<'a> {
     pub deadline: Instant,
     /// Upstream proxy to go through.
     pub proxy: Option<&'a ProxyUrl>,
+    /// Sites that are not asked, redirects included.
+    pub sites: &'a SiteRules,
 }
 
 /// An answer, whatever its status.
@@ -229,6 +232,9 @@ impl Inner {
         loop {
             let credentials = take_credentials(&mut url);
             self.guard.check_url(&url).map_err(|error| FetchError::from_guard(error, host(&url)))?;
+            if !request.sites.allows(&url) {
+                return Err(FetchError::SiteRefused { host: host(&url).to_owned() });
+            }
             if request.proxy.is_some() {
                 // The proxy resolves for itself; a target that means something inner to us is refused here.
                 let target = self.guard.resolve(host(&url), url.port_or_known_default().unwrap_or(0)).await;
@@ -594,6 +600,7 @@ mod tests {
             certificates: Certificates::Trusted,
             deadline: clock::deadline(Duration::from_secs(5)),
             proxy: None,
+            sites: SiteRules::none(),
         }
     }
 

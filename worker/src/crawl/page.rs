@@ -25,7 +25,14 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
     let Ok(url) = fetch_url(&page.url) else {
         return Outcome::Failed { code: ErrorCode::Site, error: "The URL is not valid.".to_owned(), credits: 0 };
     };
-    let route = SiteRoute { proxy: site_proxy(&context.process.proxies, task.options()), ..SiteRoute::default() };
+    let sites = &task.options().sites;
+    let refused =
+        format!("The site {} is blocked by the lists of threatProtection.", url.host_str().unwrap_or_default());
+    if !sites.allows(&url) {
+        return Outcome::Failed { code: ErrorCode::AddressBlocked, error: refused, credits: 0 };
+    }
+    let proxy = site_proxy(&context.process.proxies, task.options());
+    let route = SiteRoute { proxy, sites: sites.clone(), ..SiteRoute::default() };
     if page.idx == SITEMAP_IDX {
         // Addresses that it has entered stay, so the next worker may read the sitemaps from the beginning.
         return tokio::select! {
@@ -58,7 +65,9 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
     match (outcome, harvest) {
         (Outcome::Done { .. }, _) if forbids => Outcome::Blocked { key: scope.key(&url) },
         (Outcome::Done { document, credits }, Some(harvest)) => {
-            let visit = Visit { scope: Arc::clone(scope), rules, url, is_start: page.idx == 0, depth: page.depth };
+            let sites = sites.clone();
+            let visit =
+                Visit { scope: Arc::clone(scope), rules, sites, url, is_start: page.idx == 0, depth: page.depth };
             conclude(task, visit, harvest, document, credits).await
         }
         (outcome, _) => outcome,

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use weir_shared::clock;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::CrawlScope;
+use weir_shared::domain::site_rules::SiteRules;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::StoreResult;
 use weir_shared::store::frontier::add_from_sitemap;
@@ -43,12 +44,13 @@ pub async fn run(context: &Arc<WorkerContext>, page: &Claimed, scope: &Arc<Crawl
         bounds.at_once = 1;
     }
     let cache = SitemapCache::new(context.process.db.clone(), page.team_id, String::new(), true);
+    let sites = route.sites.clone();
     let source =
         Source { fetcher: context.process.fetcher.clone(), route, headers: Arc::default(), cache: Some(cache.clone()) };
     let (sender, batches) = mpsc::channel(AHEAD);
     let starts = sitemap::starts(&robots, scope.base());
     let walk = sitemap::collect(&source, starts, bounds, sender);
-    let (walk, added) = tokio::join!(walk, take_in(context, page, scope, rules, batches));
+    let (walk, added) = tokio::join!(walk, take_in(context, page, scope, (rules, sites), batches));
     cache.put(walk.fresh).await;
     match added {
         Ok(count) => {
@@ -78,7 +80,7 @@ async fn take_in(
     context: &WorkerContext,
     page: &Claimed,
     scope: &Arc<CrawlScope>,
-    rules: Option<Arc<RobotsRules>>,
+    (rules, sites): (Option<Arc<RobotsRules>>, SiteRules),
     mut batches: mpsc::Receiver<Batch>,
 ) -> StoreResult<usize> {
     let mut count = 0;
@@ -87,7 +89,8 @@ async fn take_in(
     loop {
         let batch = batches.recv().await;
         let is_last = batch.is_none();
-        if let Some(batch) = batch {
+        if let Some(mut batch) = batch {
+            batch.entries.retain(|entry| sites.allows(&entry.url));
             let (scope, rules) = (Arc::clone(scope), rules.clone());
             let sorted = blocking(move || Ok(sort(&scope, rules.as_deref(), batch))).await;
             let Ok((more_found, more_blocked)) = sorted else { continue };

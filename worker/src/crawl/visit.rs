@@ -6,6 +6,7 @@ use std::sync::Arc;
 use url::Url;
 use weir_shared::domain::crawl::SitemapMode;
 use weir_shared::domain::crawl::scope::{CrawlScope, is_same_site};
+use weir_shared::domain::site_rules::SiteRules;
 use weir_shared::store::page::end::{Discovery, Found};
 
 use super::rules::path_and_query;
@@ -16,6 +17,8 @@ use crate::site::RobotsRules;
 pub struct Visit {
     pub scope: Arc<CrawlScope>,
     pub rules: Option<RobotsRules>,
+    /// Sites that links do not lead to.
+    pub sites: SiteRules,
     /// As asked for.
     pub url: Url,
     pub is_start: bool,
@@ -90,7 +93,7 @@ impl Visit {
         let mut places: HashMap<String, usize> = HashMap::new();
         for link in &harvest.links {
             let Some(url) = usable(link) else { continue };
-            if !scope.follows(&url) {
+            if !scope.follows(&url) || !self.sites.allows(&url) {
                 continue;
             }
             let key = scope.key(&url);
@@ -133,6 +136,7 @@ mod tests {
     fn visit(at: &str, is_start: bool, options: CrawlOptions) -> Visit {
         let robots = Robots::parse(b"User-agent: *\nDisallow: /private/");
         Visit {
+            sites: SiteRules::default(),
             scope: Arc::new(CrawlScope::new(Url::parse("http://x.test/").unwrap(), &options).unwrap()),
             rules: Some(rules_of(&robots, &options)),
             url: Url::parse(at).unwrap(),

@@ -48,6 +48,7 @@ pub async fn visit(
         certificates: Certificates::AnyWithoutSecrets,
         deadline,
         proxy: route.proxy.as_ref(),
+        sites: &route.sites,
     };
     let fetched = context.process.fetcher.fetch(request).await?;
     let kind = sniff(&fetched.media_type().unwrap_or_default(), &fetched.body);
@@ -94,6 +95,7 @@ pub async fn render(
         deadline,
         upstream: route.upstream,
         in_profile: false,
+        sites: route.sites.clone(),
     };
     let rendered = match browsers.render(request).await {
         Ok(rendered) => rendered,

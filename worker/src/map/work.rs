@@ -108,13 +108,19 @@ fn prepare<'a>(
     let PageTask { context, page, .. } = task;
     let url =
         fetch_url(&page.url).map_err(|error| MapError { code: ErrorCode::BadRequest, message: error.to_string() })?;
+    if !options.sites.allows(&url) {
+        let host = url.host_str().unwrap_or_default();
+        let message = format!("The site {host} is blocked by the lists of threatProtection.");
+        return Err(MapError { code: ErrorCode::AddressBlocked, message });
+    }
     let country = options.location.as_ref().map(|location| location.country.as_str());
     let chosen = context.process.proxies.choose(ProxyKind::Basic, country, &[]);
     if chosen.as_ref().is_some_and(|chosen| chosen.is_elsewhere) {
         warnings.push("No proxy in the asked country is configured; another was used.".to_owned());
     }
     let (proxy, upstream) = chosen.map(|chosen| (chosen.proxy, chosen.place)).unzip();
-    let route = SiteRoute { accept_language: accept_language(options.location.as_ref()), proxy, upstream };
+    let accept_language = accept_language(options.location.as_ref());
+    let route = SiteRoute { accept_language, proxy, upstream, sites: options.sites.clone() };
     let scope = MapScope::new(url.clone(), &options);
     let names_sitemap = is_sitemap(&url);
     // The path of a sitemap says nothing about the pages in it.

@@ -5,7 +5,7 @@ use url::Url;
 use weir_shared::domain::action::ActionResults;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::price::Bill;
-use weir_shared::domain::scrape::ScrapeOptions;
+use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::documents;
 use weir_shared::store::snapshots::Packed;
@@ -101,6 +101,13 @@ impl Draft {
     pub fn new(mut response: SiteResponse, mut document: Document, options: &ScrapeOptions) -> Self {
         document.actions = response.actions.take();
         document.branding = response.branding.take();
+        for (format, is_there) in
+            [(Format::Product, document.product.is_some()), (Format::Menu, document.menu.is_some())]
+        {
+            if options.wants(&format) && !is_there {
+                response.warnings.push(format!("No {} was found on the page.", format.name()));
+            }
+        }
         let media = [&document.audio, &document.video].into_iter().flatten().count() as i64;
         let bill = Bill { stealth: response.proxy_used == "stealth", media, ..Bill::of(options) };
         Self { response, document, structured: None, harvest: None, bill, snapshot: None }

@@ -68,7 +68,9 @@ async fn over_http(task: &PageTask, request: &mut PageRequest, deadline: Instant
     let scripted_hosts = &task.context.process.scripted_hosts;
     let port = request.url.port_or_known_default().unwrap_or(0);
     let host = format!("{}:{port}", request.url.host_str().unwrap_or_default());
-    if task.options().needs_browser() || scripted_hosts.is_scripted(&host) {
+    let options = task.options();
+    let is_scripted = scripted_hosts.is_scripted(&host) && !options.wants(&Format::RawBase64);
+    if options.needs_browser() || is_scripted {
         return Ok(None);
     }
     if let Some(made) = media::at_once(task, request, deadline).await? {

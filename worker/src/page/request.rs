@@ -105,6 +105,7 @@ impl PageRequest {
             certificates: options.certificates(),
             deadline,
             proxy: self.proxy(),
+            sites: &options.sites,
         }
     }
 
@@ -129,6 +130,7 @@ impl PageRequest {
             want_branding: options.wants(&Format::Branding),
             deadline,
             in_profile: false,
+            sites: options.sites.clone(),
             upstream: self.route.place(),
         }
     }

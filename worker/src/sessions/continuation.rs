@@ -61,6 +61,7 @@ fn request(kept: ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
         deadline,
         headers: CallerHeaders::new(&kept.named, &options.headers),
         actions: options.actions,
+        sites: options.sites,
         ..RenderRequest::new(url)
     }
 }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::clock;
 use weir_shared::domain::scrape::Certificates;
+use weir_shared::domain::site_rules::SiteRules;
 
 use super::robots::{self, Robots};
 use super::route::SiteRoute;
@@ -134,6 +135,7 @@ impl RobotsStore {
             certificates: Certificates::AnyWithoutSecrets,
             deadline: clock::deadline(PATIENCE),
             proxy: route.proxy.as_ref(),
+            sites: SiteRules::none(),
         };
         let answer = self.fetcher.open(request).await?;
         match answer.status {

@@ -1,5 +1,7 @@
 //! How a site is asked for its own files.
 
+use weir_shared::domain::site_rules::SiteRules;
+
 use crate::fetch::ProxyUrl;
 
 /// How a site's own files are asked for. No caller's headers go with them: what is read is shared between callers.
@@ -11,4 +13,6 @@ pub struct SiteRoute {
     pub proxy: Option<ProxyUrl>,
     /// Its place among the operator's, for a browser.
     pub upstream: Option<usize>,
+    /// Sites that are not asked for sitemaps and pages. A robots.txt is every caller's, so no caller's rules hold for it.
+    pub sites: SiteRules,
 }

@@ -233,6 +233,7 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
         certificates: Certificates::AnyWithoutSecrets,
         deadline,
         proxy: source.route.proxy.as_ref(),
+        sites: &source.route.sites,
     };
     let opened = match source.fetcher.open(request).await {
         Ok(opened) if (200..300).contains(&opened.status) => opened,

@@ -4,6 +4,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use weir_shared::domain::scrape::ScrapeOptions;
+use weir_shared::domain::scrape_request::wire_form;
 use weir_shared::ids::{JobId, TeamId};
 use weir_shared::store::StoreError;
 use weir_shared::store::crawls::{self, ActiveCrawl};
@@ -39,10 +41,8 @@ impl TryFrom<ActiveCrawl> for Entry {
 
     fn try_from(crawl: ActiveCrawl) -> Result<Self, StoreError> {
         let mut options: Map<String, Value> = serde_json::from_str(&crawl.options)?;
-        let mut scrape: Map<String, Value> = serde_json::from_str(&crawl.scrape_options)?;
-        // A note of ours that is not among the fields of a request.
-        scrape.remove("tlsConsent");
-        options.insert("scrapeOptions".to_owned(), scrape.into());
+        let scrape: ScrapeOptions = serde_json::from_str(&crawl.scrape_options)?;
+        options.insert("scrapeOptions".to_owned(), wire_form(&scrape));
         let created_at = crawl.created_at.to_iso();
         Ok(Self { id: crawl.id, team_id: crawl.team_id, url: crawl.url, created_at, options })
     }

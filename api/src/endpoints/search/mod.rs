@@ -23,6 +23,7 @@ use weir_shared::domain::price;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::scrape_request::parse_search;
 use weir_shared::domain::search::{self, SearchRequest, Source};
+use weir_shared::domain::target::fetch_url;
 use weir_shared::domain::validation::ValidationError;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
@@ -158,7 +159,8 @@ async fn answer(app: &AppData, asked: &Asked, found: Found) -> ApiResult<Body> {
 
 /// The hits as they are answered, without those that may not be reached where the caller does not want them.
 fn items(app: &App, search: &SearchRequest, hits: Vec<Hit>) -> Vec<Item> {
-    let is_wanted = |hit: &Hit| !search.ignore_invalid_urls || app.check_target(&hit.url).is_ok();
+    let is_allowed = |hit: &Hit| fetch_url(&hit.url).map_or(true, |url| search.sites.allows(&url));
+    let is_wanted = |hit: &Hit| is_allowed(hit) && (!search.ignore_invalid_urls || app.check_target(&hit.url).is_ok());
     hits.into_iter().filter(is_wanted).map(Item::new).collect()
 }
 

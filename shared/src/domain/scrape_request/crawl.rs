@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::batch::read_webhook;
 use super::options::{default_options, label, read_options};
+use super::threat;
 use super::unavailable::{Unavailable, refuse_unavailable};
 use crate::domain::api_version::ApiVersion;
 use crate::domain::crawl::{CrawlOptions, MAX_PROMPT};
@@ -61,7 +62,9 @@ pub(super) fn parse_crawl_of(
             version,
         };
         request.scrape.zero_retention |= fields.bool("zeroDataRetention").unwrap_or(false);
-        fields.ignore(&["auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
+        let sites = threat::read(&mut fields, &mut unavailable);
+        request.scrape.sites = std::mem::take(&mut request.scrape.sites).and(sites);
+        fields.ignore(&["auditMetadata", "domainTools", "toolDetail"]);
         fields.finish();
         request
     });
@@ -97,7 +100,9 @@ fn read_scrape_options(
 /// [`with_prompt_options`] asks for.
 pub fn crawl_fields(body: &Value) -> Value {
     let fields = body.as_object().into_iter().flatten();
-    let own = fields.filter(|(name, _)| !matches!(name.as_str(), "scrapeOptions" | "webhook" | "auditMetadata"));
+    let own = fields.filter(|(name, _)| {
+        !matches!(name.as_str(), "scrapeOptions" | "webhook" | "auditMetadata" | "threatProtection")
+    });
     Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::options::{label, read_headers};
-use super::v1;
+use super::unavailable::{Unavailable, refuse_unavailable};
+use super::{threat, v1};
 use crate::domain::api_version::ApiVersion;
 use crate::domain::crawl::SitemapMode;
 use crate::domain::location;
@@ -29,11 +30,12 @@ pub(super) fn parse_map_of(
     context: RequestContext<'_>,
 ) -> Result<MapRequest, ValidationError> {
     let mut issues = Issues::default();
+    let mut unavailable = Vec::new();
     let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {
         let mut fields = fields.nulls_are_absent();
         let request = MapRequest {
             url: target::read(&mut fields, "url", context).unwrap_or_default(),
-            options: read_options(version, &mut fields),
+            options: read_options(version, &mut fields, &mut unavailable),
             origin: label(&mut fields, "origin"),
             integration: label(&mut fields, "integration"),
             version,
@@ -42,10 +44,11 @@ pub(super) fn parse_map_of(
         request
     });
     issues.into_result_of(version)?;
+    refuse_unavailable(unavailable)?;
     request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
 }
 
-fn read_options(version: ApiVersion, fields: &mut Fields<'_, '_>) -> MapOptions {
+fn read_options(version: ApiVersion, fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> MapOptions {
     let search = fields.text("search", 0..=MAX_SEARCH).map(str::trim).filter(|words| !words.is_empty());
     let most = if version == ApiVersion::V1 { MAX_V1_LIMIT } else { MAX_LIMIT };
     let options = MapOptions {
@@ -67,9 +70,10 @@ fn read_options(version: ApiVersion, fields: &mut Fields<'_, '_>) -> MapOptions 
             .get("headers")
             .map(|v| read_headers(v, fields.path_of("headers"), fields.issues))
             .unwrap_or_default(),
+        sites: threat::read(fields, unavailable),
         zero_retention: false,
     };
-    fields.ignore(&["useMock", "auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
+    fields.ignore(&["useMock", "auditMetadata", "domainTools", "toolDetail"]);
     options
 }
 

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::unavailable::Unavailable;
-use super::{actions, formats, parsers, redaction, v1};
+use super::{actions, formats, parsers, redaction, threat, v1};
 use crate::domain::api_version::ApiVersion;
-use crate::domain::scrape::{CacheOptions, LOCKDOWN_MAX_AGE_MS, MAX_AGE_MS, ProxyMode, ScrapeOptions};
+use crate::domain::scrape::{CacheOptions, Format, LOCKDOWN_MAX_AGE_MS, MAX_AGE_MS, ProxyMode, ScrapeOptions};
 use crate::domain::validation::{Fields, Issues, Path};
 use crate::domain::{location, profile};
 
@@ -44,12 +44,13 @@ pub(super) fn read_options(
     fields: &mut Fields<'_, '_>,
     unavailable: &mut Vec<Unavailable>,
 ) -> ScrapeOptions {
+    let sites = threat::read(fields, unavailable);
     let options = match version {
         ApiVersion::V1 => v1::read_options(fields, unavailable),
         ApiVersion::V2 => read_v2_options(fields, unavailable),
     };
     read_other_options(fields);
-    options
+    ScrapeOptions { sites, ..options }
 }
 
 fn read_v2_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> ScrapeOptions {
@@ -66,11 +67,33 @@ fn read_v2_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailabl
         profile: profile::read(fields),
         ..read_shared_options(fields, defaults)
     };
+    refuse_beside_raw_body(&options, fields);
     if options.only_clean_content && options.zero_retention {
         let text = "onlyCleanContent is not supported with zero data retention";
         fields.issues.rule(fields.path_of("onlyCleanContent"), text);
     }
     options
+}
+
+/// The body of the site's response comes of no browser, and nothing is taken out of it: options that want either would be
+/// ignored.
+fn refuse_beside_raw_body(options: &ScrapeOptions, fields: &mut Fields<'_, '_>) {
+    if !options.wants(&Format::RawBase64) {
+        return;
+    }
+    for (name, is_given) in [
+        ("actions", !options.actions.is_empty()),
+        ("waitFor", options.wait_for > 0),
+        ("profile", options.profile.is_some()),
+        ("redactPII", options.redact_pii.is_some()),
+        ("onlyCleanContent", options.only_clean_content),
+        ("checkPromptInjection", options.check_prompt_injection),
+    ] {
+        if is_given {
+            let text = format!("{name} cannot be combined with the rawBase64 format, which is the response as it came");
+            fields.issues.rule(fields.path_of(name), text);
+        }
+    }
 }
 
 /// The options that both versions have; what is not named is as in `defaults`.
@@ -123,7 +146,7 @@ fn read_cache(fields: &mut Fields<'_, '_>) -> CacheOptions {
 fn read_other_options(fields: &mut Fields<'_, '_>) {
     fields.bool("fastMode");
     fields.string("useMock");
-    fields.ignore(&["auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
+    fields.ignore(&["auditMetadata", "domainTools", "toolDetail"]);
 }
 
 fn read_selectors(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<String> {

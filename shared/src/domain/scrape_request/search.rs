@@ -4,6 +4,7 @@ use chrono::NaiveDate;
 use serde_json::Value;
 
 use super::options::{label, read_options};
+use super::threat;
 use super::unavailable::{Unavailable, refuse_unavailable};
 use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::ScrapeOptions;
@@ -39,12 +40,13 @@ pub fn parse_search(body: &Value) -> Result<SearchRequest, ValidationError> {
         read_narrowing(&mut fields, &mut query);
         let sources = read_sources(&mut fields, &mut query, &mut refused);
         read_categories(&mut fields, &mut query, &mut refused);
-        let request = SearchRequest {
+        let mut request = SearchRequest {
             limit: fields.integer("limit", 1..=MAX_LIMIT as i64).map_or(DEFAULT_LIMIT, |limit| limit as usize),
             sources,
             ignore_invalid_urls: fields.bool("ignoreInvalidURLs").unwrap_or(false),
             highlights: fields.bool("highlights").unwrap_or(true),
             scrape: read_scrape_options(ApiVersion::V2, &mut fields, &mut unavailable),
+            sites: threat::read(&mut fields, &mut unavailable),
             zero_retention: read_enterprise(&mut fields),
             timeout: fields.integer("timeout", TIMEOUT_MS).unwrap_or(DEFAULT_TIMEOUT_MS).unsigned_abs(),
             origin: label(&mut fields, "origin"),
@@ -52,7 +54,10 @@ pub fn parse_search(body: &Value) -> Result<SearchRequest, ValidationError> {
             version: ApiVersion::V2,
             query,
         };
-        fields.ignore(&["auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
+        if let Some(scrape) = &mut request.scrape {
+            scrape.sites = std::mem::take(&mut scrape.sites).and(request.sites.clone());
+        }
+        fields.ignore(&["auditMetadata", "domainTools", "toolDetail"]);
         fields.finish();
         request
     });

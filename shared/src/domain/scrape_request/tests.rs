@@ -283,6 +283,86 @@ fn attributes_branding_and_media_are_read() {
 }
 
 #[test]
+fn products_menus_and_raw_bodies_are_read() {
+    let options = |body: Value| scrape(body).unwrap().options;
+    let read = options(json!({"formats": ["product", {"type": "menu"}]}));
+    assert_eq!(read.formats, [Format::Product, Format::Menu]);
+    assert!(!read.needs_browser());
+    let raw = options(json!({"formats": ["rawBase64"], "mobile": true}));
+    assert!(!raw.needs_browser(), "it is the response, and no rendered page");
+    for (name, value) in [
+        ("actions", json!([{"type": "wait", "milliseconds": 5}])),
+        ("waitFor", json!(5)),
+        ("profile", json!({"name": "x"})),
+        ("redactPII", json!(true)),
+        ("onlyCleanContent", json!(true)),
+        ("checkPromptInjection", json!(true)),
+    ] {
+        let mut body = json!({"formats": ["rawBase64"]});
+        body[name] = value;
+        let error = scrape(body).expect_err(name);
+        assert!(error.message.contains(name) && error.message.contains("rawBase64"), "{}", error.message);
+    }
+}
+
+#[test]
+fn lists_of_sites_are_read_everywhere_and_classification_is_refused() {
+    let lists = json!({"mode": "manual-only", "blacklist": ["Bad.test", "*.ads.test"], "whitelist": null, "blockedTlds": [".zip"]});
+    let context = RequestContext::ANYWHERE;
+    let bodies = |threat: &Value| {
+        let with = |body: Value| {
+            let mut body = body;
+            body["threatProtection"] = threat.clone();
+            body
+        };
+        let page = json!({"url": "https://x.test/"});
+        [
+            super::parse_scrape(&with(page.clone()), context).map(|read| read.options.sites),
+            super::parse_batch(&with(json!({"urls": ["https://x.test/"]})), context).map(|read| read.options.sites),
+            super::parse_crawl(&with(page.clone()), context).map(|read| read.scrape.sites),
+            super::parse_map(&with(page.clone()), context).map(|read| read.options.sites),
+            super::parse_search(&with(json!({"query": "x"}))).map(|read| read.sites),
+            super::parse_v1_scrape(&with(page), context).map(|read| read.options.sites),
+        ]
+    };
+    for sites in bodies(&lists) {
+        let sites = sites.unwrap();
+        assert_eq!(sites.blocked, ["bad.test", "*.ads.test"]);
+        assert_eq!((sites.blocked_tlds, sites.allowed), (vec!["zip".to_owned()], vec![]));
+    }
+    for accepted in
+        [json!({"mode": "off", "riskScoreThreshold": 5}), json!({}), json!({"mode": "off", "blacklist": []})]
+    {
+        assert!(bodies(&accepted).into_iter().all(|sites| sites.unwrap().is_empty()), "{accepted}");
+    }
+    let classified = [
+        json!({"mode": "normal"}),
+        json!({"mode": "zscaler"}),
+        json!({"riskScoreThreshold": 50}),
+        json!({"failurePolicy": "closed"}),
+    ];
+    for threat in classified {
+        for refused in bodies(&threat) {
+            assert_eq!(refused.unwrap_err().code, ErrorCode::Forbidden, "{threat}");
+        }
+    }
+    for wrong in [
+        json!({"blacklist": ["https://x.test/"]}),
+        json!({"blockedTlds": ["a.b"]}),
+        json!({"mode": "on"}),
+        json!(true),
+        json!({"x": 1}),
+    ] {
+        for refused in bodies(&wrong) {
+            assert_eq!(refused.unwrap_err().code, ErrorCode::BadRequest, "{wrong}");
+        }
+    }
+    let nested = json!({"url": "https://x.test/", "threatProtection": {"blacklist": ["a.test"]},
+        "scrapeOptions": {"threatProtection": {"blacklist": ["b.test"]}}});
+    assert_eq!(super::parse_crawl(&nested, context).unwrap().scrape.sites.blocked, ["b.test", "a.test"]);
+}
+
+#[test]
 fn formats_that_are_read_have_their_options() {
     let schema = json!({"type": "object", "properties": {"price": {"type": "number"}}});
     let formats = json!([
@@ -343,9 +423,6 @@ fn no_formats_means_markdown() {
 #[test]
 fn valid_options_of_later_releases_are_refused_by_name() {
     for (body, name) in [
-        (json!({"formats": ["product"]}), "product"),
-        (json!({"formats": ["menu"]}), "menu"),
-        (json!({"formats": ["rawBase64"]}), "rawBase64"),
         (json!({"formats": ["deterministicJson"]}), "deterministicJson"),
         (json!({"parsers": [{"type": "pdf", "blocks": true}]}), "blocks"),
     ] {

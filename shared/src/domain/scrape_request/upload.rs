@@ -61,6 +61,7 @@ fn unsupported(options: &ScrapeOptions) -> Option<String> {
         (options.change_tracking().is_some(), "change tracking"),
         (options.screenshot().is_some(), "screenshot output"),
         (wants(&|format| matches!(format, Format::Branding)), "branding output"),
+        (wants(&|format| matches!(format, Format::RawBase64)), "rawBase64 output"),
         (wants(&|format| matches!(format, Format::Audio)), "audio output"),
         (wants(&|format| matches!(format, Format::Video)), "video output"),
         (options.profile.is_some(), "profiles"),

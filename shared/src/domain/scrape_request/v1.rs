@@ -21,6 +21,7 @@ use super::crawl::parse_crawl_of;
 use super::map::parse_map_of;
 use super::options::{label, read_shared_options};
 use super::search::{self, DEFAULT_TIMEOUT_MS, TIMEOUT_MS};
+use super::threat;
 use super::unavailable::{Unavailable, refuse_unavailable};
 use super::{BatchRequest, CrawlRequest, ScrapeRequest, parse_scrape_of};
 use crate::domain::api_version::ApiVersion;
@@ -80,12 +81,13 @@ pub fn parse_v1_search(body: &Value) -> Result<SearchRequest, ValidationError> {
         let mut fields = fields.of_version(version);
         let mut query = Query { words: search::read_words(&mut fields), ..Query::default() };
         search::read_shared_narrowing(&mut fields, &mut query);
-        let request = SearchRequest {
+        let mut request = SearchRequest {
             limit: fields.integer("limit", 1..=MAX_LIMIT as i64).map_or(DEFAULT_LIMIT, |limit| limit as usize),
             sources: vec![Source::Web],
             ignore_invalid_urls: fields.bool("ignoreInvalidURLs").unwrap_or(false),
             highlights: false,
             scrape: search::read_scrape_options(version, &mut fields, &mut unavailable),
+            sites: threat::read(&mut fields, &mut unavailable),
             zero_retention: false,
             timeout: fields.integer("timeout", TIMEOUT_MS).unwrap_or(DEFAULT_TIMEOUT_MS).unsigned_abs(),
             origin: label(&mut fields, "origin"),
@@ -93,7 +95,10 @@ pub fn parse_v1_search(body: &Value) -> Result<SearchRequest, ValidationError> {
             version,
             query,
         };
-        fields.ignore(&["auditMetadata", "threatProtection", "domainTools", "toolDetail"]);
+        if let Some(scrape) = &mut request.scrape {
+            scrape.sites = std::mem::take(&mut scrape.sites).and(request.sites.clone());
+        }
+        fields.ignore(&["auditMetadata", "domainTools", "toolDetail"]);
         fields.finish();
         request
     });

@@ -2,9 +2,10 @@
 
 use tokio::time::Instant;
 use url::Url;
+use weir_shared::domain::scrape::Format;
 use weir_shared::error_code::ErrorCode;
 
-use super::{files, html, media, office, pdf, picture};
+use super::{files, goods, html, media, office, pdf, picture, raw};
 use crate::extract::{self, PageInput};
 use crate::fetch::Fetched;
 use crate::page::cpu::blocking;
@@ -49,7 +50,7 @@ pub async fn from_fetched(
 ) -> Result<FromFetched, PageError> {
     let media_type = fetched.media_type().unwrap_or_default();
     let kind = sniff(&media_type, &fetched.body);
-    if kind == BodyKind::FalsePdf {
+    if kind == BodyKind::FalsePdf && !task.options().wants(&Format::RawBase64) {
         let text = "The site answered with a web page where a PDF was announced, most likely to keep robots out.";
         return Err(PageError::last(ErrorCode::PdfAntibot, text));
     }
@@ -59,6 +60,9 @@ pub async fn from_fetched(
         response.warnings.push("The page's compressed body was cut off; this is the readable part.".to_owned());
     }
     let task = task.clone();
+    if task.options().wants(&Format::RawBase64) {
+        return blocking(move || raw::document(&task, response, &fetched, kind).map(FromFetched::file)).await;
+    }
     if crate::office::is_likely(&fetched.body) {
         let name = office::name_in(&response.url);
         return office::document(task, response, fetched.body, name, deadline).await.map(FromFetched::file);
@@ -114,8 +118,10 @@ fn from_html(
     }
     let is_blocked = is_refusal(response.status, &text, signals.text_chars);
     let extracted = parsed.extract(&html::extract_options(&task.spec));
-    // A player may come with the page's scripts.
-    if task.context.process.browsers.is_some() && media::is_missing(task.options(), &extracted.media) {
+    // A player may come with the page's scripts, and so may the description of a product.
+    let is_missing =
+        media::is_missing(task.options(), &extracted.media) || goods::is_missing(task.options(), &extracted);
+    if task.context.process.browsers.is_some() && is_missing {
         return Ok(FromFetched::NeedsBrowser);
     }
     let made = html::document(task, response, extracted, &text)?;

@@ -5,7 +5,7 @@ use weir_shared::domain::scrape::Format;
 use weir_shared::store::jobs::JobSpec;
 
 use super::attributes::{attribute_selector, attribute_values};
-use super::media;
+use super::{goods, media};
 use crate::extract::{ExtractOptions, Extracted};
 use crate::page::draft::{Draft, Made, SiteResponse};
 use crate::page::error::PageError;
@@ -23,6 +23,8 @@ pub fn extract_options(spec: &JobSpec) -> ExtractOptions {
         attributes: options.attributes().unwrap_or_default().iter().map(attribute_selector).collect(),
         media: media::is_asked_for(options),
         structured: options.needs_text(),
+        product: options.wants(&Format::Product),
+        menu: options.wants(&Format::Menu),
         only_main_content: options.only_main_content,
         include_tags: options.include_tags.clone(),
         exclude_tags: options.exclude_tags.clone(),
@@ -57,6 +59,8 @@ pub fn document(
         links: extracted.links.filter(|_| wants_links),
         images: extracted.images,
         attributes: options.attributes().map(|wanted| attribute_values(wanted, extracted.attributes)),
+        product: extracted.product.map(goods::product),
+        menu: extracted.menu.map(goods::menu),
         audio: offers.audio,
         video: offers.video,
         metadata: extracted.metadata,

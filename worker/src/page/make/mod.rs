@@ -3,10 +3,12 @@
 mod attributes;
 pub mod fetched;
 mod files;
+pub mod goods;
 pub mod html;
 mod markdown_html;
 pub mod media;
 pub mod office;
 pub mod pdf;
 pub mod picture;
+mod raw;
 pub mod rendered;

@@ -77,6 +77,8 @@ fn is_text_enough(options: &ScrapeOptions) -> bool {
     let asks = |format: &Format| options.wants(format);
     !asks(&Format::Links)
         && !asks(&Format::Images)
+        && !asks(&Format::Product)
+        && !asks(&Format::Menu)
         && options.attributes().is_none()
         && options.include_tags.is_empty()
         && options.exclude_tags.is_empty()
