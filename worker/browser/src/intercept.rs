@@ -368,6 +368,20 @@ mod tests {
     }
 
     #[test]
+    fn sites_that_the_caller_has_blocked_are_not_asked() {
+        let mut request = RenderRequest::new(Url::parse("https://shop.test/a").expect("url"));
+        assert!(rules(&request).enable_params().is_none(), "a page without rules pays nothing");
+        request.sites.blocked = vec!["*.bad.test".to_owned()];
+        let rules = rules(&request);
+        assert!(rules.enable_params().is_some());
+        assert_eq!(rules.verdict(&paused("https://shop.test/a", "Document", "top")), Verdict::Pass);
+        assert_eq!(rules.verdict(&paused("https://x.bad.test/i.png", "Image", "top")), Verdict::Refuse);
+        assert!(!rules.has_refused_site(), "a part of a page is not the page");
+        assert_eq!(rules.verdict(&paused("https://x.bad.test/", "Document", "top")), Verdict::Refuse);
+        assert!(rules.has_refused_site());
+    }
+
+    #[test]
     fn headers_go_to_the_named_origin_only_and_from_its_own_pages() {
         let request = request(&[("Authorization", "Bearer x"), ("Host", "evil.test"), ("User-Agent", "Mine")]);
         assert_eq!(OwnHeaders::split(&request).user_agent.as_deref(), Some("Mine"));

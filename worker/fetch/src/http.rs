@@ -702,6 +702,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn sites_that_the_caller_has_blocked_are_refused_where_they_begin_and_where_a_redirect_leads() {
+        let (port, _) =
+            site(|head| if head.starts_with("GET /to ") { redirect("http://b.test/", "") } else { ok("hi") }).await;
+        let sites = SiteRules { blocked: vec!["b.test".to_owned()], ..SiteRules::default() };
+        let headers = CallerHeaders::default();
+        for url in [format!("http://a.test:{port}/to"), format!("http://b.test:{port}/")] {
+            let url = Url::parse(&url).unwrap();
+            let asked = FetchRequest { sites: &sites, ..request(&url, &headers) };
+            let error = fetcher(FetchConfig::default()).fetch(asked).await.unwrap_err();
+            assert_eq!(
+                (&error, error.code()),
+                (&FetchError::SiteRefused { host: "b.test".into() }, ErrorCode::AddressBlocked)
+            );
+        }
+    }
+
+    #[tokio::test]
     async fn inner_targets_are_refused_before_any_connection() {
         for url in [
             "http://127.0.0.2/",
