@@ -45,6 +45,14 @@ pub fn decode(text: &[u8]) -> Result<Value, Fault> {
     Ok(value)
 }
 
+/// Whether a text's values would stay within the budget, for a reader of its own.
+///
+/// # Errors
+/// When they are too many for its length.
+pub fn check(text: &[u8]) -> Result<(), Fault> {
+    count(text, FREE.max(text.len().saturating_mul(PER_BYTE))).map(drop)
+}
+
 /// What a container holds, while it is counted.
 struct Open {
     /// Its place among the sizes.

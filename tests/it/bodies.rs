@@ -13,7 +13,7 @@ use weir_tests::{Database, ServiceOptions, TestService, wait_until_within};
 const MB: usize = 1 << 20;
 
 /// Every route that takes a body.
-const ROUTES: [(&str, &str); 11] = [
+const ROUTES: [(&str, &str); 12] = [
     ("POST", "/v2/scrape"),
     ("POST", "/v2/batch/scrape"),
     ("POST", "/v2/crawl"),
@@ -22,6 +22,7 @@ const ROUTES: [(&str, &str); 11] = [
     ("POST", "/v2/browser"),
     ("DELETE", "/v2/browser"),
     ("POST", "/v2/interact"),
+    ("POST", "/mcp"),
     ("DELETE", "/v2/interact"),
     ("POST", "/v2/browser/0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f/execute"),
     ("POST", "/v2/scrape/0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f/interact"),
