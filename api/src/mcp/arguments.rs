@@ -4,12 +4,13 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::tools::Tool;
+use super::weir::Query;
 
 /// What a request is made of.
 #[derive(Debug, Default, PartialEq)]
 pub struct Parts {
     pub id: Option<String>,
-    pub query: Vec<(String, String)>,
+    pub query: Query,
     pub body: Option<Value>,
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::tools::JobLink;
+use super::weir::Query;
 
 const KIND: &str = "application/json";
 
@@ -44,7 +45,7 @@ pub fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// The job that an address names, its id, and what it says of the documents wanted.
-pub fn read(uri: &str) -> Option<(JobLink, String, Vec<(String, String)>)> {
+pub fn read(uri: &str) -> Option<(JobLink, String, Query)> {
     let url = Url::parse(uri).ok().filter(|url| url.scheme() == "weir")?;
     let job = JobLink::ALL.into_iter().find(|job| url.host_str() == Some(job.name()))?;
     let id = url.path().strip_prefix('/').filter(|id| !id.is_empty() && !id.contains('/'))?;

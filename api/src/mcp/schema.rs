@@ -59,6 +59,7 @@ pub fn input(tool: &Tool) -> JsonObject {
         put(&mut schema, "byApiKey", split);
     }
     leave_out_what_no_model_needs(&mut schema);
+    without_null(&mut schema);
     match schema {
         Value::Object(schema) => schema,
         _ => Map::new(),
@@ -87,5 +88,26 @@ fn leave_out_what_no_model_needs(schema: &mut Value) {
         if let Some(options) = fields.get_mut("scrapeOptions") {
             leave_out_what_no_model_needs(options);
         }
+    }
+}
+
+/// Fields that may be null may as well be left out, and not every client knows types by the list.
+fn without_null(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if let Some(Value::Array(kinds)) = map.get("type")
+                && let [kind, null] = kinds.as_slice()
+                && null == "null"
+            {
+                let kind = kind.clone();
+                map.insert("type".to_owned(), kind);
+            }
+            if let Some(Value::Array(kinds)) = map.get_mut("anyOf") {
+                kinds.retain(|kind| kind["type"] != "null");
+            }
+            map.values_mut().for_each(without_null);
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_null),
+        _ => {}
     }
 }

@@ -121,15 +121,16 @@ fn refused(answer: Answer) -> CallToolResult {
     result
 }
 
-/// What an error's body says, in one text: what happened, and which field broke which rule.
+/// What an error's body says, in one text: what happened, its code, and which further rules were broken.
 fn words(answer: &Answer) -> String {
     let Answer { status, body } = answer;
     let mut text = body["error"].as_str().map_or_else(|| format!("Weir answered with status {status}."), str::to_owned);
     if let Some(code) = body["code"].as_str() {
         text += &format!(" ({code})");
     }
-    if let Some(details) = body.get("details") {
-        text += &format!("\n{details}");
+    let issues = body["details"].as_array().into_iter().flatten().filter_map(|issue| issue["message"].as_str());
+    for issue in issues.filter(|issue| body["error"] != *issue) {
+        text += &format!("\n{issue}");
     }
     text
 }

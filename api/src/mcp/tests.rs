@@ -27,6 +27,7 @@ fn what_a_tool_takes_is_what_its_route_takes() {
         assert_eq!(listed.input_schema["type"], "object", "{}", tool.name);
         assert!(fields.get("origin").is_none() && fields.get("integration").is_none(), "{}", tool.name);
         assert!(!Value::Object((*listed.input_schema).clone()).to_string().contains("$ref"), "{}", tool.name);
+        assert!(!fields.to_string().contains("\"null\""), "{}: {fields}", tool.name);
     }
     let of = |name: &str| Value::Object(schema::input(named(name).unwrap()));
     let scrape = of("firecrawl_scrape");

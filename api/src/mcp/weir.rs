@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actix_web::HttpRequest;
+use actix_web::{HttpMessage, HttpRequest};
 use anyhow::Context;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue};
@@ -11,6 +11,7 @@ use url::Url;
 use weir_shared::config::McpSettings;
 use weir_shared::operator_http::{self, ReadError};
 
+use crate::access_log::RequestId;
 use crate::json;
 
 /// Bound on one call: the longest `timeout` of any route, with what its answer may take beyond that.
@@ -18,10 +19,12 @@ const BOUND: Duration = Duration::from_secs(330);
 /// Largest answer that is read, bytes: a page of results is about 10 MB, and its last document may be larger.
 const MAX_ANSWER: usize = 32 << 20;
 
-/// What of a request to `/mcp` goes on to the route: who calls, by which address answers name this service, and the id
-/// that the log has.
-const PASSED_ON: [HeaderName; 4] =
-    [AUTHORIZATION, HOST, HeaderName::from_static("x-forwarded-proto"), HeaderName::from_static("x-request-id")];
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// What of a request to `/mcp` goes on to the route: who calls, and by which address answers name this service.
+const PASSED_ON: [HeaderName; 3] = [AUTHORIZATION, HOST, HeaderName::from_static("x-forwarded-proto")];
+
+/// Names and values of a query.
+pub type Query = Vec<(String, String)>;
 
 /// A Weir, and who calls it.
 #[derive(Clone)]
@@ -60,6 +63,9 @@ impl Weir {
             if let Some(value) = request.headers().get(name.as_str()) {
                 headers.insert(name, HeaderValue::from_bytes(value.as_bytes())?);
             }
+        }
+        if let Some(RequestId(id)) = request.extensions().get() {
+            headers.insert(REQUEST_ID, HeaderValue::from_bytes(id.as_bytes())?);
         }
         // An idle connection to ourselves would hold up a stop.
         headers.insert(CONNECTION, HeaderValue::from_static("close"));

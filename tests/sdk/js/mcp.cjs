@@ -11,6 +11,8 @@ const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
 const { StdioClientTransport } = require("@modelcontextprotocol/sdk/client/stdio.js");
 const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
 
+const newest = { ...require("@modelcontextprotocol/client"), ...require("@modelcontextprotocol/client/stdio") };
+
 const { WEIR_URL, WEIR_KEY, WEIR_BIN, SITE_URL, NODE_PATH } = process.env;
 const site = (place) => SITE_URL + place;
 const endpoint = new URL("/mcp", WEIR_URL);
@@ -28,16 +30,16 @@ async function connected(transport) {
   return client;
 }
 
-const overHttp = (key) =>
-  connected(new StreamableHTTPClientTransport(endpoint, { requestInit: { headers: { Authorization: `Bearer ${key}` } } }));
-const overStdio = (key) =>
-  connected(new StdioClientTransport({
-    command: WEIR_BIN, args: ["mcp"], env: { ...process.env, WEIR_URL, WEIR_KEY: key }, stderr: "inherit",
-  }));
+const withKey = (key) => ({ requestInit: { headers: { Authorization: `Bearer ${key}` } } });
+const program = (key) => ({
+  command: WEIR_BIN, args: ["mcp"], env: { ...process.env, WEIR_URL, WEIR_KEY: key }, stderr: "inherit",
+});
+const overHttp = (key) => connected(new StreamableHTTPClientTransport(endpoint, withKey(key)));
+const overStdio = (key) => connected(new StdioClientTransport(program(key)));
 const official = () => {
   const env = { ...process.env, FIRECRAWL_API_URL: WEIR_URL, FIRECRAWL_API_KEY: WEIR_KEY };
-  const program = path.join(NODE_PATH, "firecrawl-mcp", "dist", "index.js");
-  return connected(new StdioClientTransport({ command: process.execPath, args: [program], env, stderr: "ignore" }));
+  const theirs = path.join(NODE_PATH, "firecrawl-mcp", "dist", "index.js");
+  return connected(new StdioClientTransport({ command: process.execPath, args: [theirs], env, stderr: "ignore" }));
 };
 
 const used = new Set();
@@ -176,7 +178,8 @@ for (const [way, open] of Object.entries({ http: overHttp, stdio: overStdio })) 
     const answer = await (await fetch(new URL("/v2/scrape", WEIR_URL), { method: "POST", headers, body: JSON.stringify(body) })).json();
     const refused = await call(client[way], "firecrawl_scrape", body);
     assert.deepEqual([refused.isError, refused.structuredContent], [true, answer]);
-    assert.ok(refused.content[0].text.startsWith(answer.error) && refused.content[0].text.includes("poem"));
+    const { text } = refused.content[0];
+    assert.ok(text.startsWith(answer.error) && text.includes("timeout must be at least"), text);
     const nobodys = "0190c0de-0000-7000-8000-000000000000";
     assert.ok((await failure(client[way], "firecrawl_check_crawl_status", { id: nobodys })).includes("not found"));
     assert.ok((await failure(client[way], "firecrawl_check_crawl_status", { id: "../team/activity" })).includes("UUID"));
@@ -191,6 +194,16 @@ for (const [way, open] of Object.entries({ http: overHttp, stdio: overStdio })) 
     setTimeout(() => gone.abort(), 300);
     await assert.rejects(slow);
     await client[way].ping();
+  });
+  step("the version of the protocol without a handshake", async () => {
+    const stateless = new newest.Client({ name: "tests", version: "1" }, { versionNegotiation: { mode: "auto" } });
+    const { StreamableHTTPClientTransport: Http, StdioClientTransport: Stdio } = newest;
+    await stateless.connect(way === "http" ? new Http(endpoint, withKey(WEIR_KEY)) : new Stdio(program(WEIR_KEY)));
+    assert.equal(stateless.getNegotiatedProtocolVersion(), "2026-07-28");
+    assert.equal((await stateless.listTools()).tools.length, TOOLS.length);
+    const page = await stateless.callTool({ name: "firecrawl_scrape", arguments: { url: site("/article/5") } });
+    assert.ok(page.structuredContent.markdown.includes("MAIN"));
+    await stateless.close();
   });
   step("an unknown key gets nothing", async () => {
     if (way === "http") return assert.rejects(overHttp("nobodys-key"), /401|Unauthorized/);
