@@ -109,6 +109,45 @@ async fn no_body_costs_ten_times_its_length_on_any_route() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_of_a_tool_costs_ten_times_its_length() {
+    let mut service = TestService::start(Database::Sqlite).await;
+    let api = service.take_api();
+    let memory = Memory(api.id());
+    let length = 8 * MB;
+    let call = |name: &str, arguments: String| {
+        let params = format!(r#"{{"name":"{name}","arguments":{arguments}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#)
+    };
+    let scrape = |list: &str, piece: &str| {
+        call("firecrawl_scrape", body(&format!(r#"{{"url":"http://a.test","{list}":["#), piece, "]}", length))
+    };
+    let mut faults = Vec::new();
+    for (name, body) in [
+        ("short texts", scrape("includeTags", "\"abcdefghijklmnop\"")),
+        ("texts", scrape("includeTags", &format!("\"{}\"", "x".repeat(60)))),
+        ("lists", scrape("formats", &format!("[\"{}\"]", "x".repeat(90)))),
+        (
+            "addresses",
+            call(
+                "firecrawl_batch_scrape",
+                body(r#"{"urls":["#, "\"ftp://a.test/a/longer/path/than/most/that/there/are\"", "]}", length),
+            ),
+        ),
+        ("one text", scrape("includeTags", &format!("\"{}\"", "x".repeat(length - 10)))),
+    ] {
+        let before = memory.start_over();
+        let request = service.caller().request(Method::POST, "/mcp").header("content-type", "application/json");
+        let answer = service.caller().send(request.body(body.clone())).await;
+        let times = memory.highest().saturating_sub(before) as f64 / body.len() as f64;
+        println!("{name}: {} and {times:.1} times", answer.status);
+        if times > 10.0 || answer.text.len() > MB || ![200, 400].contains(&answer.status) {
+            faults.push(format!("{name}: {} and {times:.1} times", answer.status));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_batch_costs_less_than_ten_times_its_body() {
     let mut service = TestService::start_with(ServiceOptions::new(Database::Sqlite)).await;
     let api = service.take_api();
