@@ -20,6 +20,10 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Route label of a path that nothing serves, so that strangers cannot grow the figures.
 const UNMATCHED: &str = "unmatched";
 
+/// Left in the request's extensions, for requests that are made on its behalf.
+#[derive(Debug, Clone)]
+pub struct RequestId(pub HeaderValue);
+
 /// The middleware.
 ///
 /// # Errors
@@ -30,6 +34,7 @@ pub async fn observe(
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let start = Stopwatch::start();
     let id = request_id(&request);
+    request.extensions_mut().insert(RequestId(id.clone()));
     let app = request.app_data::<web::Data<App>>().cloned();
     note_thread_runtime();
     let mut response = match &app {

@@ -2,7 +2,7 @@
 
 use actix_web::HttpRequest;
 use actix_web::http::header::CONTENT_LENGTH;
-use actix_web::web::{BytesMut, Payload};
+use actix_web::web::{Bytes, BytesMut, Payload};
 use futures_util::StreamExt;
 use serde_json::Value;
 use uuid::Uuid;
@@ -18,7 +18,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::json::{self, Fault};
 
 /// Largest JSON body, bytes (wire 1.8).
-const MAX_BODY: usize = 10 * 1024 * 1024;
+pub const MAX_BODY: usize = 10 * 1024 * 1024;
 
 /// From here on the memory of a body that was read is given back at once, bytes.
 const LARGE: usize = 1024 * 1024;
@@ -70,15 +70,23 @@ pub fn value<T>(text: BytesMut, parser: impl FnOnce(&Value) -> Result<T, Validat
     parsed(text, parser)
 }
 
+/// The body as text, for a reader of JSON that is not ours. The room is to be held as long as what it makes is used.
+///
+/// # Errors
+/// 413 over 10 MB, 429 when the key's bodies take up too much room, 400 when its values are too many for its length.
+pub async fn json_text(
+    app: &App,
+    caller: &Caller,
+    request: &HttpRequest,
+    payload: Payload,
+) -> ApiResult<(Bytes, Room)> {
+    let (body, room) = bytes(app, caller, request, payload).await?;
+    json::check(&body).map_err(refused)?;
+    Ok((body.freeze(), room))
+}
+
 fn parsed<T>(body: BytesMut, parser: impl FnOnce(&Value) -> Result<T, ValidationError>) -> ApiResult<T> {
-    let value = json::decode(&body).map_err(|fault| match fault {
-        Fault::Malformed(error) => malformed(&error),
-        Fault::TooDense => {
-            let text = "Bad request: the JSON body has far more values than its length is for. Leave out what the \
-                request does not need, or split it.";
-            ApiError::new(ErrorCode::BadRequest, text)
-        }
-    })?;
+    let value = json::decode(&body).map_err(refused)?;
     let is_large = body.len() > LARGE;
     drop(body);
     let made = parser(&value);
@@ -108,6 +116,17 @@ async fn bytes(app: &App, caller: &Caller, request: &HttpRequest, mut payload: P
         body.extend_from_slice(&chunk);
     }
     Ok((body, room))
+}
+
+fn refused(fault: Fault) -> ApiError {
+    match fault {
+        Fault::Malformed(error) => malformed(&error),
+        Fault::TooDense => {
+            let text = "Bad request: the JSON body has far more values than its length is for. Leave out what the \
+                request does not need, or split it.";
+            ApiError::new(ErrorCode::BadRequest, text)
+        }
+    }
 }
 
 fn too_large() -> ApiError {

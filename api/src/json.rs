@@ -45,6 +45,15 @@ pub fn decode(text: &[u8]) -> Result<Value, Fault> {
     Ok(value)
 }
 
+/// Judges a text for a reader that is not ours. Those of libraries hold all values twice for a moment, so they may be half
+/// as many.
+///
+/// # Errors
+/// When its values are too many for its length.
+pub fn check(text: &[u8]) -> Result<(), Fault> {
+    count(text, FREE.max(text.len().saturating_mul(PER_BYTE / 2))).map(drop)
+}
+
 /// What a container holds, while it is counted.
 struct Open {
     /// Its place among the sizes.

@@ -20,6 +20,7 @@ pub mod first_key;
 pub mod health;
 pub mod json;
 pub mod limits;
+pub mod mcp;
 pub mod metrics;
 pub mod open_mode;
 pub mod openapi;

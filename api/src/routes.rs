@@ -9,7 +9,9 @@ use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 
 use crate::endpoints::jobs::Served;
-use crate::endpoints::{batch_scrape, browser, crawl, interact, jobs, map, not_built, parse, scrape, search, team, v1};
+use crate::endpoints::{
+    batch_scrape, browser, crawl, interact, jobs, map, mcp, not_built, parse, scrape, search, team, v1,
+};
 use crate::error::ApiError;
 use crate::openapi::{Described, Group, Operation};
 use crate::{docs, health, open_mode, welcome};
@@ -106,6 +108,8 @@ fn routes() -> Routes {
         .service(at("/v2/team/token-usage/historical").get(team::token_usage::historical, team::token_usage::doc_historical))
         .service(at("/v2/team/queue-status").get(team::concurrency::queue_status, team::concurrency::doc_queue_status))
         .service(at("/v2/concurrency-check").get(team::concurrency::check, team::concurrency::doc_check))
+        // The same as tools of the Model Context Protocol.
+        .service(at("/mcp").post(mcp::handle, mcp::doc))
         // Further groups (spec 1, wire 12).
         .service(at("/v2/extract").post(not_built::handle, || not_built::doc("startExtract", "Start an extraction")))
         .service(at("/v2/extract/{id}").get(not_built::handle, || not_built::doc("getExtract", "Status of an extraction")))

@@ -35,6 +35,8 @@ pub struct Settings {
     pub search: SearchSettings,
     /// When workers replay what failed for a reason that may have passed; `None`: only operators do.
     pub replay: Option<Schedule>,
+    /// Where `weir mcp` has its tools from.
+    pub mcp: McpSettings,
     /// How long results of jobs and ended sessions stay.
     pub result_ttl: Duration,
     /// Bytes that cached pages may take together; 0: there is no cache.
@@ -66,6 +68,14 @@ pub struct ApiSettings {
     pub api_key_file: PathBuf,
     /// Whose pages may call the API.
     pub cors: CorsOrigins,
+}
+
+/// A Weir that is called from elsewhere.
+#[derive(Debug, Clone)]
+pub struct McpSettings {
+    pub url: url::Url,
+    /// `None`: it asks for none.
+    pub key: Option<String>,
 }
 
 /// `WEIR_CORS_ORIGINS`: origins of web pages that may call the API and read its answers.
@@ -294,6 +304,10 @@ impl Settings {
             model: reader.model()?,
             search: reader.search()?,
             replay: reader.schedule("WEIR_REPLAY_CRON")?,
+            mcp: McpSettings {
+                url: reader.http_url("WEIR_URL", "http://127.0.0.1:3002")?,
+                key: (reader.get)("WEIR_KEY"),
+            },
             result_ttl: reader.duration("WEIR_RESULT_TTL", "24h")?,
             cache_size: reader.size("WEIR_CACHE_SIZE", "1GB")?,
             internal_secret: reader.internal_secret()?,
@@ -339,6 +353,15 @@ impl Reader<'_> {
             None => Ok(None),
             Some(_) => self.parse(name, "", allowed).map(Some),
         }
+    }
+
+    fn http_url(&self, name: &str, default: &str) -> Result<url::Url> {
+        let allowed = "an http or https URL";
+        let url: url::Url = self.parse(name, default, allowed)?;
+        if !matches!(url.scheme(), "http" | "https") {
+            bail!("{name}={url}: allowed is {allowed}");
+        }
+        Ok(url)
     }
 
     fn number(&self, name: &str, default: usize, low: usize, high: usize) -> Result<usize> {

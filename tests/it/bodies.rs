@@ -13,7 +13,7 @@ use weir_tests::{Database, ServiceOptions, TestService, wait_until_within};
 const MB: usize = 1 << 20;
 
 /// Every route that takes a body.
-const ROUTES: [(&str, &str); 11] = [
+const ROUTES: [(&str, &str); 12] = [
     ("POST", "/v2/scrape"),
     ("POST", "/v2/batch/scrape"),
     ("POST", "/v2/crawl"),
@@ -22,6 +22,7 @@ const ROUTES: [(&str, &str); 11] = [
     ("POST", "/v2/browser"),
     ("DELETE", "/v2/browser"),
     ("POST", "/v2/interact"),
+    ("POST", "/mcp"),
     ("DELETE", "/v2/interact"),
     ("POST", "/v2/browser/0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f/execute"),
     ("POST", "/v2/scrape/0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f/interact"),
@@ -102,6 +103,45 @@ async fn no_body_costs_ten_times_its_length_on_any_route() {
                 let times = took as f64 / body.len() as f64;
                 faults.push(format!("{method} {path}, {name}: {} and {times:.1} times", answer.status));
             }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_of_a_tool_costs_ten_times_its_length() {
+    let mut service = TestService::start(Database::Sqlite).await;
+    let api = service.take_api();
+    let memory = Memory(api.id());
+    let length = 8 * MB;
+    let call = |name: &str, arguments: String| {
+        let params = format!(r#"{{"name":"{name}","arguments":{arguments}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#)
+    };
+    let scrape = |list: &str, piece: &str| {
+        call("firecrawl_scrape", body(&format!(r#"{{"url":"http://a.test","{list}":["#), piece, "]}", length))
+    };
+    let mut faults = Vec::new();
+    for (name, body) in [
+        ("short texts", scrape("includeTags", "\"abcdefghijklmnop\"")),
+        ("texts", scrape("includeTags", &format!("\"{}\"", "x".repeat(60)))),
+        ("lists", scrape("formats", &format!("[\"{}\"]", "x".repeat(90)))),
+        (
+            "addresses",
+            call(
+                "firecrawl_batch_scrape",
+                body(r#"{"urls":["#, "\"ftp://a.test/a/longer/path/than/most/that/there/are\"", "]}", length),
+            ),
+        ),
+        ("one text", scrape("includeTags", &format!("\"{}\"", "x".repeat(length - 10)))),
+    ] {
+        let before = memory.start_over();
+        let request = service.caller().request(Method::POST, "/mcp").header("content-type", "application/json");
+        let answer = service.caller().send(request.body(body.clone())).await;
+        let times = memory.highest().saturating_sub(before) as f64 / body.len() as f64;
+        println!("{name}: {} and {times:.1} times", answer.status);
+        if times > 10.0 || answer.text.len() > MB || ![200, 400].contains(&answer.status) {
+            faults.push(format!("{name}: {} and {times:.1} times", answer.status));
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));

@@ -28,6 +28,7 @@ mod interact;
 mod limits;
 mod locked;
 mod map;
+mod mcp;
 mod options;
 mod params_preview;
 mod parse;

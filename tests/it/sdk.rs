@@ -18,7 +18,7 @@ async fn suite(name: &str, mut command: tokio::process::Command, database: Datab
 }
 
 /// A suite's name with that of its database.
-fn named(suite: &str, database: &Database) -> String {
+pub fn named(suite: &str, database: &Database) -> String {
     format!("{suite}-{}", if matches!(database, Database::Sqlite) { "sqlite" } else { "postgres" })
 }
 
@@ -30,7 +30,7 @@ fn marker_in(shown: &Value) -> String {
 }
 
 /// The same with a language model that finishes every task and reads "seen" out of every page.
-async fn suite_with_model(name: &str, mut command: tokio::process::Command, database: Database) {
+pub async fn suite_with_model(name: &str, mut command: tokio::process::Command, database: Database) {
     let site = FixtureSite::start().await;
     let model = ModelStandIn::answering(|name, asked| match name {
         "action" => Said::does("finish", json!({"answer": "seen", "success": true})),

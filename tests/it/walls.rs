@@ -24,6 +24,10 @@ fn request_body(path: &str, id: &str) -> Value {
         "/v1/batch/scrape" | "/v2/batch/scrape" => json!({ "urls": ["http://127.0.0.1:2/"], "appendToId": id }),
         // A `ttl` that is refused, so that the other team opens no session of its own.
         "/v2/browser" | "/v2/interact" => json!({ "id": id, "ttl": 1 }),
+        "/mcp" => {
+            let uri = format!("weir://batch/{id}");
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": { "uri": uri } })
+        }
         _ => json!({ "id": id, "jobId": id }),
     }
 }
@@ -36,7 +40,7 @@ async fn ask(caller: &Caller, method: &Method, path: &str, body: &Value) -> Answ
 
 /// Routes that answer without a key: what they show is nobody's, or they have a capability in their address.
 fn is_public(path: &str) -> bool {
-    !path.starts_with("/v2/") && !path.starts_with("/v1/")
+    !["/v2/", "/v1/", "/mcp"].iter().any(|start| path.starts_with(start))
 }
 
 both_databases! {

@@ -5,6 +5,7 @@
 mod doctor;
 mod jobs;
 mod keys;
+mod mcp;
 mod output;
 mod replay;
 mod rows;
@@ -61,6 +62,8 @@ enum Command {
     /// Webhook deliveries.
     #[command(subcommand)]
     Webhooks(webhooks::WebhooksCommand),
+    /// Serve the tools of the Weir at WEIR_URL over the Model Context Protocol on standard input and output.
+    Mcp,
     /// Check database, Chromium, sandbox, disk and clock; exit code 1 on any failure.
     Doctor,
 }
@@ -96,6 +99,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             store::migrate(&db).await?;
             db.close().await;
         }
+        Command::Mcp => mcp::run(&settings.mcp).await?,
         Command::Doctor => return doctor::run(&settings, output).await,
         Command::Team(command) => teams::run(command, &open(&settings).await?, output).await?,
         Command::Key(command) => keys::run(command, &open(&settings).await?, output).await?,
@@ -156,6 +160,7 @@ mod tests {
             "serve",
             "migrate",
             "doctor",
+            "mcp",
             "team add acme --json",
             "team list --json",
             "team set acme --concurrency 5 --sessions 2 --queue 9 --webhook-secret s --zero-data-retention on --rate scrape=9",

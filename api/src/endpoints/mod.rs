@@ -7,6 +7,7 @@ pub mod direct;
 pub mod interact;
 pub mod jobs;
 pub mod map;
+pub mod mcp;
 pub mod not_built;
 pub mod parse;
 pub mod retention;

@@ -8,11 +8,12 @@ mod words;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-pub use operation::{Group, MakeSchema, Operation};
+pub use operation::{Body, Group, MakeSchema, Operation};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use weir_shared::error_code::ErrorCode;
+pub use words::WITHOUT_EFFECT;
 
 use crate::error;
 
@@ -117,7 +118,7 @@ fn write(
         written["security"] = json!([]);
     }
     if let Some(body) = &operation.body {
-        let reference = bodies.body(body.name, || body.schema());
+        let reference = bodies.body(body.name, || described(body));
         let examples: Map<String, Value> =
             body.examples.iter().map(|(name, value)| ((*name).to_owned(), json!({"value": value}))).collect();
         let content = match body.is_in_form {
@@ -187,7 +188,6 @@ impl Schemas {
     fn body(&mut self, name: &'static str, schema: impl FnOnce() -> Value) -> Value {
         if !self.named.contains_key(name) {
             let mut schema = schema();
-            words::describe(&mut schema, name);
             self.name_parts(&mut schema, "");
             self.named.insert(name.to_owned(), schema);
         }
@@ -219,6 +219,13 @@ impl Schemas {
             *schema = reference(name);
         }
     }
+}
+
+/// A body's schema with its words, whole in itself.
+pub fn described(body: &Body) -> Value {
+    let mut schema = body.schema();
+    words::describe(&mut schema, body.name);
+    schema
 }
 
 fn reference(name: &str) -> Value {

@@ -3,6 +3,9 @@
 
 use serde_json::{Value, json};
 
+/// Of a field that clients send and nothing comes of.
+pub const WITHOUT_EFFECT: &str = "Accepted for the sake of clients.";
+
 /// Words by field: `Schema.path` (one name for both versions of the API), `path`, `kind.field` for one kind of format or action, or the name alone; the first of
 /// these that there are.
 const FIELDS: &[(&str, &str)] = &[
@@ -39,7 +42,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("blockAds", "Block ads and consent pop-ups."),
     ("proxy", "Which proxies to use; stealth is enhanced, auto tries basic first."),
     ("storeInCache", "The result may be kept for other calls."),
-    ("fastMode", "Accepted for the sake of clients."),
+    ("fastMode", WITHOUT_EFFECT),
     ("lockdown", "Answer from the cache only, and ask nothing of the site."),
     ("profile", "Browser state that is kept under a name."),
     ("profile.name", "Its name. Sessions and scrapes of the team share what has the same name."),
@@ -52,8 +55,8 @@ const FIELDS: &[(&str, &str)] = &[
     ("checkPromptInjection", "Refuse pages that try to give the language model orders."),
     ("origin", "Who calls, for statistics."),
     ("integration", "The tool that calls, for statistics."),
-    ("useMock", "Accepted for the sake of clients."),
-    ("auditMetadata", "Accepted for the sake of clients."),
+    ("useMock", WITHOUT_EFFECT),
+    ("auditMetadata", WITHOUT_EFFECT),
     (
         "threatProtection",
         "Sites that are not to be asked or answered: pages, what they load, and where they redirect to.",
@@ -67,8 +70,8 @@ const FIELDS: &[(&str, &str)] = &[
     ("threatProtection.whitelist", "Sites that are let through whatever the other lists say."),
     ("threatProtection.blockedTlds", "Top-level domains that are blocked, without a dot."),
     ("threatProtection.failurePolicy", "Belongs to modes that classify."),
-    ("domainTools", "Accepted for the sake of clients."),
-    ("toolDetail", "Accepted for the sake of clients."),
+    ("domainTools", WITHOUT_EFFECT),
+    ("toolDetail", WITHOUT_EFFECT),
     // Formats (wire 3.4).
     ("formats[].type", "Which format."),
     ("prompt", "What to look for, in words."),

@@ -49,6 +49,7 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
         ("WEIR_ALLOW_PORTS", "22,ssh", "22,6000"),
         ("WEIR_RATE_LIMITS", "lunch=3", "BUCKET=N"),
         ("DATABASE_URL", "mysql://x", "postgres://"),
+        ("WEIR_URL", "ftp://x", "an http or https URL"),
         ("WEIR_BLOBS", "gs://pages", "s3://BUCKET/PREFIX"),
         ("WEIR_WEBHOOK_RETRIES", "1m,x", "1m,5m,15m"),
         ("WEIR_INTERNAL_SECRET", "short", "16 or more"),

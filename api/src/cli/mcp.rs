@@ -1,0 +1,19 @@
+//! `weir mcp`: the tools of a Weir for programs that start their servers themselves. Standard output is the protocol's;
+//! nothing else may be printed there.
+
+use anyhow::Context;
+use rmcp::ServiceExt;
+use weir_shared::config::McpSettings;
+
+use crate::mcp::{Server, Weir};
+
+/// Answers until the client closes standard input.
+///
+/// # Errors
+/// When the key cannot be sent, or the client does not speak the protocol.
+pub async fn run(settings: &McpSettings) -> anyhow::Result<()> {
+    let server = Server::new(Weir::at(settings)?);
+    let running = server.serve(rmcp::transport::stdio()).await.context("the client")?;
+    running.waiting().await.context("the protocol")?;
+    Ok(())
+}

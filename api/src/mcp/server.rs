@@ -1,0 +1,202 @@
+//! What the protocol asks of a server: its tools, calls of them, and resources.
+
+use reqwest::Method;
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
+    ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::{Map, Value, json};
+
+use super::tools::{self, CREDITS, INTERACT, Outcome, Tool};
+use super::weir::{Answer, Weir};
+use super::{arguments, resources, schema};
+
+const INSTRUCTIONS: &str = "Reads the web: single pages (scrape), many (batch_scrape), sites (map, crawl), searches, and \
+    browsers to act in (interact, browser_*). Crawls and batches run in the background: their tools answer a link to a \
+    resource that is read until its status is completed, failed or cancelled.";
+
+/// A server for one caller. It keeps nothing between requests.
+#[derive(Clone)]
+pub struct Server {
+    weir: Weir,
+}
+
+impl Server {
+    pub fn new(weir: Weir) -> Self {
+        Self { weir }
+    }
+
+    /// Calls a tool. What fails is told in the result, where models read it.
+    async fn run(&self, tool: &Tool, mut given: Map<String, Value>) -> Result<CallToolResult, CallToolResult> {
+        match tool.name {
+            INTERACT => self.interact(tool, given).await,
+            CREDITS => {
+                let by_month = given.shift_remove("view").is_some_and(|view| view == "historical");
+                if by_month || given.get("byApiKey") == Some(&Value::Bool(true)) {
+                    let path = "/v2/team/credit-usage/historical";
+                    let answer = self.call(tool, path, arguments::parts(tool, given)).await?;
+                    return Ok(good(answer.body));
+                }
+                self.route(tool, Map::new()).await
+            }
+            _ => self.route(tool, given).await,
+        }
+    }
+
+    /// The route of a tool, and its answer as the tool has it.
+    async fn route(&self, tool: &Tool, given: Map<String, Value>) -> Result<CallToolResult, CallToolResult> {
+        let parts = arguments::parts(tool, given);
+        let id = parts.id.clone().unwrap_or_default();
+        let Answer { mut body, .. } = self.call(tool, tool.path, parts).await?;
+        let link = match tool.result {
+            Outcome::Whole => None,
+            Outcome::Document => {
+                let document = body["data"].take();
+                return Ok(good(document));
+            }
+            Outcome::Job(job) => resources::of_started(job, &body),
+            Outcome::Documents(job) => resources::of_next(job, &id, &body),
+        };
+        let mut result = good(body);
+        result.content.extend(link.map(ContentBlock::resource_link));
+        Ok(result)
+    }
+
+    /// Goes on from a scrape; with a `url`, from one that is made first.
+    async fn interact(&self, tool: &Tool, mut given: Map<String, Value>) -> Result<CallToolResult, CallToolResult> {
+        let url = given.shift_remove("url").filter(|url| !url.is_null());
+        let options = given.shift_remove("scrapeOptions").filter(|options| !options.is_null());
+        let has_scrape = given.get("scrapeId").is_some_and(|id| !id.is_null());
+        let Some(url) = url else {
+            return match (has_scrape, options) {
+                (true, None) => self.route(tool, given).await,
+                (true, Some(_)) => {
+                    Err(bad("scrapeOptions says how a page is opened: it goes with url, not with scrapeId."))
+                }
+                (false, _) => Err(bad("Give the scrapeId of a page that was scraped, or the url of a page to open.")),
+            };
+        };
+        if has_scrape {
+            return Err(bad("Give either scrapeId or url: the page that was scraped, or one to open."));
+        }
+        let scrape = tools::named("firecrawl_scrape").ok_or_else(|| bad("There is no tool to open a page with."))?;
+        let mut page = match options {
+            Some(Value::Object(options)) => options,
+            Some(_) => return Err(bad("scrapeOptions must be an object.")),
+            None => Map::new(),
+        };
+        page.insert("url".to_owned(), url);
+        let opened = self.call(scrape, scrape.path, arguments::parts(scrape, page)).await?;
+        let id = opened.body["data"]["metadata"]["scrapeId"].clone();
+        given.insert("scrapeId".to_owned(), id.clone());
+        let Answer { mut body, .. } = self.call(tool, tool.path, arguments::parts(tool, given)).await?;
+        body["scrapeId"] = id;
+        Ok(good(body))
+    }
+
+    async fn call(&self, tool: &Tool, path: &str, parts: arguments::Parts) -> Result<Answer, CallToolResult> {
+        let (id, body) = (parts.id.as_deref(), parts.body.as_ref());
+        let answer = self.weir.call(&tool.method, path, id, &parts.query, body).await.map_err(|text| bad(&text))?;
+        if answer.is_good() { Ok(answer) } else { Err(refused(answer)) }
+    }
+}
+
+/// A result: as values, and as the text that every client shows its model.
+fn good(body: Value) -> CallToolResult {
+    CallToolResult::structured(body)
+}
+
+/// A failure in words.
+fn bad(text: &str) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// A failure in the route's words, with what it says of it for programs.
+fn refused(answer: Answer) -> CallToolResult {
+    let mut result = bad(&words(&answer));
+    result.structured_content = Some(answer.body);
+    result
+}
+
+/// What an error's body says, in one text: what happened, its code, and which further rules were broken.
+fn words(answer: &Answer) -> String {
+    let Answer { status, body } = answer;
+    let mut text = body["error"].as_str().map_or_else(|| format!("Weir answered with status {status}."), str::to_owned);
+    if let Some(code) = body["code"].as_str() {
+        text += &format!(" ({code})");
+    }
+    let issues = body["details"].as_array().into_iter().flatten().filter_map(|issue| issue["message"].as_str());
+    for issue in issues.filter(|issue| body["error"] != *issue) {
+        text += &format!("\n{issue}");
+    }
+    text
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("weir", env!("CARGO_PKG_VERSION")).with_title("Weir"))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(schema::listed().to_vec()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = tools::named(&request.name) else {
+            return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
+        };
+        let given = request.arguments.unwrap_or_default();
+        tokio::select! {
+            // Nobody waits for the result any more: the request to the route is dropped.
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("The call was cancelled.", None)),
+            result = self.run(tool, given) => Ok(result.unwrap_or_else(|failure| failure).into()),
+        }
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.uri;
+        let unknown = |text: String| ErrorData::resource_not_found(text, Some(json!({ "uri": uri })));
+        let Some((job, id, query)) = resources::read(&uri) else {
+            return Err(unknown("Resource not found".to_owned()));
+        };
+        let answer = tokio::select! {
+            () = context.ct.cancelled() => return Err(ErrorData::internal_error("The read was cancelled.", None)),
+            answer = self.weir.call(&Method::GET, job.path(), Some(&id), &query, None) => answer,
+        };
+        let answer = answer.map_err(|text| ErrorData::internal_error(text, None))?;
+        match answer.status {
+            200 => {
+                let text = ResourceContents::text(answer.body.to_string(), uri).with_mime_type("application/json");
+                Ok(ReadResourceResult::new(vec![text]).into())
+            }
+            400..=404 => Err(unknown(words(&answer))),
+            _ => Err(ErrorData::internal_error(words(&answer), Some(answer.body))),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The Weir whose routes the tools call: this process itself, or another one.
+
+use std::time::Duration;
+
+use actix_web::{HttpMessage, HttpRequest};
+use anyhow::Context;
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use url::Url;
+use weir_shared::config::McpSettings;
+use weir_shared::operator_http::{self, ReadError};
+
+use crate::access_log::RequestId;
+use crate::json;
+
+/// Bound on one call: the longest `timeout` of any route, with what its answer may take beyond that.
+const BOUND: Duration = Duration::from_secs(330);
+/// Largest answer that is read, bytes: a page of results is about 10 MB, and its last document may be larger.
+const MAX_ANSWER: usize = 32 << 20;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// What of a request to `/mcp` goes on to the route: who calls, and by which address answers name this service.
+const PASSED_ON: [HeaderName; 3] = [AUTHORIZATION, HOST, HeaderName::from_static("x-forwarded-proto")];
+
+/// Names and values of a query.
+pub type Query = Vec<(String, String)>;
+
+/// A Weir, and who calls it.
+#[derive(Clone)]
+pub struct Weir {
+    base: Url,
+    headers: HeaderMap,
+}
+
+/// A route's answer.
+pub struct Answer {
+    pub status: u16,
+    pub body: Value,
+}
+
+impl Answer {
+    /// Whether it did what it was asked. A page whose host is unknown is answered with status 200 (wire 2.3).
+    pub fn is_good(&self) -> bool {
+        self.status == 200 && self.body.get("success") != Some(&Value::Bool(false))
+    }
+}
+
+impl Weir {
+    /// The process that got this request, called by the same caller.
+    ///
+    /// # Errors
+    /// When the process has no address.
+    pub fn within(request: &HttpRequest) -> anyhow::Result<Self> {
+        let mut address = request.app_config().local_addr();
+        if address.ip().is_unspecified() {
+            // Bound to every address of the machine; its own is one of them.
+            let own = if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() };
+            address.set_ip(own);
+        }
+        let mut headers = HeaderMap::new();
+        for name in PASSED_ON {
+            if let Some(value) = request.headers().get(name.as_str()) {
+                headers.insert(name, HeaderValue::from_bytes(value.as_bytes())?);
+            }
+        }
+        if let Some(RequestId(id)) = request.extensions().get() {
+            headers.insert(REQUEST_ID, HeaderValue::from_bytes(id.as_bytes())?);
+        }
+        // An idle connection to ourselves would hold up a stop.
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        Ok(Self { base: Url::parse(&format!("http://{address}/"))?, headers })
+    }
+
+    /// The Weir that the settings name.
+    ///
+    /// # Errors
+    /// When the key does not fit into a header.
+    pub fn at(settings: &McpSettings) -> anyhow::Result<Self> {
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &settings.key {
+            let mut value =
+                HeaderValue::try_from(format!("Bearer {key}")).context("WEIR_KEY does not fit into a header")?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(Self { base: settings.url.clone(), headers })
+    }
+
+    /// Calls a route. `id` stands for the parameter of its path.
+    ///
+    /// # Errors
+    /// With words for the caller when there is no answer, or none of Weir's.
+    pub async fn call(
+        &self,
+        method: &Method,
+        path: &str,
+        id: Option<&str>,
+        query: &[(String, String)],
+        body: Option<&Value>,
+    ) -> Result<Answer, String> {
+        let url = self.url(path, id, query);
+        let mut request = operator_http::client().request(method.clone(), url);
+        request = request.headers(self.headers.clone()).timeout(BOUND);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let response = request.send().await.map_err(|error| {
+            let late = format!("Weir did not answer within {} s.", BOUND.as_secs());
+            if error.is_timeout() { late } else { format!("Weir cannot be reached at {}.", self.base) }
+        })?;
+        let status = response.status().as_u16();
+        let bytes = operator_http::read(response, MAX_ANSWER).await.map_err(|error| match error {
+            ReadError::TooLong => {
+                format!("The answer is over {} MB. Ask for less, or read it over HTTP.", MAX_ANSWER >> 20)
+            }
+            ReadError::Cut => "The connection to Weir ended before its answer did.".to_owned(),
+        })?;
+        // Pages decide what is in an answer: it is counted as bodies of callers are before it becomes values.
+        let body = json::decode(&bytes)
+            .map_err(|_| format!("Weir's answer cannot be read here (status {status}); read it over HTTP."))?;
+        Ok(Answer { status, body })
+    }
+
+    fn url(&self, path: &str, id: Option<&str>, query: &[(String, String)]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            // Each is encoded: an id cannot lead to another path.
+            segments.pop_if_empty().extend(
+                path.split('/')
+                    .filter(|segment| !segment.is_empty())
+                    .map(|segment| if segment.starts_with('{') { id.unwrap_or_default() } else { segment }),
+            );
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        url
+    }
+}

@@ -1,0 +1,271 @@
+// The Model Context Protocol through a stock client library, over HTTP (POST /mcp) and over standard input and output
+// (`weir mcp`), and beside the official MCP server.
+//
+// Reads WEIR_URL, WEIR_KEY, WEIR_BIN (the program weir) and SITE_URL (the test site) from the environment; NODE_PATH leads
+// to the libraries. The service's language model finishes every task with "seen".
+// Closes with the line "N passed, N failed".
+"use strict";
+const assert = require("node:assert/strict");
+const path = require("node:path");
+const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
+const { StdioClientTransport } = require("@modelcontextprotocol/sdk/client/stdio.js");
+const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
+
+const newest = { ...require("@modelcontextprotocol/client"), ...require("@modelcontextprotocol/client/stdio") };
+
+const { WEIR_URL, WEIR_KEY, WEIR_BIN, SITE_URL, NODE_PATH } = process.env;
+const site = (place) => SITE_URL + place;
+const endpoint = new URL("/mcp", WEIR_URL);
+
+const TOOLS = [
+  "firecrawl_scrape", "firecrawl_map", "firecrawl_search", "firecrawl_crawl", "firecrawl_check_crawl_status",
+  "firecrawl_batch_scrape", "firecrawl_check_batch_status", "firecrawl_interact", "firecrawl_interact_stop",
+  "firecrawl_browser_create", "firecrawl_browser_execute", "firecrawl_browser_list", "firecrawl_browser_delete",
+  "firecrawl_credit_usage",
+];
+
+async function connected(transport) {
+  const client = new Client({ name: "tests", version: "1" });
+  await client.connect(transport);
+  return client;
+}
+
+const withKey = (key) => ({ requestInit: { headers: { Authorization: `Bearer ${key}` } } });
+const program = (key) => ({
+  command: WEIR_BIN, args: ["mcp"], env: { ...process.env, WEIR_URL, WEIR_KEY: key }, stderr: "inherit",
+});
+const overHttp = (key) => connected(new StreamableHTTPClientTransport(endpoint, withKey(key)));
+const overStdio = (key) => connected(new StdioClientTransport(program(key)));
+const official = () => {
+  const env = { ...process.env, FIRECRAWL_API_URL: WEIR_URL, FIRECRAWL_API_KEY: WEIR_KEY };
+  const theirs = path.join(NODE_PATH, "firecrawl-mcp", "dist", "index.js");
+  return connected(new StdioClientTransport({ command: process.execPath, args: [theirs], env, stderr: "ignore" }));
+};
+
+const used = new Set();
+const call = (client, name, given) => {
+  used.add(name);
+  return client.callTool({ name, arguments: given }, undefined, { timeout: 120_000 });
+};
+
+// What a tool answered, as values; the text says the same.
+async function values(client, name, given) {
+  const result = await call(client, name, given);
+  assert.ok(!result.isError, `${name}: ${JSON.stringify(result.content)}`);
+  assert.deepEqual(JSON.parse(result.content[0].text), result.structuredContent);
+  return result.structuredContent;
+}
+
+async function failure(client, name, given) {
+  const result = await call(client, name, given);
+  assert.equal(result.isError, true, JSON.stringify(result));
+  return result.content[0].text;
+}
+
+async function resource(client, uri) {
+  const { contents } = await client.readResource({ uri });
+  assert.deepEqual([contents.length, contents[0].uri, contents[0].mimeType], [1, uri, "application/json"]);
+  return JSON.parse(contents[0].text);
+}
+
+async function finished(read) {
+  for (const end = Date.now() + 60_000; ; ) {
+    const status = await read();
+    if (status.status === "completed") return status;
+    assert.ok(Date.now() < end && status.status === "scraping", JSON.stringify(status).slice(0, 500));
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}
+
+// A job's resource, by the link that its tool answers.
+async function started(client, name, given) {
+  const { content, structuredContent, isError } = await call(client, name, given);
+  assert.ok(!isError, JSON.stringify(content));
+  const link = content.find((part) => part.type === "resource_link");
+  assert.ok(link.uri.endsWith(structuredContent.id), JSON.stringify(content));
+  return { id: structuredContent.id, uri: link.uri };
+}
+
+const client = {};
+const steps = {};
+for (const [way, open] of Object.entries({ http: overHttp, stdio: overStdio })) {
+  const step = (name, run) => (steps[`${way}: ${name}`] = run);
+  step("a client connects and finds the tools", async () => {
+    client[way] = await open(WEIR_KEY);
+    assert.equal(client[way].getServerVersion().name, "weir");
+    assert.ok(client[way].getInstructions().length > 0);
+    await client[way].ping();
+    const { tools } = await client[way].listTools();
+    assert.deepEqual(tools.map((tool) => tool.name), TOOLS);
+    for (const tool of tools) {
+      assert.equal(tool.inputSchema.type, "object");
+      assert.ok(tool.description && tool.annotations.title, tool.name);
+    }
+    const { resourceTemplates } = await client[way].listResourceTemplates();
+    assert.deepEqual(resourceTemplates.map(({ uriTemplate }) => uriTemplate), ["weir://crawl/{id}{?skip,limit}", "weir://batch/{id}{?skip,limit}"]);
+    assert.deepEqual((await client[way].listResources()).resources, []);
+  });
+  step("scrape, map and search", async () => {
+    const page = await values(client[way], "firecrawl_scrape", { url: site("/article/5"), formats: ["markdown", "links"] });
+    assert.ok(page.markdown.includes("MAIN") && page.links.length > 0 && page.metadata.scrapeId);
+    const { links } = await values(client[way], "firecrawl_map", { url: site("/maps/sitemap.xml"), search: "bicycles", limit: 5 });
+    assert.deepEqual([links.length, links[0].url], [5, site("/m/entry-1")]);
+    const found = await values(client[way], "firecrawl_search", { query: "whales", limit: 2 });
+    assert.equal(found.data.web.length, 2);
+  });
+  step("options as the official server's clients write them", async () => {
+    const given = { url: site("/article/5"), formats: ["json", "markdown"], jsonOptions: { prompt: "what is seen" }, includeTags: [], maxAge: 0 };
+    const page = await values(client[way], "firecrawl_scrape", given);
+    assert.ok(page.json && page.markdown, JSON.stringify(page));
+  });
+  step("a crawl and its resource", async () => {
+    const options = { limit: 4, sitemap: "skip", maxDiscoveryDepth: 1 };
+    const { id, uri } = await started(client[way], "firecrawl_crawl", { url: site("/crawl/4/"), ...options });
+    assert.equal(uri, `weir://crawl/${id}`);
+    const whole = await finished(() => resource(client[way], uri));
+    assert.equal(whole.data.length, 4);
+    const status = await values(client[way], "firecrawl_check_crawl_status", { id });
+    assert.deepEqual([status.status, status.data.length], ["completed", 4]);
+    const part = await call(client[way], "firecrawl_check_crawl_status", { id, skip: 1, limit: 2 });
+    const rest = part.content.find((content) => content.type === "resource_link");
+    assert.deepEqual(part.structuredContent.data, whole.data.slice(1, 3));
+    assert.deepEqual((await resource(client[way], rest.uri)).data, whole.data.slice(3));
+  });
+  step("a batch and its resource", async () => {
+    const urls = [site("/small/1"), site("/small/2")];
+    const { id, uri } = await started(client[way], "firecrawl_batch_scrape", { urls, options: { formats: ["links"] } });
+    const whole = await finished(() => resource(client[way], uri));
+    assert.ok(whole.data.every((page) => page.links && !page.markdown), JSON.stringify(whole));
+    const status = await values(client[way], "firecrawl_check_batch_status", { id });
+    assert.deepEqual(status.data, whole.data);
+  });
+  step("interact goes on from a scrape or opens a page", async () => {
+    const page = await values(client[way], "firecrawl_scrape", { url: site("/article/5") });
+    const { scrapeId } = page.metadata;
+    const ran = await values(client[way], "firecrawl_interact", { scrapeId, code: "await page.url()", language: "node" });
+    assert.equal(ran.result, site("/article/5"));
+    await values(client[way], "firecrawl_interact_stop", { scrapeId });
+    const opened = await values(client[way], "firecrawl_interact", { url: site("/small/3"), prompt: "Look." });
+    assert.equal(opened.output, "seen");
+    await values(client[way], "firecrawl_interact_stop", { scrapeId: opened.scrapeId });
+    for (const given of [{ code: "1" }, { code: "1", url: site("/"), scrapeId }, { code: "1", scrapeId, scrapeOptions: { mobile: true } }]) {
+      assert.ok((await failure(client[way], "firecrawl_interact", given)).includes("scrapeId"));
+    }
+  });
+  step("a browser of one's own", async () => {
+    const { id, cdpUrl } = await values(client[way], "firecrawl_browser_create", { ttl: 120 });
+    assert.ok(cdpUrl);
+    const code = `await page.goto(${JSON.stringify(site("/small/1"))}); await page.url()`;
+    const ran = await values(client[way], "firecrawl_browser_execute", { sessionId: id, code, language: "node" });
+    assert.equal(ran.result, site("/small/1"));
+    const { sessions } = await values(client[way], "firecrawl_browser_list", { status: "active" });
+    assert.ok(sessions.some((session) => session.id === id));
+    await values(client[way], "firecrawl_browser_delete", { sessionId: id });
+    const gone = await failure(client[way], "firecrawl_browser_execute", { sessionId: id, code });
+    assert.ok(gone.includes("GONE"), gone);
+  });
+  step("credits", async () => {
+    const now = await values(client[way], "firecrawl_credit_usage", {});
+    assert.equal(typeof now.remainingCredits, "number");
+    for (const given of [{ view: "historical" }, { byApiKey: true }]) {
+      const { periods } = await values(client[way], "firecrawl_credit_usage", given);
+      assert.equal("apiKey" in periods[0], given.byApiKey === true);
+    }
+  });
+  step("what a route refuses is a result that says why, in the route's words", async () => {
+    const body = { url: site("/small/1"), timeout: 1, formats: ["poem"] };
+    const headers = { Authorization: `Bearer ${WEIR_KEY}`, "Content-Type": "application/json" };
+    const answer = await (await fetch(new URL("/v2/scrape", WEIR_URL), { method: "POST", headers, body: JSON.stringify(body) })).json();
+    const refused = await call(client[way], "firecrawl_scrape", body);
+    assert.deepEqual([refused.isError, refused.structuredContent], [true, answer]);
+    const { text } = refused.content[0];
+    assert.ok(text.startsWith(answer.error) && text.includes("timeout must be at least"), text);
+    const nobodys = "0190c0de-0000-7000-8000-000000000000";
+    assert.ok((await failure(client[way], "firecrawl_check_crawl_status", { id: nobodys })).includes("not found"));
+    assert.ok((await failure(client[way], "firecrawl_check_crawl_status", { id: "../team/activity" })).includes("UUID"));
+    await assert.rejects(client[way].readResource({ uri: `weir://crawl/${nobodys}` }), /not found/);
+    await assert.rejects(client[way].readResource({ uri: "file:///etc/passwd" }), /not found/);
+    await assert.rejects(call(client[way], "firecrawl_agent", { prompt: "x" }), /Unknown tool/);
+    used.delete("firecrawl_agent");
+  });
+  step("a call that its client gives up leaves the others alone", async () => {
+    const gone = new AbortController();
+    const slow = client[way].callTool({ name: "firecrawl_scrape", arguments: { url: site("/slow?ms=20000") } }, undefined, { signal: gone.signal });
+    setTimeout(() => gone.abort(), 300);
+    await assert.rejects(slow);
+    await client[way].ping();
+  });
+  step("the version of the protocol without a handshake", async () => {
+    const stateless = new newest.Client({ name: "tests", version: "1" }, { versionNegotiation: { mode: "auto" } });
+    const { StreamableHTTPClientTransport: Http, StdioClientTransport: Stdio } = newest;
+    await stateless.connect(way === "http" ? new Http(endpoint, withKey(WEIR_KEY)) : new Stdio(program(WEIR_KEY)));
+    assert.equal(stateless.getNegotiatedProtocolVersion(), "2026-07-28");
+    assert.equal((await stateless.listTools()).tools.length, TOOLS.length);
+    const page = await stateless.callTool({ name: "firecrawl_scrape", arguments: { url: site("/article/5") } });
+    assert.ok(page.structuredContent.markdown.includes("MAIN"));
+    await stateless.close();
+  });
+  step("an unknown key gets nothing", async () => {
+    if (way === "http") return assert.rejects(overHttp("nobodys-key"), /401|Unauthorized/);
+    const stranger = await overStdio("nobodys-key");
+    const text = await failure(stranger, "firecrawl_map", { url: site("/") });
+    assert.ok(text.includes("Invalid token"), text);
+    await stranger.close();
+  });
+  step("every tool was used", () => {
+    assert.deepEqual([...used].sort(), [...TOOLS].sort());
+    used.clear();
+  });
+}
+
+// Fields that differ from one scrape of a page to the next.
+function lasting({ metadata, ...page }) {
+  const { scrapeId, concurrencyLimited, concurrencyQueueDurationMs, ...rest } = metadata;
+  return { ...page, metadata: rest };
+}
+
+steps["the official server answers the same"] = async () => {
+  const theirs = await official();
+  const both = async (name, given) => {
+    const results = [];
+    for (const one of [theirs, client.http]) {
+      const { content, isError } = await call(one, name, given);
+      assert.ok(!isError, content[0].text);
+      results.push(JSON.parse(content[0].text));
+    }
+    return results;
+  };
+  const formats = ["markdown", "html", "links", "json"];
+  const page = { url: site("/article/6"), formats, jsonOptions: { prompt: "what is seen" }, maxAge: 0, onlyMainContent: true };
+  const scrapes = await both("firecrawl_scrape", page);
+  assert.ok(scrapes[0].markdown.includes("MAIN"));
+  assert.deepEqual(...scrapes.map(lasting));
+  const maps = await both("firecrawl_map", { url: site("/maps/sitemap.xml"), search: "bicycles", sitemap: "include", limit: 5 });
+  assert.equal(maps[0].links.length, 5);
+  assert.deepEqual(maps[0].links, maps[1].links);
+  const found = await both("firecrawl_search", { query: "whales", limit: 2 });
+  assert.deepEqual(...found.map(({ id, ...rest }) => rest));
+  // Whatever Weir serves of theirs is listed here, under the same name.
+  const names = (await theirs.listTools()).tools.map((tool) => tool.name);
+  const elsewhere = /agent|extract|monitor|research|feedback|find_tools|developer|parse/;
+  assert.deepEqual(names.filter((name) => !elsewhere.test(name) && !TOOLS.includes(name)), []);
+  await theirs.close();
+};
+
+(async () => {
+  let passed = 0;
+  let failed = 0;
+  for (const [name, step] of Object.entries(steps)) {
+    try {
+      await step();
+      passed++;
+      console.log(`ok   ${name}`);
+    } catch (error) {
+      failed++;
+      console.log(`FAIL ${name}\n${error.stack}`);
+    }
+  }
+  for (const one of Object.values(client)) await one.close();
+  console.log(`${passed} passed, ${failed} failed`);
+  process.exit(failed ? 1 : 0);
+})();
