@@ -5,6 +5,7 @@
 //! | a poll timer that is never polled again loses wake-ups | [`crate::queue::wakeup_source`] fetches, and polls its source until it has our waker |
 //! | fetched wake-ups wait in memory without heartbeat | one wake-up a fetch; [`crate::node`] beats for every worker |
 //! | no heartbeat while draining | the same independent heartbeat, until the drain ends |
+//! | its own statements stand still while it waits for the work in hand, with the connection that this work needs | a stop waits for them ([`Statements`]) |
 //! | a delayed retry strands or storms | handlers never ask for one; retries are our own wake-ups |
 //! | a plain error is retried at once | handlers answer an error only when a claim could not reach the database, after a pause |
 //! | a panic leaves a wake-up running for ever | a handler runs in its own task; its panic is an ordinary end |
@@ -23,7 +24,7 @@ use futures_util::future::BoxFuture;
 use weir_shared::fault::{FaultPoint, Faults};
 use weir_shared::store::{Db, PostgresDb, StoreResult};
 
-use super::wakeup_source::{Due, PostgresWakeups, SqliteWakeups, WakeupSource};
+use super::wakeup_source::{Due, PostgresWakeups, SqliteWakeups, Statements, WakeupSource};
 
 /// Pause before an error is handed to the library, which tries again at once.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
@@ -54,8 +55,11 @@ where
     Handler: Fn(Vec<u8>) -> Work + Clone + Send + Sync + 'static,
     Work: Future<Output = StoreResult<()>> + Send + 'static,
 {
+    let statements = Arc::new(Statements::default());
+    let running = Arc::clone(&statements);
     let stop = async move {
         stop.await;
+        running.done().await;
         Ok::<(), WorkerError>(())
     };
     let faults = db.faults().clone();
@@ -72,7 +76,7 @@ where
             let queries = SqliteWakeups { writes: sqlite.writes.clone(), config: config.clone() };
             let backend =
                 apalis_sqlite::SqliteStorage::<Vec<u8>>::new(&sqlite.writes).with_config(config).with_codec(Bytes);
-            let backend = WakeupSource::new(backend, queries, due);
+            let backend = WakeupSource::new(backend, queries, due, statements);
             let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
             worker.build(handler).run_until(stop).boxed()
         }
@@ -85,7 +89,7 @@ where
                 .missed_heartbeats(consumer.missed);
             let queries = PostgresWakeups { pool: pool.clone(), config: config.clone() };
             let backend = apalis_postgres::PostgresStorage::<Vec<u8>>::new(pool).with_config(config).with_codec(Bytes);
-            let backend = WakeupSource::new(backend, queries, due);
+            let backend = WakeupSource::new(backend, queries, due, statements);
             let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
             worker.build(handler).run_until(stop).boxed()
         }

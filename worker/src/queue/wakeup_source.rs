@@ -4,7 +4,7 @@
 //! it: three trips to the database where one statement suffices.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use apalis_core::backend::{Backend, BackendConfig, WireFormatBackend};
@@ -63,9 +63,36 @@ impl Due {
     }
 }
 
+/// Whether the library's backend is in the middle of statements of its own: it registers the worker, keeps it alive,
+/// writes acknowledgements down. Unlike a fetch these go on only while the worker is polled, and on SQLite they hold the one
+/// connection that the work in hand waits for. A worker that is to stop is polled until they are done.
+#[derive(Debug, Default)]
+pub struct Statements {
+    are_running: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl Statements {
+    /// Resolves when none is running.
+    pub async fn done(&self) {
+        std::future::poll_fn(|cx| {
+            self.task.register(cx.waker());
+            if self.are_running.load(Ordering::Acquire) { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+    }
+
+    fn set(&self, are_running: bool) {
+        if self.are_running.swap(are_running, Ordering::AcqRel) && !are_running {
+            self.task.wake();
+        }
+    }
+}
+
 /// A library backend whose wake-ups are fetched when they are due.
 pub struct WakeupSource<B, T, E> {
     backend: B,
+    statements: Arc<Statements>,
     queries: T,
     due: Arc<Due>,
     /// The fetch under way, with what was due when it began. When it comes back empty, so many are taken off the count;
@@ -77,8 +104,8 @@ pub struct WakeupSource<B, T, E> {
 
 impl<B, T: WakeupQueries> WakeupSource<B, T, T::Error> {
     /// Fetches what `due` says.
-    pub fn new(backend: B, queries: T, due: Arc<Due>) -> Self {
-        Self { backend, queries, due, taking: None, taken: Vec::new(), giving_back: None }
+    pub fn new(backend: B, queries: T, due: Arc<Due>, statements: Arc<Statements>) -> Self {
+        Self { backend, statements, queries, due, taking: None, taken: Vec::new(), giving_back: None }
     }
 }
 
@@ -87,7 +114,9 @@ impl<B: Backend<Task = Wakeup, Error = T::Error> + Unpin, T: WakeupQueries> Back
     type Error = T::Error;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>, worker: &WorkerContext) -> Poll<Result<(), T::Error>> {
-        self.backend.poll_ready(cx, worker)
+        let ready = self.backend.poll_ready(cx, worker);
+        self.statements.set(ready.is_pending());
+        ready
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>, worker: &WorkerContext) -> Poll<Option<Result<Wakeup, T::Error>>> {
