@@ -62,14 +62,6 @@ pub async fn optional_json<T>(
     Ok((parsed(body, parser)?, room))
 }
 
-/// The same for a JSON text that was read as a part of another body.
-///
-/// # Errors
-/// 400 when it is not JSON, and what the parser says.
-pub fn value<T>(text: BytesMut, parser: impl FnOnce(&Value) -> Result<T, ValidationError>) -> ApiResult<T> {
-    parsed(text, parser)
-}
-
 /// The body as text, for a reader of JSON that is not ours. The room is to be held as long as what it makes is used.
 ///
 /// # Errors
@@ -85,7 +77,11 @@ pub async fn json_text(
     Ok((body.freeze(), room))
 }
 
-fn parsed<T>(body: BytesMut, parser: impl FnOnce(&Value) -> Result<T, ValidationError>) -> ApiResult<T> {
+/// What a parser makes of a JSON text.
+///
+/// # Errors
+/// 400 when it is not JSON or its values are too many for its length, and what the parser says.
+pub fn parsed<T>(body: BytesMut, parser: impl FnOnce(&Value) -> Result<T, ValidationError>) -> ApiResult<T> {
     let value = json::decode(&body).map_err(refused)?;
     let is_large = body.len() > LARGE;
     drop(body);

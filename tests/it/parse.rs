@@ -1,10 +1,9 @@
 //! `POST /v2/parse` (wire 21): files that callers send, and the same files at addresses.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use weir_tests::{
-    Answer, Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, checkout, wait_until,
+    Answer, Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, checkout, processes_mentioning,
+    wait_until,
 };
 
 const BOUNDARY: &str = "part-of-a-test";
@@ -102,8 +101,7 @@ both_databases! {
         let table: String = (0..60_000).map(|n| format!("{n},row {n},{}\n", n * 7)).collect();
         let (caller, options) = (service.caller().clone(), json!({"timeout": 60_000}));
         let asked = tokio::spawn(async move { parse(&caller, "table.csv", "text/csv", table.as_bytes(), &options).await });
-        wait_until("the file is at hand", || async { (uploads(&service) == 1).then_some(()) }).await;
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        wait_until("the file is read", || async { (!processes_mentioning("__office").is_empty()).then_some(()) }).await;
         service.kill_worker(0);
         service.start_worker(0);
         let answer = asked.await.unwrap().ok();

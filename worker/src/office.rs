@@ -15,9 +15,6 @@ pub const CHILD_ARGUMENT: &str = "__office";
 /// Memory of a reader, bytes: the file, what it unpacks to, and what is made of it.
 const MEMORY: u64 = 600 << 20;
 
-/// How packages, compound files and rich text begin.
-const MAGIC: [&[u8]; 4] = [b"PK\x03\x04", b"PK\x05\x06", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"];
-
 /// What a file is called and said to be: its bytes know better, where they tell.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FileNames {
@@ -51,11 +48,6 @@ pub enum OfficeError {
     /// Nothing about the file: no reader could be started.
     #[error("no reader: {0}")]
     NoReader(String),
-}
-
-/// Whether a body may be such a file; only its reader knows which one.
-pub fn is_likely(body: &[u8]) -> bool {
-    MAGIC.iter().any(|magic| body.starts_with(magic))
 }
 
 /// Reads a file in a child process, which is gone when this returns or is dropped.

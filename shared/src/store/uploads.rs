@@ -3,7 +3,7 @@
 use super::{Db, StoreError, StoreResult};
 use crate::blobs::Blobs;
 use crate::ids::JobId;
-use crate::on_pool;
+use crate::on_db;
 
 /// After which an upload is removed at the latest, milliseconds: longer than any page that reads it may take.
 const KEPT_MS: i64 = 20 * 60_000;
@@ -17,7 +17,9 @@ pub async fn store(db: &Db, blobs: &Blobs, file: Vec<u8>) -> StoreResult<JobId> 
     const SQL: &str = "INSERT INTO blob_waste (job_id, due_at) VALUES ($1, $2)";
     let id = JobId::new();
     let due = db.now().plus_ms(KEPT_MS);
-    on_pool!(db, |pool| sqlx::query(SQL).bind(id).bind(due).execute(pool).await?.rows_affected());
+    let mut tx = db.begin().await?;
+    on_db!(&mut tx, |conn| sqlx::query(SQL).bind(id).bind(due).execute(conn).await?.rows_affected());
+    tx.commit().await?;
     let blobs = blobs.clone();
     let put = tokio::task::spawn_blocking(move || blobs.put(&Blobs::upload_key(id), &file));
     match put.await {

@@ -8,6 +8,7 @@ const { execFileSync } = require("node:child_process");
 const { mkdtempSync, rmSync } = require("node:fs");
 const { tmpdir } = require("node:os");
 const path = require("node:path");
+const run = require("./steps.cjs");
 
 const { WEIR_URL, WEIR_KEY, SITE_URL, NODE_PATH } = process.env;
 const home = mkdtempSync(path.join(tmpdir(), "weir-cli-"));
@@ -32,18 +33,4 @@ const steps = {
   },
 };
 
-let passed = 0;
-let failed = 0;
-for (const [name, step] of Object.entries(steps)) {
-  try {
-    step();
-    passed++;
-    console.log(`ok   ${name}`);
-  } catch (error) {
-    failed++;
-    console.log(`FAIL ${name}\n${error.stack}`);
-  }
-}
-rmSync(home, { recursive: true, force: true });
-console.log(`${passed} passed, ${failed} failed`);
-process.exitCode = failed ? 1 : 0;
+run(steps, () => rmSync(home, { recursive: true, force: true }));

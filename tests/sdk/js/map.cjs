@@ -9,6 +9,7 @@ const { mkdtempSync, rmSync } = require("node:fs");
 const { tmpdir } = require("node:os");
 const path = require("node:path");
 const readline = require("node:readline");
+const run = require("./steps.cjs");
 
 const { WEIR_URL, WEIR_KEY, SITE_URL, NODE_PATH } = process.env;
 const home = mkdtempSync(path.join(tmpdir(), "weir-map-"));
@@ -130,21 +131,7 @@ const steps = {
   },
 };
 
-(async () => {
-  let passed = 0;
-  let failed = 0;
-  for (const [name, step] of Object.entries(steps)) {
-    try {
-      await step();
-      passed++;
-      console.log(`ok   ${name}`);
-    } catch (error) {
-      failed++;
-      console.log(`FAIL ${name}\n${error.stack}`);
-    }
-  }
+run(steps, () => {
   mcp?.child.kill();
   rmSync(home, { recursive: true, force: true });
-  console.log(`${passed} passed, ${failed} failed`);
-  process.exitCode = failed ? 1 : 0;
-})();
+});

@@ -7,6 +7,7 @@
 "use strict";
 const assert = require("node:assert/strict");
 const path = require("node:path");
+const run = require("./steps.cjs");
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
 const { StdioClientTransport } = require("@modelcontextprotocol/sdk/client/stdio.js");
 const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
@@ -252,20 +253,6 @@ steps["the official server answers the same"] = async () => {
   await theirs.close();
 };
 
-(async () => {
-  let passed = 0;
-  let failed = 0;
-  for (const [name, step] of Object.entries(steps)) {
-    try {
-      await step();
-      passed++;
-      console.log(`ok   ${name}`);
-    } catch (error) {
-      failed++;
-      console.log(`FAIL ${name}\n${error.stack}`);
-    }
-  }
+run(steps, async () => {
   for (const one of Object.values(client)) await one.close();
-  console.log(`${passed} passed, ${failed} failed`);
-  process.exit(failed ? 1 : 0);
-})();
+});

@@ -5,6 +5,7 @@
 "use strict";
 const assert = require("node:assert/strict");
 const { randomUUID } = require("node:crypto");
+const run = require("./steps.cjs");
 const { Firecrawl } = require("@mendable/firecrawl-js");
 
 // The client takes the global one, which Node has from version 22 on; before, this is the same.
@@ -157,19 +158,4 @@ const steps = {
   },
 };
 
-(async () => {
-  let passed = 0;
-  let failed = 0;
-  for (const [name, step] of Object.entries(steps)) {
-    try {
-      await step();
-      passed++;
-      console.log(`ok   ${name}`);
-    } catch (error) {
-      failed++;
-      console.log(`FAIL ${name}\n${error.stack}`);
-    }
-  }
-  console.log(`${passed} passed, ${failed} failed`);
-  process.exit(failed ? 1 : 0);
-})();
+run(steps);

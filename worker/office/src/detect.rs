@@ -15,7 +15,7 @@ pub fn detect(bytes: &[u8], name: Option<&str>, content_type: Option<&str>) -> O
     let said = [name.and_then(Format::of_name), content_type.and_then(Format::of_type)];
     let said = || said.into_iter().flatten();
     let head = &bytes[..bytes.len().min(HEAD)];
-    if bytes.starts_with(archive::MAGIC) || bytes.starts_with(b"PK\x05\x06") {
+    if is_package(bytes) {
         return match in_package(bytes) {
             Inside::Found(Format::Docx) if said().next() == Some(Format::Docm) => Some(Format::Docm),
             Inside::Found(format) => Some(format),
@@ -38,7 +38,7 @@ pub fn detect(bytes: &[u8], name: Option<&str>, content_type: Option<&str>) -> O
     if memmem::find(head, b"%PDF-").is_some() {
         return Some(Format::Pdf);
     }
-    if trimmed(head).starts_with(b"{\\rtf") {
+    if is_rich_text(head) {
         return Some(Format::Rtf);
     }
     if is_markup(head) {
@@ -54,6 +54,20 @@ pub fn detect(bytes: &[u8], name: Option<&str>, content_type: Option<&str>) -> O
         Format::Xls | Format::Xlsx => Some(Format::Csv),
         _ => None,
     })
+}
+
+/// Whether a file begins like one that [`crate::convert`] reads, which costs a few bytes: a package, a compound file or rich
+/// text. What it is, [`detect`] says.
+pub fn begins_as_office(bytes: &[u8]) -> bool {
+    is_package(bytes) || bytes.starts_with(compound::MAGIC) || is_rich_text(&bytes[..bytes.len().min(HEAD)])
+}
+
+fn is_package(bytes: &[u8]) -> bool {
+    bytes.starts_with(archive::MAGIC) || bytes.starts_with(b"PK\x05\x06")
+}
+
+fn is_rich_text(head: &[u8]) -> bool {
+    trimmed(head).starts_with(b"{\\rtf")
 }
 
 enum Inside {

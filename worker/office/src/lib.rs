@@ -45,7 +45,7 @@ mod xml;
 
 use serde::{Deserialize, Serialize};
 
-pub use detect::detect;
+pub use detect::{begins_as_office, detect};
 pub use formats::{FORMATS, Format, FormatInfo, Kind};
 
 /// What a file may cost. Counted while it is read, whatever the file says of itself.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tokio::time::Instant;
 use url::Url;
-use weir_office::{Format, Kind, detect};
+use weir_office::{Format, Kind, begins_as_office, detect};
 use weir_shared::domain::upload::Upload;
 use weir_shared::error_code::ErrorCode;
 
@@ -15,7 +15,6 @@ use super::make::{html, office, pdf, picture};
 use super::product::Engine;
 use super::task::PageTask;
 use crate::extract::{self, PageInput};
-use crate::office as reader;
 
 /// Makes the document of the file.
 ///
@@ -26,7 +25,8 @@ pub async fn from_upload(task: &PageTask, upload: &Upload, deadline: Instant) ->
     let response = response(upload)?;
     let task = task.clone();
     let (name, said) = (Some(upload.name.as_str()), upload.content_type.as_deref());
-    let format = if reader::is_likely(&file) { None } else { detect(&file, name, said) };
+    // What has parts inside is looked into by its reader alone.
+    let format = if begins_as_office(&file) { None } else { detect(&file, name, said) };
     let made = match format.map(Format::kind) {
         Some(Kind::Pdf) => pdf::document(task, response, file, deadline).await,
         Some(Kind::Image) => picture::document(task, response, file, deadline).await,
@@ -52,11 +52,8 @@ async fn bytes_of(task: &PageTask, upload: &Upload) -> Result<Bytes, PageError> 
 
 fn response(upload: &Upload) -> Result<SiteResponse, PageError> {
     // A file's address is its name alone; what it links to is relative to nothing that could be reached.
-    let url = Url::parse("file:///").map(|mut url| {
-        url.set_path(&upload.name);
-        url
-    });
-    let url = url.map_err(|error| PageError::last(ErrorCode::Unknown, error.to_string()))?;
+    let url = Url::from_file_path(format!("/{}", upload.name));
+    let url = url.map_err(|()| PageError::last(ErrorCode::UnsupportedFile, "The file's name cannot be used."))?;
     Ok(SiteResponse::of_file(url, upload.content_type.clone()))
 }
 

@@ -56,7 +56,7 @@ pub fn doc() -> Operation {
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Scrape).await?;
     let (Form { file, name, content_type, options }, room) = form::read(&app, &caller, &request, payload).await?;
-    let mut parse = extract::value(options, parse_upload).map_err(|error| match error.code() {
+    let mut parse = extract::parsed(options, parse_upload).map_err(|error| match error.code() {
         ErrorCode::InvalidJson => {
             ApiError::new(ErrorCode::BadRequest, format!("Invalid JSON in the 'options' field. {error}"))
         }

@@ -52,7 +52,6 @@ pub fn parse_upload(body: &Value) -> Result<ParseRequest, ValidationError> {
 
 /// The first option that a file cannot have, as a sentence.
 fn unsupported(options: &ScrapeOptions) -> Option<String> {
-    let wants = |format: &dyn Fn(&Format) -> bool| options.formats.iter().any(format);
     let what = [
         (!options.actions.is_empty(), "actions"),
         (options.wait_for > 0, "waitFor"),
@@ -60,10 +59,10 @@ fn unsupported(options: &ScrapeOptions) -> Option<String> {
         (options.mobile, "mobile rendering"),
         (options.change_tracking().is_some(), "change tracking"),
         (options.screenshot().is_some(), "screenshot output"),
-        (wants(&|format| matches!(format, Format::Branding)), "branding output"),
-        (wants(&|format| matches!(format, Format::RawBase64)), "rawBase64 output"),
-        (wants(&|format| matches!(format, Format::Audio)), "audio output"),
-        (wants(&|format| matches!(format, Format::Video)), "video output"),
+        (options.wants(&Format::Branding), "branding output"),
+        (options.wants(&Format::RawBase64), "rawBase64 output"),
+        (options.wants(&Format::Audio), "audio output"),
+        (options.wants(&Format::Video), "video output"),
         (options.profile.is_some(), "profiles"),
         (options.cache.is_only_cache(), "answers from the cache"),
     ];

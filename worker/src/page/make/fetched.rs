@@ -63,7 +63,7 @@ pub async fn from_fetched(
     if task.options().wants(&Format::RawBase64) {
         return blocking(move || raw::document(&task, response, &fetched, kind).map(FromFetched::file)).await;
     }
-    if crate::office::is_likely(&fetched.body) {
+    if weir_office::begins_as_office(&fetched.body) {
         let name = office::name_in(&response.url);
         return office::document(task, response, fetched.body, name, deadline).await.map(FromFetched::file);
     }

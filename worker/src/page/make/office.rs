@@ -74,11 +74,8 @@ fn made(task: &PageTask, mut response: SiteResponse, read: OfficeFile) -> Result
 
 /// Whether nothing is asked for that only a tree of elements tells: one of a sheet has a node for every cell.
 fn is_text_enough(options: &ScrapeOptions) -> bool {
-    let asks = |format: &Format| options.wants(format);
-    !asks(&Format::Links)
-        && !asks(&Format::Images)
-        && !asks(&Format::Product)
-        && !asks(&Format::Menu)
+    let of_elements = [Format::Links, Format::Images, Format::Product, Format::Menu];
+    !of_elements.iter().any(|format| options.wants(format))
         && options.attributes().is_none()
         && options.include_tags.is_empty()
         && options.exclude_tags.is_empty()
