@@ -335,3 +335,37 @@ async fn a_wake_up_of_a_slow_transaction_is_told_of_too() {
         }
     }
 }
+
+/// The heartbeat stands in line for SQLite's one write connection when the stop comes. Polled no further it would be handed
+/// the connection and keep it, while the work in hand waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_lets_the_library_end_the_statement_that_holds_the_one_connection() {
+    const BEAT: Duration = Duration::from_millis(20);
+    for bench in benches().await {
+        let Db::Sqlite(sqlite) = &bench.queue_db else { continue };
+        let (writes, go) = (sqlite.writes.clone(), CancellationToken::new());
+        let work = {
+            let (writes, go) = (writes.clone(), go.clone());
+            move |_| -> std::pin::Pin<Box<dyn Future<Output = StoreResult<()>> + Send>> {
+                let (writes, go) = (writes.clone(), go.clone());
+                Box::pin(async move {
+                    go.cancelled().await;
+                    writes.acquire().await?;
+                    Ok(())
+                })
+            }
+        };
+        let (_, mut task) = bench.consume(1, BEAT, work);
+        bench.push("one", Duration::ZERO).await;
+        assert_eq!(bench.wait_for(1, Duration::from_secs(10)).await, 1);
+        let held = writes.acquire().await.unwrap();
+        // Time is what brings the heartbeat into the line.
+        tokio::time::sleep(BEAT * 10).await;
+        bench.stop.cancel();
+        tokio::time::sleep(BEAT).await;
+        go.cancel();
+        drop(held);
+        let ended = tokio::time::timeout(Duration::from_secs(5), &mut task).await;
+        assert!(ended.is_ok(), "the worker did not stop");
+    }
+}
