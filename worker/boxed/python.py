@@ -11,6 +11,7 @@ expression is the value of the call.
 import ast
 import asyncio
 import base64
+import contextlib
 import inspect
 import json
 import linecache
@@ -135,6 +136,27 @@ def write_all(descriptor, text):
             return
 
 
+def make_blocking():
+    """Has writes of the caller's code wait for a full pipe: what earlier code started may have left it non-blocking."""
+    for descriptor in (1, 2):
+        os.set_blocking(descriptor, True)
+
+
+@contextlib.contextmanager
+def own_stderr():
+    """Lends `sys.stderr` an opening of its own of the same pipe.
+
+    Playwright's driver inherits it and makes it non-blocking, which belongs to the opening and not to the descriptor: on
+    ours, the caller's writes would fail as soon as the pipe is full.
+    """
+    shared = sys.stderr
+    with open("/proc/self/fd/2", "w") as sys.stderr:
+        try:
+            yield
+        finally:
+            sys.stderr = shared
+
+
 def flush():
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         try:
@@ -177,7 +199,8 @@ class Link:
 
         for attempt in (1, 2):
             if cls.playwright is None:
-                cls.playwright = await async_playwright().start()
+                with own_stderr():
+                    cls.playwright = await async_playwright().start()
             try:
                 browser = await cls.playwright.chromium.connect_over_cdp(
                     os.environ["CDP_URL"],
@@ -298,6 +321,7 @@ async def call(request):
     except Exception as error:
         answer["unreachable"] = str(error)
     else:
+        make_blocking()
         answer["exit"], value = await run(request["code"], f"execute-{request['id']}.py")
         if value is not None:
             try:

@@ -118,6 +118,9 @@ def main():
     send({"ready": True})
     for line in control.makefile("rb"):
         request = json.loads(line)
+        for descriptor in (1, 2):
+            # Programs of an earlier call may have left it non-blocking.
+            os.set_blocking(descriptor, True)
         answer = {"id": request["id"], "exit": run(request["code"])}
         clean = end_leftovers()
         write_all(1, request["marker"])

@@ -640,6 +640,27 @@ async fn output_is_bounded_and_the_call_returns() {
             assert!(language == Language::Bash || got.last_value.as_deref() == Some("done"));
             assert!(began.elapsed() < Duration::from_secs(15));
         }
+        // Playwright's driver shares the pipe of errors, and other programs may.
+        let code = "import os, sys\nfor _ in range(30): sys.stderr.write('x' * (1 << 20))\nos.get_blocking(2)";
+        let unblock = "node -e 'process.stderr.write(\"\\n\")'; python3 -c 'import os; os.set_blocking(2, False)'";
+        let many = "head -c 31457280 /dev/zero | tr '\\0' x >&2";
+        for (language, code) in [
+            (Language::Python, code),
+            (Language::Bash, unblock),
+            (Language::Bash, many),
+            (Language::Node, "for (let i = 0; i < 30; i++) process.stderr.write('x'.repeat(1 << 20)); 'done'"),
+        ] {
+            let got = session.run(language, code).await;
+            let end = &got.stderr[got.stderr.len().saturating_sub(80)..];
+            assert_eq!(got.exit_code, 0, "{language:?} {end}");
+            assert!(
+                code == unblock || end.ends_with("\n[output truncated: 1048576 of 31457280 bytes kept]\n"),
+                "{end}"
+            );
+            assert!(language != Language::Python || got.last_value.as_deref() == Some("True"), "{:?}", got.last_value);
+            let next = if language == Language::Bash { "true" } else { "1" };
+            assert_eq!(session.run(language, next).await.stderr, "");
+        }
         let value = session.node("'v'.repeat(3 << 20)").await;
         assert!(value.truncated && value.last_value.unwrap().ends_with("v\n[value truncated]"));
         // A later call sees nothing of the earlier ones.
