@@ -22,8 +22,9 @@ use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 use weir_sandbox::Version;
 use weir_shared::clock;
+use weir_shared::domain::action::Action;
 
-use super::actions::Runner;
+use super::actions::{self, Runner};
 use super::cdp::{Cdp, CdpError, Event, Events};
 use super::intercept::{Interception, OwnHeaders};
 use super::locale::Place;
@@ -202,7 +203,8 @@ async fn open(cdp: &Cdp, session: &str, request: &RenderRequest, end: &Url) -> R
     let source = json!({ "source": script.source() });
     let added = cdp.call::<Page::AddScriptToEvaluateOnNewDocument>(on, source, request.deadline).await?;
     let look = Look::only_rest(request.deadline - request.wait_for);
-    let is_acted_on = !request.actions.is_empty();
+    let acts = |action: &Action| actions::is_replayed(action) && !matches!(action, Action::Wait(_));
+    let is_acted_on = request.actions.iter().any(acts);
     let first = match navigate(cdp, session, &request.url, request.deadline).await {
         Ok(()) => Some(wait::settle(cdp, session, &script, look, request.deadline).await?),
         // Where the scrape ended may still be there.
@@ -214,7 +216,7 @@ async fn open(cdp: &Cdp, session: &str, request: &RenderRequest, end: &Url) -> R
         wait::settle(cdp, session, &script, look, request.deadline).await?;
     }
     tokio::time::sleep(request.wait_for).await;
-    if is_acted_on {
+    if request.actions.iter().any(actions::is_replayed) {
         let camera = Camera { cdp, session, request, deadline: request.deadline };
         Runner { camera, script: &script, end: request.deadline }.replay(&request.actions).await?;
     }
