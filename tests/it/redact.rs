@@ -41,11 +41,19 @@ async fn by_form_data_leaves_every_text() {
     let removed = json!({"mode": "accurate", "entities": ["PHONE"], "replaceStyle": "remove"});
     let document = service.post("/v2/scrape", &body(&url, removed)).await.ok()["data"].clone();
     assert!(!document.to_string().contains("901820"), "what has a form needs no model");
-    // Names have no form, so finding them needs a model.
-    for redaction in [json!(true), json!({"entities": ["PERSON"]}), json!({"mode": "aggressive"})] {
+    // Names have no form. Nobody has named them here: what has a form goes, and the rest is told.
+    for redaction in [json!(true), json!({"mode": "aggressive"})] {
+        let document = service.post("/v2/scrape", &body(&url, redaction)).await.ok()["data"].clone();
+        let text = markdown_of(&document);
+        assert!(text.contains("Ann O'Hara lives at") && !text.contains("ann@mail.example"), "{text}");
+        let warning = document["warning"].as_str().unwrap_or_default();
+        assert!(warning.contains("redactPII") && warning.contains("PERSON, LOCATION"), "{document}");
+    }
+    for redaction in [json!({"entities": ["PERSON"]}), json!({"mode": "aggressive", "entities": ["EMAIL", "LOCATION"]})]
+    {
         let refused = service.post("/v2/scrape", &body(&url, redaction)).await;
         assert_eq!((refused.status, refused.code()), (400, "SCRAPE_MODEL_NOT_CONFIGURED"), "{}", refused.text);
-        assert!(refused.error().contains("mode fast") && !refused.text.contains("Ann"), "{}", refused.text);
+        assert!(refused.error().contains("PERSON and LOCATION") && !refused.text.contains("Ann"), "{}", refused.text);
     }
     let wrong = json!({"mode": "fast", "entities": ["LOCATION"]});
     assert_eq!(service.post("/v2/scrape", &body(&url, wrong)).await.status, 400);

@@ -393,6 +393,11 @@ impl Redaction {
         self.entities().into_iter().filter(|entity| Entity::BY_SENSE.contains(entity)).collect()
     }
 
+    /// Whether the caller has named kinds that only a language model can tell, not only left them in the default.
+    pub fn asks_for_names(&self) -> bool {
+        self.entities.iter().any(|entity| Entity::BY_SENSE.contains(entity))
+    }
+
     /// Whether a form counts without its check.
     pub fn is_aggressive(&self) -> bool {
         self.mode == RedactMode::Aggressive

@@ -91,6 +91,11 @@ impl<'a> Reader<'a> {
         Self { model, deadline, meter: TokenMeter::default() }
     }
 
+    /// Whether there is a model to ask.
+    pub fn has_model(&self) -> bool {
+        self.model.is_some()
+    }
+
     /// Answers a format that is read ([`Format::is_read`]): a string, or for `json` any value.
     ///
     /// # Errors

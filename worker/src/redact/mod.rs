@@ -1,7 +1,7 @@
 //! `redactPII`: data of persons goes out of every text that is delivered (wire 3.2).
 //!
-//! What has a form is found by [`patterns`]; names and places of persons only a language model can tell, and where they
-//! are asked for and none is there, the page fails. Pictures are left as they are, and the caller is told so.
+//! What has a form is found by [`patterns`]; names and places of persons only a language model can tell. Where there is
+//! none, the page fails if the caller has named them, else they stay and the caller is told so, as of pictures.
 
 pub mod patterns;
 

@@ -9,7 +9,7 @@ mod track;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use weir_shared::domain::scrape::{Format, ScrapeOptions};
+use weir_shared::domain::scrape::{Format, Redaction, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
 
 use self::failure::page_error;
@@ -29,10 +29,10 @@ const KEPT_BACK: Duration = Duration::from_millis(300);
 /// # Errors
 /// When a language model is needed and none is configured.
 pub fn refuse_unreadable(context: &WorkerContext, options: &ScrapeOptions) -> Result<(), PageError> {
-    let names = options.redact_pii.as_ref().is_some_and(|redaction| !redaction.names().is_empty());
-    if names && context.process.settings.model.is_none() {
+    let asks_for_names = options.redact_pii.as_ref().is_some_and(Redaction::asks_for_names);
+    if asks_for_names && context.process.settings.model.is_none() {
         let text = "redactPII needs a language model to tell names and places, and none is configured here \
-            (WEIR_LLM_URL). Choose the mode fast, or name entities of EMAIL, PHONE, FINANCIAL and SECRET.";
+            (WEIR_LLM_URL). Leave PERSON and LOCATION out of its entities.";
         return Err(PageError::last(ErrorCode::ModelNotConfigured, text));
     }
     let needs_model = options.checks_injection() || options.formats.iter().all(Format::is_read);

@@ -20,7 +20,12 @@ pub async fn redact(
 ) -> Result<(), PageError> {
     let kinds = redaction.names();
     let mut names = Vec::new();
-    if !kinds.is_empty() {
+    if !kinds.is_empty() && !reader.has_model() {
+        draft.warn(
+            "redactPII: names and places of persons (PERSON, LOCATION) are not redacted, because no language model is \
+             configured here (WEIR_LLM_URL).",
+        );
+    } else if !kinds.is_empty() {
         let document = draft.document.clone();
         let text = blocking(move || Ok(Redactor::texts(&document))).await?;
         let found = reader.names(&draft.response.url, &text, &kinds).await;
