@@ -6,9 +6,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::domain::scrape::{
     CacheOptions, Certificates, ChangeTracking, Entity, Format, Highlights, JsonFormat, Parsers, PdfMode, PdfParser,
-    ProxyMode, Query, Question, RedactMode, Redaction, ReplaceStyle,
+    ProxyMode, Query, Question, RedactMode, Redaction, ReplaceStyle, ScrapeOptions,
 };
 use crate::domain::screenshot::{Screenshot, Viewport};
+use crate::domain::target::RequestContext;
+use crate::domain::validation::ValidationError;
+use crate::error_code::ErrorCode;
 
 const CONTEXT: RequestContext<'static> = RequestContext { knows_host: &|host| host == "intranet" };
 
