@@ -42,7 +42,7 @@ fn read_v2_options(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailabl
         check_prompt_injection: fields.bool("checkPromptInjection").unwrap_or(defaults.check_prompt_injection),
         location: location::read(fields),
         redact_pii: redaction::read(fields),
-        parsers: parsers::read(fields, unavailable).unwrap_or_else(|| defaults.parsers.clone()),
+        parsers: parsers::read(fields).unwrap_or_else(|| defaults.parsers.clone()),
         cache: read_cache(fields),
         profile: profile::read(fields),
         ..read_shared_options(fields, defaults)
