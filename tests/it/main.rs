@@ -50,5 +50,6 @@ mod sites;
 mod team;
 mod v1;
 mod walls;
+mod ways;
 mod webhooks;
 mod websocket;

@@ -10,7 +10,15 @@ use crate::store::{StoreError, nodes::NodeRow, sweep, teams};
 
 fn request(ttl: i64, profile: Option<(&str, bool)>) -> CreateSession {
     let profile = profile.map(|(name, save_changes)| ProfileUse { name: name.to_owned(), save_changes });
-    CreateSession { ttl, activity_ttl: 300, stream_web_view: true, profile, warning: None }
+    CreateSession {
+        ttl,
+        activity_ttl: 300,
+        stream_web_view: true,
+        profile,
+        block_ads: true,
+        location: None,
+        warning: None,
+    }
 }
 
 async fn worker(db: &Db, slots: i64, now: Timestamp) -> WorkerId {
@@ -62,7 +70,7 @@ async fn place(db: &Db, team: TeamId, request: &CreateSession, now: Timestamp) -
 
 async fn open(db: &Db, id: SessionId, now: Timestamp) -> bool {
     let mut tx = db.begin().await.unwrap();
-    let opened = activate(&mut tx, id, None, now).await.unwrap();
+    let opened = activate(&mut tx, id, Found::default(), now).await.unwrap();
     tx.commit().await.unwrap();
     opened
 }
@@ -339,7 +347,7 @@ async fn a_profile_has_one_saver_and_any_number_of_readers() {
         let next = place(&db, mine, &saves, now).await;
         assert_eq!(load(&db, next).await.unwrap().unwrap().profile_version, Some(2));
         let mut tx = db.begin().await.unwrap();
-        assert!(activate(&mut tx, next, Some(3), now).await.unwrap());
+        assert!(activate(&mut tx, next, Found { profile: Some(3), warning: None }, now).await.unwrap());
         tx.commit().await.unwrap();
         assert_eq!(load(&db, next).await.unwrap().unwrap().profile_version, Some(3), "what it really loaded");
         end(&db, next, EndReason::Deleted, now).await;
