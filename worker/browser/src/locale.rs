@@ -95,7 +95,7 @@ mod tests {
         let place = Place::new("de", &[]);
         assert_eq!(place.accept_language, "de-DE,de");
         assert_eq!(place.locale.as_deref(), Some("de-DE"));
-        assert_eq!((place.timezone, place.position), (Some("Europe/Berlin"), Some((52.52, 13.40))));
+        assert_eq!((place.timezone, place.position), (Some("Europe/Berlin"), Some((52.50, 13.37))));
         assert_eq!(languages("de", &[]), ["de-DE", "de"]);
         assert_eq!(languages("de", &["fr".to_owned()]), ["fr"]);
         assert!(languages("ZZ", &[]).is_empty());
