@@ -49,8 +49,8 @@ pub enum AdListError {
         "WEIR_AD_LISTS: {0} names no host: allowed are hosts files, lists of names, and Adblock rules such as ||ads.test^"
     )]
     Empty(PathBuf),
-    #[error("WEIR_AD_LISTS: the lists have more than 2000000 hosts together")]
-    TooMany,
+    #[error("WEIR_AD_LISTS: the lists have more than {0} hosts together")]
+    TooMany(usize),
 }
 
 /// What is said of a name.
@@ -73,7 +73,7 @@ impl AdHosts {
     /// The list that is there without any setting.
     pub fn builtin() -> Self {
         let mut hosts = Self { names: HashMap::new() };
-        hosts.add(BUILTIN);
+        hosts.add(BUILTIN, MAX_HOSTS);
         hosts
     }
 
@@ -82,20 +82,24 @@ impl AdHosts {
     /// # Errors
     /// When a file cannot be read, is too large or has nothing that is understood.
     pub fn read(lists: &[AdList]) -> Result<Self, AdListError> {
+        Self::read_at_most(lists, MAX_HOSTS)
+    }
+
+    fn read_at_most(lists: &[AdList], most: usize) -> Result<Self, AdListError> {
         let mut hosts = Self { names: HashMap::new() };
         for list in lists {
             match list {
-                AdList::Builtin => _ = hosts.add(BUILTIN),
-                AdList::File(path) => hosts.add_file(path)?,
+                AdList::Builtin => _ = hosts.add(BUILTIN, most),
+                AdList::File(path) => hosts.add_file(path, most)?,
             }
-            if hosts.names.len() > MAX_HOSTS {
-                return Err(AdListError::TooMany);
+            if hosts.names.len() > most {
+                return Err(AdListError::TooMany(most));
             }
         }
         Ok(hosts)
     }
 
-    fn add_file(&mut self, path: &Path) -> Result<(), AdListError> {
+    fn add_file(&mut self, path: &Path, most: usize) -> Result<(), AdListError> {
         use std::io::Read as _;
         let unreadable = |error| AdListError::Unreadable(path.to_owned(), error);
         let file = std::fs::File::open(path).map_err(unreadable)?;
@@ -105,7 +109,7 @@ impl AdHosts {
         if bytes.len() as u64 > MAX_FILE {
             return Err(AdListError::TooLarge(path.to_owned()));
         }
-        let (taken, passed_over) = self.add(&String::from_utf8_lossy(&bytes));
+        let (taken, passed_over) = self.add(&String::from_utf8_lossy(&bytes), most);
         if taken == 0 {
             return Err(AdListError::Empty(path.to_owned()));
         }
@@ -113,12 +117,13 @@ impl AdHosts {
         Ok(())
     }
 
-    /// How many hosts a list names, and how many of its rules are not about whole hosts.
-    fn add(&mut self, text: &str) -> (usize, usize) {
+    /// How many hosts a list names, and how many of its rules are not about whole hosts. What is more than `most` and one
+    /// is not taken in.
+    fn add(&mut self, text: &str, most: usize) -> (usize, usize) {
         let (mut taken, mut passed_over) = (0, 0);
         for line in text.lines() {
             let before = taken;
-            if line.len() <= MAX_LINE && self.names.len() <= MAX_HOSTS {
+            if line.len() <= MAX_LINE && self.names.len() <= most {
                 for (name, rule) in read_line(line) {
                     let known = self.names.entry(name.into_boxed_str()).or_default();
                     known.blocks |= rule.blocks;
@@ -231,7 +236,7 @@ mod tests {
 
     fn hosts(list: &str) -> AdHosts {
         let mut hosts = AdHosts { names: HashMap::new() };
-        hosts.add(list);
+        hosts.add(list, MAX_HOSTS);
         hosts
     }
 
@@ -314,6 +319,10 @@ mod tests {
         assert!(hosts.has("own.test") && !hosts.has("doubleclick.net"));
         let hosts = AdHosts::read(&[AdList::Builtin, own]).unwrap();
         assert!(hosts.has("own.test") && hosts.has("doubleclick.net"));
+        let many = file("many.txt", b"a.test\nb.test\nc.test\nd.test\n");
+        assert!(AdHosts::read_at_most(std::slice::from_ref(&many), 4).is_ok());
+        let error = AdHosts::read_at_most(&[many], 3).unwrap_err().to_string();
+        assert_eq!(error, "WEIR_AD_LISTS: the lists have more than 3 hosts together");
         let page = file("page.html", b"<html>\n<p>no list</p>\n");
         let missing = AdList::File(folder.join("missing.txt"));
         for (list, words) in [(page, "page.html names no host"), (missing, "missing.txt: No such file")] {

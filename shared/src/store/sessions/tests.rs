@@ -109,6 +109,28 @@ async fn run(db: &Db, sql: String) -> Result<u64, StoreError> {
 }
 
 #[tokio::test]
+async fn how_a_session_goes_out_is_kept_with_what_its_worker_says_of_it() {
+    for db in databases().await {
+        let (team, now) = (team(&db, "a").await, db.now());
+        worker(&db, 2, now).await;
+        let location = Location { country: "DE".into(), languages: vec!["fr-FR".into(), "de".into()] };
+        let wanted = CreateSession { block_ads: false, location: Some(location.clone()), ..request(600, None) };
+        let abroad = try_place(&db, &plain(team, &wanted), now).await.unwrap().id;
+        let plain = try_place(&db, &plain(team, &request(600, None)), now).await.unwrap().id;
+        let row = load(&db, abroad).await.unwrap().unwrap();
+        assert_eq!((row.block_ads, row.location, row.warning), (false, Some(location), None));
+        let mut tx = db.begin().await.unwrap();
+        let found = Found { profile: None, warning: Some("not that one") };
+        assert!(activate(&mut tx, abroad, found, now).await.unwrap());
+        assert!(activate(&mut tx, plain, Found::default(), now).await.unwrap());
+        tx.commit().await.unwrap();
+        assert_eq!(load(&db, abroad).await.unwrap().unwrap().warning.as_deref(), Some("not that one"));
+        let row = load(&db, plain).await.unwrap().unwrap();
+        assert_eq!((row.block_ads, row.location, row.warning), (true, None, None));
+    }
+}
+
+#[tokio::test]
 async fn a_session_is_placed_opened_used_closed_and_billed_once() {
     for db in databases().await {
         let team = team(&db, "a").await;
