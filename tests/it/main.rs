@@ -51,5 +51,6 @@ mod sites;
 mod team;
 mod v1;
 mod walls;
+mod ways;
 mod webhooks;
 mod websocket;

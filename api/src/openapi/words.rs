@@ -195,8 +195,11 @@ const FIELDS: &[(&str, &str)] = &[
     ("activityTtl", "Seconds without use after which it ends."),
     ("streamWebView", "Whether it can be watched."),
     ("recordSession", "Not available yet: true is refused."),
-    ("BrowserRequest.blockAds", "Not available yet: true is answered with a warning."),
-    ("BrowserRequest.location", "Not available yet: answered with a warning."),
+    ("BrowserRequest.blockAds", "Keep its browser from the hosts of ads and trackers. Executed code is not."),
+    (
+        "BrowserRequest.location",
+        "Where its browser appears from: time zone, languages, position, and the country's proxy.",
+    ),
     ("id", "The session."),
     ("code", "What to run: up to 100,000 characters."),
     ("InteractRequest.code", "What to run: up to 100,000 characters; this or prompt."),

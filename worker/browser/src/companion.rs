@@ -6,6 +6,8 @@
 //!             ──> where the scrape ended, if that is elsewhere and no action led there; its wait, its actions
 //! ```
 //!
+//! A session that only has a place gets its tabs dressed, and no page.
+//!
 //! What a CDP session sets ends with it, so the connection stays for as long as the session lives: that is the
 //! [`Companion`]. Once the page is there it holds nothing up: dialogs are the page's own again.
 //!
@@ -51,17 +53,39 @@ impl Drop for Companion {
 
 impl Companion {
     /// Opens the page of `request` in the browser's first tab, as the request asks, and goes on to `end` if the page
-    /// ends elsewhere. Pictures are loaded; ads are not refused.
+    /// ends elsewhere. Pictures are loaded; ads are refused by the session's way out, if at all.
     ///
     /// # Errors
     /// When the page cannot be opened by the request's deadline.
     pub async fn bring_back(cdp: Cdp, request: &RenderRequest, end: &Url) -> Result<Self, RenderError> {
+        Self::begin(cdp, request, Some(end)).await
+    }
+
+    /// Has the browser appear from the place of `request`, and opens nothing.
+    ///
+    /// # Errors
+    /// When the browser does not answer by the request's deadline.
+    pub async fn appear(cdp: Cdp, request: &RenderRequest) -> Result<Self, RenderError> {
+        Self::begin(cdp, request, None).await
+    }
+
+    async fn begin(cdp: Cdp, request: &RenderRequest, end: Option<&Url>) -> Result<Self, RenderError> {
         let work = async {
             let version = cdp.call::<Browser::GetVersion>(None, json!({}), clock::deadline(STEP)).await?;
             let mut wardrobe = Wardrobe::new(cdp.clone(), request, &Version::from_product(&version.product));
             let brought = Brought::note(&cdp, request, clock::deadline(STEP)).await?;
             let session = wardrobe.first_tab().await?;
-            let opening = open(&cdp, &session, request, end);
+            let opening = async {
+                match end {
+                    Some(end) => open(&cdp, &session, request, end).await,
+                    // What was said to the tab before is done when it answers.
+                    None => {
+                        let nothing = json!({ "expression": "0" });
+                        let asked = cdp.call::<Runtime::Evaluate>(Some(&session), nothing, request.deadline);
+                        asked.await.map(drop).map_err(RenderError::from)
+                    }
+                }
+            };
             let opened = tokio::select! {
                 opened = opening => opened,
                 lost = wardrobe.serve() => Err(lost),
@@ -117,8 +141,8 @@ impl Wardrobe {
         Self {
             events: cdp.every_event(is_wanted),
             settings: appearance::settings(request, &own, version, place.as_ref()),
-            // The blocking of ads is the scrape's own; `true` leaves only the headers.
-            interception: Interception::new(request, &own, true),
+            // The session's way out refuses ads.
+            interception: Interception::new(request, &own, None),
             cookies: own.cookies(request),
             cdp,
         }

@@ -80,6 +80,12 @@ impl RenderError {
         matches!(self, Self::Proxy | Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_))
     }
 
+    /// Whether the page itself lies behind an ad host (a click counter, say), which was refused. A reader would get
+    /// there, so it is opened once more with ads.
+    pub fn is_of_ads(&self) -> bool {
+        matches!(self, Self::Site(net) if net.contains("BLOCKED_BY_CLIENT"))
+    }
+
     /// A sentence for the user of the API; holds no address and no page content.
     pub fn message(&self) -> String {
         match self {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
+use weir_fetch::AdHosts;
 use weir_sandbox::{BrowserBox, SessionDir};
 use weir_shared::clock;
 
@@ -30,9 +31,10 @@ impl Solo {
         browser: BrowserBox,
         dir: SessionDir,
         egress: SocketAddr,
+        ads: Arc<AdHosts>,
         cookies: Vec<Value>,
     ) -> anyhow::Result<Self> {
-        let process = BrowserProcess::connect_alone(browser, dir, egress).await?;
+        let process = BrowserProcess::connect_alone(browser, dir, egress, ads).await?;
         let solo = Self { process, brought: OnceLock::new() };
         if !cookies.is_empty() {
             let set = json!({ "cookies": cookies });
@@ -51,11 +53,20 @@ impl Solo {
     /// # Errors
     /// See [`RenderError`].
     pub async fn render(&self, request: RenderRequest) -> Result<Rendered, RenderError> {
-        let request = RenderRequest { in_profile: true, ..request };
+        let mut request = RenderRequest { in_profile: true, ..request };
         let brought = Brought::note(&self.process.cdp, &request, clock::deadline(CALL)).await?;
         let _ = self.brought.set(brought);
+        let render = async {
+            match page::render(&self.process, &request).await {
+                Err(error) if request.block_ads && error.is_of_ads() => {
+                    request.block_ads = false;
+                    page::render(&self.process, &request).await
+                }
+                outcome => outcome,
+            }
+        };
         tokio::select! {
-            rendered = page::render(&self.process, &request) => rendered,
+            rendered = render => rendered,
             used = self.process.overfull() => {
                 tracing::warn!(?used, "a page filled more disk than its browser may");
                 Err(RenderError::PageTooLarge)

@@ -50,7 +50,7 @@ mod watch;
 mod wire;
 
 pub use boxed::main as box_main;
-pub use browser::{BrowserBox, BrowserSpec, Purpose};
+pub use browser::{BrowserBox, BrowserSpec, Exit, Purpose};
 pub use cgroup::LimitsKind;
 pub use chromium::{ChromiumKind, Found, Version, find_chromium};
 pub use code::{CodeBox, CodeHandle, CodeLimits, CodeSpec};
@@ -110,9 +110,9 @@ pub struct SandboxConfig {
     pub mode: SandboxMode,
     /// The proxy that is every box's way out.
     pub egress: EgressDoor,
-    /// The same without the hosts of ads and trackers, for the scraping pool.
+    /// The same without the hosts of ads and trackers.
     pub ad_free: EgressDoor,
-    /// Both again for each of the operator's proxies, which they go on through, for the scraping pool.
+    /// Both again for each of the operator's proxies, which they go on through.
     pub upstreams: Vec<[EgressDoor; 2]>,
     /// Ports that browsers would refuse, and are not to.
     pub allow_ports: Vec<u16>,
@@ -120,6 +120,20 @@ pub struct SandboxConfig {
     pub chromium: Option<PathBuf>,
     /// The program that understands [`BOX_ARGUMENT`]; absent: this one.
     pub program: Option<PathBuf>,
+}
+
+impl SandboxConfig {
+    /// The door of a way out. A proxy of the operator's that is not there is never replaced by none.
+    fn door(&self, exit: Exit) -> Result<&EgressDoor, SandboxError> {
+        let [open, ad_free] = match exit.upstream {
+            None => [&self.egress, &self.ad_free],
+            Some(place) => {
+                let missing = || SandboxError::Failed("there is no proxy at this place".to_owned());
+                self.upstreams.get(place).ok_or_else(missing)?.each_ref()
+            }
+        };
+        Ok(if exit.refuses_ads { ad_free } else { open })
+    }
 }
 
 /// What was found on this machine.
@@ -256,6 +270,15 @@ impl Sandbox {
     /// When this machine cannot, or Chromium does not come up; the text says why as far as it can be found out.
     pub async fn start_browser(&self, dir: &SessionDir, spec: BrowserSpec) -> Result<BrowserBox, SandboxError> {
         browser::start(self, dir, spec).await
+    }
+
+    /// Gives a session's browser its way out, or another one than it had: connections by the former end.
+    ///
+    /// # Errors
+    /// When there is no such way. The browser keeps the one that it had.
+    pub fn let_out(&self, browser: &BrowserBox, exit: Exit) -> Result<(), SandboxError> {
+        browser.leave_by(self.config.door(exit)?)?;
+        Ok(())
     }
 
     /// Starts a program in a code box.

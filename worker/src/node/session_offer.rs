@@ -80,6 +80,8 @@ async fn prepare_sessions(process: &Arc<Process>) -> Result<Arc<SessionResources
         sandbox,
         vault: Vault::new(process.secret.as_bytes()),
         metrics: process.metrics.clone(),
+        proxies: Arc::clone(&process.proxies),
+        ads: Arc::clone(&process.ads),
         warm: settings.browser.warm,
     }))
 }
