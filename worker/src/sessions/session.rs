@@ -505,7 +505,7 @@ impl Session {
         let by = clock::deadline(CALL);
         let mut all: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(by).await?;
         let mut cookies: Vec<Value> = serde_json::from_value(all["cookies"].take())?;
-        if let Some((companion, _)) = self.scrape.get() {
+        if let Some(companion) = self.companion.get() {
             companion.brought.leave_out(&mut cookies);
         }
         let cookies = serde_json::to_vec(&cookies)?;
