@@ -19,6 +19,7 @@ pub mod passages;
 pub mod private;
 pub mod queue;
 pub mod random;
+pub mod retry_after;
 pub mod runners;
 pub mod schedule;
 pub mod search;

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::config::ModelSettings;
 use crate::operator_http::{self, ReadError};
+use crate::retry_after;
 
 /// Largest answer read, bytes.
 const MAX_ANSWER: usize = 1 << 20;
@@ -200,9 +201,9 @@ async fn post(model: &ModelSettings, body: &Value) -> Result<String, Failure> {
     let status = response.status().as_u16();
     if !response.status().is_success() {
         tracing::warn!(status, "the language model refused");
-        let asked = response.headers().get("retry-after").and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+        let asked = retry_after::asked(response.headers());
         let may_pass = matches!(status, 408 | 429 | 500..=599);
-        let pause = asked.map_or(PAUSE, Duration::from_secs).min(MAX_PAUSE);
+        let pause = asked.unwrap_or(PAUSE).min(MAX_PAUSE);
         return Err(failed(ModelError::Status(status), may_pass.then_some(pause)));
     }
     let bytes = operator_http::read(response, MAX_ANSWER).await.map_err(|error| match error {

@@ -240,7 +240,6 @@ async fn an_option_that_is_not_there_yet_is_refused_and_never_ignored() {
     let mut faults = Vec::new();
     for option in [
         json!({ "formats": ["deterministicJson"] }),
-        json!({ "parsers": [{ "type": "pdf", "blocks": true }] }),
         json!({ "minAge": 1 }),
         json!({ "lockdown": true }),
         json!({ "zeroDataRetention": true }),

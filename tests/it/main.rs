@@ -39,6 +39,7 @@ mod reading;
 mod redact;
 mod relay;
 mod replay;
+mod rests;
 mod retention;
 mod scrape;
 mod sdk;

@@ -80,8 +80,128 @@ async fn a_thousand_pages_are_bounded_by_the_time_and_the_pages_asked_for() {
     let shot = json!({ "url": site.url("/files/report.pdf"), "formats": ["markdown", "screenshot"] });
     let document = scrape(&service, shot).await;
     assert!(document["warning"].as_str().unwrap().contains("no screenshot") && document.get("screenshot").is_none());
-    let answer = service.post("/v2/scrape", &with_parser(&url, json!({ "mode": "ocr", "blocks": true }))).await;
-    assert_eq!((answer.status, answer.code()), (400, "SCRAPE_OPTION_NOT_AVAILABLE"));
+}
+
+/// Every span of a document's blocks holds, counted in characters. Returns the blocks with the spans that are null.
+fn check_spans(document: &Value) -> Vec<Value> {
+    let characters: Vec<char> = markdown_of(document).chars().collect();
+    let mut nowhere = Vec::new();
+    for (n, page) in (1..).zip(document["blocks"].as_array().unwrap()) {
+        assert_eq!((&page["pageNumber"], &page["status"]), (&json!(n), &json!("ok")));
+        for (i, item) in page["items"].as_array().unwrap().iter().enumerate() {
+            assert_eq!((&item["id"], &item["readingOrder"]), (&json!(format!("p{n}.b{i}")), &json!(i)), "{item}");
+            assert!(item["confidence"].is_object(), "{item}");
+            if let Some(bbox) = item["bbox"].as_array() {
+                let bbox: Vec<f64> = bbox.iter().map(|part| part.as_f64().unwrap()).collect();
+                assert!(bbox.len() == 4 && bbox.iter().all(|part| (0.0..=1.0).contains(part)), "{item}");
+                assert!(bbox[0] < bbox[2] && bbox[1] < bbox[3], "{item}");
+            }
+            match item["markdownSpan"].as_array() {
+                Some(span) => {
+                    let [from, to] = [0, 1].map(|n| usize::try_from(span[n].as_u64().unwrap()).unwrap());
+                    assert_eq!(characters[from..to].iter().collect::<String>(), item["content"], "{item}");
+                }
+                None => nowhere.push(item.clone()),
+            }
+        }
+    }
+    nowhere
+}
+
+both_databases! {
+    async fn blocks_say_what_stands_where_and_which_part_of_the_markdown_it_is(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let url = site.url("/files/blocks.pdf");
+        let plain = scrape(&service, json!({ "url": url })).await;
+        assert!(plain.get("blocks").is_none(), "only who asks has them");
+        let document = scrape(&service, with_parser(&url, json!({ "blocks": true }))).await;
+        assert_eq!(document["markdown"], plain["markdown"], "the markdown is the same");
+        assert_eq!(document["metadata"]["creditsUsed"], plain["metadata"]["creditsUsed"]);
+        let nowhere = check_spans(&document);
+        assert!(markdown_of(&document).contains("A happy river \u{1f600} and an old letter \u{10348} stand"), "{document}");
+
+        let kinds = |page: usize| -> Vec<(String, String)> {
+            let items = document["blocks"][page]["items"].as_array().unwrap().iter();
+            items.map(|item| (item["type"].as_str().unwrap().to_owned(), item["content"].as_str().unwrap().to_owned())).collect()
+        };
+        let as_told = |expected: &[(&str, &str)], page: usize| {
+            let told = kinds(page);
+            let told: Vec<(&str, &str)> =
+                told.iter().map(|(kind, text)| (kind.as_str(), text.lines().next().unwrap())).collect();
+            assert_eq!(told, expected);
+        };
+        as_told(&[
+            ("page_header", "Annual report on rivers"),
+            ("title", "# Rivers of the world"),
+            ("text", "A river carries water from the hills to the sea and has done so since long before there was anybody to give it a name."),
+            ("section_header", "## Long rivers"),
+            ("text", "The long ones cross many borders, and each country has its own word for them and its own way to count where they begin."),
+            ("text", "- The Nile"),
+            ("text", "- The Amazon"),
+            ("page_number", "Page 1 of 3"),
+        ], 0);
+        as_told(&[
+            ("page_header", "Annual report on rivers"),
+            ("section_header", "## Lengths"),
+            ("text", "What follows was measured from the farthest spring to the mouth of each river, with a rope and much patience."),
+            ("caption", "Table 1: Lengths of some rivers"),
+            ("table", "| River | Kilometres | Sea |"),
+            ("page_number", "Page 2 of 3"),
+        ], 1);
+        assert_eq!(nowhere.len(), 6, "headers and numbers are not in the markdown: {nowhere:?}");
+
+        // 24 points high, 50 points from the left of 595 and with its baseline at 750 of 842.
+        let first = &document["blocks"][0];
+        assert_eq!((&first["width"], &first["height"]), (&json!(595.0), &json!(842.0)));
+        let place = |item: &Value| item["bbox"].as_array().unwrap().iter().map(|part| part.as_f64().unwrap()).collect::<Vec<_>>();
+        let near = |item: &Value, left: f64, top: f64, bottom: f64| {
+            let place = place(item);
+            let is_near = |part: f64, points: f64, of: f64| (part - points / of).abs() < 0.004;
+            assert!(is_near(place[0], left, 595.0), "{item}");
+            assert!(is_near(place[1], 842.0 - top, 842.0) && is_near(place[3], 842.0 - bottom, 842.0), "{item}");
+        };
+        near(&first["items"][0], 50.0, 815.0 + 7.2, 815.0 - 1.8);
+        near(&first["items"][1], 50.0, 750.0 + 19.2, 750.0 - 4.8);
+        near(&first["items"][2], 50.0, 715.0 + 8.8, 701.0 - 2.2);
+        near(&first["items"][7], 270.0, 25.0 + 7.2, 25.0 - 1.8);
+        near(&document["blocks"][1]["items"][4], 55.0, 651.0 + 8.8, 611.0 - 2.2);
+        assert!(first["items"][1]["confidence"] == json!({ "layout": null, "ocr": null }), "{first}");
+        assert_eq!((&first["items"][1]["source"], &first["items"][5]["label"]), (&json!("native_text"), &json!("list_item")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spans_of_blocks_hold_beside_every_other_option() {
+    let site = FixtureSite::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    let url = site.url("/files/blocks.pdf");
+    let parser = json!({ "blocks": true, "pages": true, "pageMarkers": true, "maxPages": 2 });
+    let document = scrape(&service, with_parser(&url, parser)).await;
+    assert!(markdown_of(&document).contains("<!-- page 2 -->") && document["blocks"].as_array().unwrap().len() == 2);
+    assert_eq!(check_spans(&document).len(), 4);
+
+    let parser = json!({ "blocks": true });
+    let links = with(with_parser(&url, parser.clone()), json!({ "formats": ["links"] }));
+    let document = scrape(&service, links).await;
+    let items = document["blocks"][0]["items"].as_array().unwrap();
+    assert!(
+        document.get("markdown").is_none() && items.iter().all(|item| item["markdownSpan"].is_null()),
+        "{document}"
+    );
+
+    // What is redacted is so in the blocks, too, and what stands behind it has moved.
+    let redacted = with(with_parser(&url, parser), json!({ "redactPII": true }));
+    let document = scrape(&service, redacted).await;
+    assert!(!document["blocks"].to_string().contains("nile@"), "{document}");
+    assert!(document["blocks"].to_string().contains("EMAIL"), "{document}");
+    assert_eq!(check_spans(&document).len(), 6);
+}
+
+/// A body with further fields.
+fn with(mut body: Value, more: Value) -> Value {
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
 }
 
 /// A PDF whose pages are texts, or pictures in JPEG.
@@ -171,6 +291,17 @@ async fn scans_are_recognised_where_that_is_installed_and_told_of_otherwise() {
             assert_eq!(markdown.contains("A page of letters"), url == &mixed, "{mode}: {markdown}");
             assert!(document.get("warning").is_none(), "{document}");
         }
+        let asked = with_parser(&mixed, json!({ "blocks": true }));
+        let document = scrape(&service, asked).await;
+        let plain = scrape(&service, with_parser(&mixed, json!({}))).await;
+        assert_eq!(document["markdown"], plain["markdown"], "the markdown is the same");
+        assert_eq!(check_spans(&document), Vec::<Value>::new());
+        let [letters, picture] = [0, 1].map(|page| document["blocks"][page]["items"].as_array().unwrap());
+        assert!(letters.len() == 1 && letters[0]["source"] == "native_text", "{letters:?}");
+        let read = picture.iter().find(|item| item["content"].as_str().unwrap().contains(word)).unwrap();
+        let sure = read["confidence"]["ocr"].as_f64().unwrap();
+        assert!(read["source"] == "ocr" && (0.3..=1.0).contains(&sure) && read["bbox"].is_array(), "{read}");
+        assert!(picture.iter().all(|item| item["source"] == "ocr" && item["confidence"]["layout"].is_null()));
     } else {
         for mode in ["auto", "ocr"] {
             let answer = service.post("/v2/scrape", &with_parser(&scan, json!({ "mode": mode }))).await;
@@ -182,7 +313,7 @@ async fn scans_are_recognised_where_that_is_installed_and_told_of_otherwise() {
 /// Has one file read as the worker does it.
 fn read(file: &[u8]) -> (std::process::ExitStatus, String) {
     let mut command = Command::new(binary_folder().join("weir-worker"));
-    command.args(["__pdf", r#"{"memory":1073741824,"cpu_seconds":20}"#, r#"{"max_pages":10000}"#]);
+    command.args(["__pdf", r#"{"memory":1073741824,"cpu_seconds":20}"#, r#"{"max_pages":10000,"blocks":true}"#]);
     command.env_clear().env("MIMALLOC_ARENA_RESERVE", "0");
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the worker starts");
@@ -200,7 +331,7 @@ fn corpus() -> Vec<Vec<u8>> {
     let mut files = vec![pdf_of(&pages), pdf_of(&[Err(b"\xff\xd8\xff no picture")])];
     let made = Command::new("python3")
         .arg("-c")
-        .arg("import sys; sys.path.insert(0, sys.argv[1]); import testsite; sys.stdout.buffer.write(testsite.pdf())")
+        .arg("import sys; sys.path.insert(0, sys.argv[1]); import testsite; sys.stdout.buffer.write(testsite.blocks_pdf())")
         .arg(checkout().join("tests/site"))
         .output()
         .unwrap();

@@ -53,6 +53,7 @@ pub fn claimed_page() -> Claimed {
         started_at: Timestamp(1_000),
         owner: None,
         limited: false,
+        may_rest: false,
         dispatched: false,
     }
 }

@@ -31,7 +31,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("parsers[].mode", "fast: the text in the file; ocr: read its pictures; auto: whichever is needed."),
     ("parsers[].maxPages", "Read at most this many pages."),
     ("parsers[].pages", "Answer pages one by one."),
-    ("parsers[].blocks", "Answer blocks of text."),
+    ("parsers[].blocks", "Answer what kind of text stands where, block by block."),
     ("parsers[].pageMarkdown", "Older name of `pages`."),
     ("parsers[].pageMarkers", "Mark where pages begin."),
     ("actions", "What to do on the page before it is read, in this order."),

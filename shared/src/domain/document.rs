@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::action::ActionResults;
 use super::goods::{MenuProfile, ProductProfile};
+use super::pdf_blocks::PdfPageBlocks;
 
 /// One page's result as the client gets it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +51,9 @@ pub struct Document {
     /// The markdown of each page of a PDF, when the parser is asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<Vec<PdfPage>>,
+    /// The blocks of each page of a PDF, when the parser is asked for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<Vec<PdfPageBlocks>>,
     /// Present when actions were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actions: Option<ActionResults>,

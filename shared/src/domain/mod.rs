@@ -16,6 +16,7 @@ pub mod json_schema;
 pub mod location;
 pub mod map;
 pub mod node;
+pub mod pdf_blocks;
 pub mod price;
 pub mod profile;
 pub mod scrape;

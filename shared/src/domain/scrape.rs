@@ -491,6 +491,9 @@ pub struct PdfParser {
     pub pages: bool,
     /// Mark in the markdown where a page begins.
     pub page_markers: bool,
+    /// Answer the blocks of each page too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub blocks: bool,
 }
 
 /// Most pages read of one PDF (wire 3.5).

@@ -270,11 +270,6 @@ impl<'v, 'i> Fields<'v, 'i> {
         self
     }
 
-    /// Reads a body of this version: in those of version 1 a `null` is as good as nothing at their top, too.
-    pub fn of_version(self, version: ApiVersion) -> Self {
-        if version == ApiVersion::V1 { self.nulls_are_absent() } else { self }
-    }
-
     /// The path of a field of this object.
     pub fn path_of(&self, name: &str) -> Path {
         let mut path = self.path.clone();

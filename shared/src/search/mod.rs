@@ -24,6 +24,7 @@ use crate::clock;
 use crate::config::{SearchBackend, SearchSettings};
 use crate::domain::search::{Age, Query, Source};
 use crate::operator_http::{self, ReadError};
+use crate::retry_after;
 use crate::time::Timestamp;
 
 /// Largest answer read, bytes.
@@ -172,7 +173,7 @@ async fn get(request: reqwest::RequestBuilder) -> Result<serde_json::Value, Fail
         let response = request.send().await.map_err(|_| Failure::Broken)?;
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let asked = header("retry-after").and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+        let asked = retry_after::asked(response.headers());
         let is_page = header("content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/html"));
         match status {
             429 => return Err(Failure::Refused(asked.unwrap_or(REST).clamp(Duration::from_secs(1), MAX_REST))),

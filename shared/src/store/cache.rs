@@ -132,6 +132,7 @@ pub async fn write_answered(tx: &mut Tx, scrape: Answered<'_>) -> StoreResult<()
         started_at: now,
         owner: None,
         limited: false,
+        may_rest: false,
         dispatched: false,
     };
     let outcome = Outcome::Done { document: scrape.document, credits: scrape.credits };

@@ -18,7 +18,7 @@ use crate::store::page::finish::finish_many;
 use crate::store::slices::Slices;
 use crate::store::testing::{self, databases, team};
 use crate::store::turns::{Pace, Turn};
-use crate::store::{cancel, pages, sweep, turns};
+use crate::store::{cancel, pages, sweep, team_lock, turns};
 
 const SITE: &str = "http://site.test/";
 
@@ -361,6 +361,46 @@ async fn a_crawl_takes_its_line_with_it_and_keeps_nobody_else_waiting() {
         turns::prune_turns(&mut tx, now).await.unwrap();
         assert_eq!(lines(&mut tx).await, 1, "that of the crawl that goes on");
         assert_eq!(turns::take_turns(&mut tx, paces, now.plus_ms(2_000)).await.unwrap(), Turn::Now);
+        tx.commit().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_host_rests_for_one_team_and_its_pages_come_back_one_after_another() {
+    for db in databases().await {
+        let (one, two) = (team(&db, "a").await, team(&db, "b").await);
+        let (job, _) = testing::job(&db, one, JobKind::Batch, 3, None).await;
+        let (theirs, _) = testing::job(&db, two, JobKind::Batch, 3, None).await;
+        let now = db.now();
+        let at = |ms: i64| now.plus_ms(ms);
+        let (url, other) = ("http://x.test/a?b".parse().unwrap(), "http://x.test:81/a".parse().unwrap());
+        let never = Timestamp(i64::MAX);
+        let mut tx = db.begin().await.unwrap();
+        assert_eq!(team_lock::lock(&mut tx, one).await.unwrap().unwrap().rests_until, None);
+        turns::begin_rest(&mut tx, one, &url, at(5_000)).await.unwrap();
+        turns::begin_rest(&mut tx, one, &url, at(2_000)).await.unwrap();
+        turns::begin_rest(&mut tx, one, &other, at(9_000)).await.unwrap();
+        assert_eq!(team_lock::lock(&mut tx, one).await.unwrap().unwrap().rests_until, Some(at(9_000)));
+        assert_eq!(team_lock::lock(&mut tx, two).await.unwrap().unwrap().rests_until, None);
+        let mut ask =
+            async |team, url, job, latest, ms| turns::rest_of(&mut tx, team, url, job, latest, at(ms)).await.unwrap();
+        assert_eq!(ask(one, &url, job, never, 0).await, Some(at(5_000)), "the longer one counts");
+        assert_eq!(ask(one, &url, job, never, 10).await, Some(at(5_100)));
+        assert_eq!(ask(one, &other, job, never, 10).await, Some(at(9_000)), "another port is another host");
+        assert_eq!(ask(two, &url, theirs, never, 10).await, None, "another team's is no matter of theirs");
+        assert_eq!(ask(one, &url, job, at(4_999), 10).await, None, "the page could not come back");
+        assert_eq!(ask(one, &url, job, never, 5_000).await, None, "it is over");
+        tx.commit().await.unwrap();
+        let mut tx = db.begin().await.unwrap();
+        const ENDS: &str = "UPDATE job SET expires_at = $1 WHERE id = $2";
+        on_db!(&mut tx, |conn| sqlx::query(ENDS)
+            .bind(at(5_000))
+            .bind(job)
+            .execute(conn)
+            .await
+            .unwrap()
+            .rows_affected());
+        assert_eq!(turns::rest_of(&mut tx, one, &url, job, never, at(20)).await.unwrap(), None, "the job ends before");
         tx.commit().await.unwrap();
     }
 }

@@ -1,7 +1,9 @@
 //! The first lock of every transaction that changes a team's pages, jobs, sessions or credits.
 
 use crate::ids::TeamId;
+use crate::time::Timestamp;
 
+use super::turns::ANY_REST;
 use super::{StoreResult, Tx};
 
 /// What claims, finishes and placements need of a team.
@@ -14,23 +16,24 @@ pub struct TeamState {
     /// A claim was cut short by a limit.
     #[sqlx(rename = "starved")]
     pub has_deferred_pages: bool,
+    /// Until when any host rests for the team's jobs, if one ever did.
+    pub rests_until: Option<Timestamp>,
 }
+
+const STATE: &str = sql!(
+    "SELECT concurrency, sessions, starved, (SELECT next_at FROM turn WHERE name = ",
+    ANY_REST,
+    "team.id) AS rests_until FROM team WHERE id = $1"
+);
 
 /// Locks the team until the transaction ends. `None`: no such team.
 pub async fn lock(tx: &mut Tx, team: TeamId) -> StoreResult<Option<TeamState>> {
     // On SQLite the transaction holds the lock of the whole file already.
     Ok(match tx {
-        Tx::Sqlite(tx) => {
-            sqlx::query_as("SELECT concurrency, sessions, starved FROM team WHERE id = $1")
-                .bind(team)
-                .fetch_optional(&mut **tx)
-                .await?
-        }
+        Tx::Sqlite(tx) => sqlx::query_as(STATE).bind(team).fetch_optional(&mut **tx).await?,
         Tx::Postgres(tx) => {
-            sqlx::query_as("SELECT concurrency, sessions, starved FROM team WHERE id = $1 FOR NO KEY UPDATE")
-                .bind(team)
-                .fetch_optional(&mut **tx)
-                .await?
+            const LOCKED: &str = sql!(STATE, " FOR NO KEY UPDATE");
+            sqlx::query_as(LOCKED).bind(team).fetch_optional(&mut **tx).await?
         }
     })
 }

@@ -1,7 +1,11 @@
 //! Turns: how often something may be asked for, over all workers, where robots.txt or a crawl's caller asks for a pause.
+//! And rests: a host is not asked by a team's jobs for a while, because it has asked for that itself.
+
+use sha2::{Digest as _, Sha256};
+use url::Url;
 
 use crate::domain::job::JobStatus;
-use crate::ids::JobId;
+use crate::ids::{JobId, TeamId};
 use crate::on_db;
 use crate::time::Timestamp;
 
@@ -52,6 +56,55 @@ async fn take_turn(tx: &mut Tx, pace: &Pace, now: Timestamp) -> StoreResult<Opti
     }
     let next: (Timestamp,) = on_db!(tx, |conn| sqlx::query_as(NEXT).bind(&pace.name).fetch_one(conn).await?);
     Ok(Some(next.0))
+}
+
+/// A host in the names of turns: a digest, because the row stays longer than addresses of requests that keep nothing.
+pub fn host(url: &Url) -> String {
+    hex::encode(Sha256::digest(url.origin().ascii_serialization()))
+}
+
+/// The name of a host's rest, which is its team's alone: what a site tells one team keeps no other one waiting.
+fn rest(team: TeamId, url: &Url) -> String {
+    format!("rest:{team}:{}", host(url))
+}
+
+/// The beginning of the name of the row that says until when any host rests for a team, for SQL.
+pub(super) const ANY_REST: &str = "'rest:' || ";
+
+/// Between pages of a job that come back after a rest, milliseconds: the first of them finds out whether it is over.
+const REST_PACE_MS: i64 = 100;
+
+/// A rest of the host of `url` until `until`, or of one until later that is written already.
+pub async fn begin_rest(tx: &mut Tx, team: TeamId, url: &Url, until: Timestamp) -> StoreResult<()> {
+    const REST: &str = "INSERT INTO turn (name, next_at, booked) VALUES ($1, $2, $2) ON CONFLICT (name) DO UPDATE SET \
+        next_at = CASE WHEN turn.next_at > excluded.next_at THEN turn.next_at ELSE excluded.next_at END";
+    // In this order everywhere, so that no two transactions wait for each other.
+    for name in [rest(team, url), format!("rest:{team}")] {
+        on_db!(tx, |conn| sqlx::query(REST).bind(name).bind(until).execute(conn).await?.rows_affected());
+    }
+    Ok(())
+}
+
+/// When a page of `job` that would ask `url` is to come back, because the host rests. `None`: it may ask, for the host
+/// does not rest, or does so past the job's end or `latest`, when the page could not come back.
+pub async fn rest_of(
+    tx: &mut Tx,
+    team: TeamId,
+    url: &Url,
+    job: JobId,
+    latest: Timestamp,
+    now: Timestamp,
+) -> StoreResult<Option<Timestamp>> {
+    const RESTS: &str = "SELECT turn.next_at FROM turn, job WHERE turn.name = $1 AND turn.next_at > $2 \
+        AND turn.next_at <= $3 AND job.id = $4 AND job.expires_at > turn.next_at";
+    let pace = Pace { name: rest(team, url), pause_ms: REST_PACE_MS };
+    let until: Option<(Timestamp,)> = on_db!(tx, |conn| {
+        sqlx::query_as(RESTS).bind(&pace.name).bind(now).bind(latest).bind(job).fetch_optional(conn).await?
+    });
+    if until.is_none() {
+        return Ok(None);
+    }
+    book_turn(tx, &pace, job).await.map(Some)
 }
 
 /// A time for a page of `job` to come back at, after a turn was refused: its pages that wait do not all come at once.

@@ -112,6 +112,23 @@ function tests() {
     assert.deepEqual([document.metadata.numPages, document.metadata.totalPages, document.metadata.creditsUsed], [2, 3, 2]);
   });
 
+  test("blocks of a PDF have their place in the markdown", async () => {
+    const parsers = [{ type: "pdf", blocks: true }];
+    const document = await client.scrape(site("/files/blocks.pdf"), { formats: ["markdown"], parsers });
+    assert.ok(document.markdown.includes("\u{1f600} and an old letter \u{10348}"));
+    // Characters are counted, which strings here do not: they count units of UTF-16.
+    const characters = Array.from(document.markdown);
+    const items = document.blocks.flatMap((page) => page.items);
+    for (const { markdownSpan, content } of items.filter((item) => item.markdownSpan !== null)) {
+      assert.equal(characters.slice(...markdownSpan).join(""), content);
+    }
+    assert.deepEqual(document.blocks.map((page) => [page.pageNumber, page.status]), [[1, "ok"], [2, "ok"], [3, "ok"]]);
+    const { id, type, readingOrder, bbox, confidence } = items[1];
+    assert.deepEqual([id, type, readingOrder, bbox.length], ["p1.b1", "title", 1, 4]);
+    assert.deepEqual(confidence, { layout: null, ocr: null });
+    assert.ok(items.some((item) => item.type === "table" && item.content.startsWith("| River |")));
+  });
+
   test("products and menus have their fields", async () => {
     const { product } = await client.scrape(site("/shop/microdata"), { formats: ["product"] });
     assert.deepEqual([product.title, product.brand, product.variants.length], ["Copper Kettle", "Ada", 2]);

@@ -127,6 +127,22 @@ class Scrape(Sdk):
         self.assertEqual((metadata.num_pages, metadata.total_pages, metadata.credits_used), (2, 3, 2))
         self.assertTrue(self.client.scrape(site("/files/report.pdf"), parsers=[]).markdown.startswith("JVBER"))
 
+    def test_blocks_of_a_pdf_have_their_types_and_their_place_in_the_markdown(self):
+        parser = PDFParser(blocks=True)
+        document = self.client.scrape(site("/files/blocks.pdf"), formats=["markdown"], parsers=[parser])
+        self.assertIn("\U0001f600 and an old letter \U00010348", document.markdown)
+        self.assertEqual([(page.page_number, page.status) for page in document.blocks], [(1, "ok"), (2, "ok"), (3, "ok")])
+        items = [item for page in document.blocks for item in page.items]
+        for item in items:
+            if item.markdown_span is not None:
+                start, end = item.markdown_span
+                self.assertEqual(document.markdown[start:end], item.content)
+        self.assertEqual({item.type for item in items if item.markdown_span is None}, {"page_header", "page_number"})
+        title = items[1]
+        self.assertEqual((title.id, title.type, title.reading_order, title.source), ("p1.b1", "title", 1, "native_text"))
+        self.assertEqual((len(title.bbox), title.confidence.layout, title.confidence.ocr), (4, None, None))
+        self.assertIsNone(self.client.scrape(site("/files/blocks.pdf")).blocks)
+
     def test_products_and_menus_have_their_types(self):
         product = self.client.scrape(site("/shop/linked"), formats=["product"]).product
         small, large = product.variants

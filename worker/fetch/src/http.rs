@@ -22,6 +22,7 @@ use weir_shared::clock::{self, Stopwatch};
 use weir_shared::domain::scrape::Certificates;
 use weir_shared::domain::site_rules::SiteRules;
 use weir_shared::guard::AddressGuard;
+use weir_shared::retry_after;
 
 use super::caller::CallerHeaders;
 use super::cookies::Jar;
@@ -117,6 +118,8 @@ pub struct Fetched {
     pub content_type: Option<String>,
     /// The charset in it, as written, without quotes.
     pub http_charset: Option<String>,
+    /// When the site wants to be asked again, if it says so.
+    pub retry_after: Option<Duration>,
     /// With its content codings undone.
     pub body: Bytes,
     /// A content coding broke off: `body` is the readable part.
@@ -357,6 +360,7 @@ impl Inner {
         Ok(Fetched {
             http_charset: content_type.as_deref().and_then(charset),
             content_type,
+            retry_after: retry_after::asked(&head),
             url,
             status,
             body: body.bytes,

@@ -165,6 +165,8 @@ struct OpenList {
     level: usize,
     ordered: bool,
     id: u64,
+    /// Of its last item.
+    number: Option<u64>,
 }
 
 /// Where an item of a list stands.
@@ -295,7 +297,7 @@ impl Blocks {
             self.end_open();
         }
         while let Some(top) = self.lists.last() {
-            let is_other = top.level == item.level && (top.ordered != item.ordered || top.list_differs(item));
+            let is_other = top.level == item.level && top.is_other_than(item);
             if top.level < item.level || (top.level == item.level && !is_other) {
                 break;
             }
@@ -305,7 +307,8 @@ impl Blocks {
                 self.html.push('\n');
             }
         }
-        if self.lists.last().is_some_and(|top| top.level == item.level) {
+        if let Some(top) = self.lists.last_mut().filter(|top| top.level == item.level) {
+            top.number = item.number;
             self.html.push_str("</li>");
         } else {
             let start = item.number.filter(|number| item.ordered && *number != 1);
@@ -314,7 +317,8 @@ impl Blocks {
                 (true, None) => self.html.push_str("<ol>"),
                 (false, _) => self.html.push_str("<ul>"),
             }
-            self.lists.push(OpenList { level: item.level, ordered: item.ordered, id: item.list });
+            let Item { level, ordered, list: id, number } = item;
+            self.lists.push(OpenList { level, ordered, id, number });
         }
         self.html.push_str("<li>");
         self.html.push_str(&html);
@@ -407,8 +411,10 @@ impl Blocks {
 }
 
 impl OpenList {
-    fn list_differs(self, item: Item) -> bool {
-        self.id != item.list
+    /// Whether an item of the same level is of another list: of another kind, or one whose numbers begin anew.
+    fn is_other_than(self, item: Item) -> bool {
+        let begins_anew = item.ordered && self.number.zip(item.number).is_some_and(|(last, next)| next <= last);
+        self.ordered != item.ordered || self.id != item.list || begins_anew
     }
 }
 
@@ -448,6 +454,17 @@ mod tests {
         blocks.paragraph(inline("e"));
         let expected = "<ul><li>a<ol start=\"3\"><li>b</li><li>c</li></ol></li><li>d</li></ul>\n<p>e</p>\n";
         assert_eq!(blocks.finish(), expected);
+    }
+
+    #[test]
+    fn a_list_whose_numbers_begin_anew_is_another_one() {
+        let mut blocks = Blocks::new(&Limits::default());
+        for number in [1, 2, 1, 2, 4] {
+            let item = Item { level: 0, ordered: true, list: 1, number: Some(number) };
+            blocks.item(item, inline("a"));
+        }
+        let (two, three) = ("<ol><li>a</li><li>a</li></ol>\n", "<ol><li>a</li><li>a</li><li>a</li></ol>\n");
+        assert_eq!(blocks.finish(), format!("{two}{three}"));
     }
 
     #[test]

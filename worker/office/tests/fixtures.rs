@@ -93,6 +93,9 @@ fn files_of_real_writers_hold_what_was_put_in() {
             Ok(converted) => converted,
             Err(error) => panic!("{name}: {error}"),
         };
+        if let Some(whole) = expected["whole"].as_str() {
+            assert_eq!(markdown(&converted), whole, "{name}");
+        }
         let (missing, count) = missing(expected, &converted);
         all += count;
         if !missing.is_empty() && std::env::args().any(|argument| argument == "--nocapture") {

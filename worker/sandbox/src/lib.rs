@@ -22,7 +22,7 @@
 //! out ([`EgressDoor`]) and drives what runs in it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 use tokio_util::sync::DropGuard;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 mod boxed;
 mod browser;
@@ -233,9 +234,12 @@ impl Sandbox {
         &self.status
     }
 
-    /// This worker's directory, which goes with it.
-    pub fn dir(&self) -> &Path {
-        &self.worker_dir.path
+    /// Where programs that boxes for code are given may be written; the folder is made by whoever does. It goes with
+    /// the sandbox, whoever still holds what lies in it: a process that ends does not wait for all of its threads.
+    /// Hold the token while writing. `None`: the sandbox is closing.
+    pub fn programs(&self) -> Option<(PathBuf, TaskTrackerToken)> {
+        let token = self.worker_dir.remains.token();
+        (!self.worker_dir.remains.is_closed()).then(|| (self.worker_dir.programs(), token))
     }
 
     /// A directory of its own for a session, with a user of its own. `name`: letters, digits, `-` and `_`.
@@ -253,8 +257,10 @@ impl Sandbox {
         remains.close();
         if tokio::time::timeout(limit, remains.wait()).await.is_err() {
             tracing::warn!(left = remains.len(), "boxes are left to the next worker of this machine");
+            return;
         }
-        // Now, for what the start of this worker still tries out may hold the directory to the end of the process.
+        // Now: threads that the process does not wait for may hold the sandbox to its end.
+        self.cgroups.remove();
         self.worker_dir.remove();
     }
 

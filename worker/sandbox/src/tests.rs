@@ -100,7 +100,7 @@ impl World {
         }
         let groups: Vec<PathBuf> = self.sandbox.cgroups.dirs().map(Path::to_owned).collect();
         for group in &groups {
-            let boxes = fs::read_dir(group).unwrap().flatten().filter(|e| e.path().is_dir()).count();
+            let boxes = fs::read_dir(group).into_iter().flatten().flatten().filter(|e| e.path().is_dir()).count();
             assert_eq!(boxes, 0, "cgroups are left in {}", group.display());
         }
         drop(self.sandbox);
@@ -564,6 +564,25 @@ async fn a_box_that_nobody_waits_for_any_more_leaves_nothing() {
     let left = || processes_that_name(&world.run_dir);
     until("all of them to be gone", || left().is_empty().then_some(())).await;
     world.close(dirs).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_that_closes_leaves_nothing_whoever_still_holds_it() {
+    let Some(world) = World::new().await else { return };
+    let groups: Vec<PathBuf> = world.sandbox.cgroups.dirs().map(Path::to_owned).collect();
+    let (programs, writing) = world.sandbox.programs().unwrap();
+    let write = tokio::task::spawn_blocking(move || {
+        let _writing = writing;
+        std::thread::sleep(Duration::from_millis(50));
+        fs::create_dir(&programs).unwrap();
+        fs::write(programs.join("runner.py"), "pass").unwrap();
+    });
+    world.sandbox.close(Duration::from_secs(5)).await;
+    write.await.unwrap();
+    assert!(world.sandbox.programs().is_none(), "nothing is written any more");
+    assert_eq!(fs::read_dir(&world.run_dir).unwrap().count(), 0);
+    assert!(groups.iter().all(|group| !group.exists()), "{groups:?}");
+    world.close([]).await;
 }
 
 /// Not a test by itself: the worker that is killed while it starts one box after the other.

@@ -16,6 +16,7 @@ use crate::page::attempt::{attempt, judge};
 use crate::page::cpu::blocking;
 use crate::page::product::Harvest;
 use crate::page::request::site_proxy;
+use crate::page::rest;
 use crate::page::task::PageTask;
 use crate::site::SiteRoute;
 
@@ -30,6 +31,9 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
         format!("The site {} is blocked by the lists of threatProtection.", url.host_str().unwrap_or_default());
     if !sites.allows(&url) {
         return Outcome::Failed { code: ErrorCode::AddressBlocked, error: refused, credits: 0 };
+    }
+    if let Some(outcome) = rest::resting(task).await {
+        return outcome;
     }
     let proxy = site_proxy(&context.process.proxies, task.options());
     let route = SiteRoute { proxy, sites: sites.clone(), ..SiteRoute::default() };

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use sha2::{Digest as _, Sha256};
 use url::Url;
 use weir_shared::domain::crawl::CrawlOptions;
 use weir_shared::ids::JobId;
@@ -57,8 +56,7 @@ fn paces(job: JobId, options: &CrawlOptions, rules: Option<&RobotsRules>, url: &
     let sites = rules.and_then(|rules| rules.crawl_delay).unwrap_or_default().as_millis();
     let sites = i64::try_from(sites).unwrap_or(MAX_PAUSE_MS).min(MAX_PAUSE_MS);
     let crawl = || format!("crawl:{job}");
-    // By a digest of the host, because the row stays longer than addresses of requests that keep nothing.
-    let host = || format!("host:{}", hex::encode(Sha256::digest(url.origin().ascii_serialization())));
+    let host = || format!("host:{}", turns::host(url));
     let mut paces = Vec::new();
     if own > 0 {
         paces.push(Pace { name: crawl(), pause_ms: own + MARGIN_MS });

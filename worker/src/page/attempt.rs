@@ -16,9 +16,11 @@ use weir_shared::store::page::rows::Claimed;
 use super::cached;
 use super::complete::{complete, refuse_unreadable};
 use super::error::PageError;
+use super::load::Loaded;
 use super::next_try::next_try;
 use super::product::{Engine, Product};
 use super::proxy_retry::load_page;
+use super::rest;
 use super::task::PageTask;
 use super::uploaded::from_upload;
 
@@ -48,9 +50,23 @@ async fn scrape(task: &PageTask, deadline: Instant) -> Result<(Product, Engine),
     refuse_unreadable(&task.context, task.options())?;
     let loaded = match &task.options().upload {
         Some(upload) => from_upload(task, upload, deadline).await?,
-        None => load_page(task, deadline).await?,
+        None => load_patiently(task, deadline).await?,
     };
     Ok((complete(task, loaded.made, deadline).await?, loaded.engine))
+}
+
+/// Asks for the page, and again where its site wants to be asked later and the page's own time allows it.
+async fn load_patiently(task: &PageTask, deadline: Instant) -> Result<Loaded, PageError> {
+    let mut task = task.clone();
+    loop {
+        let mut error = match load_page(&task, deadline).await {
+            Ok(loaded) => return Ok(loaded),
+            Err(error) => error,
+        };
+        if !rest::wait(&mut task, &mut error).await {
+            return Err(error);
+        }
+    }
 }
 
 /// Once claimed a page has its whole `timeout`, however long it was in the queue. For a caller on the line further tries
@@ -66,7 +82,7 @@ fn deadline(page: &Claimed, spec: &JobSpec, started: Instant) -> Instant {
 
 /// Turns a result into the end of the attempt: done, failed for good, or another try after a pause.
 pub fn judge(task: &PageTask, result: Result<(Product, Engine), PageError>) -> Outcome {
-    let PageTask { context, page, spec } = task;
+    let PageTask { context, page, spec, .. } = task;
     let pages = &context.process.metrics.pages;
     let error = match result {
         Ok((product, engine)) => {
@@ -79,8 +95,9 @@ pub fn judge(task: &PageTask, result: Result<(Product, Engine), PageError>) -> O
         Err(error) => error,
     };
     // Where a caller waits, the next try begins at once.
-    let again =
-        error.is_retryable.then(|| next_try(page, spec.kind == JobKind::Scrape, context.process.db.now())).flatten();
+    let next = || next_try(page, spec.kind == JobKind::Scrape, context.process.db.now());
+    let rested = error.rest.as_ref().and_then(|rest| rest.run_at);
+    let again = rested.or_else(|| error.is_retryable.then(next).flatten());
     let outcome = if again.is_some() { "retry" } else { "failed" };
     pages.with_label_values(&["none", outcome]).inc();
     tracing::info!(

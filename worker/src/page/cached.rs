@@ -93,7 +93,7 @@ pub struct CacheUse {
 
 /// The page's use of the cache.
 pub fn cache_use(task: &PageTask) -> CacheUse {
-    let PageTask { context, page, spec } = task;
+    let PageTask { context, page, spec, .. } = task;
     let options = &spec.options.cache;
     let is_miss = options.is_asked() && spec.crawl.is_none();
     let has_cache = context.process.settings.cache_size > 0;

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use url::Url;
 use weir_shared::domain::action::ActionResults;
 use weir_shared::domain::document::Document;
+use weir_shared::domain::pdf_blocks;
 use weir_shared::domain::price::Bill;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
@@ -140,6 +141,9 @@ impl Draft {
         self.write_metadata(task, cache_use.is_miss);
         let Self { response, mut document, harvest, bill, snapshot, .. } = self;
         document.screenshot = response.screenshot;
+        if let Some(blocks) = &mut document.blocks {
+            pdf_blocks::settle(blocks, document.markdown.as_deref());
+        }
         if !response.warnings.is_empty() {
             document.warning = Some(response.warnings.join(" "));
         }

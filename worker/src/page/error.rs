@@ -1,7 +1,11 @@
 //! Why a page has no document, and whether another try or another proxy may bring one.
 
+use std::time::Duration;
+
+use url::Url;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::time::Timestamp;
 
 use crate::browser::RenderError;
 use crate::fetch::FetchError;
@@ -16,8 +20,21 @@ pub struct PageError {
     pub is_retryable: bool,
     /// Nothing has failed: another page goes first, and this one is to come back.
     pub is_early: bool,
+    /// The site wants to be asked again later, and the page can wait until then.
+    pub rest: Option<Box<Rest>>,
     /// Whose doing it was, where that decides on the next proxy route.
     fault: Fault,
+}
+
+/// A site that wants to be asked again later.
+#[derive(Debug)]
+pub struct Rest {
+    /// Who said so: where the redirects ended.
+    pub url: Url,
+    /// For how long.
+    pub pause: Duration,
+    /// When a page of a job comes back, once that is written down.
+    pub run_at: Option<Timestamp>,
 }
 
 /// Who may be behind a failure.
@@ -33,7 +50,7 @@ enum Fault {
 impl PageError {
     /// Final: another try would end the same way.
     pub fn last(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), is_retryable: false, is_early: false, fault: Fault::Anybody }
+        Self { code, message: message.into(), is_retryable: false, is_early: false, rest: None, fault: Fault::Anybody }
     }
 
     /// Worth another try.
@@ -44,6 +61,13 @@ impl PageError {
     /// Another page goes first. The code and the message are told only where the page cannot wait.
     pub fn early(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { is_early: true, ..Self::last(code, message) }
+    }
+
+    /// The site has answered that it wants to be asked later.
+    pub fn resting(status: u16, rest: Rest) -> Self {
+        let host = rest.url.host_str().unwrap_or_default();
+        let text = format!("{host} answered with status {status} and asks for a pause of {} s.", rest.pause.as_secs());
+        Self { rest: Some(rest.into()), fault: Fault::Site, ..Self::again(ErrorCode::Site, text) }
     }
 
     /// The page took longer than its `timeout`.
@@ -80,7 +104,7 @@ impl From<FetchError> for PageError {
             _ => Fault::Anybody,
         };
         let is_retryable = error.is_retryable();
-        Self { code: error.code(), message: error.message(), is_retryable, is_early: false, fault }
+        Self { code: error.code(), message: error.message(), is_retryable, is_early: false, rest: None, fault }
     }
 }
 
@@ -92,6 +116,6 @@ impl From<RenderError> for PageError {
             _ => Fault::Anybody,
         };
         let is_retryable = error.is_retryable();
-        Self { code: error.code(), message: error.message(), is_retryable, is_early: false, fault }
+        Self { code: error.code(), message: error.message(), is_retryable, is_early: false, rest: None, fault }
     }
 }

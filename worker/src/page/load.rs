@@ -15,6 +15,7 @@ use super::make::media;
 use super::make::rendered::from_rendered;
 use super::product::Engine;
 use super::request::PageRequest;
+use super::rest;
 use super::task::PageTask;
 use crate::browser::RenderError;
 
@@ -110,5 +111,6 @@ async fn file_after_all(task: &PageTask, mut request: PageRequest, deadline: Ins
 async fn fetch(task: &PageTask, request: &mut PageRequest, deadline: Instant) -> Result<FromFetched, PageError> {
     let fetched = task.context.process.fetcher.fetch(request.to_fetch(task.options(), deadline)).await?;
     request.is_trusted &= fetched.is_trusted;
+    rest::respect(task, &fetched, deadline).await?;
     from_fetched(task, request, fetched, deadline).await
 }

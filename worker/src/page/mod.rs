@@ -5,6 +5,7 @@
 //! scripted_hosts             which hosts need a browser
 //! cpu, product, task         the threads that compute; what comes of a page; what every step works on
 //! request                    where and how a page is asked for, by which proxy route
+//! rest                       what a site says that wants to be asked later, and how long a page waits for it
 //! cached, draft              what the cache has of it; a document before it is whole
 //! make/                      from a site's response to a draft
 //! browse, load, proxy_retry  one way to the response, all ways by one route, one route after the other
@@ -28,6 +29,7 @@ pub mod product;
 pub mod proxy_retry;
 pub mod refusal;
 pub mod request;
+pub mod rest;
 pub mod scripted_hosts;
 pub mod task;
 pub mod uploaded;

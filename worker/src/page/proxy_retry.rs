@@ -30,6 +30,8 @@ pub async fn load_page(task: &PageTask, deadline: Instant) -> Result<Loaded, Pag
     match (load_by(task, ProxyKind::Enhanced, deadline).await, first) {
         // What the first kind has brought is better than nothing.
         (Err(_), Ok(first)) => Ok(first),
+        // It may come later.
+        (Err(second), Err(first)) if second.rest.is_none() && first.rest.is_some() => Err(first),
         (second, _) => second,
     }
 }

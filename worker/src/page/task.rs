@@ -16,6 +16,8 @@ pub struct PageTask {
     pub context: Arc<WorkerContext>,
     pub page: Claimed,
     pub spec: Arc<JobSpec>,
+    /// How often its site has asked for a pause in this attempt.
+    pub rests: u32,
 }
 
 impl PageTask {

@@ -10,6 +10,7 @@ use weir_shared::store::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 
 use super::attempt::{attempt, judge};
+use super::rest;
 use super::task::PageTask;
 use crate::context::WorkerContext;
 use crate::dispatch::held::HeldPage;
@@ -39,7 +40,7 @@ pub async fn run(
         }
     };
     let started = Stopwatch::start();
-    let task = PageTask { context: Arc::clone(context), page, spec };
+    let task = PageTask { context: Arc::clone(context), page, spec, rests: 0 };
     let outcome = tokio::select! {
         biased;
         () = context.fenced.cancelled() => return None,
@@ -62,6 +63,9 @@ async fn outcome(task: &PageTask) -> Outcome {
     match (&task.spec.crawl, task.spec.kind) {
         (_, JobKind::Map) => map::work::run(task).await,
         (Some(crawl), _) => crawl::page::work(task, &crawl.scope).await,
-        (None, _) => judge(task, attempt(task).await),
+        (None, _) => match rest::resting(task).await {
+            Some(outcome) => outcome,
+            None => judge(task, attempt(task).await),
+        },
     }
 }

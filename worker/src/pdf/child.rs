@@ -7,7 +7,5 @@ use crate::confined::child;
 
 /// The whole life of a reader. It says the number of pages ahead of its answer.
 pub fn main() -> ExitCode {
-    child::main(|request: PdfRequest, file, said| {
-        read::read(file, request.max_pages, |total| said.ahead(&Opened { total }))
-    })
+    child::main(|request: PdfRequest, file, said| read::read(file, request, |total| said.ahead(&Opened { total })))
 }

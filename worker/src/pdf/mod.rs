@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! child (read)     unpdf finds glyphs, lines, columns, headings, lists and tables
+//!       (blocks)   what kind of text stands where, if that is asked for
 //!       (tidy)     words broken at line ends, paragraphs broken at page ends, running headers, ranks of headings
 //! worker (ocr)     pages that are pictures: pdftoppm and tesseract in a code box, where they are installed
 //! ```
 
+mod blocks;
 mod child;
 mod layout;
 pub mod ocr;
@@ -15,6 +17,7 @@ mod tidy;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
+use weir_shared::domain::pdf_blocks::PdfPageBlocks;
 
 use crate::confined::{self, ConfinedError};
 
@@ -34,12 +37,14 @@ const MEMORY: u64 = 1 << 30;
 pub struct PdfRequest {
     /// Pages to read, from the first.
     pub max_pages: u32,
+    /// Their blocks too.
+    pub blocks: bool,
 }
 
 impl PdfRequest {
     /// A request for so many pages.
     pub fn pages(max_pages: u32) -> Self {
-        Self { max_pages }
+        Self { max_pages, blocks: false }
     }
 }
 
@@ -71,6 +76,8 @@ pub struct PdfPage {
     pub markdown: String,
     /// The page shows something, and has no text of its own.
     pub is_picture: bool,
+    /// If they are asked for; their spans are those of this page's markdown.
+    pub blocks: Option<PdfPageBlocks>,
 }
 
 /// Why a PDF was not read.

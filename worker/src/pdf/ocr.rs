@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, timeout_at};
 
+use weir_shared::domain::pdf_blocks::{PdfBlock, PdfBlockConfidence, PdfBlockKind, PdfBlockSource};
+
 use super::tidy;
 use crate::sandbox::{CodeLimits, CodeSpec, Sandbox};
 
@@ -19,6 +21,8 @@ const MAX_TEXT: u64 = 32 << 20;
 
 /// Between the texts of pages, before the page's number.
 const PAGE_MARK: char = '\u{1e}';
+/// Between a page's text and where its words stand.
+const PLACES_MARK: char = '\u{1d}';
 
 /// Draws and reads the pages whose numbers are its arguments. 2,800 pixels are 240 dots an inch for a page of A4, and a bound
 /// for one of ten metres.
@@ -28,6 +32,18 @@ for n in "$@"; do
   printf '\036%s\n' "$n"
   for picture in "$HOME"/page*; do tesseract "$picture" - ; done
   rm -f "$HOME"/page*
+done"#;
+
+/// The same, and where the words stand.
+const PAGES_WITH_PLACES: &str = r#"exec 2>/dev/null
+for n in "$@"; do
+  pdftoppm -f "$n" -l "$n" -scale-to 2800 -gray "$HOME/file" "$HOME/page"
+  printf '\036%s\n' "$n"
+  for picture in "$HOME"/page*; do
+    tesseract "$picture" "$HOME/read" txt tsv
+    cat "$HOME/read.txt"; printf '\035'; cat "$HOME/read.tsv"
+  done
+  rm -f "$HOME"/page* "$HOME"/read.*
 done"#;
 
 /// Reads one image.
@@ -65,7 +81,15 @@ fn is_installed(name: &str) -> bool {
     ["/usr/bin", "/usr/local/bin"].iter().any(|dir| Path::new(dir).join(name).exists())
 }
 
-/// The text of the named pages of a PDF, as markdown, by page.
+/// What was recognised on a page.
+#[derive(Debug, Default, PartialEq)]
+pub struct Recognised {
+    pub markdown: String,
+    /// If they are asked for.
+    pub blocks: Vec<PdfBlock>,
+}
+
+/// The text of the named pages of a PDF, as markdown, by page, if wanted with its blocks.
 ///
 /// # Errors
 /// When this machine cannot, or not in time.
@@ -73,12 +97,14 @@ pub async fn pages(
     sandbox: &Sandbox,
     file: &[u8],
     numbers: &[u32],
+    with_blocks: bool,
     deadline: Instant,
-) -> Result<BTreeMap<u32, String>, OcrError> {
+) -> Result<BTreeMap<u32, Recognised>, OcrError> {
     if !reads_pages() {
         return Err(OcrError::Missing(WHAT_TO_INSTALL.to_owned()));
     }
-    run(sandbox, file, PAGES, numbers.iter().map(u32::to_string), deadline).await
+    let script = if with_blocks { PAGES_WITH_PLACES } else { PAGES };
+    run(sandbox, file, script, numbers.iter().map(u32::to_string), deadline).await
 }
 
 /// The text of an image, as markdown.
@@ -90,7 +116,7 @@ pub async fn image(sandbox: &Sandbox, file: &[u8], deadline: Instant) -> Result<
         return Err(OcrError::Missing(WHAT_TO_INSTALL.to_owned()));
     }
     let mut texts = run(sandbox, file, IMAGE, std::iter::empty(), deadline).await?;
-    Ok(texts.remove(&1).unwrap_or_default())
+    Ok(texts.remove(&1).unwrap_or_default().markdown)
 }
 
 async fn run(
@@ -99,7 +125,7 @@ async fn run(
     script: &str,
     arguments: impl Iterator<Item = String>,
     deadline: Instant,
-) -> Result<BTreeMap<u32, String>, OcrError> {
+) -> Result<BTreeMap<u32, Recognised>, OcrError> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let cannot = |error: &dyn std::fmt::Display| OcrError::Missing(format!("text recognition cannot start: {error}"));
     let name = format!("ocr-{}", COUNTER.fetch_add(1, Ordering::Relaxed));
@@ -133,12 +159,90 @@ async fn run(
 }
 
 /// The texts by their numbers.
-fn split(text: &str) -> BTreeMap<u32, String> {
+fn split(text: &str) -> BTreeMap<u32, Recognised> {
     let parts = text.split(PAGE_MARK).filter_map(|part| {
         let (number, text) = part.split_once('\n')?;
-        Some((number.parse().ok()?, tidy::recognised(text)))
+        let number = number.parse().ok()?;
+        let recognised = match text.split_once(PLACES_MARK) {
+            Some((text, places)) => with_blocks(number, text, places),
+            None => Recognised { markdown: tidy::recognised(text), blocks: Vec::new() },
+        };
+        Some((number, recognised))
     });
     parts.collect()
+}
+
+/// A paragraph that was recognised: its words, where it stands, and how sure the reader is of them.
+#[derive(Debug, Default)]
+struct Paragraph {
+    words: String,
+    bbox: Option<[f32; 4]>,
+    sureness: f32,
+    count: f32,
+}
+
+/// The text of a page with its blocks. A paragraph of which nothing is told has no place.
+fn with_blocks(number: u32, text: &str, places: &str) -> Recognised {
+    let mut told = paragraphs(places).into_iter().peekable();
+    let mut page = Recognised::default();
+    let mut chars = 0;
+    for (n, (dense, markdown)) in tidy::recognised_paragraphs(text).into_iter().enumerate() {
+        if n > 0 {
+            page.markdown.push('\n');
+            chars += 1;
+        }
+        let told = told.next_if(|paragraph| paragraph.words == dense).unwrap_or_default();
+        let end = chars + markdown.chars().count();
+        page.markdown.push_str(&markdown);
+        page.markdown.push('\n');
+        page.blocks.push(PdfBlock {
+            id: format!("p{number}.b{n}"),
+            kind: PdfBlockKind::Text,
+            label: Some("paragraph".to_owned()),
+            bbox: told.bbox,
+            content: markdown,
+            markdown_span: Some([chars, end]),
+            reading_order: n,
+            source: PdfBlockSource::Ocr,
+            confidence: PdfBlockConfidence {
+                layout: None,
+                ocr: (told.count > 0.0).then(|| (told.sureness / told.count * 100.0).round() / 10_000.0),
+            },
+        });
+        chars = end + 1;
+    }
+    page
+}
+
+/// What Tesseract says of the paragraphs of a page: a table with a line for the page, each block, paragraph, line and word.
+fn paragraphs(table: &str) -> Vec<Paragraph> {
+    let mut found: Vec<Paragraph> = Vec::new();
+    let mut size = None;
+    for line in table.lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [level, _, _, _, _, _, left, top, width, height, sureness, text] = columns[..] else { continue };
+        let numbers = [left, top, width, height].map(|number| number.parse::<f32>().ok().filter(|n| n.is_finite()));
+        let [Some(left), Some(top), Some(width), Some(height)] = numbers else { continue };
+        match level {
+            "1" => size = Some((width, height)).filter(|_| width > 0.0 && height > 0.0),
+            "3" => {
+                let bbox = size.map(|(w, h)| [left / w, top / h, (left + width) / w, (top + height) / h]);
+                let rounded = |part: f32| (part.clamp(0.0, 1.0) * 10_000.0).round() / 10_000.0;
+                found.push(Paragraph { bbox: bbox.map(|bbox| bbox.map(rounded)), ..Paragraph::default() });
+            }
+            "5" => {
+                let Some(paragraph) = found.last_mut() else { continue };
+                paragraph.words.extend(text.chars().filter(|c| !c.is_whitespace()));
+                if let Some(sure) = sureness.parse::<f32>().ok().filter(|sure| (0.0..=100.0).contains(sure)) {
+                    paragraph.sureness += sure;
+                    paragraph.count += 1.0;
+                }
+            }
+            _ => {}
+        }
+    }
+    found.retain(|paragraph| !paragraph.words.is_empty());
+    found
 }
 
 #[cfg(test)]
@@ -148,8 +252,27 @@ mod tests {
     #[test]
     fn texts_are_told_apart_by_their_pages() {
         let texts = split("\u{1e}2\nOne line\nand another.\n\u{c}\u{1e}5\n\n\u{c}");
-        assert_eq!(texts[&2], "One line and another.\n");
-        assert_eq!(texts[&5], "");
+        assert_eq!(texts[&2].markdown, "One line and another.\n");
+        assert_eq!(texts[&5].markdown, "");
         assert_eq!(texts.len(), 2);
+    }
+
+    #[test]
+    fn paragraphs_have_their_places_and_how_sure_their_words_are() {
+        let table = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext\n\
+            1\t1\t0\t0\t0\t0\t0\t0\t200\t400\t-1\t\n2\t1\t1\t0\t0\t0\t20\t40\t100\t40\t-1\t\n\
+            3\t1\t1\t1\t0\t0\t20\t40\t100\t40\t-1\t\n4\t1\t1\t1\t1\t0\t20\t40\t100\t20\t-1\t\n\
+            5\t1\t1\t1\t1\t1\t20\t40\t40\t20\t90.5\tOne\n5\t1\t1\t1\t1\t2\t70\t40\t50\t20\t70.5\t\u{1f600}\n\
+            3\t1\t1\t2\t0\t0\t20\t40\t100\t40\t-1\t\n5\t1\t1\t2\t1\t1\tx\t1\t1\t1\t1\tlost\n\
+            5\t1\t1\t2\t1\t1\t1\t1\t1\t1\t-1\ttwo\n";
+        let texts = split(&format!("\u{1e}7\nOne\n\u{1f600}\n\n*two*\n\ntwo\n\u{c}\u{1d}{table}"));
+        let page = &texts[&7];
+        assert_eq!(page.markdown, "One \u{1f600}\n\n\\*two\\*\n\ntwo\n");
+        let told: Vec<_> = page.blocks.iter().map(|b| (b.bbox, b.markdown_span, b.confidence.ocr)).collect();
+        let place = Some([0.1, 0.1, 0.6, 0.2]);
+        assert_eq!(told[0], (place, Some([0, 5]), Some(0.805)));
+        assert_eq!(told[1], (None, Some([7, 14]), None), "the words are others");
+        assert_eq!(told[2], (place, Some([16, 19]), None), "its words are not judged");
+        assert_eq!((page.blocks[2].id.as_str(), page.blocks[2].source), ("p7.b2", PdfBlockSource::Ocr));
     }
 }

@@ -4,14 +4,15 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use unpdf::parser::LayoutAnalyzer;
-use unpdf::parser::backend::RawBackend;
+use unpdf::parser::backend::{PdfBackend, RawBackend};
 use unpdf::{
     Block, Document, Error, ErrorKind, InlineContent, Page, PageSelection, PageStreamOptions, ParseEvent, ParseOptions,
     PdfParser, RenderOptions,
 };
 
-use super::layout::Layout;
-use super::{PDF_WITHIN, PdfError, PdfPage, PdfText, tidy};
+use super::blocks::{self, Beside};
+use super::layout::{Frame, Layout};
+use super::{PDF_WITHIN, PdfError, PdfPage, PdfRequest, PdfText, tidy};
 
 /// Most links kept, and the longest one, bytes.
 const MAX_LINKS: usize = 100_000;
@@ -22,8 +23,8 @@ const MAX_INFO: usize = 4096;
 /// Most fills of a page without text that are taken for a drawing; letters drawn as outlines are many.
 const FEW_FILLS: u32 = 40;
 
-/// Reads at most `max_pages` pages. `opened` is told how many the file has before the first is read.
-pub(super) fn read(file: &[u8], max_pages: u32, opened: impl FnOnce(u32)) -> Result<PdfText, PdfError> {
+/// Reads what is asked for. `opened` is told how many pages the file has before the first is read.
+pub(super) fn read(file: &[u8], request: PdfRequest, opened: impl FnOnce(u32)) -> Result<PdfText, PdfError> {
     // Places in the file count from here, whatever stands before.
     let begin = memchr::memmem::find(&file[..file.len().min(PDF_WITHIN)], b"%PDF-").unwrap_or(0);
     let file = &file[begin..];
@@ -37,7 +38,7 @@ pub(super) fn read(file: &[u8], max_pages: u32, opened: impl FnOnce(u32)) -> Res
     let mut text = PdfText { total, ..PdfText::default() };
     let mut pages: Vec<Page> = Vec::new();
     let mut failed = None;
-    let selected = PageSelection::Range(1..=total.min(max_pages.max(1)));
+    let selected = PageSelection::Range(1..=total.min(request.max_pages.max(1)));
     // Every field by itself: the defaults ask for the machine's threads, which a reader may not start.
     let stream = PageStreamOptions {
         error_mode: options.error_mode,
@@ -77,19 +78,32 @@ pub(super) fn read(file: &[u8], max_pages: u32, opened: impl FnOnce(u32)) -> Res
     {
         return Err(refusal(&error));
     }
-    let layouts = layouts(file, &pages);
-    tidy::pages(&mut pages, &layouts);
+    let layouts = layouts(file, &pages, request.blocks);
+    let mut beside = Beside::default();
+    if request.blocks {
+        beside = Beside::of(&pages, &layouts);
+    }
+    tidy::pages(&mut pages, &layouts, &mut beside);
     text.links = links(&pages);
+    let blocks = request.blocks.then(|| blocks::of_pages(&pages, &layouts, beside));
     text.pages = pages.into_iter().map(page_text).collect();
+    for (page, blocks) in text.pages.iter_mut().zip(blocks.into_iter().flatten()) {
+        page.blocks = Some(blocks::placed(blocks, &page.markdown));
+    }
+    blocks::name_title(text.pages.iter_mut().filter_map(|page| page.blocks.as_mut()));
     Ok(text)
 }
 
-/// How the pages are drawn. A page that cannot be looked at again has an empty layout.
-fn layouts(file: &[u8], pages: &[Page]) -> Vec<Layout> {
+/// How the pages are drawn, with the places of what is drawn if they are wanted. A page that cannot be looked at again
+/// has an empty layout.
+fn layouts(file: &[u8], pages: &[Page], with_places: bool) -> Vec<Layout> {
     let backend = RawBackend::load_bytes(file);
+    let ids = backend.as_ref().map(PdfBackend::pages).unwrap_or_default();
     let layout = |page: &Page| {
-        let spans = LayoutAnalyzer::new(backend.as_ref().ok()?).extract_page_spans(page.number).ok()?;
-        Some(Layout::of(&spans))
+        let backend = backend.as_ref().ok()?;
+        let spans = LayoutAnalyzer::new(backend).extract_page_spans(page.number).ok()?;
+        let frame = |id| Frame { shown: backend.crop_box(id), rotation: backend.page_rotation(id) };
+        Some(Layout::of(&spans, ids.get(&page.number).filter(|_| with_places).copied().map(frame)))
     };
     pages.iter().map(|page| layout(page).unwrap_or_default()).collect()
 }
@@ -113,21 +127,25 @@ fn info(value: Option<String>) -> Option<String> {
     (!value.is_empty()).then_some(value)
 }
 
+/// Blocks of a page as markdown.
+pub(super) fn markdown_of(page: Page) -> String {
+    let mut document = Document::new();
+    document.pages.push(page);
+    unpdf::render::to_markdown(&document, &RenderOptions::new()).unwrap_or_default()
+}
+
 fn page_text(page: Page) -> PdfPage {
     let number = page.number;
     let shows = page.image_op_count > 0 || page.fill_op_count > FEW_FILLS;
     // A scan with a recognised title line or a folio is still a scan.
     let is_covered = page.image_coverage > 0.8 && page.painted_text_chars <= page.margin_text_chars;
-    let mut document = Document::new();
-    document.pages.push(page);
-    let options = RenderOptions::new();
-    let mut markdown = unpdf::render::to_markdown(&document, &options).unwrap_or_default();
+    let has_hidden_text = page.invisible_text_chars > 0;
+    let mut markdown = markdown_of(page);
     let text = markdown.chars().filter(|c| c.is_alphanumeric()).count();
-    let has_hidden_text = document.pages.iter().any(|page| page.invisible_text_chars > 0);
     if !markdown.is_empty() {
         markdown.push('\n');
     }
-    PdfPage { number, markdown, is_picture: shows && (text == 0 || is_covered && !has_hidden_text) }
+    PdfPage { number, markdown, is_picture: shows && (text == 0 || is_covered && !has_hidden_text), blocks: None }
 }
 
 /// Where the pages lead to.

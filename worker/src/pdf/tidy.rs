@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use unpdf::{Block, InlineContent, Page, Paragraph, TextRun};
 
+use super::blocks::Beside;
 use super::layout::Layout;
 
 /// Lines at the top and at the bottom of a page that may be a running header or footer.
@@ -20,14 +21,14 @@ const MAX_WORDS: usize = 500_000;
 /// Shortest paragraph that can break off, characters.
 const MIN_BROKEN: usize = 20;
 
-/// Does all of it. One layout for each page.
-pub(super) fn pages(pages: &mut [Page], layouts: &[Layout]) {
+/// Does all of it. One layout for each page. What goes is told to `beside`.
+pub(super) fn pages(pages: &mut [Page], layouts: &[Layout], beside: &mut Beside) {
     for paragraph in pages.iter_mut().flat_map(paragraphs_mut) {
         unify(paragraph);
     }
     rank_headings(pages, layouts);
-    drop_running(pages, layouts);
-    stitch(pages);
+    drop_running(pages, layouts, beside);
+    stitch(pages, beside);
     let words = Words::of(pages);
     for paragraph in pages.iter_mut().flat_map(paragraphs_mut) {
         for item in &mut paragraph.content {
@@ -42,21 +43,21 @@ pub(super) fn pages(pages: &mut [Page], layouts: &[Layout]) {
 
 /// Text that was recognised from a picture, line by line, as markdown.
 pub(super) fn recognised(text: &str) -> String {
+    recognised_paragraphs(text).into_iter().map(|(_, markdown)| markdown + "\n").collect::<Vec<_>>().join("\n")
+}
+
+/// The paragraphs of such a text: without whitespace as they were recognised, and as markdown.
+pub(super) fn recognised_paragraphs(text: &str) -> Vec<(String, String)> {
     let mut words = Words::default();
     words.add(text);
-    let mut out = String::new();
-    for paragraph in text.replace('\u{c}', "\n\n").split("\n\n") {
-        let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-        if line.is_empty() {
-            continue;
-        }
-        if !out.is_empty() {
-            out.push('\n');
-        }
-        escape(&words.join(&line).unwrap_or(line), &mut out);
-        out.push('\n');
-    }
-    out
+    let text = text.replace('\u{c}', "\n\n");
+    let lines = text.split("\n\n").map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
+    let paragraph = |line: String| {
+        let mut out = String::new();
+        escape(words.join(&line).as_deref().unwrap_or(&line), &mut out);
+        (dense(&line), out)
+    };
+    lines.filter(|line| !line.is_empty()).map(paragraph).collect()
 }
 
 /// Writes plain text so that markdown reads it as that.
@@ -115,7 +116,7 @@ fn unify(paragraph: &mut Paragraph) {
     paragraph.content = content;
 }
 
-fn plain(paragraph: &Paragraph) -> String {
+pub(super) fn plain(paragraph: &Paragraph) -> String {
     paragraph.content.iter().fold(String::new(), |mut all, item| {
         if let InlineContent::Text(TextRun { text, .. }) | InlineContent::Link { text, .. } = item {
             all.push_str(text);
@@ -124,7 +125,7 @@ fn plain(paragraph: &Paragraph) -> String {
     })
 }
 
-fn dense(text: &str) -> String {
+pub(super) fn dense(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
@@ -166,7 +167,7 @@ fn numberless(text: &str) -> String {
 }
 
 /// Drops what stands at the same height of several pages with the same words.
-fn drop_running(pages: &mut [Page], layouts: &[Layout]) {
+fn drop_running(pages: &mut [Page], layouts: &[Layout], beside: &mut Beside) {
     let enough = pages.len().div_ceil(2).clamp(2, 3);
     let mut seen: HashMap<(String, i64), HashSet<usize>> = HashMap::new();
     for (p, layout) in layouts.iter().enumerate() {
@@ -183,9 +184,10 @@ fn drop_running(pages: &mut [Page], layouts: &[Layout]) {
         return;
     }
     let mut kept: HashSet<String> = HashSet::new();
-    for page in pages {
+    for (p, page) in pages.iter_mut().enumerate() {
         let last = page.elements.len();
         let mut at = 0;
+        let mut gone = Vec::new();
         page.elements.retain(|block| {
             let is_edge = at < EDGE_BLOCKS || at + EDGE_BLOCKS >= last;
             at += 1;
@@ -198,13 +200,18 @@ fn drop_running(pages: &mut [Page], layouts: &[Layout]) {
                 return true;
             }
             // A heading is a header only word for word, and once it may stay.
-            paragraph.style.heading_level.is_some() && kept.insert(text)
+            let stays = paragraph.style.heading_level.is_some() && kept.insert(text);
+            if !stays {
+                gone.push((at - 1, plain(paragraph)));
+            }
+            stays
         });
+        beside.drop(p, last, gone);
     }
 }
 
 /// Joins paragraphs that a column's or page's end has broken.
-fn stitch(pages: &mut [Page]) {
+fn stitch(pages: &mut [Page], beside: &mut Beside) {
     // Page and block of a paragraph that breaks off.
     let mut open: Option<(usize, usize)> = None;
     for p in 0..pages.len() {
@@ -217,6 +224,7 @@ fn stitch(pages: &mut [Page]) {
                         && goes_on(next)
                     {
                         let Block::Paragraph(mut next) = pages[p].elements.remove(b) else { continue };
+                        beside.join((page, at), (p, b));
                         if let Block::Paragraph(first) = &mut pages[page].elements[at] {
                             first.content.push(InlineContent::Text(TextRun::new(" ")));
                             first.content.append(&mut next.content);
@@ -410,7 +418,7 @@ mod tests {
             .iter()
             .map(|(text, y, size)| unpdf::parser::TextSpan::new((*text).to_owned(), 50.0, *y, *size, "F".to_owned()))
             .collect();
-        Layout::of(&spans)
+        Layout::of(&spans, None)
     }
 
     fn texts(pages: &[Page]) -> Vec<String> {
@@ -447,7 +455,7 @@ mod tests {
             layout(&[&header(1)[..], &[("Next", 700.0, 14.0)]].concat()),
             layout(&[&header(2)[..], &[("Next", 600.0, 14.2)]].concat()),
         ];
-        pages(&mut all, &layouts);
+        pages(&mut all, &layouts, &mut Beside::default());
         assert_eq!(
             texts(&all),
             [

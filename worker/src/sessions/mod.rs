@@ -72,7 +72,6 @@ pub enum OpenError {
 pub struct SessionResources {
     pub db: Db,
     pub blobs: Blobs,
-    /// Goes before the sandbox: its programs lie in the sandbox's folder.
     pub assets: Arc<Assets>,
     pub sandbox: Arc<Sandbox>,
     pub vault: Vault,

@@ -30,8 +30,8 @@ use super::warm::WarmPool;
 use super::way::{Wanted, Way};
 use super::{OpenError, SessionResources};
 use crate::agent::{self, AgentError};
+use crate::browser::Companion;
 use crate::browser::cdp::Cdp;
-use crate::browser::{Companion, RenderError};
 use crate::exec::{self, BoxHandle, ExecError, Execution, Program, Runners, StartBox, StartedBox};
 use crate::fetch::{Chosen, ProxyPools};
 use crate::relay::{self, Activity, Budget, LiveView, Rules, SessionHandle};
@@ -256,15 +256,12 @@ impl Session {
             }
             return Ok(());
         };
-        let request = scrape.request();
-        let mut opened = Companion::bring_back(self.own_cdp().await?, &request, &scrape.end).await;
-        // The page may lie behind an ad host, a click counter, say: the scrape got there all the same.
-        if wanted.refuses_ads && matches!(opened, Err(RenderError::Site(_))) {
-            let upstream = self.proxy.as_ref().map(|chosen| chosen.place);
-            resources.sandbox.let_out(&self.browser, Exit { upstream, refuses_ads: false })?;
-            opened = Companion::bring_back(self.own_cdp().await?, &request, &scrape.end).await;
-        }
-        match opened {
+        let let_ads_in = || {
+            let exit = Exit { upstream: self.proxy.as_ref().map(|chosen| chosen.place), refuses_ads: false };
+            wanted.refuses_ads && resources.sandbox.let_out(&self.browser, exit).is_ok()
+        };
+        let cdp = self.own_cdp().await?;
+        match Companion::bring_back(cdp, &scrape.request(), &scrape.end, &let_ads_in).await {
             // Set once: a session continues one scrape.
             Ok(companion) => _ = self.companion.set(companion),
             Err(_) if self.proxy_trouble().await.is_some() => return Err(OpenError::NoProxy),
@@ -503,8 +500,12 @@ impl Session {
     async fn close_and_pack(&self, resources: &SessionResources, profile: &ProfileUse) -> anyhow::Result<Archive> {
         let cdp = self.cdp().await?;
         let by = clock::deadline(CALL);
-        let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(by).await?;
-        let cookies = serde_json::to_vec(&cookies["cookies"])?;
+        let mut all: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(by).await?;
+        let mut cookies: Vec<Value> = serde_json::from_value(all["cookies"].take())?;
+        if let Some(companion) = self.companion.get() {
+            companion.brought.leave_out(&mut cookies);
+        }
+        let cookies = serde_json::to_vec(&cookies)?;
         // The answer may or may not come before the connection ends.
         let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(clock::deadline(CALL)).await;
         drop(cdp);

@@ -2,17 +2,15 @@
 
 use serde_json::Value;
 
-use super::unavailable::Unavailable;
 use crate::domain::scrape::{MAX_PDF_PAGES, Parsers, PdfMode, PdfParser};
 use crate::domain::validation::Fields;
-use crate::error_code::ErrorCode;
 
 const NAMES: &[&str] = &["pdf", "image"];
 /// Longest list.
 const MAX_PARSERS: i64 = 10;
 
 /// Reads `parsers`; `None` when they are absent. What the list does not name is not parsed.
-pub(super) fn read(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> Option<Parsers> {
+pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Parsers> {
     let list = fields.array("parsers", MAX_PARSERS)?;
     let mut parsers = Parsers { pdf: None, image: false };
     for (i, entry) in list.iter().enumerate() {
@@ -29,7 +27,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailabl
                 let mut parser = parser.nulls_are_absent();
                 if parser.required("type").is_some() {
                     match parser.choice("type", NAMES) {
-                        Some("pdf") => parsers.pdf = Some(read_pdf(&mut parser, unavailable)),
+                        Some("pdf") => parsers.pdf = Some(read_pdf(&mut parser)),
                         Some(_) => parsers.image = true,
                         None => {}
                     }
@@ -42,21 +40,18 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailabl
     Some(parsers)
 }
 
-fn read_pdf(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> PdfParser {
+fn read_pdf(fields: &mut Fields<'_, '_>) -> PdfParser {
     let mode = match fields.choice("mode", &["fast", "auto", "ocr"]) {
         Some("fast") => PdfMode::Fast,
         Some("ocr") => PdfMode::Ocr,
         _ => PdfMode::Auto,
     };
-    if fields.bool("blocks") == Some(true) {
-        let path = fields.path_of("blocks");
-        unavailable.push(Unavailable { code: ErrorCode::OptionNotAvailable, path, name: "blocks".to_owned() });
-    }
     PdfParser {
         mode,
         max_pages: fields.integer("maxPages", 1..=i64::from(MAX_PDF_PAGES)).map(|n| n as u32),
         // Older clients ask for the pages by another name.
         pages: fields.bool("pages").unwrap_or(false) | fields.bool("pageMarkdown").unwrap_or(false),
         page_markers: fields.bool("pageMarkers").unwrap_or(false),
+        blocks: fields.bool("blocks").unwrap_or(false),
     }
 }

@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use super::options::{label, read_options};
-use super::unavailable::refuse_unavailable;
+use super::body::{Nulls, read_body};
+use super::fields::label;
+use super::options::read_options;
 use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::{CacheOptions, Format, ProxyMode, ScrapeOptions};
-use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
+use crate::domain::validation::{Path, ValidationError, refusal};
 use crate::error_code::ErrorCode;
 
 /// Milliseconds for a file whose options name no `timeout`.
@@ -26,22 +27,15 @@ pub struct ParseRequest {
 /// # Errors
 /// Every wrong field; the first option that files do not have, or that is not available yet.
 pub fn parse_upload(body: &Value) -> Result<ParseRequest, ValidationError> {
-    let mut issues = Issues::default();
-    let mut unavailable = Vec::new();
-    let request = Fields::open(body, Path::new(), &mut issues).map(|mut fields| {
+    let mut request = read_body(ApiVersion::V2, body, Nulls::Wrong, |fields, unavailable| {
         let has_timeout = fields.get("timeout").is_some();
-        let options = read_options(ApiVersion::V2, &mut fields, &mut unavailable);
-        let request = ParseRequest {
+        let options = read_options(ApiVersion::V2, fields, unavailable);
+        ParseRequest {
             options: ScrapeOptions { timeout: if has_timeout { options.timeout } else { TIMEOUT }, ..options },
-            origin: label(&mut fields, "origin"),
-            integration: label(&mut fields, "integration"),
-        };
-        fields.finish();
-        request
-    });
-    issues.into_result()?;
-    refuse_unavailable(unavailable)?;
-    let mut request = request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))?;
+            origin: label(fields, "origin"),
+            integration: label(fields, "integration"),
+        }
+    })?;
     if let Some(text) = unsupported(&request.options) {
         return Err(refusal(ErrorCode::ParseUnsupportedOptions, Path::new(), text));
     }

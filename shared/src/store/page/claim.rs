@@ -90,6 +90,7 @@ pub async fn claim(
             *running.entry(job).or_insert(0) += count;
             for page in &mut pages {
                 page.limited = limited_at.is_some_and(|at| at >= page.queued_at);
+                page.may_rest = state.rests_until.is_some_and(|until| until > now);
             }
             claim.pages.append(&mut pages);
             if count == take {

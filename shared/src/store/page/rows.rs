@@ -35,6 +35,9 @@ pub struct Claimed {
     /// A concurrency limit made it wait.
     #[sqlx(default)]
     pub limited: bool,
+    /// A host rests for its team: perhaps the one that it would ask.
+    #[sqlx(default)]
+    pub may_rest: bool,
     /// It came by direct dispatch: its worker tells whoever waits for it ([`crate::worker_api::direct`]).
     #[sqlx(default)]
     pub dispatched: bool,

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use firecrawl::{
     Action, AgentOptions, AttributeSelector, BatchScrapeOptions, ChangeTrackingMode, ChangeTrackingOptions, Client,
     CrawlOptions, Format, HighlightsFormat, JobStatus, JsonOptions, MapOptions, MapResponse, ParseFile, ParserConfig,
-    QuestionFormat, ScrapeExecuteLanguage, ScrapeExecuteOptions, ScrapeOptions, SitemapMode,
+    PdfPageBlocks, QuestionFormat, ScrapeExecuteLanguage, ScrapeExecuteOptions, ScrapeOptions, SitemapMode,
 };
 
 type Outcome = Result<(), String>;
@@ -60,12 +60,15 @@ async fn pdfs_attributes_branding_and_media_have_their_fields(world: &World) -> 
         mode: Some("auto".into()),
         max_pages: Some(2),
         pages: Some(true),
-        blocks: None,
+        blocks: Some(true),
         page_markers: None,
     };
     let options = ScrapeOptions { parsers: Some(vec![parser]), ..World::formats(vec![Format::Markdown]) };
     let document = told(world.client.scrape(format!("{}/files/report.pdf", world.site), options).await)?;
     ensure(document.pages.is_some_and(|pages| pages.len() == 2), "pages")?;
+    let blocks = document.blocks.ok_or("blocks")?;
+    let is_text = |page: &PdfPageBlocks| page.items.iter().any(|item| item.block_type == "text" && item.bbox.is_some());
+    ensure(blocks.len() == 2 && blocks.iter().all(is_text), "blocks of both pages")?;
     let metadata = document.metadata.ok_or("metadata")?;
     ensure(metadata.num_pages == Some(2), format!("{:?}", metadata.num_pages))?;
 
@@ -321,7 +324,8 @@ async fn what_there_is_not_says_so(world: &World) -> Outcome {
     for (name, error) in refusals {
         let error = error.ok_or_else(|| format!("{name}: no error"))?;
         // The client drops the text of an answer whose call is about a status or a cancellation.
-        let is_told = ["not available yet on this server", "Cannot ", "404", "501"].iter().any(|words| error.contains(words));
+        let is_told =
+            ["not available yet on this server", "Cannot ", "404", "501"].iter().any(|words| error.contains(words));
         ensure(is_told, format!("{name}: {error}"))?;
     }
     Ok(())
@@ -343,7 +347,8 @@ async fn main() -> ExitCode {
     let client = Client::new_selfhosted(&base, Some(key)).expect("the client is made");
     let world = World { client, base, site: setting("SITE_URL") };
     if std::env::args().nth(1).as_deref() == Some("interact") {
-        let (passed, failed) = run_all!(&world, formats_that_a_model_reads, code_in_three_languages_a_prompt_and_a_stop);
+        let (passed, failed) =
+            run_all!(&world, formats_that_a_model_reads, code_in_three_languages_a_prompt_and_a_stop);
         return close(passed, failed);
     }
     let (passed, failed) = run_all!(

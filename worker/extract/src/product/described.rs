@@ -1,6 +1,6 @@
 //! A product in the terms of schema.org: `Product`, `ProductGroup`, and their offers.
 
-use super::{MAX_OPTIONS, MAX_VARIANTS, Page, Product, Variant, folded};
+use super::{MAX_OPTIONS, MAX_VARIANTS, Page, Product, Variant, folded, listing};
 use crate::goods::{self, Availability, MAX_NAME, MAX_TEXT, availability};
 use crate::things::{Thing, Things, is_a, term};
 
@@ -26,6 +26,9 @@ pub fn product(page: &Page<'_>, things: &Things<'_>) -> Option<Product> {
         return whole(page, things, all[0], &all).map(|product| Product { title: model, ..product });
     }
     let thing = page.own(all, address, name)?;
+    if listing::is_list(page, things, thing) {
+        return None;
+    }
     whole(page, things, thing, &[])
 }
 

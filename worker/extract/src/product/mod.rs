@@ -5,8 +5,11 @@
 //! what it leaves open. A page with several products, none of which is the page's own, has none.
 
 mod described;
+mod listing;
 mod shown;
 mod stored;
+
+use std::cell::OnceCell;
 
 use serde_json::{Map, Value};
 
@@ -57,6 +60,8 @@ struct Page<'a> {
     urls: Vec<String>,
     /// Its headings of the first rank and its title for those who link to it.
     names: Vec<String>,
+    /// Goods that it shows in cards, once they are counted.
+    cards: OnceCell<usize>,
 }
 
 /// The product of a page, if there is one. `url`: the page's address; `canonical`: what the page says it is.
@@ -74,10 +79,15 @@ pub fn of_page(
         metadata,
         urls: [canonical, url].into_iter().flatten().map(|url| url.as_str().to_owned()).collect(),
         names: headings.chain(titles).map(|name| folded(&name)).filter(|name| !name.is_empty()).collect(),
+        cards: OnceCell::new(),
     };
+    let said: Vec<Value> = linked::read(dom).collect();
+    if listing::is_declared(&Things::new(&said)) {
+        return None;
+    }
     let of_things = |roots: Vec<Value>| described::product(&page, &Things::new(&roots));
     let sources: [&dyn Fn() -> Option<Product>; 5] = [
-        &|| of_things(linked::read(dom).collect()),
+        &|| described::product(&page, &Things::new(&said)),
         &|| of_things(items::read(dom, addresses, &items::MICRODATA)),
         &|| of_things(items::read(dom, addresses, &items::RDFA)),
         &|| stored::product(&page, &state::read(dom)),
@@ -114,6 +124,29 @@ impl Page<'_> {
         self.urls.iter().any(|here| path(here).is_some() && path(here) == path(url))
     }
 
+    /// Whether an address is one of the page's host, `www.` aside.
+    fn is_same_host(&self, url: &str) -> bool {
+        let host = |url: &str| {
+            let (_, rest) = url.split_once("://")?;
+            let host = rest.split(['/', '?', '#']).next()?;
+            Some(host.trim_start_matches("www.").to_ascii_lowercase())
+        };
+        self.urls.iter().any(|here| host(here).is_some() && host(here) == host(url))
+    }
+
+    /// How many goods it shows in cards.
+    fn cards(&self) -> usize {
+        *self.cards.get_or_init(|| listing::cards(self))
+    }
+
+    /// Whether something that is at `url` by its own word is out of place on a page full of goods.
+    fn is_listed(&self, url: Option<&str>, name: &str) -> bool {
+        let Some(path) = url.and_then(listing::path) else { return false };
+        let (at, name) = (|here: &String| listing::path(here) == Some(path), folded(name));
+        let is_near = |own: &String| own.contains(&name) || name.contains(own.as_str());
+        !self.urls.iter().any(at) && !self.names.iter().any(is_near) && self.cards() >= listing::MANY
+    }
+
     /// Whether a name is in the page's headings.
     fn is_called(&self, name: &str) -> bool {
         let name = folded(name);
@@ -144,6 +177,10 @@ impl Page<'_> {
         };
         let here = one_of(&|one| address(one).is_some_and(|url| self.is_here(&url)));
         let at = here.or_else(|| one_of(&|one| self.is_called(&name(one)))).or_else(|| one_of(&|_| true))?;
+        let one = &all[at];
+        if self.is_listed(address(one).as_deref(), &name(one)) {
+            return None;
+        }
         Some(all.swap_remove(at))
     }
 }

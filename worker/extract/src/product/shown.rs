@@ -1,7 +1,7 @@
 //! A product as the page shows it: to those who link to it (OpenGraph), or to its readers, by a price and a button to buy.
 
 use super::stored::heading;
-use super::{Page, Product, Variant};
+use super::{Page, Product, Variant, listing};
 use crate::goods::{self, Asked, MAX_NAME, MAX_TEXT, Price, amount, availability};
 use crate::things::{plain, text_below};
 use crate::tree::{Dom, Tag};
@@ -77,10 +77,14 @@ fn of_page(page: &Page<'_>) -> Option<Product> {
     let dom = page.dom;
     let title = heading(page)?;
     let from = (0..dom.len()).find(|&i| dom.tag(i) == Tag::H1)?;
-    if (0..dom.len()).filter(|&i| is_buy(dom, i)).take(2).count() != 1 {
+    let mut buttons = (0..dom.len()).filter(|&i| is_buy(dom, i));
+    let button = buttons.next().filter(|_| buttons.next().is_none())?;
+    // On a page full of goods what stands in one of their cards is not the page's.
+    let is_anothers = |i: usize| page.cards() >= listing::MANY && listing::card(page, i).is_some();
+    if is_anothers(button) {
         return None;
     }
-    let prices = (from..dom.len()).filter(|&i| is_price(dom, i));
+    let prices = (from..dom.len()).filter(|&i| is_price(dom, i) && !is_anothers(i));
     let price = prices.take(50).find_map(|i| {
         let text = text_below(dom, i, 1_000).filter(|text| text.len() <= MAX_LABEL)?;
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -109,7 +113,7 @@ fn is_buy(dom: &Dom, i: usize) -> bool {
 }
 
 /// Whether an element is named as a price, and not as one that no longer holds.
-fn is_price(dom: &Dom, i: usize) -> bool {
+pub fn is_price(dom: &Dom, i: usize) -> bool {
     let class = dom.class(i).to_ascii_lowercase();
     let former = ["old", "was", "compare", "list-price", "regular", "strike", "original", "unit-price", "shipping"];
     let is_struck = matches!(dom.tag(i), Tag::Del | Tag::S | Tag::Strike);

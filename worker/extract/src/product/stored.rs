@@ -217,7 +217,9 @@ fn stock(variant: &Thing) -> Availability {
 /// The variants of WooCommerce's form.
 fn form_variants(page: &Page<'_>) -> Vec<Variant> {
     let dom = page.dom;
-    let stored = (0..dom.len()).find_map(|i| dom.attr_named(i, "data-product_variations"));
+    let mut forms = (0..dom.len()).filter_map(|i| dom.attr_named(i, "data-product_variations"));
+    // Lists of goods have a form for each.
+    let stored = forms.next().filter(|first| forms.all(|other| other == *first));
     let Some(Value::Array(list)) = stored.and_then(|text| serde_json::from_str(text).ok()) else { return Vec::new() };
     let variant = |thing: &Thing| {
         let now = price(thing.get("display_price")?, Unit::Main);

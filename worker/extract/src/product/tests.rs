@@ -184,6 +184,99 @@ fn the_page_itself_is_the_last_to_be_asked() {
     assert_eq!(read("<h1>Just text</h1><p>Nothing here."), None);
 }
 
+/// So many goods as shops list them.
+fn cards(count: usize) -> String {
+    let card = |n: usize| {
+        format!(
+            "<li class='card'><a href='/p/item-{n}'><img src='/{n}.jpg'></a><h3>Item {n}</h3><span class='price'>€ {n},90</span></li>"
+        )
+    };
+    format!("<ul>{}</ul>", (0..count).map(card).collect::<String>())
+}
+
+fn category(json: &str, cards: &str) -> String {
+    format!("<h1>Running shoes</h1><script type='application/ld+json'>{json}</script>{cards}")
+}
+
+fn at_category(html: &str) -> Option<Product> {
+    read_at("https://shop.test/c/running-shoes", html)
+}
+
+#[test]
+fn a_category_that_calls_itself_a_product_is_none() {
+    // With all that it lists as its offers.
+    let offers: Vec<String> = (0..40)
+        .map(|n| format!(r#"{{"@type": "Offer", "name": "Model {n}", "url": "/p/model-{n}", "price": "{n}.90", "priceCurrency": "EUR"}}"#))
+        .collect();
+    let product = |offers: &str| format!(r#"{{"@type": "Product", "name": "Running shoes", "offers": {offers}}}"#);
+    let listed = format!(r#"{{"@type": "AggregateOffer", "lowPrice": 1, "offers": [{}]}}"#, offers.join(","));
+    assert_eq!(at_category(&category(&product(&listed), "")), None);
+    assert_eq!(at_category(&category(&product(&format!("[{}]", offers.join(","))), &cards(40))), None);
+    let items = listed.replace(r#""name": "Model"#, r#""itemOffered": {"@type": "Product"}, "name": "Model"#);
+    assert_eq!(at_category(&category(&product(&items), &cards(40))), None);
+    // With a range of prices alone.
+    let range =
+        r#"{"@type": "AggregateOffer", "lowPrice": 19, "highPrice": 199, "priceCurrency": "EUR", "offerCount": 40}"#;
+    assert_eq!(at_category(&category(&product(range), &cards(40))), None);
+    // With one of its goods described, at its own address.
+    let featured =
+        r#"{"@type": "Product", "name": "Pegasus", "sku": "P", "url": "/p/pegasus", "offers": {"price": 99}}"#;
+    assert_eq!(at_category(&category(featured, &cards(40))), None);
+    // With a word that it is a collection.
+    for kind in ["CollectionPage", "SearchResultsPage"] {
+        let page = format!(r#"[{{"@type": "{kind}"}}, {featured}]"#);
+        assert_eq!(at_category(&category(&page, "")), None, "{kind}");
+    }
+}
+
+#[test]
+fn a_category_as_it_is_shown_is_no_product() {
+    let one = "<button>Add to cart</button></li>";
+    let shown = format!("<h1>Running shoes</h1>{}", cards(40).replacen("</li>", one, 1));
+    assert_eq!(at_category(&shown), None);
+    let banner = format!("<h1>Running shoes</h1>{}<aside><button>Buy now</button></aside>", cards(40));
+    assert_eq!(at_category(&banner), None);
+    let form =
+        |sku: &str| format!(r#"<form data-product_variations='[{{"display_price": 10, "sku": "{sku}"}}]'></form>"#);
+    let forms = format!("<h1>Running shoes</h1>{}{}{}", form("A"), form("B"), cards(40));
+    assert_eq!(at_category(&forms), None);
+}
+
+#[test]
+fn a_product_among_others_and_with_many_offers_stays_one() {
+    // A range of prices, and a shelf with what else there is.
+    let range =
+        r#"{"@type": "AggregateOffer", "lowPrice": 19, "highPrice": 29, "priceCurrency": "EUR", "offerCount": 3}"#;
+    let known = format!(r#"{{"@type": "Product", "name": "Kettle", "sku": "K", "offers": {range}}}"#);
+    assert!(read(&(linked(&known) + &cards(12))).is_some());
+    let unknown = format!(r#"{{"@type": "Product", "name": "Kettle", "offers": {range}}}"#);
+    assert!(read(&(linked(&unknown) + &cards(4))).is_some());
+    // Its forms have pages of their own.
+    let forms = ["red", "blue", "green", "black"]
+        .map(|colour| format!(r#"{{"@type": "Offer", "name": "{colour}", "url": "/p/kettle-{colour}", "price": 5}}"#));
+    let product =
+        read(&linked(&format!(r#"{{"@type": "Product", "name": "Kettle", "offers": [{}]}}"#, forms.join(","))));
+    assert_eq!(product.expect("a product").variants.len(), 4);
+    // Several shops sell it.
+    let sellers = (0..40)
+        .map(|n| format!(r#"{{"@type": "Offer", "seller": {{"name": "Shop {n}"}}, "url": "/out/{n}", "price": {n}}}"#));
+    let sellers: Vec<String> = sellers.collect();
+    let product =
+        read(&linked(&format!(r#"{{"@type": "Product", "name": "Kettle", "offers": [{}]}}"#, sellers.join(","))));
+    assert_eq!(product.expect("a product").variants.len(), 40);
+    let elsewhere = sellers.join(",").replace("/out/", "https://shop").replace("\"seller\"", "\"x\"");
+    assert!(read(&linked(&format!(r#"{{"@type": "Product", "name": "Kettle", "offers": [{elsewhere}]}}"#))).is_some());
+    // It is only shown, with its price before the others'.
+    let shown = format!("<h1>Kettle</h1><p class='price'>€ 19,90</p><button>Add to cart</button>{}", cards(12));
+    assert_eq!(told(&read(&shown).expect("a product")), [(None, Some(19.9), Some("EUR"), None, true)]);
+    // What describes it spells its address in another way.
+    let elsewhere = r#"{"@type": "Product", "name": "Kettle, 2 l", "url": "https://www.shop.test/p/kettle/", "offers": {"price": 5}}"#;
+    assert!(read(&(linked(elsewhere) + &cards(12))).is_some());
+    let renamed =
+        r#"{"@type": "Product", "name": "Ada Kettle", "url": "https://shop.test/item/7", "offers": {"price": 5}}"#;
+    assert!(read(&(linked(renamed) + &cards(12))).is_some());
+}
+
 #[test]
 fn hostile_data_is_cut() {
     let offers = r#"{"price": 1},"#.repeat(5_000);

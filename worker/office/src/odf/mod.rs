@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use crate::archive::Archive;
 use crate::html::Style as Look;
 use crate::text::decode_xml;
+use crate::word::depth_of_style;
 use crate::xml::{Element, Tree};
 use crate::{ConvertError, Converted, Limits, properties};
 
@@ -120,6 +121,12 @@ impl Styles {
             self.chain(name)
                 .find_map(|style| style.outline.or_else(|| by_name(style.base.as_deref().unwrap_or_default())))
         })
+    }
+
+    /// How deep items of a style stand by its name, where their list has but one level.
+    pub fn item_depth(&self, name: &str) -> Option<usize> {
+        let by_name = |style: &str| depth_of_style(&style.replace("_20_", " "));
+        by_name(name).or_else(|| self.chain(name).find_map(|style| by_name(style.base.as_deref()?)))
     }
 
     /// Whether paragraphs of a style keep their spaces.

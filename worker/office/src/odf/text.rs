@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::{MAX_NAME, Styles};
 use crate::Limits;
 use crate::html::{Blocks, Cell, Inline, Item, Style, outside};
+use crate::word::level_of_item;
 use crate::xml::{Content, Element};
 
 /// How often a row or cell may be repeated.
@@ -22,6 +23,8 @@ pub struct Text<'a> {
     /// Numbers that lists of a style have reached, by level.
     reached: HashMap<(String, usize), u64>,
     lists: u64,
+    /// The last list of each style, which a later one may go on with.
+    going: HashMap<String, u64>,
     in_note: bool,
 }
 
@@ -36,7 +39,15 @@ struct Place<'n> {
 impl<'a> Text<'a> {
     /// Reads text with these styles.
     pub fn new(styles: &'a Styles, limits: &'a Limits) -> Self {
-        Self { styles, limits, notes: Vec::new(), reached: HashMap::new(), lists: 0, in_note: false }
+        Self {
+            styles,
+            limits,
+            notes: Vec::new(),
+            reached: HashMap::new(),
+            lists: 0,
+            going: HashMap::new(),
+            in_note: false,
+        }
     }
 
     /// Writes what stands in an element.
@@ -85,7 +96,10 @@ impl<'a> Text<'a> {
         };
         match (level, item) {
             (Some(level), _) => out.heading(level, inline),
-            (None, Some(item)) => out.item(item, inline),
+            (None, Some(item)) => {
+                let level = level_of_item(item.level, self.styles.item_depth(&name));
+                out.item(Item { level, ..item }, inline);
+            }
             (None, None) if self.styles.is_code(&name) && !inline.is_blank() => {
                 let mut text = String::new();
                 plain(element, &mut text);
@@ -154,10 +168,15 @@ impl<'a> Text<'a> {
         if !goes_on || !self.reached.contains_key(&key) {
             self.reached.insert(key.clone(), start.saturating_sub(1));
         }
-        if around.is_none() {
+        let list = around.map(|place| place.list).or(self.going.get(&name).copied().filter(|_| goes_on));
+        let list = list.unwrap_or_else(|| {
             self.lists += 1;
+            self.lists
+        });
+        if around.is_none() {
+            self.going.insert(name.clone(), list);
         }
-        let place = Place { style: &name, level, list: around.map_or(self.lists, |place| place.list) };
+        let place = Place { style: &name, level, list };
         for item in element.children().filter(|item| matches!(item.name(), "list-item" | "list-header")) {
             if let Some(start) = item.number::<u64>("start-value") {
                 self.reached.insert(key.clone(), start.saturating_sub(1));

@@ -17,6 +17,7 @@ import zipfile
 from pathlib import Path
 
 import docx
+import docx.enum.style
 import openpyxl
 import pptx
 import xlwt
@@ -103,10 +104,11 @@ def lists(document):
     document.add_paragraph("Go right", style="List Number")
     document.add_paragraph("Arrive", style="List Number")
     document.add_paragraph("That is all.")
-    return dict(items=[[0, False, "Apples"], [0, False, "Pears"], [0, True, "Go left"], [0, True, "Go right"],
-                       [0, True, "Arrive"]],
+    return dict(items=[[0, False, "Apples"], [1, False, "Red ones"], [1, False, "Green ones"], [0, False, "Pears"],
+                       [0, True, "Go left"], [0, True, "Go right"], [0, True, "Arrive"]],
                 texts=["What to buy:", "Red ones", "Green ones", "How to get there:", "That is all."],
-                order=["Apples", "Red ones", "Green ones", "Pears", "Go left", "Arrive", "That is all."])
+                whole="What to buy:\n\n- Apples\n  - Red ones\n  - Green ones\n- Pears\n\nHow to get there:\n\n"
+                      "1. Go left\n2. Go right\n3. Arrive\n\nThat is all.\n")
 
 
 def nested(document):
@@ -250,6 +252,90 @@ NOTES_HTML = """<html><body><h1>Notes</h1><p>Claim<a class="sdfootnoteanc" name=
 </body></html>"""
 
 
+def outline(document):
+    """Lists whose levels stand in styles, that begin anew, and that change their kind."""
+    numbering = document.part.numbering_part.element
+    last = numbering.findall(qn("w:abstractNum"))[-1]
+    numbers = {}
+
+    def definition(id, *levels):
+        inner = "".join(
+            f'<w:lvl w:ilvl="{n}"><w:start w:val="1"/><w:numFmt w:val="{kind}"/>'
+            + (f'<w:pStyle w:val="{style}"/>' if style else "") + f'<w:lvlText w:val="%{n + 1}."/></w:lvl>'
+            for n, (kind, style) in enumerate(levels))
+        last.addnext(parse_xml(f'<w:abstractNum {nsdecls("w")} w:abstractNumId="{id}">{inner}</w:abstractNum>'))
+
+    def number(id, definition, inner=""):
+        numbering.append(parse_xml(f'<w:num {nsdecls("w")} w:numId="{id}"><w:abstractNumId w:val="{definition}"/>'
+                                   f'{inner}</w:num>'))
+
+    def style(name, base, inner):
+        made = document.styles.add_style(name, docx.enum.style.WD_STYLE_TYPE.PARAGRAPH)
+        made.base_style = document.styles[base]
+        made.element.get_or_add_pPr().append(parse_xml(f'<w:numPr {nsdecls("w")}>{inner}</w:numPr>'))
+
+    def item(text, style=None, **own):
+        paragraph = document.add_paragraph(text, style=style)
+        inner = "".join(f'<w:{name} w:val="{value}"/>' for name, value in own.items())
+        if inner:
+            paragraph._p.get_or_add_pPr().append(parse_xml(f'<w:numPr {nsdecls("w")}>{inner}</w:numPr>'))
+
+    definition(70, ("decimal", "StepOne"), ("lowerLetter", "StepTwo"), ("bullet", None))
+    number(70, 70)
+    number(71, 70, '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="1"/></w:lvlOverride>')
+    number(72, 70, '<w:lvlOverride w:ilvl="1"><w:lvl w:ilvl="1"><w:start w:val="1"/><w:numFmt w:val="bullet"/>'
+                   '</w:lvl></w:lvlOverride>')
+    style("StepOne", "Normal", '<w:numId w:val="70"/>')
+    # Its level stands in the definition of the list alone.
+    style("StepTwo", "StepOne", '<w:numId w:val="70"/>')
+    # Its list stands in the style that it is based on.
+    style("StepThree", "StepOne", '<w:ilvl w:val="2"/>')
+    style("Mine", "List Bullet 3", '<w:ilvl w:val="0"/>')
+
+    for text, name in [("Fruit", "List Bullet"), ("Apples", "List Bullet 2"), ("Red", "List Bullet 3"),
+                       ("Green", "Mine"), ("Pears", "List Bullet 2"), ("First pears", "List Number 3"),
+                       ("Bread", "List Bullet")]:
+        item(text, name)
+    document.add_paragraph("Then")
+    for text, name in [("Wash", "StepOne"), ("Hot", "StepTwo"), ("Warm", "StepTwo"), ("Softly", "StepThree"),
+                       ("Dry", "StepOne")]:
+        item(text, name)
+    item("Wash again", "StepOne", numId=71)
+    item("Dry again", "StepOne", numId=71)
+    document.add_paragraph("Last")
+    item("Put away", None, ilvl=0, numId=72)
+    item("On the shelf", None, ilvl=1, numId=72)
+    item("In the box", "StepTwo", numId=72)
+
+
+OUTLINE = """\
+- Fruit
+  - Apples
+    - Red
+    - Green
+  - Pears
+    1. First pears
+- Bread
+
+Then
+
+1. Wash
+   1. Hot
+   2. Warm
+      - Softly
+2. Dry
+
+1. Wash again
+2. Dry again
+
+Last
+
+3. Put away
+   - On the shelf
+   - In the box
+"""
+
+
 def make_documents(folder):
     for fill in DOCUMENTS:
         document = docx.Document()
@@ -265,6 +351,11 @@ def make_documents(folder):
     document.save(HERE / "changes.docx")
     slim(HERE / "changes.docx")
     expect("changes.docx", **what)
+    document = docx.Document()
+    outline(document)
+    document.save(HERE / "outline.docx")
+    slim(HERE / "outline.docx")
+    expect("outline.docx", whole=OUTLINE)
     # Word's formats as LibreOffice writes them, with notes, which python-docx cannot make.
     source = folder / "notes.html"
     source.write_text(NOTES_HTML)

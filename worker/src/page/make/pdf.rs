@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use weir_shared::domain::document::{self, Document};
+use weir_shared::domain::pdf_blocks::PdfPageBlocks;
 use weir_shared::domain::scrape::{Format, MAX_PDF_PAGES, PdfMode, PdfParser};
 use weir_shared::error_code::ErrorCode;
 
@@ -67,12 +68,12 @@ fn text_document(
 ) -> Result<Made, PageError> {
     let options = task.options();
     let read = u32::try_from(text.pages.len()).unwrap_or(u32::MAX);
-    let markdown = joined(&text, parser.page_markers);
+    let (markdown, begins) = joined(&text, parser.page_markers);
     if text.pages.iter().all(|page| page.markdown.trim().is_empty()) {
         response.warnings.push("The PDF has no text.".to_owned());
     }
     let as_html = (options.wants(&Format::Html) || options.wants(&Format::RawHtml))
-        .then(|| html(&joined(&text, false), text.title.as_deref()));
+        .then(|| html(&joined(&text, false).0, text.title.as_deref()));
     let document = Document {
         raw_html: as_html.clone().filter(|_| options.wants(&Format::RawHtml)),
         html: as_html.filter(|_| options.wants(&Format::Html)),
@@ -83,6 +84,7 @@ fn text_document(
                 |page: &pdf::PdfPage| document::PdfPage { page_number: page.number, markdown: page.markdown.clone() };
             text.pages.iter().map(page).collect()
         }),
+        blocks: parser.blocks.then(|| blocks_of(&text, &markdown, &begins)),
         markdown: task.wants_markdown().then_some(markdown),
         ..without_elements(options)?
     };
@@ -92,18 +94,37 @@ fn text_document(
     draft.advance(&task)
 }
 
-/// The pages as one text; with `markers`, each page after the first begins with its number in a comment.
-fn joined(text: &PdfText, markers: bool) -> String {
+/// The blocks of the pages, with their spans in the whole text; where each page begins there, bytes.
+fn blocks_of(text: &PdfText, markdown: &str, begins: &[usize]) -> Vec<PdfPageBlocks> {
+    let (mut at, mut chars) = (0, 0);
+    let mut all = Vec::new();
+    for (page, begin) in text.pages.iter().zip(begins) {
+        chars += markdown[at..*begin].chars().count();
+        at = *begin;
+        let Some(mut blocks) = page.blocks.clone() else { continue };
+        for span in blocks.items.iter_mut().filter_map(|item| item.markdown_span.as_mut()) {
+            *span = span.map(|place| place + chars);
+        }
+        all.push(blocks);
+    }
+    all
+}
+
+/// The pages as one text, and where each begins in it, bytes; with `markers`, each page after the first begins with its
+/// number in a comment.
+fn joined(text: &PdfText, markers: bool) -> (String, Vec<usize>) {
     let mut out = String::with_capacity(text.pages.iter().map(|page| page.markdown.len() + 1).sum());
+    let mut begins = Vec::with_capacity(text.pages.len());
     for page in &text.pages {
         if !out.is_empty() && markers {
             out.push_str(&format!("\n---\n\n<!-- page {} -->\n\n", page.number));
         } else if !out.is_empty() && !page.markdown.is_empty() {
             out.push('\n');
         }
+        begins.push(out.len());
         out.push_str(&page.markdown);
     }
-    out
+    (out, begins)
 }
 
 fn metadata(text: &PdfText, read: u32) -> Map<String, Value> {
@@ -139,7 +160,8 @@ async fn text_of(
         return Err(PageError::last(ErrorCode::PdfOcrRequired, text));
     }
     let timeout = task.options().timeout;
-    let request = PdfRequest::pages(parser.max_pages.unwrap_or(MAX_PDF_PAGES));
+    let pages = PdfRequest::pages(parser.max_pages.unwrap_or(MAX_PDF_PAGES));
+    let request = PdfRequest { blocks: parser.blocks, ..pages };
     let mut text = pdf::read(file.clone(), request, by).await.map_err(|error| refusal(error, timeout))?;
     let pictures: Vec<u32> = match parser.mode {
         PdfMode::Ocr => text.pages.iter().map(|page| page.number).collect(),
@@ -151,11 +173,13 @@ async fn text_of(
     let has_text = text.pages.iter().any(|page| !page.is_picture && !page.markdown.is_empty());
     let left_out = match parser.mode {
         PdfMode::Fast => "they are not recognised in mode fast".to_owned(),
-        _ => match ocr::pages(&task.context.process.sandbox, &file, &pictures, by).await {
+        _ => match ocr::pages(&task.context.process.sandbox, &file, &pictures, parser.blocks, by).await {
             Ok(mut recognised) => {
                 for page in &mut text.pages {
-                    if let Some(markdown) = recognised.remove(&page.number) {
-                        page.markdown = markdown;
+                    let Some(recognised) = recognised.remove(&page.number) else { continue };
+                    page.markdown = recognised.markdown;
+                    if let Some(blocks) = &mut page.blocks {
+                        blocks.items = recognised.blocks;
                     }
                 }
                 return Ok(text);
@@ -223,10 +247,12 @@ mod tests {
 
     #[test]
     fn pages_are_joined_with_or_without_their_numbers() {
-        let page = |number, markdown: &str| pdf::PdfPage { number, markdown: markdown.to_owned(), is_picture: false };
+        let page =
+            |number, markdown: &str| pdf::PdfPage { number, markdown: markdown.to_owned(), ..Default::default() };
         let text = PdfText { pages: vec![page(1, "a\n"), page(2, ""), page(3, "c\n")], ..PdfText::default() };
-        assert_eq!(joined(&text, false), "a\n\nc\n");
-        assert_eq!(joined(&text, true), "a\n\n---\n\n<!-- page 2 -->\n\n\n---\n\n<!-- page 3 -->\n\nc\n");
+        assert_eq!(joined(&text, false), ("a\n\nc\n".to_owned(), vec![0, 2, 3]));
+        let marked = "a\n\n---\n\n<!-- page 2 -->\n\n\n---\n\n<!-- page 3 -->\n\nc\n";
+        assert_eq!(joined(&text, true).0, marked);
         assert_eq!((named(&[3]), named(&[3, 4])), ("page 3 is a picture".into(), "pages 3, 4 are pictures".into()));
     }
 }

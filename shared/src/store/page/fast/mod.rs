@@ -70,6 +70,7 @@ pub async fn insert_claimed(
         started_at: now,
         owner: Some(worker),
         limited: false,
+        may_rest: false,
         dispatched: true,
     }))
 }

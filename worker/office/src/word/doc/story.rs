@@ -4,6 +4,7 @@ use super::Document;
 use super::runs::{Look, Paragraph};
 use super::styles::Block;
 use crate::html::{Blocks, Cell, Inline, Item, Style, field_link};
+use crate::word::level_of_item;
 
 /// Characters that mean something.
 const NOTE: u16 = 0x02;
@@ -197,7 +198,7 @@ impl<'d, 'a> Story<'d, 'a> {
             && !inline.is_blank()
             && let Some(place) = self.document.lists.next(list, usize::from(level.min(8)))
         {
-            let level = usize::from(level.min(8));
+            let level = level_of_item(usize::from(level.min(8)), self.document.styles.item_depth(paragraph.style));
             out.item(Item { level, ordered: place.ordered, list: place.list, number: Some(place.number) }, inline);
             return;
         }

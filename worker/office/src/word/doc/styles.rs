@@ -3,6 +3,7 @@
 use super::runs::{self, Paragraph};
 use crate::binary::{slice, u16_at};
 use crate::text::utf16;
+use crate::word::depth_of_style;
 
 /// How many styles one may be based on, through others.
 const MAX_BASES: usize = 20;
@@ -70,7 +71,16 @@ impl Styles {
 
     /// The list that paragraphs of a style are in, and the level.
     pub fn list(&self, number: u16) -> Option<(u16, u8)> {
-        self.chain(number).find_map(|style| Some((style.paragraph.list?, style.paragraph.level.unwrap_or(0))))
+        let level = self.chain(number).find_map(|style| style.paragraph.level);
+        self.chain(number).find_map(|style| Some((style.paragraph.list?, level.unwrap_or(0))))
+    }
+
+    /// How deep items of this style stand: by which of Word's own it is, whatever the language of its name, or by its name.
+    pub fn item_depth(&self, number: u16) -> Option<usize> {
+        self.chain(number).find_map(|style| match style.id {
+            id @ 54..=61 => Some(usize::from((id - 54) % 4) + 1),
+            _ => depth_of_style(&style.name),
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use fields::Fields;
 use numbering::Numbering;
 use styles::Styles;
 
-use super::distinct;
+use super::{distinct, level_of_item};
 use crate::archive::Archive;
 use crate::html::{Blocks, Cell, Inline, Item, Style, field_link, outside};
 use crate::package::{self, Relations};
@@ -172,11 +172,12 @@ impl<'t> Reader<'_, 't> {
         };
         let own = properties.and_then(|p| p.child("numPr"));
         let own_level = own.and_then(|n| n.child("ilvl")).and_then(|e| e.number::<usize>("val"));
-        let own_list = own.and_then(|n| n.child("numId")).and_then(|e| e.attr("val")).map(|id| id.into_owned());
-        let list = own_list
-            .map(|id| (id, own_level.unwrap_or(0)))
-            .or_else(|| styles.list(&style).map(|(id, level)| (id, own_level.unwrap_or(level))));
-        let list = list.filter(|(id, _)| id != "0").map(|(id, level)| (id, level.min(8)));
+        let own_list = own.and_then(|n| n.child("numId")).and_then(|e| e.attr("val"));
+        let list = own_list.as_deref().or_else(|| styles.list(&style)).filter(|id| *id != "0").map(|id| {
+            let of_list = |style: &str| self.state.numbering.level_of(id, style);
+            let level = own_level.or_else(|| styles.list_level(&style, of_list)).unwrap_or(0);
+            (id.to_owned(), level.min(8))
+        });
         Paragraph { style, level, list }
     }
 
@@ -202,6 +203,7 @@ impl<'t> Reader<'_, 't> {
             return;
         }
         if let Some((place, level)) = numbered {
+            let level = level_of_item(level, self.context.styles.item_depth(&paragraph.style));
             let item = Item { level, ordered: place.ordered, list: place.list, number: Some(place.number) };
             out.item(item, inline);
             return;

@@ -15,11 +15,13 @@ struct Level {
     start: u64,
     /// `%1.%2` with the numbers of its levels.
     text: String,
+    /// The style whose paragraphs are at this level.
+    style: Option<String>,
 }
 
 impl Default for Level {
     fn default() -> Self {
-        Self { format: "decimal".to_owned(), start: 1, text: String::new() }
+        Self { format: "decimal".to_owned(), start: 1, text: String::new(), style: None }
     }
 }
 
@@ -28,6 +30,8 @@ struct List {
     definition: String,
     /// Numbers that this list begins with anew, by level.
     starts: [Option<u64>; LEVELS],
+    /// Levels that are another kind in this list than in its definition.
+    levels: [Option<Level>; LEVELS],
     is_begun: bool,
 }
 
@@ -84,22 +88,31 @@ impl Numbering {
             let definition =
                 element.child("abstractNumId").and_then(|e| e.attr("val")).filter(is_short).unwrap_or_default();
             let mut starts = [None; LEVELS];
+            let mut levels = [const { None }; LEVELS];
             for over in element.children().filter(|e| e.name() == "lvlOverride") {
-                let start = over.child("startOverride").and_then(|e| e.number("val"));
-                if let Some(place) = over.number::<usize>("ilvl").and_then(|n| starts.get_mut(n)) {
-                    *place = start;
-                }
+                let Some(n) = over.number::<usize>("ilvl").filter(|n| *n < LEVELS) else { continue };
+                starts[n] = over.child("startOverride").and_then(|e| e.number("val"));
+                levels[n] = over.child("lvl").map(read_level);
             }
-            out.lists.insert(id, List { definition: definition.into_owned(), starts, is_begun: false });
+            out.lists.insert(id, List { definition: definition.into_owned(), starts, levels, is_begun: false });
         }
         out
+    }
+
+    /// The level of a list that paragraphs of a style are at.
+    pub fn level_of(&self, id: &str, style: &str) -> Option<usize> {
+        let list = self.lists.get(id)?;
+        let levels = self.definitions.get(&list.definition)?;
+        levels.iter().position(|level| level.style.as_deref() == Some(style))
     }
 
     /// The place of the next paragraph of a list at a level.
     pub fn next(&mut self, id: &str, level: usize) -> Option<Place> {
         let list = self.lists.get_mut(id)?;
         let levels = self.definitions.get(&list.definition)?;
-        let here = levels.get(level)?;
+        let own = &list.levels;
+        let of = |n: usize| own.get(n).and_then(Option::as_ref).or_else(|| levels.get(n));
+        let here = of(level)?;
         let before = |levels: &[Level], n: usize| levels.get(n).map_or(0, |level| level.start.saturating_sub(1));
         let reached =
             self.reached.entry(list.definition.clone()).or_insert_with(|| std::array::from_fn(|n| before(levels, n)));
@@ -119,7 +132,7 @@ impl Numbering {
         }
         let shown = |n: usize| {
             let number = reached.get(n).copied().unwrap_or(1).max(1);
-            levels.get(n).map_or_else(|| number.to_string(), |level| written(&level.format, number))
+            of(n).map_or_else(|| number.to_string(), |level| written(&level.format, number))
         };
         let mut text = here.text.clone();
         for n in 0..LEVELS {
@@ -140,6 +153,7 @@ fn read_level(level: Element<'_>) -> Level {
         format: value("numFmt").unwrap_or_else(|| "decimal".to_owned()),
         start: value("start").and_then(|start| start.parse().ok()).unwrap_or(1),
         text: value("lvlText").unwrap_or_default().chars().take(64).collect(),
+        style: value("pStyle").filter(|style| style.len() <= MAX_ID),
     }
 }
 

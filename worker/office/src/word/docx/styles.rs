@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::html::Style as Look;
+use crate::word::depth_of_style;
 use crate::xml::Element;
 
 /// How many styles one may be based on, through others.
@@ -16,7 +17,10 @@ struct Style {
     name: String,
     base: Option<String>,
     outline: Option<usize>,
-    list: Option<(String, usize)>,
+    /// The number of its list.
+    list: Option<String>,
+    /// The level in it, which may be of another list than the style's own.
+    list_level: Option<usize>,
     look: Marks,
 }
 
@@ -63,15 +67,13 @@ impl Styles {
             let Some(id) = element.attr("styleId").and_then(short) else { continue };
             let value = |name| element.child(name).and_then(|e| e.attr("val")).and_then(short);
             let paragraph = element.child("pPr");
-            let list = paragraph.and_then(|p| p.child("numPr")).and_then(|list| {
-                let id = short(list.child("numId")?.attr("val")?)?;
-                Some((id, list.child("ilvl").and_then(|level| level.number("val")).unwrap_or(0)))
-            });
+            let list = paragraph.and_then(|p| p.child("numPr"));
             let style = Style {
                 name: value("name").unwrap_or_default().to_lowercase(),
                 base: value("basedOn"),
                 outline: paragraph.and_then(|p| p.child("outlineLvl")).and_then(|level| level.number("val")),
-                list,
+                list: list.and_then(|list| short(list.child("numId")?.attr("val")?)),
+                list_level: list.and_then(|list| list.child("ilvl")?.number("val")),
                 look: element.child("rPr").map(marks).unwrap_or_default(),
             };
             let is_default = element.attr("default").is_some_and(|v| matches!(&*v, "1" | "true"));
@@ -108,8 +110,20 @@ impl Styles {
     }
 
     /// The list that paragraphs of this style are in.
-    pub fn list(&self, id: &str) -> Option<(String, usize)> {
-        self.chain(id).find_map(|style| style.list.clone())
+    pub fn list(&self, id: &str) -> Option<&str> {
+        self.chain(id).find_map(|style| style.list.as_deref())
+    }
+
+    /// The level that paragraphs of this style have in a list: as the nearest style says that names one, or else as the
+    /// list itself says of a style (`of_list`).
+    pub fn list_level(&self, id: &str, of_list: impl Fn(&str) -> Option<usize>) -> Option<usize> {
+        let ids = std::iter::successors(Some(id), |id| self.styles.get(*id)?.base.as_deref());
+        ids.take(MAX_BASES).find_map(|id| self.styles.get(id)?.list_level.or_else(|| of_list(id)))
+    }
+
+    /// How deep items of this style stand by its name.
+    pub fn item_depth(&self, id: &str) -> Option<usize> {
+        self.chain(id).find_map(|style| depth_of_style(&style.name))
     }
 
     /// What paragraphs of this style are.

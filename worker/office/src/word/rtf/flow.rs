@@ -4,6 +4,7 @@ use super::Paragraph;
 use super::styles::{Block, Styles};
 use crate::Limits;
 use crate::html::{Blocks, Cell, Inline, Item, Style};
+use crate::word::level_of_item;
 
 /// What is written of it so far.
 #[derive(Debug)]
@@ -100,7 +101,8 @@ impl Flow {
                 let number = number(marker);
                 let ordered = number.is_some();
                 let list = u64::from(paragraph.list.unsigned_abs()) * 2 + u64::from(ordered);
-                out.item(Item { level: paragraph.level, ordered, list, number }, inline);
+                let level = level_of_item(paragraph.level, styles.item_depth(paragraph.style));
+                out.item(Item { level, ordered, list, number }, inline);
             }
             Block::Code if !inline.is_blank() => out.preformatted(&plain),
             Block::Quote => out.quote(inline),

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::word::depth_of_style;
+
 /// What paragraphs of a style are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
@@ -15,6 +17,8 @@ pub enum Block {
 #[derive(Debug, Default)]
 pub struct Styles {
     blocks: HashMap<i32, Block>,
+    /// How deep items of a style stand.
+    depths: HashMap<i32, usize>,
     current: Option<i32>,
     outline: Option<usize>,
     name: String,
@@ -57,9 +61,18 @@ impl Styles {
                 ("preformatted text" | "html preformatted" | "source code" | "plain text", _, _) => Block::Code,
                 _ => Block::Plain,
             };
-            self.blocks.insert(self.current.take().unwrap_or(0), block);
+            let number = self.current.take().unwrap_or(0);
+            self.blocks.insert(number, block);
+            if let Some(depth) = depth_of_style(&name) {
+                self.depths.insert(number, depth);
+            }
             self.begin(None);
         }
+    }
+
+    /// How deep items of a style stand.
+    pub fn item_depth(&self, style: i32) -> Option<usize> {
+        self.depths.get(&style).copied()
     }
 
     /// What paragraphs of a style are.
