@@ -53,12 +53,18 @@ impl Drop for Companion {
 
 impl Companion {
     /// Opens the page of `request` in the browser's first tab, as the request asks, and goes on to `end` if the page
-    /// ends elsewhere. Pictures are loaded; ads are refused by the session's way out, if at all.
+    /// ends elsewhere. Pictures are loaded; ads are refused by the session's way out, if at all. A page that lies behind
+    /// an ad host, a click counter, say, is opened once more after `let_ads_in`, which says whether they were refused.
     ///
     /// # Errors
     /// When the page cannot be opened by the request's deadline.
-    pub async fn bring_back(cdp: Cdp, request: &RenderRequest, end: &Url) -> Result<Self, RenderError> {
-        Self::begin(cdp, request, Some(end)).await
+    pub async fn bring_back(
+        cdp: Cdp,
+        request: &RenderRequest,
+        end: &Url,
+        let_ads_in: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self, RenderError> {
+        Self::begin(cdp, request, Some((end, let_ads_in))).await
     }
 
     /// Has the browser appear from the place of `request`, and opens nothing.
@@ -69,15 +75,22 @@ impl Companion {
         Self::begin(cdp, request, None).await
     }
 
-    async fn begin(cdp: Cdp, request: &RenderRequest, end: Option<&Url>) -> Result<Self, RenderError> {
+    async fn begin(
+        cdp: Cdp,
+        request: &RenderRequest,
+        page: Option<(&Url, &(dyn Fn() -> bool + Sync))>,
+    ) -> Result<Self, RenderError> {
         let work = async {
             let version = cdp.call::<Browser::GetVersion>(None, json!({}), clock::deadline(STEP)).await?;
             let mut wardrobe = Wardrobe::new(cdp.clone(), request, &Version::from_product(&version.product));
             let brought = Brought::note(&cdp, request, clock::deadline(STEP)).await?;
             let session = wardrobe.first_tab().await?;
             let opening = async {
-                match end {
-                    Some(end) => open(&cdp, &session, request, end).await,
+                match page {
+                    Some((end, let_ads_in)) => match open(&cdp, &session, request, end).await {
+                        Err(RenderError::Site(_)) if let_ads_in() => open(&cdp, &session, request, end).await,
+                        opened => opened,
+                    },
                     // What was said to the tab before is done when it answers.
                     None => {
                         let nothing = json!({ "expression": "0" });
@@ -229,28 +242,40 @@ async fn open(cdp: &Cdp, session: &str, request: &RenderRequest, end: &Url) -> R
     cdp.post::<Inspector::Enable>(on, json!({}));
     let source = json!({ "source": script.source() });
     let added = cdp.call::<Page::AddScriptToEvaluateOnNewDocument>(on, source, request.deadline).await?;
+    let opened = load(cdp, session, request, end, &script).await;
+    cdp.post::<Page::RemoveScriptToEvaluateOnNewDocument>(on, json!({ "identifier": added.identifier }));
+    opened?;
+    cdp.post::<Inspector::Disable>(on, json!({}));
+    let off = cdp.send_as::<Value>(Page::Disable::NAME, on, json!({}));
+    off.by(request.deadline).await?;
+    Ok(())
+}
+
+async fn load(
+    cdp: &Cdp,
+    session: &str,
+    request: &RenderRequest,
+    end: &Url,
+    script: &WaitScript,
+) -> Result<(), RenderError> {
     let look = Look::only_rest(request.deadline - request.wait_for);
     let acts = |action: &Action| actions::is_replayed(action) && !matches!(action, Action::Wait(_));
     let is_acted_on = request.actions.iter().any(acts);
     let first = match navigate(cdp, session, &request.url, request.deadline).await {
-        Ok(()) => Some(wait::settle(cdp, session, &script, look, request.deadline).await?),
+        Ok(()) => Some(wait::settle(cdp, session, script, look, request.deadline).await?),
         // Where the scrape ended may still be there.
         Err(error) if is_acted_on || *end == request.url => return Err(error),
         Err(_) => None,
     };
     if first.is_none_or(|settled| !is_acted_on && !is_same(&settled.url, end)) {
         navigate(cdp, session, end, request.deadline).await?;
-        wait::settle(cdp, session, &script, look, request.deadline).await?;
+        wait::settle(cdp, session, script, look, request.deadline).await?;
     }
     tokio::time::sleep(request.wait_for).await;
     if request.actions.iter().any(actions::is_replayed) {
         let camera = Camera { cdp, session, request, deadline: request.deadline };
-        Runner { camera, script: &script, end: request.deadline }.replay(&request.actions).await?;
+        Runner { camera, script, end: request.deadline }.replay(&request.actions).await?;
     }
-    cdp.post::<Page::RemoveScriptToEvaluateOnNewDocument>(on, json!({ "identifier": added.identifier }));
-    cdp.post::<Inspector::Disable>(on, json!({}));
-    let off = cdp.send_as::<Value>(Page::Disable::NAME, on, json!({}));
-    off.by(request.deadline).await?;
     Ok(())
 }
 

@@ -30,8 +30,8 @@ use super::warm::WarmPool;
 use super::way::{Wanted, Way};
 use super::{OpenError, SessionResources};
 use crate::agent::{self, AgentError};
+use crate::browser::Companion;
 use crate::browser::cdp::Cdp;
-use crate::browser::{Companion, RenderError};
 use crate::exec::{self, BoxHandle, ExecError, Execution, Program, Runners, StartBox, StartedBox};
 use crate::fetch::{Chosen, ProxyPools};
 use crate::relay::{self, Activity, Budget, LiveView, Rules, SessionHandle};
@@ -256,15 +256,12 @@ impl Session {
             }
             return Ok(());
         };
-        let request = scrape.request();
-        let mut opened = Companion::bring_back(self.own_cdp().await?, &request, &scrape.end).await;
-        // The page may lie behind an ad host, a click counter, say: the scrape got there all the same.
-        if wanted.refuses_ads && matches!(opened, Err(RenderError::Site(_))) {
-            let upstream = self.proxy.as_ref().map(|chosen| chosen.place);
-            resources.sandbox.let_out(&self.browser, Exit { upstream, refuses_ads: false })?;
-            opened = Companion::bring_back(self.own_cdp().await?, &request, &scrape.end).await;
-        }
-        match opened {
+        let let_ads_in = || {
+            let exit = Exit { upstream: self.proxy.as_ref().map(|chosen| chosen.place), refuses_ads: false };
+            wanted.refuses_ads && resources.sandbox.let_out(&self.browser, exit).is_ok()
+        };
+        let cdp = self.own_cdp().await?;
+        match Companion::bring_back(cdp, &scrape.request(), &scrape.end, &let_ads_in).await {
             // Set once: a session continues one scrape.
             Ok(companion) => _ = self.companion.set(companion),
             Err(_) if self.proxy_trouble().await.is_some() => return Err(OpenError::NoProxy),
