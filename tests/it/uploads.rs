@@ -4,6 +4,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
+use weir_shared::random;
 use weir_tests::{
     Answer, BucketStore, Caller, Database, FixtureSite, TestService, both_databases, checkout, free_port, installed,
     wait_until,
@@ -288,11 +289,13 @@ async fn without_keys_programs_send_files_and_pages_do_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_official_hosted_server_has_files_uploaded_and_parsed() {
     let Some(modules) = installed("js/node_modules") else { return };
-    let service = TestService::start_with(options(Database::Sqlite)).await;
+    // It takes keys of this form only.
+    let key = format!("fc-{}", random::id().simple());
+    let service = TestService::start_with(options(Database::Sqlite).env("WEIR_API_KEY", &key)).await;
     let file = service.folder().join("it's a file.html");
     std::fs::write(&file, TEXT).unwrap();
     let mut command = tokio::process::Command::new("node");
     command.arg(checkout().join("tests/sdk/js/hosted.cjs")).env("NODE_PATH", modules).env("FILE", &file);
-    command.env("PORT", free_port().to_string());
+    command.env("PORT", free_port().to_string()).env("HOSTED_KEY", key);
     passes("mcp-hosted", &mut command, &service, &FixtureSite::start().await).await;
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::activity::Endpoint;
+use super::scrape_request::no_exchange;
 use super::validation::{Fields, Issues, Path, ValidationError, read_id, refusal};
 use super::words::words;
 use crate::error_code::ErrorCode;
@@ -90,8 +91,7 @@ pub fn parse_search_feedback(body: &Value) -> Result<Feedback, ValidationError> 
 /// Every wrong field; 403 for results of products that are not served here.
 pub fn parse_feedback(body: &Value) -> Result<JobFeedback, ValidationError> {
     if body.get("endpoint").and_then(Value::as_str) == Some(FOREIGN) {
-        let text = "Exchange is not enabled for this team.";
-        return Err(refusal(ErrorCode::Forbidden, vec!["endpoint".into()], text));
+        return Err(no_exchange(vec!["endpoint".into()]));
     }
     let mut issues = Issues::default();
     let read = Fields::open(body, Path::new(), &mut issues).map(|fields| {

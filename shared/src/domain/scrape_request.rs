@@ -37,6 +37,7 @@ use super::target::{self, RequestContext};
 use super::validation::{Fields, Issues, Path, ValidationError, refusal};
 use crate::error_code::ErrorCode;
 use options::{label, read_options};
+pub(in crate::domain) use unavailable::no_exchange;
 use unavailable::refuse_unavailable;
 
 /// A direct scrape, valid.
@@ -64,6 +65,9 @@ fn parse_scrape_of(
     body: &Value,
     context: RequestContext<'_>,
 ) -> Result<ScrapeRequest, ValidationError> {
+    if body.get("alexandria").is_some_and(|value| !value.is_null()) {
+        return Err(no_exchange(vec!["alexandria".into()]));
+    }
     let mut issues = Issues::default();
     let mut unavailable = Vec::new();
     let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {

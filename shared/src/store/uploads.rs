@@ -132,7 +132,7 @@ pub async fn offer(db: &Db, new: &NewUpload<'_>) -> StoreResult<Offered> {
     let mut tx = db.begin().await?;
     team_lock::lock(&mut tx, new.team).await?;
     let (count, oldest): (i64, Option<Timestamp>) =
-        on_db!(&mut tx, |conn| { sqlx::query_as(UNPARSED).bind(new.team).bind(since).fetch_one(conn).await? });
+        on_db!(&mut tx, |conn| sqlx::query_as(UNPARSED).bind(new.team).bind(since).fetch_one(conn).await?);
     if count >= MOST_UNPARSED {
         return Ok(Offered::TooMany { until: oldest.unwrap_or(now).plus_ms(UNPARSED_WINDOW_MS) });
     }

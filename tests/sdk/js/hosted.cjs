@@ -1,8 +1,8 @@
 // The official MCP server as it is hosted, beside the service: a model's client has a file, the server has none of the
 // user's files, so it hands out an address, the client uploads, and the server parses by the uploadRef.
 //
-// Reads WEIR_URL, WEIR_KEY, FILE (a page with the word quetzalcoatlus) and PORT (a free one) from the environment; NODE_PATH
-// leads to the libraries. Closes with the line "N passed, N failed".
+// Reads WEIR_URL, HOSTED_KEY (a key that begins with fc-), FILE (a page with the word quetzalcoatlus) and PORT (a free one)
+// from the environment; NODE_PATH leads to the libraries. Closes with the line "N passed, N failed".
 "use strict";
 const assert = require("node:assert/strict");
 const { spawn, execFileSync } = require("node:child_process");
@@ -11,7 +11,7 @@ const run = require("./steps.cjs");
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
 const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
 
-const { WEIR_URL, WEIR_KEY, FILE, PORT, NODE_PATH } = process.env;
+const { WEIR_URL, HOSTED_KEY, FILE, PORT, NODE_PATH } = process.env;
 let server, client;
 
 const steps = {
@@ -25,7 +25,7 @@ const steps = {
       assert.ok(Date.now() < end && server.exitCode === null, "the hosted server does not start");
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
-    const requestInit = { headers: { Authorization: `Bearer ${WEIR_KEY}` } };
+    const requestInit = { headers: { Authorization: `Bearer ${HOSTED_KEY}` } };
     client = new Client({ name: "tests", version: "1" });
     await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${PORT}/mcp`), { requestInit }));
     const call = async (given) => {
@@ -36,7 +36,7 @@ const steps = {
     const first = await call({ filePath: FILE, formats: ["markdown", "links"] });
     assert.equal(first.upload.maxSizeBytes, 52428800, JSON.stringify(first));
     assert.ok(first.upload.uploadUrl.startsWith(WEIR_URL));
-    assert.ok(!first.upload.command.includes(WEIR_KEY));
+    assert.ok(!first.upload.command.includes(HOSTED_KEY));
     assert.deepEqual(JSON.parse(execFileSync("sh", ["-c", first.upload.command], { stdio: ["ignore", "pipe", "ignore"] })), { success: true });
     const { data } = await call(first.nextToolCall.arguments);
     assert.ok(data.markdown.includes("quetzalcoatlus") && data.links, JSON.stringify(data));

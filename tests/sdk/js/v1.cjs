@@ -158,9 +158,9 @@ const steps = {
     ]) {
       await assert.rejects(call(), /501/);
     }
-    await assert.rejects(client.checkGenerateLLMsTextStatus(id), /404/);
-    await assert.rejects(client.deepResearch("whales", {}), /404/);
-    await assert.rejects(client.checkDeepResearchStatus(id), /404/);
+    await assert.rejects(client.checkGenerateLLMsTextStatus(id), /404|not found/);
+    await assert.rejects(client.deepResearch("whales", {}), /404|not found/);
+    await assert.rejects(client.checkDeepResearchStatus(id), /404|not found/);
   },
 };
 

@@ -86,7 +86,7 @@ pub fn doc_put() -> Operation {
         .query("expires", json!({"type": "integer"}), "Of the address.")
         .query("signature", json!({"type": "string"}), "Of the address.")
         .answer::<Taken>("The file is there.")
-        .errors(&[400, 409, 429, 500, 503])
+        .errors(&[400, 403, 409, 429, 500, 503])
 }
 
 /// Handles `POST /v2/parse/upload-url`.

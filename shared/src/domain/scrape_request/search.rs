@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::options::{label, read_options};
 use super::threat;
-use super::unavailable::{Unavailable, refuse_unavailable};
+use super::unavailable::{Unavailable, no_exchange, refuse_unavailable};
 use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::search::{Age, Category, DEFAULT_LIMIT, MAX_LIMIT, Query, SearchRequest, Source};
@@ -200,8 +200,7 @@ fn read_sources(fields: &mut Fields<'_, '_>, query: &mut Query, refused: &mut Op
         }
     }
     if found.is_empty() && is_foreign {
-        let text = "Exchange is not enabled for this team.";
-        *refused = Some(refusal(ErrorCode::Forbidden, fields.path_of("sources"), text));
+        *refused = Some(no_exchange(fields.path_of("sources")));
     }
     found.sort_unstable();
     found.dedup();
