@@ -18,12 +18,14 @@ use weir_shared::config::DatabaseUrl;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::cache::{CacheKey, Lookup};
+use weir_shared::domain::feedback::Subject;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, SessionId, TeamId, WorkerId};
 use weir_shared::queue;
 use weir_shared::random;
+use weir_shared::store::feedback::NewFeedback;
 use weir_shared::store::jobs::NewJob;
 use weir_shared::store::page::end::{CacheEntry, Finished, Outcome};
 use weir_shared::store::page::replay::ReplayFilter;
@@ -32,9 +34,10 @@ use weir_shared::store::page::scrape::NewScrape;
 use weir_shared::store::page::{claim, fast, finish, replay, rescue, rows, scrape};
 use weir_shared::store::slices::Slices;
 use weir_shared::store::snapshots::{Packed, Snapshot};
+use weir_shared::store::uploads::{NewUpload, Offered};
 use weir_shared::store::{
-    Db, PoolUse, activity, cache, cancel, credits, documents, drafts, jobs, keys, migrate, nodes, pages, profiles,
-    queue_depth, rates, retention, sessions, snapshots, sweep, team_lock, teams, webhooks,
+    Db, PoolUse, activity, cache, cancel, credits, documents, drafts, feedback, jobs, keys, migrate, nodes, pages,
+    profiles, queue_depth, rates, retention, sessions, snapshots, sweep, team_lock, teams, uploads, webhooks,
 };
 use weir_shared::time::Timestamp;
 
@@ -212,6 +215,21 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     profiles::free_abandoned(&mut tx).await.unwrap();
     sessions::touch(&mut tx, &[(SessionId::new(), now)]).await.unwrap();
     tx.commit().await.unwrap();
+
+    // Files that come apart, and what is said of results.
+    let new = NewUpload { team, key: None, name: "a.pdf", content_type: None };
+    let Offered::Given { id, .. } = uploads::offer(db, &new).await.unwrap() else { panic!("the first of its team") };
+    uploads::find(db, id).await.unwrap();
+    assert!(uploads::arrived(db, id, "blob").await.unwrap());
+    let claimed = uploads::claim(db, id, db.now().plus_ms(1_000)).await.unwrap().unwrap();
+    uploads::release(db, &claimed).await.unwrap();
+    uploads::done(db, blobs, &claimed).await.unwrap();
+    feedback::knows(db, team, Subject::Scrape, random::id()).await.unwrap();
+    let said = NewFeedback { team, subject: Subject::Search, job: random::id(), rating: "good", body: None };
+    let mut tx = db.begin().await.unwrap();
+    feedback::note(&mut tx, &said, now).await.unwrap();
+    tx.commit().await.unwrap();
+    feedback::list(db, Some(team), 10).await.unwrap();
 
     // What is asked.
     for id in [job, direct.job.id] {

@@ -4,6 +4,7 @@
 
 mod database;
 mod doctor;
+mod feedback;
 mod jobs;
 mod keys;
 mod mcp;
@@ -62,6 +63,9 @@ enum Command {
     /// Webhook deliveries.
     #[command(subcommand)]
     Webhooks(webhooks::WebhooksCommand),
+    /// What callers say of their results.
+    #[command(subcommand)]
+    Feedback(feedback::FeedbackCommand),
     /// Serve the tools of the Weir at WEIR_URL over the Model Context Protocol on standard input and output.
     Mcp,
     /// Check database, Chromium, sandbox, disk and clock; exit code 1 on any failure.
@@ -106,6 +110,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Credits(command) => teams::run_credits(command, &open(&settings).await?, output).await?,
         Command::Jobs(command) => jobs::run(command, &open(&settings).await?, &settings, output).await?,
         Command::Workers(command) => workers::run(command, &open(&settings).await?, output).await?,
+        Command::Feedback(command) => feedback::run(command, &open(&settings).await?, output).await?,
         Command::Webhooks(command) => webhooks::run(command, &open(&settings).await?, output).await?,
     }
     Ok(ExitCode::SUCCESS)
@@ -147,6 +152,7 @@ mod tests {
             "workers list",
             "workers drain host-1",
             "webhooks deliveries --state dead",
+            "feedback list --team acme --limit 5 --json",
             "webhooks replay --job 0190c0de-0000-7000-8000-000000000000",
         ] {
             let words = std::iter::once("weir").chain(line.split(' '));

@@ -29,8 +29,9 @@ pub use map::parse_map;
 pub use preview::{PreviewRequest, parse_preview};
 pub use scrape::{ScrapeRequest, parse_scrape};
 pub use search::parse_search;
-pub use upload::{ParseRequest, parse_upload};
-pub use v1::{parse_v1_batch, parse_v1_crawl, parse_v1_map, parse_v1_scrape, parse_v1_search};
+pub(in crate::domain) use unavailable::no_exchange;
+pub use upload::{AnnouncedFile, ParseRequest, parse_announced, parse_upload, parse_upload_ref};
+pub use v1::{parse_v1_batch, parse_v1_crawl, parse_v1_llmstxt, parse_v1_map, parse_v1_scrape, parse_v1_search};
 pub use wire_form::wire_form;
 
 #[cfg(test)]

@@ -242,6 +242,15 @@ pub fn as_integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_f64().and_then(exact))
 }
 
+/// An id in a field.
+pub fn read_id<T: std::str::FromStr>(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<T> {
+    let id = fields.string(name)?.parse().ok();
+    if id.is_none() {
+        fields.issues.format(fields.path_of(name), "uuid", format!("{name} must be a valid UUID"));
+    }
+    id
+}
+
 /// One JSON object being read.
 pub struct Fields<'v, 'i> {
     map: &'v Map<String, Value>,

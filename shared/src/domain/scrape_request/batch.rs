@@ -8,7 +8,7 @@ use super::options::read_options;
 use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::target::{self, RequestContext};
-use crate::domain::validation::{Fields, Issues, Path, ValidationError};
+use crate::domain::validation::{Fields, Issues, Path, ValidationError, read_id};
 use crate::domain::webhook::WebhookSpec;
 use crate::error_code::ErrorCode;
 use crate::ids::JobId;
@@ -76,7 +76,7 @@ pub(super) fn parse_batch_of(
             has_options: body.as_object().is_some_and(|b| b.keys().any(|k| !OWN_FIELDS.contains(&k.as_str()))),
             webhook: read_webhook(fields),
             max_concurrency: fields.integer("maxConcurrency", 1..=i64::from(i32::MAX)),
-            append_to_id: read_append(fields),
+            append_to_id: read_id(fields, "appendToId"),
             ignore_invalid_urls,
             origin: label(fields, "origin"),
             integration: label(fields, "integration"),
@@ -123,15 +123,6 @@ fn read_urls(
         }
     }
     (valid, invalid)
-}
-
-fn read_append(fields: &mut Fields<'_, '_>) -> Option<JobId> {
-    let text = fields.string("appendToId")?;
-    let id = text.parse().ok();
-    if id.is_none() {
-        fields.issues.format(fields.path_of("appendToId"), "uuid", "appendToId must be a valid UUID");
-    }
-    id
 }
 
 /// A URL, or a strict object (wire 7).

@@ -63,6 +63,7 @@ fn read_options(version: ApiVersion, fields: &mut Fields<'_, '_>, unavailable: &
             .unwrap_or_default(),
         sites: threat::read(fields, unavailable),
         zero_retention: false,
+        llms_txt: false,
     };
     fields.ignore(&["useMock", "auditMetadata", "domainTools", "toolDetail"]);
     options

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::body::{Nulls, read_body};
 use super::fields::label;
 use super::options::read_options;
+use super::unavailable::no_exchange;
 use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::target::{self, RequestContext};
@@ -35,6 +36,9 @@ pub(super) fn parse_scrape_of(
     body: &Value,
     context: RequestContext<'_>,
 ) -> Result<ScrapeRequest, ValidationError> {
+    if body.get("alexandria").is_some_and(|value| !value.is_null()) {
+        return Err(no_exchange(vec!["alexandria".into()]));
+    }
     read_body(version, body, Nulls::of(version), |fields, unavailable| {
         let url = target::read(fields, "url", context).unwrap_or_default();
         let options = read_options(version, fields, unavailable);

@@ -7,7 +7,7 @@ use super::body::{Nulls, read_body};
 use super::fields::label;
 use super::options::read_options;
 use super::threat;
-use super::unavailable::Unavailable;
+use super::unavailable::{Unavailable, no_exchange};
 use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::search::{Age, Category, DEFAULT_LIMIT, MAX_LIMIT, Query, SearchRequest, Source};
@@ -194,8 +194,7 @@ fn read_sources(fields: &mut Fields<'_, '_>, query: &mut Query, refused: &mut Op
         }
     }
     if found.is_empty() && is_foreign {
-        let text = "Exchange is not enabled for this team.";
-        *refused = Some(refusal(ErrorCode::Forbidden, fields.path_of("sources"), text));
+        *refused = Some(no_exchange(fields.path_of("sources")));
     }
     found.sort_unstable();
     found.dedup();

@@ -43,6 +43,13 @@ fn a_bare_url_has_every_default() {
 }
 
 #[test]
+fn what_another_product_is_asked_for_is_refused_in_the_words_that_clients_know() {
+    let error = parse_scrape(&json!({"alexandria": {"capability": "x"}}), RequestContext::ANYWHERE).unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (ErrorCode::Forbidden, "Exchange is not enabled for this team."));
+    assert!(scrape(json!({"alexandria": null})).unwrap_err().message.starts_with("Unrecognized"));
+}
+
+#[test]
 fn a_url_is_kept_exactly_as_it_came() {
     for url in ["example.com/a?b&a=1", "HTTP://Example.com", "http://intranet/x", "localhost:8900/a"] {
         assert_eq!(scrape(json!({"url": url})).unwrap().url, url);

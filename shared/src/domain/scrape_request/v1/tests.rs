@@ -48,6 +48,25 @@ fn a_bare_scrape_has_the_defaults_of_version_1() {
 }
 
 #[test]
+fn a_llms_txt_is_a_map_with_few_links() {
+    let read = |body: Value| parse_v1_llmstxt(&with_url(body), RequestContext::ANYWHERE);
+    // As the clients send it.
+    let sent =
+        json!({"maxUrls": null, "showFullText": false, "cache": null, "__experimental_stream": null, "origin": "x"});
+    let options = read(sent).unwrap().options;
+    assert_eq!((options.limit, options.ignore_cache, options.llms_txt), (10, false, true));
+    let stored = serde_json::to_string(&options).unwrap();
+    assert_eq!(serde_json::from_str::<MapOptions>(&stored).unwrap(), options);
+    assert!(!map(json!({})).unwrap().options.llms_txt);
+    assert!(read(json!({"cache": false})).unwrap().options.ignore_cache);
+    says(read(json!({"maxUrls": 0})), &json!(["maxUrls"]), "at least 1");
+    says(read(json!({"maxUrls": 5_001})), &json!(["maxUrls"]), "at most 5000");
+    says(read(json!({"depth": 1})), &json!([]), "Unrecognized");
+    let whole = read(json!({"showFullText": true})).unwrap_err();
+    assert_eq!(whole.code, ErrorCode::OptionNotAvailable);
+}
+
+#[test]
 fn every_option_is_read() {
     let read = scrape(json!({
         "formats": ["content", "markdown", "html", "rawHtml", "links", "screenshot@fullPage", "summary", "json", "changeTracking"],
