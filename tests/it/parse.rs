@@ -28,7 +28,7 @@ async fn send(caller: &Caller, parts: &[Vec<u8>]) -> Answer {
 }
 
 /// A file with options, sent as the command line does it: the file first.
-async fn parse(caller: &Caller, name: &str, content_type: &str, bytes: &[u8], options: &Value) -> Answer {
+pub async fn parse(caller: &Caller, name: &str, content_type: &str, bytes: &[u8], options: &Value) -> Answer {
     let options = part("options", None, "text/plain", options.to_string().as_bytes());
     send(caller, &[part("file", Some(name), content_type, bytes), options]).await
 }

@@ -20,7 +20,7 @@ enum Draft {
         draft: PathBuf,
         path: PathBuf,
     },
-    /// A bucket takes a blob whole: what is to be in it waits here, once.
+    /// A bucket takes a blob whole: what is to be in it waits here, once. Pieces should not be small.
     Bucket {
         bucket: Bucket,
         key: String,

@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use bytes::Bytes;
+use bytes::BytesMut;
 
 use super::{Db, StoreError, StoreResult, Tx, retention, team_lock};
 use crate::blobs::{BlobWriter, Blobs};
@@ -47,8 +47,8 @@ pub struct Receiving {
     key: String,
     /// `None`: a write is under way, or has failed.
     writer: Option<BlobWriter>,
-    waiting: Vec<Bytes>,
-    waiting_bytes: usize,
+    /// Up to [`STEP`] bytes: a sender may have each of its bytes come alone, which is not to cost more than one.
+    waiting: BytesMut,
 }
 
 impl Receiving {
@@ -57,22 +57,28 @@ impl Receiving {
         let (blobs, key) = (blobs.clone(), Blobs::upload_key(id));
         let opened = key.clone();
         let writer = blocking(move || blobs.writer(&opened)).await?;
-        Ok(Self { key, writer: Some(writer), waiting: Vec::new(), waiting_bytes: 0 })
+        Ok(Self { key, writer: Some(writer), waiting: BytesMut::new() })
     }
 
     /// Adds a piece.
-    pub async fn push(&mut self, piece: Bytes) -> StoreResult<()> {
-        self.waiting_bytes += piece.len();
-        self.waiting.push(piece);
-        if self.waiting_bytes >= STEP { self.write().await } else { Ok(()) }
+    pub async fn push(&mut self, piece: &[u8]) -> StoreResult<()> {
+        if self.waiting.len() + piece.len() > STEP {
+            self.write().await?;
+        }
+        if self.waiting.is_empty() {
+            self.waiting.reserve(STEP);
+        }
+        self.waiting.extend_from_slice(piece);
+        Ok(())
     }
 
     async fn write(&mut self) -> StoreResult<()> {
+        let piece = mem::take(&mut self.waiting).freeze();
+        if piece.is_empty() {
+            return Ok(());
+        }
         let mut writer = self.take()?;
-        let pieces = mem::take(&mut self.waiting);
-        self.waiting_bytes = 0;
-        let write = move || pieces.into_iter().try_for_each(|piece| writer.write(piece)).map(|()| writer);
-        self.writer = Some(blocking(write).await?);
+        self.writer = Some(blocking(move || writer.write(piece).map(|()| writer)).await?);
         Ok(())
     }
 
@@ -263,7 +269,7 @@ mod tests {
     async fn sent(db: &Db, blobs: &Blobs, id: JobId, text: &'static str) -> bool {
         let mut file = Receiving::begin(blobs, id).await.unwrap();
         for piece in text.as_bytes().chunks(2) {
-            file.push(Bytes::from_static(piece)).await.unwrap();
+            file.push(piece).await.unwrap();
         }
         let blob = file.end().await.unwrap();
         arrived(db, id, &blob).await.unwrap()

@@ -121,7 +121,7 @@ async fn store(field: &mut Field, receiving: &mut Receiving, taken: &mut usize, 
         }
         *taken += chunk.len();
         room.reach(*taken)?;
-        receiving.push(chunk).await?;
+        receiving.push(&chunk).await?;
     }
     Ok(length)
 }

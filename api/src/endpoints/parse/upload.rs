@@ -178,7 +178,7 @@ async fn receive(mut payload: Payload, mut receiving: Receiving, room: &mut Room
             return Err(form::refused(TOO_LARGE));
         }
         room.reach(length)?;
-        receiving.push(chunk).await?;
+        receiving.push(&chunk).await?;
     }
     if length == 0 {
         return Err(form::refused(form::EMPTY));
