@@ -30,7 +30,7 @@ use super::intercept::{Interception, OwnHeaders};
 use super::locale::Place;
 use super::shot::Camera;
 use super::wait::{self, Look, WaitScript};
-use super::{RenderError, RenderRequest, appearance};
+use super::{Brought, RenderError, RenderRequest, appearance};
 
 /// Time for each step that involves no page.
 const STEP: Duration = Duration::from_secs(5);
@@ -38,6 +38,8 @@ const STEP: Duration = Duration::from_secs(5);
 /// Keeps every tab of a session appearing as its scrape did, until it is dropped.
 pub struct Companion {
     cdp: Cdp,
+    /// Cookies of the scrape's caller.
+    pub brought: Brought,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -57,16 +59,17 @@ impl Companion {
         let work = async {
             let version = cdp.call::<Browser::GetVersion>(None, json!({}), clock::deadline(STEP)).await?;
             let mut wardrobe = Wardrobe::new(cdp.clone(), request, &Version::from_product(&version.product));
+            let brought = Brought::note(&cdp, request, clock::deadline(STEP)).await?;
             let session = wardrobe.first_tab().await?;
             let opening = open(&cdp, &session, request, end);
             let opened = tokio::select! {
                 opened = opening => opened,
                 lost = wardrobe.serve() => Err(lost),
             };
-            opened.map(|()| wardrobe)
+            opened.map(|()| (wardrobe, brought))
         };
-        let mut wardrobe = match tokio::time::timeout_at(request.deadline, work).await {
-            Ok(Ok(wardrobe)) => wardrobe,
+        let (mut wardrobe, brought) = match tokio::time::timeout_at(request.deadline, work).await {
+            Ok(Ok(opened)) => opened,
             Ok(Err(error)) => {
                 cdp.close();
                 return Err(error);
@@ -77,7 +80,7 @@ impl Companion {
             }
         };
         let task = tokio::spawn(async move { while !matches!(wardrobe.serve().await, RenderError::BrowserLost) {} });
-        Ok(Self { cdp, _task: AbortOnDropHandle::new(task) })
+        Ok(Self { cdp, brought, _task: AbortOnDropHandle::new(task) })
     }
 }
 

@@ -86,6 +86,11 @@ impl OwnHeaders {
         own
     }
 
+    /// Names and values of the caller's cookies.
+    pub fn into_cookie_pairs(self) -> Vec<(String, String)> {
+        self.cookie_pairs
+    }
+
     /// Cookies to set before the page loads, in the protocol's form.
     pub fn cookies(&self, request: &RenderRequest) -> Vec<Value> {
         let url = request.url.as_str();

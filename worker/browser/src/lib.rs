@@ -12,6 +12,7 @@
 //!   outgrown           ends the page that takes too much memory
 //! solo                 a page in a browser of its own, on a profile
 //! companion            a scraped page once more, in the browser of a session
+//! brought              cookies of a request, which no profile keeps
 //! ```
 //!
 //! Pages are hostile: Chromium runs in a box, its own sandbox on inside, reaches the network through the egress
@@ -41,6 +42,7 @@ mod actions;
 mod appearance;
 mod blocklist;
 mod branding;
+mod brought;
 mod browser_process;
 pub mod cdp;
 mod companion;
@@ -57,6 +59,7 @@ mod user_agent;
 pub mod wait;
 
 pub use blocklist::is_ad_host;
+pub use brought::Brought;
 pub use companion::Companion;
 pub use error::RenderError;
 pub use locale::languages;

@@ -443,8 +443,12 @@ impl Session {
     async fn close_and_pack(&self, resources: &SessionResources, profile: &ProfileUse) -> anyhow::Result<Archive> {
         let cdp = self.cdp().await?;
         let by = clock::deadline(CALL);
-        let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(by).await?;
-        let cookies = serde_json::to_vec(&cookies["cookies"])?;
+        let mut all: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(by).await?;
+        let mut cookies: Vec<Value> = serde_json::from_value(all["cookies"].take())?;
+        if let Some((companion, _)) = self.scrape.get() {
+            companion.brought.leave_out(&mut cookies);
+        }
+        let cookies = serde_json::to_vec(&cookies)?;
         // The answer may or may not come before the connection ends.
         let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(clock::deadline(CALL)).await;
         drop(cdp);
