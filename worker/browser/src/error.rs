@@ -129,6 +129,8 @@ impl RenderError {
             match net.as_str() {
                 "ERR_ABORTED" => Self::NotHtml { content_type: None },
                 "ERR_INSUFFICIENT_RESOURCES" | "ERR_OUT_OF_MEMORY" => Self::PageCrashed,
+                // The guard refuses these ports, too: whoever sees one first, the answer is the same.
+                "ERR_UNSAFE_PORT" => Self::AddressBlocked,
                 _ => Self::Site(net),
             }
         }
@@ -159,6 +161,7 @@ mod tests {
             ("net::ERR_EMPTY_RESPONSE", ErrorCode::Site),
             ("net::ERR_TOO_MANY_REDIRECTS", ErrorCode::Site),
             ("net::ERR_ABORTED", ErrorCode::UnsupportedFile),
+            ("net::ERR_UNSAFE_PORT", RenderError::AddressBlocked.code()),
         ] {
             assert_eq!(RenderError::from_net(text).code(), code, "{text}");
         }
