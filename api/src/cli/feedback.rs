@@ -4,8 +4,8 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use weir_shared::store::{Db, feedback};
 
-use super::output::{Output, or_dash, shorten};
 use super::database::team_filter;
+use super::output::{Output, or_dash, shorten};
 
 #[derive(Subcommand)]
 pub enum FeedbackCommand {

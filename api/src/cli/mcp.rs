@@ -6,13 +6,14 @@ use rmcp::ServiceExt;
 use weir_shared::config::McpSettings;
 
 use crate::mcp::{Server, Weir};
+use crate::routes::operations;
 
 /// Answers until the client closes standard input.
 ///
 /// # Errors
 /// When the key cannot be sent, or the client does not speak the protocol.
 pub async fn run(settings: &McpSettings) -> anyhow::Result<()> {
-    let server = Server::of_user(Weir::at(settings)?);
+    let server = Server::of_user(Weir::at(settings)?, operations);
     let running = server.serve(rmcp::transport::stdio()).await.context("the client")?;
     running.waiting().await.context("the protocol")?;
     Ok(())

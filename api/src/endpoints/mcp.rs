@@ -22,6 +22,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::extract::{self, MAX_BODY};
 use crate::mcp::{Server, Weir};
 use crate::openapi::{Group, MakeSchema, Operation};
+use crate::routes::operations;
 
 const JSON: &str = "application/json";
 /// What the specification has every client accept. The answer is JSON whatever it says.
@@ -55,7 +56,8 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     if let Err(error) = serde_json::from_slice::<ClientJsonRpcMessage>(&body) {
         return Ok(not_a_message(&error));
     }
-    let server = Server::new(Weir::within(&request).map_err(|error| ApiError::internal(&error))?);
+    let weir = Weir::within(&request).map_err(|error| ApiError::internal(&error))?;
+    let server = Server::new(weir, operations);
     let service = StreamableHttpService::new(
         move || Ok(server.clone()),
         Arc::new(NeverSessionManager::default()),

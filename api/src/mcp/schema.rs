@@ -5,27 +5,36 @@ use std::sync::OnceLock;
 use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::tools::{self, CREDITS, Effect, INTERACT, PARSE, TOOLS, Tool};
-use crate::openapi;
+use super::tools::{CREDITS, Effect, INTERACT, PARSE, TOOLS, Tool};
+use crate::openapi::{self, Described, Operation};
 
 /// The tools as they are listed, made once: the readers of bodies are asked for what they take.
-pub fn listed() -> &'static [Listed] {
+pub fn listed(routes: fn() -> Vec<Described>) -> &'static [Listed] {
     static LISTED: OnceLock<Vec<Listed>> = OnceLock::new();
-    LISTED.get_or_init(|| TOOLS.iter().map(list).collect())
+    LISTED.get_or_init(|| {
+        let routes = routes();
+        TOOLS.iter().map(|tool| list(&routes, tool)).collect()
+    })
 }
 
-fn list(tool: &Tool) -> Listed {
+/// What the API's document says of a route.
+pub fn operation<'a>(routes: &'a [Described], method: &str, path: &str) -> Option<&'a Operation> {
+    let found = routes.iter().find(|(own, at, _)| *own == method && at == path);
+    found.map(|(_, _, operation)| operation)
+}
+
+fn list(routes: &[Described], tool: &Tool) -> Listed {
     let annotations = ToolAnnotations::with_title(tool.title)
         .read_only(tool.effect == Effect::Reads)
         .destructive(tool.effect == Effect::Ends)
         .open_world(tool.method == reqwest::Method::POST);
-    Listed::new(tool.name, tool.text, input(tool)).with_title(tool.title).with_annotations(annotations)
+    Listed::new(tool.name, tool.text, input(routes, tool)).with_title(tool.title).with_annotations(annotations)
 }
 
 /// The schema of a tool's arguments.
-pub fn input(tool: &Tool) -> JsonObject {
-    let operation = tool.operation();
-    let body = operation.as_ref().and_then(|operation| operation.body.as_ref()).map(openapi::described);
+pub fn input(routes: &[Described], tool: &Tool) -> JsonObject {
+    let operation = operation(routes, tool.method.as_str(), tool.path);
+    let body = operation.and_then(|operation| operation.body.as_ref()).map(openapi::described);
     let mut schema = body.unwrap_or_else(|| json!({"type": "object", "properties": {}}));
     for parameter in operation.iter().flat_map(|operation| &operation.parameters) {
         if parameter["in"] == "query" {
@@ -42,7 +51,7 @@ pub fn input(tool: &Tool) -> JsonObject {
         }
     }
     if tool.name == INTERACT {
-        let mut page = tools::operation("POST", "/v2/scrape")
+        let mut page = self::operation(routes, "POST", "/v2/scrape")
             .and_then(|operation| operation.body.as_ref().map(openapi::described))
             .unwrap_or_else(|| json!({}));
         if let Some(url) = page["properties"].as_object_mut().and_then(|fields| fields.shift_remove("url")) {

@@ -13,28 +13,31 @@ use serde_json::{Map, Value, json};
 use super::tools::{self, CREDITS, INTERACT, Outcome, PARSE, Tool};
 use super::weir::{Answer, Weir};
 use super::{arguments, files, resources, schema};
+use crate::openapi::Described;
 
 const INSTRUCTIONS: &str = "Reads the web: single pages (scrape), many (batch_scrape), sites (map, crawl), searches, the \
-    user's files (parse), and browsers to act in (interact, browser_*). Crawls and batches run in the background: their tools answer a link to a \
-    resource that is read until its status is completed, failed or cancelled.";
+    user's files (parse), and browsers to act in (interact, browser_*). Crawls and batches run in the background: their \
+    tools answer a link to a resource that is read until its status is completed, failed or cancelled.";
 
 /// A server for one caller. It keeps nothing between requests.
 #[derive(Clone)]
 pub struct Server {
     pub(super) weir: Weir,
+    /// The routes with what the API's document says of them.
+    routes: fn() -> Vec<Described>,
     /// Files are on this machine, and its caller's to read.
     reads_files: bool,
 }
 
 impl Server {
     /// A server for a caller who is elsewhere: no file of this machine is touched for it.
-    pub fn new(weir: Weir) -> Self {
-        Self { weir, reads_files: false }
+    pub fn new(weir: Weir, routes: fn() -> Vec<Described>) -> Self {
+        Self { weir, routes, reads_files: false }
     }
 
     /// A server that its caller has started: it reads the files that the caller may read.
-    pub fn of_user(weir: Weir) -> Self {
-        Self { weir, reads_files: true }
+    pub fn of_user(weir: Weir, routes: fn() -> Vec<Described>) -> Self {
+        Self { weir, routes, reads_files: true }
     }
 
     /// Calls a tool. What fails is told in the result, where models read it.
@@ -179,7 +182,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(schema::listed().to_vec()))
+        Ok(ListToolsResult::with_all_items(schema::listed(self.routes).to_vec()))
     }
 
     async fn call_tool(

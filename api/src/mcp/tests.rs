@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use super::arguments::parts;
 use super::tools::{TOOLS, named};
 use super::{resources, schema};
+use crate::routes::operations;
 
 fn object(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
@@ -11,8 +12,10 @@ fn object(value: Value) -> Map<String, Value> {
 
 #[test]
 fn every_tool_is_a_route_of_the_document() {
+    let routes = operations();
     for tool in TOOLS {
-        let operation = tool.operation().unwrap_or_else(|| panic!("{}: no route", tool.name));
+        let operation = schema::operation(&routes, tool.method.as_str(), tool.path)
+            .unwrap_or_else(|| panic!("{}: no route", tool.name));
         assert_eq!(tool.path.contains('{'), tool.id.is_some(), "{}", tool.name);
         assert!(!operation.public, "{}", tool.name);
     }
@@ -20,7 +23,7 @@ fn every_tool_is_a_route_of_the_document() {
 
 #[test]
 fn what_a_tool_takes_is_what_its_route_takes() {
-    let listed = schema::listed();
+    let listed = schema::listed(operations);
     assert_eq!(listed.len(), TOOLS.len());
     for (tool, listed) in TOOLS.iter().zip(listed) {
         let fields = &listed.input_schema["properties"];
@@ -29,7 +32,7 @@ fn what_a_tool_takes_is_what_its_route_takes() {
         assert!(!Value::Object((*listed.input_schema).clone()).to_string().contains("$ref"), "{}", tool.name);
         assert!(!fields.to_string().contains("\"null\""), "{}: {fields}", tool.name);
     }
-    let of = |name: &str| Value::Object(schema::input(named(name).unwrap()));
+    let of = |name: &str| Value::Object(schema::input(&operations(), named(name).unwrap()));
     let scrape = of("firecrawl_scrape");
     assert_eq!(scrape["required"], json!(["url"]));
     assert_eq!(scrape["properties"]["timeout"]["maximum"], 300_000);

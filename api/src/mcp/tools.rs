@@ -3,9 +3,6 @@
 
 use reqwest::Method;
 
-use crate::openapi::Operation;
-use crate::routes;
-
 /// A tool.
 pub struct Tool {
     pub name: &'static str,
@@ -75,19 +72,6 @@ pub const INTERACT: &str = "firecrawl_interact";
 pub const PARSE: &str = "firecrawl_parse";
 /// Credits, now or by month.
 pub const CREDITS: &str = "firecrawl_credit_usage";
-
-impl Tool {
-    /// What the API's document says of the route.
-    pub fn operation(&self) -> Option<Operation> {
-        operation(self.method.as_str(), self.path)
-    }
-}
-
-/// What the API's document says of a route.
-pub fn operation(method: &str, path: &str) -> Option<Operation> {
-    let found = routes::operations().into_iter().find(|(own, at, _)| *own == method && at == path);
-    found.map(|(_, _, operation)| operation)
-}
 
 /// The tool of this name.
 pub fn named(name: &str) -> Option<&'static Tool> {
