@@ -14,11 +14,11 @@
 mod continuation;
 pub mod page;
 mod profile;
+mod proxy_route;
 pub mod routes;
 mod save;
 mod session;
 mod warm;
-mod way;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -32,10 +32,10 @@ const SAVING: Duration = Duration::from_secs(8);
 /// Before each further try to write that it is saved.
 const PAUSES: [Duration; 3] = [Duration::from_millis(100), Duration::from_millis(400), Duration::from_millis(1_500)];
 
-/// The way out of such a browser. It lets ads pass: the page refuses them itself.
+/// How such a browser goes out. It lets ads pass: the page refuses them itself.
 #[derive(Debug, Clone, Copy)]
-pub struct Way {
-    /// The egress proxy of this way.
+pub struct PageExit {
+    /// The egress proxy that it uses.
     pub egress: SocketAddr,
     /// The place of the operator's proxy behind it; `None`: it connects by itself.
     pub upstream: Option<usize>,
@@ -45,7 +45,7 @@ pub struct Way {
 #[derive(Clone, Copy)]
 pub struct OnProfile<'a> {
     pub resources: &'a SessionResources,
-    pub way: Way,
+    pub exit: PageExit,
     pub page: &'a Claimed,
     pub profile: &'a ProfileUse,
 }
@@ -109,16 +109,16 @@ pub async fn render(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rend
 }
 
 async fn open(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, Solo), PageTrouble> {
-    let OnProfile { resources, way, page, profile } = work;
+    let OnProfile { resources, exit, page, profile } = work;
     let saved = load(resources, page.team_id, &profile.name).await?.map(|(_, saved)| saved);
     let (dir, browser, cookies) =
-        start(&resources.sandbox, saved, Some(Exit { upstream: way.upstream, refuses_ads: false })).await?;
+        start(&resources.sandbox, saved, Some(Exit { upstream: exit.upstream, refuses_ads: false })).await?;
     let cookies: Vec<Value> = match &cookies {
         Some(cookies) => serde_json::from_slice(cookies).unwrap_or_default(),
         None => Vec::new(),
     };
     let cookies = cookies.into_iter().map(settable).collect();
-    let solo = Solo::connect(browser, dir, way.egress, Arc::clone(&resources.ads), cookies).await;
+    let solo = Solo::connect(browser, dir, exit.egress, Arc::clone(&resources.ads), cookies).await;
     let solo = solo.map_err(|error| RenderError::Unavailable(format!("{error:#}")))?;
     match solo.render(request).await {
         Ok(rendered) => Ok((rendered, solo)),

@@ -25,9 +25,9 @@ use url::Url;
 use weir_shared::config::ModelSettings;
 
 use super::continuation;
+use super::proxy_route::{SessionRoute, Wanted};
 use super::save::Archive;
 use super::warm::WarmPool;
-use super::way::{Wanted, Way};
 use super::{OpenError, SessionResources};
 use crate::agent::{self, AgentError};
 use crate::browser::Companion;
@@ -205,7 +205,7 @@ impl Session {
     ) -> Result<Arc<Self>, OpenError> {
         let began = Stopwatch::start();
         let wanted = Wanted::of(resources, row).await?;
-        let way = Way::choose(resources, &wanted).await?;
+        let route = SessionRoute::choose(resources, &wanted).await?;
         let mut version = None;
         let mut saved = None;
         if let Some(profile) = &row.profile
@@ -223,7 +223,7 @@ impl Session {
         };
         let cookies = started.cookies.clone();
         let (dir, browser) = (Arc::clone(&started.dir), Arc::clone(&started.browser));
-        let session = match Self::around(resources, row, version, way, dir, browser) {
+        let session = match Self::around(resources, row, version, route, dir, browser) {
             Ok(session) => session,
             Err(error) => {
                 started.discard().await;
@@ -289,11 +289,11 @@ impl Session {
         resources: &SessionResources,
         row: &SessionRow,
         profile_version: Option<i64>,
-        way: Way,
+        route: SessionRoute,
         dir: Arc<SessionDir>,
         browser: Arc<BrowserBox>,
     ) -> anyhow::Result<Arc<Self>> {
-        resources.sandbox.let_out(&browser, way.exit)?;
+        resources.sandbox.let_out(&browser, route.exit)?;
         let activity = Arc::new(Activity::new(resources.db.clock().clone()));
         let ended = CancellationToken::new();
         // The session's files, where its browser sees them.
@@ -322,15 +322,15 @@ impl Session {
             tmp,
             cdp: path.clone(),
             // What code asks for is what its author wants, by the session's proxy all the same.
-            exit: Exit { refuses_ads: false, ..way.exit },
+            exit: Exit { refuses_ads: false, ..route.exit },
         };
         let runners = Runners::new(Arc::new(boxes), path, Arc::clone(&resources.assets));
         Ok(Arc::new(Self {
             id: row.id,
             team: row.team_id,
             profile_version,
-            warning: way.route.warning,
-            proxy: way.route.chosen,
+            warning: route.proxy.warning,
+            proxy: route.proxy.chosen,
             proxies: Arc::clone(&resources.proxies),
             profile: row.profile.clone(),
             expires: clock::deadline(Duration::from_millis(row.ttl_ms.unsigned_abs())),

@@ -1,7 +1,7 @@
 //! How a session goes out and appears: as its caller has asked, or as the scrape did that it continues. By the rules that
 //! pages have.
 //!
-//! The way is chosen once, before the browser has one at all: a session keeps its proxy for as long as it lives, and
+//! The route is chosen once, before the browser has one at all: a session keeps its proxy for as long as it lives, and
 //! without one that can be reached it does not open.
 
 use std::time::Duration;
@@ -49,14 +49,14 @@ impl Wanted {
     }
 }
 
-/// The way out of a session.
-pub(super) struct Way {
-    pub route: ProxyRoute,
+/// How a session goes out.
+pub(super) struct SessionRoute {
+    pub proxy: ProxyRoute,
     pub exit: Exit,
 }
 
-impl Way {
-    /// A way as it is wanted, whose proxy takes connections.
+impl SessionRoute {
+    /// A route as it is wanted, whose proxy takes connections.
     ///
     /// # Errors
     /// When there are proxies to go through and none of them does.
@@ -67,10 +67,10 @@ impl Way {
             let route = ProxyRoute::choose(proxies, wanted.location.as_ref(), wanted.kind, &failed);
             let exit = Exit { upstream: route.place(), refuses_ads: wanted.refuses_ads };
             let Some(chosen) = &route.chosen else {
-                return if failed.is_empty() { Ok(Self { route, exit }) } else { Err(OpenError::NoProxy) };
+                return if failed.is_empty() { Ok(Self { proxy: route, exit }) } else { Err(OpenError::NoProxy) };
             };
             if chosen.proxy.answers(ANSWER).await {
-                return Ok(Self { route, exit });
+                return Ok(Self { proxy: route, exit });
             }
             proxies.failed(chosen.place);
             failed.push(chosen.place);
