@@ -72,7 +72,7 @@ pub async fn observe(
 fn request_id(request: &ServiceRequest) -> HeaderValue {
     let given = request.headers().get(REQUEST_ID).filter(|v| {
         let bytes = v.as_bytes();
-        (1..=64).contains(&bytes.len()) && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
+        (1..=128).contains(&bytes.len()) && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(b))
     });
     given.cloned().unwrap_or_else(|| {
         let mut buffer = Uuid::encode_buffer();

@@ -26,6 +26,9 @@ const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// What supervisors ask, by whatever name they know this machine. It tells nothing of a team.
 const FOR_SUPERVISORS: &[&str] = &["/healthz", "/readyz", "/metrics"];
 
+/// Where programs send forms.
+const TAKES_FORMS: &str = "/v2/parse";
+
 /// The middleware of every route.
 ///
 /// # Errors
@@ -64,21 +67,27 @@ fn judge(api: &ApiSettings, request: &ServiceRequest) -> Result<(), String> {
     {
         return Err("WEIR_AUTH=open takes no requests of pages from elsewhere (Sec-Fetch-Site)".to_owned());
     }
-    judge_body(headers)
+    // No page sends a PUT anywhere without asking first.
+    if *request.method() == Method::PUT { Ok(()) } else { judge_body(request.path(), headers) }
 }
 
-/// A page may send plain text and forms anywhere without asking first. Bodies of this API are JSON.
-fn judge_body(headers: &HeaderMap) -> Result<(), String> {
+/// A page may send plain text and forms anywhere without asking first. Bodies of this API are JSON, but for the form with a
+/// file that programs send.
+fn judge_body(path: &str, headers: &HeaderMap) -> Result<(), String> {
     let length = headers.get(header::CONTENT_LENGTH);
     let has_body =
         length.is_some_and(|length| length.as_bytes() != b"0") || headers.contains_key(header::TRANSFER_ENCODING);
-    let is_json = |value: Option<&str>| {
-        let essence = value.and_then(|value| value.split(';').next()).unwrap_or_default();
-        essence.trim().eq_ignore_ascii_case("application/json")
-    };
     let is_told = headers.contains_key(header::CONTENT_TYPE);
     let is_pages = headers.contains_key(header::ORIGIN) || headers.contains_key(&SEC_FETCH_SITE);
-    if has_body && (is_told || is_pages) && !(is_told && texts(headers, &header::CONTENT_TYPE).all(is_json)) {
+    let is_of = |kind: &str| {
+        let is_one = |value: Option<&str>| {
+            let essence = value.and_then(|value| value.split(';').next()).unwrap_or_default();
+            essence.trim().eq_ignore_ascii_case(kind)
+        };
+        is_told && texts(headers, &header::CONTENT_TYPE).all(is_one)
+    };
+    let is_file = path == TAKES_FORMS && !is_pages && is_of("multipart/form-data");
+    if has_body && (is_told || is_pages) && !is_of("application/json") && !is_file {
         return Err("WEIR_AUTH=open takes bodies with Content-Type: application/json only".to_owned());
     }
     Ok(())

@@ -10,11 +10,14 @@ use weir_shared::error_code::ErrorCode;
 
 use crate::endpoints::jobs::Served;
 use crate::endpoints::{
-    batch_scrape, browser, crawl, interact, jobs, map, mcp, not_built, parse, scrape, search, team, v1,
+    batch_scrape, browser, crawl, feedback, interact, jobs, map, mcp, not_built, parse, scrape, search, team, v1,
 };
 use crate::error::ApiError;
 use crate::openapi::{Described, Group, Operation};
 use crate::{docs, health, open_mode, welcome};
+
+/// Where files are sent: the one path of these that wants no key, because the address that is given out has a signature.
+pub const UPLOAD: &str = "/v2/parse/upload/{id}";
 
 /// Registers the routes.
 pub fn configure(config: &mut ServiceConfig) {
@@ -78,6 +81,8 @@ fn routes() -> Routes {
             .delete(interact::stop::handle, interact::stop::doc))
         .service(at("/v2/parse").post(parse::handle, parse::doc))
         .service(at("/v2/parse/formats").get(parse::formats::handle, parse::formats::doc))
+        .service(at("/v2/parse/upload-url").post(parse::upload::url, parse::upload::doc_url))
+        .service(at(UPLOAD).put(parse::upload::put, parse::upload::doc_put))
         // Batch scrape (spec 4.7, 4.8; wire 4 to 6).
         .service(at("/v2/batch/scrape").post(batch_scrape::start::handle, batch_scrape::start::doc))
         .service(at("/v2/batch/scrape/{id}").serves(BATCHES)
@@ -98,8 +103,10 @@ fn routes() -> Routes {
             .delete(jobs::cancel::handle, || jobs::cancel::doc(CRAWLS)))
         .service(at("/v2/crawl/{id}/errors").serves(CRAWLS)
             .get(jobs::errors::handle, || jobs::errors::doc(CRAWLS)))
-        // Search (wire 20).
+        // Search (wire 20), and what callers say of results (wire 25).
         .service(at("/v2/search").post(search::handle, search::doc))
+        .service(at("/v2/search/{id}/feedback").post(feedback::of_search, feedback::doc_of_search))
+        .service(at("/v2/feedback").post(feedback::handle, feedback::doc))
         // Team (spec 4.12, 4.13, wire 10).
         .service(at("/v2/team/activity").get(team::activity::handle, team::activity::doc))
         .service(at("/v2/team/credit-usage").get(team::credit_usage::handle, team::credit_usage::doc))
@@ -108,6 +115,9 @@ fn routes() -> Routes {
         .service(at("/v2/team/token-usage/historical").get(team::token_usage::historical, team::token_usage::doc_historical))
         .service(at("/v2/team/queue-status").get(team::concurrency::queue_status, team::concurrency::doc_queue_status))
         .service(at("/v2/concurrency-check").get(team::concurrency::check, team::concurrency::doc_check))
+        .service(at("/v2/team/threat-protection")
+            .get(team::threat_protection::handle, || team::threat_protection::doc("getThreatProtection", "The team's threat protection"))
+            .put(team::threat_protection::handle, || team::threat_protection::doc("setThreatProtection", "Set the team's threat protection")))
         // The same as tools of the Model Context Protocol.
         .service(at("/mcp").post(mcp::handle, mcp::doc))
         // Further groups (spec 1, wire 12).
@@ -150,10 +160,8 @@ fn routes() -> Routes {
         .service(at("/v1/concurrency-check").get(team::concurrency::check, || team::concurrency::doc_check().group(Group::V1)))
         .service(at("/v1/extract").post(not_built::handle, || not_built::doc("startExtractV1", "Start an extraction")))
         .service(at("/v1/extract/{id}").get(not_built::handle, || not_built::doc("getExtractV1", "Status of an extraction")))
-        .service(at("/v1/llmstxt").post(not_built::handle, || not_built::doc("startLlmsTxt", "Start a llms.txt")))
-        .service(at("/v1/llmstxt/{id}").get(not_built::handle, || not_built::doc("getLlmsTxt", "Status of a llms.txt")))
-        .service(at("/v1/deep-research").post(not_built::handle, || not_built::doc("startDeepResearch", "Start a deep research")))
-        .service(at("/v1/deep-research/{id}").get(not_built::handle, || not_built::doc("getDeepResearch", "Status of a deep research")))
+        .service(at("/v1/llmstxt").post(v1::llmstxt::start, v1::llmstxt::doc_start))
+        .service(at("/v1/llmstxt/{id}").get(v1::llmstxt::status, v1::llmstxt::doc_status))
         // Beside the API.
         .service(at("/healthz").get(health::alive, health::doc_alive))
         .service(at("/readyz").get(health::ready, health::doc_ready))
@@ -210,6 +218,7 @@ macro_rules! methods {
 methods! {
     get = GET;
     post = POST;
+    put = PUT;
     delete = DELETE;
 }
 

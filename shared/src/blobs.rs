@@ -2,8 +2,10 @@
 //! share. What belongs to a job lies under one prefix, so that an expired job leaves in one piece.
 
 mod bucket;
+mod writer;
 
 use std::fmt;
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -11,6 +13,7 @@ use std::str::FromStr;
 use anyhow::Context;
 
 use self::bucket::Bucket;
+pub use self::writer::BlobWriter;
 use crate::ids::{JobId, PageId};
 use crate::private;
 use crate::random;
@@ -107,9 +110,10 @@ impl Blobs {
         format!("{}{page}-{epoch}.zst", job_prefix(job))
     }
 
-    /// Key of an uploaded file, which has an id like a job's.
+    /// Key of an uploaded file, which has an id like a job's. Each time that one is sent has its own, so that what is sent
+    /// twice at once does not mix.
     pub fn upload_key(id: JobId) -> String {
-        format!("{}file", job_prefix(id))
+        format!("{}{}.file", job_prefix(id), random::id().simple())
     }
 
     /// Stores `bytes` under `key`: on disk when this returns.
@@ -121,6 +125,14 @@ impl Blobs {
             Place::Folder(root) => put_file(&root.join(key), bytes),
             Place::Bucket(bucket) => bucket.put(key, bytes),
         }
+    }
+
+    /// Begins a blob that comes piece by piece. There is none under `key` before [`BlobWriter::finish`].
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub fn writer(&self, key: &str) -> std::io::Result<BlobWriter> {
+        BlobWriter::open(&self.0, key)
     }
 
     /// The bytes under `key`.
@@ -193,14 +205,24 @@ fn shut_old(root: &Path) {
 }
 
 fn put_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let (mut file, draft) = begin_file(path)?;
+    file.write_all(bytes)?;
+    end_file(&file, &draft, path)
+}
+
+/// A file that is not there under its name before [`end_file`], and where it lies meanwhile.
+fn begin_file(path: &Path) -> std::io::Result<(File, PathBuf)> {
     if let Some(folder) = path.parent() {
         private::make_folder(folder)?;
     }
     let draft = path.with_extension("tmp");
-    let mut file = private::file_options().create(true).truncate(true).open(&draft)?;
-    file.write_all(bytes)?;
+    let file = private::file_options().create(true).truncate(true).open(&draft)?;
+    Ok((file, draft))
+}
+
+fn end_file(file: &File, draft: &Path, path: &Path) -> std::io::Result<()> {
     file.sync_all()?;
-    std::fs::rename(&draft, path)
+    std::fs::rename(draft, path)
 }
 
 /// What could not be removed stays behind as waste, which nobody can find by itself. `true`: it is gone.
@@ -230,6 +252,30 @@ mod tests {
         assert_eq!(blobs.get(&key).unwrap(), b"text");
         assert!(blobs.remove_job(job));
         assert_eq!(blobs.get(&key).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn what_comes_in_pieces_is_there_when_it_is_whole() {
+        let root = std::env::temp_dir().join(format!("weir-blobs-{}", random::id()));
+        let blobs = Blobs::open(&root).unwrap();
+        let job = JobId::new();
+        let key = Blobs::upload_key(job);
+        assert_ne!(key, Blobs::upload_key(job));
+        let mut writer = blobs.writer(&key).unwrap();
+        for piece in ["one ", "", "two"] {
+            writer.write(piece.as_bytes().into()).unwrap();
+        }
+        assert_eq!(blobs.get(&key).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+        writer.finish().unwrap();
+        assert_eq!(blobs.get(&key).unwrap(), b"one two");
+        // What breaks off leaves nothing.
+        let folder = root.join(&key).parent().unwrap().to_owned();
+        let mut broken = blobs.writer(&Blobs::upload_key(job)).unwrap();
+        broken.write(b"half".as_slice().into()).unwrap();
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        drop(broken);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
         std::fs::remove_dir_all(root).unwrap();
     }
 

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use ipnet::IpNet;
 
 use crate::blobs::BlobsUrl;
+use crate::domain::location;
 use crate::guard::AddressGuard;
 use crate::private;
 use crate::schedule::Schedule;
@@ -201,6 +202,16 @@ pub struct NetSettings {
     pub allow_ports: Vec<u16>,
     pub proxy_basic: Vec<CountryProxy>,
     pub proxy_enhanced: Vec<CountryProxy>,
+    /// Whose hosts `blockAds` keeps browsers from.
+    pub ad_lists: Vec<AdList>,
+}
+
+/// A list of the hosts of ads and trackers (`WEIR_AD_LISTS`). Workers read the files at their start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AdList {
+    /// The one that Weir brings along.
+    Builtin,
+    File(PathBuf),
 }
 
 /// An upstream proxy, optionally for one country.
@@ -220,6 +231,9 @@ impl NetSettings {
 
 /// Most proxies of a kind: each browser has two ways to each of them.
 const MAX_PROXIES: usize = 100;
+
+/// Most lists of ad hosts.
+const MAX_AD_LISTS: usize = 20;
 
 /// Buckets of `WEIR_RATE_LIMITS` with the self-host row of wire 11.1, requests a minute.
 pub const RATE_BUCKETS: &[(&str, u32)] = &[
@@ -300,6 +314,7 @@ impl Settings {
                 allow_ports: reader.ports()?,
                 proxy_basic: reader.proxies("WEIR_PROXY_BASIC")?,
                 proxy_enhanced: reader.proxies("WEIR_PROXY_ENHANCED")?,
+                ad_lists: reader.ad_lists()?,
             },
             model: reader.model()?,
             search: reader.search()?,
@@ -568,6 +583,21 @@ impl Reader<'_> {
             .collect()
     }
 
+    fn ad_lists(&self) -> Result<Vec<AdList>> {
+        let text = self.text("WEIR_AD_LISTS", "builtin");
+        let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
+        if parts.clone().count() > MAX_AD_LISTS {
+            bail!("WEIR_AD_LISTS: allowed are at most {MAX_AD_LISTS} lists");
+        }
+        parts
+            .map(|p| match p {
+                "builtin" => Ok(AdList::Builtin),
+                path if path.contains('/') => Ok(AdList::File(path.into())),
+                _ => bail!("WEIR_AD_LISTS: {p}: allowed are builtin and paths of files such as /etc/weir/ads.txt"),
+            })
+            .collect()
+    }
+
     fn proxies(&self, name: &str) -> Result<Vec<CountryProxy>> {
         let text = self.text(name, "");
         let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
@@ -577,7 +607,13 @@ impl Reader<'_> {
         parts
             .map(|p| {
                 let (country, address) = match p.split_once('=') {
-                    Some((c, rest)) if c.len() == 2 => (Some(c.to_ascii_uppercase()), rest),
+                    Some((c, rest)) if c.len() == 2 => {
+                        let country = c.to_ascii_uppercase();
+                        if !location::countries().any(|known| known == country) {
+                            bail!("{name}: {c}: allowed are countries of ISO 3166-1 such as us");
+                        }
+                        (Some(country), rest)
+                    }
                     _ => (None, p),
                 };
                 let url = url::Url::parse(address).ok().filter(|u| matches!(u.scheme(), "http" | "https" | "socks5"));

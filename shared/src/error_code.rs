@@ -77,6 +77,8 @@ error_codes! {
     RateLimited = 429, "RATE_LIMITED";
     /// The team has as many pages waiting as it may.
     QueueFull = 429, "QUEUE_FULL";
+    /// The team has as many uploads that were not parsed as it may (wire 21).
+    UnparsedUploads = 429, "PARSE_UPLOAD_UNPARSED_LIMIT_REACHED";
     /// The team has as many browser sessions as it may (spec 8).
     TooManySessions = 429, "TOO_MANY_SESSIONS";
     /// An operation that this build does not have.

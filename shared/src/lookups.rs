@@ -42,7 +42,7 @@ async fn ask(
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::{Arc, Condvar, Mutex};
+    use std::sync::{Arc, Condvar, Mutex, PoisonError};
     use std::time::Duration;
 
     use super::*;
@@ -64,14 +64,24 @@ mod tests {
         }
 
         fn end(&self) {
-            *self.is_over.lock().unwrap() = true;
+            *self.is_over.lock().unwrap_or_else(PoisonError::into_inner) = true;
             self.over.notify_all();
+        }
+    }
+
+    /// Lets the threads of a test that fails end as well.
+    struct Ending(Arc<Silence>);
+
+    impl Drop for Ending {
+        fn drop(&mut self) {
+            self.0.end();
         }
     }
 
     #[tokio::test]
     async fn names_that_are_not_answered_take_a_few_threads_and_never_those_of_others() {
         let (places, silence) = (Arc::new(Shares::new(6, 2)), Arc::new(Silence::default()));
+        let _ending = Ending(Arc::clone(&silence));
         let given_up = |name: String| {
             let (places, silence) = (Arc::clone(&places), Arc::clone(&silence));
             async move {

@@ -179,6 +179,32 @@ both_databases! {
     }
 }
 
+/// SQLite has one writer at a time: whatever one team's rows cost there, every other team waits for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_of_very_many_pages_refuses_nobodys_scrapes() {
+    let site = FixtureSite::start().await;
+    let service = TestService::start(weir_tests::Database::Sqlite).await;
+    let other = service.new_team("other");
+    let urls = site.urls("/slow?ms=500&n=", 150_000);
+    let id = service.post("/v2/batch/scrape", &json!({ "urls": urls, "maxConcurrency": 1 })).await.id();
+    service.post("/v2/batch/scrape", &json!({ "urls": urls, "appendToId": id })).await.ok();
+    let caller = service.caller().clone();
+    let cancel = tokio::spawn(async move { caller.delete(&format!("/v2/batch/scrape/{id}")).await });
+    let (mut answered, mut refused) = (0, Vec::new());
+    while !cancel.is_finished() || answered < 60 {
+        let scrapes = site.urls("/small/", 6).into_iter().map(|url| {
+            let other = other.clone();
+            async move { other.post("/v2/scrape", &json!({ "url": url, "maxAge": 0 })).await }
+        });
+        for answer in futures_util::future::join_all(scrapes).await {
+            answered += 1;
+            refused.extend((answer.status != 200).then_some(answer.text));
+        }
+    }
+    assert_eq!(cancel.await.unwrap().ok()["status"], "cancelled");
+    assert!(refused.is_empty(), "{} of {answered} scrapes, the first: {:?}", refused.len(), refused.first());
+}
+
 #[tokio::test]
 async fn a_flaky_target_is_tried_again_only_where_the_contract_allows() {
     let site = FixtureSite::start().await;

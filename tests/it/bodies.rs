@@ -13,12 +13,17 @@ use weir_tests::{Database, ServiceOptions, TestService, wait_until_within};
 const MB: usize = 1 << 20;
 
 /// Every route that takes a body.
-const ROUTES: [(&str, &str); 12] = [
+const ROUTES: [(&str, &str); 17] = [
     ("POST", "/v2/scrape"),
     ("POST", "/v2/batch/scrape"),
     ("POST", "/v2/crawl"),
     ("POST", "/v2/crawl/params-preview"),
     ("POST", "/v2/map"),
+    ("POST", "/v2/parse"),
+    ("POST", "/v2/parse/upload-url"),
+    ("POST", "/v2/feedback"),
+    ("POST", "/v2/search/0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f/feedback"),
+    ("POST", "/v1/llmstxt"),
     ("POST", "/v2/browser"),
     ("DELETE", "/v2/browser"),
     ("POST", "/v2/interact"),

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Database, FixtureSite, ServiceOptions, SiteOptions, TestService, both_databases, documents_at, ended_at, wait_until,
+    Caller, Database, FixtureSite, OwnPages, ServiceOptions, SiteOptions, TestService, both_databases, documents_at,
+    ended_at, wait_until,
 };
 
 const BOUND: Duration = Duration::from_secs(120);
@@ -63,6 +64,32 @@ async fn end(service: &TestService, site: &FixtureSite, path: String) -> Crawl {
 async fn crawl(service: &TestService, site: &FixtureSite, url: &str, options: Value) -> Crawl {
     let path = begin(service, url, options).await;
     end(service, site, path).await
+}
+
+/// A host whose first page leads to eighty others, and which asks for a second between two of them.
+async fn many_pages() -> OwnPages {
+    let host = OwnPages::start().await;
+    host.put_file("/robots.txt", "text/plain", "User-agent: *\nCrawl-delay: 1\n");
+    let links: String = (0..80).map(|n| format!("<a href=/p{n}>{n}</a> ")).collect();
+    host.put("/", &links);
+    for n in 0..80 {
+        host.put(&format!("/p{n}"), "A page of a few words.");
+    }
+    host
+}
+
+/// Begins a crawl of five pages of such a host, unless `options` say otherwise.
+async fn crawl_of(caller: &Caller, host: &OwnPages, options: Value) -> String {
+    let mut body = json!({ "url": host.url("/"), "sitemap": "skip", "limit": 5 });
+    body.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+    format!("/v2/crawl/{}", caller.post("/v2/crawl", &body).await.id())
+}
+
+async fn few_done(service: &TestService, path: &str, least: u64) {
+    wait_until("its first pages", || async {
+        (service.get(path).await.ok()["completed"].as_u64()? >= least).then_some(())
+    })
+    .await;
 }
 
 /// The pages of the tree `/crawl/` down to `depth`, three at most.
@@ -350,7 +377,7 @@ both_databases! {
         let service = TestService::start(database).await;
         let other = service.new_team("others");
         let scrape = json!({ "formats": ["links"], "parsers": ["pdf"], "redactPII": { "mode": "fast" }, "maxAge": 1_000,
-            "threatProtection": { "blacklist": ["*.bad.example"] } });
+            "threatProtection": { "blacklist": ["*.bad.example"] }, "headers": { "X-Vault-Token": "hush" } });
         let options = json!({ "delay": 1, "scrapeOptions": scrape, "maxDiscoveryDepth": 3 });
         let path = begin(&service, &site.url("/trap/"), options).await;
         let id = path.rsplit('/').next().unwrap().to_owned();
@@ -364,6 +391,8 @@ both_databases! {
             assert_eq!((&scrape["formats"], &scrape["parsers"][0]["type"]), (&json!(["links"]), &json!("pdf")), "{entry}");
             assert_eq!(scrape["redactPII"]["mode"], "fast");
             assert_eq!(scrape["threatProtection"]["blacklist"], json!(["*.bad.example"]));
+            assert_eq!(scrape["headers"], json!({ "X-Vault-Token": "[hidden]" }), "{entry}");
+            assert!(!list.to_string().contains("hush"), "another key of the team reads a caller's secrets: {list}");
             assert!(entry["teamId"].is_string() && entry["created_at"].as_str().unwrap().ends_with('Z'), "{entry}");
             assert_eq!(other.get(&format!("/v2/crawl/{name}")).await.ok()["crawls"], json!([]));
             assert_eq!(service.anonymous().get(&format!("/v2/crawl/{name}")).await.status, 401);
@@ -430,6 +459,32 @@ both_databases! {
         let ids: BTreeSet<&str> = done.documents.iter().filter_map(|d| d["metadata"]["scrapeId"].as_str()).collect();
         assert_eq!(pages, ids);
         assert_eq!(events.last().unwrap()["type"], "crawl.completed");
+    }
+
+    async fn a_cancelled_crawl_gives_its_host_back_to_everybody(database) {
+        let service = TestService::start(database).await;
+        let other = service.new_team("others");
+        // The first crawl's other pages wait for over a minute.
+        let host = many_pages().await;
+        let first = crawl_of(service.caller(), &host, json!({ "limit": 80 })).await;
+        few_done(&service, &first, 4).await;
+        service.delete(&first).await.ok();
+        let second = crawl_of(&other, &host, json!({})).await;
+        let done = ended_at(&other, &second, Duration::from_secs(25)).await;
+        assert_eq!((&done["status"], &done["completed"]), (&json!("completed"), &json!(5)), "{done}");
+    }
+
+    async fn a_callers_delay_slows_its_own_crawl_and_no_other_of_the_host(database) {
+        let service = TestService::start(database).await;
+        let other = service.new_team("others");
+        let host = many_pages().await;
+        let first = crawl_of(service.caller(), &host, json!({ "delay": 50 })).await;
+        few_done(&service, &first, 1).await;
+        let second = crawl_of(&other, &host, json!({})).await;
+        let done = ended_at(&other, &second, Duration::from_secs(20)).await;
+        assert_eq!((&done["status"], &done["completed"]), (&json!("completed"), &json!(5)), "{done}");
+        assert_eq!(service.get(&first).await.ok()["completed"], 1);
+        service.delete(&first).await.ok();
     }
 
     async fn a_team_crawls_as_far_as_its_credits_go(database) {

@@ -3,7 +3,7 @@
 //! they name is there, and what code names of them is in them.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -134,21 +134,67 @@ fn pages() -> Vec<(PathBuf, String)> {
     paths.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
 }
 
+/// Where the functions of a file stand among the tests of its crate, as nextest names them: `store::tests`, and for those
+/// at the file's own level `store`.
+fn modules(path: &Path) -> (String, String) {
+    let path = path.strip_prefix(checkout()).unwrap();
+    let text = path.to_str().unwrap();
+    let is_below = |folder: &'static str| text.find(folder).map(|at| &text[at + folder.len()..]);
+    // A file right below `tests` is a crate.
+    let inner = is_below("/src/").or_else(|| is_below("tests/it/")).unwrap_or("lib.rs");
+    let mut names: Vec<&str> = inner.trim_end_matches(".rs").split('/').collect();
+    let last = names.pop().unwrap();
+    names.extend(Some(last).filter(|name| !["lib", "main", "mod"].contains(name)));
+    let outer = names.join("::");
+    // The tests of `claim.rs` that stand in `claim_tests.rs` are its module `tests`, if it says so.
+    let about = last.strip_suffix("_tests").map(|about| checkout().join(path.with_file_name(format!("{about}.rs"))));
+    let says_so = |about: PathBuf| std::fs::read_to_string(about).is_ok_and(|text| text.contains("#[path = "));
+    if about.is_some_and(says_so) {
+        let outer = outer.trim_end_matches("_tests");
+        return (format!("{outer}::tests"), format!("{outer}::tests::tests"));
+    }
+    let inner = if outer.is_empty() { "tests".to_owned() } else { format!("{outer}::tests") };
+    (outer, inner)
+}
+
+/// Every module of the tree's tests in which a function of this name stands.
+fn homes<'f>(rust: &'f [(PathBuf, String)], function: &str) -> impl Iterator<Item = String> + 'f {
+    let definition = format!("fn {function}(");
+    rust.iter().filter_map(move |(path, text)| {
+        let (before, _) = text.split_once(&definition)?;
+        let (outer, inner) = modules(path);
+        Some(if before.contains("mod tests {") { inner } else { outer })
+    })
+}
+
 #[test]
-fn every_test_that_the_page_on_security_names_is_there() {
+fn what_the_page_on_security_names_is_there() {
     let page = std::fs::read_to_string(checkout().join("docs/security.md")).unwrap();
-    let (rust, python) = (sources("rs"), sources("py"));
-    let mut named = 0;
+    let (rust, python) = (files("rs"), sources("py"));
+    let (mut tests, mut places) = (0, 0);
     for row in page.lines().filter(|line| line.starts_with("| ") && line.contains('`')) {
-        let tests = row.trim_end_matches('|').rsplit(" | ").next().unwrap();
-        for name in tests.split('`').skip(1).step_by(2) {
-            let name = name.rsplit("::").next().unwrap();
-            let there = rust.contains(&format!("fn {name}(")) || python.contains(&format!("def {name}("));
-            assert!(there, "docs/security.md names a test that is not there: {name}");
-            named += 1;
+        let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
+        let [_, holders, shown] = cells[..] else { panic!("three cells: {row}") };
+        for place in holders.split('`').skip(1).step_by(2).filter(|place| place.contains(".rs")) {
+            let there = checkout().join(place).exists() || (!place.contains('/') && holds_file(&rust, place));
+            assert!(there, "docs/security.md names a file that is not there: {place}");
+            places += 1;
+        }
+        for name in shown.split('`').skip(1).step_by(2) {
+            let (module, function) = name.rsplit_once("::").unwrap_or(("", name));
+            let found: Vec<String> = homes(&rust, function).collect();
+            let there = python.contains(&format!("def {function}(")) && module.is_empty();
+            let there = there || found.iter().any(|home| home == module || module.is_empty());
+            assert!(there, "docs/security.md names a test that is not there: {name}; its name is at {found:?}");
+            tests += 1;
         }
     }
-    assert!(named > 40, "the page's rows were not read: {named}");
+    assert!(tests > 80 && places > 40, "the page's rows were not read: {tests} tests, {places} files");
+}
+
+/// Whether a file of this name is anywhere in the tree.
+fn holds_file(rust: &[(PathBuf, String)], name: &str) -> bool {
+    rust.iter().any(|(path, _)| path.ends_with(name))
 }
 
 /// The number of a section at the beginning of a text: `4`, `4.7`, `1.7b`.

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sqlx::Connection as _;
 use weir_shared::clock::{self, Stopwatch};
 use weir_tests::{
-    Database, FixtureSite, PostgresCluster, ServiceOptions, TestService, both_databases, documents_of, errors_of,
-    files_below, finished, long_tests, wait_until, wait_until_none, wait_until_within,
+    Caller, Database, FixtureSite, PostgresCluster, ServiceOptions, TestService, both_databases, documents_of,
+    errors_of, files_below, finished, long_tests, wait_until, wait_until_none, wait_until_within,
 };
 
 /// What one kill test does.
@@ -278,7 +279,8 @@ both_databases! {
         // Some are accepted before the lock is taken and end beside it, the others come while it is held.
         let mut scrapes = start(site.urls("/slow?ms=300&n=", HALF));
         wait_until("pages are in work", || async { (site.hit_count("/slow").await >= 4).then_some(()) }).await;
-        let lock = service.lock_writes("").await;
+        // What is written last: a worker's rows are in then, and nobody else sees them.
+        let lock = service.lock_table("activity").await;
         scrapes.extend(start(site.urls("/small/", HALF)));
         // How long the lock is held is the fault itself.
         tokio::time::sleep(Duration::from_secs(3)).await;
@@ -407,6 +409,66 @@ async fn a_batch_survives_a_restart_of_postgres() {
         return;
     }
     survives_postgres_restarts(160, 1).await;
+}
+
+/// Statements of this database that wait for a lock.
+async fn waiting(rows: &sqlx::PgPool) -> i64 {
+    const COUNT: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
+        AND wait_event_type = 'Lock' AND query LIKE '%FROM activity%'";
+    sqlx::query_scalar(COUNT).fetch_one(rows).await.unwrap()
+}
+
+/// An API stops while one of its threads still answers requests: what the idle ones have opened, connections to Postgres
+/// above all, must not end with them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopping_api_answers_what_it_has_in_hand_though_its_other_threads_are_idle() {
+    let Some(database) = Database::postgres() else {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    };
+    let mut service = TestService::start_with(ServiceOptions::new(database)).await;
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    // Each with a connection of its own, which go to the threads in turn.
+    let callers: Vec<Caller> = (0..4 * threads).map(|_| Caller::new(service.base(), Some(service.key()))).collect();
+    for caller in &callers {
+        caller.get("/v2/team/queue-status").await.ok();
+    }
+    let rows = sqlx::PgPool::connect(service.database_url()).await.unwrap();
+    let begin = |caller: &Caller| {
+        let caller = caller.clone();
+        tokio::spawn(async move { caller.get("/v2/team/activity").await })
+    };
+    let mut stopping = None;
+    // All at once, so that each thread's requests open connections to Postgres; then those of one thread alone.
+    for step in [1, threads] {
+        let mut lock = sqlx::PgConnection::connect(service.database_url()).await.unwrap();
+        sqlx::raw_sql("BEGIN; LOCK TABLE activity IN ACCESS EXCLUSIVE MODE").execute(&mut lock).await.unwrap();
+        let answers: Vec<_> = callers.iter().step_by(step).map(begin).collect();
+        // There are no more connections than these.
+        let all = i64::try_from(answers.len()).unwrap().min(8);
+        wait_until("they wait for the lock", || async { (waiting(&rows).await >= all).then_some(()) }).await;
+        if step > 1 {
+            let api = service.take_api();
+            let before = threads_of(api.id());
+            api.ask_to_end();
+            wait_until("idle threads have ended", || async { (threads_of(api.id()) < before).then_some(()) }).await;
+            stopping = Some(api);
+        }
+        sqlx::raw_sql("ROLLBACK").execute(&mut lock).await.unwrap();
+        for answer in answers {
+            answer.await.unwrap().ok();
+        }
+    }
+    rows.close().await;
+    assert!(stopping.unwrap().await_end(Duration::from_secs(20)).success());
+    service.abandon();
+}
+
+/// How many threads of a process serve its callers.
+fn threads_of(process: u32) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+    let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+    tasks.map(name).filter(|name| name.starts_with("actix")).count()
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
 //! What may be reached from here: only public addresses and `WEIR_ALLOW_NETS`, through every engine, redirect
 //! and sub-resource, and for webhooks too. The site listens on 127.0.0.1, which is allowed, and 127.0.0.2, which is not.
 
+use futures_util::FutureExt as _;
 use serde_json::json;
-use weir_tests::{Database, FixtureSite, ServiceOptions, SiteOptions, TestService, finished};
+use tokio::net::TcpListener;
+use weir_tests::{Database, FixtureSite, OwnPages, ServiceOptions, SiteOptions, TestService, finished};
 
 async fn narrow() -> (FixtureSite, TestService) {
     let options = SiteOptions { more_hosts: vec!["127.0.0.2".to_owned()], ..SiteOptions::default() };
@@ -104,6 +106,34 @@ async fn a_webhook_to_an_inner_address_is_never_sent() {
     })
     .await;
     assert_eq!(site.hit_count("/webhook/inner").await, 0);
+}
+
+#[tokio::test]
+async fn a_port_that_browsers_refuse_is_asked_by_nobody() {
+    // One of theirs that any user may listen on and nobody does.
+    let mut found = None;
+    for port in [10_080, 6_697, 6_669, 6_668, 5_061, 4_190] {
+        found = found.or(TcpListener::bind(("127.0.0.1", port)).await.ok());
+    }
+    let listener = found.expect("a port that browsers refuse is free");
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (site, service) = narrow().await;
+    let pages = OwnPages::start().await;
+    let redirect = pages.redirect("/out", 302, &url);
+    for (url, wait) in [(&url, 0), (&url, 1), (&redirect, 0), (&redirect, 1)] {
+        let body = json!({ "url": url, "waitFor": wait, "timeout": 20_000 });
+        let answer = service.post("/v2/scrape", &body).await;
+        assert_eq!((answer.status, answer.code()), (403, "unsafe_domain_blocked"), "{body}: {}", answer.text);
+    }
+    let mapped = service.post("/v2/map", &json!({ "url": url })).await;
+    assert_eq!(mapped.status, 403, "{}", mapped.text);
+    let answer = service.post("/v2/batch/scrape", &json!({ "urls": [site.url("/small/1")], "webhook": url })).await;
+    if answer.status == 200 {
+        finished(service.caller(), &answer.id(), std::time::Duration::from_secs(30)).await;
+    } else {
+        assert_eq!(answer.status, 400, "{}", answer.text);
+    }
+    assert!(listener.accept().now_or_never().is_none(), "somebody asked");
 }
 
 #[tokio::test]

@@ -91,6 +91,8 @@ async fn a_wrong_setting_stops_the_start_with_one_line() {
         ("WEIR_WORKER_CONCURRENCY", "0"),
         ("WEIR_WEBHOOK_RETRIES", "1m,later"),
         ("WEIR_AUTH", "maybe"),
+        ("WEIR_AD_LISTS", "ads.txt"),
+        ("WEIR_PROXY_BASIC", "uk=http://127.0.0.1:1"),
         ("DATABASE_URL", "mysql://127.0.0.1/x"),
     ] {
         let mut command = service.command("weir-worker");

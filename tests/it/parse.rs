@@ -1,9 +1,11 @@
 //! `POST /v2/parse` (wire 21): files that callers send, and the same files at addresses.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 use weir_tests::{
-    Answer, Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, checkout, processes_mentioning,
-    wait_until,
+    Answer, Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, checkout, files_below,
+    processes_mentioning, wait_until,
 };
 
 const BOUNDARY: &str = "part-of-a-test";
@@ -26,7 +28,7 @@ async fn send(caller: &Caller, parts: &[Vec<u8>]) -> Answer {
 }
 
 /// A file with options, sent as the command line does it: the file first.
-async fn parse(caller: &Caller, name: &str, content_type: &str, bytes: &[u8], options: &Value) -> Answer {
+pub async fn parse(caller: &Caller, name: &str, content_type: &str, bytes: &[u8], options: &Value) -> Answer {
     let options = part("options", None, "text/plain", options.to_string().as_bytes());
     send(caller, &[part("file", Some(name), content_type, bytes), options]).await
 }
@@ -35,7 +37,7 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(checkout().join("worker/office/tests/files").join(name)).unwrap()
 }
 
-fn options(database: Database) -> ServiceOptions {
+pub fn options(database: Database) -> ServiceOptions {
     ServiceOptions::new(database).workers(1).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0")
 }
 
@@ -45,19 +47,10 @@ async fn credits(service: &TestService) -> i64 {
     periods.iter().map(|period| period["creditsUsed"].as_i64().or(period["totalCredits"].as_i64()).unwrap()).sum()
 }
 
-/// Files among the blobs that were sent.
-fn uploads(service: &TestService) -> usize {
-    fn count(folder: &std::path::Path) -> usize {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        entries
-            .map(
-                |entry| {
-                    if entry.path().is_dir() { count(&entry.path()) } else { usize::from(entry.file_name() == "file") }
-                },
-            )
-            .sum()
-    }
-    count(&service.folder().join("blobs"))
+/// Files among the blobs that were sent, whole or in parts.
+pub fn uploads(service: &TestService) -> usize {
+    let is_one = |path: &&PathBuf| path.extension().is_some_and(|kind| kind == "file" || kind == "tmp");
+    files_below(&service.folder().join("blobs")).iter().filter(is_one).count()
 }
 
 both_databases! {
@@ -185,8 +178,10 @@ async fn what_cannot_be_read_is_told_by_name() {
         assert_eq!((refused.status, refused.code()), (400, "BAD_REQUEST"), "{}", refused.text);
         assert!(refused.error().starts_with(text), "{}", refused.text);
     }
-    let refused = caller.post("/v2/parse", &json!({"uploadRef": "x"})).await;
+    let plain = caller.request(reqwest::Method::POST, "/v2/parse").header("content-type", "text/plain").body("x");
+    let refused = caller.send(plain).await;
     assert!(refused.status == 400 && refused.error().starts_with("Missing file upload."), "{}", refused.text);
+    assert_eq!(uploads(&service), 0, "nothing of what is refused is kept");
 
     for (name, bytes, text) in [
         ("encrypted.docx", fixture("encrypted.docx"), "the file is encrypted"),

@@ -15,9 +15,8 @@ async fn page(caller: &Caller, url: &str, profile: Value, script: &str) -> Value
     caller.post("/v2/scrape", &body).await.ok()["data"]["actions"]["javascriptReturns"][0]["value"].clone()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_and_sessions_share_a_profile_and_one_writes_it_at_a_time() {
-    let site = FixtureSite::start().await;
+/// A service whose worker takes sessions.
+async fn with_sessions() -> TestService {
     let options = ServiceOptions::new(Database::Sqlite).env("WEIR_WARM_BROWSERS", "0").env("WEIR_CACHE_SIZE", "10MB");
     let service = TestService::start_with(options).await;
     wait_until("a worker that takes sessions", || async {
@@ -25,6 +24,13 @@ async fn pages_and_sessions_share_a_profile_and_one_writes_it_at_a_time() {
         workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
     })
     .await;
+    service
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_and_sessions_share_a_profile_and_one_writes_it_at_a_time() {
+    let site = FixtureSite::start().await;
+    let service = with_sessions().await;
     let caller = service.caller();
     let url = site.url("/actions");
     let (saver, reader) = (json!({ "name": "shop" }), json!({ "name": "shop", "saveChanges": false }));
@@ -81,4 +87,35 @@ async fn pages_and_sessions_share_a_profile_and_one_writes_it_at_a_time() {
     assert_eq!(caller.delete("/v2/browser/profiles/shop").await.ok()["success"], true);
     let crawl = caller.post("/v2/crawl", &json!({ "url": url, "scrapeOptions": { "profile": { "name": "x" } } })).await;
     assert_eq!(crawl.status, 400, "{}", crawl.text);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_requests_cookies_are_not_saved_with_its_profile() {
+    let site = FixtureSite::start().await;
+    let service = with_sessions().await;
+    let caller = service.caller();
+    let url = site.url("/actions");
+    let (saver, reader) = (json!({ "name": "shop" }), json!({ "name": "shop", "saveChanges": false }));
+    let cookies = async |script: &str, profile: &Value| page(caller, &url, profile.clone(), script).await[0].clone();
+    let set = "document.cookie = 'own=1; max-age=99999'; document.cookie = 'sid=mine; max-age=99999'; \
+        document.cookie = 'brief=mine'";
+    assert_eq!(cookies(set, &saver).await, "brief=mine,own=1,sid=mine");
+
+    let look = "document.cookie = 'changed=by-the-site'; document.cookie.split('; ').sort().join()";
+    let body = json!({ "url": url, "profile": saver, "headers": { "Cookie": "sid=hush; brief=hush; other=hush; changed=hush" },
+        "actions": [{ "type": "executeJavascript", "script": look }] });
+    let scrape = caller.post("/v2/scrape", &body).await.ok()["data"].clone();
+    let seen = &scrape["actions"]["javascriptReturns"][0]["value"];
+    assert_eq!(seen, "brief=hush,changed=by-the-site,other=hush,own=1,sid=hush", "{scrape}");
+    let kept = "brief=mine,changed=by-the-site,own=1,sid=mine";
+    assert_eq!(cookies("1", &reader).await, kept, "what the request brought along is not the profile's");
+
+    // A session that goes on from the scrape has the request's cookies, and saves the profile at its end.
+    let path = format!("/v2/scrape/{}/interact", scrape["metadata"]["scrapeId"].as_str().unwrap());
+    let code = "await page.evaluate(() => document.cookie.split('; ').sort().join())";
+    let seen = caller.post(&path, &json!({ "code": code, "timeout": 60 })).await.ok();
+    assert_eq!(seen["result"], "brief=hush,changed=hush,other=hush,own=1,sid=hush", "{seen}");
+    caller.delete(&path).await.ok();
+    // Its site has not said anything of the cookie this time.
+    assert_eq!(cookies("1", &reader).await, kept);
 }

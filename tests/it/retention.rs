@@ -3,8 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
+use reqwest::Method;
 use serde_json::{Value, json};
-use weir_tests::{FixtureSite, ServiceOptions, TestService, both_databases, documents_of, ended_at, wait_until_within};
+use weir_api::routes::UPLOAD;
+use weir_tests::{
+    FixtureSite, SearchStandIn, ServiceOptions, TestService, both_databases, documents_of, ended_at, wait_until_within,
+};
+
+use crate::parse::{options, parse};
 
 const BOUND: Duration = Duration::from_secs(60);
 
@@ -78,5 +84,90 @@ both_databases! {
         assert_eq!(caller.get(&format!("/v2/batch/scrape/{batch}")).await.status, 404);
         let used = caller.get("/v2/team/credit-usage/historical").await.ok();
         assert_eq!(used["periods"][0]["creditsUsed"], 2 + 4 + 6, "the bill stays: {used}");
+    }
+
+    // The routes are those of the API's own list: what is sent to a new one has to be said here.
+    async fn nothing_that_is_sent_to_any_route_outlives_its_job(database) {
+        let site = FixtureSite::start().await;
+        let mark = "zweckfrei8";
+        let url = |path: &str| site.url(&format!("{path}?word={mark}"));
+        let backend = SearchStandIn::finding(vec![url("/small/1")]).await;
+        let service = TestService::start_with(options(database).env("WEIR_SEARCH_URL", &backend.url)).await;
+        service.cli(&["team", "set", "tests", "--zero-data-retention", "on"]);
+        let caller = service.caller();
+        let text = format!("<!DOCTYPE html><p>{mark}</p>").into_bytes();
+        let (mut jobs, mut answered) = (Vec::new(), 0);
+        for (method, path) in weir_api::routes::list() {
+            if !matches!(method, "POST" | "PUT") {
+                continue;
+            }
+            let body = match path.as_str() {
+                "/v2/scrape" | "/v1/scrape" => json!({ "url": url("/echo"), "formats": ["rawHtml"] }),
+                "/v2/batch/scrape" | "/v1/batch/scrape" => json!({ "urls": [url("/echo"), url("/cut/reset")] }),
+                "/v2/crawl" | "/v1/crawl" => json!({ "url": url("/small/2"), "limit": 1 }),
+                "/v2/map" | "/v1/map" | "/v1/llmstxt" => json!({ "url": url("/small/3") }),
+                "/v2/crawl/params-preview" => json!({ "url": url("/"), "prompt": mark }),
+                "/v2/search" | "/v1/search" => json!({ "query": mark, "scrapeOptions": { "formats": ["markdown"] } }),
+                "/v2/search/{id}/feedback" => json!({ "rating": "bad", "querySuggestions": mark }),
+                "/v2/feedback" => {
+                    let page = caller.post("/v2/scrape", &json!({ "url": url("/echo") })).await.ok();
+                    json!({ "endpoint": "scrape", "jobId": page["data"]["metadata"]["scrapeId"], "rating": "bad", "note": mark })
+                }
+                "/mcp" => {
+                    let call = json!({ "name": "firecrawl_scrape", "arguments": { "url": url("/echo") } });
+                    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call })
+                }
+                "/v2/parse" => {
+                    let name = format!("{mark}.html");
+                    parse(caller, &name, "text/html", &text, &json!({})).await.ok();
+                    answered += 1;
+                    continue;
+                }
+                "/v2/parse/upload-url" => {
+                    let upload = caller.post(&path, &json!({ "filename": format!("{mark}.html") })).await.ok();
+                    let address = upload["data"]["uploadUrl"].as_str().unwrap();
+                    caller.send(caller.request(Method::PUT, address).body(text.clone())).await.ok();
+                    caller.post("/v2/parse", &json!({ "uploadRef": upload["data"]["uploadRef"] })).await.ok();
+                    answered += 1;
+                    continue;
+                }
+                // With the one before.
+                UPLOAD => continue,
+                // What is done in a session is its browser's; of a scrape it goes on from nothing is there (interact.rs).
+                "/v2/browser" | "/v2/interact" | "/v2/browser/{id}/execute" | "/v2/interact/{id}/execute"
+                | "/v2/scrape/{id}/interact" => continue,
+                // Refused, whatever is sent.
+                "/v2/extract" | "/v2/agent" | "/v1/extract" | "/v2/team/threat-protection" => continue,
+                other => panic!("{method} {other}: what does it keep of what it is sent?"),
+            };
+            let mut path = path;
+            if path.contains("{id}") {
+                let search = caller.post("/v2/search", &json!({ "query": mark })).await.id();
+                path = path.replace("{id}", &search);
+            }
+            let answer = caller.post(&path, &body).await.ok();
+            answered += 1;
+            if path.ends_with("/crawl") || path.ends_with("/batch/scrape") || path.ends_with("/llmstxt") {
+                jobs.push(format!("{path}/{}", answer["id"].as_str().unwrap()));
+            }
+        }
+        assert!(answered >= 17, "{answered}");
+        for job in &jobs {
+            wait_until_within(BOUND, "the job has ended", || async {
+                let status = caller.get(job).await.ok()["status"].clone();
+                assert_ne!(status, "failed", "{job}");
+                (status == "completed").then_some(())
+            })
+            .await;
+        }
+        // What is read later stays for ten minutes: those are over.
+        service.execute("UPDATE job SET expires_at = 1").await;
+        wait_until_within(BOUND, "nothing is left", || async {
+            let (tables, documents) = service.tables_with(mark).await;
+            let mut files = Vec::new();
+            files_with(service.folder(), mark, &mut files);
+            (tables.is_empty() && documents == 0 && files.is_empty()).then_some(())
+        })
+        .await;
     }
 }

@@ -188,7 +188,7 @@ async fn headers_location_and_mobile_reach_the_target() {
     let body =
         json!({ "url": pages.put("/where", script), "location": { "country": "JP" }, "waitFor": 500, "maxAge": 0 });
     let text = markdown_of(&scrape(&service, body).await).to_owned();
-    assert!(text.contains("At 35.68 139.65"), "{text}");
+    assert!(text.contains("At 35.65 139.74"), "{text}");
 
     let text = markdown_of(&scrape(&service, json!({ "url": site.url("/whoami"), "mobile": true })).await).to_owned();
     assert!(text.contains("Mobile") && !text.contains("\"touch\":0"), "{text}");

@@ -51,8 +51,13 @@ async fn run(name: &str, command: &mut tokio::process::Command, options: Service
     let options = options.workers(1).env("WEIR_CACHE_SIZE", "100MB").env("WEIR_SEARCH_URL", &search.url);
     let service = TestService::start_with(options).await;
     let scrape = service.post("/v2/scrape", &json!({ "url": site.url("/article/5") })).await.ok();
+    command.env("WEIR_SCRAPE", scrape["data"]["metadata"]["scrapeId"].as_str().unwrap());
+    passes(name, command, &service, site).await;
+}
+
+/// Runs a suite against this service and site.
+pub async fn passes(name: &str, command: &mut tokio::process::Command, service: &TestService, site: &FixtureSite) {
     let command = command
-        .env("WEIR_SCRAPE", scrape["data"]["metadata"]["scrapeId"].as_str().unwrap())
         .env("WEIR_URL", service.base())
         .env("WEIR_KEY", service.key())
         .env("SITE_URL", site.url(""))

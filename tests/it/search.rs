@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Answered, Database, FixtureSite, SearchStandIn, ServiceOptions, TestService, both_databases, found, markdown_of,
-    wait_until,
+    Answered, Database, FixtureSite, SearchStandIn, ServiceOptions, TestService, both_databases, checkout, found,
+    installed, markdown_of, wait_until,
 };
+
+use crate::sdk::passes;
 
 fn options(database: Database, backends: &[&SearchStandIn]) -> ServiceOptions {
     let urls: Vec<&str> = backends.iter().map(|backend| backend.url.as_str()).collect();
@@ -236,4 +238,28 @@ async fn descriptions_become_passages_of_pages_that_are_at_hand() {
     assert_eq!(found["data"]["web"][1]["description"], "What is found at 1.");
     let plain = service.post("/v2/search", &json!({"query": marker, "highlights": false})).await.ok();
     assert_eq!(plain["data"]["web"][0]["description"], "What is found at 0.");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_official_sdks_search_over_brave() {
+    let site = FixtureSite::start().await;
+    let hits = ["/article/7", "/article/8", "/article/9"].map(|path| site.url(path));
+    let backend = SearchStandIn::brave(hits.to_vec(), "brave-key").await;
+    let options = options(Database::Sqlite, &[]).env("WEIR_SEARCH_URL", "brave").env("WEIR_SEARCH_KEY", "brave-key");
+    let service = TestService::start_with(options.env("WEIR_BRAVE_URL", &backend.url)).await;
+    if let Some(modules) = installed("js/node_modules") {
+        let mut command = tokio::process::Command::new("node");
+        command.arg(checkout().join("tests/sdk/js/brave.cjs")).env("NODE_PATH", modules);
+        passes("javascript-brave", &mut command, &service, &site).await;
+    }
+    if let Some(python) = installed("venv/bin/python") {
+        let mut command = tokio::process::Command::new(python);
+        command.arg(checkout().join("tests/sdk/python/brave.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+        passes("python-brave", &mut command, &service, &site).await;
+    }
+    let asked = backend.asked();
+    assert!(asked.iter().all(|asked| asked.head.contains("x-subscription-token: brave-key")), "{asked:?}");
+    for path in ["/web/search", "/news/search", "/images/search"] {
+        assert!(asked.iter().any(|asked| asked.path == path), "{path}: {asked:?}");
+    }
 }

@@ -1,6 +1,9 @@
 //! Where a caller's headers, cookies and profiles may go: to the origin that the caller named, over a connection that can
 //! be trusted, and nowhere else.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -183,6 +186,45 @@ async fn crawls_and_maps_send_a_callers_headers_to_the_site_that_was_named_alone
         "what all callers share is asked for without: {robots:?}"
     );
     assert!(faults.is_empty(), "{} leaks:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// Everything below a folder with what its mode says of group and others.
+fn open_to_others(folder: &Path) -> BTreeMap<PathBuf, u32> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        // SQLite's log may go at this moment.
+        let Ok(about) = entry.metadata() else { continue };
+        if about.is_dir() {
+            found.extend(open_to_others(&entry.path()));
+        }
+        found.insert(entry.path(), about.permissions().mode() & 0o077);
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_service_writes_is_its_users_alone_whatever_the_mask() {
+    // The usual one, by which what is made may be read by everybody.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    let pages = OwnPages::start().await;
+    // What does not compress becomes a blob.
+    let noise: String = (0..40_000).map(|_| uuid::Uuid::new_v4().to_string()).collect();
+    let url = pages.put("/noise", &noise);
+    let service = TestService::start(Database::Sqlite).await;
+    let body = json!({ "urls": [url], "formats": ["rawHtml"] });
+    let id = service.post("/v2/batch/scrape", &body).await.id();
+    ended_at(service.caller(), &format!("/v2/batch/scrape/{id}"), BOUND).await;
+
+    let mut found = open_to_others(service.folder());
+    // Made by the tests themselves.
+    let own = |path: &Path| path.extension().is_some_and(|kind| kind == "log") || path == service.folder().join("tmp");
+    // What boxes run in is entered by their users, who read nothing of it: the sandbox's own tests.
+    let of_boxes = service.folder().join("tmp/weir-run");
+    found.retain(|path, _| !own(path) && !path.starts_with(&of_boxes));
+    let is_there = |what: &str| found.keys().any(|path| path.to_str().unwrap().contains(what));
+    assert!(is_there("weir.db") && is_there("weir.db-wal") && is_there(".zst"), "{found:?}");
+    found.retain(|_, mode| *mode != 0);
+    assert!(found.is_empty(), "other users of the machine may read: {found:#?}");
 }
 
 async fn takes_sessions(service: &TestService) {

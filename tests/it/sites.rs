@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{FixtureSite, SiteOptions, TestService, both_databases, documents_at, ended_at, errors_of, finished};
+use weir_tests::{
+    FixtureSite, SearchStandIn, ServiceOptions, SiteOptions, TestService, both_databases, documents_at, ended_at,
+    errors_of, finished,
+};
 
 const BOUND: Duration = Duration::from_secs(60);
 
@@ -17,8 +20,9 @@ both_databases! {
     async fn a_blocked_site_is_not_asked_by_any_way(database) {
         let two_hosts = SiteOptions { more_hosts: vec!["127.0.0.2".to_owned()], tls: false };
         let site = FixtureSite::start_with(two_hosts).await;
-        let service = TestService::start(database).await;
         let other = |path: &str| site.url(path).replace("127.0.0.1", "127.0.0.2");
+        let backend = SearchStandIn::finding(vec![other("/small/76"), site.url("/small/77")]).await;
+        let service = TestService::start_with(ServiceOptions::new(database).env("WEIR_SEARCH_URL", &backend.url)).await;
         let lists = json!({ "mode": "manual-only", "blacklist": ["127.0.0.2"] });
 
         let redirect = site.url(&format!("/redirect/to?url={}", other("/small/71")));
@@ -72,5 +76,13 @@ both_databases! {
         assert!(!map.to_string().contains("127.0.0.2") && map.to_string().contains("/small/75"), "{map}");
         let blocked = service.post("/v2/map", &json!({ "url": other("/"), "threatProtection": lists })).await;
         assert_eq!((blocked.status, blocked.code()), (403, "unsafe_domain_blocked"), "{}", blocked.text);
+
+        let body = json!({ "query": "x", "threatProtection": lists, "scrapeOptions": { "formats": ["markdown"] } });
+        let found = service.post("/v2/search", &body).await.ok();
+        let hits: Vec<&Value> = found["data"]["web"].as_array().unwrap().iter().map(|hit| &hit["url"]).collect();
+        assert_eq!(hits, [&json!(site.url("/small/77"))]);
+        was_left_alone(&site, "/small/76").await;
+        let classified = json!({ "query": "x", "threatProtection": { "mode": "zscaler" } });
+        assert_eq!(service.post("/v2/search", &classified).await.status, 403);
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use weir_api::routes::UPLOAD;
 use weir_shared::random;
 use weir_tests::{Answer, Caller, Database, FixtureSite, TestService, both_databases, finished};
 
@@ -28,6 +29,10 @@ fn request_body(path: &str, id: &str) -> Value {
             let uri = format!("weir://batch/{id}");
             json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": { "uri": uri } })
         }
+        // A ref of the first team's is among the ids.
+        "/v2/parse" => json!({ "uploadRef": id }),
+        "/v2/feedback" => json!({ "endpoint": "scrape", "jobId": id, "rating": "bad" }),
+        _ if path.ends_with("/feedback") => json!({ "rating": "bad" }),
         _ => json!({ "id": id, "jobId": id }),
     }
 }
@@ -40,7 +45,7 @@ async fn ask(caller: &Caller, method: &Method, path: &str, body: &Value) -> Answ
 
 /// Routes that answer without a key: what they show is nobody's, or they have a capability in their address.
 fn is_public(path: &str) -> bool {
-    !["/v2/", "/v1/", "/mcp"].iter().any(|start| path.starts_with(start))
+    path == UPLOAD || !["/v2/", "/v1/", "/mcp"].iter().any(|start| path.starts_with(start))
 }
 
 both_databases! {
@@ -67,6 +72,11 @@ both_databases! {
         let jobs = service.cli_json(&["jobs", "list", "--json"]);
         let mut ids: Vec<String> = jobs.as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect();
         ids.extend([scrape, batch.clone(), running.clone(), crawl.clone(), session.clone(), map, team, MARK.to_owned()]);
+        ids.push(service.post("/v1/llmstxt", &json!({ "url": url })).await.id());
+        let upload = service.post("/v2/parse/upload-url", &json!({ "filename": format!("{MARK}.html") })).await.ok();
+        let address = upload["data"]["uploadUrl"].as_str().unwrap();
+        ids.push(address.split(['/', '?']).nth(6).unwrap().to_owned());
+        ids.push(upload["data"]["uploadRef"].as_str().unwrap().to_owned());
 
         let other = service.new_team("others");
         let unknown = random::id().to_string();
@@ -89,6 +99,9 @@ both_databases! {
                     assert!((400..=501).contains(&answer.status), "{said}");
                     assert!(answer.is_base_error(), "{said}");
                 }
+                if pattern == UPLOAD {
+                    assert_eq!(answer.status, 400, "{said}");
+                }
                 if pattern.starts_with("/cdp/") {
                     assert!([400, 401, 403, 404].contains(&answer.status), "{said}");
                 }
@@ -100,6 +113,10 @@ both_databases! {
         assert!(tried > 300, "{tried}");
 
         // Nothing of it took effect.
+        let nobody = service.anonymous();
+        nobody.send(nobody.request(Method::PUT, address).body("<p>own</p>")).await.ok();
+        let parsed = service.post("/v2/parse", &json!({ "uploadRef": upload["data"]["uploadRef"] })).await.ok();
+        assert!(parsed["data"]["markdown"].as_str().unwrap().contains("own"), "{parsed}");
         assert_eq!(service.get(&format!("/v2/batch/scrape/{batch}")).await.ok()["total"], 1);
         let status = service.get(&format!("/v2/batch/scrape/{running}")).await.ok();
         assert_eq!((&status["status"], &status["total"]), (&json!("scraping"), &json!(1)));
@@ -168,22 +185,19 @@ async fn what_there_is_not_says_so_in_json() {
         (&post, "/v2/search/developer".to_owned(), 404),
         (&post, "/v2/search/gov".to_owned(), 404),
         (&post, "/v2/search/research/papers".to_owned(), 404),
-        (&post, format!("/v2/search/{id}/feedback"), 404),
-        (&post, "/v2/feedback".to_owned(), 404),
         (&post, "/v2/support/ask".to_owned(), 404),
         (&post, "/v2/support/docs-search".to_owned(), 404),
-        (&get, "/v2/team/threat-protection".to_owned(), 404),
-        (&post, "/v2/parse/upload-url".to_owned(), 404),
+        (&get, "/v2/team/threat-protection".to_owned(), 403),
+        (&Method::PUT, "/v2/team/threat-protection".to_owned(), 403),
         (&get, "/v2/keyless/eligibility".to_owned(), 404),
         (&get, format!("/v2/browser/{id}/replay"), 404),
         // Version 1, and what was before it (wire 26).
         (&get, "/v1/scrape".to_owned(), 405),
         (&post, "/v1/extract".to_owned(), 501),
         (&get, format!("/v1/extract/{id}"), 501),
-        (&post, "/v1/llmstxt".to_owned(), 501),
-        (&get, format!("/v1/llmstxt/{id}"), 501),
-        (&post, "/v1/deep-research".to_owned(), 501),
-        (&get, format!("/v1/deep-research/{id}"), 501),
+        (&get, format!("/v1/llmstxt/{id}"), 404),
+        (&post, "/v1/deep-research".to_owned(), 404),
+        (&get, format!("/v1/deep-research/{id}"), 404),
         (&post, "/v1/crawl/params-preview".to_owned(), 405),
         (&post, "/v0/scrape".to_owned(), 404),
         (&post, "/v0/crawl".to_owned(), 404),

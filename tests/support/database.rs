@@ -68,6 +68,25 @@ enum Holder {
 impl WriteLock {
     /// Waits for the lock; on Postgres it is that of every team but `spared`.
     pub(crate) async fn take(url: &str, spared: &str) -> Self {
+        let mut lock = Self::begin(url).await;
+        if let Holder::Postgres(connection) = &mut lock.0 {
+            let rows = sqlx::query("SELECT id FROM team WHERE name <> $1 FOR UPDATE").bind(spared);
+            assert!(!rows.fetch_all(connection).await.unwrap().is_empty(), "there is a team to lock");
+        }
+        lock
+    }
+
+    /// Waits for the lock; on Postgres it is that of one table, as somebody holds it who makes an index.
+    pub(crate) async fn take_table(url: &str, table: &str) -> Self {
+        let mut lock = Self::begin(url).await;
+        if let Holder::Postgres(connection) = &mut lock.0 {
+            let sql = AssertSqlSafe(format!("LOCK TABLE {table} IN SHARE MODE"));
+            sqlx::raw_sql(sql).execute(connection).await.unwrap();
+        }
+        lock
+    }
+
+    async fn begin(url: &str) -> Self {
         if url.starts_with("sqlite:") {
             let mut connection = SqliteConnection::connect(url).await.unwrap();
             sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut connection).await.unwrap();
@@ -75,8 +94,6 @@ impl WriteLock {
         }
         let mut connection = PgConnection::connect(url).await.unwrap();
         sqlx::raw_sql("SET idle_in_transaction_session_timeout = 0; BEGIN").execute(&mut connection).await.unwrap();
-        let rows = sqlx::query("SELECT id FROM team WHERE name <> $1 FOR UPDATE").bind(spared);
-        assert!(!rows.fetch_all(&mut connection).await.unwrap().is_empty(), "there is a team to lock");
         Self(Holder::Postgres(connection))
     }
 

@@ -42,6 +42,14 @@ impl Drop for ForwardProxy {
     }
 }
 
+/// Every name is this machine's, as the names of `WEIR_ALLOW_HOSTS` are.
+fn address_of(authority: &str) -> String {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if host.parse::<std::net::IpAddr>().is_err() => format!("127.0.0.1:{port}"),
+        _ => authority.to_owned(),
+    }
+}
+
 async fn serve(mut client: TcpStream, name: &str, log: &Mutex<Vec<String>>) -> Option<()> {
     let mut head = String::new();
     while !head.contains("\r\n\r\n") {
@@ -53,14 +61,14 @@ async fn serve(mut client: TcpStream, name: &str, log: &Mutex<Vec<String>>) -> O
     log.lock().unwrap().push(line.clone());
     let target = line.split(' ').nth(1)?;
     if line.starts_with("CONNECT ") {
-        let mut origin = TcpStream::connect(target).await.ok()?;
+        let mut origin = TcpStream::connect(address_of(target)).await.ok()?;
         client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.ok()?;
         tokio::io::copy_bidirectional(&mut client, &mut origin).await.ok()?;
         return Some(());
     }
     let rest = target.strip_prefix("http://")?;
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let mut origin = TcpStream::connect(host).await.ok()?;
+    let mut origin = TcpStream::connect(address_of(host)).await.ok()?;
     let path = if path.is_empty() { "/" } else { path };
     let (_, fields) = head.split_once("\r\n")?;
     let request = format!("GET {path} HTTP/1.1\r\nx-via: {name}\r\nconnection: close\r\n{fields}");

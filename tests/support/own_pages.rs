@@ -109,6 +109,11 @@ impl OwnPages {
         self.state.lock().unwrap().words.insert(path.to_owned(), word.to_owned());
     }
 
+    /// The address of a path at another name of this machine.
+    pub fn url_at(&self, host: &str, path: &str) -> String {
+        format!("http://{host}:{}{path}", self.port)
+    }
+
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }

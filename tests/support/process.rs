@@ -60,9 +60,14 @@ impl Process {
         let _ = self.child.wait();
     }
 
+    /// SIGTERM.
+    pub fn ask_to_end(&self) {
+        signal("TERM", &self.child.id().to_string());
+    }
+
     /// SIGTERM, then waits for the end. Panics when it takes longer than `bound`.
     pub fn terminate(&mut self, bound: Duration) -> ExitStatus {
-        signal("TERM", &self.child.id().to_string());
+        self.ask_to_end();
         self.await_end(bound)
     }
 

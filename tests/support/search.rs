@@ -100,10 +100,39 @@ impl SearchStandIn {
         Self::start(move |asked| Answered::Json(found(if asked.query["pageno"] == "1" { &urls } else { &[] }))).await
     }
 
+    /// A Brave Search API that finds these pages on its first page, for callers with this key.
+    pub async fn brave(urls: Vec<String>, key: &'static str) -> Self {
+        Self::start(move |asked| {
+            if !asked.head.contains(&format!("x-subscription-token: {key}\r\n")) {
+                return Answered::Status(422, "content-type: application/json");
+            }
+            let count: usize = asked.query["count"].parse().unwrap();
+            let is_first = asked.query.get("offset").is_none_or(|offset| offset == "0");
+            let urls = &urls[..if is_first { count.min(urls.len()) } else { 0 }];
+            let results: Vec<Value> = urls.iter().enumerate().map(brave_hit).collect();
+            match asked.path.as_str() {
+                "/web/search" => Answered::Json(json!({
+                    "type": "search", "query": {"original": asked.query["q"], "more_results_available": false},
+                    "web": {"type": "search", "results": results},
+                })),
+                "/news/search" | "/images/search" => Answered::Json(json!({"type": "news", "results": results})),
+                _ => Answered::Status(404, "content-type: application/json"),
+            }
+        })
+        .await
+    }
+
     /// Every request so far.
     pub fn asked(&self) -> Vec<SearchAsked> {
         self.asked.lock().unwrap().clone()
     }
+}
+
+/// A result as Brave has it, of any source.
+fn brave_hit((n, url): (usize, &String)) -> Value {
+    json!({"type": "search_result", "url": url, "title": format!("Hit {n}"), "description": format!("What is found at {n}."),
+        "page_age": "2026-11-01T10:00:00", "thumbnail": {"src": format!("https://pictures.example/{n}-small.png")},
+        "properties": {"url": format!("https://pictures.example/{n}.png"), "width": 640, "height": 480}})
 }
 
 /// SearXNG's answer with these pages. Each has a picture, too.

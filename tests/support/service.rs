@@ -226,6 +226,11 @@ impl TestService {
         WriteLock::take(&self.database.url, spared).await
     }
 
+    /// Keeps everybody from writing to a table, and on SQLite from writing at all.
+    pub async fn lock_table(&self, table: &str) -> WriteLock {
+        WriteLock::take_table(&self.database.url, table).await
+    }
+
     /// Changes rows behind the service's back.
     pub async fn execute(&self, sql: &str) {
         crate::database::execute(&self.database.url, sql).await;

@@ -19,7 +19,7 @@ use crate::crawl::frontier_memory::FrontierMemory;
 use crate::dispatch::dispatchers::TeamDispatchers;
 use crate::dispatch::held::HeldPages;
 use crate::dispatch::slots::PageSlots;
-use crate::fetch::{EgressProxy, HttpFetcher, Poster, ProxyPools};
+use crate::fetch::{AdHosts, EgressProxy, HttpFetcher, Poster, ProxyPools};
 use crate::finisher::Finisher;
 use crate::metrics::Metrics;
 use crate::page::scripted_hosts::ScriptedHosts;
@@ -41,7 +41,9 @@ pub struct Process {
     /// The same without the hosts of ads and trackers.
     pub ad_free: EgressProxy,
     /// The operator's proxies.
-    pub proxies: ProxyPools,
+    pub proxies: Arc<ProxyPools>,
+    /// The hosts that `blockAds` keeps browsers from.
+    pub ads: Arc<AdHosts>,
     /// The egress proxies that browsers reach each of them through: one lets ads pass, one does not.
     pub upstreams: Vec<[EgressProxy; 2]>,
     /// Where browsers and users' code run.

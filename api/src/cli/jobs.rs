@@ -12,9 +12,10 @@ use weir_shared::store::jobs::{self, JobFilter, JobRow};
 use weir_shared::store::pages::{self, AttemptRow, PageRow};
 use weir_shared::time::Timestamp;
 
+use super::database::team_filter;
 use super::output::{Output, or_dash, shorten, table};
 use super::rows::{crawl_text, job_json, page_json};
-use super::{replay, team_filter, watch};
+use super::{replay, watch};
 
 /// Failed pages that `show` lists.
 const FAILED_SHOWN: i64 = 100;

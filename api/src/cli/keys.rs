@@ -6,8 +6,8 @@ use serde_json::json;
 use weir_shared::ids::KeyId;
 use weir_shared::store::{Db, keys};
 
+use super::database::{team_filter, team_named};
 use super::output::{Output, or_dash};
-use super::{team_filter, team_named};
 
 #[derive(Subcommand)]
 pub enum KeyCommand {

@@ -12,7 +12,7 @@ use crate::mcp::{Server, Weir};
 /// # Errors
 /// When the key cannot be sent, or the client does not speak the protocol.
 pub async fn run(settings: &McpSettings) -> anyhow::Result<()> {
-    let server = Server::new(Weir::at(settings)?);
+    let server = Server::of_user(Weir::at(settings)?);
     let running = server.serve(rmcp::transport::stdio()).await.context("the client")?;
     running.waiting().await.context("the protocol")?;
     Ok(())

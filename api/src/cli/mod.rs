@@ -2,7 +2,9 @@
 //!
 //! Exit code 0 success, 1 failure, 2 bad usage. `--json` makes every command that lists or shows print one JSON value.
 
+mod database;
 mod doctor;
+mod feedback;
 mod jobs;
 mod keys;
 mod mcp;
@@ -19,12 +21,11 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use weir_shared::config::Settings;
-use weir_shared::ids::TeamId;
-use weir_shared::store::teams::TeamRow;
-use weir_shared::store::{self, Db, PoolUse, StoreError};
+use weir_shared::store::{self, PoolUse};
 use weir_shared::telemetry;
 
 use crate::server;
+use database::open;
 use output::Output;
 
 /// A self-hosted web-data service: scrape one page or thousands, as markdown, html, links or screenshots.
@@ -62,6 +63,9 @@ enum Command {
     /// Webhook deliveries.
     #[command(subcommand)]
     Webhooks(webhooks::WebhooksCommand),
+    /// What callers say of their results.
+    #[command(subcommand)]
+    Feedback(feedback::FeedbackCommand),
     /// Serve the tools of the Weir at WEIR_URL over the Model Context Protocol on standard input and output.
     Mcp,
     /// Check database, Chromium, sandbox, disk and clock; exit code 1 on any failure.
@@ -106,40 +110,10 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Credits(command) => teams::run_credits(command, &open(&settings).await?, output).await?,
         Command::Jobs(command) => jobs::run(command, &open(&settings).await?, &settings, output).await?,
         Command::Workers(command) => workers::run(command, &open(&settings).await?, output).await?,
+        Command::Feedback(command) => feedback::run(command, &open(&settings).await?, output).await?,
         Command::Webhooks(command) => webhooks::run(command, &open(&settings).await?, output).await?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The database for a command. An empty one is brought into shape first; one that is there is left as it is, because
-/// older processes may be using it.
-async fn open(settings: &Settings) -> anyhow::Result<Db> {
-    let db = server::connect(settings, PoolUse::Commands).await?;
-    let is_empty = match store::teams::by_name(&db, store::teams::DEFAULT_TEAM).await {
-        Ok(_) => false,
-        Err(StoreError::Unavailable(error)) => error.as_database_error().is_some_and(|e| {
-            let text = e.message();
-            text.contains("no such table") || text.contains("does not exist")
-        }),
-        Err(error) => return Err(error.into()),
-    };
-    if is_empty {
-        store::migrate(&db).await?;
-    }
-    Ok(db)
-}
-
-/// The team of this name, or an error that says so.
-async fn team_named(db: &Db, name: &str) -> anyhow::Result<TeamRow> {
-    store::teams::by_name(db, name).await?.with_context(|| format!("there is no team named {name}"))
-}
-
-/// The id of a team that may be named in a filter.
-async fn team_filter(db: &Db, name: Option<&str>) -> anyhow::Result<Option<TeamId>> {
-    match name {
-        Some(name) => Ok(Some(team_named(db, name).await?.id)),
-        None => Ok(None),
-    }
 }
 
 #[cfg(test)]
@@ -178,6 +152,7 @@ mod tests {
             "workers list",
             "workers drain host-1",
             "webhooks deliveries --state dead",
+            "feedback list --team acme --limit 5 --json",
             "webhooks replay --job 0190c0de-0000-7000-8000-000000000000",
         ] {
             let words = std::iter::once("weir").chain(line.split(' '));

@@ -14,9 +14,9 @@ use weir_shared::store::page::replay;
 use weir_shared::store::page::replay::{Replay, ReplayFilter};
 use weir_shared::store::pages::{self, PageRow};
 
+use super::database::team_filter;
 use super::output::{Output, or_dash, shorten, table};
 use super::rows::page_json;
-use super::team_filter;
 
 /// Pause between two looks at pages that are waited for.
 const PAUSE: Duration = Duration::from_millis(300);

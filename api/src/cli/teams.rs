@@ -10,8 +10,8 @@ use weir_shared::store::credits::{self, Balance};
 use weir_shared::store::teams::{self, TeamChange, TeamRow};
 use weir_shared::store::{Db, StoreError};
 
+use super::database::team_named;
 use super::output::{Output, or_dash};
-use super::team_named;
 
 #[derive(Subcommand)]
 pub enum TeamCommand {

@@ -8,9 +8,9 @@ use weir_shared::ids::{DeliveryId, JobId};
 use weir_shared::store::Db;
 use weir_shared::store::webhooks::{self, DeliveryFilter, DeliveryRow};
 
+use super::database::team_filter;
 use super::output::{Output, or_dash, shorten, table};
 use super::replay::progress;
-use super::team_filter;
 
 #[derive(Subcommand)]
 pub enum WebhooksCommand {

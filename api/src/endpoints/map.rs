@@ -88,19 +88,30 @@ pub(super) async fn run(
     payload: Payload,
     parser: Parser<MapRequest>,
 ) -> ApiResult<Box<RawValue>> {
+    let (mut accepted, timeout) = begin(app, request, payload, parser, Endpoint::Map).await?;
+    direct::wait(app, &mut accepted, timeout, &LATE).await?;
+    answer(app, &accepted).await
+}
+
+/// Begins the map that a body asks for, as a call of `endpoint`. Returns how long it is waited for.
+pub(super) async fn begin(
+    app: &App,
+    request: &HttpRequest,
+    payload: Payload,
+    parser: Parser<MapRequest>,
+    endpoint: Endpoint,
+) -> ApiResult<(Accepted, Duration)> {
     let caller = app.authorize(request, Bucket::Map).await?;
     let read = |body: &Value| app.parse(|context| parser(body, context));
     let (mut map, _room) = extract::json(app, &caller, request, payload, read).await?;
     app.check_target(&map.url)?;
     map.options.zero_retention = caller.team.zero_data_retention;
-    let mut accepted = accept(app, &caller, &map).await?;
-    let timeout = map.options.timeout.map_or(PATIENCE, Duration::from_millis);
-    direct::wait(app, &mut accepted, timeout, &LATE).await?;
-    answer(app, &accepted).await
+    let accepted = accept(app, &caller, &map, endpoint).await?;
+    Ok((accepted, map.options.timeout.map_or(PATIENCE, Duration::from_millis)))
 }
 
 /// Writes job, page and wake-up in one transaction.
-async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accepted> {
+async fn accept(app: &App, caller: &Caller, map: &MapRequest, endpoint: Endpoint) -> ApiResult<Accepted> {
     let (at, now) = (clock::instant(), app.db.now());
     let job = JobId::new();
     let keep_ms =
@@ -122,7 +133,7 @@ async fn accept(app: &App, caller: &Caller, map: &MapRequest) -> ApiResult<Accep
     };
     let page = maps::insert(&mut tx, &row).await?;
     let target = (!map.options.zero_retention).then(|| map.url.clone());
-    let entry = Entry { id: job.0, endpoint: Endpoint::Map, version: map.version, target, created_at: now };
+    let entry = Entry { id: job.0, endpoint, version: map.version, target, created_at: now };
     activity::record(&mut tx, caller.team_id(), &entry).await?;
     queue::page_wakeup(&mut tx, caller.team_id(), page).await?;
     let end = app.wake.expect(page);

@@ -4,6 +4,7 @@ pub mod batch_scrape;
 pub mod browser;
 pub mod crawl;
 pub mod direct;
+pub mod feedback;
 pub mod interact;
 pub mod jobs;
 pub mod map;

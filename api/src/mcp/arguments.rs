@@ -42,7 +42,7 @@ pub fn parts(tool: &Tool, mut given: Map<String, Value>) -> Parts {
 }
 
 /// Models fill in every field that they are shown; as with the official server, an empty one is as good as none.
-fn is_empty(value: &Value) -> bool {
+pub fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::String(text) => text.trim().is_empty(),

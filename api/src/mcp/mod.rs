@@ -13,6 +13,7 @@
 //! The protocol itself is the SDK's (rmcp). What a job finds is a resource: the tool that starts one answers a link.
 
 mod arguments;
+mod files;
 mod resources;
 mod schema;
 mod server;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::tools::{self, CREDITS, Effect, INTERACT, TOOLS, Tool};
+use super::tools::{self, CREDITS, Effect, INTERACT, PARSE, TOOLS, Tool};
 use crate::openapi;
 
 /// The tools as they are listed, made once: the readers of bodies are asked for what they take.
@@ -51,6 +51,16 @@ pub fn input(tool: &Tool) -> JsonObject {
         page.as_object_mut().and_then(|page| page.shift_remove("required"));
         page["description"] = json!("How the page at url is opened.");
         put(&mut schema, "scrapeOptions", page);
+    }
+    if tool.name == PARSE {
+        for (name, kind, text) in [
+            ("filePath", "string", "Path of the file, on the user's machine; this or uploadRef."),
+            ("uploadRef", "string", "What an earlier call with filePath answered, once the file is uploaded."),
+            ("contentType", "string", "With filePath: the file's media type, where its name does not say it."),
+            ("declaredSizeBytes", "integer", "With filePath: the file's size, if it is known."),
+        ] {
+            put(&mut schema, name, json!({"type": kind, "description": text}));
+        }
     }
     if tool.name == CREDITS {
         let view = json!({"type": "string", "enum": ["current", "historical"], "default": "current"});

@@ -10,29 +10,38 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Map, Value, json};
 
-use super::tools::{self, CREDITS, INTERACT, Outcome, Tool};
+use super::tools::{self, CREDITS, INTERACT, Outcome, PARSE, Tool};
 use super::weir::{Answer, Weir};
-use super::{arguments, resources, schema};
+use super::{arguments, files, resources, schema};
 
-const INSTRUCTIONS: &str = "Reads the web: single pages (scrape), many (batch_scrape), sites (map, crawl), searches, and \
-    browsers to act in (interact, browser_*). Crawls and batches run in the background: their tools answer a link to a \
+const INSTRUCTIONS: &str = "Reads the web: single pages (scrape), many (batch_scrape), sites (map, crawl), searches, the \
+    user's files (parse), and browsers to act in (interact, browser_*). Crawls and batches run in the background: their tools answer a link to a \
     resource that is read until its status is completed, failed or cancelled.";
 
 /// A server for one caller. It keeps nothing between requests.
 #[derive(Clone)]
 pub struct Server {
-    weir: Weir,
+    pub(super) weir: Weir,
+    /// Files are on this machine, and its caller's to read.
+    reads_files: bool,
 }
 
 impl Server {
+    /// A server for a caller who is elsewhere: no file of this machine is touched for it.
     pub fn new(weir: Weir) -> Self {
-        Self { weir }
+        Self { weir, reads_files: false }
+    }
+
+    /// A server that its caller has started: it reads the files that the caller may read.
+    pub fn of_user(weir: Weir) -> Self {
+        Self { weir, reads_files: true }
     }
 
     /// Calls a tool. What fails is told in the result, where models read it.
     async fn run(&self, tool: &Tool, mut given: Map<String, Value>) -> Result<CallToolResult, CallToolResult> {
         match tool.name {
             INTERACT => self.interact(tool, given).await,
+            PARSE => self.parse(tool, given).await,
             CREDITS => {
                 let by_month = given.shift_remove("view").is_some_and(|view| view == "historical");
                 if by_month || given.get("byApiKey") == Some(&Value::Bool(true)) {
@@ -95,6 +104,28 @@ impl Server {
         let Answer { mut body, .. } = self.call(tool, tool.path, arguments::parts(tool, given)).await?;
         body["scrapeId"] = id;
         Ok(good(body))
+    }
+
+    /// Parses a file: one that was uploaded, one that is read here, or first one that is yet to be uploaded.
+    async fn parse(&self, tool: &Tool, mut given: Map<String, Value>) -> Result<CallToolResult, CallToolResult> {
+        let has_ref = given.get("uploadRef").and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty());
+        let file = files::Named::take(&mut given).map_err(|text| bad(&text))?;
+        match (file, has_ref) {
+            (None, true) => self.route(tool, given).await,
+            (Some(file), false) if self.reads_files => {
+                let options = arguments::parts(tool, given).body.unwrap_or_else(|| json!({}));
+                let answer = file.send(&self.weir, tool.path, &options).await.map_err(|text| bad(&text))?;
+                if answer.is_good() { Ok(good(answer.body)) } else { Err(refused(answer)) }
+            }
+            (Some(file), false) => {
+                let parts = arguments::Parts { id: None, query: Vec::new(), body: Some(file.announcement()) };
+                let answer = self.call(tool, files::UPLOAD_URL, parts).await?;
+                Ok(good(file.instructions(&answer.body["data"], given)))
+            }
+            (None, false) | (Some(_), true) => {
+                Err(bad("Give the filePath of a file, or the uploadRef of one that was uploaded."))
+            }
+        }
     }
 
     async fn call(&self, tool: &Tool, path: &str, parts: arguments::Parts) -> Result<Answer, CallToolResult> {

@@ -71,6 +71,8 @@ impl JobLink {
 
 /// Going on from a page; it may open that page itself.
 pub const INTERACT: &str = "firecrawl_interact";
+/// A file of the caller's.
+pub const PARSE: &str = "firecrawl_parse";
 /// Credits, now or by month.
 pub const CREDITS: &str = "firecrawl_credit_usage";
 
@@ -127,6 +129,19 @@ pub static TOOLS: &[Tool] = &[
         effect: Effect::Reads,
         method: Method::POST,
         path: "/v2/search",
+        id: None,
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: PARSE,
+        title: "Parse a file",
+        text: "Reads a file of the user's: Word, OpenDocument, RTF, Excel, PowerPoint, EPUB, PDF, HTML, CSV or a picture, as \
+            markdown or in other formats. Give its `filePath`. The answer is the document; or, where this server cannot \
+            read the user's files, a command that uploads the file and the call to make after it, with `uploadRef`. Files at \
+            an address of the web are read by firecrawl_scrape.",
+        effect: Effect::Reads,
+        method: Method::POST,
+        path: "/v2/parse",
         id: None,
         result: Outcome::Whole,
     },
@@ -240,6 +255,28 @@ pub static TOOLS: &[Tool] = &[
         method: Method::DELETE,
         path: "/v2/browser/{id}",
         id: Some("sessionId"),
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: "firecrawl_search_feedback",
+        title: "Rate a search",
+        text: "Notes how good a search was, for whoever runs this service: which hits were worth it, what was missing. Once for \
+            each search, by the `id` that it answered.",
+        effect: Effect::Acts,
+        method: Method::POST,
+        path: "/v2/search/{id}/feedback",
+        id: Some("searchId"),
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: "firecrawl_feedback",
+        title: "Rate a result",
+        text: "Notes how good a search, scrape, parse or map was, for whoever runs this service. Once for each, by its id: of a \
+            scrape or parse the `metadata.scrapeId` of its document.",
+        effect: Effect::Acts,
+        method: Method::POST,
+        path: "/v2/feedback",
+        id: None,
         result: Outcome::Whole,
     },
     Tool {

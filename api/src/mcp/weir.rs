@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use actix_web::web::Bytes;
 use actix_web::{HttpMessage, HttpRequest};
 use anyhow::Context;
 use reqwest::Method;
-use reqwest::header::{AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use url::Url;
 use weir_shared::config::McpSettings;
 use weir_shared::operator_http::{self, ReadError};
+use weir_shared::random;
 
 use crate::access_log::RequestId;
 use crate::json;
@@ -31,6 +33,14 @@ pub type Query = Vec<(String, String)>;
 pub struct Weir {
     base: Url,
     headers: HeaderMap,
+}
+
+/// A file to be sent.
+pub struct File {
+    pub name: String,
+    /// Its media type, which fits into a header.
+    pub content_type: String,
+    pub bytes: Bytes,
 }
 
 /// A route's answer.
@@ -99,12 +109,33 @@ impl Weir {
         query: &[(String, String)],
         body: Option<&Value>,
     ) -> Result<Answer, String> {
-        let url = self.url(path, id, query);
-        let mut request = operator_http::client().request(method.clone(), url);
-        request = request.headers(self.headers.clone()).timeout(BOUND);
-        if let Some(body) = body {
-            request = request.json(body);
-        }
+        let request = operator_http::client().request(method.clone(), self.url(path, id, query));
+        self.answer(if let Some(body) = body { request.json(body) } else { request }).await
+    }
+
+    /// Sends a route a form with a file and options.
+    ///
+    /// # Errors
+    /// As [`Weir::call`].
+    pub async fn send_file(&self, path: &str, file: File, options: &Value) -> Result<Answer, String> {
+        let boundary = random::id().simple().to_string();
+        let quoted = file.name.replace('"', "%22").replace(['\r', '\n'], " ");
+        let head = format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{quoted}\"\r\n\
+             Content-Type: {}\r\n\r\n",
+            file.content_type
+        );
+        let tail = format!(
+            "\r\n--{boundary}\r\nContent-Disposition: form-data; name=\"options\"\r\n\r\n{options}\r\n--{boundary}--\r\n"
+        );
+        let parts = [Bytes::from(head), file.bytes, Bytes::from(tail)].map(Ok::<_, std::convert::Infallible>);
+        let request = operator_http::client().post(self.url(path, None, &[]));
+        let request = request.header(CONTENT_TYPE, format!("multipart/form-data; boundary={boundary}"));
+        self.answer(request.body(reqwest::Body::wrap_stream(futures_util::stream::iter(parts)))).await
+    }
+
+    async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Answer, String> {
+        let request = request.headers(self.headers.clone()).timeout(BOUND);
         let response = request.send().await.map_err(|error| {
             let late = format!("Weir did not answer within {} s.", BOUND.as_secs());
             if error.is_timeout() { late } else { format!("Weir cannot be reached at {}.", self.base) }

@@ -117,22 +117,31 @@ fn write(
     if operation.public {
         written["security"] = json!([]);
     }
-    if let Some(body) = &operation.body {
+    let mut content = Map::new();
+    for body in operation.bodies() {
         let reference = bodies.body(body.name, || described(body));
         let examples: Map<String, Value> =
             body.examples.iter().map(|(name, value)| ((*name).to_owned(), json!({"value": value}))).collect();
-        let content = match body.is_in_form {
-            false => json!({"application/json": {"schema": reference, "examples": examples}}),
-            true => form(&reference),
+        let (kind, one) = match body.is_in_form {
+            false => ("application/json", json!({"schema": reference, "examples": examples})),
+            true => ("multipart/form-data", form(&reference)),
         };
-        written["requestBody"] = json!({"required": !body.optional, "content": content});
+        content.insert(kind.to_owned(), one);
+    }
+    if operation.is_bytes {
+        let file = json!({"schema": {"type": "string", "format": "binary"}});
+        content.insert("application/octet-stream".to_owned(), file);
+    }
+    if !content.is_empty() {
+        let required = !operation.body.as_ref().is_some_and(|body| body.optional);
+        written["requestBody"] = json!({"required": required, "content": content});
     }
     written
 }
 
 /// A form with a file, and options as a JSON text.
 fn form(options: &Value) -> Value {
-    json!({"multipart/form-data": {
+    json!({
         "schema": {
             "type": "object",
             "required": ["file"],
@@ -143,7 +152,7 @@ fn form(options: &Value) -> Value {
             "additionalProperties": false,
         },
         "encoding": {"options": {"contentType": "application/json"}},
-    }})
+    })
 }
 
 /// An error's answer, with the codes that come with its status.

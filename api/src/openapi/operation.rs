@@ -109,6 +109,10 @@ pub struct Operation {
     /// Parameters of query and header; those of the path are known from it.
     pub parameters: Vec<Value>,
     pub body: Option<Body>,
+    /// JSON that it takes instead of a form.
+    pub other_body: Option<Body>,
+    /// The body is a file as it is.
+    pub is_bytes: bool,
     pub answers: Vec<ResponseDoc>,
     /// Statuses of the errors.
     pub errors: Vec<u16>,
@@ -120,7 +124,20 @@ impl Operation {
         let (parameters, answers) = (Vec::new(), Vec::new());
         // No key, too many calls, a failure of ours, the database away.
         let errors = vec![401, 429, 500, 503];
-        Self { id, group, summary, text, public: false, any_id: false, parameters, body: None, answers, errors }
+        Self {
+            id,
+            group,
+            summary,
+            text,
+            public: false,
+            any_id: false,
+            parameters,
+            body: None,
+            other_body: None,
+            is_bytes: false,
+            answers,
+            errors,
+        }
     }
 
     /// An operation for anybody.
@@ -150,6 +167,21 @@ impl Operation {
             body.is_in_form = true;
         }
         operation
+    }
+
+    /// JSON that is as good as the form.
+    pub fn or_body(self, name: &'static str, read: Read, examples: Vec<(&'static str, Value)>) -> Self {
+        Self { other_body: Some(Body { name, read, optional: false, is_in_form: false, examples }), ..self }
+    }
+
+    /// The body is a file as it is.
+    pub fn bytes(self) -> Self {
+        Self { is_bytes: true, ..self }
+    }
+
+    /// Every body that it takes by a reader.
+    pub fn bodies(&self) -> impl Iterator<Item = &Body> {
+        self.body.iter().chain(&self.other_body)
     }
 
     /// The same where no body is as good as an empty one.

@@ -171,7 +171,33 @@ const FIELDS: &[(&str, &str)] = &[
     ("SearchRequest.scrapeOptions", "How each hit is scraped, where formats are named."),
     ("SearchRequest.timeout", "Milliseconds for the search and its pages."),
     ("enterprise", "zdr or anon: keep nothing of the search. The team must have it enabled."),
+    // Parse (wire 21).
+    ("uploadRef", "What POST /v2/parse/upload-url answered with the address that the file was sent to."),
+    ("filename", "The file's name, which says what kind it is. Folders are left out."),
+    ("contentType", "Its media type, where the name does not say it."),
+    ("declaredSizeBytes", "How large it will be."),
+    // Feedback (wire 25).
+    ("rating", "How good the result was."),
+    ("valuableSources", "Hits that were worth it."),
+    ("valuableSources[].url", "Which."),
+    ("valuableSources[].reason", "Why."),
+    ("missingContent", "What was looked for and not found."),
+    ("missingContent[].topic", "In a few words."),
+    ("missingContent[].description", "In more words."),
+    ("querySuggestions", "How it might be looked for."),
+    ("endpoint", "What the result is of."),
+    ("jobId", "What the result is found by: of a scrape or parse the scrapeId of its document."),
+    ("issues", "Codes of what is wrong."),
+    ("tags", "Codes to sort by."),
+    ("note", "In words."),
+    ("FeedbackRequest.url", "The page that it is about."),
+    ("pageNumbers", "The pages of a file that it is about."),
+    ("metadata", "Whatever belongs to it, up to 8 KB of JSON."),
     // Version 1 (wire 26).
+    ("maxUrls", "Addresses in the text at most."),
+    ("showFullText", "Not available: true is refused."),
+    ("cache", "Sitemaps that were read lately will do."),
+    ("__experimental_stream", WITHOUT_EFFECT),
     ("parsePDF", "Read PDFs as documents; false: answer them as base64."),
     ("geolocation", "Older name of `location`."),
     ("geolocation.country", "Country, ISO 3166-1 alpha-2."),
@@ -195,8 +221,11 @@ const FIELDS: &[(&str, &str)] = &[
     ("activityTtl", "Seconds without use after which it ends."),
     ("streamWebView", "Whether it can be watched."),
     ("recordSession", "Not available yet: true is refused."),
-    ("BrowserRequest.blockAds", "Not available yet: true is answered with a warning."),
-    ("BrowserRequest.location", "Not available yet: answered with a warning."),
+    ("BrowserRequest.blockAds", "Keep its browser from the hosts of ads and trackers. Executed code is not."),
+    (
+        "BrowserRequest.location",
+        "Where its browser appears from: time zone, languages, position, and the country's proxy.",
+    ),
     ("id", "The session."),
     ("code", "What to run: up to 100,000 characters."),
     ("InteractRequest.code", "What to run: up to 100,000 characters; this or prompt."),
@@ -302,14 +331,15 @@ mod tests {
     fn every_field_has_words_and_all_words_have_a_field() {
         let (mut missing, mut used) = (Vec::new(), Vec::new());
         for (_, _, operation) in crate::routes::operations() {
-            let Some(body) = &operation.body else { continue };
-            visit(&mut body.schema(), body.name, "", "", &mut |_, keys| match keys
-                .iter()
-                .find(|key| lookup(key).is_some())
-            {
-                Some(key) => used.push(key.clone()),
-                None => missing.push(keys[0].clone()),
-            });
+            for body in operation.bodies() {
+                visit(&mut body.schema(), body.name, "", "", &mut |_, keys| match keys
+                    .iter()
+                    .find(|key| lookup(key).is_some())
+                {
+                    Some(key) => used.push(key.clone()),
+                    None => missing.push(keys[0].clone()),
+                });
+            }
         }
         let idle: Vec<_> = FIELDS.iter().map(|(key, _)| *key).filter(|key| !used.iter().any(|u| u == key)).collect();
         assert!(missing.is_empty(), "fields without words in this file: {missing:?}");

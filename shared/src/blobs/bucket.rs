@@ -7,6 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use anyhow::Context;
+use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
@@ -59,7 +60,12 @@ impl Bucket {
     }
 
     pub fn put(&self, key: &str, bytes: &[u8]) -> Result<()> {
-        let (path, body) = (self.path(key), PutPayload::from(bytes.to_vec()));
+        self.put_pieces(key, vec![bytes.to_vec().into()])
+    }
+
+    /// One blob of several pieces, which are not put together here.
+    pub fn put_pieces(&self, key: &str, pieces: Vec<Bytes>) -> Result<()> {
+        let (path, body) = (self.path(key), PutPayload::from_iter(pieces));
         self.call(move |store| async move { store.put(&path, body).await.map(drop) })
     }
 

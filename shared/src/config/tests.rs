@@ -57,6 +57,8 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
         ("WEIR_SESSIONS_PER_WORKER", "1001", "from 0 to 1000"),
         ("WEIR_REPLAY_CRON", "0 0 30 2 *", "*/15 * * * *"),
         ("WEIR_LLM_URL", "localhost", "https://host/v1"),
+        ("WEIR_AD_LISTS", "builtin,ads.txt", "builtin and paths"),
+        ("WEIR_PROXY_BASIC", "uk=http://proxy.test", "ISO 3166-1"),
         ("WEIR_LLM_URL", "http://localhost", "WEIR_LLM_MODEL"),
         ("WEIR_LLM_MODEL", "gpt", "WEIR_LLM_URL"),
         ("WEIR_SEARCH_URL", "localhost", "http://127.0.0.1:8888"),
@@ -160,4 +162,13 @@ fn origins_of_web_pages_are_any_none_or_a_list() {
     assert_eq!((cors("*"), cors("off")), (CorsOrigins::Any, CorsOrigins::Off));
     let list = ["https://app.example.com", "http://localhost:5173"].map(str::to_owned).to_vec();
     assert_eq!(cors("https://app.example.com/, http://localhost:5173"), CorsOrigins::Only(list));
+}
+
+#[test]
+fn lists_of_ad_hosts_stand_beside_or_instead_of_the_own_one() {
+    let lists = |pairs: &[(&str, &str)]| read(pairs).unwrap().net.ad_lists;
+    assert_eq!(lists(&[]), [AdList::Builtin]);
+    assert_eq!(lists(&[("WEIR_AD_LISTS", "/etc/ads.txt")]), [AdList::File("/etc/ads.txt".into())]);
+    let both = lists(&[("WEIR_AD_LISTS", "builtin, ./lists/ads.txt")]);
+    assert_eq!(both, [AdList::Builtin, AdList::File("./lists/ads.txt".into())]);
 }

@@ -30,8 +30,13 @@ impl Capability {
 }
 
 fn mac(secret: &[u8], kind: Capability, id: SessionId) -> Hmac<Sha256> {
+    keyed(secret, format!("{}:{id}", kind.as_str()).as_bytes())
+}
+
+/// A text with the installation's secret. What it says begins with a word that no other use has.
+pub(super) fn keyed(secret: &[u8], text: &[u8]) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
-    mac.update(format!("{}:{id}", kind.as_str()).as_bytes());
+    mac.update(text);
     mac
 }
 

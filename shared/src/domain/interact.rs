@@ -79,6 +79,9 @@ pub fn parse_interact(body: &Value) -> Result<InteractRequest, ValidationError> 
             activity_ttl: fields.integer("activityTtl", ACTIVITY_TTL).unwrap_or(DEFAULT_ACTIVITY_TTL),
             stream_web_view: true,
             profile: None,
+            // How it goes on follows the scrape.
+            block_ads: true,
+            location: None,
             warning: None,
         };
         session::read_labels(&mut fields);
@@ -99,6 +102,8 @@ pub struct ScrapeContext {
     /// Where the page was in the end.
     pub final_url: String,
     pub options: ScrapeOptions,
+    /// An enhanced proxy has brought the page.
+    pub is_enhanced: bool,
 }
 
 #[cfg(test)]

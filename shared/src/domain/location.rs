@@ -19,6 +19,11 @@ pub struct Location {
     pub languages: Vec<String>,
 }
 
+/// The codes that a location may name: ISO 3166-1 alpha-2, officially assigned, in alphabetical order.
+pub fn countries() -> impl Iterator<Item = &'static str> {
+    countries::COUNTRIES.split_ascii_whitespace()
+}
+
 /// Reads `location`; `None` when it is absent.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Location> {
     read_named(fields, "location")

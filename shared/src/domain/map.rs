@@ -64,6 +64,9 @@ pub struct MapOptions {
     pub sites: SiteRules,
     /// Nothing of this map is kept, and nothing kept is used.
     pub zero_retention: bool,
+    /// It is asked for as a text, and not waited for (wire 26).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub llms_txt: bool,
 }
 
 /// The whole body of the answer (wire 9): the worker writes it, the API hands it on as it is.

@@ -11,7 +11,7 @@
 
 use serde_json::Value;
 
-use super::location;
+use super::location::{self, Location};
 use super::profile::{self, ProfileUse};
 use super::states::states;
 use super::validation::{Fields, Issues, Path, ValidationError, refusal};
@@ -151,6 +151,10 @@ pub struct CreateSession {
     /// Whether the live view shows anything. Default true.
     pub stream_web_view: bool,
     pub profile: Option<ProfileUse>,
+    /// Whether its browser is kept from the hosts of ads and trackers. Default true.
+    pub block_ads: bool,
+    /// Where it appears from; `None`: nowhere in particular.
+    pub location: Option<Location>,
     /// What was asked for and is not done, for the answer; `None`: everything is done.
     pub warning: Option<String>,
 }
@@ -176,7 +180,6 @@ pub fn parse_create(body: &Value) -> Result<CreateSession, ValidationError> {
     let mut issues = Issues::default();
     let mut recording = None;
     let session = Fields::open(body, Path::new(), &mut issues).map(|mut fields| {
-        let mut warnings = Vec::new();
         let ttl = fields.integer("ttl", TTL).unwrap_or(DEFAULT_TTL);
         let activity_ttl = fields.integer("activityTtl", ACTIVITY_TTL).unwrap_or(DEFAULT_ACTIVITY_TTL);
         let stream_web_view = fields.bool("streamWebView").unwrap_or(true);
@@ -184,17 +187,11 @@ pub fn parse_create(body: &Value) -> Result<CreateSession, ValidationError> {
         if fields.bool("recordSession") == Some(true) {
             recording = Some(fields.path_of("recordSession"));
         }
-        if fields.bool("blockAds") == Some(true) {
-            warnings.push("blockAds is not available for browser sessions yet: nothing is blocked.".to_owned());
-        }
+        let block_ads = fields.bool("blockAds").unwrap_or(true);
         let location = location::read(&mut fields);
-        if location.is_some_and(|l| l.country != "US" || !l.languages.is_empty()) {
-            warnings.push("location is not available for browser sessions yet: it has no effect.".to_owned());
-        }
         read_labels(&mut fields);
-        warnings.extend(unknown_warning(&fields));
-        let warning = (!warnings.is_empty()).then(|| warnings.join(" "));
-        CreateSession { ttl, activity_ttl, stream_web_view, profile, warning }
+        let warning = unknown_warning(&fields);
+        CreateSession { ttl, activity_ttl, stream_web_view, profile, block_ads, location, warning }
     });
     issues.into_result()?;
     if let Some(path) = recording {
@@ -310,7 +307,8 @@ mod tests {
     fn the_defaults_of_a_session() {
         let session = parse_create(&json!({})).unwrap();
         assert_eq!((session.ttl, session.activity_ttl, session.stream_web_view), (600, 300, true));
-        assert_eq!((session.profile, session.warning), (None, None));
+        assert_eq!((session.profile, session.location, session.warning), (None, None, None));
+        assert!(session.block_ads);
     }
 
     #[test]
@@ -326,6 +324,8 @@ mod tests {
             activity_ttl: 3600,
             stream_web_view: false,
             profile: Some(profile),
+            block_ads: false,
+            location: Some(Location { country: "US".into(), languages: Vec::new() }),
             warning: None,
         };
         assert_eq!(session, expected);
@@ -352,7 +352,9 @@ mod tests {
             (json!({"profile": {"name": "a", "saveChanges": 1}}), json!(["profile", "saveChanges"])),
             (json!({"profile": {"name": "a", "save": true}}), json!(["profile"])),
             (json!({"recordSession": 1}), json!(["recordSession"])),
+            (json!({"blockAds": "no"}), json!(["blockAds"])),
             (json!({"location": {"country": "Mars"}}), json!(["location", "country"])),
+            (json!({"location": "DE"}), json!(["location"])),
             (json!({"origin": 1}), json!(["origin"])),
             (json!([]), json!([])),
         ] {
@@ -368,12 +370,8 @@ mod tests {
     fn nothing_that_was_asked_for_is_silently_ignored() {
         let error = parse_create(&json!({"recordSession": true})).unwrap_err();
         assert_eq!((error.code, paths(&error)), (ErrorCode::OptionNotAvailable, vec![json!(["recordSession"])]));
-        for (body, word) in [
-            (json!({"blockAds": true}), "blockAds"),
-            (json!({"location": {"country": "DE"}}), "location"),
-            (json!({"location": {"languages": ["de"]}}), "location"),
-            (json!({"colour": 1, "size": 2}), "colour, size"),
-        ] {
+        for (body, word) in [(json!({"proxy": "enhanced"}), "proxy"), (json!({"colour": 1, "size": 2}), "colour, size")]
+        {
             let warning = parse_create(&body).unwrap().warning.unwrap();
             assert!(warning.contains(word), "{warning}");
         }

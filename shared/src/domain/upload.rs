@@ -4,8 +4,16 @@ use serde::{Deserialize, Serialize};
 
 /// Largest file, bytes.
 pub const MAX_BYTES: usize = 50 << 20;
+/// What is said of a larger one.
+pub const TOO_LARGE: &str = "Uploaded file exceeds maximum size of 50MB.";
 /// Longest file name, characters.
 pub const MAX_NAME: usize = 255;
+/// How long a file may be sent to its address, and parsed, from when the address was given out, milliseconds.
+pub const VALID_MS: i64 = 3_600_000;
+/// Most addresses of a team whose files were not parsed, of those given out within [`UNPARSED_WINDOW_MS`].
+pub const MOST_UNPARSED: i64 = 10;
+/// A day, milliseconds.
+pub const UNPARSED_WINDOW_MS: i64 = 86_400_000;
 
 /// The file of a page that is no page of the web. Its page's URL is the file's name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -242,6 +242,15 @@ pub fn as_integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_f64().and_then(exact))
 }
 
+/// An id in a field.
+pub fn read_id<T: std::str::FromStr>(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<T> {
+    let id = fields.string(name)?.parse().ok();
+    if id.is_none() {
+        fields.issues.format(fields.path_of(name), "uuid", format!("{name} must be a valid UUID"));
+    }
+    id
+}
+
 /// One JSON object being read.
 pub struct Fields<'v, 'i> {
     map: &'v Map<String, Value>,
@@ -268,11 +277,6 @@ impl<'v, 'i> Fields<'v, 'i> {
     pub fn nulls_are_absent(mut self) -> Self {
         self.nulls_are_absent = true;
         self
-    }
-
-    /// Reads a body of this version: in those of version 1 a `null` is as good as nothing at their top, too.
-    pub fn of_version(self, version: ApiVersion) -> Self {
-        if version == ApiVersion::V1 { self.nulls_are_absent() } else { self }
     }
 
     /// The path of a field of this object.

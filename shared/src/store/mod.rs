@@ -38,6 +38,7 @@ pub mod documents;
 pub mod drafts;
 #[cfg(test)]
 mod fault_tests;
+pub mod feedback;
 pub mod frontier;
 pub mod jobs;
 pub mod keys;

@@ -10,15 +10,17 @@ use crate::time::Timestamp;
 
 use super::{Db, StoreError, StoreResult, documents, jobs, pages};
 
-/// The part of a document that says where the page was in the end.
+/// The part of a document that says where the page was in the end, and through what.
 #[derive(Deserialize)]
 struct Ended {
     metadata: Metadata,
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Metadata {
     url: Option<String>,
+    proxy_used: Option<String>,
 }
 
 /// What the scrape of this page was asked and where it ended. `None`: it did not succeed, or it is not kept any more.
@@ -30,16 +32,17 @@ pub async fn load(db: &Db, blobs: &Blobs, page: PageId, now: Timestamp) -> Store
     }
     let Some(spec) = jobs::spec(db, row.job_id).await? else { return Ok(None) };
     let end = match documents::by_page(db, blobs, page).await {
-        Ok(Some(document)) => serde_json::from_str::<Ended>(document.json.get())?.metadata.url,
+        Ok(Some(document)) => serde_json::from_str::<Ended>(document.json.get())?.metadata,
         Ok(None) => return Ok(None),
         // The address that was asked for is known from the row all the same.
         Err(StoreError::Lost(why)) => {
             tracing::warn!(why, page.id = %page, "a scrape whose document is lost is continued where it began");
-            None
+            Metadata { url: None, proxy_used: None }
         }
         Err(error) => return Err(error),
     };
-    let final_url = end.filter(|url| !url.is_empty()).unwrap_or_else(|| row.url.clone());
+    let is_enhanced = end.proxy_used.as_deref() == Some("stealth");
+    let final_url = end.url.filter(|url| !url.is_empty()).unwrap_or_else(|| row.url.clone());
     let named = spec.named(&row.url).to_owned();
-    Ok(Some(ScrapeContext { url: row.url, named, final_url, options: spec.options }))
+    Ok(Some(ScrapeContext { url: row.url, named, final_url, options: spec.options, is_enhanced }))
 }

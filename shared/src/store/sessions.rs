@@ -6,6 +6,7 @@
 //! Lock order: team, session. Placements of different teams stand in line at a lock of their own, taken after the
 //! team's, so that a worker's free slots are counted once at a time.
 
+use crate::domain::location::Location;
 use crate::domain::node::NodeState;
 use crate::domain::profile::ProfileUse;
 use crate::domain::session::{self, Bill, CreateSession, EndReason, SessionKind, SessionMove, SessionState};
@@ -202,11 +203,12 @@ async fn insert(
     const SQL: &str = sql!(
         "INSERT INTO browser_session (id, team_id, api_key_id, worker_id, state, kind, page_id, stream_web_view, \
          ttl_ms, activity_ttl_ms, profile_name, profile_save, profile_version, created_at, expires_at, last_activity, \
-         credits) VALUES ($1, $2, $3, $4, ",
+         credits, block_ads, location) VALUES ($1, $2, $3, $4, ",
         SessionState::Opening.sql(),
-        ", $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $13, $15)"
+        ", $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $13, $15, $16, $17)"
     );
     let profile = new.request.profile.as_ref();
+    let location = new.request.location.as_ref().map(serde_json::to_string).transpose()?;
     on_db!(tx, |conn| {
         sqlx::query(SQL)
             .bind(id)
@@ -224,6 +226,8 @@ async fn insert(
             .bind(now)
             .bind(now.plus_ms(new.request.ttl_ms()))
             .bind(reserve)
+            .bind(new.request.block_ads)
+            .bind(location.as_deref())
             .execute(conn)
             .await?
             .rows_affected()
@@ -231,13 +235,22 @@ async fn insert(
     Ok(())
 }
 
-/// The browser is there: from now on the session takes calls, lives and costs. `profile` is the version that was
-/// loaded. `false`: it was given up meanwhile; the browser must end.
-pub async fn activate(tx: &mut Tx, id: SessionId, profile: Option<i64>, now: Timestamp) -> StoreResult<bool> {
+/// What the worker has found for a session.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Found<'a> {
+    /// The version of the profile that was loaded.
+    pub profile: Option<i64>,
+    /// What was asked for and is not so.
+    pub warning: Option<&'a str>,
+}
+
+/// The browser is there: from now on the session takes calls, lives and costs. `false`: it was given up meanwhile; the
+/// browser must end.
+pub async fn activate(tx: &mut Tx, id: SessionId, found: Found<'_>, now: Timestamp) -> StoreResult<bool> {
     const SQL: &str = sql!(
         "UPDATE browser_session SET state = ",
         SessionMove::Activate.to().sql(),
-        ", opened_at = $2, last_activity = $2, expires_at = $2 + ttl_ms, profile_version = $3 \
+        ", opened_at = $2, last_activity = $2, expires_at = $2 + ttl_ms, profile_version = $3, warning = $4 \
          WHERE id = $1 AND state = ",
         SessionMove::Activate.from().sql()
     );
@@ -245,8 +258,10 @@ pub async fn activate(tx: &mut Tx, id: SessionId, profile: Option<i64>, now: Tim
     const ACTIVITY: &str = "INSERT INTO activity (team_id, created_at, id, endpoint, target) SELECT team_id, \
         opened_at, id, kind, (SELECT page.url FROM page WHERE page.id = browser_session.page_id) \
         FROM browser_session WHERE id = $1";
-    let done =
-        on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(now).bind(profile).execute(conn).await?.rows_affected());
+    let done = on_db!(tx, |conn| {
+        let update = sqlx::query(SQL).bind(id).bind(now).bind(found.profile).bind(found.warning);
+        update.execute(conn).await?.rows_affected()
+    });
     if done == 1 {
         on_db!(tx, |conn| sqlx::query(ACTIVITY).bind(id).execute(conn).await?.rows_affected());
     }
@@ -414,6 +429,10 @@ pub struct SessionRow {
     pub profile: Option<ProfileUse>,
     /// The version of the profile that was loaded; `None`: it was empty.
     pub profile_version: Option<i64>,
+    pub block_ads: bool,
+    pub location: Option<Location>,
+    /// What was asked for and is not so, once it is open.
+    pub warning: Option<String>,
     pub created_at: Timestamp,
     pub opened_at: Option<Timestamp>,
     pub expires_at: Timestamp,
@@ -476,6 +495,9 @@ struct Columns {
     profile_name: Option<String>,
     profile_save: Option<bool>,
     profile_version: Option<i64>,
+    block_ads: bool,
+    location: Option<String>,
+    warning: Option<String>,
     created_at: Timestamp,
     opened_at: Option<Timestamp>,
     expires_at: Timestamp,
@@ -493,7 +515,7 @@ macro_rules! select_session {
     ($($rest:tt)+) => {
         sql!(
             "SELECT s.id, s.team_id, s.worker_id, s.state, s.kind, s.page_id, s.stream_web_view, s.ttl_ms, \
-             s.activity_ttl_ms, s.profile_name, s.profile_save, s.profile_version, s.created_at, s.opened_at, \
+             s.activity_ttl_ms, s.profile_name, s.profile_save, s.profile_version, s.block_ads, s.location, s.warning, s.created_at, s.opened_at, \
              s.expires_at, s.last_activity, s.ended_at, s.end_reason, s.duration_ms, s.credits, n.address, \
              n.heartbeat_at FROM browser_session s \
              LEFT JOIN worker_node n ON n.id = s.worker_id AND n.state <> ", NodeState::Dead.sql(),
@@ -516,6 +538,10 @@ fn row(c: Columns) -> SessionRow {
         activity_ttl_ms: c.activity_ttl_ms,
         profile: c.profile_name.zip(c.profile_save).map(|(name, save_changes)| ProfileUse { name, save_changes }),
         profile_version: c.profile_version,
+        block_ads: c.block_ads,
+        // Written by us; what cannot be read is as good as not given.
+        location: c.location.and_then(|text| serde_json::from_str(&text).ok()),
+        warning: c.warning,
         created_at: c.created_at,
         opened_at: c.opened_at,
         expires_at: c.expires_at,

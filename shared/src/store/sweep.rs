@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::slices::Slices;
-use super::{Db, StoreResult, Tx, cache, cancel, retention, sitemaps, turns};
+use super::{Db, StoreResult, Tx, cache, cancel, retention, sitemaps, turns, uploads};
 
 /// Expired jobs that are removed together. (A transaction that a crash of the database loses is done again.)
 const JOBS: i64 = 1_000;
@@ -261,8 +261,8 @@ pub async fn prune_wakeups(db: &Db, slices: &mut Slices) -> StoreResult<()> {
     }
 }
 
-/// Removes sitemaps kept too long, the library's records of workers long gone, our dead workers and old idempotency keys;
-/// a part of each.
+/// Removes sitemaps kept too long, uploads that nobody parsed, the library's records of workers long gone, our dead
+/// workers and old idempotency keys; a part of each.
 pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
     const NODES: &str = sql!(
         "DELETE FROM worker_node WHERE state = ",
@@ -284,6 +284,7 @@ pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
     });
     turns::prune_turns(tx, hour).await?;
     sitemaps::expire(tx, now).await?;
+    uploads::expire(tx, now).await?;
     queue::remove_workers(tx).await
 }
 

@@ -726,6 +726,45 @@ async fn both_databases_have_the_same_tables_and_columns() {
     assert!(shapes[0].len() > 50);
 }
 
+/// The columns and the condition of an index, by whichever database it is written down.
+fn index_parts(definition: &str) -> String {
+    let parts = definition.split_once('(').unwrap().1.to_lowercase();
+    let parts = parts.replace("::text", "").replace("::bigint", "").replace("= any (array[", "in");
+    parts.chars().filter(|c| !c.is_whitespace() && !"()[]\"".contains(*c)).collect()
+}
+
+/// Plans are held to their indexes on SQLite, where they do not depend on what is in the tables; the same indexes are
+/// what Postgres has to choose from.
+#[tokio::test]
+async fn both_databases_have_the_same_indexes() {
+    let mut all = Vec::new();
+    for db in databases().await {
+        let indexes: Vec<(String, String, String)> = match &db {
+            Db::Sqlite(SqliteDb { reads: pool, .. }) => sqlx::query_as(
+                "SELECT tbl_name, name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL \
+                 AND tbl_name NOT IN ('Jobs', 'Workers') ORDER BY 1, 2",
+            )
+            .fetch_all(pool)
+            .await
+            .unwrap(),
+            Db::Postgres(PostgresDb { pool, .. }) => sqlx::query_as(
+                "SELECT tablename::text, indexname::text, indexdef FROM pg_indexes WHERE schemaname = 'public' \
+                 AND indexname NOT IN (SELECT conname FROM pg_constraint) ORDER BY 1, 2",
+            )
+            .fetch_all(pool)
+            .await
+            .unwrap(),
+        };
+        let indexes = indexes.into_iter().map(|(table, name, text)| (table, name, index_parts(&text)));
+        all.push(indexes.collect::<std::collections::BTreeSet<_>>());
+    }
+    assert!(all[0].len() > 30, "{:?}", all[0]);
+    for pair in all.windows(2) {
+        let differ: Vec<_> = pair[0].symmetric_difference(&pair[1]).collect();
+        assert!(differ.is_empty(), "{differ:#?}");
+    }
+}
+
 /// A database behind a way that can fall silent.
 async fn behind_a_line() -> Option<(testing::Line, Db)> {
     let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {

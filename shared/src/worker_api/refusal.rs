@@ -18,6 +18,8 @@ pub enum Refusal {
     Ended,
     /// The scrape that the session continues could not be brought back. The text is for the client.
     NotReplayed,
+    /// None of the operator's proxies that the session may go through can be reached. Before 2026-11 nobody said so.
+    NoProxy,
     /// The session has as many CDP clients as it may.
     TooManyClients,
     /// The worker has no language model.
@@ -30,13 +32,14 @@ pub enum Refusal {
 
 impl Refusal {
     /// Each of them once.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Malformed,
         Self::WrongSecret,
         Self::UnknownSession,
         Self::Conflict,
         Self::Ended,
         Self::NotReplayed,
+        Self::NoProxy,
         Self::TooManyClients,
         Self::NoModel,
         Self::Failed,
@@ -56,6 +59,7 @@ impl Refusal {
             Self::NoModel => 501,
             Self::Failed => 502,
             Self::Unavailable => 503,
+            Self::NoProxy => 504,
         }
     }
 

@@ -6,6 +6,7 @@
 // Closes with the line "N passed, N failed".
 "use strict";
 const assert = require("node:assert/strict");
+const { execFileSync } = require("node:child_process");
 const path = require("node:path");
 const run = require("./steps.cjs");
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
@@ -15,14 +16,15 @@ const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/cli
 const newest = { ...require("@modelcontextprotocol/client"), ...require("@modelcontextprotocol/client/stdio") };
 
 const { WEIR_URL, WEIR_KEY, WEIR_BIN, SITE_URL, NODE_PATH } = process.env;
+const TABLES = path.join(__dirname, "../../../worker/office/tests/files/tables.docx");
 const site = (place) => SITE_URL + place;
 const endpoint = new URL("/mcp", WEIR_URL);
 
 const TOOLS = [
-  "firecrawl_scrape", "firecrawl_map", "firecrawl_search", "firecrawl_crawl", "firecrawl_check_crawl_status",
+  "firecrawl_scrape", "firecrawl_map", "firecrawl_search", "firecrawl_parse", "firecrawl_crawl", "firecrawl_check_crawl_status",
   "firecrawl_batch_scrape", "firecrawl_check_batch_status", "firecrawl_interact", "firecrawl_interact_stop",
   "firecrawl_browser_create", "firecrawl_browser_execute", "firecrawl_browser_list", "firecrawl_browser_delete",
-  "firecrawl_credit_usage",
+  "firecrawl_search_feedback", "firecrawl_feedback", "firecrawl_credit_usage",
 ];
 
 async function connected(transport) {
@@ -118,6 +120,42 @@ for (const [way, open] of Object.entries({ http: overHttp, stdio: overStdio })) 
     const given = { url: site("/article/5"), formats: ["json", "markdown"], jsonOptions: { prompt: "what is seen" }, includeTags: [], maxAge: 0 };
     const page = await values(client[way], "firecrawl_scrape", given);
     assert.ok(page.json && page.markdown, JSON.stringify(page));
+  });
+  step("a file is read where the server is the user's own, and uploaded where it is not", async () => {
+    const given = { filePath: TABLES, formats: ["markdown", "links"], onlyMainContent: false, includeTags: [] };
+    let parsed = await values(client[way], "firecrawl_parse", given);
+    if (way === "http") {
+      const { upload, nextToolCall } = parsed;
+      assert.deepEqual([parsed.success, upload.method, upload.maxSizeBytes], [true, "PUT", 52428800]);
+      assert.ok(upload.uploadUrl.startsWith(WEIR_URL) && !JSON.stringify(parsed).includes(WEIR_KEY), JSON.stringify(parsed));
+      assert.deepEqual(nextToolCall.arguments, { uploadRef: upload.uploadRef, formats: ["markdown", "links"], onlyMainContent: false });
+      const early = await failure(client[way], nextToolCall.name, nextToolCall.arguments);
+      assert.ok(early.includes("No file has been sent"), early);
+      const sent = execFileSync("sh", ["-c", upload.command], { stdio: ["ignore", "pipe", "ignore"] });
+      assert.deepEqual(JSON.parse(sent), { success: true });
+      parsed = await values(client[way], nextToolCall.name, nextToolCall.arguments);
+      const again = await failure(client[way], nextToolCall.name, nextToolCall.arguments);
+      assert.ok(again.includes("has been used"), again);
+    }
+    assert.match(parsed.data.markdown, /\| --- \|/);
+    assert.ok(parsed.data.links && parsed.data.metadata.sourceURL === "tables.docx", JSON.stringify(parsed.data.metadata));
+    for (const wrong of [{}, { filePath: TABLES, uploadRef: "x" }]) {
+      assert.ok((await failure(client[way], "firecrawl_parse", wrong)).includes("uploadRef"));
+    }
+    const nothing = await call(client[way], "firecrawl_parse", { filePath: "/nowhere/report.pdf" });
+    assert.equal(nothing.isError === true, way === "stdio", "over HTTP no path of this machine is looked at");
+    assert.ok((await failure(client[way], "firecrawl_parse", { filePath: "/bin/sh" })).match(/Unsupported upload type/));
+    assert.ok((await failure(client[way], "firecrawl_parse", { uploadRef: "x" })).includes("signature"));
+  });
+  step("a search and a page are rated", async () => {
+    const { id } = await values(client[way], "firecrawl_search", { query: "whales", limit: 1 });
+    const sources = { rating: "good", valuableSources: [{ url: site("/article/7") }] };
+    const noted = await values(client[way], "firecrawl_search_feedback", { searchId: id, ...sources });
+    assert.deepEqual([noted.success, noted.creditsRefunded], [true, 0]);
+    const page = await values(client[way], "firecrawl_scrape", { url: site("/small/1") });
+    const rating = { endpoint: "scrape", jobId: page.metadata.scrapeId, rating: "bad", issues: ["missing_table"] };
+    assert.ok((await values(client[way], "firecrawl_feedback", rating)).feedbackId);
+    assert.ok((await failure(client[way], "firecrawl_feedback", { ...rating, rating: "fine" })).includes("rating"));
   });
   step("a crawl and its resource", async () => {
     const options = { limit: 4, sitemap: "skip", maxDiscoveryDepth: 1 };
@@ -246,9 +284,17 @@ steps["the official server answers the same"] = async () => {
   assert.deepEqual(maps[0].links, maps[1].links);
   const found = await both("firecrawl_search", { query: "whales", limit: 2 });
   assert.deepEqual(...found.map(({ id, ...rest }) => rest));
+  const file = { filePath: TABLES, formats: ["markdown", "html"] };
+  const parsed = [];
+  for (const one of [theirs, client.stdio]) parsed.push(JSON.parse((await call(one, "firecrawl_parse", file)).content[0].text));
+  assert.match(parsed[0].data.markdown, /\| --- \|/);
+  assert.deepEqual(...parsed.map(({ data, ...rest }) => ({ ...rest, data: lasting(data) })));
+  // What theirs says of a search is noted as what ours does.
+  const said = { searchId: found[0].id, rating: "partial", missingContent: [{ topic: "prices" }] };
+  assert.equal(JSON.parse((await call(theirs, "firecrawl_search_feedback", said)).content[0].text).success, true);
   // Whatever Weir serves of theirs is listed here, under the same name.
   const names = (await theirs.listTools()).tools.map((tool) => tool.name);
-  const elsewhere = /agent|extract|monitor|research|feedback|find_tools|developer|parse/;
+  const elsewhere = /agent|extract|monitor|research|find_tools|developer/;
   assert.deepEqual(names.filter((name) => !elsewhere.test(name) && !TOOLS.includes(name)), []);
   await theirs.close();
 };

@@ -396,6 +396,20 @@ function tests() {
     await rejectsWith(403, client.search("whales", { sources: ["alexandria"] }));
   });
 
+  test("a search and a scrape are rated", async () => {
+    // The SDK leaves out the id of a search.
+    const headers = { Authorization: `Bearer ${WEIR_KEY}`, "Content-Type": "application/json" };
+    const { id } = await (await fetch(`${WEIR_URL}/v2/search`, { method: "POST", headers, body: '{"query": "whales"}' })).json();
+    const valuableSources = [{ url: site("/article/7"), reason: "It has whales." }];
+    const noted = await client.searchFeedback(id, { rating: "good", valuableSources });
+    assert.deepEqual([noted.success, typeof noted.feedbackId, noted.creditsRefunded], [true, "string", 0]);
+    const { metadata } = await client.scrape(site("/small/1"));
+    const rating = { endpoint: "scrape", jobId: metadata.scrapeId, rating: "bad", issues: ["missing_table"], note: "x" };
+    assert.equal((await client.feedback(rating)).alreadySubmitted ?? false, false);
+    assert.equal((await client.feedback(rating)).alreadySubmitted, true);
+    await rejectsWith(404, client.feedback({ ...rating, jobId: randomUUID() }));
+  });
+
   test("a file is parsed", async () => {
     const document = await client.parse({ data: readFileSync(file("tables.docx")), filename: "tables.docx" }, { formats: ["markdown", "html"] });
     assert.match(document.markdown, /\| --- \|/);
@@ -405,7 +419,7 @@ function tests() {
   });
 
   // Methods of the specification: they are tested here, in browser.cjs and in interact.cjs.
-  const covered = `scrape search parse interact stopInteraction scrapeExecute stopInteractiveBrowser deleteScrapeBrowser map startCrawl
+  const covered = `scrape search searchFeedback feedback parse interact stopInteraction scrapeExecute stopInteractiveBrowser deleteScrapeBrowser map startCrawl
     getCrawlStatus cancelCrawl crawl getCrawlErrors getActiveCrawls crawlParamsPreview startBatchScrape getBatchScrapeStatus
     getBatchScrapeErrors cancelBatchScrape batchScrape browser browserExecute deleteBrowser listBrowsers getConcurrency
     getCreditUsage getTokenUsage getCreditUsageHistorical getTokenUsageHistorical getQueueStatus watcher scrapeUrl crawlUrl
@@ -439,7 +453,6 @@ function tests() {
         startAgent: [{ prompt: "x" }], agent: [{ prompt: "x" }],
         createMonitor: [{ url: site("/small/1") }], updateMonitor: [randomUUID(), {}], listMonitors: [{}],
         listMonitorChecks: [randomUUID(), {}],
-        feedback: [{ endpoint: "scrape", jobId: randomUUID(), rating: "good" }], searchFeedback: [randomUUID(), { rating: "good" }],
       };
       for (const name of others) {
         const before = answers.length;

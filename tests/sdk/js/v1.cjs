@@ -142,19 +142,25 @@ const steps = {
     assert.ok((await client.getTokenUsageHistorical(true)).periods.at(-1).apiKey);
     assert.equal((await client.getQueueStatus()).success, true);
   },
+  "a llms.txt lists a site's pages": async () => {
+    const made = await client.generateLLMsText(site("/maps/sitemap.xml"), { maxUrls: 5 });
+    assert.deepEqual([made.success, made.status], [true, "completed"]);
+    const lines = made.data.llmstxt.trim().split("\n");
+    assert.deepEqual([lines[0], lines.length], ["# 127.0.0.1 llms.txt", 2 + 5]);
+    assert.ok(lines.slice(2).every((line) => line.startsWith("- [") && line.includes(SITE_URL)), lines.join());
+  },
   "what there is not says so": async () => {
     const id = randomUUID();
     for (const call of [
       () => client.extract([site("/small/1")], { prompt: "x" }),
       () => client.asyncExtract([site("/small/1")], { prompt: "x" }),
       () => client.getExtractStatus(id),
-      () => client.generateLLMsText(site("/small/1"), {}),
-      () => client.checkGenerateLLMsTextStatus(id),
-      () => client.deepResearch("whales", {}),
-      () => client.checkDeepResearchStatus(id),
     ]) {
       await assert.rejects(call(), /501/);
     }
+    await assert.rejects(client.checkGenerateLLMsTextStatus(id), /404|not found/);
+    await assert.rejects(client.deepResearch("whales", {}), /404|not found/);
+    await assert.rejects(client.checkDeepResearchStatus(id), /404|not found/);
   },
 };
 

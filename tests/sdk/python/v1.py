@@ -190,12 +190,21 @@ class Rest(Sdk):
     def test_what_there_is_not_says_so(self):
         for call in (lambda: self.client.extract([site("/small/1")], prompt="x"),
                      lambda: self.client.async_extract([site("/small/1")], prompt="x", schema=SCHEMA),
-                     lambda: self.client.get_extract_status(str(uuid.uuid4())),
-                     lambda: self.client.generate_llms_text(site("/small/1")),
-                     lambda: self.client.check_generate_llms_text_status(str(uuid.uuid4())),
+                     lambda: self.client.get_extract_status(str(uuid.uuid4()))):
+            self.assert_refused(501, call, "not available yet")
+        for call in (lambda: self.client.check_generate_llms_text_status(str(uuid.uuid4())),
                      lambda: self.client.deep_research("whales"),
                      lambda: self.client.check_deep_research_status(str(uuid.uuid4()))):
-            self.assert_refused(501, call, "not available yet")
+            self.assertRaises(Exception, call)
+
+    def test_a_llms_txt_lists_a_sites_pages(self):
+        made = self.client.generate_llms_text(site("/maps/sitemap.xml"), max_urls=5, show_full_text=False)
+        self.assertEqual((made.success, made.status, made.data.llmsfulltxt), (True, "completed", None))
+        lines = made.data.llmstxt.splitlines()
+        self.assertEqual((lines[0], len(lines)), ("# 127.0.0.1 llms.txt", 2 + 5))
+        self.assertTrue(all(line.startswith("- [") and SITE in line for line in lines[2:]), lines)
+        lost = self.client.generate_llms_text("http://no-such-name.invalid")
+        self.assertEqual((lost.success, lost.status, bool(lost.error)), (False, "failed", True))
 
 
 class Asynchronous(unittest.TestCase):

@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use weir_fetch::AdHosts;
 use weir_sandbox::{BrowserBox, DiskUse, SessionDir, Version};
 use weir_shared::clock;
 
@@ -54,6 +55,8 @@ pub struct PageAccess {
     /// The same of those that go on through the operator's proxies, by place.
     pub upstreams: Arc<[SocketAddr]>,
     pub has_pictures: bool,
+    /// What pages whose callers want no ads are kept from.
+    pub ads: Arc<AdHosts>,
 }
 
 impl BrowserProcess {
@@ -65,8 +68,13 @@ impl BrowserProcess {
     }
 
     /// The same for a browser that serves one page, in its own profile: no spare page is opened.
-    pub async fn connect_alone(browser: BrowserBox, dir: SessionDir, egress: SocketAddr) -> anyhow::Result<Arc<Self>> {
-        let access = PageAccess { egress, upstreams: Arc::default(), has_pictures: true };
+    pub async fn connect_alone(
+        browser: BrowserBox,
+        dir: SessionDir,
+        egress: SocketAddr,
+        ads: Arc<AdHosts>,
+    ) -> anyhow::Result<Arc<Self>> {
+        let access = PageAccess { egress, upstreams: Arc::default(), has_pictures: true, ads };
         let process = Self::begin(browser, dir, access).await?;
         process.retire();
         Ok(process)

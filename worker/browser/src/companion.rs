@@ -6,6 +6,8 @@
 //!             ──> where the scrape ended, if that is elsewhere and no action led there; its wait, its actions
 //! ```
 //!
+//! A session that only has a place gets its tabs dressed, and no page.
+//!
 //! What a CDP session sets ends with it, so the connection stays for as long as the session lives: that is the
 //! [`Companion`]. Once the page is there it holds nothing up: dialogs are the page's own again.
 //!
@@ -30,7 +32,7 @@ use super::intercept::{Interception, OwnHeaders};
 use super::locale::Place;
 use super::shot::Camera;
 use super::wait::{self, Look, WaitScript};
-use super::{RenderError, RenderRequest, appearance};
+use super::{Brought, RenderError, RenderRequest, appearance};
 
 /// Time for each step that involves no page.
 const STEP: Duration = Duration::from_secs(5);
@@ -38,6 +40,8 @@ const STEP: Duration = Duration::from_secs(5);
 /// Keeps every tab of a session appearing as its scrape did, until it is dropped.
 pub struct Companion {
     cdp: Cdp,
+    /// Cookies of the scrape's caller.
+    pub brought: Brought,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -49,24 +53,60 @@ impl Drop for Companion {
 
 impl Companion {
     /// Opens the page of `request` in the browser's first tab, as the request asks, and goes on to `end` if the page
-    /// ends elsewhere. Pictures are loaded; ads are not refused.
+    /// ends elsewhere. Pictures are loaded; ads are refused by the session's way out, if at all. A page that lies behind
+    /// an ad host, a click counter, say, is opened once more after `let_ads_in`, which says whether they were refused.
     ///
     /// # Errors
     /// When the page cannot be opened by the request's deadline.
-    pub async fn bring_back(cdp: Cdp, request: &RenderRequest, end: &Url) -> Result<Self, RenderError> {
+    pub async fn bring_back(
+        cdp: Cdp,
+        request: &RenderRequest,
+        end: &Url,
+        let_ads_in: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self, RenderError> {
+        Self::begin(cdp, request, Some((end, let_ads_in))).await
+    }
+
+    /// Has the browser appear from the place of `request`, and opens nothing.
+    ///
+    /// # Errors
+    /// When the browser does not answer by the request's deadline.
+    pub async fn appear(cdp: Cdp, request: &RenderRequest) -> Result<Self, RenderError> {
+        Self::begin(cdp, request, None).await
+    }
+
+    async fn begin(
+        cdp: Cdp,
+        request: &RenderRequest,
+        page: Option<(&Url, &(dyn Fn() -> bool + Sync))>,
+    ) -> Result<Self, RenderError> {
         let work = async {
             let version = cdp.call::<Browser::GetVersion>(None, json!({}), clock::deadline(STEP)).await?;
             let mut wardrobe = Wardrobe::new(cdp.clone(), request, &Version::from_product(&version.product));
+            let brought = Brought::note(&cdp, request, clock::deadline(STEP)).await?;
             let session = wardrobe.first_tab().await?;
-            let opening = open(&cdp, &session, request, end);
+            let opening = async {
+                match page {
+                    Some((end, let_ads_in)) => match open(&cdp, &session, request, end).await {
+                        Err(RenderError::Site(_)) if let_ads_in() => open(&cdp, &session, request, end).await,
+                        opened => opened,
+                    },
+                    // What was said to the tab before is done when it answers.
+                    None => {
+                        let nothing = json!({ "expression": "0" });
+                        let asked = cdp.call::<Runtime::Evaluate>(Some(&session), nothing, request.deadline);
+                        asked.await.map(drop).map_err(RenderError::from)
+                    }
+                }
+            };
             let opened = tokio::select! {
                 opened = opening => opened,
                 lost = wardrobe.serve() => Err(lost),
             };
-            opened.map(|()| wardrobe)
+            opened.map(|()| (wardrobe, brought))
         };
-        let mut wardrobe = match tokio::time::timeout_at(request.deadline, work).await {
-            Ok(Ok(wardrobe)) => wardrobe,
+        let (mut wardrobe, brought) = match tokio::time::timeout_at(request.deadline, work).await {
+            Ok(Ok(opened)) => opened,
             Ok(Err(error)) => {
                 cdp.close();
                 return Err(error);
@@ -77,7 +117,7 @@ impl Companion {
             }
         };
         let task = tokio::spawn(async move { while !matches!(wardrobe.serve().await, RenderError::BrowserLost) {} });
-        Ok(Self { cdp, _task: AbortOnDropHandle::new(task) })
+        Ok(Self { cdp, brought, _task: AbortOnDropHandle::new(task) })
     }
 }
 
@@ -114,8 +154,8 @@ impl Wardrobe {
         Self {
             events: cdp.every_event(is_wanted),
             settings: appearance::settings(request, &own, version, place.as_ref()),
-            // The blocking of ads is the scrape's own; `true` leaves only the headers.
-            interception: Interception::new(request, &own, true),
+            // The session's way out refuses ads.
+            interception: Interception::new(request, &own, None),
             cookies: own.cookies(request),
             cdp,
         }
@@ -202,28 +242,40 @@ async fn open(cdp: &Cdp, session: &str, request: &RenderRequest, end: &Url) -> R
     cdp.post::<Inspector::Enable>(on, json!({}));
     let source = json!({ "source": script.source() });
     let added = cdp.call::<Page::AddScriptToEvaluateOnNewDocument>(on, source, request.deadline).await?;
+    let opened = load(cdp, session, request, end, &script).await;
+    cdp.post::<Page::RemoveScriptToEvaluateOnNewDocument>(on, json!({ "identifier": added.identifier }));
+    opened?;
+    cdp.post::<Inspector::Disable>(on, json!({}));
+    let off = cdp.send_as::<Value>(Page::Disable::NAME, on, json!({}));
+    off.by(request.deadline).await?;
+    Ok(())
+}
+
+async fn load(
+    cdp: &Cdp,
+    session: &str,
+    request: &RenderRequest,
+    end: &Url,
+    script: &WaitScript,
+) -> Result<(), RenderError> {
     let look = Look::only_rest(request.deadline - request.wait_for);
     let acts = |action: &Action| actions::is_replayed(action) && !matches!(action, Action::Wait(_));
     let is_acted_on = request.actions.iter().any(acts);
     let first = match navigate(cdp, session, &request.url, request.deadline).await {
-        Ok(()) => Some(wait::settle(cdp, session, &script, look, request.deadline).await?),
+        Ok(()) => Some(wait::settle(cdp, session, script, look, request.deadline).await?),
         // Where the scrape ended may still be there.
         Err(error) if is_acted_on || *end == request.url => return Err(error),
         Err(_) => None,
     };
     if first.is_none_or(|settled| !is_acted_on && !is_same(&settled.url, end)) {
         navigate(cdp, session, end, request.deadline).await?;
-        wait::settle(cdp, session, &script, look, request.deadline).await?;
+        wait::settle(cdp, session, script, look, request.deadline).await?;
     }
     tokio::time::sleep(request.wait_for).await;
     if request.actions.iter().any(actions::is_replayed) {
         let camera = Camera { cdp, session, request, deadline: request.deadline };
-        Runner { camera, script: &script, end: request.deadline }.replay(&request.actions).await?;
+        Runner { camera, script, end: request.deadline }.replay(&request.actions).await?;
     }
-    cdp.post::<Page::RemoveScriptToEvaluateOnNewDocument>(on, json!({ "identifier": added.identifier }));
-    cdp.post::<Inspector::Disable>(on, json!({}));
-    let off = cdp.send_as::<Value>(Page::Disable::NAME, on, json!({}));
-    off.by(request.deadline).await?;
     Ok(())
 }
 

@@ -80,6 +80,12 @@ impl RenderError {
         matches!(self, Self::Proxy | Self::PageCrashed | Self::BrowserLost | Self::Unavailable(_) | Self::Internal(_))
     }
 
+    /// Whether the page itself lies behind an ad host (a click counter, say), which was refused. A reader would get
+    /// there, so it is opened once more with ads.
+    pub fn is_of_ads(&self) -> bool {
+        matches!(self, Self::Site(net) if net.contains("BLOCKED_BY_CLIENT"))
+    }
+
     /// A sentence for the user of the API; holds no address and no page content.
     pub fn message(&self) -> String {
         match self {
@@ -123,6 +129,8 @@ impl RenderError {
             match net.as_str() {
                 "ERR_ABORTED" => Self::NotHtml { content_type: None },
                 "ERR_INSUFFICIENT_RESOURCES" | "ERR_OUT_OF_MEMORY" => Self::PageCrashed,
+                // The guard refuses these ports, too: whoever sees one first, the answer is the same.
+                "ERR_UNSAFE_PORT" => Self::AddressBlocked,
                 _ => Self::Site(net),
             }
         }
@@ -153,6 +161,7 @@ mod tests {
             ("net::ERR_EMPTY_RESPONSE", ErrorCode::Site),
             ("net::ERR_TOO_MANY_REDIRECTS", ErrorCode::Site),
             ("net::ERR_ABORTED", ErrorCode::UnsupportedFile),
+            ("net::ERR_UNSAFE_PORT", RenderError::AddressBlocked.code()),
         ] {
             assert_eq!(RenderError::from_net(text).code(), code, "{text}");
         }

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use headless_chrome::protocol::cdp::types::Method as _;
@@ -16,13 +16,13 @@ use headless_chrome::protocol::cdp::{Fetch, Network, Security};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
-use weir_fetch::CallerHeaders;
+use weir_fetch::{AdHosts, CallerHeaders};
 use weir_shared::clock;
 use weir_shared::domain::scrape::Certificates;
 use weir_shared::domain::site_rules::SiteRules;
 
+use super::RenderRequest;
 use super::cdp::{Cdp, Event, Pending};
-use super::{RenderRequest, blocklist};
 
 /// Time for cookies to be taken out of the store.
 const STEP: Duration = Duration::from_secs(5);
@@ -86,6 +86,11 @@ impl OwnHeaders {
         own
     }
 
+    /// Names and values of the caller's cookies.
+    pub fn into_cookie_pairs(self) -> Vec<(String, String)> {
+        self.cookie_pairs
+    }
+
     /// Cookies to set before the page loads, in the protocol's form.
     pub fn cookies(&self, request: &RenderRequest) -> Vec<Value> {
         let url = request.url.as_str();
@@ -98,7 +103,8 @@ impl OwnHeaders {
 /// The rules of one page.
 #[derive(Debug)]
 pub(super) struct Interception {
-    blocks_ads: bool,
+    /// The hosts that are refused here; `None`: none, or its proxy does so.
+    ads: Option<Arc<AdHosts>>,
     /// The page's own site keeps its requests even when it is on the block list itself.
     own_host: Option<String>,
     /// Whose headers they are, and which origins were named.
@@ -125,11 +131,11 @@ pub(super) struct Interception {
 }
 
 impl Interception {
-    /// The rules that `request` asks for. `refuses_ads`: its proxy does so already.
-    pub fn new(request: &RenderRequest, own: &OwnHeaders, refuses_ads: bool) -> Self {
+    /// The rules that `request` asks for. `ads`: hosts to refuse; `None` where its proxy does so already.
+    pub fn new(request: &RenderRequest, own: &OwnHeaders, ads: Option<Arc<AdHosts>>) -> Self {
         let url = &request.url;
         Self {
-            blocks_ads: request.block_ads && !refuses_ads,
+            ads,
             own_host: url.host_str().map(str::to_owned),
             caller: request.headers.clone(),
             extra: own.extra.clone(),
@@ -148,14 +154,9 @@ impl Interception {
 
     /// Parameters of `Fetch.enable`; `None` when nothing is to be held back.
     pub fn enable_params(&self) -> Option<Value> {
-        if !self.extra.is_empty() || !self.cookies.is_empty() || !self.sites.is_empty() {
-            return Some(json!({ "patterns": [{ "urlPattern": "*" }] }));
-        }
-        static ADS: OnceLock<Vec<Value>> = OnceLock::new();
-        self.blocks_ads.then(|| {
-            let ads = ADS.get_or_init(|| blocklist::url_patterns().map(|p| json!({ "urlPattern": p })).collect());
-            json!({ "patterns": ads })
-        })
+        let has_rules =
+            !self.extra.is_empty() || !self.cookies.is_empty() || !self.sites.is_empty() || self.ads.is_some();
+        has_rules.then(|| json!({ "patterns": [{ "urlPattern": "*" }] }))
     }
 
     /// Answers one `Fetch.requestPaused`.
@@ -196,7 +197,7 @@ impl Interception {
         }
         let host = url.host_str().unwrap_or_default();
         let is_own_host = Some(host) == self.own_host.as_deref();
-        if self.blocks_ads && !is_own_host && blocklist::is_ad_host(host) {
+        if !is_own_host && self.ads.as_ref().is_some_and(|ads| ads.has(host)) {
             return Verdict::Refuse;
         }
         let is_named = self.caller.names(&url);
@@ -364,7 +365,7 @@ mod tests {
     }
 
     fn rules(request: &RenderRequest) -> Interception {
-        Interception::new(request, &OwnHeaders::split(request), false)
+        Interception::new(request, &OwnHeaders::split(request), None)
     }
 
     #[test]
@@ -458,21 +459,19 @@ mod tests {
 
     #[test]
     fn nothing_is_held_back_when_the_proxy_refuses_the_ads() {
-        let mut request = request(&[]);
-        request.block_ads = true;
-        let own = OwnHeaders::default();
-        assert!(Interception::new(&request, &own, true).enable_params().is_none());
-        assert!(Interception::new(&request, &own, false).enable_params().is_some());
+        let (request, own) = (request(&[]), OwnHeaders::default());
+        assert!(Interception::new(&request, &own, None).enable_params().is_none());
+        assert!(Interception::new(&request, &own, Some(AdHosts::builtin().into())).enable_params().is_some());
     }
 
     #[test]
     fn ads_are_refused_except_on_their_own_site() {
         let mut request = request(&[]);
-        request.block_ads = true;
-        let rules = Interception::new(&request, &OwnHeaders::default(), false);
+        let ads = Arc::new(AdHosts::builtin());
+        let rules = Interception::new(&request, &OwnHeaders::default(), Some(Arc::clone(&ads)));
         assert_eq!(rules.verdict(&paused("https://ad.doubleclick.net/x.js", "Script", "top")), Verdict::Refuse);
         request.url = Url::parse("https://hotjar.com/").expect("url");
-        let rules = Interception::new(&request, &OwnHeaders::default(), false);
+        let rules = Interception::new(&request, &OwnHeaders::default(), Some(ads));
         assert_eq!(rules.verdict(&paused("https://hotjar.com/", "Document", "top")), Verdict::Pass);
     }
 }

@@ -8,10 +8,12 @@
 //!     wait, early.js   when a page has come to rest
 //!     appearance       how it appears
 //!     actions, shot    what is done on it, pictures of it
-//!     intercept, blocklist, locale, user_agent, egress   requests and certificates, ads, place, name, refusals
+//!     intercept, locale, user_agent, egress   requests and certificates, place, name, refusals
+//!     consent          pop-ups that pictures do not show
 //!   outgrown           ends the page that takes too much memory
 //! solo                 a page in a browser of its own, on a profile
 //! companion            a scraped page once more, in the browser of a session
+//! brought              cookies of a request, which no profile keeps
 //! ```
 //!
 //! Pages are hostile: Chromium runs in a box, its own sandbox on inside, reaches the network through the egress
@@ -39,11 +41,12 @@ use weir_shared::domain::site_rules::SiteRules;
 
 mod actions;
 mod appearance;
-mod blocklist;
 mod branding;
+mod brought;
 mod browser_process;
 pub mod cdp;
 mod companion;
+mod consent;
 mod egress;
 mod error;
 mod intercept;
@@ -56,7 +59,7 @@ mod solo;
 mod user_agent;
 pub mod wait;
 
-pub use blocklist::is_ad_host;
+pub use brought::Brought;
 pub use companion::Companion;
 pub use error::RenderError;
 pub use locale::languages;

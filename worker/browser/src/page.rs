@@ -36,7 +36,7 @@ use super::intercept::{Interception, OwnHeaders};
 use super::locale::Place;
 use super::shot::Camera;
 use super::wait::{self, Look, Settled};
-use super::{RenderRequest, Rendered, Shot, blocklist, branding, egress};
+use super::{RenderRequest, Rendered, Shot, branding, egress};
 
 /// Time for each step that involves no page: contexts, targets, disposal. Far above what it takes under load.
 const STEP: Duration = Duration::from_secs(10);
@@ -160,7 +160,8 @@ pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderReques
             None => BlankPage::open(process, proxy.as_deref(), request.deadline).await?,
         };
         let own = OwnHeaders::split(request);
-        let interception = Interception::new(request, &own, refuses_ads);
+        let ads = (request.block_ads && !refuses_ads).then(|| Arc::clone(&process.access.ads));
+        let interception = Interception::new(request, &own, ads);
         let is_read = AtomicBool::new(false);
         let render =
             Render { tab: &tab, request, own: &own, refuses_ads, deadline: request.deadline, is_read: &is_read };
@@ -181,7 +182,8 @@ struct Way {
 
 impl Way {
     fn of(process: &BrowserProcess, request: &RenderRequest) -> Result<Self, RenderError> {
-        let refuses_ads = request.block_ads && !request.url.host_str().is_some_and(blocklist::is_ad_host);
+        // A browser with a profile has one way out, which lets ads pass.
+        let refuses_ads = request.block_ads && !request.in_profile && process.access.ads.are_refused_to(&request.url);
         let proxy = match request.upstream {
             Some(place) => Some(process.upstream_proxy(place, refuses_ads).ok_or(RenderError::Proxy)?),
             None => (!refuses_ads).then(|| process.open_proxy()),
@@ -382,7 +384,7 @@ impl Render<'_> {
 
     /// What the egress proxy has against `url`.
     async fn refusal(&self, url: &Url) -> Option<RenderError> {
-        if self.refuses_ads && url.host_str().is_some_and(blocklist::is_ad_host) {
+        if self.refuses_ads && !self.tab.process.access.ads.are_refused_to(url) {
             return Some(RenderError::Site("ERR_BLOCKED_BY_CLIENT".into()));
         }
         let process = &self.tab.process;

@@ -24,6 +24,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use weir_fetch::AdHosts;
 use weir_sandbox::{BrowserSpec, Purpose, Sandbox};
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::random;
@@ -66,6 +67,8 @@ pub struct BrowserConfig {
     pub egress_proxy: SocketAddr,
     /// The same of those that go on through the operator's proxies, by place.
     pub upstreams: Arc<[SocketAddr]>,
+    /// What pages whose callers want no ads are kept from.
+    pub ads: Arc<AdHosts>,
     /// Pages after which a browser is replaced.
     pub pages_per_life: u32,
     /// Age at which a browser is replaced.
@@ -89,6 +92,7 @@ impl Default for BrowserConfig {
             pages_per_browser: 8,
             egress_proxy: SocketAddr::from(([127, 0, 0, 1], 9)),
             upstreams: Arc::default(),
+            ads: Arc::new(AdHosts::builtin()),
             pages_per_life: 500,
             max_age: Duration::from_secs(60 * 60),
             memory_limit: 1_500 << 20,
@@ -190,8 +194,7 @@ impl BrowserPool {
     /// See [`RenderError`]; [`RenderError::is_retryable`] tells failures of ours from those of the page.
     pub async fn render(&self, mut request: RenderRequest) -> Result<Rendered, RenderError> {
         match self.render_once(&request).await {
-            // The page itself lies behind an ad host (a click counter, say): the reader would get there.
-            Err(RenderError::Site(net)) if request.block_ads && net.contains("BLOCKED_BY_CLIENT") => {
+            Err(error) if request.block_ads && error.is_of_ads() => {
                 request.block_ads = false;
                 self.render_once(&request).await
             }
@@ -362,7 +365,7 @@ impl Inner {
             let began = Stopwatch::start();
             let spec = BrowserSpec {
                 purpose: Purpose::Pages { has_pictures },
-                upstream: None,
+                exit: None,
                 extra_flags: self.config.extra_flags.clone(),
             };
             let (name, maker) = (format!("p{}", random::hex::<4>()), Arc::clone(&self.sandbox));
@@ -375,7 +378,8 @@ impl Inner {
                 }
             };
             let (egress, upstreams) = (self.config.egress_proxy, Arc::clone(&self.config.upstreams));
-            let access = PageAccess { egress, upstreams, has_pictures };
+            let ads = Arc::clone(&self.config.ads);
+            let access = PageAccess { egress, upstreams, has_pictures, ads };
             let process = BrowserProcess::connect(browser, dir, access).await?;
             let bounds = PageBounds { page: self.config.page_memory, all: self.config.memory_limit };
             self.tasks.spawn(outgrown::watch(Arc::clone(&process), bounds));

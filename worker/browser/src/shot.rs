@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::appearance::{self, PHONE_SCALE};
 use super::cdp::{Cdp, CdpError};
-use super::{RenderRequest, ScreenshotRequest, blocklist};
+use super::{RenderRequest, ScreenshotRequest, consent};
 
 /// Largest screenshot side and area, pixels of the image. Beyond, the compositor fails or the memory goes.
 const MAX_SIDE: f64 = 16_384.0;
@@ -32,7 +32,7 @@ impl Camera<'_> {
     /// A picture as base64, with its media type. `size`: of the whole document, CSS pixels.
     pub async fn take(&self, shot: &ScreenshotRequest, size: (f64, f64)) -> Result<(String, &'static str), CdpError> {
         if self.request.block_ads {
-            let style = serde_json::to_string(blocklist::CONSENT_STYLE).unwrap_or_default();
+            let style = serde_json::to_string(consent::STYLE).unwrap_or_default();
             let expression = format!(
                 "{{const s=document.createElement('style');s.textContent={style};document.documentElement.append(s)}}"
             );

@@ -2,16 +2,17 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
+use weir_fetch::AdHosts;
 use weir_sandbox::{BrowserBox, SessionDir};
 use weir_shared::clock;
 
 use super::browser_process::BrowserProcess;
-use super::{RenderError, RenderRequest, Rendered, page};
+use super::{Brought, RenderError, RenderRequest, Rendered, page};
 
 /// One call while the browser opens or closes, and how long it may take to end by itself.
 const CALL: Duration = Duration::from_secs(3);
@@ -20,6 +21,8 @@ const CLOSE: Duration = Duration::from_secs(5);
 /// The browser. Dropping it kills it.
 pub struct Solo {
     process: Arc<BrowserProcess>,
+    /// Cookies of the caller whose page was rendered.
+    brought: OnceLock<Brought>,
 }
 
 impl Solo {
@@ -28,9 +31,11 @@ impl Solo {
         browser: BrowserBox,
         dir: SessionDir,
         egress: SocketAddr,
+        ads: Arc<AdHosts>,
         cookies: Vec<Value>,
     ) -> anyhow::Result<Self> {
-        let solo = Self { process: BrowserProcess::connect_alone(browser, dir, egress).await? };
+        let process = BrowserProcess::connect_alone(browser, dir, egress, ads).await?;
+        let solo = Self { process, brought: OnceLock::new() };
         if !cookies.is_empty() {
             let set = json!({ "cookies": cookies });
             let set =
@@ -43,14 +48,25 @@ impl Solo {
         Ok(solo)
     }
 
-    /// Renders the page.
+    /// Renders the page, the only one of this browser.
     ///
     /// # Errors
     /// See [`RenderError`].
     pub async fn render(&self, request: RenderRequest) -> Result<Rendered, RenderError> {
-        let request = RenderRequest { in_profile: true, ..request };
+        let mut request = RenderRequest { in_profile: true, ..request };
+        let brought = Brought::note(&self.process.cdp, &request, clock::deadline(CALL)).await?;
+        let _ = self.brought.set(brought);
+        let render = async {
+            match page::render(&self.process, &request).await {
+                Err(error) if request.block_ads && error.is_of_ads() => {
+                    request.block_ads = false;
+                    page::render(&self.process, &request).await
+                }
+                outcome => outcome,
+            }
+        };
         tokio::select! {
-            rendered = page::render(&self.process, &request) => rendered,
+            rendered = render => rendered,
             used = self.process.overfull() => {
                 tracing::warn!(?used, "a page filled more disk than its browser may");
                 Err(RenderError::PageTooLarge)
@@ -58,16 +74,21 @@ impl Solo {
         }
     }
 
-    /// Has the browser write its profile and end. Returns the cookies, as JSON: it forgets some of them when it ends.
+    /// Has the browser write its profile and end. Returns the profile's cookies, as JSON: it forgets some of them when it
+    /// ends. What the caller's request brought along is not among them.
     pub async fn close(&self) -> anyhow::Result<Vec<u8>> {
         let cdp = &self.process.cdp;
-        let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(clock::deadline(CALL)).await?;
+        let mut all: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(clock::deadline(CALL)).await?;
+        let mut cookies: Vec<Value> = serde_json::from_value(all["cookies"].take())?;
+        if let Some(brought) = self.brought.get() {
+            brought.leave_out(&mut cookies);
+        }
         // The answer may or may not come before the connection ends.
         let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(clock::deadline(CALL)).await;
         if tokio::time::timeout(CLOSE, self.process.exited()).await.is_err() {
             bail!("the browser did not end within {CLOSE:?}");
         }
-        Ok(serde_json::to_vec(&cookies["cookies"])?)
+        Ok(serde_json::to_vec(&cookies)?)
     }
 
     /// The folder of its data; `None` once it is stopped.

@@ -84,6 +84,15 @@ fn ads_and_banners_go_from_the_whole_page_too_if_asked() {
 }
 
 #[test]
+fn banners_of_makers_of_consent_tools_go() {
+    for name in ["id=klaro", "class=osano-cm-dialog", "id=trustarc-banner-overlay"] {
+        let html = format!("<h1>T</h1><p>kept text</p><div {name}><p>BANNER</p></div>");
+        let markdown = main_markdown(&html);
+        assert!(markdown.contains("kept text") && !markdown.contains("BANNER"), "{name}: {markdown}");
+    }
+}
+
+#[test]
 fn selectors_choose_and_exclude() {
     let html =
         "<nav><p class=x>in nav</p></nav><main><p>main</p><p class=x>chosen <b>bold</b> <i class=y>not</i></p></main>";

@@ -4,6 +4,7 @@
 //! All of them reach only what [`weir_shared::guard::AddressGuard`] allows, and connect to the very addresses it
 //! judged. No other crate of the worker may open a connection to a target itself.
 
+mod ads;
 mod caller;
 mod cookies;
 mod decode;
@@ -18,6 +19,7 @@ mod stream;
 mod trust;
 mod upstream;
 
+pub use self::ads::{AdHosts, AdListError};
 pub use self::caller::CallerHeaders;
 pub use self::error::FetchError;
 pub use self::http::{FetchConfig, FetchRequest, Fetched, HttpFetcher};

@@ -155,6 +155,7 @@ mod tests {
             allow_ports: Vec::new(),
             proxy_basic,
             proxy_enhanced,
+            ad_lists: Vec::new(),
         };
         ProxyPools::new(&net)
     }

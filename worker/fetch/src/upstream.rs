@@ -13,6 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -63,6 +64,11 @@ impl fmt::Debug for ProxyUrl {
 }
 
 impl ProxyUrl {
+    /// Whether it takes connections, within `limit`. That it does its work as well only a request can tell.
+    pub async fn answers(&self, limit: Duration) -> bool {
+        matches!(tokio::time::timeout(limit, connect_to(self)).await, Ok(Ok(_)))
+    }
+
     /// The whole URL, credentials included.
     pub(super) fn url(&self) -> &Url {
         &self.url

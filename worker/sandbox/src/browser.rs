@@ -2,14 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::DropGuard;
 
 use super::bwrap::Layout;
 use super::cgroup::Bounds;
 use super::chromium::{self, Found, Version, find_chromium};
-use super::running::Running;
+use super::running::{Handed, Running};
 use super::wire::{Kind, Order};
 use super::{AD_FREE_PORT, CDP_PORT, EgressDoor, HOME, PROXY_PORT, Sandbox, SandboxError, SessionDir, UPSTREAM_PORTS};
 use crate::process;
@@ -55,13 +56,22 @@ pub enum Purpose {
     },
 }
 
+/// Which way a session leaves its boxes by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Exit {
+    /// The place of the operator's proxy that it goes on through; `None`: it connects by itself.
+    pub upstream: Option<usize>,
+    /// The hosts of ads and trackers are refused.
+    pub refuses_ads: bool,
+}
+
 /// A browser to start.
 #[derive(Debug, Clone)]
 pub struct BrowserSpec {
     /// What it is for.
     pub purpose: Purpose,
-    /// For a session's: the place of the operator's proxy that is its way out; `None`: none of them.
-    pub upstream: Option<usize>,
+    /// A session's way out; `None`: it has none until [`Sandbox::let_out`].
+    pub exit: Option<Exit>,
     /// Further flags, for tests and odd hosts.
     pub extra_flags: Vec<String>,
 }
@@ -69,7 +79,8 @@ pub struct BrowserSpec {
 impl BrowserSpec {
     /// A session's, with the window most have.
     pub fn session() -> Self {
-        Self { purpose: Purpose::Session { window: (1280, 720) }, upstream: None, extra_flags: Vec::new() }
+        let purpose = Purpose::Session { window: (1280, 720) };
+        Self { purpose, exit: Some(Exit::default()), extra_flags: Vec::new() }
     }
 }
 
@@ -79,10 +90,50 @@ pub struct BrowserBox {
     pub(super) running: Running,
     port: u16,
     ws_path: String,
+    ways: Ways,
+}
+
+/// The ways out of a browser's box.
+#[derive(Debug)]
+struct Ways {
+    /// The one that lets everything public through, or a session's only one.
     proxy: SocketAddr,
     /// Those through the operator's proxies: two for each, the one without a filter first.
     upstreams: Vec<SocketAddr>,
-    _egress: Vec<DropGuard>,
+    _doors: Vec<DropGuard>,
+    /// Of a session's browser, whose way out is chosen when the session is known.
+    exit: Option<OpenExit>,
+}
+
+impl Ways {
+    /// Serves what the box has handed out for each port; without a door, when there is one.
+    fn open(ports: Vec<(u16, Option<&EgressDoor>)>, handed: &mut Handed) -> io::Result<Self> {
+        let (mut proxy, mut upstreams, mut doors, mut exit) = (None, Vec::new(), Vec::new(), None);
+        for (port, door) in ports {
+            let socket = handed.next().ok_or_else(|| io::Error::other("the box handed out too little"))?;
+            let listener = std::net::TcpListener::from(socket);
+            listener.set_nonblocking(true)?;
+            let address = listener.local_addr()?;
+            proxy = proxy.or(Some(address));
+            if port >= UPSTREAM_PORTS {
+                upstreams.push(address);
+            }
+            match door {
+                Some(door) => doors.push(door(TcpListener::from_std(listener)?, CONNECTIONS)),
+                None => exit = Some(OpenExit { listener, door: Mutex::default() }),
+            }
+        }
+        let proxy = proxy.ok_or_else(|| io::Error::other("a browser needs a way out"))?;
+        Ok(Self { proxy, upstreams, _doors: doors, exit })
+    }
+}
+
+/// A way out that can be changed.
+#[derive(Debug)]
+struct OpenExit {
+    listener: std::net::TcpListener,
+    /// What serves it; `None`: nothing yet, and connections wait.
+    door: Mutex<Option<DropGuard>>,
 }
 
 impl BrowserBox {
@@ -104,12 +155,23 @@ impl BrowserBox {
 
     /// The proxy that lets everything public through, as the browser sees it.
     pub fn proxy(&self) -> SocketAddr {
-        self.proxy
+        self.ways.proxy
     }
 
     /// The proxy that goes on through the operator's at `place`, as the browser sees it.
     pub fn upstream(&self, place: usize, refuses_ads: bool) -> Option<SocketAddr> {
-        self.upstreams.get(2 * place + usize::from(refuses_ads)).copied()
+        self.ways.upstreams.get(2 * place + usize::from(refuses_ads)).copied()
+    }
+
+    /// Has `door` serve the browser's way out from now on.
+    pub(super) fn leave_by(&self, door: &EgressDoor) -> io::Result<()> {
+        let exit = self.ways.exit.as_ref().ok_or_else(|| io::Error::other("this browser's ways out are fixed"))?;
+        let listener = TcpListener::from_std(exit.listener.try_clone()?)?;
+        let mut current = exit.door.lock().unwrap_or_else(PoisonError::into_inner);
+        // The former one ends first, or it would take some of the connections.
+        drop(current.take());
+        *current = Some(door(listener, CONNECTIONS));
+        Ok(())
     }
 
     /// The same where the kernel counts it, which is cheap; `None` where it does not.
@@ -153,19 +215,19 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
         (dir.home.display().to_string(), dir.work.display().to_string())
     };
     let config = &sandbox.config;
-    let (flags, bounds, ways): (_, _, Vec<(u16, &EgressDoor)>) = match spec.purpose {
+    let (flags, bounds, ports): (_, _, Vec<(u16, Option<&EgressDoor>)>) = match spec.purpose {
         Purpose::Session { window } => {
-            let own = spec.upstream.and_then(|place| config.upstreams.get(place));
             let version = sandbox.version.get_or_init(|| Version::of_program(&found.path)).await;
             let name = version.as_ref().map(|version| version.user_agent(false));
             let flags = chromium::session_flags(found.kind, window, name.as_deref(), PROXY_PORT);
-            (flags, &SESSION_BOUNDS, vec![(PROXY_PORT, own.map_or(&config.egress, |[open, _]| open))])
+            (flags, &SESSION_BOUNDS, vec![(PROXY_PORT, None)])
         }
         Purpose::Pages { has_pictures } => {
             let flags = chromium::page_flags(found.kind, has_pictures, AD_FREE_PORT);
-            let mut ways = vec![(PROXY_PORT, &config.egress), (AD_FREE_PORT, &config.ad_free)];
-            ways.extend((UPSTREAM_PORTS..).zip(config.upstreams.iter().flatten()));
-            (flags, &PAGES_BOUNDS, ways)
+            // The first is the one without a filter.
+            let mut ports = vec![(PROXY_PORT, Some(&config.egress)), (AD_FREE_PORT, Some(&config.ad_free))];
+            ports.extend((UPSTREAM_PORTS..).zip(config.upstreams.iter().flatten().map(Some)));
+            (flags, &PAGES_BOUNDS, ports)
         }
     };
     let order = Order {
@@ -177,7 +239,7 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
             .into(),
         cwd: home,
         limits: sandbox.process_limits(bounds, FILES, FILE_SIZE),
-        proxy_ports: ways.iter().map(|(port, _)| *port).collect(),
+        proxy_ports: ports.iter().map(|(port, _)| *port).collect(),
         cdp_port: None,
     };
     let mut layout = Layout {
@@ -192,18 +254,7 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
         layout.read_only.push((folder.to_owned(), folder.display().to_string()));
     }
     let (running, mut handed) = sandbox.start(dir, &layout, bounds, order).await?;
-    let (mut proxy, mut upstreams, mut egress) = (None, Vec::new(), Vec::new());
-    for (port, door) in ways {
-        let socket = handed.next().ok_or_else(|| io::Error::other("the box handed out too little"))?;
-        let listener = super::code::listener(socket)?;
-        // The first is the one without a filter.
-        proxy = proxy.or(Some(listener.local_addr()?));
-        if port >= UPSTREAM_PORTS {
-            upstreams.push(listener.local_addr()?);
-        }
-        egress.push(door(listener, CONNECTIONS));
-    }
-    let proxy = proxy.ok_or_else(|| io::Error::other("a browser needs a way out"))?;
+    let ways = Ways::open(ports, &mut handed)?;
     let Ok(address) = tokio::time::timeout(START_LIMIT, running.devtools()).await else {
         running.kill().await;
         return Err(SandboxError::Failed(format!("Chromium did not start within {START_LIMIT:?}")));
@@ -213,7 +264,11 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
         running.kill().await;
         return Err(SandboxError::Failed(format!("Chromium ended at start: {}", running.last_words().await)));
     };
-    Ok(BrowserBox { running, port, ws_path, proxy, upstreams, _egress: egress })
+    let browser = BrowserBox { running, port, ws_path, ways };
+    if let Some(exit) = spec.exit {
+        sandbox.let_out(&browser, exit)?;
+    }
+    Ok(browser)
 }
 
 /// The program with its flags: those of its purpose, those that follow from the machine and the configuration, `extra`.

@@ -89,6 +89,13 @@ enum Controller {
 }
 
 impl Cgroups {
+    /// Removes this worker's groups, which have no boxes any more.
+    pub fn remove(&self) {
+        for root in &self.roots {
+            let _ = fs::remove_dir(&root.dir);
+        }
+    }
+
     /// Finds what this machine lets the worker use, and removes what dead workers left there.
     pub fn detect() -> Self {
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -180,9 +187,7 @@ fn works(roots: &[Root]) -> bool {
 
 impl Drop for Cgroups {
     fn drop(&mut self) {
-        for root in &self.roots {
-            let _ = fs::remove_dir(&root.dir);
-        }
+        self.remove();
     }
 }
 

@@ -12,7 +12,7 @@ use super::bwrap::Layout;
 use super::cgroup::Bounds;
 use super::running::Running;
 use super::wire::{Kind, Order};
-use super::{CDP, CDP_PORT, HOME, PROXY, PROXY_PORT, Sandbox, SandboxError, SessionDir};
+use super::{CDP, CDP_PORT, Exit, HOME, PROXY, PROXY_PORT, Sandbox, SandboxError, SessionDir};
 
 /// Open connections of a code box to the egress proxy; further ones wait.
 const CONNECTIONS: usize = 128;
@@ -48,6 +48,8 @@ pub struct CodeSpec {
     pub env: Vec<(String, String)>,
     /// Read-only, host to box.
     pub binds: Vec<(PathBuf, String)>,
+    /// Its way out. Ads are let through: what code asks for is what its author wants.
+    pub exit: Exit,
     /// Unix socket of the host that appears as [`CDP`] in the box.
     pub cdp: Option<PathBuf>,
     /// Writable, host to box. The session's user must be able to reach them.
@@ -105,6 +107,7 @@ impl CodeHandle {
 
 pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: CodeSpec) -> Result<CodeBox, SandboxError> {
     let limits = spec.limits;
+    let door = sandbox.config.door(spec.exit)?;
     let bounds = Bounds { memory: limits.memory, processes: limits.processes, cpus: Some(limits.cpus) };
     let is_boxed = sandbox.status.boxed;
     let home = if is_boxed { HOME.to_owned() } else { dir.work.display().to_string() };
@@ -138,7 +141,7 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: CodeSpec) -
     };
     let (running, mut handed) = sandbox.start(dir, &layout, &bounds, order).await?;
     let mut next = || handed.next().ok_or_else(|| io::Error::other("the box handed out too little"));
-    let egress = (sandbox.config.egress)(listener(next()?)?, CONNECTIONS);
+    let egress = door(listener(next()?)?, CONNECTIONS);
     let cdp = match spec.cdp {
         Some(socket) => Some(forward(listener(next()?)?, socket)),
         None => None,

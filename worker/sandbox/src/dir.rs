@@ -4,6 +4,7 @@
 //! <run dir>/x-<worker pid>-<its start time>/       711, this worker's
 //!     box            the program that every box starts with
 //!     cgroups        where this worker's cgroups are, for whoever cleans up after it
+//!     programs/      755, what boxes for code are given of the worker's own
 //!     <name>/        710, a session: nobody but its user gets past this
 //!         home/      700, the browser's profile
 //!         work/      700, the user's files: home of code, and the same path for the browser
@@ -82,11 +83,17 @@ impl WorkerDir {
 }
 
 impl WorkerDir {
+    /// The folder of programs that boxes for code are given, for whoever has some to make.
+    pub fn programs(&self) -> PathBuf {
+        self.path.join("programs")
+    }
+
     /// Removes what is in the directory for all boxes, and the directory itself unless a session's is in it.
     pub fn remove(&self) {
         for file in ["box", "cgroups"] {
             let _ = fs::remove_file(self.path.join(file));
         }
+        let _ = fs::remove_dir_all(self.programs());
         let _ = fs::remove_dir(&self.path);
     }
 }

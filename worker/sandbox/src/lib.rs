@@ -22,7 +22,7 @@
 //! out ([`EgressDoor`]) and drives what runs in it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 use tokio_util::sync::DropGuard;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 mod boxed;
 mod browser;
@@ -49,7 +50,7 @@ mod watch;
 mod wire;
 
 pub use boxed::main as box_main;
-pub use browser::{BrowserBox, BrowserSpec, Purpose};
+pub use browser::{BrowserBox, BrowserSpec, Exit, Purpose};
 pub use cgroup::LimitsKind;
 pub use chromium::{ChromiumKind, Found, Version, find_chromium};
 pub use code::{CodeBox, CodeHandle, CodeLimits, CodeSpec};
@@ -109,9 +110,9 @@ pub struct SandboxConfig {
     pub mode: SandboxMode,
     /// The proxy that is every box's way out.
     pub egress: EgressDoor,
-    /// The same without the hosts of ads and trackers, for the scraping pool.
+    /// The same without the hosts of ads and trackers.
     pub ad_free: EgressDoor,
-    /// Both again for each of the operator's proxies, which they go on through, for the scraping pool.
+    /// Both again for each of the operator's proxies, which they go on through.
     pub upstreams: Vec<[EgressDoor; 2]>,
     /// Ports that browsers would refuse, and are not to.
     pub allow_ports: Vec<u16>,
@@ -119,6 +120,20 @@ pub struct SandboxConfig {
     pub chromium: Option<PathBuf>,
     /// The program that understands [`BOX_ARGUMENT`]; absent: this one.
     pub program: Option<PathBuf>,
+}
+
+impl SandboxConfig {
+    /// The door of a way out. A proxy of the operator's that is not there is never replaced by none.
+    fn door(&self, exit: Exit) -> Result<&EgressDoor, SandboxError> {
+        let [open, ad_free] = match exit.upstream {
+            None => [&self.egress, &self.ad_free],
+            Some(place) => {
+                let missing = || SandboxError::Failed("there is no proxy at this place".to_owned());
+                self.upstreams.get(place).ok_or_else(missing)?.each_ref()
+            }
+        };
+        Ok(if exit.refuses_ads { ad_free } else { open })
+    }
 }
 
 /// What was found on this machine.
@@ -219,9 +234,12 @@ impl Sandbox {
         &self.status
     }
 
-    /// This worker's directory, which goes with it.
-    pub fn dir(&self) -> &Path {
-        &self.worker_dir.path
+    /// Where programs that boxes for code are given may be written; the folder is made by whoever does. It goes with
+    /// the sandbox, whoever still holds what lies in it: a process that ends does not wait for all of its threads.
+    /// Hold the token while writing. `None`: the sandbox is closing.
+    pub fn programs(&self) -> Option<(PathBuf, TaskTrackerToken)> {
+        let token = self.worker_dir.remains.token();
+        (!self.worker_dir.remains.is_closed()).then(|| (self.worker_dir.programs(), token))
     }
 
     /// A directory of its own for a session, with a user of its own. `name`: letters, digits, `-` and `_`.
@@ -239,8 +257,10 @@ impl Sandbox {
         remains.close();
         if tokio::time::timeout(limit, remains.wait()).await.is_err() {
             tracing::warn!(left = remains.len(), "boxes are left to the next worker of this machine");
+            return;
         }
-        // Now, for what the start of this worker still tries out may hold the directory to the end of the process.
+        // Now: threads that the process does not wait for may hold the sandbox to its end.
+        self.cgroups.remove();
         self.worker_dir.remove();
     }
 
@@ -250,6 +270,15 @@ impl Sandbox {
     /// When this machine cannot, or Chromium does not come up; the text says why as far as it can be found out.
     pub async fn start_browser(&self, dir: &SessionDir, spec: BrowserSpec) -> Result<BrowserBox, SandboxError> {
         browser::start(self, dir, spec).await
+    }
+
+    /// Gives a session's browser its way out, or another one than it had: connections by the former end.
+    ///
+    /// # Errors
+    /// When there is no such way. The browser keeps the one that it had.
+    pub fn let_out(&self, browser: &BrowserBox, exit: Exit) -> Result<(), SandboxError> {
+        browser.leave_by(self.config.door(exit)?)?;
+        Ok(())
     }
 
     /// Starts a program in a code box.

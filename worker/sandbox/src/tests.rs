@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixListener};
 use weir_browser::cdp::Cdp;
-use weir_fetch::{EgressOptions, EgressProxy};
+use weir_fetch::{EgressOptions, EgressProxy, HostFilter};
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::guard::AddressGuard;
 use weir_shared::random;
@@ -100,7 +100,7 @@ impl World {
         }
         let groups: Vec<PathBuf> = self.sandbox.cgroups.dirs().map(Path::to_owned).collect();
         for group in &groups {
-            let boxes = fs::read_dir(group).unwrap().flatten().filter(|e| e.path().is_dir()).count();
+            let boxes = fs::read_dir(group).into_iter().flatten().flatten().filter(|e| e.path().is_dir()).count();
             assert_eq!(boxes, 0, "cgroups are left in {}", group.display());
         }
         drop(self.sandbox);
@@ -566,6 +566,25 @@ async fn a_box_that_nobody_waits_for_any_more_leaves_nothing() {
     world.close(dirs).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_that_closes_leaves_nothing_whoever_still_holds_it() {
+    let Some(world) = World::new().await else { return };
+    let groups: Vec<PathBuf> = world.sandbox.cgroups.dirs().map(Path::to_owned).collect();
+    let (programs, writing) = world.sandbox.programs().unwrap();
+    let write = tokio::task::spawn_blocking(move || {
+        let _writing = writing;
+        std::thread::sleep(Duration::from_millis(50));
+        fs::create_dir(&programs).unwrap();
+        fs::write(programs.join("runner.py"), "pass").unwrap();
+    });
+    world.sandbox.close(Duration::from_secs(5)).await;
+    write.await.unwrap();
+    assert!(world.sandbox.programs().is_none(), "nothing is written any more");
+    assert_eq!(fs::read_dir(&world.run_dir).unwrap().count(), 0);
+    assert!(groups.iter().all(|group| !group.exists()), "{groups:?}");
+    world.close([]).await;
+}
+
 /// Not a test by itself: the worker that is killed while it starts one box after the other.
 #[tokio::test(flavor = "multi_thread")]
 async fn worker_to_be_killed_at_starts() {
@@ -780,6 +799,45 @@ async fn a_browser_in_its_box_answers_and_sees_nothing_of_the_machine() {
         tab.cdp.closed().is_cancelled()
             || tokio::time::timeout(Duration::from_secs(1), tab.cdp.closed().cancelled()).await.is_ok()
     );
+    world.close([dir]).await;
+}
+
+struct All;
+
+impl HostFilter for All {
+    fn blocks(&self, _: &str) -> bool {
+        true
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_s_browser_leaves_by_the_way_that_it_is_given_and_never_by_another() {
+    let Some(mut world) = World::new().await else { return };
+    let guard = AddressGuard::new(Vec::new(), HashMap::new());
+    let filter = EgressOptions { filter: Some(Arc::new(All)), ..EgressOptions::default() };
+    let closed = EgressProxy::start_with(guard, filter).await.unwrap();
+    world.sandbox.config.ad_free = closed.door();
+    let dir = world.dir();
+    let spec = BrowserSpec { exit: None, ..BrowserSpec::session() };
+    let browser = world.sandbox.start_browser(&dir, spec).await.unwrap();
+    let url = format!("http://site.test:{}/", world.site);
+    let mut opening = Box::pin(Tab::open(&browser, &url));
+    let waited = tokio::time::timeout(Duration::from_millis(300), &mut opening).await;
+    assert!(waited.is_err(), "without a way out nothing is loaded");
+    let missing = Exit { upstream: Some(0), refuses_ads: false };
+    assert!(world.sandbox.let_out(&browser, missing).is_err(), "there is no such proxy, and none instead of it");
+    world.sandbox.let_out(&browser, Exit::default()).unwrap();
+    let page = opening.await;
+    assert_eq!(page.text().await, "hello from the site");
+    world.sandbox.let_out(&browser, Exit { refuses_ads: true, ..Exit::default() }).unwrap();
+    page.go(&format!("{url}again")).await;
+    assert!(page.text().await.contains("list of ads"), "{}", page.text().await);
+    world.sandbox.let_out(&browser, Exit::default()).unwrap();
+    page.go(&url).await;
+    assert_eq!(page.text().await, "hello from the site");
+    let code = CodeSpec { program: vec!["true".into()], exit: missing, ..CodeSpec::default() };
+    assert!(world.sandbox.start_code(&dir, code).await.is_err());
+    browser.kill().await;
     world.close([dir]).await;
 }
 

@@ -83,7 +83,9 @@ async fn serve(host: &'static str, listener: TcpListener, heard: Arc<Mutex<Vec<S
                         const tell = what => fetch('/heard?' + encodeURIComponent(what));
                         for (const type of ['keydown', 'keypress', 'beforeinput', 'input', 'keyup', 'paste'])
                           addEventListener(type, e => tell(type + (e.key || e.data)), true);
-                        setInterval(() => { window.focus(); i.focus(); }, 5);
+                        const grab = () => { window.focus(); i.focus(); };
+                        setInterval(grab, 5);
+                        addEventListener('blur', grab);
                         setInterval(() => fetch(document.hasFocus() ? '/has-focus' : '/has-none'), 50);
                         </script>"
                         .to_owned();

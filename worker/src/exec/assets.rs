@@ -31,7 +31,7 @@ const PINS: &[&str] = &[
 /// Node's heap, MiB: less than a box has, so that code runs into Node's own error first.
 const NODE_HEAP: u32 = 400;
 
-/// Everything that boxes bind, found once per worker. The programs are removed with it.
+/// Everything that boxes bind, found once per worker. The programs go with the sandbox's folder.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Assets {
     programs: PathBuf,
@@ -40,28 +40,22 @@ pub struct Assets {
     python: PathBuf,
 }
 
-impl Drop for Assets {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.programs);
-    }
-}
-
 impl Assets {
-    /// Finds the packages in `runners` (the setting `WEIR_RUNNERS`) and puts the programs into `dir`, which is this
-    /// worker's own and lets other users through.
+    /// Finds the packages in `runners` (the setting `WEIR_RUNNERS`) and writes the programs into the folder `programs`,
+    /// which is made if it is missing and lies where other users get through.
     ///
     /// # Errors
     /// One sentence: what is missing and what to do about it.
-    pub fn find(runners: &Path, dir: &Path) -> anyhow::Result<Self> {
+    pub fn find(runners: &Path, programs: &Path) -> anyhow::Result<Self> {
         let installed = InstalledRunners::find(runners).map_err(anyhow::Error::msg)?;
         if installed.pins != digest(PINS.iter().copied()) {
             bail!("the packages in {} are those of another version of Weir: run scripts/setup", runners.display());
         }
-        let programs = write_programs(dir)
-            .with_context(|| format!("writing the code runners' programs into {}", dir.display()))?;
+        write_programs(programs)
+            .with_context(|| format!("writing the code runners' programs into {}", programs.display()))?;
         let real = |path: &Path| path.canonicalize().with_context(|| path.display().to_string());
         Ok(Self {
-            programs,
+            programs: programs.to_owned(),
             packages: installed.folder,
             node: real(&installed.node)?,
             python: real(&installed.python)?,
@@ -140,13 +134,13 @@ fn digest<'a>(texts: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Writes the programs into a new folder of `dir`.
-fn write_programs(dir: &Path) -> std::io::Result<PathBuf> {
-    let folder = dir.join("programs");
-    fs::DirBuilder::new().mode(0o755).create(&folder)?;
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+/// What an earlier try has left, which was given up half way, is written over.
+fn write_programs(folder: &Path) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
     for (name, mode, text) in PROGRAMS {
         fs::write(folder.join(name), text)?;
         fs::set_permissions(folder.join(name), fs::Permissions::from_mode(*mode))?;
     }
-    Ok(folder)
+    Ok(())
 }

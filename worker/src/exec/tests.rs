@@ -301,9 +301,9 @@ impl Session {
     }
 }
 
-fn assets(run_dir: &Path) -> Arc<Assets> {
+fn assets(folder: &Path) -> Arc<Assets> {
     let settings = weir_shared::config::Settings::from_env().unwrap();
-    Arc::new(Assets::find(&settings.worker.runners, run_dir).unwrap())
+    Arc::new(Assets::find(&settings.worker.runners, &folder.join("programs")).unwrap())
 }
 
 /// Runs a test body within its bound, then closes the session.

@@ -9,10 +9,10 @@ use weir_shared::guard::AddressGuard;
 use weir_shared::store::{self, Db};
 use weir_shared::wake::Wake;
 
-use crate::browser::{BrowserConfig, BrowserPool, is_ad_host};
+use crate::browser::{BrowserConfig, BrowserPool};
 use crate::context::Process;
 use crate::dispatch::slots::PageSlots;
-use crate::fetch::{EgressOptions, EgressProxy, FetchConfig, HostFilter, HttpFetcher, Poster, ProxyPools};
+use crate::fetch::{AdHosts, EgressOptions, EgressProxy, FetchConfig, HostFilter, HttpFetcher, Poster, ProxyPools};
 use crate::metrics::Metrics;
 use crate::page::scripted_hosts::ScriptedHosts;
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxMode};
@@ -22,11 +22,13 @@ use crate::site::RobotsStore;
 pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyhow::Result<Process> {
     let guard = settings.net.guard();
     let blobs = Blobs::at(&settings.blobs)?;
-    let proxies = ProxyPools::new(&settings.net);
-    let doors = Doors::open(&guard, &proxies).await?;
+    let proxies = Arc::new(ProxyPools::new(&settings.net));
+    let lists = settings.net.ad_lists.clone();
+    let ads = Arc::new(tokio::task::spawn_blocking(move || AdHosts::read(&lists)).await??);
+    let doors = Doors::open(&guard, &proxies, &ads).await?;
     let config = sandbox_config(&settings, &doors);
     let sandbox = Arc::new(tokio::task::spawn_blocking(move || Sandbox::prepare(config)).await??);
-    let browsers = start_browsers(&settings, &sandbox, &doors)?;
+    let browsers = start_browsers(&settings, &sandbox, &doors, &ads)?;
     let fetcher = HttpFetcher::new(guard.clone(), FetchConfig::default())?;
     store::clock::follow(&db);
     Ok(Process {
@@ -37,6 +39,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
         egress: doors.open,
         ad_free: doors.ad_free,
         proxies,
+        ads,
         upstreams: doors.upstreams,
         slots: PageSlots::new(settings.worker.concurrency),
         metrics: Metrics::new()?,
@@ -65,8 +68,8 @@ struct Doors {
 }
 
 impl Doors {
-    async fn open(guard: &AddressGuard, proxies: &ProxyPools) -> anyhow::Result<Self> {
-        let ad_hosts = || Some(Arc::new(AdHosts) as Arc<dyn HostFilter>);
+    async fn open(guard: &AddressGuard, proxies: &ProxyPools, ads: &Arc<AdHosts>) -> anyhow::Result<Self> {
+        let ad_hosts = || Some(Arc::clone(ads) as Arc<dyn HostFilter>);
         let open = EgressProxy::start(guard.clone(), None).await?;
         let ad_free = EgressOptions { filter: ad_hosts(), ..EgressOptions::default() };
         let ad_free = EgressProxy::start_with(guard.clone(), ad_free).await?;
@@ -104,6 +107,7 @@ fn start_browsers(
     settings: &Settings,
     sandbox: &Arc<Sandbox>,
     doors: &Doors,
+    ads: &Arc<AdHosts>,
 ) -> anyhow::Result<Option<Arc<BrowserPool>>> {
     if settings.browser.page_browsers == 0 {
         return Ok(None);
@@ -113,16 +117,8 @@ fn start_browsers(
         pages_per_browser: settings.browser.pages_per_browser,
         egress_proxy: doors.open.addr(),
         upstreams: doors.upstreams.iter().map(|[open, _]| open.addr()).collect(),
+        ads: Arc::clone(ads),
         ..BrowserConfig::default()
     };
     Ok(Some(BrowserPool::start(Arc::clone(sandbox), config)?))
-}
-
-/// The hosts that `blockAds` keeps out, for the browsers' second proxy.
-struct AdHosts;
-
-impl HostFilter for AdHosts {
-    fn blocks(&self, host: &str) -> bool {
-        is_ad_host(host)
-    }
 }

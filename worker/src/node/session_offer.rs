@@ -66,11 +66,13 @@ async fn write_offer(
 async fn prepare_sessions(process: &Arc<Process>) -> Result<Arc<SessionResources>, String> {
     let (settings, sandbox) = (&process.settings, Arc::clone(&process.sandbox));
     sandbox.probe().await.map_err(|e| e.to_string())?;
-    let (runners, dir) = (settings.worker.runners.clone(), sandbox.dir().to_owned());
-    let assets = tokio::task::spawn_blocking(move || Assets::find(&runners, &dir))
-        .await
-        .map_err(|e| e.to_string())?
-        .map_err(|e| format!("{e:#}"))?;
+    let runners = settings.worker.runners.clone();
+    let (programs, writing) = sandbox.programs().ok_or("this worker is stopping")?;
+    let find = move || {
+        let _writing = writing;
+        Assets::find(&runners, &programs)
+    };
+    let assets = tokio::task::spawn_blocking(find).await.map_err(|e| e.to_string())?.map_err(|e| format!("{e:#}"))?;
     Ok(Arc::new(SessionResources {
         db: process.db.clone(),
         blobs: process.blobs.clone(),
@@ -78,6 +80,8 @@ async fn prepare_sessions(process: &Arc<Process>) -> Result<Arc<SessionResources
         sandbox,
         vault: Vault::new(process.secret.as_bytes()),
         metrics: process.metrics.clone(),
+        proxies: Arc::clone(&process.proxies),
+        ads: Arc::clone(&process.ads),
         warm: settings.browser.warm,
     }))
 }

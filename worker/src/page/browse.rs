@@ -10,7 +10,7 @@ use super::request::PageRequest;
 use super::task::PageTask;
 use crate::browser::{RenderError, RenderRequest, Rendered};
 use crate::sessions;
-use crate::sessions::page::{Exit, OnProfile, PageTrouble};
+use crate::sessions::page::{OnProfile, PageTrouble, Way};
 
 /// Renders the page. What a browser could not do with it is the inner error: there may be another way to its document.
 ///
@@ -48,12 +48,12 @@ async fn on_profile(
     };
     let upstream = request.route.place();
     let proxy = upstream.and_then(|place| process.upstreams.get(place)).map(|[open, _]| open);
-    let exit = Exit { egress: proxy.unwrap_or(&process.egress).addr(), upstream };
+    let way = Way { egress: proxy.unwrap_or(&process.egress).addr(), upstream };
     // The whole browser goes that way, and not this page alone.
     let rendering = RenderRequest { upstream: None, ..request.to_render(task.options(), deadline) };
     let busy = "Another session is currently writing to this profile. Try again when it has ended, or set saveChanges \
         to false.";
-    let work = OnProfile { resources, exit, page: &task.page, profile };
+    let work = OnProfile { resources, way, page: &task.page, profile };
     match sessions::page::render(work, rendering).await {
         Ok((rendered, is_kept)) => {
             if !is_kept {

@@ -11,9 +11,6 @@ use super::request::{PageRequest, ProxyRoute};
 use super::task::PageTask;
 use crate::fetch::ProxyKind;
 
-/// Proxies of one kind that are tried for a page.
-const TRIES: usize = 3;
-
 /// Asks for the page by the proxy routes that its options allow.
 ///
 /// # Errors
@@ -42,9 +39,10 @@ pub async fn load_page(task: &PageTask, deadline: Instant) -> Result<Loaded, Pag
 /// The same by proxies of one kind.
 async fn load_by(task: &PageTask, kind: ProxyKind, deadline: Instant) -> Result<Loaded, PageError> {
     let proxies = &task.context.process.proxies;
+    let location = task.options().location.as_ref();
     let mut failed = Vec::new();
     loop {
-        let route = ProxyRoute::choose(proxies, task.options(), kind, &failed);
+        let route = ProxyRoute::choose(proxies, location, kind, &failed);
         let place = route.place();
         let outcome = load(task, PageRequest::new(&task.page, &task.spec, route)?, deadline).await;
         let Some(place) = place else { return outcome };
@@ -54,8 +52,8 @@ async fn load_by(task: &PageTask, kind: ProxyKind, deadline: Instant) -> Result<
         }
         proxies.failed(place);
         failed.push(place);
-        let is_last = ProxyRoute::choose(proxies, task.options(), kind, &failed).chosen.is_none();
-        if is_last || failed.len() >= TRIES || clock::instant() >= deadline {
+        let is_last = ProxyRoute::choose(proxies, location, kind, &failed).chosen.is_none();
+        if is_last || failed.len() >= ProxyRoute::TRIES || clock::instant() >= deadline {
             return outcome;
         }
     }

@@ -26,9 +26,13 @@ pub struct ProxyRoute {
 }
 
 impl ProxyRoute {
-    /// A route of the wanted kind, or the next best. `avoid`: places of proxies that have failed for this page.
-    pub fn choose(proxies: &ProxyPools, options: &ScrapeOptions, kind: ProxyKind, avoid: &[usize]) -> Self {
-        let country = options.location.as_ref().map(|location| location.country.as_str());
+    /// Proxies of one kind that are tried for a page, or for a session.
+    pub const TRIES: usize = 3;
+
+    /// A route of the wanted kind, or the next best, for what appears from `location`. `avoid`: places of proxies that
+    /// have failed for it.
+    pub fn choose(proxies: &ProxyPools, location: Option<&Location>, kind: ProxyKind, avoid: &[usize]) -> Self {
+        let country = location.map(|location| location.country.as_str());
         let is_enhanced = kind == ProxyKind::Enhanced && proxies.has(kind);
         let chosen = proxies.choose(if is_enhanced { kind } else { ProxyKind::Basic }, country, avoid);
         let warning = if kind == ProxyKind::Enhanced && !is_enhanced {

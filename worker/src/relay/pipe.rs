@@ -296,3 +296,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<'_, S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[tokio::test]
+    async fn large_messages_are_judged_on_another_thread_and_small_ones_at_once() {
+        let rules = Arc::new(Rules { downloads: "/downloads".into(), uploads: Vec::new() });
+        let navigate = |length: usize| {
+            let url = format!("file:///{}", "x".repeat(length));
+            Utf8Bytes::from(format!(r#"{{"id":1,"method":"Page.navigate","params":{{"url":"{url}"}}}}"#))
+        };
+        let is_refused = |verdict: Option<Verdict>| matches!(verdict, Some(Verdict::Answer(_)));
+        let small = navigate(1_000);
+        assert!(is_refused(judged(&small, &rules).now_or_never().expect("no other thread is asked")));
+        // Megabytes would keep the clients of all sessions waiting here.
+        let large = navigate(4 << 20);
+        let mut judging = Box::pin(judged(&large, &rules));
+        assert!((&mut judging).now_or_never().is_none(), "it is judged where it is read");
+        assert!(is_refused(judging.await));
+    }
+}

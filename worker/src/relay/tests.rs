@@ -278,6 +278,47 @@ async fn refused_commands_get_an_error_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
+async fn a_message_beyond_the_bound_ends_its_client_by_its_code_and_no_other() {
+    let chromium = Chromium::start().await;
+    let session = chromium.session();
+    let mut other = Client::connect(&session).await;
+    // Said in one frame's head, and come to by two frames that are small enough.
+    let half = MAX_REQUEST / 2 + 1;
+    let whole = vec![(head_of_frame(0x81, MAX_REQUEST + 1), 0)];
+    let halves = vec![(head_of_frame(0x01, half), half), (head_of_frame(0x80, half), half)];
+    for frames in [whole, halves] {
+        let (mut near, far) = tokio::io::duplex(1 << 20);
+        let upstream = Upstream::connect(session.browser.as_ref(), &session.budget).await.unwrap();
+        let of_relay = Arc::clone(&session);
+        let relay = tokio::spawn(async move { relay_cdp(far, upstream, Source::Client, &of_relay).await });
+        for (head, length) in frames {
+            near.write_all(&head).await.unwrap();
+            tokio::io::copy(&mut tokio::io::repeat(b'x').take(length as u64), &mut near).await.unwrap();
+        }
+        let mut socket = WebSocketStream::from_raw_socket(near, Role::Client, None).await;
+        let end = loop {
+            match timeout(LONG, socket.next()).await.expect("an end in time") {
+                Some(Ok(Message::Close(end))) => break end.expect("a reason"),
+                Some(Ok(_)) => {}
+                ended => panic!("no goodbye: {ended:?}"),
+            }
+        };
+        assert_eq!((u16::from(end.code), end.reason.contains("100 MiB")), (1009, true), "{end:?}");
+        drop(socket);
+        assert_eq!(relay.await.unwrap(), RelayEnd::Client);
+    }
+    other.result(None, "Browser.getVersion", json!({})).await;
+}
+
+/// The beginning of a frame whose mask changes nothing.
+fn head_of_frame(first: u8, length: usize) -> Vec<u8> {
+    let mut head = vec![first, 0xff];
+    head.extend_from_slice(&(length as u64).to_be_bytes());
+    head.extend_from_slice(&[0; 4]);
+    head
+}
+
+#[tokio::test]
 async fn downloads_land_in_the_sessions_folder() {
     let chromium = Chromium::start().await;
     let session = chromium.session();

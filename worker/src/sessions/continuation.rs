@@ -6,47 +6,76 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::clock;
 use weir_shared::domain::interact::ScrapeContext;
+use weir_shared::domain::location::Location;
 use weir_shared::domain::target::fetch_url;
 use weir_shared::ids::PageId;
 use weir_shared::store::scrape_context;
 
 use super::{OpenError, SessionResources};
 use crate::browser::cdp::Cdp;
-use crate::browser::{Companion, RenderRequest, ScreenshotRequest};
+use crate::browser::{Companion, RenderError, RenderRequest, ScreenshotRequest};
 use crate::fetch::CallerHeaders;
 
 /// Bound on all of it, the scrape's wait included; the API waits 40 s for the session.
 const PATIENCE: Duration = Duration::from_secs(34);
+/// How long a browser may take to put on its appearance.
+const APPEARING: Duration = Duration::from_secs(10);
 /// Longest wait that is repeated (wire 8.4).
 const WAIT_FOR: Duration = Duration::from_secs(30);
 
-/// Brings the scrape of `page` back in a browser that has just started; with it, where the scrape ended.
-pub(super) async fn bring_back<F>(
-    resources: &SessionResources,
-    page: PageId,
-    connect: F,
-) -> Result<(Companion, Url), OpenError>
-where
-    F: AsyncFnOnce() -> anyhow::Result<Cdp>,
-{
-    let deadline = clock::deadline(PATIENCE);
-    let kept = scrape_context::load(&resources.db, &resources.blobs, page, resources.db.now()).await?;
-    let gone = || OpenError::Replay("Replay context is unavailable. Rerun the scrape and try again.".to_owned());
-    let kept = kept.ok_or_else(gone)?;
-    let (Ok(url), Ok(end)) = (fetch_url(&kept.url), fetch_url(&kept.final_url)) else { return Err(gone()) };
-    let cdp = connect().await.map_err(|error| OpenError::Browser(error.to_string()))?;
-    let request = request(kept, url, deadline);
-    match Companion::bring_back(cdp, &request, &end).await {
-        Ok(companion) => Ok((companion, end)),
-        Err(error) => {
-            let text = "Failed to initialize browser session from the original scrape context";
-            Err(OpenError::Replay(format!("{text}: {}", error.message())))
-        }
+/// A scrape that a session continues.
+pub(super) struct Scrape {
+    pub kept: ScrapeContext,
+    /// As it was asked for.
+    pub url: Url,
+    /// Where it ended.
+    pub end: Url,
+    deadline: Instant,
+}
+
+impl Scrape {
+    /// What is kept of the scrape of `page`.
+    ///
+    /// # Errors
+    /// When nothing is, or it cannot be read.
+    pub async fn load(resources: &SessionResources, page: PageId) -> Result<Self, OpenError> {
+        let deadline = clock::deadline(PATIENCE);
+        let kept = scrape_context::load(&resources.db, &resources.blobs, page, resources.db.now()).await?;
+        let gone = || OpenError::Replay("Replay context is unavailable. Rerun the scrape and try again.".to_owned());
+        let kept = kept.ok_or_else(gone)?;
+        let (Ok(url), Ok(end)) = (fetch_url(&kept.url), fetch_url(&kept.final_url)) else { return Err(gone()) };
+        Ok(Self { kept, url, end, deadline })
+    }
+
+    /// How its page is asked for once more.
+    pub fn request(&self) -> RenderRequest {
+        request(&self.kept, self.url.clone(), self.deadline)
     }
 }
 
-fn request(kept: ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
-    let options = kept.options;
+/// Why a scrape was not brought back, in a sentence for the caller.
+pub(super) fn not_replayed(error: &RenderError) -> OpenError {
+    let text = "Failed to initialize browser session from the original scrape context";
+    OpenError::Replay(format!("{text}: {}", error.message()))
+}
+
+/// Has a browser that has just started appear from a place.
+///
+/// # Errors
+/// When it does not answer.
+pub(super) async fn appear_from(location: &Location, cdp: Cdp) -> Result<Companion, OpenError> {
+    let failed = |error: &dyn std::fmt::Display| OpenError::Browser(error.to_string());
+    let nowhere = Url::parse("about:blank").map_err(|error| failed(&error))?;
+    let request = RenderRequest {
+        location: Some((location.country.clone(), location.languages.clone())),
+        deadline: clock::deadline(APPEARING),
+        ..RenderRequest::new(nowhere)
+    };
+    Companion::appear(cdp, &request).await.map_err(|error| failed(&error))
+}
+
+fn request(kept: &ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
+    let options = &kept.options;
     let certificates = options.certificates();
     RenderRequest {
         wait_for: Duration::from_millis(u64::from(options.wait_for)).min(WAIT_FOR),
@@ -60,8 +89,8 @@ fn request(kept: ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
         }),
         deadline,
         headers: CallerHeaders::new(&kept.named, &options.headers),
-        actions: options.actions,
-        sites: options.sites,
+        actions: options.actions.clone(),
+        sites: options.sites.clone(),
         ..RenderRequest::new(url)
     }
 }
@@ -70,7 +99,6 @@ fn request(kept: ScrapeContext, url: Url, deadline: Instant) -> RenderRequest {
 mod tests {
     use std::collections::BTreeMap;
 
-    use weir_shared::domain::location::Location;
     use weir_shared::domain::scrape::{Certificates, Format, ScrapeOptions};
     use weir_shared::domain::screenshot::{Screenshot, Viewport};
 
@@ -89,8 +117,9 @@ mod tests {
             ..ScrapeOptions::default()
         };
         let url = "http://site.test/";
-        let kept = ScrapeContext { url: url.into(), named: url.into(), final_url: url.into(), options };
-        let made = request(kept, url.parse().expect("url"), clock::instant());
+        let kept =
+            ScrapeContext { url: url.into(), named: url.into(), final_url: url.into(), options, is_enhanced: false };
+        let made = request(&kept, url.parse().expect("url"), clock::instant());
         assert_eq!((made.wait_for, made.mobile), (WAIT_FOR, true));
         assert_eq!(made.certificates, Certificates::AnyWithoutSecrets);
         assert_eq!(made.location, Some(("DE".to_owned(), vec!["de".to_owned()])));

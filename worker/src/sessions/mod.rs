@@ -18,6 +18,7 @@ pub mod routes;
 mod save;
 mod session;
 mod warm;
+mod way;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +34,7 @@ use weir_shared::store::{Db, StoreError, StoreResult};
 use weir_shared::time::Timestamp;
 
 use crate::exec::Assets;
+use crate::fetch::{AdHosts, ProxyPools};
 use crate::metrics::Metrics;
 use crate::sandbox::{Sandbox, SandboxError};
 
@@ -52,6 +54,9 @@ pub enum OpenError {
     Browser(String),
     #[error("the profile could not be loaded: {0}")]
     Profile(String),
+    /// The text is for the caller, and names no proxy.
+    #[error("The proxies that this session may go through cannot be reached, and it never goes past them.")]
+    NoProxy,
     /// The scrape that it continues cannot be brought back. The text is for the caller.
     #[error("{0}")]
     Replay(String),
@@ -67,11 +72,14 @@ pub enum OpenError {
 pub struct SessionResources {
     pub db: Db,
     pub blobs: Blobs,
-    /// Goes before the sandbox: its programs lie in the sandbox's folder.
     pub assets: Arc<Assets>,
     pub sandbox: Arc<Sandbox>,
     pub vault: Vault,
     pub metrics: Metrics,
+    /// The operator's proxies.
+    pub proxies: Arc<ProxyPools>,
+    /// What browsers whose callers want no ads are kept from.
+    pub ads: Arc<AdHosts>,
     /// Browsers that wait started.
     pub warm: usize,
 }
@@ -153,7 +161,8 @@ impl Sessions {
             }
         };
         self.lock().insert(id, Arc::clone(&session));
-        let activated = self.activate(id, session.profile_version).await;
+        let found = rows::Found { profile: session.profile_version, warning: session.warning };
+        let activated = self.activate(id, found).await;
         if !matches!(activated, Ok(true)) {
             self.lock().remove(&id);
             session.kill().await;
@@ -166,9 +175,9 @@ impl Sessions {
         Ok(())
     }
 
-    async fn activate(&self, id: SessionId, profile: Option<i64>) -> StoreResult<bool> {
+    async fn activate(&self, id: SessionId, found: rows::Found<'_>) -> StoreResult<bool> {
         let mut tx = self.resources.db.begin().await?;
-        let activated = rows::activate(&mut tx, id, profile, self.resources.db.now()).await?;
+        let activated = rows::activate(&mut tx, id, found, self.resources.db.now()).await?;
         tx.commit().await?;
         Ok(activated)
     }

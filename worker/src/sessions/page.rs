@@ -8,6 +8,7 @@
 //! The lease counts for the attempt alone; what is left of it when this worker dies is freed by the sweeper.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -22,6 +23,7 @@ use super::save::Archive;
 use super::session::{load, owner, settable, start};
 use super::{OpenError, SessionResources};
 use crate::browser::{RenderError, RenderRequest, Rendered, Solo};
+use crate::sandbox::Exit;
 
 /// Browsers of this kind that one worker runs at once.
 static BROWSERS: Semaphore = Semaphore::const_new(4);
@@ -30,9 +32,9 @@ const SAVING: Duration = Duration::from_secs(8);
 /// Before each further try to write that it is saved.
 const PAUSES: [Duration; 3] = [Duration::from_millis(100), Duration::from_millis(400), Duration::from_millis(1_500)];
 
-/// The way out of such a browser.
+/// The way out of such a browser. It lets ads pass: the page refuses them itself.
 #[derive(Debug, Clone, Copy)]
-pub struct Exit {
+pub struct Way {
     /// The egress proxy of this way.
     pub egress: SocketAddr,
     /// The place of the operator's proxy behind it; `None`: it connects by itself.
@@ -43,7 +45,7 @@ pub struct Exit {
 #[derive(Clone, Copy)]
 pub struct OnProfile<'a> {
     pub resources: &'a SessionResources,
-    pub exit: Exit,
+    pub way: Way,
     pub page: &'a Claimed,
     pub profile: &'a ProfileUse,
 }
@@ -107,15 +109,16 @@ pub async fn render(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rend
 }
 
 async fn open(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, Solo), PageTrouble> {
-    let OnProfile { resources, exit, page, profile } = work;
+    let OnProfile { resources, way, page, profile } = work;
     let saved = load(resources, page.team_id, &profile.name).await?.map(|(_, saved)| saved);
-    let (dir, browser, cookies) = start(&resources.sandbox, saved, exit.upstream).await?;
+    let (dir, browser, cookies) =
+        start(&resources.sandbox, saved, Some(Exit { upstream: way.upstream, refuses_ads: false })).await?;
     let cookies: Vec<Value> = match &cookies {
         Some(cookies) => serde_json::from_slice(cookies).unwrap_or_default(),
         None => Vec::new(),
     };
     let cookies = cookies.into_iter().map(settable).collect();
-    let solo = Solo::connect(browser, dir, exit.egress, cookies).await;
+    let solo = Solo::connect(browser, dir, way.egress, Arc::clone(&resources.ads), cookies).await;
     let solo = solo.map_err(|error| RenderError::Unavailable(format!("{error:#}")))?;
     match solo.render(request).await {
         Ok(rendered) => Ok((rendered, solo)),

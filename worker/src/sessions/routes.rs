@@ -35,6 +35,7 @@ async fn open(_: FromApi, process: Data<Process>, body: Json<OpenSession>) -> Re
     let sessions = process.sessions().ok_or_else(|| unavailable(&"this worker takes no sessions"))?;
     match sessions.open(body.id, body.language).await {
         Ok(()) => Ok(Json(Done {})),
+        Err(error @ OpenError::NoProxy) => Err(Refused::new(Refusal::NoProxy, error)),
         Err(OpenError::Replay(why)) => Err(Refused::new(Refusal::NotReplayed, why)),
         Err(error @ OpenError::NotOurs) => Err(Refused::new(Refusal::Conflict, error)),
         Err(error) => Err(unavailable(&error)),
@@ -71,7 +72,17 @@ async fn execute(
     let ExecuteCode { code, language, timeout_ms } = body.into_inner();
     let timeout = Duration::from_millis(timeout_ms);
     // The code goes on when the caller hangs up, as it would for one who waits.
-    let running = tokio::spawn(async move { session.execute(language, &code, timeout).await });
+    let running = tokio::spawn(async move {
+        let mut done = session.execute(language, &code, timeout).await;
+        if let Some(Ok(run)) = &mut done
+            && (run.killed || run.exit_code != 0)
+            && let Some(why) = session.proxy_trouble().await
+        {
+            let said = run.error.take().unwrap_or_else(|| run.stderr.trim().to_owned());
+            run.error = Some(with_cause(&said, why));
+        }
+        done
+    });
     let metrics = &process.metrics;
     match running.await {
         Ok(Some(Ok(run))) => {
@@ -86,6 +97,11 @@ async fn execute(
         Ok(None) => Err(ended()),
         Err(error) => Err(Refused::new(Refusal::Failed, error)),
     }
+}
+
+/// What was said of a failure, with what is behind it.
+fn with_cause(said: &str, why: &str) -> String {
+    if said.is_empty() { why.to_owned() } else { format!("{said}\n{why}") }
 }
 
 fn output(run: Execution) -> CodeOutput {
@@ -125,7 +141,13 @@ async fn prompt(
     let inner = process.clone();
     let running = tokio::spawn(async move {
         let meter = TokenMeter::default();
-        let outcome = session.prompt(&model, &prompt, timeout, &meter).await;
+        let mut outcome = session.prompt(&model, &prompt, timeout, &meter).await;
+        if let Some(Ok(done)) = &mut outcome
+            && !done.success
+            && let Some(why) = session.proxy_trouble().await
+        {
+            done.error = Some(with_cause(done.error.as_deref().unwrap_or_default(), why));
+        }
         inner.spent(session.team, key, meter.read()).await;
         outcome
     });

@@ -83,7 +83,15 @@ mod tests {
 
     async fn place(db: &Db, team: TeamId) -> SessionId {
         let profile = Some(ProfileUse { name: "p".to_owned(), save_changes: true });
-        let request = CreateSession { ttl: 60, activity_ttl: 60, stream_web_view: false, profile, warning: None };
+        let request = CreateSession {
+            ttl: 60,
+            activity_ttl: 60,
+            stream_web_view: false,
+            profile,
+            block_ads: true,
+            location: None,
+            warning: None,
+        };
         let new = sessions::NewSession {
             team,
             key: None,

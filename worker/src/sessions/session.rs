@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::domain::profile::ProfileUse;
 use weir_shared::domain::session::{EndReason, Language};
-use weir_shared::ids::{PageId, SessionId, TeamId};
+use weir_shared::ids::{SessionId, TeamId};
 use weir_shared::llm::TokenMeter;
 use weir_shared::random;
 use weir_shared::store::profiles;
@@ -24,16 +24,19 @@ use weir_shared::store::sessions::SessionRow;
 use url::Url;
 use weir_shared::config::ModelSettings;
 
+use super::continuation;
 use super::save::Archive;
 use super::warm::WarmPool;
-use super::{OpenError, SessionResources, continuation};
+use super::way::{Wanted, Way};
+use super::{OpenError, SessionResources};
 use crate::agent::{self, AgentError};
 use crate::browser::Companion;
 use crate::browser::cdp::Cdp;
 use crate::exec::{self, BoxHandle, ExecError, Execution, Program, Runners, StartBox, StartedBox};
+use crate::fetch::{Chosen, ProxyPools};
 use crate::relay::{self, Activity, Budget, LiveView, Rules, SessionHandle};
 use crate::sandbox::{
-    self, BrowserBox, BrowserSpec, CodeBox, CodeHandle, CodeSpec, Purpose, Sandbox, SandboxError, SessionDir,
+    self, BrowserBox, BrowserSpec, CodeBox, CodeHandle, CodeSpec, Exit, Purpose, Sandbox, SandboxError, SessionDir,
 };
 
 /// Size of a session's window, CSS pixels.
@@ -42,10 +45,12 @@ pub const WINDOW: (u32, u32) = (1280, 720);
 const CALL: Duration = Duration::from_secs(3);
 /// How long a browser may take to end by itself; past it the profile is not saved.
 const CLOSE: Duration = Duration::from_secs(5);
+/// How long a proxy may take to accept a connection when something has failed.
+const PROXY_ANSWER: Duration = Duration::from_secs(2);
 /// How often running code counts as use.
 const IDLE_CHECK: Duration = Duration::from_secs(1);
 
-/// A browser that runs in its box and serves nobody yet.
+/// A browser that runs in its box, serves nobody yet and has no way out of it.
 pub(super) struct Started {
     dir: Arc<SessionDir>,
     browser: Arc<BrowserBox>,
@@ -76,11 +81,11 @@ pub(super) async fn start_cold(sandbox: &Arc<Sandbox>, saved: Option<Saved>) -> 
     Ok(Started { dir: Arc::new(dir), browser: Arc::new(browser), cookies })
 }
 
-/// The same, as its parts; with `upstream`, through that one of the operator's proxies.
+/// The same, as its parts; with `exit`, with that way out.
 pub(super) async fn start(
     sandbox: &Arc<Sandbox>,
     saved: Option<Saved>,
-    upstream: Option<usize>,
+    exit: Option<Exit>,
 ) -> Result<(SessionDir, BrowserBox, Option<Vec<u8>>), OpenError> {
     let maker = Arc::clone(sandbox);
     let prepared = tokio::task::spawn_blocking(move || -> Result<_, OpenError> {
@@ -93,7 +98,7 @@ pub(super) async fn start(
         }
     });
     let (dir, cookies) = prepared.await.map_err(|e| OpenError::Profile(e.to_string()))??;
-    let spec = BrowserSpec { purpose: Purpose::Session { window: WINDOW }, upstream, extra_flags: Vec::new() };
+    let spec = BrowserSpec { purpose: Purpose::Session { window: WINDOW }, exit, extra_flags: Vec::new() };
     let browser = sandbox.start_browser(&dir, spec).await?;
     Ok((dir, browser, cookies))
 }
@@ -112,6 +117,11 @@ pub struct Session {
     pub team: TeamId,
     /// The version of its profile that was loaded.
     pub profile_version: Option<i64>,
+    /// What of its way out is not as it was asked for.
+    pub warning: Option<&'static str>,
+    /// The operator's proxy that it goes through for as long as it lives, with its place among them.
+    proxy: Option<Chosen>,
+    proxies: Arc<ProxyPools>,
     profile: Option<ProfileUse>,
     expires: Instant,
     idle_limit: Duration,
@@ -119,8 +129,10 @@ pub struct Session {
     browser: Arc<BrowserBox>,
     runners: Runners,
     handle: Arc<SessionHandle>,
-    /// Of a session that continues a scrape: what keeps its appearance up, and where the scrape ended.
-    scrape: OnceLock<(Companion, Url)>,
+    /// What keeps its appearance up, if it has one of its own.
+    companion: OnceLock<Companion>,
+    /// Of a session that continues a scrape: where the scrape ended.
+    scraped: OnceLock<Url>,
     /// Held by the prompt that is worked on.
     agent: tokio::sync::Mutex<()>,
     phase: watch::Sender<Phase>,
@@ -135,6 +147,7 @@ struct Boxes {
     /// Where code cannot replace it by a link.
     tmp: PathBuf,
     cdp: PathBuf,
+    exit: Exit,
 }
 
 impl std::fmt::Debug for Boxes {
@@ -152,6 +165,7 @@ impl StartBox for Boxes {
             binds: program.binds,
             sockets: vec![(self.tmp.clone(), exec::TMP.to_owned())],
             cdp: Some(self.cdp.clone()),
+            exit: self.exit,
             ..CodeSpec::default()
         };
         let CodeBox { control, stdout, stderr, handle } = self.sandbox.start_code(&self.dir, spec).await?;
@@ -190,6 +204,8 @@ impl Session {
         language: Option<Language>,
     ) -> Result<Arc<Self>, OpenError> {
         let began = Stopwatch::start();
+        let wanted = Wanted::of(resources, row).await?;
+        let way = Way::choose(resources, &wanted).await?;
         let mut version = None;
         let mut saved = None;
         if let Some(profile) = &row.profile
@@ -207,7 +223,7 @@ impl Session {
         };
         let cookies = started.cookies.clone();
         let (dir, browser) = (Arc::clone(&started.dir), Arc::clone(&started.browser));
-        let session = match Self::around(resources, row, version, dir, browser) {
+        let session = match Self::around(resources, row, version, way, dir, browser) {
             Ok(session) => session,
             Err(error) => {
                 started.discard().await;
@@ -223,9 +239,7 @@ impl Session {
         if let Some(language) = language {
             session.runners.warm(language).await;
         }
-        if let Some(page) = row.page_id
-            && let Err(error) = session.continue_scrape(resources, page).await
-        {
+        if let Err(error) = session.dress(resources, wanted).await {
             session.kill().await;
             return Err(error);
         }
@@ -233,21 +247,53 @@ impl Session {
         Ok(session)
     }
 
-    /// Brings back what a scrape left.
-    async fn continue_scrape(&self, resources: &SessionResources, page: PageId) -> Result<(), OpenError> {
-        let brought_back = continuation::bring_back(resources, page, || self.cdp()).await?;
-        // Set once: a session continues one scrape.
-        let _ = self.scrape.set(brought_back);
+    /// Has the browser appear as it is wanted, and brings back what a scrape left.
+    async fn dress(&self, resources: &SessionResources, wanted: Wanted) -> Result<(), OpenError> {
+        let Some(scrape) = wanted.scrape else {
+            if let Some(location) = &wanted.location {
+                let companion = continuation::appear_from(location, self.own_cdp().await?).await?;
+                let _ = self.companion.set(companion);
+            }
+            return Ok(());
+        };
+        let let_ads_in = || {
+            let exit = Exit { upstream: self.proxy.as_ref().map(|chosen| chosen.place), refuses_ads: false };
+            wanted.refuses_ads && resources.sandbox.let_out(&self.browser, exit).is_ok()
+        };
+        let cdp = self.own_cdp().await?;
+        match Companion::bring_back(cdp, &scrape.request(), &scrape.end, &let_ads_in).await {
+            // Set once: a session continues one scrape.
+            Ok(companion) => _ = self.companion.set(companion),
+            Err(_) if self.proxy_trouble().await.is_some() => return Err(OpenError::NoProxy),
+            Err(error) => return Err(continuation::not_replayed(&error)),
+        }
+        let _ = self.scraped.set(scrape.end);
         Ok(())
+    }
+
+    async fn own_cdp(&self) -> Result<Cdp, OpenError> {
+        self.cdp().await.map_err(|error| OpenError::Browser(error.to_string()))
+    }
+
+    /// What is to be said of a failure in a session whose proxy takes no connections. `None`: that is not the cause.
+    pub async fn proxy_trouble(&self) -> Option<&'static str> {
+        let chosen = self.proxy.as_ref()?;
+        if chosen.proxy.answers(PROXY_ANSWER).await {
+            return None;
+        }
+        self.proxies.failed(chosen.place);
+        Some("The proxy that this session goes through cannot be reached, and the session never goes past it.")
     }
 
     fn around(
         resources: &SessionResources,
         row: &SessionRow,
         profile_version: Option<i64>,
+        way: Way,
         dir: Arc<SessionDir>,
         browser: Arc<BrowserBox>,
     ) -> anyhow::Result<Arc<Self>> {
+        resources.sandbox.let_out(&browser, way.exit)?;
         let activity = Arc::new(Activity::new(resources.db.clock().clone()));
         let ended = CancellationToken::new();
         // The session's files, where its browser sees them.
@@ -270,12 +316,22 @@ impl Session {
         std::fs::DirBuilder::new().mode(0o700).create(&tmp)?;
         let (uid, gid) = dir.owner();
         chown(&tmp, Some(uid), Some(gid))?;
-        let boxes = Boxes { sandbox: Arc::clone(&resources.sandbox), dir: Arc::clone(&dir), tmp, cdp: path.clone() };
+        let boxes = Boxes {
+            sandbox: Arc::clone(&resources.sandbox),
+            dir: Arc::clone(&dir),
+            tmp,
+            cdp: path.clone(),
+            // What code asks for is what its author wants, by the session's proxy all the same.
+            exit: Exit { refuses_ads: false, ..way.exit },
+        };
         let runners = Runners::new(Arc::new(boxes), path, Arc::clone(&resources.assets));
         Ok(Arc::new(Self {
             id: row.id,
             team: row.team_id,
             profile_version,
+            warning: way.route.warning,
+            proxy: way.route.chosen,
+            proxies: Arc::clone(&resources.proxies),
             profile: row.profile.clone(),
             expires: clock::deadline(Duration::from_millis(row.ttl_ms.unsigned_abs())),
             idle_limit: Duration::from_millis(row.activity_ttl_ms.unsigned_abs()),
@@ -283,7 +339,8 @@ impl Session {
             browser,
             runners,
             handle,
-            scrape: OnceLock::new(),
+            companion: OnceLock::new(),
+            scraped: OnceLock::new(),
             agent: tokio::sync::Mutex::default(),
             phase: watch::Sender::new(Phase::Open),
             socket: Mutex::new(Some(socket)),
@@ -315,7 +372,7 @@ impl Session {
         meter: &TokenMeter,
     ) -> Option<Result<agent::TaskOutcome, PromptError>> {
         let handle = self.handle()?;
-        let (_, scraped) = self.scrape.get()?;
+        let scraped = self.scraped.get()?;
         let deadline = clock::deadline(timeout);
         let work = async {
             let in_line = tokio::time::timeout_at(deadline - timeout / 2, self.agent.lock()).await;
@@ -443,8 +500,12 @@ impl Session {
     async fn close_and_pack(&self, resources: &SessionResources, profile: &ProfileUse) -> anyhow::Result<Archive> {
         let cdp = self.cdp().await?;
         let by = clock::deadline(CALL);
-        let cookies: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(by).await?;
-        let cookies = serde_json::to_vec(&cookies["cookies"])?;
+        let mut all: Value = cdp.send_as("Storage.getCookies", None, json!({})).by(by).await?;
+        let mut cookies: Vec<Value> = serde_json::from_value(all["cookies"].take())?;
+        if let Some(companion) = self.companion.get() {
+            companion.brought.leave_out(&mut cookies);
+        }
+        let cookies = serde_json::to_vec(&cookies)?;
         // The answer may or may not come before the connection ends.
         let _ = cdp.send_as::<Value>("Browser.close", None, json!({})).by(clock::deadline(CALL)).await;
         drop(cdp);

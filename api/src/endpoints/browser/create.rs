@@ -60,12 +60,13 @@ pub fn doc() -> Operation {
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Browser).await?;
     let (session, _room) = extract::optional_json(&app, &caller, &request, payload, parse_create).await?;
-    let warning = session.warning.clone();
+    let own_warning = session.warning.clone();
     let wanted = Wanted { session, scrape: None };
     // A task of its own: a client that hangs up must not leave a session half open.
     let row = spawn_on_thread(app.on_own_runtime(opening::start(app.clone(), caller, wanted))).await;
     let row = row.map_err(|e| ApiError::internal(&e))??;
     let addresses = Addresses::new(&app.base_url(&request), &app.internal_secret, row.id);
     let expires_at = row.expires_at.to_iso();
+    let warning = super::joined(own_warning, row.warning);
     Ok(HttpResponse::Ok().json(Body { success: true, id: row.id, addresses, expires_at, warning }))
 }

@@ -53,6 +53,12 @@ impl Addresses {
     }
 }
 
+/// What was given and has no effect, and what of the session is not as it was asked for.
+pub(super) fn joined(of_body: Option<String>, of_session: Option<String>) -> Option<String> {
+    let texts: Vec<String> = of_body.into_iter().chain(of_session).collect();
+    (!texts.is_empty()).then(|| texts.join(" "))
+}
+
 /// A session as lists show it (spec 2.1). Destroyed ones keep their addresses: clients require the strings.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -21,6 +21,8 @@ use crate::worker_client::CallError;
 
 /// Seconds after which a place may be free again.
 const RETRY_SECONDS: u64 = 5;
+/// The same for a proxy that cannot be reached: as long as it rests at first.
+const PROXY_RETRY_SECONDS: u64 = 30;
 /// How long a call waits for workers that have just started, and how often it looks.
 const TRIAL_WAIT: Duration = Duration::from_secs(5);
 const TRIAL_LOOK: Duration = Duration::from_millis(100);
@@ -45,7 +47,7 @@ pub struct OfScrape {
 /// # Errors
 /// 402 without credits for the ttl, 409 while another session saves the profile, when the scrape has a session or
 /// cannot be replayed, 429 over the team's number of sessions, 502 when the browser did not start, 503 when no worker
-/// takes a session now.
+/// takes a session now or its proxies cannot be reached.
 pub async fn start(app: AppData, caller: Caller, wanted: Wanted) -> ApiResult<SessionRow> {
     let began = Stopwatch::start();
     let mut avoid = None;
@@ -60,6 +62,10 @@ pub async fn start(app: AppData, caller: Caller, wanted: Wanted) -> ApiResult<Se
             Err(NotOpened::Unreachable) => {
                 let text = "The worker of the browser session cannot be reached. Please try again.";
                 break Err(("failed", ApiError::new(ErrorCode::Unavailable, text)));
+            }
+            Err(NotOpened::NoProxy(text)) => {
+                let error = ApiError::new(ErrorCode::Unavailable, text).retry_after(PROXY_RETRY_SECONDS);
+                break Err(("failed", error));
             }
             Err(NotOpened::Failed) => {
                 let text = "Failed to create browser session.";
@@ -172,6 +178,8 @@ enum NotOpened {
     Failed,
     /// The scrape could not be brought back; the text is for the caller.
     NotReplayed(String),
+    /// None of the operator's proxies that it may go through can be reached; the text is for the caller.
+    NoProxy(String),
     Store(ApiError),
 }
 
@@ -198,6 +206,10 @@ async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Resul
             let why = refused.text;
             tracing::info!(session.id = %id, worker.id = %placed.worker, why, "a scrape could not be brought back");
             NotOpened::NotReplayed(why)
+        }
+        Ok(Err(refused)) if refused.refusal() == Some(Refusal::NoProxy) => {
+            tracing::warn!(session.id = %id, worker.id = %placed.worker, "no proxy of a session can be reached");
+            NotOpened::NoProxy(refused.text)
         }
         Ok(Err(why)) => {
             tracing::warn!(session.id = %id, worker.id = %placed.worker, %why, "a browser session was not opened");

@@ -1,9 +1,11 @@
-//! `GET /v2/crawl/active` and `/ongoing` (spec 4.11, wire 5.6): the team's running crawls with their options.
+//! `GET /v2/crawl/active` and `/ongoing` (spec 4.11, wire 5.6): the team's running crawls with their options. Every key of
+//! the team reads them, so values of headers and what actions type, which is where a caller's secrets stand, are left out.
 
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use weir_shared::domain::action::Action;
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::scrape_request::wire_form;
 use weir_shared::ids::{JobId, TeamId};
@@ -17,6 +19,9 @@ use crate::openapi::{Group, Operation};
 
 /// Crawls in one answer: there is no paging for them.
 const MOST: i64 = 1_000;
+
+/// Stands where a caller's secret may have been.
+const HIDDEN: &str = "[hidden]";
 
 #[derive(Serialize, JsonSchema)]
 struct Body {
@@ -41,17 +46,29 @@ impl TryFrom<ActiveCrawl> for Entry {
 
     fn try_from(crawl: ActiveCrawl) -> Result<Self, StoreError> {
         let mut options: Map<String, Value> = serde_json::from_str(&crawl.options)?;
-        let scrape: ScrapeOptions = serde_json::from_str(&crawl.scrape_options)?;
+        let mut scrape: ScrapeOptions = serde_json::from_str(&crawl.scrape_options)?;
+        hide_secrets(&mut scrape);
         options.insert("scrapeOptions".to_owned(), wire_form(&scrape));
         let created_at = crawl.created_at.to_iso();
         Ok(Self { id: crawl.id, team_id: crawl.team_id, url: crawl.url, created_at, options })
     }
 }
 
+fn hide_secrets(scrape: &mut ScrapeOptions) {
+    let typed = scrape.actions.iter_mut().filter_map(|action| match action {
+        Action::Write { text } => Some(text),
+        _ => None,
+    });
+    for secret in scrape.headers.values_mut().chain(typed) {
+        HIDDEN.clone_into(secret);
+    }
+}
+
 /// What the API's document says of it.
 pub fn doc() -> Operation {
-    Operation::new(Group::Crawl, "listActiveCrawls", "Crawls that run", "The team's running crawls with their options.")
-        .answer::<Body>("The crawls.")
+    const TEXT: &str = "The team's running crawls with their options. Values of headers and text that actions type read \
+        `[hidden]`: every key of the team may ask.";
+    Operation::new(Group::Crawl, "listActiveCrawls", "Crawls that run", TEXT).answer::<Body>("The crawls.")
 }
 
 /// Handles the request.
@@ -63,4 +80,27 @@ pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpRespons
     let running = crawls::active(&app.db, caller.team_id(), app.db.now(), MOST).await?;
     let crawls = running.into_iter().map(Entry::try_from).collect::<Result<_, _>>()?;
     Ok(HttpResponse::Ok().json(Body { success: true, crawls }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+    use weir_shared::domain::scrape_request::parse_scrape;
+    use weir_shared::domain::target::RequestContext;
+
+    use super::*;
+
+    #[test]
+    fn what_a_caller_sends_and_types_is_not_shown_to_other_keys() {
+        let body = json!({"url": "https://x.test/", "headers": {"Authorization": "hush", "X-Own": "hush"},
+            "actions": [{"type": "click", "selector": "#user"}, {"type": "write", "text": "hush"}]});
+        let mut scrape = parse_scrape(&body, RequestContext::ANYWHERE).unwrap().options;
+        hide_secrets(&mut scrape);
+        let shown = wire_form(&scrape);
+        assert!(!shown.to_string().contains("hush"), "{shown}");
+        assert_eq!(shown["headers"], json!({"Authorization": HIDDEN, "X-Own": HIDDEN}));
+        let actions = json!([{"type": "click", "selector": "#user", "all": false}, {"type": "write", "text": HIDDEN}]);
+        assert_eq!(shown["actions"], actions);
+    }
 }

@@ -29,7 +29,7 @@ use crate::app::{App, AppData, spawn_on_thread};
 use crate::auth::Caller;
 use crate::endpoints::browser::execute::Ran;
 use crate::endpoints::browser::opening::{self, OfScrape, Wanted};
-use crate::endpoints::browser::{Addresses, destroy_row, execute, gone, load_own};
+use crate::endpoints::browser::{Addresses, destroy_row, execute, gone, joined, load_own};
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -145,13 +145,14 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payloa
     };
     app.metrics.executed(wanted.instruction.word(), word);
     let (row, done) = outcome?;
+    let warning = joined(wanted.warning, row.warning);
     Ok(HttpResponse::Ok().json(Body {
         success: done.is_success(),
         session_id: row.id,
         addresses: Addresses::new(&app.base_url(&request), &app.internal_secret, row.id),
         expires_at: row.expires_at.to_iso(),
         done,
-        warning: wanted.warning,
+        warning,
     }))
 }
 

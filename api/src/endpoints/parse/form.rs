@@ -3,24 +3,34 @@
 use actix_multipart::{Field, Multipart};
 use actix_web::HttpRequest;
 use actix_web::http::header::CONTENT_TYPE;
-use actix_web::web::{Bytes, BytesMut, Payload};
+use actix_web::web::{BytesMut, Payload};
 use futures_util::TryStreamExt as _;
-use weir_shared::domain::upload::{MAX_BYTES, clean_name};
+use weir_shared::domain::upload::{MAX_BYTES, TOO_LARGE, clean_name};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::JobId;
+use weir_shared::store::uploads::{self, Receiving};
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::bodies::Room;
+use crate::endpoints::parse::check_kind;
 use crate::error::{ApiError, ApiResult};
 
 /// Longest `options`, bytes.
 const MAX_OPTIONS: usize = 1 << 20;
 /// Most parts.
 const MAX_PARTS: usize = 16;
+/// What is said where there is no file.
+pub const MISSING: &str = "Missing file upload. Send multipart/form-data with the file in the part 'file', or JSON with \
+    the uploadRef of a file that was sent before.";
+pub const EMPTY: &str = "The uploaded file is empty.";
 
 /// What a request sends.
 pub struct Form {
-    pub file: Vec<u8>,
+    /// The file's, among the uploads.
+    pub id: JobId,
+    /// Where it lies among the blobs.
+    pub blob: String,
     /// Without folders.
     pub name: String,
     pub content_type: Option<String>,
@@ -28,14 +38,28 @@ pub struct Form {
     pub options: BytesMut,
 }
 
-/// Reads the parts. The room is to be held as long as the file is.
+/// Reads the parts, and stores the file as it comes.
 ///
 /// # Errors
-/// 400 when there is no file, or too much; 429 when the key's bodies take up too much room.
-pub async fn read(app: &App, caller: &Caller, request: &HttpRequest, payload: Payload) -> ApiResult<(Form, Room)> {
-    if !is_form(request) {
-        return Err(missing());
+/// 400 when there is no file, it is of no kind that is read, or there is too much; 429 when the key's bodies take up too
+/// much room. Nothing is stored then.
+pub async fn read(app: &App, caller: &Caller, request: &HttpRequest, payload: Payload) -> ApiResult<Form> {
+    let mut begun = None;
+    let form = parts(app, caller, request, payload, &mut begun).await;
+    if let (Err(_), Some(id)) = (&form, begun) {
+        uploads::remove(&app.blobs, id).await;
     }
+    form
+}
+
+/// Reads the parts; `begun`: under which id something may be stored.
+async fn parts(
+    app: &App,
+    caller: &Caller,
+    request: &HttpRequest,
+    payload: Payload,
+    begun: &mut Option<JobId>,
+) -> ApiResult<Form> {
     let mut room = app.bodies.room(caller.key);
     let mut form = Multipart::new(request.headers(), payload);
     let (mut file, mut options, mut taken) = (None, None, 0);
@@ -47,36 +71,38 @@ pub async fn read(app: &App, caller: &Caller, request: &HttpRequest, payload: Pa
         }
         match field.name() {
             Some("file") if file.is_none() => {
-                let described = describe(&field)?;
-                let bytes = bytes(&mut field, MAX_BYTES, &mut taken, &mut room).await?;
-                let bytes = bytes.ok_or_else(|| refused("Uploaded file exceeds maximum size of 50MB."))?;
-                file = Some((bytes, described));
+                let (name, content_type) = describe(&field)?;
+                check_kind(&name, content_type.as_deref())?;
+                let id = *begun.insert(uploads::begin(&app.db).await?);
+                let mut receiving = Receiving::begin(&app.blobs, id).await?;
+                let length = store(&mut field, &mut receiving, &mut taken, &mut room).await?;
+                if length == 0 {
+                    return Err(refused(EMPTY));
+                }
+                file = Some((id, receiving.end().await?, name, content_type));
             }
             Some("options") if options.is_none() => {
-                let bytes = bytes(&mut field, MAX_OPTIONS, &mut taken, &mut room).await?;
-                options = Some(bytes.ok_or_else(|| refused("The 'options' field is longer than 1 MB."))?);
+                options = Some(text(&mut field, &mut taken, &mut room).await?);
             }
             _ => {
                 return Err(refused("The form has a part that is neither 'file' nor 'options', or one of them twice."));
             }
         }
     }
-    let (file, (name, content_type)) = file.ok_or_else(missing)?;
-    if file.is_empty() {
-        return Err(refused("The uploaded file is empty."));
-    }
-    let options = options.map_or_else(|| BytesMut::from("{}"), |bytes| BytesMut::from(bytes.as_slice()));
+    let (id, blob, name, content_type) = file.ok_or_else(missing)?;
+    let options = options.unwrap_or_else(|| BytesMut::from("{}"));
     if options.trim_ascii_start().first() != Some(&b'{')
         && serde_json::from_slice::<serde_json::Value>(&options).is_ok()
     {
         return Err(refused("The 'options' field must parse to a JSON object."));
     }
-    Ok((Form { file, name, content_type, options }, room))
+    Ok(Form { id, blob, name, content_type, options })
 }
 
-fn is_form(request: &HttpRequest) -> bool {
+/// How the request says that its body is to be read.
+pub fn has_type(request: &HttpRequest, kind: &str) -> bool {
     let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    content_type.trim_start().to_ascii_lowercase().starts_with("multipart/form-data")
+    content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(kind)
 }
 
 fn describe(field: &Field) -> ApiResult<(String, Option<String>)> {
@@ -85,27 +111,41 @@ fn describe(field: &Field) -> ApiResult<(String, Option<String>)> {
     Ok((name, field.content_type().map(|kind| kind.essence_str().to_ascii_lowercase())))
 }
 
-/// The bytes of a part; `None`: there are more than `most`.
-async fn bytes(field: &mut Field, most: usize, taken: &mut usize, room: &mut Room) -> ApiResult<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
+/// Stores the bytes of a part. Returns how many there were.
+async fn store(field: &mut Field, receiving: &mut Receiving, taken: &mut usize, room: &mut Room) -> ApiResult<usize> {
+    let mut length = 0;
     while let Some(chunk) = field.try_next().await.map_err(|error| broken(&error))? {
-        let chunk: Bytes = chunk;
-        if bytes.len() + chunk.len() > most {
-            return Ok(None);
+        length += chunk.len();
+        if length > MAX_BYTES {
+            return Err(refused(TOO_LARGE));
+        }
+        *taken += chunk.len();
+        room.reach(*taken)?;
+        receiving.push(&chunk).await?;
+    }
+    Ok(length)
+}
+
+/// The options.
+async fn text(field: &mut Field, taken: &mut usize, room: &mut Room) -> ApiResult<BytesMut> {
+    let mut bytes = BytesMut::new();
+    while let Some(chunk) = field.try_next().await.map_err(|error| broken(&error))? {
+        if bytes.len() + chunk.len() > MAX_OPTIONS {
+            return Err(refused("The 'options' field is longer than 1 MB."));
         }
         *taken += chunk.len();
         room.reach(*taken)?;
         bytes.extend_from_slice(&chunk);
     }
-    Ok(Some(bytes))
+    Ok(bytes)
 }
 
-fn refused(text: &str) -> ApiError {
+pub fn refused(text: &str) -> ApiError {
     ApiError::new(ErrorCode::BadRequest, text)
 }
 
-fn missing() -> ApiError {
-    refused("Missing file upload. Send multipart/form-data with the file in the part 'file'.")
+pub fn missing() -> ApiError {
+    refused(MISSING)
 }
 
 fn broken(error: &dyn std::fmt::Display) -> ApiError {

@@ -1,15 +1,20 @@
 //! `POST /v2/parse` (wire 21): a file that the caller sends, as a document.
 //!
 //! It is a scrape of one page whose bytes are at hand: they lie among the blobs until it has ended. Queue, limits,
-//! credits, retries and retention are those of every scrape.
+//! credits, retries and retention are those of every scrape. The file comes with the call, or was sent before to an
+//! address of its own.
 //!
 //! ```text
 //! form      the parts of the request
+//! sent      the file that an uploadRef names
+//! upload    POST /v2/parse/upload-url, PUT /v2/parse/upload/{id}
 //! formats   GET /v2/parse/formats
 //! ```
 
 mod form;
 pub mod formats;
+mod sent;
+pub mod upload;
 
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
@@ -17,15 +22,16 @@ use serde_json::{Value, json};
 use tracing::Instrument as _;
 use weir_office::Format;
 use weir_shared::domain::api_version::ApiVersion;
-use weir_shared::domain::scrape_request::{ScrapeRequest, parse_upload};
+use weir_shared::domain::scrape_request::{ParseRequest, ScrapeRequest, parse_upload, parse_upload_ref};
 use weir_shared::domain::upload::Upload;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::uploads;
 
 use self::form::Form;
 use crate::app::AppData;
+use crate::auth::Caller;
 use crate::endpoints::retention;
-use crate::endpoints::scrape::run::scraped;
+use crate::endpoints::scrape::run::{Scraped, scraped};
 use crate::endpoints::scrape::{Body, document_answer, document_example};
 use crate::error::{ApiError, ApiResult, Shape};
 use crate::extract;
@@ -35,58 +41,81 @@ use crate::openapi::{self, Group, Operation};
 /// What the API's document says of it.
 pub fn doc() -> Operation {
     let read = |body: &Value| parse_upload(body).map(|request| format!("{request:?}"));
+    let read_ref = |body: &Value| parse_upload_ref(body).map(|request| format!("{request:?}"));
     let text = "Reads a file that is sent in the part `file`: Word, OpenDocument, RTF, Excel, PowerPoint, EPUB, PDF, HTML, \
-        CSV, pictures. `options` is a JSON text with the options of a scrape that mean something for a file. Up to 50 MB.";
+        CSV, pictures. `options` is a JSON text with the options of a scrape that mean something for a file. Up to 50 MB. \
+        A file that was sent to an address of /v2/parse/upload-url is named by its `uploadRef`, in JSON.";
     Operation::new(Group::Scrape, "parse", "Parse a file", text)
         .form(
             "ParseOptions",
             read,
             vec![("Markdown", json!({})), ("Links too", json!({"formats": ["markdown", "links"]}))],
         )
+        .or_body("ParseRefRequest", read_ref, vec![("A file that was sent", json!({"uploadRef": "AZf…"}))])
         .answer_with(200, "The document.", "application/json", openapi::either::<Body<'_>, Shape<'_>>)
         .example(document_example())
-        .errors(&[402, 403, 408])
+        .errors(&[402, 403, 408, 409])
 }
 
 /// Handles the request.
 ///
 /// # Errors
-/// 400 when the form is broken, the file is of no kind that is read, or an option means nothing for it; those of a
-/// scrape.
+/// 400 when the form is broken, the file is of no kind that is read, or an option means nothing for it; those of an
+/// `uploadRef`; those of a scrape.
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.authorize(&request, Bucket::Scrape).await?;
-    let (Form { file, name, content_type, options }, room) = form::read(&app, &caller, &request, payload).await?;
-    let mut parse = extract::parsed(options, parse_upload).map_err(|error| match error.code() {
+    let answered = if form::has_type(&request, "multipart/form-data") {
+        from_form(&app, caller, &request, payload).await?
+    } else if form::has_type(&request, "application/json") {
+        sent::parse(&app, caller, &request, payload).await?
+    } else {
+        return Err(form::missing());
+    };
+    Ok(document_answer(&answered.document, answered.named))
+}
+
+async fn from_form(app: &AppData, caller: Caller, request: &HttpRequest, payload: Payload) -> ApiResult<Scraped> {
+    let Form { id, blob, name, content_type, options } = form::read(app, &caller, request, payload).await?;
+    let parse = extract::parsed(options, parse_upload).map_err(|error| match error.code() {
         ErrorCode::InvalidJson => {
             ApiError::new(ErrorCode::BadRequest, format!("Invalid JSON in the 'options' field. {error}"))
         }
         _ => error,
-    })?;
-    if Format::of_name(&name).or_else(|| content_type.as_deref().and_then(Format::of_type)).is_none() {
-        return Err(unsupported());
-    }
-    retention::settle(&caller, &mut parse.options)?;
-    let app_of_work = app.clone();
+    });
+    let settled = parse.and_then(|mut parse| {
+        retention::settle(&caller, &mut parse.options)?;
+        Ok(parse)
+    });
+    let inner = app.clone();
     // The file goes when the page has ended, also where the caller has left.
     let work = async move {
-        let app = app_of_work;
-        let id = uploads::store(&app.db, &app.blobs, file).await?;
-        drop(room);
-        let blob = weir_shared::blobs::Blobs::upload_key(id);
-        parse.options.upload = Some(Upload { blob, name: name.clone(), content_type });
-        let (origin, integration) = (parse.origin, parse.integration);
-        let scrape = ScrapeRequest { url: name, options: parse.options, origin, integration, version: ApiVersion::V2 };
-        let answered = scraped(&app, caller, scrape).await;
+        let app = inner;
+        let answered = match settled {
+            Ok(parse) => scraped_file(&app, caller, parse, Upload { blob, name, content_type }).await,
+            Err(error) => Err(error),
+        };
         uploads::remove(&app.blobs, id).await;
         answered
     };
-    let answered = app.runtime.spawn(work.in_current_span()).await.map_err(|error| ApiError::internal(&error))??;
-    Ok(document_answer(&answered.document, answered.named))
+    app.runtime.spawn(work.in_current_span()).await.map_err(|error| ApiError::internal(&error))?
 }
 
-fn unsupported() -> ApiError {
+/// Has the file read.
+async fn scraped_file(app: &AppData, caller: Caller, mut parse: ParseRequest, upload: Upload) -> ApiResult<Scraped> {
+    let url = upload.name.clone();
+    parse.options.upload = Some(upload);
+    let (origin, integration) = (parse.origin, parse.integration);
+    let scrape = ScrapeRequest { url, options: parse.options, origin, integration, version: ApiVersion::V2 };
+    scraped(app, caller, scrape).await
+}
+
+/// Refuses a file whose name and type say nothing that is read.
+fn check_kind(name: &str, content_type: Option<&str>) -> ApiResult<()> {
+    if Format::of_name(name).or_else(|| content_type.and_then(Format::of_type)).is_some() {
+        return Ok(());
+    }
     let extensions: Vec<String> =
         weir_office::FORMATS.iter().flat_map(|info| info.extensions).map(|extension| format!(".{extension}")).collect();
     let text = format!("Unsupported upload type. Supported file extensions: {}.", extensions.join(", "));
-    ApiError::new(ErrorCode::UnsupportedUpload, text)
+    Err(ApiError::new(ErrorCode::UnsupportedUpload, text))
 }

@@ -9,8 +9,6 @@ use weir_shared::domain::search::Source;
 use weir_shared::ids::JobId;
 use weir_shared::search::Hit;
 
-use super::pages::Page;
-
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SearchAnswer")]
@@ -100,6 +98,13 @@ impl Body {
         let warning = (!warnings.is_empty()).then(|| warnings.join(" "));
         Self { success: true, data, warning, id, credits_used }
     }
+}
+
+/// What became of a page that was to be scraped.
+pub(super) enum Page {
+    Document(Map<String, Value>),
+    /// With its status and a sentence.
+    Failed(u16, String),
 }
 
 /// A hit on its way into the answer.

@@ -13,8 +13,8 @@ use weir_shared::domain::search::Source;
 use weir_shared::passages::{rank, split};
 use weir_shared::store::cache as store;
 
-use super::Asked;
 use super::answer::Item;
+use super::asked::Asked;
 use crate::app::{App, AppData};
 
 /// Hits that are looked for in the cache, and the time that may take.

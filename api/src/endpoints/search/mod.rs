@@ -5,9 +5,11 @@
 //! pages        hits that are scraped: a job whose pages are waited for together
 //! highlights   passages of the pages in the place of descriptions
 //! answer       the body
+//! asked        what all of them know of the search
 //! ```
 
 pub(super) mod answer;
+mod asked;
 mod highlights;
 mod pages;
 
@@ -16,7 +18,6 @@ use std::time::Duration;
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use tracing::Instrument as _;
 use weir_shared::clock;
 use weir_shared::domain::price;
@@ -32,6 +33,7 @@ use weir_shared::store::credits;
 use weir_shared::store::searches::{self, NewSearch};
 
 use self::answer::{Body, Item};
+use self::asked::Asked;
 use super::direct::{refuse_full_queue, refuse_short_funds};
 use super::retention;
 use crate::app::{App, AppData};
@@ -99,15 +101,6 @@ pub(super) async fn run(
     } else {
         answer(app, &asked, found).await
     }
-}
-
-/// A search whose hits are known.
-struct Asked {
-    id: JobId,
-    caller: Caller,
-    search: SearchRequest,
-    /// When the caller wants its answer.
-    deadline: Instant,
 }
 
 /// Settles whether the search keeps nothing, its pages included.

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
 use weir_shared::domain::job::{JobKind, JobStatus, PageState};
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::search::{SearchRequest, Source};
@@ -16,8 +15,8 @@ use weir_shared::store::retention::expiry;
 use weir_shared::store::{Tx, cancel, documents};
 use weir_shared::time::Timestamp;
 
-use super::Asked;
-use super::answer::Item;
+use super::answer::{Item, Page};
+use super::asked::Asked;
 use crate::app::{App, AppData};
 use crate::endpoints::retention;
 use crate::error::{ApiError, ApiResult};
@@ -33,13 +32,6 @@ pub(super) struct Scraped {
     pub pages: HashMap<usize, Page>,
     pub credits: i64,
     pub warning: Option<String>,
-}
-
-/// What became of one.
-pub(super) enum Page {
-    Document(Map<String, Value>),
-    /// With its status and a sentence.
-    Failed(u16, String),
 }
 
 /// The addresses to scrape, each once: of web and news, not of pictures. The hits learn their place among them; those

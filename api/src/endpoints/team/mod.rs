@@ -3,6 +3,7 @@
 pub mod activity;
 pub mod concurrency;
 pub mod credit_usage;
+pub mod threat_protection;
 pub mod token_usage;
 
 use schemars::JsonSchema;

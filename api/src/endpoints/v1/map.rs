@@ -28,18 +28,22 @@ struct Body<'a> {
 
 /// The answer of version 2, as the worker wrote it.
 #[derive(Deserialize)]
-struct Made<'a> {
+pub(super) struct Made<'a> {
     id: JobId,
     #[serde(borrow)]
-    links: Vec<Link<'a>>,
+    pub links: Vec<Link<'a>>,
     #[serde(borrow)]
     warning: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
-struct Link<'a> {
+pub(super) struct Link<'a> {
     #[serde(borrow)]
-    url: Cow<'a, str>,
+    pub url: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub title: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub description: Option<Cow<'a, str>>,
 }
 
 /// What the API's document says of it.

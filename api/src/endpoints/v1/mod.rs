@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! document   what was read out of a page is in `extract` as well as in `json`
+//! llmstxt    a map, written as a text
 //! map        links are texts
 //! search     one list of hits
 //! team       what is left, in snake case
@@ -15,6 +16,7 @@
 pub mod batch;
 pub mod crawl;
 pub mod document;
+pub mod llmstxt;
 pub mod map;
 pub mod scrape;
 pub mod search;

@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::options::{label, read_headers, read_options};
-use super::unavailable::{Unavailable, refuse_unavailable};
+use super::body::{Nulls, read_body};
+use super::fields::{label, read_headers};
+use super::options::read_options;
 use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::target::{self, RequestContext};
-use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
+use crate::domain::validation::{Fields, Issues, Path, ValidationError, read_id};
 use crate::domain::webhook::WebhookSpec;
 use crate::error_code::ErrorCode;
 use crate::ids::JobId;
@@ -54,7 +55,7 @@ pub struct BatchRequest {
 /// Reads the body.
 ///
 /// # Errors
-/// Every wrong field; a plain 400 when not one URL is valid; the first option that is not available yet.
+/// Every wrong field; the first option that is not available yet; a plain 400 when not one URL is valid.
 pub fn parse_batch(body: &Value, context: RequestContext<'_>) -> Result<BatchRequest, ValidationError> {
     parse_batch_of(ApiVersion::V2, body, context)
 }
@@ -64,36 +65,28 @@ pub(super) fn parse_batch_of(
     body: &Value,
     context: RequestContext<'_>,
 ) -> Result<BatchRequest, ValidationError> {
-    let mut issues = Issues::default();
-    let mut unavailable: Vec<Unavailable> = Vec::new();
-    let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {
-        let mut fields = fields.of_version(version);
+    let request = read_body(version, body, Nulls::of(version), |fields, unavailable| {
         let ignore_invalid_urls = fields.bool("ignoreInvalidURLs").unwrap_or(version == ApiVersion::V2);
-        let (urls, invalid) = read_urls(&mut fields, ignore_invalid_urls, context);
-        let options = read_options(version, &mut fields, &mut unavailable);
-        let request = BatchRequest {
+        let (urls, invalid) = read_urls(fields, ignore_invalid_urls, context);
+        let options = read_options(version, fields, unavailable);
+        BatchRequest {
             urls,
             invalid_urls: ignore_invalid_urls.then_some(invalid),
             options,
             has_options: body.as_object().is_some_and(|b| b.keys().any(|k| !OWN_FIELDS.contains(&k.as_str()))),
-            webhook: read_webhook(&mut fields),
+            webhook: read_webhook(fields),
             max_concurrency: fields.integer("maxConcurrency", 1..=i64::from(i32::MAX)),
-            append_to_id: read_append(&mut fields),
+            append_to_id: read_id(fields, "appendToId"),
             ignore_invalid_urls,
-            origin: label(&mut fields, "origin"),
-            integration: label(&mut fields, "integration"),
+            origin: label(fields, "origin"),
+            integration: label(fields, "integration"),
             version,
-        };
-        fields.finish();
-        request
-    });
-    issues.into_result_of(version)?;
-    let request = request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))?;
+        }
+    })?;
     if request.urls.is_empty() {
         let message = "No valid URLs provided".to_owned();
         return Err(ValidationError { code: ErrorCode::Invalid, message, issues: Vec::new() });
     }
-    refuse_unavailable(unavailable)?;
     Ok(request)
 }
 
@@ -130,15 +123,6 @@ fn read_urls(
         }
     }
     (valid, invalid)
-}
-
-fn read_append(fields: &mut Fields<'_, '_>) -> Option<JobId> {
-    let text = fields.string("appendToId")?;
-    let id = text.parse().ok();
-    if id.is_none() {
-        fields.issues.format(fields.path_of("appendToId"), "uuid", "appendToId must be a valid UUID");
-    }
-    id
 }
 
 /// A URL, or a strict object (wire 7).

@@ -3,16 +3,17 @@
 use serde_json::{Map, Value};
 
 use super::batch::read_webhook;
-use super::options::{default_options, label, read_options};
+use super::body::{Nulls, read_body};
+use super::fields::label;
+use super::options::{default_options, read_options};
 use super::threat;
-use super::unavailable::{Unavailable, refuse_unavailable};
+use super::unavailable::Unavailable;
 use crate::domain::api_version::ApiVersion;
 use crate::domain::crawl::{CrawlOptions, MAX_PROMPT};
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::target::{self, RequestContext};
-use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
+use crate::domain::validation::{Fields, ValidationError};
 use crate::domain::webhook::WebhookSpec;
-use crate::error_code::ErrorCode;
 
 /// A crawl, valid.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,34 +44,27 @@ pub(super) fn parse_crawl_of(
     body: &Value,
     context: RequestContext<'_>,
 ) -> Result<CrawlRequest, ValidationError> {
-    let mut issues = Issues::default();
-    let mut unavailable: Vec<Unavailable> = Vec::new();
-    let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {
-        // The JavaScript client's types allow null for what is not set.
-        let mut fields = fields.nulls_are_absent();
+    // The JavaScript client's types allow null for what is not set.
+    read_body(version, body, Nulls::Absent, |fields, unavailable| {
         let mut request = CrawlRequest {
-            url: target::read(&mut fields, "url", context).unwrap_or_default(),
-            options: CrawlOptions::read(version, &mut fields),
-            scrape: read_scrape_options(version, &mut fields, &mut unavailable),
-            webhook: read_webhook(&mut fields),
+            url: target::read(fields, "url", context).unwrap_or_default(),
+            options: CrawlOptions::read(version, fields),
+            scrape: read_scrape_options(version, fields, unavailable),
+            webhook: read_webhook(fields),
             prompt: match version {
                 ApiVersion::V1 => None,
                 ApiVersion::V2 => fields.text("prompt", 1..=MAX_PROMPT).map(str::to_owned),
             },
-            origin: label(&mut fields, "origin"),
-            integration: label(&mut fields, "integration"),
+            origin: label(fields, "origin"),
+            integration: label(fields, "integration"),
             version,
         };
         request.scrape.zero_retention |= fields.bool("zeroDataRetention").unwrap_or(false);
-        let sites = threat::read(&mut fields, &mut unavailable);
+        let sites = threat::read(fields, unavailable);
         request.scrape.sites = std::mem::take(&mut request.scrape.sites).and(sites);
         fields.ignore(&["auditMetadata", "domainTools", "toolDetail"]);
-        fields.finish();
         request
-    });
-    issues.into_result_of(version)?;
-    refuse_unavailable(unavailable)?;
-    request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
+    })
 }
 
 fn read_scrape_options(

@@ -2,16 +2,17 @@
 
 use serde_json::Value;
 
-use super::options::{label, read_headers};
-use super::unavailable::{Unavailable, refuse_unavailable};
-use super::{threat, v1};
+use super::body::{Nulls, read_body};
+use super::fields::{label, read_headers};
+use super::threat;
+use super::unavailable::Unavailable;
+use super::v1::options as v1;
 use crate::domain::api_version::ApiVersion;
 use crate::domain::crawl::SitemapMode;
 use crate::domain::location;
 use crate::domain::map::{DEFAULT_LIMIT, MAX_LIMIT, MAX_V1_LIMIT, MapOptions, MapRequest};
 use crate::domain::target::{self, RequestContext};
-use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
-use crate::error_code::ErrorCode;
+use crate::domain::validation::{Fields, ValidationError};
 
 /// Longest `search`, characters.
 const MAX_SEARCH: i64 = 1_000;
@@ -29,23 +30,13 @@ pub(super) fn parse_map_of(
     body: &Value,
     context: RequestContext<'_>,
 ) -> Result<MapRequest, ValidationError> {
-    let mut issues = Issues::default();
-    let mut unavailable = Vec::new();
-    let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {
-        let mut fields = fields.nulls_are_absent();
-        let request = MapRequest {
-            url: target::read(&mut fields, "url", context).unwrap_or_default(),
-            options: read_options(version, &mut fields, &mut unavailable),
-            origin: label(&mut fields, "origin"),
-            integration: label(&mut fields, "integration"),
-            version,
-        };
-        fields.finish();
-        request
-    });
-    issues.into_result_of(version)?;
-    refuse_unavailable(unavailable)?;
-    request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
+    read_body(version, body, Nulls::Absent, |fields, unavailable| MapRequest {
+        url: target::read(fields, "url", context).unwrap_or_default(),
+        options: read_options(version, fields, unavailable),
+        origin: label(fields, "origin"),
+        integration: label(fields, "integration"),
+        version,
+    })
 }
 
 fn read_options(version: ApiVersion, fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailable>) -> MapOptions {
@@ -72,6 +63,7 @@ fn read_options(version: ApiVersion, fields: &mut Fields<'_, '_>, unavailable: &
             .unwrap_or_default(),
         sites: threat::read(fields, unavailable),
         zero_retention: false,
+        llms_txt: false,
     };
     fields.ignore(&["useMock", "auditMetadata", "domainTools", "toolDetail"]);
     options

@@ -3,13 +3,15 @@
 use chrono::NaiveDate;
 use serde_json::Value;
 
-use super::options::{label, read_options};
+use super::body::{Nulls, read_body};
+use super::fields::label;
+use super::options::read_options;
 use super::threat;
-use super::unavailable::{Unavailable, refuse_unavailable};
+use super::unavailable::{Unavailable, no_exchange};
 use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::search::{Age, Category, DEFAULT_LIMIT, MAX_LIMIT, Query, SearchRequest, Source};
-use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
+use crate::domain::validation::{Fields, ValidationError, refusal};
 use crate::error_code::ErrorCode;
 
 /// Longest `query`, characters.
@@ -32,25 +34,23 @@ const CATEGORIES: &[&str] = &["github", "research", "pdf", "developer", "gov"];
 /// # Errors
 /// Every wrong field; the first option that is not available here.
 pub fn parse_search(body: &Value) -> Result<SearchRequest, ValidationError> {
-    let mut issues = Issues::default();
-    let (mut unavailable, mut refused) = (Vec::new(), None);
-    let request = Fields::open(body, Path::new(), &mut issues).map(|fields| {
-        let mut fields = fields.nulls_are_absent();
-        let mut query = Query { words: read_words(&mut fields), ..Query::default() };
-        read_narrowing(&mut fields, &mut query);
-        let sources = read_sources(&mut fields, &mut query, &mut refused);
-        read_categories(&mut fields, &mut query, &mut refused);
+    let mut refused = None;
+    let request = read_body(ApiVersion::V2, body, Nulls::Absent, |fields, unavailable| {
+        let mut query = Query { words: read_words(fields), ..Query::default() };
+        read_narrowing(fields, &mut query);
+        let sources = read_sources(fields, &mut query, &mut refused);
+        read_categories(fields, &mut query, &mut refused);
         let mut request = SearchRequest {
             limit: fields.integer("limit", 1..=MAX_LIMIT as i64).map_or(DEFAULT_LIMIT, |limit| limit as usize),
             sources,
             ignore_invalid_urls: fields.bool("ignoreInvalidURLs").unwrap_or(false),
             highlights: fields.bool("highlights").unwrap_or(true),
-            scrape: read_scrape_options(ApiVersion::V2, &mut fields, &mut unavailable),
-            sites: threat::read(&mut fields, &mut unavailable),
-            zero_retention: read_enterprise(&mut fields),
+            scrape: read_scrape_options(ApiVersion::V2, fields, unavailable),
+            sites: threat::read(fields, unavailable),
+            zero_retention: read_enterprise(fields),
             timeout: fields.integer("timeout", TIMEOUT_MS).unwrap_or(DEFAULT_TIMEOUT_MS).unsigned_abs(),
-            origin: label(&mut fields, "origin"),
-            integration: label(&mut fields, "integration"),
+            origin: label(fields, "origin"),
+            integration: label(fields, "integration"),
             version: ApiVersion::V2,
             query,
         };
@@ -58,15 +58,9 @@ pub fn parse_search(body: &Value) -> Result<SearchRequest, ValidationError> {
             scrape.sites = std::mem::take(&mut scrape.sites).and(request.sites.clone());
         }
         fields.ignore(&["auditMetadata", "domainTools", "toolDetail"]);
-        fields.finish();
         request
-    });
-    issues.into_result()?;
-    refuse_unavailable(unavailable)?;
-    if let Some(refused) = refused {
-        return Err(refused);
-    }
-    request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))
+    })?;
+    refused.map_or(Ok(request), Err)
 }
 
 pub(super) fn read_words(fields: &mut Fields<'_, '_>) -> String {
@@ -200,8 +194,7 @@ fn read_sources(fields: &mut Fields<'_, '_>, query: &mut Query, refused: &mut Op
         }
     }
     if found.is_empty() && is_foreign {
-        let text = "Exchange is not enabled for this team.";
-        *refused = Some(refusal(ErrorCode::Forbidden, fields.path_of("sources"), text));
+        *refused = Some(no_exchange(fields.path_of("sources")));
     }
     found.sort_unstable();
     found.dedup();

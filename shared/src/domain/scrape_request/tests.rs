@@ -6,9 +6,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::domain::scrape::{
     CacheOptions, Certificates, ChangeTracking, Entity, Format, Highlights, JsonFormat, Parsers, PdfMode, PdfParser,
-    ProxyMode, Query, Question, RedactMode, Redaction, ReplaceStyle,
+    ProxyMode, Query, Question, RedactMode, Redaction, ReplaceStyle, ScrapeOptions,
 };
 use crate::domain::screenshot::{Screenshot, Viewport};
+use crate::domain::target::RequestContext;
+use crate::domain::validation::ValidationError;
+use crate::error_code::ErrorCode;
 
 const CONTEXT: RequestContext<'static> = RequestContext { knows_host: &|host| host == "intranet" };
 
@@ -37,6 +40,13 @@ fn a_bare_url_has_every_default() {
     let request = scrape(json!({})).unwrap();
     assert_eq!(request.url, "https://example.com");
     assert_eq!(request.options, ScrapeOptions::default());
+}
+
+#[test]
+fn what_another_product_is_asked_for_is_refused_in_the_words_that_clients_know() {
+    let error = parse_scrape(&json!({"alexandria": {"capability": "x"}}), RequestContext::ANYWHERE).unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (ErrorCode::Forbidden, "Exchange is not enabled for this team."));
+    assert!(scrape(json!({"alexandria": null})).unwrap_err().message.starts_with("Unrecognized"));
 }
 
 #[test]

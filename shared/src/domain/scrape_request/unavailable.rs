@@ -10,6 +10,11 @@ pub(super) struct Unavailable {
     pub name: String,
 }
 
+/// What another product's catalogue is asked for. One official client looks for these very words.
+pub(in crate::domain) fn no_exchange(path: Path) -> ValidationError {
+    refusal(ErrorCode::Forbidden, path, "Exchange is not enabled for this team.")
+}
+
 /// The first unavailable option as an error.
 pub(super) fn refuse_unavailable(unavailable: Vec<Unavailable>) -> Result<(), ValidationError> {
     match unavailable.into_iter().next() {

@@ -2,15 +2,21 @@
 
 use serde_json::Value;
 
-use super::options::{label, read_options};
-use super::unavailable::refuse_unavailable;
+use super::body::{Nulls, read_body};
+use super::fields::label;
+use super::options::read_options;
 use crate::domain::api_version::ApiVersion;
 use crate::domain::scrape::{CacheOptions, Format, ProxyMode, ScrapeOptions};
-use crate::domain::validation::{Fields, Issues, Path, ValidationError, refusal};
+use crate::domain::upload::{MAX_BYTES, TOO_LARGE, clean_name};
+use crate::domain::validation::{Fields, Path, ValidationError, refusal};
 use crate::error_code::ErrorCode;
 
 /// Milliseconds for a file whose options name no `timeout`.
 const TIMEOUT: u32 = 30_000;
+/// Longest `uploadRef`, `filename` and `contentType`, characters.
+const MAX_REF: i64 = 512;
+const MAX_GIVEN: i64 = 4_096;
+const MAX_TYPE: i64 = 256;
 
 /// How a file is read, valid.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,33 +27,74 @@ pub struct ParseRequest {
     pub integration: Option<String>,
 }
 
+/// A file that is to come, valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnouncedFile {
+    /// Without folders.
+    pub name: String,
+    pub content_type: Option<String>,
+}
+
 /// Reads the options.
 ///
 /// # Errors
 /// Every wrong field; the first option that files do not have, or that is not available yet.
 pub fn parse_upload(body: &Value) -> Result<ParseRequest, ValidationError> {
-    let mut issues = Issues::default();
-    let mut unavailable = Vec::new();
-    let request = Fields::open(body, Path::new(), &mut issues).map(|mut fields| {
+    Ok(read(body, |_| ())?.0)
+}
+
+/// Reads the options with the `uploadRef` of a file that was sent before.
+///
+/// # Errors
+/// As [`parse_upload`].
+pub fn parse_upload_ref(body: &Value) -> Result<(ParseRequest, String), ValidationError> {
+    read(body, |fields| {
+        let given = fields.required("uploadRef").and_then(|_| fields.text("uploadRef", 1..=MAX_REF));
+        given.unwrap_or_default().to_owned()
+    })
+}
+
+fn read<T>(body: &Value, more: impl FnOnce(&mut Fields<'_, '_>) -> T) -> Result<(ParseRequest, T), ValidationError> {
+    let (mut request, more) = read_body(ApiVersion::V2, body, Nulls::Wrong, |fields, unavailable| {
+        let more = more(fields);
         let has_timeout = fields.get("timeout").is_some();
-        let options = read_options(ApiVersion::V2, &mut fields, &mut unavailable);
+        let options = read_options(ApiVersion::V2, fields, unavailable);
         let request = ParseRequest {
             options: ScrapeOptions { timeout: if has_timeout { options.timeout } else { TIMEOUT }, ..options },
-            origin: label(&mut fields, "origin"),
-            integration: label(&mut fields, "integration"),
+            origin: label(fields, "origin"),
+            integration: label(fields, "integration"),
         };
-        fields.finish();
-        request
-    });
-    issues.into_result()?;
-    refuse_unavailable(unavailable)?;
-    let mut request = request.ok_or_else(|| refusal(ErrorCode::BadRequest, Path::new(), "Bad Request"))?;
+        (request, more)
+    })?;
     if let Some(text) = unsupported(&request.options) {
         return Err(refusal(ErrorCode::ParseUnsupportedOptions, Path::new(), text));
     }
     // A file is read anew each time, and kept for nobody.
     request.options.cache = CacheOptions { max_age: 0, store_in_cache: false, ..CacheOptions::default() };
-    Ok(request)
+    Ok((request, more))
+}
+
+/// Reads the body of `POST /v2/parse/upload-url`: which file is to come.
+///
+/// # Errors
+/// Every wrong field; 400 when the file is announced to be larger than any may be.
+pub fn parse_announced(body: &Value) -> Result<AnnouncedFile, ValidationError> {
+    read_body(ApiVersion::V2, body, Nulls::Absent, |fields, _| {
+        let given = fields.required("filename").and_then(|_| fields.text("filename", 1..=MAX_GIVEN));
+        let name = given.and_then(clean_name);
+        if given.is_some() && name.is_none() {
+            fields.issues.rule(fields.path_of("filename"), "filename has nothing left without its folders");
+        }
+        let content_type = fields.text("contentType", 0..=MAX_TYPE).map(|kind| kind.trim().to_ascii_lowercase());
+        if let Some(size) = fields.integer("declaredSizeBytes", 1..=i64::MAX)
+            && size > MAX_BYTES as i64
+        {
+            fields.issues.rule(fields.path_of("declaredSizeBytes"), TOO_LARGE);
+        }
+        fields.ignore(&["origin", "integration"]);
+        let content_type = content_type.filter(|kind| !kind.is_empty());
+        AnnouncedFile { name: name.unwrap_or_default(), content_type }
+    })
 }
 
 /// The first option that a file cannot have, as a sentence.
@@ -94,6 +141,36 @@ mod tests {
             (read.options.timeout, read.options.only_main_content, read.options.cache.max_age),
             (60_000, false, 0)
         );
+    }
+
+    #[test]
+    fn a_file_is_announced_by_its_name() {
+        let full = json!({"filename": "/home/me/report.docx", "contentType": "Text/RTF ", "declaredSizeBytes": 52_428_800,
+            "origin": "mcp", "integration": "x"});
+        let file = parse_announced(&full).unwrap();
+        assert_eq!((file.name.as_str(), file.content_type.as_deref()), ("report.docx", Some("text/rtf")));
+        let bare = parse_announced(&json!({"filename": "a.pdf", "contentType": null})).unwrap();
+        assert_eq!(bare.content_type, None);
+        for (body, words) in [
+            (json!({}), "Required"),
+            (json!({"filename": ""}), "at least 1"),
+            (json!({"filename": "a/.."}), "without its folders"),
+            (json!({"filename": "a.pdf", "declaredSizeBytes": 52_428_801}), "exceeds maximum size of 50MB"),
+            (json!({"filename": "a.pdf", "declaredSizeBytes": 0}), "at least 1"),
+            (json!({"filename": "a.pdf", "path": "x"}), "Unrecognized"),
+        ] {
+            let error = parse_announced(&body).unwrap_err();
+            assert!(error.issues.iter().any(|issue| issue.message.contains(words)), "{body}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn a_ref_stands_beside_the_options() {
+        let (read, given) =
+            parse_upload_ref(&json!({"uploadRef": "abc", "formats": ["links"], "timeout": 5_000})).unwrap();
+        assert_eq!((given.as_str(), read.options.timeout), ("abc", 5_000));
+        assert_eq!(parse_upload_ref(&json!({"formats": ["links"]})).unwrap_err().code, ErrorCode::BadRequest);
+        assert_eq!(parse_upload(&json!({"uploadRef": "abc"})).unwrap_err().code, ErrorCode::BadRequest);
     }
 
     #[test]

@@ -10,7 +10,15 @@ use crate::store::{StoreError, nodes::NodeRow, sweep, teams};
 
 fn request(ttl: i64, profile: Option<(&str, bool)>) -> CreateSession {
     let profile = profile.map(|(name, save_changes)| ProfileUse { name: name.to_owned(), save_changes });
-    CreateSession { ttl, activity_ttl: 300, stream_web_view: true, profile, warning: None }
+    CreateSession {
+        ttl,
+        activity_ttl: 300,
+        stream_web_view: true,
+        profile,
+        block_ads: true,
+        location: None,
+        warning: None,
+    }
 }
 
 async fn worker(db: &Db, slots: i64, now: Timestamp) -> WorkerId {
@@ -62,7 +70,7 @@ async fn place(db: &Db, team: TeamId, request: &CreateSession, now: Timestamp) -
 
 async fn open(db: &Db, id: SessionId, now: Timestamp) -> bool {
     let mut tx = db.begin().await.unwrap();
-    let opened = activate(&mut tx, id, None, now).await.unwrap();
+    let opened = activate(&mut tx, id, Found::default(), now).await.unwrap();
     tx.commit().await.unwrap();
     opened
 }
@@ -98,6 +106,28 @@ async fn run(db: &Db, sql: String) -> Result<u64, StoreError> {
     let done = on_db!(&mut tx, |conn| sqlx::query(sqlx::AssertSqlSafe(sql)).execute(conn).await?.rows_affected());
     tx.commit().await?;
     Ok(done)
+}
+
+#[tokio::test]
+async fn how_a_session_goes_out_is_kept_with_what_its_worker_says_of_it() {
+    for db in databases().await {
+        let (team, now) = (team(&db, "a").await, db.now());
+        worker(&db, 2, now).await;
+        let location = Location { country: "DE".into(), languages: vec!["fr-FR".into(), "de".into()] };
+        let wanted = CreateSession { block_ads: false, location: Some(location.clone()), ..request(600, None) };
+        let abroad = try_place(&db, &plain(team, &wanted), now).await.unwrap().id;
+        let plain = try_place(&db, &plain(team, &request(600, None)), now).await.unwrap().id;
+        let row = load(&db, abroad).await.unwrap().unwrap();
+        assert_eq!((row.block_ads, row.location, row.warning), (false, Some(location), None));
+        let mut tx = db.begin().await.unwrap();
+        let found = Found { profile: None, warning: Some("not that one") };
+        assert!(activate(&mut tx, abroad, found, now).await.unwrap());
+        assert!(activate(&mut tx, plain, Found::default(), now).await.unwrap());
+        tx.commit().await.unwrap();
+        assert_eq!(load(&db, abroad).await.unwrap().unwrap().warning.as_deref(), Some("not that one"));
+        let row = load(&db, plain).await.unwrap().unwrap();
+        assert_eq!((row.block_ads, row.location, row.warning), (true, None, None));
+    }
 }
 
 #[tokio::test]
@@ -339,7 +369,7 @@ async fn a_profile_has_one_saver_and_any_number_of_readers() {
         let next = place(&db, mine, &saves, now).await;
         assert_eq!(load(&db, next).await.unwrap().unwrap().profile_version, Some(2));
         let mut tx = db.begin().await.unwrap();
-        assert!(activate(&mut tx, next, Some(3), now).await.unwrap());
+        assert!(activate(&mut tx, next, Found { profile: Some(3), warning: None }, now).await.unwrap());
         tx.commit().await.unwrap();
         assert_eq!(load(&db, next).await.unwrap().unwrap().profile_version, Some(3), "what it really loaded");
         end(&db, next, EndReason::Deleted, now).await;

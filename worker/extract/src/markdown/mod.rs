@@ -247,10 +247,7 @@ impl<'a> Writer<'a> {
         }
         match tag {
             Tag::Script => {
-                let kind = self.dom.attr(i, &local_name!("type")).unwrap_or("");
-                if kind.starts_with("math/tex") {
-                    self.math(&self.dom.text_of(i), kind.contains("display"));
-                }
+                self.script(i);
                 Step::Over
             }
             _ if is_left_out(tag) => Step::Over,
@@ -264,12 +261,7 @@ impl<'a> Writer<'a> {
                 Step::Over
             }
             Tag::Hr => {
-                self.flush();
-                if !self.in_cell {
-                    self.begin_block();
-                    self.out.push_str("---");
-                    self.end_block(2);
-                }
+                self.rule();
                 Step::Over
             }
             Tag::Img => {
@@ -323,6 +315,23 @@ impl<'a> Writer<'a> {
                 Step::Closing(End::Block)
             }
             _ => Step::Into,
+        }
+    }
+
+    /// Mathematics in the form that pages bring for their own scripts.
+    fn script(&mut self, i: usize) {
+        let kind = self.dom.attr(i, &local_name!("type")).unwrap_or("");
+        if kind.starts_with("math/tex") {
+            self.math(&self.dom.text_of(i), kind.contains("display"));
+        }
+    }
+
+    fn rule(&mut self) {
+        self.flush();
+        if !self.in_cell {
+            self.begin_block();
+            self.out.push_str("---");
+            self.end_block(2);
         }
     }
 

@@ -131,7 +131,9 @@ impl Refusal {
     pub(super) fn answer(self) -> Answer {
         let (status, reason, text) = match self {
             Self::Address => (StatusCode::FORBIDDEN, "blocked", "This address is not allowed.\n"),
-            Self::Filter => (StatusCode::FORBIDDEN, "filtered", "This host is on the block list.\n"),
+            Self::Filter => {
+                (StatusCode::FORBIDDEN, "filtered", "This host is on the list of ads and trackers (blockAds).\n")
+            }
             Self::Vendor => (StatusCode::FORBIDDEN, "vendor", "The browser's own services are not reached.\n"),
             Self::Invalid => (StatusCode::BAD_REQUEST, "invalid", "This is no request for a proxy.\n"),
             Self::Dns => (StatusCode::BAD_GATEWAY, "dns", "The host cannot be resolved.\n"),

@@ -133,6 +133,36 @@ async fn inner_addresses_are_refused_in_every_form_and_on_both_ways() {
 }
 
 #[tokio::test]
+async fn ports_that_browsers_refuse_are_refused_on_both_ways_unless_opened() {
+    // One of theirs that any user may listen on and nobody does.
+    let ports = [10_080, 6_697, 6_669, 6_668, 5_061, 4_190];
+    let mut found = None;
+    for port in ports {
+        found = found.or(TcpListener::bind(("127.0.0.1", port)).await.ok().map(|listener| (port, listener)));
+    }
+    let (port, listener) = found.expect("a port that browsers refuse is free");
+    let connect = |port: u16| format!("CONNECT site.test:{port} HTTP/1.1\r\nHost: site.test:{port}\r\n\r\n");
+    let proxy = proxy().await;
+    for port in [22, 25, 6_667, port] {
+        let plain = format!("GET http://site.test:{port}/ HTTP/1.1\r\nHost: x\r\n\r\n");
+        for request in [connect(port), plain] {
+            let answer = ask(&proxy, &request).await;
+            assert!(
+                answer.starts_with("HTTP/1.1 403") && answer.contains("x-weir-egress: blocked"),
+                "{request}{answer}"
+            );
+        }
+    }
+    let nets = vec!["127.0.0.1/32".parse().unwrap()];
+    let hosts = HashMap::from([("site.test".to_owned(), "127.0.0.1".parse().unwrap())]);
+    let opened = EgressProxy::start(AddressGuard::with_ports(nets, hosts, vec![port]), None).await.unwrap();
+    let request = connect(port);
+    let (answer, accepted) = tokio::join!(ask(&opened, &request), listener.accept());
+    assert!(answer.starts_with("HTTP/1.1 200") && accepted.is_ok(), "{answer}");
+    assert!(ask(&opened, &connect(22)).await.starts_with("HTTP/1.1 403"));
+}
+
+#[tokio::test]
 async fn lists_of_names_come_first() {
     let proxy = proxy().await;
     for (target, word) in [

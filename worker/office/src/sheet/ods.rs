@@ -26,8 +26,14 @@ pub fn convert(bytes: &[u8], limits: &Limits) -> Result<Converted, ConvertError>
         book: Book::new(limits),
         grid: Grid::new(limits),
         hidden_styles: hidden_styles(&source),
+        name: String::new(),
+        is_hidden: false,
         row: 0,
+        row_cells: Vec::new(),
+        row_repeats: 1,
         column: 0,
+        cell: None,
+        aside: 0,
         depth: 0,
         limit: limits.depth,
     };
@@ -71,8 +77,16 @@ struct Tables {
     book: Book,
     grid: Grid,
     hidden_styles: Vec<String>,
+    /// The table that is being read.
+    name: String,
+    is_hidden: bool,
     row: u32,
+    row_cells: Vec<Filled>,
+    row_repeats: u32,
     column: u32,
+    cell: Option<Cell>,
+    /// Depth below what is not a table's text: a comment.
+    aside: usize,
     depth: usize,
     limit: usize,
 }
@@ -101,99 +115,96 @@ impl Tables {
     fn read(&mut self, source: &str) -> Result<(), ConvertError> {
         let broken = || ConvertError::broken("content.xml is not well-formed XML");
         let mut reader = Reader::from_str(source);
-        let mut name = String::new();
-        let mut is_hidden = false;
-        let mut row_cells: Vec<Filled> = Vec::new();
-        let mut row_repeats = 1;
-        let mut cell: Option<Cell> = None;
-        // Depth of what in a cell is not its text: a comment.
-        let mut aside = 0;
         loop {
-            let event = reader.read_event().map_err(|_| broken())?;
-            let is_empty = matches!(event, Event::Empty(_));
-            match &event {
-                Event::Start(start) | Event::Empty(start) => {
-                    if !is_empty {
-                        self.depth += 1;
-                        if self.depth > self.limit {
-                            return Err(ConvertError::TooDeep);
-                        }
+            match reader.read_event().map_err(|_| broken())? {
+                Event::Start(start) => {
+                    self.depth += 1;
+                    if self.depth > self.limit {
+                        return Err(ConvertError::TooDeep);
                     }
-                    let full = start.name();
-                    match local(full.as_ref()) {
-                        _ if aside > 0 => aside += u32::from(!is_empty),
-                        "annotation" | "shapes" | "tracked-changes" => aside += u32::from(!is_empty),
-                        "table" if cell.is_none() => {
-                            name = attribute(start, "name").unwrap_or_default();
-                            let style = attribute(start, "style-name").unwrap_or_default();
-                            is_hidden = self.hidden_styles.contains(&style);
-                            self.grid.clear();
-                            self.row = 0;
-                        }
-                        "table-row" => {
-                            row_repeats = number(start, "number-rows-repeated");
-                            row_cells.clear();
-                            self.column = 0;
-                        }
-                        "table-cell" | "covered-table-cell" if cell.is_none() => {
-                            let next = Cell {
-                                repeats: number(start, "number-columns-repeated"),
-                                kind: attribute(start, "value-type").unwrap_or_default(),
-                                value: ["string-value", "date-value", "time-value", "boolean-value", "value"]
-                                    .into_iter()
-                                    .find_map(|key| attribute(start, key)),
-                                ..Cell::default()
-                            };
-                            if is_empty {
-                                self.end_cell(next, &mut row_cells);
-                            } else {
-                                cell = Some(next);
-                            }
-                        }
-                        inner => {
-                            if let Some(cell) = &mut cell {
-                                cell.start(inner, start);
-                            }
-                        }
+                    if self.aside > 0 || is_aside(&start) {
+                        self.aside += 1;
+                    } else {
+                        self.begin(&start);
                     }
-                    if is_empty && local(full.as_ref()) == "table-row" {
-                        self.row = self.row.saturating_add(row_repeats);
+                }
+                Event::Empty(start) if self.aside == 0 && !is_aside(&start) => {
+                    let is_inner = self.cell.is_some();
+                    self.begin(&start);
+                    if !is_inner {
+                        self.end(local(start.name().as_ref()));
                     }
                 }
                 Event::End(end) => {
                     self.depth = self.depth.saturating_sub(1);
-                    if aside > 0 {
-                        aside -= 1;
-                        continue;
-                    }
-                    match local(end.name().as_ref()) {
-                        "table-cell" | "covered-table-cell" => {
-                            if let Some(cell) = cell.take() {
-                                self.end_cell(cell, &mut row_cells);
-                            }
-                        }
-                        "table-row" if cell.is_none() => self.end_row(&mut row_cells, row_repeats),
-                        "table" if cell.is_none() => {
-                            if is_hidden {
-                                self.book.hide(&name);
-                            } else {
-                                self.book.sheet(&name, &mut self.grid);
-                            }
-                            self.grid.clear();
-                        }
-                        _ => {}
+                    if self.aside > 0 {
+                        self.aside -= 1;
+                    } else {
+                        self.end(local(end.name().as_ref()));
                     }
                 }
                 Event::Eof => return if self.depth == 0 { Ok(()) } else { Err(broken()) },
-                Event::Text(text) if aside == 0 => add(&mut cell, &text.xml10_content()),
-                Event::CData(text) if aside == 0 => add(&mut cell, &text.xml10_content()),
-                Event::GeneralRef(name) if aside == 0 => add(&mut cell, &xml::reference(name)),
+                Event::Text(text) if self.aside == 0 => add(&mut self.cell, &text.xml10_content()),
+                Event::CData(text) if self.aside == 0 => add(&mut self.cell, &text.xml10_content()),
+                Event::GeneralRef(name) if self.aside == 0 => add(&mut self.cell, &xml::reference(&name)),
                 _ => {}
             }
         }
     }
 
-    fn end_cell(&mut self, cell: Cell, row: &mut Vec<Filled>) {
+    fn begin(&mut self, start: &BytesStart<'_>) {
+        match local(start.name().as_ref()) {
+            "table" if self.cell.is_none() => {
+                self.name = attribute(start, "name").unwrap_or_default();
+                let style = attribute(start, "style-name").unwrap_or_default();
+                self.is_hidden = self.hidden_styles.contains(&style);
+                self.grid.clear();
+                self.row = 0;
+            }
+            "table-row" => {
+                self.row_repeats = number(start, "number-rows-repeated");
+                self.row_cells.clear();
+                self.column = 0;
+            }
+            "table-cell" | "covered-table-cell" if self.cell.is_none() => {
+                self.cell = Some(Cell {
+                    repeats: number(start, "number-columns-repeated"),
+                    kind: attribute(start, "value-type").unwrap_or_default(),
+                    value: ["string-value", "date-value", "time-value", "boolean-value", "value"]
+                        .into_iter()
+                        .find_map(|key| attribute(start, key)),
+                    ..Cell::default()
+                });
+            }
+            inner => {
+                if let Some(cell) = &mut self.cell {
+                    cell.start(inner, start);
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, name: &str) {
+        match name {
+            "table-cell" | "covered-table-cell" => {
+                if let Some(cell) = self.cell.take() {
+                    self.end_cell(cell);
+                }
+            }
+            "table-row" if self.cell.is_none() => self.end_row(),
+            "table" if self.cell.is_none() => {
+                if self.is_hidden {
+                    self.book.hide(&self.name);
+                } else {
+                    self.book.sheet(&self.name, &mut self.grid);
+                }
+                self.grid.clear();
+            }
+            _ => {}
+        }
+    }
+
+    fn end_cell(&mut self, cell: Cell) {
         let mut text = cell.text;
         if cell.paragraphs == 0 {
             text = match (cell.kind.as_str(), cell.value) {
@@ -204,12 +215,13 @@ impl Tables {
         }
         if !text.trim().is_empty() {
             let repeats = cell.repeats.min(MAX_REPEATS);
-            row.push(Filled { column: self.column, repeats, text, link: cell.link });
+            self.row_cells.push(Filled { column: self.column, repeats, text, link: cell.link });
         }
         self.column = self.column.saturating_add(cell.repeats);
     }
 
-    fn end_row(&mut self, row: &mut Vec<Filled>, repeats: u32) {
+    fn end_row(&mut self) {
+        let (row, repeats) = (std::mem::take(&mut self.row_cells), self.row_repeats);
         if !row.is_empty() {
             for n in 0..repeats.min(MAX_REPEATS) {
                 if self.grid.is_full() {
@@ -217,7 +229,7 @@ impl Tables {
                 }
                 let number = self.row.saturating_add(n);
                 self.grid.row(number);
-                for cell in row.iter() {
+                for cell in &row {
                     for column in cell.column..cell.column.saturating_add(cell.repeats).min(MAX_COLUMNS) {
                         self.grid.cell(column, &cell.text);
                     }
@@ -227,7 +239,6 @@ impl Tables {
                 }
             }
         }
-        row.clear();
         self.row = self.row.saturating_add(repeats);
     }
 }
@@ -251,6 +262,11 @@ impl Cell {
             _ => {}
         }
     }
+}
+
+/// Whether an element holds what is not a table's text.
+fn is_aside(start: &BytesStart<'_>) -> bool {
+    matches!(local(start.name().as_ref()), "annotation" | "shapes" | "tracked-changes")
 }
 
 fn add(cell: &mut Option<Cell>, text: &str) {

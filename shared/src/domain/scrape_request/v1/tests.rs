@@ -2,9 +2,10 @@
 use serde_json::json;
 
 use super::*;
-use crate::domain::crawl::CrawlOptions;
-use crate::domain::scrape::{Certificates, ChangeTracking, Format, JsonFormat};
+use crate::domain::crawl::{CrawlOptions, SitemapMode};
+use crate::domain::scrape::{Certificates, ChangeTracking, Format, JsonFormat, ProxyMode};
 use crate::domain::screenshot::Screenshot;
+use crate::error_code::ErrorCode;
 
 fn with_url(mut body: Value) -> Value {
     body["url"] = json!("https://example.com");
@@ -37,13 +38,32 @@ fn says<T: std::fmt::Debug>(read: Result<T, ValidationError>, path: &Value, word
 #[test]
 fn a_bare_scrape_has_the_defaults_of_version_1() {
     let read = scrape(json!({})).unwrap();
-    assert_eq!((read.version, &read.options), (ApiVersion::V1, &default_options()));
+    assert_eq!((read.version, &read.options), (ApiVersion::V1, &options::default_options()));
     let options = read.options;
     assert_eq!((options.timeout, options.cache.max_age, options.proxy), (30_000, 0, ProxyMode::Basic));
     assert_eq!((options.certificates(), options.formats), (Certificates::Trusted, vec![Format::Markdown]));
     assert!(options.cache.store_in_cache && options.parsers.pdf.is_some() && options.only_main_content);
     let nulls = json!({"formats": null, "timeout": null, "jsonOptions": null, "agent": null, "parsePDF": null});
-    assert_eq!(scrape(nulls).unwrap().options, default_options());
+    assert_eq!(scrape(nulls).unwrap().options, options::default_options());
+}
+
+#[test]
+fn a_llms_txt_is_a_map_with_few_links() {
+    let read = |body: Value| parse_v1_llmstxt(&with_url(body), RequestContext::ANYWHERE);
+    // As the clients send it.
+    let sent =
+        json!({"maxUrls": null, "showFullText": false, "cache": null, "__experimental_stream": null, "origin": "x"});
+    let options = read(sent).unwrap().options;
+    assert_eq!((options.limit, options.ignore_cache, options.llms_txt), (10, false, true));
+    let stored = serde_json::to_string(&options).unwrap();
+    assert_eq!(serde_json::from_str::<MapOptions>(&stored).unwrap(), options);
+    assert!(!map(json!({})).unwrap().options.llms_txt);
+    assert!(read(json!({"cache": false})).unwrap().options.ignore_cache);
+    says(read(json!({"maxUrls": 0})), &json!(["maxUrls"]), "at least 1");
+    says(read(json!({"maxUrls": 5_001})), &json!(["maxUrls"]), "at most 5000");
+    says(read(json!({"depth": 1})), &json!([]), "Unrecognized");
+    let whole = read(json!({"showFullText": true})).unwrap_err();
+    assert_eq!(whole.code, ErrorCode::OptionNotAvailable);
 }
 
 #[test]
@@ -147,8 +167,8 @@ fn a_crawl_has_its_older_names() {
     let dify = json!({"includePaths": [], "excludePaths": [], "limit": 1, "scrapeOptions": {"onlyMainContent": true}});
     let read = crawl(dify).unwrap();
     assert_eq!(read.options, CrawlOptions { limit: 1, max_depth: Some(10), ..CrawlOptions::default() });
-    assert_eq!((read.version, &read.scrape), (ApiVersion::V1, &default_options()));
-    assert_eq!(crawl(json!({})).unwrap().scrape, default_options());
+    assert_eq!((read.version, &read.scrape), (ApiVersion::V1, &options::default_options()));
+    assert_eq!(crawl(json!({})).unwrap().scrape, options::default_options());
     let options = crawl(json!({
         "maxDepth": 2, "maxDiscoveryDepth": 3, "allowBackwardLinks": true, "ignoreSitemap": true, "delay": 1,
         "scrapeOptions": {"formats": ["markdown", "links"], "timeout": 30_000}, "webhook": null, "allowSubdomains": true,
@@ -204,7 +224,7 @@ fn a_search_is_one_of_the_web() {
     assert_eq!((read.query.country.as_deref(), read.query.language.as_deref()), (Some("US"), Some("en")));
     assert!(!read.highlights && read.version == ApiVersion::V1);
     let scraped = json!({"query": "x", "scrapeOptions": {"formats": ["markdown"], "timeout": 30_000}});
-    assert_eq!(parse_v1_search(&scraped).unwrap().scrape, Some(default_options()));
+    assert_eq!(parse_v1_search(&scraped).unwrap().scrape, Some(options::default_options()));
     says(parse_v1_search(&json!({"query": "x", "sources": ["web"]})), &json!([]), "sources");
     says(parse_v1_search(&json!({"query": ""})), &json!(["query"]), "at least 1");
     let tracked = json!({"query": "x", "scrapeOptions": {"formats": ["markdown", "changeTracking"]}});

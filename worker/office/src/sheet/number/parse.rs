@@ -148,25 +148,8 @@ fn section(code: &str) -> Section {
                 out.literal("%");
                 after
             }
-            'E' | 'e' if after.starts_with(['+', '-']) && out.integer_digits + out.decimals > 0 => {
-                out.has_exponent = true;
-                let digits = after.get(1..).unwrap_or_default();
-                let count = digits.bytes().take_while(|byte| matches!(byte, b'0' | b'#' | b'?')).count();
-                out.exponent_digits = count.min(MAX_DIGITS);
-                digits.get(count..).unwrap_or_default()
-            }
-            '/' if out.integer_digits > 0 && !out.is_date => {
-                let blank = after.len() - after.trim_start().len();
-                let digits = after.trim_start();
-                let count = digits.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'#' | b'?')).count();
-                if count == 0 {
-                    out.literal("/");
-                    after
-                } else {
-                    out.denominator_digits = count.min(4);
-                    after.get(blank + count..).unwrap_or_default()
-                }
-            }
+            'E' | 'e' if after.starts_with(['+', '-']) && out.integer_digits + out.decimals > 0 => out.exponent(after),
+            '/' if out.integer_digits > 0 && !out.is_date => out.fraction(after),
             '@' => {
                 out.is_text = true;
                 after
@@ -211,6 +194,28 @@ fn starts_with(text: &str, prefix: &str) -> bool {
 }
 
 impl Section {
+    /// After an `E`: a sign and the places of the exponent. Returns what follows.
+    fn exponent<'a>(&mut self, after: &'a str) -> &'a str {
+        self.has_exponent = true;
+        let digits = after.get(1..).unwrap_or_default();
+        let count = digits.bytes().take_while(|byte| matches!(byte, b'0' | b'#' | b'?')).count();
+        self.exponent_digits = count.min(MAX_DIGITS);
+        digits.get(count..).unwrap_or_default()
+    }
+
+    /// After the bar of a fraction: the places of its denominator. Returns what follows.
+    fn fraction<'a>(&mut self, after: &'a str) -> &'a str {
+        let blank = after.len() - after.trim_start().len();
+        let digits = after.trim_start();
+        let count = digits.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'#' | b'?')).count();
+        if count == 0 {
+            self.literal("/");
+            return after;
+        }
+        self.denominator_digits = count.min(4);
+        after.get(blank + count..).unwrap_or_default()
+    }
+
     fn literal(&mut self, text: &str) {
         if let Some(Part::Literal(last)) = self.parts.last_mut() {
             last.push_str(text);
