@@ -36,7 +36,7 @@ use weir_shared::store::snapshots::{Packed, Snapshot};
 use weir_shared::store::uploads::{NewUpload, Offered};
 use weir_shared::store::{
     Db, PoolUse, activity, cache, cancel, credits, documents, drafts, feedback, jobs, keys, migrate, nodes, pages,
-    profiles, queue_depth, rates, retention, sessions, snapshots, sweep, team_lock, teams, uploads, webhooks,
+    profiles, queue_depth, rates, retention, sessions, snapshots, sweep, team_lock, teams, turns, uploads, webhooks,
 };
 use weir_shared::time::Timestamp;
 
@@ -209,6 +209,9 @@ async fn a_day(db: &Db, blobs: &Blobs) {
         webhooks::record(&mut tx, &delivery, &attempt, now).await.unwrap();
     }
     webhooks::next_due(&mut tx, job).await.unwrap();
+    let url = "http://site.test/1".parse().unwrap();
+    turns::begin_rest(&mut tx, team, &url, now.plus_ms(5_000)).await.unwrap();
+    turns::rest_of(&mut tx, team, &url, job, Timestamp(i64::MAX), now).await.unwrap();
     nodes::heartbeat(&mut tx, worker, now).await.unwrap();
     nodes::bury(&mut tx, now).await.unwrap();
     profiles::free_abandoned(&mut tx).await.unwrap();

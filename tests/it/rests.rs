@@ -59,6 +59,14 @@ both_databases! {
             assert!(took >= Duration::from_secs(2), "{key}: {took:?}");
             assert_eq!(site.hit_count(&format!("/rests/{key}/")).await, 2, "{key}");
         }
+        // In a browser, too; there the site is asked once more for when.
+        let shot = json!({ "url": site.url("/rests/shot/1?for=3"), "formats": ["markdown", "screenshot"], "timeout": 40_000 });
+        let document = service.post("/v2/scrape", &shot).await.ok()["data"].clone();
+        assert!(document["metadata"]["statusCode"] == 200 && document["screenshot"].is_string(), "{document}");
+        assert_eq!(site.hit_count("/rests/shot/").await, 3);
+        let acts = json!({ "url": site.url("/rests/acts/1?for=3"), "actions": [{ "type": "scrape" }], "timeout": 40_000 });
+        let document = service.post("/v2/scrape", &acts).await.ok()["data"].clone();
+        assert_eq!((statuses(&[document]), site.hit_count("/rests/acts/").await), (vec![429], 1), "actions have their effect once");
         // What its time is too short for is told at once.
         let (status, document, took) = scrape("/rests/d/1?for=30", 15_000).await;
         assert!(status == 429 && took < Duration::from_secs(10), "{took:?} {document}");

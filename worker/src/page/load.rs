@@ -45,6 +45,7 @@ pub async fn load(task: &PageTask, mut request: PageRequest, deadline: Instant) 
     let options = task.options();
     match browse(task, &mut request, deadline).await? {
         Ok(rendered) => {
+            rest::respect_rendered(task, &request, rendered.status, deadline).await?;
             let (made, is_blocked) = from_rendered(task, &request, rendered).await?;
             Ok(Loaded { made, engine: Engine::Browser, is_blocked })
         }

@@ -21,6 +21,7 @@ use weir_shared::store::{StoreResult, jobs, turns};
 use weir_shared::time::Timestamp;
 
 use super::error::{PageError, Rest};
+use super::request::PageRequest;
 use super::task::PageTask;
 use crate::fetch::Fetched;
 
@@ -47,8 +48,37 @@ pub async fn respect(task: &PageTask, fetched: &Fetched, deadline: Instant) -> R
     }
 }
 
+/// The same of a page that a browser has rendered. It does not show the heads of answers without showing those of all that
+/// a page loads, so the site is asked once more without it, where it has refused.
+///
+/// # Errors
+/// As for [`respect`].
+pub async fn respect_rendered(
+    task: &PageTask,
+    request: &PageRequest,
+    status: u16,
+    deadline: Instant,
+) -> Result<(), PageError> {
+    if !matches!(status, 429 | 503) || !can_come_back(task) {
+        return Ok(());
+    }
+    match task.context.process.fetcher.fetch(request.to_fetch(task.options(), deadline)).await {
+        Ok(fetched) => respect(task, &fetched, deadline).await,
+        Err(_) => Ok(()),
+    }
+}
+
+/// Whether a page may be asked for again at all. An action may have had its effect.
+fn can_come_back(task: &PageTask) -> bool {
+    let has_tries = task.spec.kind == JobKind::Scrape || task.page.tries + 1 < MAX_TRIES;
+    task.options().actions.is_empty() && task.spec.kind != JobKind::Map && has_tries
+}
+
 /// How long the page waits; `None`: it cannot.
 async fn pause(task: &PageTask, asked: Duration, deadline: Instant) -> Option<Duration> {
+    if !can_come_back(task) {
+        return None;
+    }
     match task.spec.kind {
         JobKind::Map => None,
         JobKind::Scrape => {
@@ -58,7 +88,7 @@ async fn pause(task: &PageTask, asked: Duration, deadline: Instant) -> Option<Du
         }
         JobKind::Batch | JobKind::Crawl | JobKind::Search => {
             let pause = asked.max(LEAST);
-            if task.page.tries + 1 >= MAX_TRIES || pause > MOST {
+            if pause > MOST {
                 return None;
             }
             let until = after(task, pause);

@@ -98,12 +98,12 @@ pub(super) fn read(file: &[u8], request: PdfRequest, opened: impl FnOnce(u32)) -
 /// has an empty layout.
 fn layouts(file: &[u8], pages: &[Page], with_places: bool) -> Vec<Layout> {
     let backend = RawBackend::load_bytes(file);
-    let ids = backend.as_ref().map(PdfBackend::pages).unwrap_or_default();
+    let ids = backend.as_ref().ok().filter(|_| with_places).map(PdfBackend::pages).unwrap_or_default();
     let layout = |page: &Page| {
         let backend = backend.as_ref().ok()?;
         let spans = LayoutAnalyzer::new(backend).extract_page_spans(page.number).ok()?;
         let frame = |id| Frame { shown: backend.crop_box(id), rotation: backend.page_rotation(id) };
-        Some(Layout::of(&spans, ids.get(&page.number).filter(|_| with_places).copied().map(frame)))
+        Some(Layout::of(&spans, ids.get(&page.number).copied().map(frame)))
     };
     pages.iter().map(|page| layout(page).unwrap_or_default()).collect()
 }
