@@ -17,6 +17,8 @@ const MAX_BASE: usize = 2048;
 #[derive(Debug)]
 pub struct Addresses {
     base: Url,
+    /// The page itself, without fragment.
+    page: Url,
     /// `https://host:port` of the base when it is a web address.
     origin: Option<String>,
 }
@@ -37,7 +39,24 @@ impl Addresses {
             }
             _ => None,
         };
-        Addresses { base, origin }
+        let mut page = url.clone();
+        page.set_fragment(None);
+        Addresses { base, page, origin }
+    }
+
+    /// The fragment, where the reference leads to a place on the page itself.
+    pub fn own_fragment<'r>(&self, reference: &'r str) -> Option<&'r str> {
+        let (before, fragment) = reference.trim().split_once('#')?;
+        let is_own = before.is_empty()
+            || before == self.page.as_str()
+            || before == self.page.path()
+            || self.page.path().rsplit('/').next().is_some_and(|file| !file.is_empty() && file == before);
+        is_own.then_some(fragment)
+    }
+
+    /// Last segment of the page's path; empty for a directory.
+    pub fn page_file(&self) -> &str {
+        self.page.path().rsplit('/').next().unwrap_or_default()
     }
 
     /// Resolves a reference; `None` if that gives no address that can be used.

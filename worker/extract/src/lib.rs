@@ -22,6 +22,7 @@
 //! guard, tree        hostile markup cut down; the tree, read once
 //! measure, tokens    how much text stands where; what names of classes hint at
 //! filter, scope      what is left out; where the main content is
+//! marks              what manuals and blogs put around their text for the reader's mouse
 //! select             the caller's CSS selectors
 //! markdown, clean_html, links, images, metadata, structured, media, embedded     what is made of the tree
 //! signals            whether scripts make the page
@@ -42,6 +43,7 @@ mod guard;
 mod images;
 mod links;
 mod markdown;
+mod marks;
 mod measure;
 pub mod media;
 pub mod menu;
@@ -313,6 +315,7 @@ impl Page {
             outermost(dom, &included)
         } else {
             if main_only {
+                marks::apply(dom, m, &self.addresses, &mut dropped);
                 scope::narrow(dom, m, &mut dropped);
             }
             vec![0]

@@ -219,11 +219,66 @@ pub fn is_gutter(dom: &Dom, i: usize) -> bool {
                 | "lntd"
                 | "linenumbers"
                 | "react-syntax-highlighter-line-number"
+                | "crayon-nums"
+                | "crayon-num"
+                | "src-line-numbers"
+                | "line_numbers"
+                | "lineNumbers"
+                | "line-num"
+                | "linenum"
+                | "LineNr"
         )
     });
     named
         && dom.end(i) - i < 20_000
         && (i + 1..dom.end(i)).all(|j| dom.text(j).bytes().all(|b| b.is_ascii_digit() || b.is_ascii_whitespace()))
+}
+
+/// Whether a link inside code is the number of its line: it leads to that line, as rustdoc's views of sources have it.
+fn is_line_link(dom: &Dom, i: usize) -> bool {
+    if dom.tag(i) != Tag::A || dom.end(i) - i > 4 {
+        return false;
+    }
+    let text = dom.text_of(i);
+    let number = text.trim();
+    !number.is_empty()
+        && number.bytes().all(|b| b.is_ascii_digit())
+        && dom.attr(i, &local_name!("href")).and_then(|h| h.strip_prefix('#')).is_some_and(|f| f.ends_with(number))
+}
+
+/// Whether `text`, that of a block of code in a table's cell, counts the lines of the block in the next cell.
+pub fn counts_next(dom: &Dom, pre: usize, text: &str) -> bool {
+    let Some(cell) = dom.ancestors(pre).take(4).find(|&a| dom.tag(a) == Tag::Td) else { return false };
+    let Some(next) = dom.children(dom.parent(cell)).find(|&c| c > cell && dom.tag(c) == Tag::Td) else {
+        return false;
+    };
+    let Some(code) = (next..dom.end(next)).take(16).find(|&j| dom.tag(j) == Tag::Pre) else { return false };
+    let mut expected = None;
+    let mut lines = 0;
+    for line in text.split_ascii_whitespace() {
+        let Ok(number) = line.parse::<u32>() else { return false };
+        if expected.is_some_and(|n| n != number) {
+            return false;
+        }
+        expected = number.checked_add(1);
+        lines += 1;
+    }
+    // A last line may be numbered though it is empty.
+    let of_code = dom.text_of(code).trim_end().lines().count();
+    lines > 0 && lines + 1 >= of_code && lines <= of_code + 2
+}
+
+/// Whether a `div` is a block of code drawn line by line: Doxygen, SyntaxHighlighter, Crayon.
+pub fn is_drawn(dom: &Dom, i: usize) -> bool {
+    let holds_lines = match dom.class(i) {
+        "fragment" | "crayon-pre" => true,
+        "container" => dom.tag(dom.parent(i)) == Tag::Td && dom.class(dom.parent(i)) == "code",
+        _ => false,
+    };
+    holds_lines
+        && dom.children(i).filter(|&c| dom.tag(c).is_element()).take(4).all(|c| {
+            dom.tag(c) == Tag::Div && dom.class(c).split_ascii_whitespace().any(|w| matches!(w, "line" | "crayon-line"))
+        })
 }
 
 /// The text of a code block: line breaks kept, gutters and buttons left out, blank lines trimmed at both ends.
@@ -256,7 +311,10 @@ pub fn text(dom: &Dom, pre: usize, dropped: &dyn Fn(usize) -> bool) -> String {
                 continue;
             }
             tag if tag.is_element() => {
-                if is_gutter(dom, i) || (dropped(i) && dom.attr(i, &local_name!("hidden")).is_some()) {
+                if is_gutter(dom, i)
+                    || is_line_link(dom, i)
+                    || (dropped(i) && dom.attr(i, &local_name!("hidden")).is_some())
+                {
                     i = dom.end(i);
                     continue;
                 }

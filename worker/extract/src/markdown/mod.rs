@@ -277,6 +277,10 @@ impl<'a> Writer<'a> {
                 self.pre(i);
                 Step::Over
             }
+            Tag::Div if code::is_drawn(self.dom, i) => {
+                self.pre(i);
+                Step::Over
+            }
             Tag::Table => self.table(i),
             Tag::Tr if !self.grids.is_empty() && !self.in_cell => {
                 let in_head = self.dom.tag(self.dom.parent(i)) == Tag::Thead;
@@ -563,7 +567,10 @@ impl<'a> Writer<'a> {
         }
         // A gutter in a `pre` of its own, beside the one with the code.
         let only_numbers = text.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_whitespace());
-        if only_numbers && self.dom.ancestors(i).take(2).any(|a| code::is_gutter(self.dom, a)) {
+        if only_numbers
+            && (self.dom.ancestors(i).take(2).any(|a| code::is_gutter(self.dom, a))
+                || code::counts_next(self.dom, i, &text))
+        {
             return;
         }
         self.flush();

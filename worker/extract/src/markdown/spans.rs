@@ -5,8 +5,8 @@
 
 use html5ever::{LocalName, local_name};
 
-use super::super::images;
 use super::super::tree::Tag;
+use super::super::{images, marks};
 use super::{End, MAX_OUTPUT, Prefix, Span, SpanKind, Step, Writer, inline};
 
 impl Writer<'_> {
@@ -160,16 +160,14 @@ impl Writer<'_> {
             if low.starts_with("skip to ") || low.starts_with("jump to content") || low.starts_with("zum inhalt") {
                 return Step::Over;
             }
-            let class = dom.class(i);
-            let permalink =
-                ["headerlink", "anchor", "permalink", "hash-link", "heading-link"].iter().any(|c| class.contains(c));
-            if permalink
-                && (self.heading > 0 || dom.tag(i).is_block())
-                && low.chars().count() <= 24
-                && dom.text_of(dom.parent(i)).trim().len() > text.trim().len()
-            {
-                return Step::Over;
-            }
+        }
+        if href.is_some() && marks::is_permalink(dom, self.job.addresses, i) {
+            return Step::Over;
+        }
+        // A heading that links to itself is a heading.
+        if self.heading > 0 && marks::is_own_heading(dom, self.job.addresses, i) {
+            self.span(SpanKind::None);
+            return Step::Closing(End::Span);
         }
         let url = if self.code > 0 { None } else { href.and_then(|h| self.job.addresses.resolve_link(h)) };
         let worded = url.is_some() && (i..dom.end(i)).any(|j| !dom.text(j).trim().is_empty());

@@ -84,6 +84,7 @@ impl Layouts {
                 Tag::H1 | Tag::H2 | Tag::H3 => shape.headings += 1,
                 Tag::P => shape.paragraphs += 1,
                 Tag::Pre | Tag::Form | Tag::Article | Tag::Section | Tag::Blockquote => shape.blocks += 1,
+                Tag::Div if super::code::is_drawn(dom, i) => shape.blocks += 1,
                 Tag::Text => shape.text += dom.text(i).trim().len() as u32,
                 _ => {}
             }
