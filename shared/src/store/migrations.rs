@@ -15,8 +15,9 @@ use crate::on_pool;
 
 /// Where it stands which of our migrations were applied.
 const TABLE: &str = "_service_migrations";
-/// The same of the queue library's.
+/// The same of the queue library's, which on Postgres has a schema of its own.
 const QUEUE_TABLE: &str = "_sqlx_migrations";
+const QUEUE_TABLE_POSTGRES: &str = "apalis._sqlx_migrations";
 
 /// How a database differs from what this build expects.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -73,8 +74,9 @@ fn theirs(is_sqlite: bool) -> Migrator {
 /// When the database does not answer.
 pub async fn shape(db: &Db) -> StoreResult<Shape> {
     let is_sqlite = matches!(db, Db::Sqlite(_));
+    let queue_table = if is_sqlite { QUEUE_TABLE } else { QUEUE_TABLE_POSTGRES };
     let mut shape = Shape::default();
-    compare(&mut shape, "queue ", &theirs(is_sqlite), applied(db, QUEUE_TABLE).await?);
+    compare(&mut shape, "queue ", &theirs(is_sqlite), applied(db, queue_table).await?);
     compare(&mut shape, "", &ours(is_sqlite), applied(db, TABLE).await?);
     Ok(shape)
 }
