@@ -60,20 +60,53 @@ pub struct Running {
 /// # Errors
 /// When the database cannot be reached.
 pub async fn connect(settings: &Settings, usage: PoolUse) -> anyhow::Result<Db> {
-    // SQLite: each connection is a thread with a cache of its own.
-    let connections = match settings.database_url {
+    Db::connect(&settings.database_url, connections(&settings.database_url), usage).await
+}
+
+/// As [`connect`], but a server that is not there yet is waited for. `None`: `stop` was cancelled meanwhile.
+///
+/// # Errors
+/// As [`Db::connect_patiently`].
+pub async fn connect_patiently(
+    settings: &Settings,
+    usage: PoolUse,
+    stop: &CancellationToken,
+) -> anyhow::Result<Option<Db>> {
+    let url = &settings.database_url;
+    Db::connect_patiently(url, connections(url), usage, stop).await
+}
+
+/// Most connections of a pool. SQLite: each is a thread with a cache of its own.
+fn connections(url: &DatabaseUrl) -> u32 {
+    match url {
         DatabaseUrl::Sqlite(_) => 4,
         DatabaseUrl::Postgres(_) => 12,
-    };
-    Db::connect(&settings.database_url, connections, usage).await
+    }
+}
+
+/// A token that SIGTERM or SIGINT cancels.
+///
+/// # Errors
+/// When the signals cannot be listened for.
+pub fn stop_signal() -> anyhow::Result<CancellationToken> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stop = CancellationToken::new();
+    let stopper = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stopper.cancel();
+    });
+    Ok(stop)
 }
 
 /// Brings the database up to date, makes the default team and its key, and listens.
 ///
 /// # Errors
-/// When the database, the blobs, the key file or the address cannot be used.
-pub async fn start(settings: Settings) -> anyhow::Result<Running> {
-    let db = connect(&settings, PoolUse::Rows).await?;
+/// When the blobs, the key file, the address or the tables cannot be used.
+pub async fn start(settings: Settings, db: Db) -> anyhow::Result<Running> {
     store::migrate(&db).await?;
     let key = first_key::ensure(&db, &settings.api).await?;
     let bind = settings.api.bind;
@@ -164,18 +197,17 @@ impl Running {
 /// `weir serve`: runs until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// As [`start`], and when the server ends by itself.
+/// As [`connect_patiently`] and [`start`], and when the server ends by itself.
 pub async fn serve(settings: Settings) -> anyhow::Result<()> {
     let key_file = settings.api.api_key_file.display().to_string();
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut running = start(settings).await?;
+    let stop = stop_signal()?;
+    let Some(db) = connect_patiently(&settings, PoolUse::Rows, &stop).await? else { return Ok(()) };
+    let mut running = start(settings, db).await?;
     if running.key.is_new {
         println!("API key of the default team, shown once and kept in {key_file}: {}", running.key.key);
     }
     tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+        () = stop.cancelled() => {}
         ended = running.ended() => return ended,
     }
     tracing::info!("stopping");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Database, FixtureSite, TestService, both_databases, finished};
+use weir_tests::{Database, FixtureSite, PostgresCluster, Process, TestService, both_databases, finished, wait_until};
 
 fn list(value: &Value) -> Vec<Value> {
     value.as_array().unwrap_or_else(|| panic!("an array: {value}")).clone()
@@ -92,4 +92,135 @@ async fn migrate_may_run_again() {
     service.cli(&["migrate"]);
     service.cli(&["migrate"]);
     assert_eq!(service.anonymous().get("/readyz").await.status, 200);
+}
+
+/// `weir migrate --check --json`: its exit code, and what it prints.
+fn checked(service: &TestService) -> (Option<i32>, Value) {
+    let output = service.try_cli(&["migrate", "--check", "--json"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}")))
+}
+
+both_databases! {
+    async fn a_database_that_is_newer_is_used_and_one_that_was_changed_is_refused(database) {
+        let mut service = TestService::start(database).await;
+        assert_eq!(checked(&service), (Some(0), json!({ "missing": [], "newer": [], "damaged": [] })));
+        service.stop();
+        service.execute(
+            "INSERT INTO _service_migrations (version, description, success, checksum, execution_time) \
+             SELECT 9001, 'of tomorrow', success, checksum, 0 FROM _service_migrations WHERE version = 1",
+        ).await;
+        service.start_api();
+        service.start_worker(0);
+        service.ready().await;
+        let site = FixtureSite::start().await;
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 1) })).await.id();
+        assert_eq!(finished(service.caller(), &id, Duration::from_secs(30)).await["completed"], 1);
+        let logs = service.logs();
+        assert_eq!(logs.matches("9001_of_tomorrow").count(), 2, "the API and the worker name it: {logs}");
+        let (code, found) = checked(&service);
+        assert_eq!((code, &found["newer"]), (Some(0), &json!(["9001_of_tomorrow"])));
+        service.stop();
+
+        let change = "UPDATE _service_migrations SET checksum = (SELECT checksum FROM _service_migrations WHERE \
+                      version = 1) WHERE version = 2";
+        service.execute(change).await;
+        let output = service.try_cli(&["migrate"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && said.contains("0002_sessions"), "{said}");
+        let (code, found) = checked(&service);
+        assert_eq!((code, &found["damaged"]), (Some(1), &json!(["0002_sessions"])));
+        for (binary, argument) in [("weir", Some("serve")), ("weir-worker", None)] {
+            let output = service.command(binary).args(argument).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success() && said.contains("0002_sessions"), "{binary}: {said}");
+        }
+        service.abandon();
+    }
+
+    async fn migrate_check_lists_what_is_missing_and_changes_nothing(database) {
+        let mut service = TestService::start(database).await;
+        service.stop();
+        service.execute("DELETE FROM _service_migrations WHERE version >= 19").await;
+        for _ in 0..2 {
+            let (code, found) = checked(&service);
+            assert_eq!((code, &found["missing"]), (Some(1), &json!(["0019_search", "0020_api_version"])));
+        }
+        let text = service.try_cli(&["migrate", "--check"]);
+        assert!(String::from_utf8_lossy(&text.stdout).contains("to be applied: 0019_search"));
+        service.abandon();
+    }
+}
+
+#[tokio::test]
+async fn migrate_check_makes_no_file() {
+    let service = TestService::start(Database::Sqlite).await;
+    let path = service.folder().join("none/weir.db");
+    let mut command = service.command("weir");
+    let output = command.args(["migrate", "--check"]).env("DATABASE_URL", format!("sqlite://{}", path.display()));
+    let output = output.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.code() == Some(1) && text.contains("0001_core") && text.contains("queue "), "{text}");
+    assert!(!path.parent().unwrap().exists(), "nothing is made");
+}
+
+#[tokio::test]
+async fn processes_wait_for_a_database_that_starts_after_them() {
+    if Database::postgres().is_none() {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    }
+    let cluster = PostgresCluster::start();
+    let mut service = TestService::start(Database::Postgres(cluster.url.clone())).await;
+    service.stop();
+    cluster.kill();
+    let said = |service: &TestService| service.logs().matches("waiting for the database").count();
+    let log = service.folder().join("migrate.log");
+    let started = |service: &TestService| {
+        let mut command = service.command("weir");
+        command.arg("migrate");
+        // The one thing in the address that nobody may read.
+        command.env("DATABASE_URL", service.database_url().replace("weir@", "weir:hidden-word@"));
+        Process::start("migrate", command, &log)
+    };
+    let is_waiting = async |migrate: &Process| {
+        wait_until("it says that it waits", || async {
+            migrate.tail(40).contains("waiting for the database").then_some(())
+        })
+        .await;
+    };
+
+    // The stop ends the wait.
+    let mut migrate = started(&service);
+    is_waiting(&migrate).await;
+    assert_eq!(migrate.terminate(Duration::from_secs(5)).code(), Some(1), "it was not done");
+    service.start_api();
+    service.start_worker(0);
+    wait_until("API and worker say that they wait", || async { (said(&service) >= 2).then_some(()) }).await;
+    service.stop();
+
+    // The server does.
+    let before = said(&service);
+    service.start_api();
+    service.start_worker(0);
+    let mut migrate = started(&service);
+    is_waiting(&migrate).await;
+    wait_until("API and worker say that they wait", || async { (said(&service) >= before + 2).then_some(()) }).await;
+    cluster.restart();
+    assert!(migrate.await_end(Duration::from_secs(30)).success(), "{}", migrate.tail(20));
+    service.ready().await;
+    let workers = service.cli_json(&["workers", "list", "--json"]);
+    assert!(!workers.as_array().unwrap().is_empty());
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.contains("127.0.0.1:") && !text.contains("hidden-word"), "{text}");
+
+    // What does not pass is told at once.
+    let mut command = service.command("weir");
+    let unknown = format!("{}_unknown", service.database_url());
+    let output = command.arg("migrate").env("DATABASE_URL", unknown).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && text.contains("does not exist"), "{text}");
+    assert!(!text.contains("waiting for the database"), "{text}");
+    drop(service);
+    drop(cluster);
 }

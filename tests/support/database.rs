@@ -246,6 +246,11 @@ impl PostgresCluster {
         Self::script("restart", &self.folder);
     }
 
+    /// Crashes the server; [`PostgresCluster::restart`] starts it again.
+    pub fn kill(&self) {
+        Self::script("kill", &self.folder);
+    }
+
     fn script(action: &str, folder: &Path) -> String {
         let program = crate::checkout().join("tests/support/postgres.sh");
         let output = Command::new(program).arg(action).arg(folder).output().unwrap();

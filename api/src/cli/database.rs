@@ -4,7 +4,7 @@ use anyhow::Context;
 use weir_shared::config::Settings;
 use weir_shared::ids::TeamId;
 use weir_shared::store::teams::TeamRow;
-use weir_shared::store::{self, Db, PoolUse, StoreError};
+use weir_shared::store::{self, Db, PoolUse, StoreError, migrations};
 
 use crate::server;
 
@@ -14,10 +14,7 @@ pub(super) async fn open(settings: &Settings) -> anyhow::Result<Db> {
     let db = server::connect(settings, PoolUse::Commands).await?;
     let is_empty = match store::teams::by_name(&db, store::teams::DEFAULT_TEAM).await {
         Ok(_) => false,
-        Err(StoreError::Unavailable(error)) => error.as_database_error().is_some_and(|e| {
-            let text = e.message();
-            text.contains("no such table") || text.contains("does not exist")
-        }),
+        Err(StoreError::Unavailable(error)) => error.as_database_error().is_some_and(migrations::is_missing_table),
         Err(error) => return Err(error.into()),
     };
     if is_empty {

@@ -8,6 +8,7 @@ mod feedback;
 mod jobs;
 mod keys;
 mod mcp;
+mod migrate;
 mod output;
 mod replay;
 mod rows;
@@ -21,7 +22,6 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use weir_shared::config::Settings;
-use weir_shared::store::{self, PoolUse};
 use weir_shared::telemetry;
 
 use crate::server;
@@ -44,7 +44,11 @@ enum Command {
     /// Run the HTTP API until SIGTERM or SIGINT.
     Serve,
     /// Bring the database to this build's shape.
-    Migrate,
+    Migrate {
+        /// Change nothing: exit code 0 when the database fits, 1 when migrations are to be applied, which are listed.
+        #[arg(long)]
+        check: bool,
+    },
     /// Teams and their limits.
     #[command(subcommand)]
     Team(teams::TeamCommand),
@@ -97,12 +101,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             telemetry::init()?;
             server::serve(settings).await?;
         }
-        Command::Migrate => {
-            telemetry::init()?;
-            let db = server::connect(&settings, PoolUse::Commands).await?;
-            store::migrate(&db).await?;
-            db.close().await;
-        }
+        Command::Migrate { check } => return migrate::run(&settings, check, output).await,
         Command::Mcp => mcp::run(&settings.mcp).await?,
         Command::Doctor => return doctor::run(&settings, output).await,
         Command::Team(command) => teams::run(command, &open(&settings).await?, output).await?,
@@ -133,6 +132,7 @@ mod tests {
         for line in [
             "serve",
             "migrate",
+            "migrate --check --json",
             "doctor",
             "mcp",
             "team add acme --json",

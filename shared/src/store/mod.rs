@@ -27,6 +27,7 @@ use crate::time::Timestamp;
 mod sql;
 
 pub mod activity;
+mod arrival;
 #[cfg(test)]
 mod bulk_tests;
 pub mod cache;
@@ -45,6 +46,7 @@ pub mod keys;
 pub mod leases;
 pub mod lines;
 pub mod maps;
+pub mod migrations;
 pub mod model_usage;
 pub mod nodes;
 pub mod page;
@@ -73,6 +75,7 @@ pub mod turns;
 pub mod uploads;
 pub mod webhooks;
 
+pub use migrations::migrate;
 use signals::{Signal, Signals, SqliteTx};
 
 /// What can go wrong between us and the database. "Not found" is `Option`, not an error.
@@ -440,34 +443,6 @@ fn keep_private(path: &Path) -> anyhow::Result<()> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(tail);
         private::shut(Path::new(&beside));
-    }
-    Ok(())
-}
-
-/// Brings the database to this build's shape: the queue library's tables, then ours. Safe to repeat; run by one
-/// process at a time (`weir migrate`, and the start of `weir serve`).
-pub async fn migrate(db: &Db) -> anyhow::Result<()> {
-    match db {
-        Db::Sqlite(db) => {
-            let pool = &db.writes;
-            // Not the library's `setup()`: that turns `synchronous` off.
-            let mut theirs = apalis_sqlite::SqliteStorage::migrations();
-            theirs.set_ignore_missing(true).run(pool).await.context("queue tables")?;
-            let mut ours = sqlx::migrate!("../migrations/sqlite");
-            ours.dangerous_set_table_name("_service_migrations");
-            ours.run(pool).await.context("migrations/sqlite")?;
-        }
-        Db::Postgres(PostgresDb { pool, .. }) => {
-            // What changes a large table takes its time, and so does another process that is at it: no bound on statements.
-            let options = pool.connect_options().as_ref().clone().options([("statement_timeout", lines::UNBOUNDED)]);
-            let patient = PgPoolOptions::new().max_connections(2).connect_with(options).await;
-            let patient = patient.context("cannot reach Postgres")?;
-            apalis_postgres::PostgresStorage::setup(&patient).await.context("queue tables")?;
-            let mut ours = sqlx::migrate!("../migrations/postgres");
-            ours.dangerous_set_table_name("_service_migrations");
-            ours.run(&patient).await.context("migrations/postgres")?;
-            patient.close().await;
-        }
     }
     Ok(())
 }

@@ -20,6 +20,9 @@ const LAST_WRITES: Duration = Duration::from_secs(5);
 /// How long a consumer of wake-ups may take to notice the end.
 const LAST_WAKEUPS: Duration = Duration::from_secs(2);
 
+/// Times that a worker tries to announce itself to a database that answers.
+const ANNOUNCEMENTS: u32 = 5;
+
 /// How a life ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LifeEnd {
@@ -35,8 +38,10 @@ pub(super) async fn live(
     address: &str,
     stop: &CancellationToken,
 ) -> anyhow::Result<LifeEnd> {
-    let id = WorkerId::new();
-    registration::announce(process, id, address).await?;
+    let id = match announced(process, address, stop).await? {
+        Some(id) => id,
+        None => return Ok(LifeEnd::Drained),
+    };
     let (draining, fenced, beat_over) = (stop.child_token(), CancellationToken::new(), CancellationToken::new());
     let heartbeat = heartbeat::start(process, id, draining.clone(), fenced.clone(), beat_over.clone())?;
     let (finisher, mut writer) = Finisher::start(
@@ -83,6 +88,24 @@ pub(super) async fn live(
     registration::retire(process, id, LAST_WRITES).await;
     let _ = tokio::task::spawn_blocking(move || heartbeat.join()).await;
     Ok(end)
+}
+
+/// The id under which the worker has announced itself. A database that restarts at this moment is waited for; one that
+/// answers and refuses again and again is an error. `None`: `stop` was cancelled meanwhile.
+async fn announced(process: &Process, address: &str, stop: &CancellationToken) -> anyhow::Result<Option<WorkerId>> {
+    for tries_left in (0..ANNOUNCEMENTS).rev() {
+        let id = WorkerId::new();
+        match registration::announce(process, id, address).await {
+            Ok(()) => return Ok(Some(id)),
+            Err(error) if tries_left == 0 => return Err(error),
+            Err(error) => tracing::warn!(%error, "the worker cannot announce itself yet"),
+        }
+        wait_for_answers(process, stop).await;
+        if stop.is_cancelled() {
+            return Ok(None);
+        }
+    }
+    Ok(None)
 }
 
 /// Finishes the pages in work and ends the sessions in good order, within a bound.

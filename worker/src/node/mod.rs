@@ -29,7 +29,7 @@ const LAST_BOXES: Duration = Duration::from_secs(5);
 /// # Errors
 /// When the database, the sandbox or the address of the private listener cannot be used.
 pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
-    let pools = Pools::connect(&settings.database_url).await?;
+    let Some(pools) = Pools::connect(&settings.database_url, &stop).await? else { return Ok(()) };
     let secret = store::settings::internal_secret(&pools.rows, settings.internal_secret.as_deref()).await?;
     let process = Arc::new(prepare::process(settings, pools.rows.clone(), secret).await?);
     let socket = TcpListener::bind(process.settings.worker.bind)

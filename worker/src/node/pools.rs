@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+use tokio_util::sync::CancellationToken;
 use weir_shared::clock;
 use weir_shared::config::DatabaseUrl;
-use weir_shared::store::{Db, PoolUse, nodes};
+use weir_shared::store::{Db, PoolUse, migrations};
 
 /// Connections for rows, and for wake-ups.
 const ROWS: u32 = 8;
@@ -26,9 +27,9 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    /// Opens them, and waits until the tables are there.
-    pub async fn connect(url: &DatabaseUrl) -> anyhow::Result<Self> {
-        let rows = Db::connect(url, ROWS, PoolUse::Rows).await?;
+    /// Opens them, and waits until the server and its tables are there. `None`: `stop` was cancelled meanwhile.
+    pub async fn connect(url: &DatabaseUrl, stop: &CancellationToken) -> anyhow::Result<Option<Self>> {
+        let Some(rows) = Db::connect_patiently(url, ROWS, PoolUse::Rows, stop).await? else { return Ok(None) };
         let pools = match &rows {
             Db::Sqlite(_) => Self { wakeups: rows.clone(), ends: rows.clone(), late_ends: rows.clone(), rows },
             Db::Postgres(_) => Self {
@@ -38,8 +39,8 @@ impl Pools {
                 rows,
             },
         };
-        wait_for_tables(&pools.rows).await?;
-        Ok(pools)
+        let are_there = stop.run_until_cancelled(wait_for_tables(&pools.rows)).await.transpose()?;
+        Ok(are_there.map(|()| pools))
     }
 
     /// Closes them, the one for rows last.
@@ -51,17 +52,19 @@ impl Pools {
     }
 }
 
-/// The tables come with `weir migrate` or the first `weir serve`; a worker started first waits for them.
+/// The tables come with `weir migrate` or the first `weir serve`; a worker started first waits for them. A database that
+/// is newer than this worker is used as it is.
 async fn wait_for_tables(db: &Db) -> anyhow::Result<()> {
     let end = clock::deadline(TABLES);
     let mut told = false;
     loop {
-        match nodes::list(db).await {
-            Ok(_) => return Ok(()),
-            Err(error) if clock::instant() > end => {
-                return Err(error).context("the database has no tables yet: run `weir migrate` first");
+        match migrations::shape(db).await {
+            Ok(shape) if shape.missing.is_empty() => return shape.accept(),
+            Ok(shape) if clock::instant() > end => {
+                bail!("the database lacks {}: run `weir migrate` first", shape.missing.join(", "));
             }
-            Err(_) => {
+            Err(error) if clock::instant() > end => return Err(error).context("cannot read the database's shape"),
+            _ => {
                 if !told {
                     tracing::info!("waiting for the database's tables (`weir migrate`)");
                     told = true;

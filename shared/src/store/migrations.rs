@@ -1,0 +1,163 @@
+//! The shape of the database: which migrations it has, which are missing, and applying those.
+//!
+//! Processes of two releases work side by side during an upgrade, and binaries may be taken back by one release: changes
+//! only add, so a database that is newer than this build is used as it is. A migration whose text is another one than
+//! when it was applied is refused: what is there cannot be told.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, bail};
+use sqlx::migrate::Migrator;
+use sqlx::postgres::PgPoolOptions;
+
+use super::{Db, PostgresDb, StoreError, StoreResult, lines};
+use crate::on_pool;
+
+/// Where it stands which of our migrations were applied.
+const TABLE: &str = "_service_migrations";
+/// The same of the queue library's, which on Postgres has a schema of its own.
+const QUEUE_TABLE: &str = "_sqlx_migrations";
+const QUEUE_TABLE_POSTGRES: &str = "apalis._sqlx_migrations";
+
+/// How a database differs from what this build expects.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Migrations of this build that the database does not have, in the order in which they are applied.
+    pub missing: Vec<String>,
+    /// Migrations that a newer build has applied.
+    pub newer: Vec<String>,
+    /// Migrations whose text has changed since they were applied, or whose application was broken off.
+    pub damaged: Vec<String>,
+}
+
+impl Shape {
+    /// Fails where the database cannot be used, and tells the log of what a newer build has done.
+    ///
+    /// # Errors
+    /// When a migration has changed since it was applied, or was broken off.
+    pub fn accept(&self) -> anyhow::Result<()> {
+        if !self.damaged.is_empty() {
+            bail!("migrations that were changed since they were applied, or broken off: {}", self.damaged.join(", "));
+        }
+        if !self.newer.is_empty() {
+            let migrations = self.newer.join(", ");
+            tracing::warn!(migrations, "the database is newer than this build, which uses it as it is");
+        }
+        Ok(())
+    }
+}
+
+/// Our migrations for such a database.
+fn ours(is_sqlite: bool) -> Migrator {
+    let mut ours =
+        if is_sqlite { sqlx::migrate!("../migrations/sqlite") } else { sqlx::migrate!("../migrations/postgres") };
+    ours.dangerous_set_table_name(TABLE);
+    // `Shape` says which, and looks for it before anything is applied.
+    ours.set_ignore_missing(true);
+    ours
+}
+
+/// The queue library's migrations.
+fn theirs(is_sqlite: bool) -> Migrator {
+    let mut theirs = if is_sqlite {
+        apalis_sqlite::SqliteStorage::migrations()
+    } else {
+        apalis_postgres::PostgresStorage::migrations()
+    };
+    theirs.set_ignore_missing(true);
+    theirs
+}
+
+/// Compares the database with this build, without changing it. One that is empty misses everything.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn shape(db: &Db) -> StoreResult<Shape> {
+    let is_sqlite = matches!(db, Db::Sqlite(_));
+    let queue_table = if is_sqlite { QUEUE_TABLE } else { QUEUE_TABLE_POSTGRES };
+    let mut shape = Shape::default();
+    compare(&mut shape, "queue ", &theirs(is_sqlite), applied(db, queue_table).await?);
+    compare(&mut shape, "", &ours(is_sqlite), applied(db, TABLE).await?);
+    Ok(shape)
+}
+
+/// The shape of an SQLite file that is not there, which to open would make it.
+pub fn shape_of_no_file() -> Shape {
+    let mut shape = Shape::default();
+    compare(&mut shape, "queue ", &theirs(true), BTreeMap::new());
+    compare(&mut shape, "", &ours(true), BTreeMap::new());
+    shape
+}
+
+fn compare(shape: &mut Shape, prefix: &str, known: &Migrator, mut applied: BTreeMap<i64, Applied>) {
+    for migration in known.iter().filter(|migration| !migration.migration_type.is_down_migration()) {
+        let name = name(prefix, migration.version, &migration.description);
+        match applied.remove(&migration.version) {
+            None => shape.missing.push(name),
+            Some(found) if !found.is_whole || found.checksum != *migration.checksum => shape.damaged.push(name),
+            Some(_) => {}
+        }
+    }
+    for (version, found) in applied {
+        let name = name(prefix, version, &found.description);
+        if found.is_whole { shape.newer.push(name) } else { shape.damaged.push(name) }
+    }
+}
+
+/// A migration as its file is called.
+fn name(prefix: &str, version: i64, description: &str) -> String {
+    format!("{prefix}{version:04}_{}", description.replace(' ', "_"))
+}
+
+struct Applied {
+    description: String,
+    is_whole: bool,
+    checksum: Vec<u8>,
+}
+
+/// What was applied, by version. Nothing where the table is missing.
+async fn applied(db: &Db, table: &str) -> StoreResult<BTreeMap<i64, Applied>> {
+    let sql = format!("SELECT version, description, success, checksum FROM {table}");
+    let rows = on_pool!(db, |pool| sqlx::query_as(sqlx::AssertSqlSafe(sql)).fetch_all(pool).await);
+    let rows: Vec<(i64, String, bool, Vec<u8>)> = match rows {
+        Ok(rows) => rows,
+        Err(sqlx::Error::Database(error)) if is_missing_table(&*error) => return Ok(BTreeMap::new()),
+        Err(error) => return Err(StoreError::from(error)),
+    };
+    let entry = |(version, description, is_whole, checksum)| (version, Applied { description, is_whole, checksum });
+    Ok(rows.into_iter().map(entry).collect())
+}
+
+/// Whether a statement failed because its table is not there.
+pub fn is_missing_table(error: &dyn sqlx::error::DatabaseError) -> bool {
+    let text = error.message();
+    text.contains("no such table") || text.contains("does not exist")
+}
+
+/// Brings the database to this build's shape: the queue library's tables, then ours. Safe to repeat; run by one
+/// process at a time (`weir migrate`, and the start of `weir serve`). A newer database is left as it is.
+///
+/// # Errors
+/// When the database does not answer, a migration fails, or one that was applied has changed since.
+pub async fn migrate(db: &Db) -> anyhow::Result<()> {
+    shape(db).await?.accept()?;
+    let is_sqlite = matches!(db, Db::Sqlite(_));
+    let (theirs, ours) = (theirs(is_sqlite), ours(is_sqlite));
+    match db {
+        Db::Sqlite(db) => {
+            // Not the library's `setup()`: that turns `synchronous` off.
+            theirs.run(&db.writes).await.context("queue tables")?;
+            ours.run(&db.writes).await.context("migrations/sqlite")?;
+        }
+        Db::Postgres(PostgresDb { pool, .. }) => {
+            // What changes a large table takes its time, and so does another process that is at it: no bound on statements.
+            let options = pool.connect_options().as_ref().clone().options([("statement_timeout", lines::UNBOUNDED)]);
+            let patient = PgPoolOptions::new().max_connections(2).connect_with(options).await;
+            let patient = patient.context("cannot reach Postgres")?;
+            theirs.run(&patient).await.context("queue tables")?;
+            ours.run(&patient).await.context("migrations/postgres")?;
+            patient.close().await;
+        }
+    }
+    Ok(())
+}
