@@ -234,6 +234,10 @@ fn words(text: &str) -> String {
 
 /// Which step a link's text names.
 fn step(text: &str) -> Option<usize> {
+    // `next()` and `__next__` are names in code.
+    if text.contains(['(', '_', '.', '`']) {
+        return None;
+    }
     let low = words(text);
     let low = low.trim_matches(['[', ']']);
     let low = low
@@ -275,7 +279,7 @@ fn is_row(dom: &Dom, m: &Measures, up: usize) -> bool {
     let (mut steps, mut turns) = (0, 0);
     for j in up..dom.end(up) {
         match dom.tag(j) {
-            Tag::Pre | Tag::Img | Tag::H1 | Tag::H2 | Tag::H3 | Tag::Input => return false,
+            Tag::Pre | Tag::Code | Tag::Img | Tag::H1 | Tag::H2 | Tag::H3 | Tag::Input => return false,
             Tag::A => {
                 if let Some(n) = step(&dom.text_of(j)) {
                     steps += 1;

@@ -78,9 +78,10 @@ fn rows_of_steps_go_whoever_made_them() {
 fn prose_about_steps_and_lists_of_links_stay() {
     check(
         "<h1>Paging</h1>PROSE<p>Answers carry links named <a href=n.html>next</a> and <a href=p.html>previous</a>, which lead through the pages of a long list one after another until the end.</p>\
-         <ul><li><a href=i.html>Index</a> of boats</li><li><a href=h.html>Harbours</a></li></ul>",
+         <ul><li><a href=i.html>Index</a> of boats</li><li><a href=h.html>Harbours</a></li></ul>\
+         <ul><li>Renames <a href=n.html><code>next()</code></a> to <a href=m.html><code>__next__</code></a>.</li></ul>",
         &[],
-        &["[next](", "[previous](", "[Index](", "[Harbours]("],
+        &["Renames", "[next](", "[previous](", "[Index](", "[Harbours]("],
     );
 }
 
