@@ -108,10 +108,10 @@ fn is_titled(dom: &Dom, i: usize) -> bool {
         || matches!(tag, Tag::Dt | Tag::Caption | Tag::Figcaption | Tag::Th | Tag::Td | Tag::Summary | Tag::Legend)
 }
 
-/// Whether `up` has letters or digits besides those of `i`.
+/// Whether `up` has text besides that of `i`; terms such as `>>>` are signs only.
 fn holds_more(dom: &Dom, up: usize, i: usize) -> bool {
     (up..dom.end(up).min(up + MOST_NODES))
-        .any(|j| !(i..dom.end(i)).contains(&j) && dom.text(j).chars().any(char::is_alphanumeric))
+        .any(|j| !(i..dom.end(i)).contains(&j) && dom.text(j).chars().any(|c| !c.is_whitespace()))
 }
 
 /// Whether a heading stands right before or after `i`.

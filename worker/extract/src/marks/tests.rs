@@ -26,7 +26,7 @@ fn check(body: &str, gone: &[&str], kept: &[&str]) {
 fn permalinks_go_from_terms_captions_and_tables() {
     check(
         "<h1>Boats<a class=headerlink href='#boats' title='Permalink to this heading'>¶</a></h1>PROSE\
-         <dl class='py method'><dt class=sig id=b.land><span>land</span>(<em>n</em>)<a class=headerlink href='#b.land'>¶</a></dt><dd>Lands.</dd></dl>\
+         <dl class='py method'><dt class=sig id=b.land><span>land</span>(<em>n</em>)<a class=headerlink href='#b.land'>¶</a></dt><dd>Lands.</dd><dt id=t><code>&gt;&gt;&gt;</code><a class=headerlink href='#t'>¶</a></dt><dd>Asks.</dd></dl>\
          <table><caption><span>Catch</span><a class=headerlink href='#id1'>¶</a></caption><tr><th>Day<th>Fish<tr><td>one <a href='#one'>#</a><td>2</table>\
          <div class=code-block-caption><span>Listing</span><a class=headerlink href='#id2'>¶</a></div>\
          <section id=impl class=impl><a href='#impl' class=anchor>§</a><h3 class=code-header>impl Boat</h3></section>\
