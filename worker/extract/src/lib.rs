@@ -315,8 +315,9 @@ impl Page {
             outermost(dom, &included)
         } else {
             if main_only {
-                marks::apply(dom, m, &self.addresses, &mut dropped);
                 scope::narrow(dom, m, &mut dropped);
+                // Afterwards, as less text around a short page would let the scope close in on a part of it.
+                marks::apply(dom, m, &self.addresses, &mut dropped);
             }
             vec![0]
         };

@@ -108,10 +108,10 @@ fn is_titled(dom: &Dom, i: usize) -> bool {
         || matches!(tag, Tag::Dt | Tag::Caption | Tag::Figcaption | Tag::Th | Tag::Td | Tag::Summary | Tag::Legend)
 }
 
-/// Whether `up` has letters or digits besides those of `i`.
+/// Whether `up` has text besides that of `i`; terms such as `>>>` are signs only.
 fn holds_more(dom: &Dom, up: usize, i: usize) -> bool {
     (up..dom.end(up).min(up + MOST_NODES))
-        .any(|j| !(i..dom.end(i)).contains(&j) && dom.text(j).chars().any(char::is_alphanumeric))
+        .any(|j| !(i..dom.end(i)).contains(&j) && dom.text(j).chars().any(|c| !c.is_whitespace()))
 }
 
 /// Whether a heading stands right before or after `i`.
@@ -234,6 +234,10 @@ fn words(text: &str) -> String {
 
 /// Which step a link's text names.
 fn step(text: &str) -> Option<usize> {
+    // `next()` and `__next__` are names in code.
+    if text.contains(['(', '_', '.', '`']) {
+        return None;
+    }
     let low = words(text);
     let low = low.trim_matches(['[', ']']);
     let low = low
@@ -275,7 +279,7 @@ fn is_row(dom: &Dom, m: &Measures, up: usize) -> bool {
     let (mut steps, mut turns) = (0, 0);
     for j in up..dom.end(up) {
         match dom.tag(j) {
-            Tag::Pre | Tag::Img | Tag::H1 | Tag::H2 | Tag::H3 | Tag::Input => return false,
+            Tag::Pre | Tag::Code | Tag::Img | Tag::H1 | Tag::H2 | Tag::H3 | Tag::Input => return false,
             Tag::A => {
                 if let Some(n) = step(&dom.text_of(j)) {
                     steps += 1;

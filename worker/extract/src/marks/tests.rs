@@ -26,7 +26,7 @@ fn check(body: &str, gone: &[&str], kept: &[&str]) {
 fn permalinks_go_from_terms_captions_and_tables() {
     check(
         "<h1>Boats<a class=headerlink href='#boats' title='Permalink to this heading'>¶</a></h1>PROSE\
-         <dl class='py method'><dt class=sig id=b.land><span>land</span>(<em>n</em>)<a class=headerlink href='#b.land'>¶</a></dt><dd>Lands.</dd></dl>\
+         <dl class='py method'><dt class=sig id=b.land><span>land</span>(<em>n</em>)<a class=headerlink href='#b.land'>¶</a></dt><dd>Lands.</dd><dt id=t><code>&gt;&gt;&gt;</code><a class=headerlink href='#t'>¶</a></dt><dd>Asks.</dd></dl>\
          <table><caption><span>Catch</span><a class=headerlink href='#id1'>¶</a></caption><tr><th>Day<th>Fish<tr><td>one <a href='#one'>#</a><td>2</table>\
          <div class=code-block-caption><span>Listing</span><a class=headerlink href='#id2'>¶</a></div>\
          <section id=impl class=impl><a href='#impl' class=anchor>§</a><h3 class=code-header>impl Boat</h3></section>\
@@ -78,9 +78,10 @@ fn rows_of_steps_go_whoever_made_them() {
 fn prose_about_steps_and_lists_of_links_stay() {
     check(
         "<h1>Paging</h1>PROSE<p>Answers carry links named <a href=n.html>next</a> and <a href=p.html>previous</a>, which lead through the pages of a long list one after another until the end.</p>\
-         <ul><li><a href=i.html>Index</a> of boats</li><li><a href=h.html>Harbours</a></li></ul>",
+         <ul><li><a href=i.html>Index</a> of boats</li><li><a href=h.html>Harbours</a></li></ul>\
+         <ul><li>Renames <a href=n.html><code>next()</code></a> to <a href=m.html><code>__next__</code></a>.</li></ul>",
         &[],
-        &["[next](", "[previous](", "[Index](", "[Harbours]("],
+        &["Renames", "[next](", "[previous](", "[Index](", "[Harbours]("],
     );
 }
 
