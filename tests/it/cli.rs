@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Database, FixtureSite, PostgresCluster, Process, TestService, both_databases, finished, wait_until};
+use weir_tests::{
+    Database, FixtureSite, PostgresCluster, Process, TestService, both_databases, checkout, finished, wait_until,
+};
 
 fn list(value: &Value) -> Vec<Value> {
     value.as_array().unwrap_or_else(|| panic!("an array: {value}")).clone()
@@ -142,9 +144,13 @@ both_databases! {
         let mut service = TestService::start(database).await;
         service.stop();
         service.execute("DELETE FROM _service_migrations WHERE version >= 19").await;
+        let files = std::fs::read_dir(checkout().join("migrations/sqlite")).unwrap();
+        let names = files.map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned());
+        let mut missing: Vec<String> = names.filter(|name| name.as_str() >= "0019").collect();
+        missing.sort();
         for _ in 0..2 {
             let (code, found) = checked(&service);
-            assert_eq!((code, &found["missing"]), (Some(1), &json!(["0019_search", "0020_api_version"])));
+            assert_eq!((code, &found["missing"]), (Some(1), &json!(missing)));
         }
         let text = service.try_cli(&["migrate", "--check"]);
         assert!(String::from_utf8_lossy(&text.stdout).contains("to be applied: 0019_search"));

@@ -22,7 +22,7 @@ const STEPS: &[&str] =
     &["prev", "previous", "next", "zurück", "weiter", "up", "home", "top", "contents", "index", "front", "tail"];
 /// Longest row of steps, characters without whitespace: six links with the titles of chapters.
 const LONGEST_ROW: u32 = 400;
-/// Links to steps that are looked at, of one page.
+/// Links to steps, and lists under a title, that are looked at, of one page.
 const MOST_LOOKS: usize = 64;
 /// Nodes of a row or a box at most.
 const MOST_NODES: usize = 400;
@@ -136,7 +136,7 @@ pub fn is_own_heading(dom: &Dom, addresses: &Addresses, i: usize) -> bool {
 
 /// Adds to `dropped` what surrounds the main content of a manual or a blog.
 pub fn apply(dom: &Dom, m: &Measures, addresses: &Addresses, dropped: &mut [bool]) {
-    let mut looks = 0;
+    let (mut looks, mut walks) = (0, 0);
     let mut heading_seen = false;
     let mut i = m.body + 1;
     let end = dom.end(m.body);
@@ -168,7 +168,7 @@ pub fn apply(dom: &Dom, m: &Measures, addresses: &Addresses, dropped: &mut [bool
                 if is_named_row(dom, m, i)
                     || (!heading_seen && is_breadcrumb(dom, m, i))
                     || is_version_picker(dom, m, addresses, i)
-                    || is_contents(dom, m, addresses, i, dropped) =>
+                    || is_contents(dom, m, addresses, i, dropped, &mut walks) =>
             {
                 dropped[i] = true;
                 i = dom.end(i);
@@ -391,7 +391,14 @@ fn is_version(text: &str) -> bool {
 
 /// Whether `i` is a box of links within the page under words such as "On this page". The title may stand in the box or
 /// right before it; it goes along.
-fn is_contents(dom: &Dom, m: &Measures, addresses: &Addresses, i: usize, dropped: &mut [bool]) -> bool {
+fn is_contents(
+    dom: &Dom,
+    m: &Measures,
+    addresses: &Addresses,
+    i: usize,
+    dropped: &mut [bool],
+    walks: &mut usize,
+) -> bool {
     let tag = dom.tag(i);
     if !matches!(tag, Tag::Div | Tag::Ul | Tag::Ol | Tag::Section)
         || m.links[i] == 0
@@ -405,8 +412,12 @@ fn is_contents(dom: &Dom, m: &Measures, addresses: &Addresses, i: usize, dropped
         |j: usize| m.text[j] > 0 && m.text[j] <= 24 && ON_THIS_PAGE.contains(&words(&dom.text_of(j)).as_str());
     let first = (i + 1..dom.end(i)).find(|&j| dom.tag(j) == Tag::Text && m.text[j] > 0);
     let inside = first.is_some_and(is_title);
-    let before = (!inside && matches!(tag, Tag::Ul | Tag::Ol))
-        .then(|| dom.children(dom.parent(i)).take_while(|&c| c < i).filter(|&c| m.text[c] > 0 && !dropped[c]).last())
+    // What stands before is found from the first child on, so this is done for a bounded number of lists.
+    let before = (!inside && matches!(tag, Tag::Ul | Tag::Ol) && *walks < MOST_LOOKS)
+        .then(|| {
+            *walks += 1;
+            dom.children(dom.parent(i)).take_while(|&c| c < i).filter(|&c| m.text[c] > 0 && !dropped[c]).last()
+        })
         .flatten()
         .filter(|&c| is_title(c));
     if !inside && before.is_none() {
