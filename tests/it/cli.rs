@@ -150,7 +150,7 @@ both_databases! {
         missing.sort();
         for _ in 0..2 {
             let (code, found) = checked(&service);
-            assert_eq!((code, &list(&found["missing"])[..2]), (Some(1), &[json!("0019_search"), json!("0020_api_version")][..]));
+            assert_eq!((code, &found["missing"]), (Some(1), &json!(missing)));
         }
         let text = service.try_cli(&["migrate", "--check"]);
         assert!(String::from_utf8_lossy(&text.stdout).contains("to be applied: 0019_search"));
