@@ -14,7 +14,7 @@ use crate::ids::{KeyId, PageId, SessionId, TeamId, WorkerId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::credits::{self, ENTERED_ONCE, Funds, LEDGER_ENTRY};
+use super::credits::{self, Charge, Funds};
 use super::{Db, StoreError, StoreResult, Tx, nodes, team_lock};
 
 #[cfg(test)]
@@ -357,29 +357,17 @@ pub async fn destroy(tx: &mut Tx, id: SessionId, reason: EndReason, at: Timestam
         sqlx::query(LEASE).bind(id).execute(conn).await?.rows_affected()
     });
     if credits > 0 {
-        charge(tx, id, &row, credits, ended_at).await?;
+        let charge = Charge {
+            entry: format!("session:{id}"),
+            team: row.team_id,
+            key: row.api_key_id,
+            kind: row.kind.as_str(),
+            amount: credits,
+            at: ended_at,
+        };
+        credits::charge(tx, charge).await?;
     }
     Ok(Some(Ended { duration_ms, credits }))
-}
-
-async fn charge(tx: &mut Tx, id: SessionId, row: &Locked, amount: i64, at: Timestamp) -> StoreResult<()> {
-    const ENTRY: &str = sql!(LEDGER_ENTRY, "VALUES ($1, $2, $3, $4, $5, $6)", ENTERED_ONCE);
-    let entered = on_db!(tx, |conn| {
-        sqlx::query(ENTRY)
-            .bind(format!("session:{id}"))
-            .bind(row.team_id)
-            .bind(row.api_key_id)
-            .bind(row.kind)
-            .bind(amount)
-            .bind(at)
-            .execute(conn)
-            .await?
-            .rows_affected()
-    });
-    if entered == 1 {
-        credits::add_used(tx, row.team_id, amount).await?;
-    }
-    Ok(())
 }
 
 /// What the end of a session is computed from.
