@@ -191,7 +191,7 @@ impl Slide<'_> {
             self.runs(paragraph, &mut inline, true);
             found.push(Line { inline, item: is_item.then_some((level, is_numbered)) });
         }
-        // One text alone is no list, whatever its placeholder would make of more.
+        // One text alone is a paragraph, also where its placeholder would make a list of several.
         let texts = found.iter().filter(|line| !line.inline.is_blank()).count();
         if texts == 1 && has_bullets {
             for line in &mut found {
