@@ -30,7 +30,7 @@ struct Context<'t> {
 
 /// What changes while the parts are read.
 #[derive(Default)]
-struct State {
+struct Reading {
     numbering: Numbering,
     fields: Fields,
     /// Notes referred to so far, as HTML, in the order of their references.
@@ -72,9 +72,9 @@ pub fn convert(bytes: &[u8], limits: &Limits) -> Result<Converted, ConvertError>
         styles: styles_tree.as_ref().map(|tree| Styles::read(tree.root())).unwrap_or_default(),
         notes,
     };
-    let mut state = State {
+    let mut state = Reading {
         numbering: numbering_tree.as_ref().map(|tree| Numbering::read(tree.root())).unwrap_or_default(),
-        ..State::default()
+        ..Reading::default()
     };
     let document = Tree::read(&source, &main, limits)?;
     let body = document.root().child("body").ok_or_else(|| ConvertError::broken("it has no body"))?;
@@ -94,7 +94,7 @@ pub fn convert(bytes: &[u8], limits: &Limits) -> Result<Converted, ConvertError>
             let relations = Relations::of(&mut archive, &name, limits)?;
             let tree = Tree::read(&source, &name, limits)?;
             let mut blocks = Blocks::new(limits);
-            let mut state = State::default();
+            let mut state = Reading::default();
             Reader { context: &context, state: &mut state, relations: &relations }.blocks(tree.root(), &mut blocks);
             parts.push(blocks.finish());
         }
@@ -115,7 +115,7 @@ pub fn convert(bytes: &[u8], limits: &Limits) -> Result<Converted, ConvertError>
 
 struct Reader<'a, 't> {
     context: &'a Context<'t>,
-    state: &'a mut State,
+    state: &'a mut Reading,
     relations: &'a Relations,
 }
 
