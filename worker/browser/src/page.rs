@@ -152,7 +152,7 @@ impl BlankPage {
 /// Renders `request` in a page of `process`, by its deadline.
 pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderRequest) -> Result<Rendered, RenderError> {
     let work = async {
-        let Way { proxy, refuses_ads } = Way::of(process, request)?;
+        let PageRoute { proxy, refuses_ads } = PageRoute::of(process, request)?;
         let spare = if proxy.is_none() && !request.in_profile { process.take_spare() } else { None };
         let BlankPage { tab, mut events, prepared } = match spare {
             Some(page) => page,
@@ -173,14 +173,14 @@ pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderReques
     tokio::time::timeout_at(request.deadline, work).await.unwrap_or(Err(RenderError::Timeout))
 }
 
-/// The page's way out.
-struct Way {
+/// How the page goes out.
+struct PageRoute {
     /// The proxy of its context, where it is not the browser's own.
     proxy: Option<String>,
     refuses_ads: bool,
 }
 
-impl Way {
+impl PageRoute {
     fn of(process: &BrowserProcess, request: &RenderRequest) -> Result<Self, RenderError> {
         // A browser with a profile has one way out, which lets ads pass.
         let refuses_ads = request.block_ads && !request.in_profile && process.access.ads.are_refused_to(&request.url);

@@ -90,12 +90,12 @@ pub struct BrowserBox {
     pub(super) running: Running,
     port: u16,
     ws_path: String,
-    ways: Ways,
+    egress: Egress,
 }
 
 /// The ways out of a browser's box.
 #[derive(Debug)]
-struct Ways {
+struct Egress {
     /// The one that lets everything public through, or a session's only one.
     proxy: SocketAddr,
     /// Those through the operator's proxies: two for each, the one without a filter first.
@@ -105,7 +105,7 @@ struct Ways {
     exit: Option<OpenExit>,
 }
 
-impl Ways {
+impl Egress {
     /// Serves what the box has handed out for each port; without a door, when there is one.
     fn open(ports: Vec<(u16, Option<&EgressDoor>)>, handed: &mut Handed) -> io::Result<Self> {
         let (mut proxy, mut upstreams, mut doors, mut exit) = (None, Vec::new(), Vec::new(), None);
@@ -155,17 +155,17 @@ impl BrowserBox {
 
     /// The proxy that lets everything public through, as the browser sees it.
     pub fn proxy(&self) -> SocketAddr {
-        self.ways.proxy
+        self.egress.proxy
     }
 
     /// The proxy that goes on through the operator's at `place`, as the browser sees it.
     pub fn upstream(&self, place: usize, refuses_ads: bool) -> Option<SocketAddr> {
-        self.ways.upstreams.get(2 * place + usize::from(refuses_ads)).copied()
+        self.egress.upstreams.get(2 * place + usize::from(refuses_ads)).copied()
     }
 
     /// Has `door` serve the browser's way out from now on.
     pub(super) fn leave_by(&self, door: &EgressDoor) -> io::Result<()> {
-        let exit = self.ways.exit.as_ref().ok_or_else(|| io::Error::other("this browser's ways out are fixed"))?;
+        let exit = self.egress.exit.as_ref().ok_or_else(|| io::Error::other("this browser's ways out are fixed"))?;
         let listener = TcpListener::from_std(exit.listener.try_clone()?)?;
         let mut current = exit.door.lock().unwrap_or_else(PoisonError::into_inner);
         // The former one ends first, or it would take some of the connections.
@@ -254,7 +254,7 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
         layout.read_only.push((folder.to_owned(), folder.display().to_string()));
     }
     let (running, mut handed) = sandbox.start(dir, &layout, bounds, order).await?;
-    let ways = Ways::open(ports, &mut handed)?;
+    let egress = Egress::open(ports, &mut handed)?;
     let Ok(address) = tokio::time::timeout(START_LIMIT, running.devtools()).await else {
         running.kill().await;
         return Err(SandboxError::Failed(format!("Chromium did not start within {START_LIMIT:?}")));
@@ -264,7 +264,7 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
         running.kill().await;
         return Err(SandboxError::Failed(format!("Chromium ended at start: {}", running.last_words().await)));
     };
-    let browser = BrowserBox { running, port, ws_path, ways };
+    let browser = BrowserBox { running, port, ws_path, egress };
     if let Some(exit) = spec.exit {
         sandbox.let_out(&browser, exit)?;
     }
