@@ -172,7 +172,7 @@ impl Db {
 }
 
 impl SqliteDb {
-    async fn begin(&self) -> StoreResult<SqliteTx> {
+    pub(super) async fn begin(&self) -> StoreResult<SqliteTx> {
         Ok(SqliteTx::new(self.writes.begin_with("BEGIN IMMEDIATE").await?, &self.signals))
     }
 }

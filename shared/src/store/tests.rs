@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::time::Duration;
+
 use super::page::claim::Claim;
 use super::page::end::{Body, Encoded, Finished, Outcome};
 use super::page::replay::Replay;
