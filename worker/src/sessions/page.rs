@@ -19,9 +19,10 @@ use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::profiles::{self, PageLease};
 use weir_shared::store::{Db, StoreError, StoreResult};
 
+use super::cookies::settable;
+use super::resources::{OpenError, SessionResources};
 use super::save::Archive;
-use super::session::{load, owner, settable, start};
-use super::{OpenError, SessionResources};
+use super::start::{load, owner, start};
 use crate::browser::{RenderError, RenderRequest, Rendered, Solo};
 use crate::sandbox::Exit;
 

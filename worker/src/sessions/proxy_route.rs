@@ -11,7 +11,7 @@ use weir_shared::domain::scrape::ProxyMode;
 use weir_shared::store::sessions::SessionRow;
 
 use super::continuation::Scrape;
-use super::{OpenError, SessionResources};
+use super::resources::{OpenError, SessionResources};
 use crate::fetch::ProxyKind;
 use crate::page::request::ProxyRoute;
 use crate::sandbox::Exit;
