@@ -94,15 +94,6 @@ macro_rules! on_pool {
 }
 
 impl Db {
-    /// The same pool with a clock that others have too: tests move it for all at once.
-    #[must_use]
-    pub fn with_clock(mut self, shared: Clock) -> Self {
-        match &mut self {
-            Self::Sqlite(SqliteDb { clock, .. }) | Self::Postgres(PostgresDb { clock, .. }) => *clock = shared,
-        }
-        self
-    }
-
     /// The clock that goes with the rows.
     pub fn clock(&self) -> &Clock {
         match self {

@@ -5,7 +5,7 @@
 //! at once; beyond it some wait, for pages that turn out to be duplicates or forbidden free their room again. All of
 //! this happens under the team's lock, so that the limit holds to the page however many workers there are.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use crate::domain::crawl::{AddressMove, AddressState};
 use crate::domain::job::{JobKind, JobStatus, PageMove, PageState};
@@ -498,13 +498,6 @@ pub async fn add_from_sitemap(
     }
     tx.commit().await?;
     Ok(state.wanted() > 0)
-}
-
-/// The keys of a crawl's frontier by state, for tests and checks of the counts.
-pub async fn recount(db: &Db, job: JobId) -> StoreResult<HashMap<String, i64>> {
-    const SQL: &str = "SELECT state, COUNT(*) FROM crawl_url WHERE job_id = $1 GROUP BY state";
-    let rows: Vec<(String, i64)> = crate::on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_all(pool).await?);
-    Ok(rows.into_iter().collect())
 }
 
 #[cfg(test)]
