@@ -77,15 +77,14 @@ pub(super) struct Saved {
 
 /// Starts a browser, from a saved profile if there is one.
 pub(super) async fn start_cold(sandbox: &Arc<Sandbox>, saved: Option<Saved>) -> Result<Started, OpenError> {
-    let (dir, browser, cookies) = start(sandbox, saved, None).await?;
+    let (dir, browser, cookies) = start(sandbox, saved).await?;
     Ok(Started { dir: Arc::new(dir), browser: Arc::new(browser), cookies })
 }
 
-/// The same, as its parts; with `exit`, with that way out.
+/// The same, as its parts.
 pub(super) async fn start(
     sandbox: &Arc<Sandbox>,
     saved: Option<Saved>,
-    exit: Option<Exit>,
 ) -> Result<(SessionDir, BrowserBox, Option<Vec<u8>>), OpenError> {
     let maker = Arc::clone(sandbox);
     let prepared = tokio::task::spawn_blocking(move || -> Result<_, OpenError> {
@@ -98,7 +97,7 @@ pub(super) async fn start(
         }
     });
     let (dir, cookies) = prepared.await.map_err(|e| OpenError::Profile(e.to_string()))??;
-    let spec = BrowserSpec { purpose: Purpose::Session { window: WINDOW }, exit, extra_flags: Vec::new() };
+    let spec = BrowserSpec { purpose: Purpose::Session { window: WINDOW }, exit: None, extra_flags: Vec::new() };
     let browser = sandbox.start_browser(&dir, spec).await?;
     Ok((dir, browser, cookies))
 }
@@ -258,7 +257,8 @@ impl Session {
         };
         let let_ads_in = || {
             let exit = Exit { upstream: self.proxy.as_ref().map(|chosen| chosen.place), refuses_ads: false };
-            wanted.refuses_ads && resources.sandbox.let_out(&self.browser, exit).is_ok()
+            let refused = scrape.kept.options.sites.refused();
+            wanted.refuses_ads && resources.sandbox.let_out(&self.browser, exit, refused).is_ok()
         };
         let cdp = self.own_cdp().await?;
         match Companion::bring_back(cdp, &scrape.request(), &scrape.end, &let_ads_in).await {
@@ -293,7 +293,7 @@ impl Session {
         dir: Arc<SessionDir>,
         browser: Arc<BrowserBox>,
     ) -> anyhow::Result<Arc<Self>> {
-        resources.sandbox.let_out(&browser, route.exit)?;
+        resources.sandbox.let_out(&browser, route.exit, route.refused)?;
         let activity = Arc::new(Activity::new(resources.db.clock().clone()));
         let ended = CancellationToken::new();
         // The session's files, where its browser sees them.
