@@ -104,6 +104,14 @@ impl Default for BrowserConfig {
     }
 }
 
+impl BrowserConfig {
+    /// Ways out that pages of one browser may have to themselves: as many as pages, and as many again for those that are
+    /// being closed.
+    fn own_exits(&self) -> u16 {
+        u16::try_from(2 * self.pages_per_browser.max(1)).unwrap_or(u16::MAX)
+    }
+}
+
 /// Figures for metrics and readiness.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolStats {
@@ -364,7 +372,7 @@ impl Inner {
             let has_pictures = kind == Kind::Pictures;
             let began = Stopwatch::start();
             let spec = BrowserSpec {
-                purpose: Purpose::Pages { has_pictures },
+                purpose: Purpose::Pages { has_pictures, own_exits: self.config.own_exits() },
                 exit: None,
                 extra_flags: self.config.extra_flags.clone(),
             };
@@ -379,7 +387,8 @@ impl Inner {
             };
             let (egress, upstreams) = (self.config.egress_proxy, Arc::clone(&self.config.upstreams));
             let ads = Arc::clone(&self.config.ads);
-            let access = PageAccess { egress, upstreams, has_pictures, ads };
+            let sandbox = Some(Arc::clone(&self.sandbox));
+            let access = PageAccess { egress, upstreams, has_pictures, ads, sandbox };
             let process = BrowserProcess::connect(browser, dir, access).await?;
             let bounds = PageBounds { page: self.config.page_memory, all: self.config.memory_limit };
             self.tasks.spawn(outgrown::watch(Arc::clone(&process), bounds));

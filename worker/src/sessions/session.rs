@@ -146,7 +146,8 @@ impl Session {
         };
         let let_ads_in = || {
             let exit = Exit { upstream: self.proxy.as_ref().map(|chosen| chosen.place), refuses_ads: false };
-            wanted.refuses_ads && resources.sandbox.let_out(&self.browser, exit).is_ok()
+            let refused = scrape.kept.options.sites.refused();
+            wanted.refuses_ads && resources.sandbox.let_out(&self.browser, exit, refused).is_ok()
         };
         let cdp = self.own_cdp().await?;
         match Companion::bring_back(cdp, &scrape.request(), &scrape.end, &let_ads_in).await {
@@ -181,7 +182,7 @@ impl Session {
         dir: Arc<SessionDir>,
         browser: Arc<BrowserBox>,
     ) -> anyhow::Result<Arc<Self>> {
-        resources.sandbox.let_out(&browser, route.exit)?;
+        resources.sandbox.let_out(&browser, route.exit, route.refused)?;
         let activity = Arc::new(Activity::new(resources.db.clock().clone()));
         let ended = CancellationToken::new();
         // The session's files, where its browser sees them.

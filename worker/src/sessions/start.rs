@@ -8,7 +8,7 @@ use weir_shared::store::profiles;
 
 use super::profile::Vault;
 use super::resources::{OpenError, SessionResources};
-use crate::sandbox::{BrowserBox, BrowserSpec, Exit, Purpose, Sandbox, SandboxError, SessionDir};
+use crate::sandbox::{BrowserBox, BrowserSpec, Purpose, Sandbox, SandboxError, SessionDir};
 
 /// Size of a session's window, CSS pixels.
 pub const WINDOW: (u32, u32) = (1280, 720);
@@ -40,15 +40,14 @@ pub(super) struct Saved {
 
 /// Starts a browser, from a saved profile if there is one.
 pub(super) async fn start_cold(sandbox: &Arc<Sandbox>, saved: Option<Saved>) -> Result<Started, OpenError> {
-    let (dir, browser, cookies) = start(sandbox, saved, None).await?;
+    let (dir, browser, cookies) = start(sandbox, saved).await?;
     Ok(Started { dir: Arc::new(dir), browser: Arc::new(browser), cookies })
 }
 
-/// The same, as its parts; with `exit`, with that way out.
+/// The same, as its parts.
 pub(super) async fn start(
     sandbox: &Arc<Sandbox>,
     saved: Option<Saved>,
-    exit: Option<Exit>,
 ) -> Result<(SessionDir, BrowserBox, Option<Vec<u8>>), OpenError> {
     let maker = Arc::clone(sandbox);
     let prepared = tokio::task::spawn_blocking(move || -> Result<_, OpenError> {
@@ -61,7 +60,7 @@ pub(super) async fn start(
         }
     });
     let (dir, cookies) = prepared.await.map_err(|e| OpenError::Profile(e.to_string()))??;
-    let spec = BrowserSpec { purpose: Purpose::Session { window: WINDOW }, exit, extra_flags: Vec::new() };
+    let spec = BrowserSpec { purpose: Purpose::Session { window: WINDOW }, exit: None, extra_flags: Vec::new() };
     let browser = sandbox.start_browser(&dir, spec).await?;
     Ok((dir, browser, cookies))
 }

@@ -76,6 +76,10 @@ impl<'a> Text<'a> {
             "frame" => {
                 if let Some(content) = element.children().find(|e| matches!(e.name(), "text-box" | "table")) {
                     self.block(content, out);
+                } else {
+                    // Of a picture or a chart what is said of it in words.
+                    let words = element.child("desc").or_else(|| element.child("title")).map(Element::text);
+                    out.picture(words.as_deref());
                 }
             }
             _ => {}

@@ -101,6 +101,13 @@ impl Bullets {
     }
 }
 
+/// What is said of a picture or a chart in words.
+fn picture(shape: Element<'_>, out: &mut Blocks) {
+    let named = shape.children().find(|element| element.name().starts_with("nv"));
+    let words = named.and_then(|named| named.child("cNvPr")?.attr("descr"));
+    out.picture(words.as_deref());
+}
+
 fn placeholder(shape: Element<'_>) -> Option<Element<'_>> {
     shape.children().find(|element| element.name().starts_with("nv"))?.at(&["nvPr", "ph"])
 }
@@ -150,11 +157,11 @@ impl Slide<'_> {
                     }
                 }
                 "grpSp" => self.shapes(shape, out),
-                "graphicFrame" => {
-                    if let Some(table) = shape.at(&["graphic", "graphicData", "tbl"]) {
-                        self.table(table, out);
-                    }
-                }
+                "graphicFrame" => match shape.at(&["graphic", "graphicData", "tbl"]) {
+                    Some(table) => self.table(table, out),
+                    None => picture(shape, out),
+                },
+                "pic" => picture(shape, out),
                 "AlternateContent" => {
                     if let Some(choice) = shape.child("Choice").or_else(|| shape.child("Fallback")) {
                         self.shapes(choice, out);

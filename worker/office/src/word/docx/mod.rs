@@ -271,10 +271,10 @@ impl<'t> Reader<'_, 't> {
                 "sym" => inline.push(&symbol(part), &style),
                 "footnoteReference" => self.note(part, false, inline),
                 "endnoteReference" => self.note(part, true, inline),
-                "drawing" | "pict" | "object" => boxes.extend(text_boxes(part)),
+                "drawing" | "pict" | "object" => picture(part, inline, boxes),
                 "AlternateContent" => {
                     if let Some(choice) = alternative(part) {
-                        boxes.extend(text_boxes(choice));
+                        picture(choice, inline, boxes);
                         if let Some(sign) = choice.child("symEx").or_else(|| choice.child("sym")) {
                             inline.push(&symbol(sign), &style);
                         }
@@ -367,6 +367,20 @@ impl<'t> Reader<'_, 't> {
 /// Of several ways to show the same, the one for programs that know most.
 fn alternative(element: Element<'_>) -> Option<Element<'_>> {
     element.child("Choice").or_else(|| element.child("Fallback"))
+}
+
+/// A drawing: the text boxes in it, or else what is said of it in words.
+fn picture<'t>(drawing: Element<'t>, inline: &mut Inline, boxes: &mut Vec<Element<'t>>) {
+    let found = text_boxes(drawing);
+    if found.is_empty() {
+        let words = drawing.descendants().find_map(|element| match element.name() {
+            "docPr" => element.attr("descr"),
+            "shape" | "rect" => element.attr("alt"),
+            _ => None,
+        });
+        inline.picture(words.as_deref());
+    }
+    boxes.extend(found);
 }
 
 /// The outermost text boxes in a drawing.
