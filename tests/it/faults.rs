@@ -5,14 +5,15 @@ mod long;
 mod points;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use sqlx::Connection as _;
 use weir_shared::clock::{self, Stopwatch};
 use weir_tests::{
-    Caller, Database, FixtureSite, PostgresCluster, ServiceOptions, TestService, both_databases, documents_of,
-    errors_of, files_below, finished, long_tests, wait_until, wait_until_none, wait_until_within,
+    Caller, Database, FixtureSite, PostgresCluster, Process, ServiceOptions, TestService, both_databases, documents_of,
+    errors_of, files_below, finished, free_port, long_tests, wait_until, wait_until_none, wait_until_within,
 };
 
 /// What one kill test does.
@@ -150,6 +151,7 @@ async fn nothing_left(service: &mut TestService) {
         service.processes().into_iter().filter(|process| process.state == 'Z').collect::<Vec<_>>()
     })
     .await;
+    service.workers_are_there().await;
     service.stop();
     wait_until_none("processes", || service.processes()).await;
     let left = files_below(&service.folder().join("tmp"));
@@ -183,6 +185,27 @@ async fn scrapes_are_dispatched(service: &TestService, site: &FixtureSite) {
 async fn used(service: &TestService) -> u64 {
     let usage = service.get("/v2/team/credit-usage/historical").await.ok();
     usage["periods"][0]["creditsUsed"].as_u64().unwrap_or_else(|| panic!("{usage}"))
+}
+
+#[tokio::test]
+async fn what_a_dead_worker_left_does_not_wait_for_the_database() {
+    let mut service = TestService::start_with(ServiceOptions::new(Database::Sqlite)).await;
+    let run_dir = service.folder().join("tmp/weir-run");
+    service.kill_worker(0);
+    assert!(!files_below(&run_dir).is_empty(), "it left its boxes");
+    let away = format!("postgres://weir@127.0.0.1:{}/weir", free_port());
+    let log = service.folder().join("waiting.log");
+    let mut command = service.command("weir-worker");
+    command.env("DATABASE_URL", away);
+    let mut worker = Process::start("a worker without a database", command, &log);
+    wait_until("it waits for the database", || async {
+        worker.tail(40).contains("waiting for the database").then_some(())
+    })
+    .await;
+    assert_eq!(files_below(&run_dir), Vec::<PathBuf>::new());
+    assert!(worker.terminate(Duration::from_secs(10)).success());
+    service.start_worker(0);
+    service.workers_are_there().await;
 }
 
 both_databases! {

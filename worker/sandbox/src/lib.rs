@@ -234,6 +234,15 @@ impl Sandbox {
         })
     }
 
+    /// Ends and removes what dead workers left in the first of these run directories that can be used, as `prepare` does,
+    /// for a worker that cannot prepare its sandbox yet.
+    ///
+    /// # Errors
+    /// When no run directory can be used.
+    pub fn bury_the_dead(run_dirs: &[PathBuf]) -> anyhow::Result<()> {
+        dir::bury_the_dead(run_dirs).map(drop)
+    }
+
     /// What was found.
     pub fn status(&self) -> &SandboxStatus {
         &self.status
