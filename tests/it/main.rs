@@ -30,6 +30,7 @@ mod limits;
 mod locked;
 mod map;
 mod mcp;
+mod metrics;
 mod options;
 mod params_preview;
 mod parse;
