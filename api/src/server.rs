@@ -161,7 +161,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         internal_secret,
         relay_targets,
         blobs: Blobs::at(&settings.blobs)?,
-        wake: Wake::start(&settings.database_url, &db).await?,
+        wake: Wake::start(&settings.database_url, settings.listen_url.as_deref(), &db).await?,
         db,
         guard: settings.net.guard(),
         callers: CallerCache::default(),

@@ -45,7 +45,7 @@ fn main() -> std::process::ExitCode {
 
 fn run() -> anyhow::Result<()> {
     let settings = Settings::from_env()?;
-    weir_shared::telemetry::init()?;
+    weir_shared::telemetry::init(&settings.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let stop = CancellationToken::new();

@@ -2,6 +2,7 @@
 //!
 //! Exit code 0 success, 1 failure, 2 bad usage. `--json` makes every command that lists or shows print one JSON value.
 
+mod config;
 mod database;
 mod doctor;
 mod feedback;
@@ -72,6 +73,12 @@ enum Command {
     Feedback(feedback::FeedbackCommand),
     /// Serve the tools of the Weir at WEIR_URL over the Model Context Protocol on standard input and output.
     Mcp,
+    /// Every setting with its value, where that comes from, and what it means; secrets are not shown.
+    Config {
+        /// The table of all settings for the documentation, without values.
+        #[arg(long)]
+        markdown: bool,
+    },
     /// Check database, Chromium, sandbox, disk and clock; exit code 1 on any failure.
     Doctor,
 }
@@ -94,11 +101,15 @@ pub fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let settings = Settings::from_env()?;
     let output = Output { json: cli.json };
+    if let Command::Config { markdown } = cli.command {
+        return config::run(markdown, output);
+    }
+    let settings = Settings::from_env()?;
     match cli.command {
+        Command::Config { .. } => {}
         Command::Serve => {
-            telemetry::init()?;
+            telemetry::init(&settings.log)?;
             server::serve(settings).await?;
         }
         Command::Migrate { check } => return migrate::run(&settings, check, output).await,
@@ -134,6 +145,8 @@ mod tests {
             "migrate",
             "migrate --check --json",
             "doctor",
+            "config",
+            "config --json",
             "mcp",
             "team add acme --json",
             "team list --json",

@@ -32,7 +32,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
     let fetcher = HttpFetcher::new(guard.clone(), FetchConfig::default())?;
     store::clock::follow(&db);
     Ok(Process {
-        wake: Wake::start_for_worker(&settings.database_url, &db).await?,
+        wake: Wake::start_for_worker(&settings.database_url, settings.listen_url.as_deref(), &db).await?,
         robots: RobotsStore::new(fetcher.clone()),
         fetcher,
         poster: Poster::new(guard)?,
