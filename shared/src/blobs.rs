@@ -2,6 +2,7 @@
 //! share. What belongs to a job lies under one prefix, so that an expired job leaves in one piece.
 
 mod bucket;
+mod copy;
 mod writer;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use std::str::FromStr;
 use anyhow::Context;
 
 use self::bucket::Bucket;
+pub use self::copy::Copied;
 pub use self::writer::BlobWriter;
 use crate::ids::{JobId, PageId};
 use crate::private;

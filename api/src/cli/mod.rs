@@ -2,6 +2,7 @@
 //!
 //! Exit code 0 success, 1 failure, 2 bad usage. `--json` makes every command that lists or shows print one JSON value.
 
+mod backup;
 mod config;
 mod database;
 mod doctor;
@@ -73,6 +74,10 @@ enum Command {
     Feedback(feedback::FeedbackCommand),
     /// Serve the tools of the Weir at WEIR_URL over the Model Context Protocol on standard input and output.
     Mcp,
+    /// Save database, blobs and keys to a folder while the service works.
+    Backup(backup::BackupCommand),
+    /// Bring a backup to the database, the blobs and the key file of the settings, which must be empty.
+    Restore(backup::RestoreCommand),
     /// Every setting with its value, where that comes from, and what it means; secrets are not shown.
     Config {
         /// The table of all settings for the documentation, without values.
@@ -114,6 +119,8 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Migrate { check } => return migrate::run(&settings, check, output).await,
         Command::Mcp => mcp::run(&settings.mcp).await?,
+        Command::Backup(command) => backup::save(command, &settings, output).await?,
+        Command::Restore(command) => backup::restore(command, &settings, output).await?,
         Command::Doctor => return doctor::run(&settings, output).await,
         Command::Team(command) => teams::run(command, &open(&settings).await?, output).await?,
         Command::Key(command) => keys::run(command, &open(&settings).await?, output).await?,
@@ -146,6 +153,8 @@ mod tests {
             "migrate --check --json",
             "doctor",
             "config",
+            "backup /var/backups/weir --json",
+            "restore /var/backups/weir",
             "config --json",
             "mcp",
             "team add acme --json",
