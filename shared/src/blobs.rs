@@ -107,6 +107,25 @@ impl Blobs {
         Ok(())
     }
 
+    /// Leaves a sign that processes of this machine use this folder. A bucket is the same one for all by its name.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn leave_sign(&self, machine: &str) -> std::io::Result<()> {
+        match &self.0 {
+            Place::Folder(_) => self.put(&sign_of(machine), b""),
+            Place::Bucket(_) => Ok(()),
+        }
+    }
+
+    /// Whether a machine's processes use the folder that is seen here.
+    pub fn has_sign(&self, machine: &str) -> bool {
+        match &self.0 {
+            Place::Folder(root) => root.join(sign_of(machine)).exists(),
+            Place::Bucket(_) => true,
+        }
+    }
+
     /// Key of one attempt's document. Attempts differ, so a fenced one never overwrites the winner's.
     pub fn key(job: JobId, page: PageId, epoch: i64) -> String {
         format!("{}{page}-{epoch}.zst", job_prefix(job))
@@ -204,6 +223,12 @@ fn shut_old(root: &Path) {
             private::shut_all(&entry.path());
         }
     }
+}
+
+/// Where a machine leaves its sign.
+fn sign_of(machine: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    format!(".used-by-{}", &hex::encode(Sha256::digest(machine.as_bytes()))[..16])
 }
 
 fn put_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

@@ -7,6 +7,7 @@ pub mod config;
 pub mod crawl_prompt;
 pub mod domain;
 pub mod error_code;
+pub mod examination;
 pub mod fault;
 pub mod guard;
 pub mod hang_up;

@@ -1,6 +1,7 @@
 //! A worker from its start to its end: one process, and one life after another in it. A life ends with a drain, which ends
 //! the process too, or because the others count the worker as dead; then the next one begins under a new id.
 
+mod examine;
 mod heartbeat;
 mod life;
 mod pools;
@@ -16,6 +17,8 @@ use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use weir_shared::config::Settings;
 use weir_shared::store;
+
+pub use examine::examine;
 
 use crate::listener;
 use life::LifeEnd;
