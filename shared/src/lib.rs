@@ -28,5 +28,6 @@ pub mod shares;
 pub mod store;
 pub mod telemetry;
 pub mod time;
+pub mod traces;
 pub mod wake;
 pub mod worker_api;

@@ -52,6 +52,7 @@ mod sessions;
 mod site_walk;
 mod sites;
 mod team;
+mod traces;
 mod uploads;
 mod v1;
 mod walls;

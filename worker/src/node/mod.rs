@@ -17,6 +17,7 @@ use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use weir_shared::config::Settings;
 use weir_shared::store;
+use weir_shared::traces;
 
 pub use examine::examine;
 
@@ -32,6 +33,7 @@ const LAST_BOXES: Duration = Duration::from_secs(5);
 /// # Errors
 /// When the database, the sandbox or the address of the private listener cannot be used.
 pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
+    let traces = settings.traces.as_ref().map(|url| traces::start(url, "weir-worker")).transpose()?;
     let Some(pools) = Pools::connect(&settings.database_url, &stop).await? else { return Ok(()) };
     let secret = store::settings::internal_secret(&pools.rows, settings.internal_secret.as_deref()).await?;
     let process = Arc::new(prepare::process(settings, pools.rows.clone(), secret).await?);
@@ -53,5 +55,8 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     process.sandbox.close(LAST_BOXES).await;
     server_handle.stop(false).await;
     pools.close().await;
+    if let Some(traces) = traces {
+        traces.finish().await;
+    }
     Ok(())
 }

@@ -26,6 +26,7 @@ use weir_shared::domain::scrape_request::{ParseRequest, ScrapeRequest, parse_upl
 use weir_shared::domain::upload::Upload;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::uploads;
+use weir_shared::traces;
 
 use self::form::Form;
 use crate::app::AppData;
@@ -97,7 +98,10 @@ async fn from_form(app: &AppData, caller: Caller, request: &HttpRequest, payload
         uploads::remove(&app.blobs, id).await;
         answered
     };
-    app.runtime.spawn(work.in_current_span()).await.map_err(|error| ApiError::internal(&error))?
+    app.runtime
+        .spawn(traces::under(traces::current(), work.in_current_span()))
+        .await
+        .map_err(|error| ApiError::internal(&error))?
 }
 
 /// Has the file read.
