@@ -113,16 +113,16 @@ impl Blobs {
     /// When it cannot be written.
     pub fn leave_sign(&self, machine: &str) -> std::io::Result<()> {
         match &self.0 {
-            Place::Folder(_) => self.put(&sign_of(machine), b""),
-            Place::Bucket(_) => Ok(()),
+            Storage::Folder(_) => self.put(&sign_of(machine), b""),
+            Storage::Bucket(_) => Ok(()),
         }
     }
 
     /// Whether a machine's processes use the folder that is seen here.
     pub fn has_sign(&self, machine: &str) -> bool {
         match &self.0 {
-            Place::Folder(root) => root.join(sign_of(machine)).exists(),
-            Place::Bucket(_) => true,
+            Storage::Folder(root) => root.join(sign_of(machine)).exists(),
+            Storage::Bucket(_) => true,
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Blobs, Place};
+use super::{Blobs, Storage};
 
 /// Blobs on their way at once: each waits for a disk or a server most of the time.
 const AT_ONCE: usize = 8;
@@ -27,12 +27,12 @@ impl Blobs {
     /// When the place does not answer.
     pub fn list(&self) -> Result<BTreeMap<String, u64>> {
         match &self.0 {
-            Place::Folder(root) => {
+            Storage::Folder(root) => {
                 let mut found = BTreeMap::new();
                 list_folder(root, "", &mut found)?;
                 Ok(found)
             }
-            Place::Bucket(bucket) => bucket.list(),
+            Storage::Bucket(bucket) => bucket.list(),
         }
     }
 
