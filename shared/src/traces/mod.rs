@@ -166,7 +166,7 @@ impl Drop for Span {
             }
             // The clock may have been set meanwhile.
             record.ended = record.ended.max(record.began);
-            traces.send(record);
+            traces.send(*record);
         }
     }
 }
