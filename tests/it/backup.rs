@@ -180,6 +180,8 @@ both_databases! {
         succeed(&service, &restore);
         start_again(&mut service).await;
         assert_eq!(documents_of(service.caller(), &second).await, documents);
+        // To the database, the worker of the backup has died; the others say so after some seconds of silence.
+        service.abandon();
     }
 }
 
