@@ -12,6 +12,7 @@ use actix_web::{Error, HttpMessage, web};
 use uuid::Uuid;
 use weir_shared::clock::Stopwatch;
 use weir_shared::random;
+use weir_shared::traces::{self, Side, Span, TraceParent};
 
 use crate::app::{App, note_thread_runtime};
 use crate::auth::CallerTeam;
@@ -19,6 +20,9 @@ use crate::auth::CallerTeam;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Route label of a path that nothing serves, so that strangers cannot grow the figures.
 const UNMATCHED: &str = "unmatched";
+
+/// What is asked for every few seconds, and tells nothing in a trace.
+const OF_OPERATORS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// Left in the request's extensions, for requests that are made on its behalf.
 #[derive(Debug, Clone)]
@@ -37,9 +41,11 @@ pub async fn observe(
     request.extensions_mut().insert(RequestId(id.clone()));
     let app = request.app_data::<web::Data<App>>().cloned();
     note_thread_runtime();
+    let (mut span, below) = span_of(&request);
+    let work = traces::under(below, next.call(request));
     let mut response = match &app {
-        Some(app) => app.on_own_runtime(next.call(request)).await?,
-        None => next.call(request).await?,
+        Some(app) => app.on_own_runtime(work).await?,
+        None => work.await?,
     };
     if app.is_some_and(|app| app.stopping.is_cancelled()) {
         // This process stops: the client's next request is for another one.
@@ -55,6 +61,7 @@ pub async fn observe(
         if let Some(app) = request.app_data::<web::Data<App>>() {
             app.metrics.observe(route, method, status, took);
         }
+        describe(&mut span, method, route, status);
         let team = request.extensions().get::<CallerTeam>().map(|t| tracing::field::display(t.0));
         let (path, id) = (request.path(), id.to_str().unwrap_or_default());
         let duration_ms = took.as_millis() as u64;
@@ -66,6 +73,27 @@ pub async fn observe(
     }
     response.headers_mut().insert(REQUEST_ID, id);
     Ok(response)
+}
+
+/// The request's span, and what its work is told to be below: a caller who keeps no trace is not given one.
+fn span_of(request: &ServiceRequest) -> (Span, Option<TraceParent>) {
+    if !traces::is_on() || OF_OPERATORS.contains(&request.path()) {
+        return (Span::default(), None);
+    }
+    let given = request.headers().get("traceparent").and_then(|value| value.to_str().ok()?.parse().ok());
+    let span = traces::begin(given, "request", Side::Server);
+    let below = span.own().or(given);
+    (span, below)
+}
+
+fn describe(span: &mut Span, method: &str, route: &str, status: u16) {
+    span.rename(|| format!("{method} {route}"));
+    span.word("http.request.method", method);
+    span.word("http.route", route);
+    span.number("http.response.status_code", status.into());
+    if status >= 500 {
+        span.fail(&status.to_string());
+    }
 }
 
 /// The id that the client or a proxy gave, when it is a plain word; else a fresh one.

@@ -19,6 +19,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::guard::AddressGuard;
 use weir_shared::search::Backends;
 use weir_shared::store::Db;
+use weir_shared::traces;
 use weir_shared::wake::Wake;
 
 use crate::auth::{Caller, CallerCache, CallerTeam, Credentials, credentials};
@@ -130,7 +131,7 @@ impl App {
         if matches!(self.db, Db::Sqlite(_)) {
             return work.await;
         }
-        let task = AbortOnDropHandle::new(self.runtime.spawn(work.in_current_span()));
+        let task = AbortOnDropHandle::new(self.runtime.spawn(traces::under(traces::current(), work.in_current_span())));
         task.await.map_err(|error| ApiError::internal(&error))?
     }
 

@@ -49,7 +49,11 @@ pub async fn ensure(db: &Db, settings: &ApiSettings) -> anyhow::Result<FirstKey>
     Ok(first)
 }
 
-fn read(file: &Path) -> anyhow::Result<Option<String>> {
+/// The key in the key file, if there is one.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn read(file: &Path) -> anyhow::Result<Option<String>> {
     private::shut(file);
     match std::fs::read_to_string(file) {
         Ok(text) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
@@ -59,7 +63,11 @@ fn read(file: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
-fn write(file: &Path, key: &str) -> anyhow::Result<()> {
+/// Writes the key file.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(file: &Path, key: &str) -> anyhow::Result<()> {
     let context = || format!("cannot write the key to {}", file.display());
     if let Some(folder) = file.parent() {
         private::make_folder(folder).with_context(context)?;

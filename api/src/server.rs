@@ -18,6 +18,7 @@ use weir_shared::blobs::Blobs;
 use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::search::Backends;
 use weir_shared::store::{self, Db, PoolUse};
+use weir_shared::traces;
 use weir_shared::wake::Wake;
 
 use crate::access_log;
@@ -161,7 +162,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         internal_secret,
         relay_targets,
         blobs: Blobs::at(&settings.blobs)?,
-        wake: Wake::start(&settings.database_url, &db).await?,
+        wake: Wake::start(&settings.database_url, settings.listen_url.as_deref(), &db).await?,
         db,
         guard: settings.net.guard(),
         callers: CallerCache::default(),
@@ -200,6 +201,7 @@ impl Running {
 /// As [`connect_patiently`] and [`start`], and when the server ends by itself.
 pub async fn serve(settings: Settings) -> anyhow::Result<()> {
     let key_file = settings.api.api_key_file.display().to_string();
+    let traces = settings.traces.as_ref().map(|url| traces::start(url, "weir-api")).transpose()?;
     let stop = stop_signal()?;
     let Some(db) = connect_patiently(&settings, PoolUse::Rows, &stop).await? else { return Ok(()) };
     let mut running = start(settings, db).await?;
@@ -212,5 +214,8 @@ pub async fn serve(settings: Settings) -> anyhow::Result<()> {
     }
     tracing::info!("stopping");
     running.stop().await;
+    if let Some(traces) = traces {
+        traces.finish().await;
+    }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! share. What belongs to a job lies under one prefix, so that an expired job leaves in one piece.
 
 mod bucket;
+mod copy;
 mod writer;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use std::str::FromStr;
 use anyhow::Context;
 
 use self::bucket::Bucket;
+pub use self::copy::Copied;
 pub use self::writer::BlobWriter;
 use crate::ids::{JobId, PageId};
 use crate::private;
@@ -103,6 +105,25 @@ impl Blobs {
         self.put(&probe, b"ok").with_context(|| format!("cannot write to {self}"))?;
         self.remove(&probe);
         Ok(())
+    }
+
+    /// Leaves a sign that processes of this machine use this folder. A bucket is the same one for all by its name.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn leave_sign(&self, machine: &str) -> std::io::Result<()> {
+        match &self.0 {
+            Storage::Folder(_) => self.put(&sign_of(machine), b""),
+            Storage::Bucket(_) => Ok(()),
+        }
+    }
+
+    /// Whether a machine's processes use the folder that is seen here.
+    pub fn has_sign(&self, machine: &str) -> bool {
+        match &self.0 {
+            Storage::Folder(root) => root.join(sign_of(machine)).exists(),
+            Storage::Bucket(_) => true,
+        }
     }
 
     /// Key of one attempt's document. Attempts differ, so a fenced one never overwrites the winner's.
@@ -202,6 +223,12 @@ fn shut_old(root: &Path) {
             private::shut_all(&entry.path());
         }
     }
+}
+
+/// Where a machine leaves its sign.
+fn sign_of(machine: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    format!(".used-by-{}", &hex::encode(Sha256::digest(machine.as_bytes()))[..16])
 }
 
 fn put_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

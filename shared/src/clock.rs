@@ -38,6 +38,12 @@ pub fn of_machine() -> Timestamp {
     Timestamp(chrono::Utc::now().timestamp_millis())
 }
 
+/// The database's wall clock for traces, nanoseconds since 1970.
+pub fn nanoseconds() -> u64 {
+    let own = chrono::Utc::now().timestamp_nanos_opt().unwrap_or(0);
+    own.saturating_add(step_ms().saturating_mul(1_000_000)).unsigned_abs()
+}
+
 /// The database's wall clock, as far as it is known. Nobody moves it: the queue library compares with it, in SQL, when
 /// wake-ups are due.
 pub fn of_database() -> Timestamp {

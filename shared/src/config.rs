@@ -1,7 +1,10 @@
 //! Settings: read from the environment once (with `.env` if present), checked together, then passed on.
 //!
-//! A wrong setting stops the start with one line that names it and what is allowed. The README's table lists
-//! them all.
+//! A wrong setting stops the start with one line that names it and what is allowed. [`table`] lists them all with their
+//! defaults and meanings; [`shown`] is what of them operators are shown.
+
+pub mod shown;
+pub mod table;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -22,6 +25,8 @@ use crate::schedule::Schedule;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub database_url: DatabaseUrl,
+    /// Where Postgres is listened to, when `database_url` leads through a pooler.
+    pub listen_url: Option<String>,
     /// Where large documents and profiles lie.
     pub blobs: BlobsUrl,
     pub api: ApiSettings,
@@ -44,6 +49,18 @@ pub struct Settings {
     pub cache_size: i64,
     /// What API and workers know each other by, when given from outside; else it is kept in the database.
     pub internal_secret: Option<String>,
+    pub log: LogSettings,
+    /// Where spans are posted to, complete.
+    pub traces: Option<url::Url>,
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone)]
+pub struct LogSettings {
+    /// A filter of `tracing`.
+    pub filter: String,
+    /// For machines, instead of text.
+    pub is_json: bool,
 }
 
 /// `DATABASE_URL`, told apart by its scheme.
@@ -249,17 +266,26 @@ pub const RATE_BUCKETS: &[(&str, u32)] = &[
 impl Settings {
     /// Reads `.env`, then the environment. Errors name the setting and what is allowed.
     pub fn from_env() -> Result<Self> {
-        let _ = dotenvy::dotenv();
-        Self::from_lookup(&|name| std::env::var(name).ok().filter(|v| !v.trim().is_empty()))
+        shown::Given::read()?;
+        Self::from_read_env()
+    }
+
+    /// As [`Settings::from_env`], where `.env` has been read.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_read_env() -> Result<Self> {
+        Self::from_lookup(&in_environment)
     }
 
     /// The same from any source of values.
     pub fn from_lookup(get: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let reader = Reader { get };
-        let database_url: DatabaseUrl = reader.text("DATABASE_URL", "sqlite://data/weir.db").parse()?;
-        let bind: SocketAddr = reader.parse("WEIR_BIND", "127.0.0.1:3002", "ADDRESS:PORT")?;
+        let database_url: DatabaseUrl = reader.text("DATABASE_URL").parse()?;
+        let listen_url = reader.listen_url(&database_url)?;
+        let bind: SocketAddr = reader.parse("WEIR_BIND", "ADDRESS:PORT")?;
         let auth_required = reader.choice("WEIR_AUTH", &["required", "open"])? == "required";
-        let anywhere = reader.text("WEIR_AUTH_OPEN_ANYWHERE", "") == "1";
+        let anywhere = reader.text("WEIR_AUTH_OPEN_ANYWHERE") == "1";
         if !auth_required && !bind.ip().is_loopback() && !anywhere {
             bail!("WEIR_AUTH=open is refused on {bind}: bind to loopback or set WEIR_AUTH_OPEN_ANYWHERE=1");
         }
@@ -270,7 +296,7 @@ impl Settings {
             bail!("WEIR_API_KEY: allowed are 8 or more letters, digits, '-' and '_'");
         }
         Ok(Self {
-            blobs: reader.text("WEIR_BLOBS", "file://data/blobs").parse()?,
+            blobs: reader.text("WEIR_BLOBS").parse()?,
             api: ApiSettings {
                 bind,
                 public_url: reader.optional("WEIR_PUBLIC_URL", "an http or https URL")?,
@@ -280,17 +306,17 @@ impl Settings {
                 cors: reader.cors()?,
             },
             worker: WorkerSettings {
-                bind: reader.parse("WEIR_WORKER_BIND", "127.0.0.1:0", "ADDRESS:PORT")?,
-                concurrency: reader.number("WEIR_WORKER_CONCURRENCY", 16, 1, 1_000)?,
-                sessions: reader.number("WEIR_SESSIONS_PER_WORKER", 12, 0, 1_000)?,
+                bind: reader.parse("WEIR_WORKER_BIND", "ADDRESS:PORT")?,
+                concurrency: reader.number("WEIR_WORKER_CONCURRENCY", 1, 1_000)?,
+                sessions: reader.number("WEIR_SESSIONS_PER_WORKER", 0, 1_000)?,
                 run_dirs: reader.run_dirs(&database_url),
                 runners: reader.runners(),
             },
             browser: BrowserSettings {
                 chromium: (reader.get)("WEIR_CHROMIUM").map(PathBuf::from),
-                page_browsers: reader.number("WEIR_PAGE_BROWSERS", 1, 0, 64)?,
-                pages_per_browser: reader.number("WEIR_PAGES_PER_BROWSER", 8, 1, 64)?,
-                warm: reader.number("WEIR_WARM_BROWSERS", 1, 0, 64)?,
+                page_browsers: reader.number("WEIR_PAGE_BROWSERS", 0, 64)?,
+                pages_per_browser: reader.number("WEIR_PAGES_PER_BROWSER", 1, 64)?,
+                warm: reader.number("WEIR_WARM_BROWSERS", 0, 64)?,
                 sandbox: match reader.choice("WEIR_SANDBOX", &["strict", "degraded", "off"])? {
                     "off" => SandboxChoice::Off,
                     "degraded" => SandboxChoice::Degraded,
@@ -298,15 +324,15 @@ impl Settings {
                 },
             },
             limits: LimitSettings {
-                team_concurrency: reader.number("WEIR_TEAM_CONCURRENCY", 50, 1, 100_000)? as i64,
-                team_sessions: reader.number("WEIR_TEAM_SESSIONS", 10, 1, 100_000)? as i64,
-                team_queue: reader.number("WEIR_TEAM_QUEUE", 300_000, 1, 100_000_000)? as i64,
+                team_concurrency: reader.number("WEIR_TEAM_CONCURRENCY", 1, 100_000)? as i64,
+                team_sessions: reader.number("WEIR_TEAM_SESSIONS", 1, 100_000)? as i64,
+                team_queue: reader.number("WEIR_TEAM_QUEUE", 1, 100_000_000)? as i64,
                 rates: reader.rates()?,
                 metered: reader.choice("WEIR_CREDITS", &["unlimited", "metered"])? == "metered",
             },
             webhooks: WebhookSettings {
                 secret: (reader.get)("WEIR_WEBHOOK_SECRET"),
-                retries: reader.durations("WEIR_WEBHOOK_RETRIES", "1m,5m,15m")?,
+                retries: reader.durations("WEIR_WEBHOOK_RETRIES")?,
             },
             net: NetSettings {
                 allow_nets: reader.nets()?,
@@ -319,14 +345,17 @@ impl Settings {
             model: reader.model()?,
             search: reader.search()?,
             replay: reader.schedule("WEIR_REPLAY_CRON")?,
-            mcp: McpSettings {
-                url: reader.http_url("WEIR_URL", "http://127.0.0.1:3002")?,
-                key: (reader.get)("WEIR_KEY"),
-            },
-            result_ttl: reader.duration("WEIR_RESULT_TTL", "24h")?,
-            cache_size: reader.size("WEIR_CACHE_SIZE", "1GB")?,
+            mcp: McpSettings { url: reader.http_url("WEIR_URL")?, key: (reader.get)("WEIR_KEY") },
+            result_ttl: reader.duration("WEIR_RESULT_TTL")?,
+            cache_size: reader.size("WEIR_CACHE_SIZE")?,
             internal_secret: reader.internal_secret()?,
+            traces: reader.traces()?,
+            log: LogSettings {
+                filter: reader.text("WEIR_LOG"),
+                is_json: reader.choice("WEIR_LOG_FORMAT", &["text", "json"])? == "json",
+            },
             database_url,
+            listen_url,
         })
     }
 }
@@ -349,67 +378,73 @@ impl FromStr for DatabaseUrl {
     }
 }
 
+/// A setting as the environment has it; one that is empty is not given.
+fn in_environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
 struct Reader<'a> {
     get: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl Reader<'_> {
-    fn text(&self, name: &str, default: &str) -> String {
-        (self.get)(name).unwrap_or_else(|| default.to_owned())
+    /// What was given, else the table's default.
+    fn text(&self, name: &str) -> String {
+        (self.get)(name).unwrap_or_else(|| table::default_of(name).to_owned())
     }
 
-    fn parse<T: FromStr>(&self, name: &str, default: &str, allowed: &str) -> Result<T> {
-        let text = self.text(name, default);
+    fn parse<T: FromStr>(&self, name: &str, allowed: &str) -> Result<T> {
+        let text = self.text(name);
         text.trim().parse().ok().with_context(|| format!("{name}={text}: allowed is {allowed}"))
     }
 
     fn optional<T: FromStr>(&self, name: &str, allowed: &str) -> Result<Option<T>> {
         match (self.get)(name) {
             None => Ok(None),
-            Some(_) => self.parse(name, "", allowed).map(Some),
+            Some(_) => self.parse(name, allowed).map(Some),
         }
     }
 
-    fn http_url(&self, name: &str, default: &str) -> Result<url::Url> {
+    fn http_url(&self, name: &str) -> Result<url::Url> {
         let allowed = "an http or https URL";
-        let url: url::Url = self.parse(name, default, allowed)?;
+        let url: url::Url = self.parse(name, allowed)?;
         if !matches!(url.scheme(), "http" | "https") {
             bail!("{name}={url}: allowed is {allowed}");
         }
         Ok(url)
     }
 
-    fn number(&self, name: &str, default: usize, low: usize, high: usize) -> Result<usize> {
+    fn number(&self, name: &str, low: usize, high: usize) -> Result<usize> {
         let allowed = format!("a whole number from {low} to {high}");
-        let value: usize = self.parse(name, &default.to_string(), &allowed)?;
+        let value: usize = self.parse(name, &allowed)?;
         if !(low..=high).contains(&value) {
             bail!("{name}={value}: allowed is {allowed}");
         }
         Ok(value)
     }
 
-    /// One of `allowed`; the first is the default.
+    /// One of `allowed`.
     fn choice(&self, name: &str, allowed: &[&'static str]) -> Result<&'static str> {
-        let text = self.text(name, allowed[0]);
+        let text = self.text(name);
         let found = allowed.iter().find(|a| a.eq_ignore_ascii_case(text.trim()));
         found.copied().with_context(|| format!("{name}={text}: allowed is {}", allowed.join(" or ")))
     }
 
-    fn duration(&self, name: &str, default: &str) -> Result<Duration> {
-        let text = self.text(name, default);
+    fn duration(&self, name: &str) -> Result<Duration> {
+        let text = self.text(name);
         parse_duration(&text).with_context(|| format!("{name}={text}: allowed is a duration such as 200ms, 5s, 24h"))
     }
 
-    fn durations(&self, name: &str, default: &str) -> Result<Vec<Duration>> {
-        let text = self.text(name, default);
+    fn durations(&self, name: &str) -> Result<Vec<Duration>> {
+        let text = self.text(name);
         let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
         parts
             .map(|p| parse_duration(p).with_context(|| format!("{name}: {p}: allowed are durations such as 1m,5m,15m")))
             .collect()
     }
 
-    fn size(&self, name: &str, default: &str) -> Result<i64> {
-        let text = self.text(name, default);
+    fn size(&self, name: &str) -> Result<i64> {
+        let text = self.text(name);
         parse_size(&text).with_context(|| format!("{name}={text}: allowed is a size such as 0, 500MB, 20GB"))
     }
 
@@ -417,6 +452,16 @@ impl Reader<'_> {
         let Some(text) = (self.get)(name) else { return Ok(None) };
         let allowed = |why| anyhow::anyhow!("{name}={text}: {why}; allowed is a cron expression such as */15 * * * *");
         text.parse().map(Some).map_err(allowed)
+    }
+
+    fn listen_url(&self, database: &DatabaseUrl) -> Result<Option<String>> {
+        const NAME: &str = "DATABASE_LISTEN_URL";
+        let Some(text) = (self.get)(NAME) else { return Ok(None) };
+        match (database, text.parse()) {
+            (DatabaseUrl::Postgres(_), Ok(DatabaseUrl::Postgres(text))) => Ok(Some(text)),
+            (DatabaseUrl::Sqlite(_), _) => bail!("{NAME}: only with a DATABASE_URL that is Postgres's"),
+            _ => bail!("{NAME}: allowed is postgres://…"),
+        }
     }
 
     /// It travels in a header, and everything a session's addresses carry is made from it.
@@ -456,7 +501,7 @@ impl Reader<'_> {
     }
 
     fn rates(&self) -> Result<Option<BTreeMap<String, u32>>> {
-        let text = self.text("WEIR_RATE_LIMITS", "");
+        let text = self.text("WEIR_RATE_LIMITS");
         if text.trim().eq_ignore_ascii_case("off") {
             return Ok(None);
         }
@@ -466,6 +511,19 @@ impl Reader<'_> {
             rates.insert(name, value);
         }
         Ok(Some(rates))
+    }
+
+    /// The collector's base, or the path for traces itself.
+    fn traces(&self) -> Result<Option<url::Url>> {
+        if (self.get)("WEIR_OTLP_URL").is_none() {
+            return Ok(None);
+        }
+        let mut url = self.http_url("WEIR_OTLP_URL")?;
+        let path = url.path().trim_end_matches('/').to_owned();
+        if !path.ends_with("/v1/traces") {
+            url.set_path(&format!("{path}/v1/traces"));
+        }
+        Ok(Some(url))
     }
 
     /// The base of the interface (`https://host/v1`) or the chat endpoint itself.
@@ -494,23 +552,23 @@ impl Reader<'_> {
         if key.as_ref().is_some_and(|key| !key.bytes().all(|b| b.is_ascii_graphic())) {
             bail!("WEIR_LLM_KEY: allowed are ASCII characters without spaces");
         }
-        let images = match self.text("WEIR_LLM_IMAGES", "off").trim() {
+        let images = match self.text("WEIR_LLM_IMAGES").trim() {
             "on" => true,
             "off" => false,
             other => bail!("WEIR_LLM_IMAGES={other}: allowed are on and off"),
         };
-        let context = self.number("WEIR_LLM_CONTEXT", 32_000, 8_000, 10_000_000)?;
+        let context = self.number("WEIR_LLM_CONTEXT", 8_000, 10_000_000)?;
         Ok(Some(ModelSettings { url, key, name: name.trim().to_owned(), images, context }))
     }
 
     fn search(&self) -> Result<SearchSettings> {
-        let text = self.text("WEIR_SEARCH_URL", "");
+        let text = self.text("WEIR_SEARCH_URL");
         let key = (self.get)("WEIR_SEARCH_KEY").map(|key| key.trim().to_owned());
         if key.as_ref().is_some_and(|key| !key.bytes().all(|b| b.is_ascii_graphic())) {
             bail!("WEIR_SEARCH_KEY: allowed are ASCII characters without spaces");
         }
         let web = |text: &str| url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let brave = self.text("WEIR_BRAVE_URL", "https://api.search.brave.com/res/v1");
+        let brave = self.text("WEIR_BRAVE_URL");
         let brave =
             web(brave.trim()).with_context(|| format!("WEIR_BRAVE_URL={brave}: allowed is an http or https URL"));
         let brave = brave?;
@@ -528,7 +586,7 @@ impl Reader<'_> {
     }
 
     fn cors(&self) -> Result<CorsOrigins> {
-        let text = self.text("WEIR_CORS_ORIGINS", "*");
+        let text = self.text("WEIR_CORS_ORIGINS");
         match text.trim() {
             "*" => return Ok(CorsOrigins::Any),
             "off" => return Ok(CorsOrigins::Off),
@@ -548,7 +606,7 @@ impl Reader<'_> {
     }
 
     fn nets(&self) -> Result<Vec<IpNet>> {
-        let text = self.text("WEIR_ALLOW_NETS", "");
+        let text = self.text("WEIR_ALLOW_NETS");
         let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
         parts
             .map(|p| {
@@ -561,7 +619,7 @@ impl Reader<'_> {
     }
 
     fn hosts(&self) -> Result<HashMap<String, IpAddr>> {
-        let text = self.text("WEIR_ALLOW_HOSTS", "");
+        let text = self.text("WEIR_ALLOW_HOSTS");
         let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
         parts
             .map(|p| {
@@ -573,7 +631,7 @@ impl Reader<'_> {
     }
 
     fn ports(&self) -> Result<Vec<u16>> {
-        let text = self.text("WEIR_ALLOW_PORTS", "");
+        let text = self.text("WEIR_ALLOW_PORTS");
         let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
         parts
             .map(|p| {
@@ -584,7 +642,7 @@ impl Reader<'_> {
     }
 
     fn ad_lists(&self) -> Result<Vec<AdList>> {
-        let text = self.text("WEIR_AD_LISTS", "builtin");
+        let text = self.text("WEIR_AD_LISTS");
         let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
         if parts.clone().count() > MAX_AD_LISTS {
             bail!("WEIR_AD_LISTS: allowed are at most {MAX_AD_LISTS} lists");
@@ -599,7 +657,7 @@ impl Reader<'_> {
     }
 
     fn proxies(&self, name: &str) -> Result<Vec<CountryProxy>> {
-        let text = self.text(name, "");
+        let text = self.text(name);
         let parts = text.split(',').map(str::trim).filter(|p| !p.is_empty());
         if parts.clone().count() > MAX_PROXIES {
             bail!("{name}: allowed are at most {MAX_PROXIES} proxies");

@@ -2,9 +2,11 @@
 
 use tracing_subscriber::EnvFilter;
 
+use crate::config::LogSettings;
+
 /// Starts logging to standard error. A wrong filter is an error that names the setting.
-pub fn init() -> anyhow::Result<()> {
-    let filter = std::env::var("WEIR_LOG").unwrap_or_else(|_| "info".to_owned());
+pub fn init(settings: &LogSettings) -> anyhow::Result<()> {
+    let filter = &settings.filter;
     // A site's bad certificate is told to the caller who asked for the page; the log has no use for it.
     let quiet = "apalis=warn,apalis_core=warn,sqlx=warn,headless_chrome=off,actix_server=warn,tungstenite=warn,html5ever=error,\
                  selectors=error,rustls_platform_verifier=off,rmcp=warn";
@@ -12,10 +14,10 @@ pub fn init() -> anyhow::Result<()> {
         anyhow::anyhow!("WEIR_LOG={filter}: allowed is a tracing filter such as info or weir=debug ({e})")
     })?;
     let output = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match std::env::var("WEIR_LOG_FORMAT").unwrap_or_default().as_str() {
-        "" | "text" => output.with_target(false).init(),
-        "json" => output.json().init(),
-        other => anyhow::bail!("WEIR_LOG_FORMAT={other}: allowed is text or json"),
+    if settings.is_json {
+        output.json().init();
+    } else {
+        output.with_target(false).init();
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use inotify::{Inotify, WatchDescriptor};
-use sqlx::postgres::{PgListener, PgNotification, PgPool};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgNotification, PgPool, PgPoolOptions};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
@@ -30,6 +30,8 @@ const TICK: Duration = Duration::from_millis(1_500);
 const NEW_WAKEUP: &str = "apalis::job::insert";
 /// A connection on which nothing has come for this long is sent something, and has as long again for it to arrive.
 const BEAT: Duration = Duration::from_secs(4);
+/// How long a connection that listens may take to come.
+const LISTEN_PATIENCE: Duration = Duration::from_secs(10);
 /// The least pause between two looks at one watched job.
 const JOB_PAUSE: Duration = Duration::from_millis(40);
 
@@ -49,17 +51,23 @@ struct Shared {
 }
 
 impl Wake {
-    /// Starts watching. Needs the database to exist.
-    pub async fn start(url: &DatabaseUrl, db: &Db) -> anyhow::Result<Self> {
-        Self::start_with(url, db, &[Signal::End], "weir_done").await
+    /// Starts watching. Needs the database to exist. `listen`: where Postgres is listened to, if not through `db`.
+    pub async fn start(url: &DatabaseUrl, listen: Option<&str>, db: &Db) -> anyhow::Result<Self> {
+        Self::start_with(url, listen, db, &[Signal::End], "weir_done").await
     }
 
     /// The same for a worker, which hears of new wake-ups too.
-    pub async fn start_for_worker(url: &DatabaseUrl, db: &Db) -> anyhow::Result<Self> {
-        Self::start_with(url, db, &SIGNALS.map(|(_, signal)| signal), NEW_WAKEUP).await
+    pub async fn start_for_worker(url: &DatabaseUrl, listen: Option<&str>, db: &Db) -> anyhow::Result<Self> {
+        Self::start_with(url, listen, db, &SIGNALS.map(|(_, signal)| signal), NEW_WAKEUP).await
     }
 
-    async fn start_with(url: &DatabaseUrl, db: &Db, wanted: &[Signal], channel: &'static str) -> anyhow::Result<Self> {
+    async fn start_with(
+        url: &DatabaseUrl,
+        listen: Option<&str>,
+        db: &Db,
+        wanted: &[Signal],
+        channel: &'static str,
+    ) -> anyhow::Result<Self> {
         let shared = Arc::new(Shared {
             db: db.clone(),
             signal: watch::Sender::new(0),
@@ -78,7 +86,7 @@ impl Wake {
                 std::thread::Builder::new().name("wake".to_owned()).spawn(follow).context("wake thread")?;
             }
             (DatabaseUrl::Postgres(_), Db::Postgres(PostgresDb { pool, .. })) => {
-                let ears = Ears::open(pool.clone(), channel).await.context("LISTEN")?;
+                let ears = Ears::open(pool.clone(), listening_pool(pool, listen)?, channel).await.context("LISTEN")?;
                 lines::watch(pool);
                 tokio::spawn(wake.clone().follow_notifications(ears));
             }
@@ -210,6 +218,30 @@ impl Wake {
     }
 }
 
+/// Where connections that listen come from: the pool of the rows, or one of their own beside the pooler.
+fn listening_pool(rows: &PgPool, listen: Option<&str>) -> anyhow::Result<PgPool> {
+    let Some(text) = listen else { return Ok(rows.clone()) };
+    let options: PgConnectOptions = text.parse().context("DATABASE_LISTEN_URL")?;
+    // A second one takes the place of one that has fallen silent.
+    let pool = PgPoolOptions::new().max_connections(2).max_lifetime(None).idle_timeout(None);
+    let pool = pool.acquire_timeout(LISTEN_PATIENCE).connect_lazy_with(options.application_name("weir"));
+    lines::watch(&pool);
+    Ok(pool)
+}
+
+/// Whether what is sent to Postgres by the pool is heard where this process would listen. `false`: nothing came within
+/// some seconds, as through a pooler that lends its connections by transaction.
+///
+/// # Errors
+/// When the database, or where it is listened to, cannot be reached.
+pub async fn can_hear(pool: &PgPool, listen: Option<&str>) -> anyhow::Result<bool> {
+    let from = listening_pool(pool, listen)?;
+    let ears = tokio::time::timeout(LISTEN_PATIENCE, Ears::open(pool.clone(), from, "weir_check")).await;
+    let mut ears = ears.context("LISTEN is not answered")?.context("LISTEN")?;
+    sqlx::query("SELECT pg_notify($1, '')").bind(&ears.own).execute(pool).await.context("NOTIFY")?;
+    Ok(matches!(tokio::time::timeout(BEAT, ears.listener.try_recv()).await, Ok(Ok(Some(_)))))
+}
+
 /// What came of listening.
 enum Heard {
     Note(PgNotification),
@@ -221,7 +253,10 @@ enum Heard {
 
 /// A connection that listens, with a beat that shows whether it still does.
 struct Ears {
+    /// Where its own notifications are sent from.
     pool: PgPool,
+    /// Where its connection comes from.
+    from: PgPool,
     channel: &'static str,
     /// Where it is sent its own notifications.
     own: String,
@@ -233,10 +268,10 @@ struct Ears {
 }
 
 impl Ears {
-    async fn open(pool: PgPool, channel: &'static str) -> sqlx::Result<Self> {
+    async fn open(pool: PgPool, from: PgPool, channel: &'static str) -> sqlx::Result<Self> {
         let own = format!("weir_beat_{}", random::id().simple());
-        let listener = Self::listen(&pool, [channel, &own]).await?;
-        Ok(Self { pool, channel, own, listener, until: clock::deadline(BEAT), is_asked: false })
+        let listener = Self::listen(&from, [channel, &own]).await?;
+        Ok(Self { pool, from, channel, own, listener, until: clock::deadline(BEAT), is_asked: false })
     }
 
     async fn listen(pool: &PgPool, channels: [&str; 2]) -> sqlx::Result<PgListener> {
@@ -259,7 +294,7 @@ impl Ears {
                 }
                 Err(_) if self.is_asked => {
                     tracing::warn!("Postgres tells nothing any more; a new connection listens");
-                    let fresh = Self::listen(&self.pool, [self.channel, &self.own]);
+                    let fresh = Self::listen(&self.from, [self.channel, &self.own]);
                     let fresh = tokio::time::timeout(BEAT, fresh).await;
                     self.listener = fresh.map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))??;
                     (self.until, self.is_asked) = (clock::deadline(BEAT), false);
@@ -309,6 +344,9 @@ impl Drop for ExpectedPage {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
     use super::*;
     use crate::clock::Stopwatch;
     use crate::store::testing::{Line, fresh_postgres};
@@ -325,7 +363,7 @@ mod tests {
         let url = DatabaseUrl::Postgres(line.url.clone());
         let db = Db::connect(&url, 4, PoolUse::Rows).await.unwrap();
         migrate(&db).await.unwrap();
-        let wake = Wake::start(&url, &db).await.unwrap();
+        let wake = Wake::start(&url, None, &db).await.unwrap();
         let speaker = sqlx::PgPool::connect(&direct).await.unwrap();
         // Told only by a notification: no page of this name is in the rows.
         let is_told = async || {
@@ -341,5 +379,57 @@ mod tests {
         while !is_told().await {
             assert!(frozen.elapsed() < Duration::from_secs(15), "nobody noticed");
         }
+    }
+
+    /// A way to a server on which no notification comes through, as by a pooler that lends its connections by transaction.
+    async fn deaf_line(server: &str) -> String {
+        let mut url = url::Url::parse(server).unwrap();
+        let target = (url.host_str().unwrap().to_owned(), url.port().unwrap_or(5432));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        url.set_port(Some(listener.local_addr().unwrap().port())).unwrap();
+        url.query_pairs_mut().append_pair("sslmode", "disable");
+        tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                let far = TcpStream::connect(target.clone()).await.unwrap();
+                tokio::spawn(pass_but_notifications(near, far));
+            }
+        });
+        url.to_string()
+    }
+
+    async fn pass_but_notifications(near: TcpStream, far: TcpStream) {
+        let ((mut near_in, mut near_out), (mut far_in, mut far_out)) = (near.into_split(), far.into_split());
+        tokio::spawn(async move { tokio::io::copy(&mut near_in, &mut far_out).await });
+        let mut head = [0; 5];
+        while far_in.read_exact(&mut head).await.is_ok() {
+            let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
+            let mut body = vec![0; length as usize - 4];
+            if far_in.read_exact(&mut body).await.is_err() {
+                return;
+            }
+            if head[0] != b'A' && near_out.write_all(&[&head[..], &body].concat()).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pooler_that_keeps_notifications_to_itself_is_noticed_and_gone_around() {
+        let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
+            eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+            return;
+        };
+        let direct = fresh_postgres(&server).await;
+        let url = DatabaseUrl::Postgres(deaf_line(&direct).await);
+        let db = Db::connect(&url, 4, PoolUse::Rows).await.unwrap();
+        migrate(&db).await.unwrap();
+        let Db::Postgres(PostgresDb { pool, .. }) = &db else { panic!("it is Postgres") };
+        assert!(!can_hear(pool, None).await.unwrap());
+        assert!(can_hear(pool, Some(&direct)).await.unwrap());
+        let wake = Wake::start(&url, Some(&direct), &db).await.unwrap();
+        let page = PageId::new();
+        let mut expected = wake.expect(page);
+        sqlx::query("SELECT pg_notify('weir_done', $1)").bind(format!("p:{page}")).execute(pool).await.unwrap();
+        assert!(tokio::time::timeout(Duration::from_secs(10), &mut expected.ended).await.is_ok());
     }
 }

@@ -69,23 +69,143 @@ async fn exit_codes_tell_success_failure_and_bad_usage() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(code), "weir {}: {said}", arguments.join(" "));
     }
-    for command in ["serve", "migrate", "team", "key", "credits", "jobs", "workers", "webhooks", "doctor"] {
+    for command in [
+        "serve", "migrate", "backup", "restore", "config", "team", "key", "credits", "jobs", "workers", "webhooks",
+        "doctor",
+    ] {
         assert!(service.try_cli(&[command, "--help"]).status.success(), "weir {command} --help");
     }
 }
 
-#[tokio::test]
-async fn doctor_tells_what_is_right_and_fails_when_something_is_not() {
-    let service = TestService::start(Database::Sqlite).await;
-    let output = service.try_cli(&["doctor"]);
-    let text = String::from_utf8_lossy(&output.stdout).to_lowercase();
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    for subject in ["database", "chromium", "disk", "clock"] {
-        assert!(text.contains(subject), "no line about {subject}: {text}");
+/// What `weir doctor --json` says with these settings on top of the service's: its exit code, and each check.
+fn examined(service: &TestService, settings: &[(&str, &str)]) -> (Option<i32>, Vec<Value>) {
+    let output = service.command("weir").args(["doctor", "--json"]).envs(settings.iter().copied()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let checks = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    (output.status.code(), list(&checks))
+}
+
+fn check<'a>(checks: &'a [Value], name: &str) -> &'a Value {
+    checks.iter().find(|check| check["check"] == name).unwrap_or_else(|| panic!("no {name}: {checks:#?}"))
+}
+
+both_databases! {
+    async fn doctor_finds_a_machine_that_has_everything_well(database) {
+        let is_postgres = matches!(database, Database::Postgres(_));
+        let service = TestService::start(database).await;
+        let (code, checks) = examined(&service, &[]);
+        assert_eq!(code, Some(0), "{checks:#?}");
+        for name in ["database", "clock", "blobs", "one store", "disk", "chromium", "sandbox", "box folder", "boxes", "recognition"] {
+            assert_eq!(check(&checks, name)["ok"], true, "{checks:#?}");
+        }
+        assert_eq!(checks.iter().any(|check| check["check"] == "listen"), is_postgres);
+        // What is weaker than it could be is told with its mend, as what fails is.
+        for found in &checks {
+            assert_eq!(found["mend"].is_string(), found["state"] != "ok", "{found}");
+        }
+        let lines = service.cli(&["doctor"]);
+        assert_eq!(lines.lines().count(), checks.len(), "one line a check: {lines}");
     }
-    let mut broken = service.command("weir");
-    let output = broken.arg("doctor").env("WEIR_CHROMIUM", "/nowhere/chromium").output().unwrap();
+}
+
+#[tokio::test]
+async fn doctor_names_what_is_wrong_with_its_mend() {
+    let service = TestService::start(Database::Sqlite).await;
+    // A folder on the way that shuts out the users of boxes, as a TMPDIR in root's home does.
+    let shut = service.folder().join("shut");
+    std::fs::create_dir_all(&shut).unwrap();
+    std::fs::set_permissions(&shut, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let run_dir = shut.join("run").display().to_string();
+    let missing = format!("file://{}/weir.db/blobs", service.folder().display());
+    let mut expected = vec![
+        ("chromium", ("WEIR_CHROMIUM", "/nowhere/chromium"), "/nowhere/chromium", "WEIR_CHROMIUM"),
+        ("blobs", ("WEIR_BLOBS", missing.as_str()), "weir.db/blobs", "WEIR_BLOBS"),
+        ("runners", ("WEIR_RUNNERS", "/nowhere"), "/nowhere", "scripts/setup"),
+    ];
+    if weir_tests::is_root() {
+        expected.push(("box folder", ("WEIR_RUN_DIR", run_dir.as_str()), "shuts out the users of boxes", "/run/weir"));
+    }
+    for (name, setting, what, mend) in expected {
+        let (code, checks) = examined(&service, &[setting]);
+        let found = check(&checks, name);
+        assert_eq!((code, &found["ok"]), (Some(1), &json!(false)), "{found}");
+        let says = |key: &str, text: &str| found[key].as_str().is_some_and(|said| said.contains(text));
+        assert!(says("detail", what) && says("mend", mend), "{found}");
+    }
+    let (_, checks) = examined(&service, &[("WEIR_SANDBOX", "off")]);
+    assert_eq!(check(&checks, "sandbox")["state"], "weak");
+}
+
+#[tokio::test]
+async fn doctor_without_a_database_says_so_and_goes_on() {
+    let service = TestService::start(Database::Sqlite).await;
+    let nowhere = format!("postgres://nobody:hidden-word@127.0.0.1:{}/none", weir_tests::free_port());
+    let (code, checks) = examined(&service, &[("DATABASE_URL", nowhere.as_str())]);
+    assert_eq!((code, &check(&checks, "database")["ok"]), (Some(1), &json!(false)));
+    assert_eq!(check(&checks, "disk")["ok"], true);
+    assert!(!json!(checks).to_string().contains("hidden-word"), "{checks:#?}");
+}
+
+#[tokio::test]
+async fn doctor_sees_blobs_that_are_not_shared() {
+    let service = TestService::start(Database::Sqlite).await;
+    // A worker as another machine would announce it.
+    let other = "INSERT INTO worker_node (id, name, host, pid, address, state, slots, session_slots, started_at, heartbeat_at) \
+                 SELECT '0190c0de-0000-7000-8000-0000000000aa', 'stand-in', 'another boot', 1, '127.0.0.1:9', state, 0, 0, started_at, heartbeat_at + 60000 \
+                 FROM worker_node WHERE state = 'live'";
+    service.execute(other).await;
+    let (code, checks) = examined(&service, &[]);
+    let found = check(&checks, "one store");
+    assert!(code == Some(1) && found["detail"].as_str().unwrap().contains("stand-in"), "{found}");
+    assert!(found["mend"].as_str().unwrap().contains("s3://"), "{found}");
+    service.execute("DELETE FROM worker_node WHERE name = 'stand-in'").await;
+    assert_eq!(check(&examined(&service, &[]).1, "one store")["ok"], true);
+}
+
+#[tokio::test]
+async fn config_shows_each_setting_with_its_source_and_no_secret() {
+    let mut service = TestService::start(Database::Sqlite).await;
+    service.set_env("WEIR_API_KEY", "key-word-of-the-tests");
+    service.set_env("WEIR_PROXY_BASIC", "us=http://name:proxy-word@127.0.0.1:9");
+    service.remove_env("WEIR_LOG");
+    let file = "WEIR_RESULT_TTL=3h\nWEIR_LLM_KEY=model-word\nWEIR_BIND=127.0.0.1:1\nWEIR_RESULT_TLT=1h\n";
+    std::fs::write(service.folder().join(".env"), file).unwrap();
+    let output = service.try_cli(&["config", "--json"]);
+    let settings = list(&serde_json::from_slice(&output.stdout).unwrap());
+    let find = |name: &str| settings.iter().find(|setting| setting["name"] == name).unwrap().clone();
+    for (name, value, source) in [
+        ("WEIR_RESULT_TTL", json!("3h"), ".env"),
+        ("WEIR_LLM_KEY", json!("***"), ".env"),
+        ("WEIR_API_KEY", json!("***"), "environment"),
+        ("WEIR_PROXY_BASIC", json!("us=http://name:***@127.0.0.1:9/"), "environment"),
+        ("WEIR_BIND", json!(format!("127.0.0.1:{}", service.port())), "environment"),
+        ("WEIR_LOG", json!("info"), "default"),
+        ("WEIR_CHROMIUM", json!(null), "default"),
+    ] {
+        let found = find(name);
+        assert_eq!((&found["value"], &found["source"]), (&value, &json!(source)), "{found}");
+        assert!(!found["meaning"].as_str().unwrap().is_empty() && !found["default"].as_str().unwrap().is_empty());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("WEIR_RESULT_TLT"), "what is misspelt is told: {said}");
+    let text = service.cli(&["config"]);
+    assert_eq!(text.lines().count(), settings.len() + 1, "one line a setting: {text}");
+    let all = String::from_utf8_lossy(&output.stdout).into_owned() + &text;
+    assert!(!all.contains("-word"), "{all}");
+
+    // One that is wrong is shown and told.
+    service.set_env("WEIR_SANDBOX", "perhaps");
+    let output = service.try_cli(&["config"]);
     assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("perhaps"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("strict or degraded or off"));
+    // A file that cannot be read is not left out in silence, and its lines are not shown.
+    service.remove_env("WEIR_SANDBOX");
+    std::fs::write(service.folder().join(".env"), "WEIR_KEY='secret-word\n").unwrap();
+    let output = service.try_cli(&["team", "list"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains(".env") && !said.contains("secret-word"), "{said}");
+    std::fs::remove_file(service.folder().join(".env")).unwrap();
 }
 
 #[tokio::test]

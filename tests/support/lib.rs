@@ -7,6 +7,7 @@
 
 mod bucket;
 mod caller;
+mod collector;
 mod contract;
 mod database;
 mod forward_proxy;
@@ -25,6 +26,7 @@ mod wait;
 
 pub use bucket::BucketStore;
 pub use caller::{Answer, Caller};
+pub use collector::{Collector, SentSpan, Taking};
 pub use contract::fault;
 pub use database::{Database, PostgresCluster, WriteLock};
 pub use forward_proxy::ForwardProxy;

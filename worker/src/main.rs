@@ -17,6 +17,8 @@ fn main() -> std::process::ExitCode {
             weir_worker::pdf::CHILD_ARGUMENT => weir_worker::pdf::child_main(),
             // The reader of one office file; not for people.
             weir_worker::office::CHILD_ARGUMENT => weir_worker::office::child_main(),
+            // What `weir doctor` asks.
+            weir_shared::examination::ARGUMENT => ended(examine()),
             "--version" | "-V" => {
                 println!("weir-worker {}", env!("CARGO_PKG_VERSION"));
                 std::process::ExitCode::SUCCESS
@@ -34,7 +36,11 @@ fn main() -> std::process::ExitCode {
             }
         };
     }
-    match run() {
+    ended(run())
+}
+
+fn ended(outcome: anyhow::Result<()>) -> std::process::ExitCode {
+    match outcome {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("weir-worker: {error:#}");
@@ -45,7 +51,7 @@ fn main() -> std::process::ExitCode {
 
 fn run() -> anyhow::Result<()> {
     let settings = Settings::from_env()?;
-    weir_shared::telemetry::init()?;
+    weir_shared::telemetry::init(&settings.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let stop = CancellationToken::new();
@@ -61,4 +67,12 @@ fn run() -> anyhow::Result<()> {
         });
         weir_worker::node::run(settings, stop).await
     })
+}
+
+fn examine() -> anyhow::Result<()> {
+    let settings = Settings::from_env()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let found = runtime.block_on(weir_worker::node::examine(&settings))?;
+    println!("{}", serde_json::to_string(&found)?);
+    Ok(())
 }

@@ -2,6 +2,8 @@
 //!
 //! Exit code 0 success, 1 failure, 2 bad usage. `--json` makes every command that lists or shows print one JSON value.
 
+mod backup;
+mod config;
 mod database;
 mod doctor;
 mod feedback;
@@ -72,6 +74,16 @@ enum Command {
     Feedback(feedback::FeedbackCommand),
     /// Serve the tools of the Weir at WEIR_URL over the Model Context Protocol on standard input and output.
     Mcp,
+    /// Save database, blobs and keys to a folder while the service works.
+    Backup(backup::BackupCommand),
+    /// Bring a backup to the database, the blobs and the key file of the settings, which must be empty.
+    Restore(backup::RestoreCommand),
+    /// Every setting with its value, where that comes from, and what it means; secrets are not shown.
+    Config {
+        /// The table of all settings for the documentation, without values.
+        #[arg(long)]
+        markdown: bool,
+    },
     /// Check database, Chromium, sandbox, disk and clock; exit code 1 on any failure.
     Doctor,
 }
@@ -94,15 +106,21 @@ pub fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let settings = Settings::from_env()?;
     let output = Output { json: cli.json };
+    if let Command::Config { markdown } = cli.command {
+        return config::run(markdown, output);
+    }
+    let settings = Settings::from_env()?;
     match cli.command {
+        Command::Config { .. } => {}
         Command::Serve => {
-            telemetry::init()?;
+            telemetry::init(&settings.log)?;
             server::serve(settings).await?;
         }
         Command::Migrate { check } => return migrate::run(&settings, check, output).await,
         Command::Mcp => mcp::run(&settings.mcp).await?,
+        Command::Backup(command) => backup::save(command, &settings, output).await?,
+        Command::Restore(command) => backup::restore(command, &settings, output).await?,
         Command::Doctor => return doctor::run(&settings, output).await,
         Command::Team(command) => teams::run(command, &open(&settings).await?, output).await?,
         Command::Key(command) => keys::run(command, &open(&settings).await?, output).await?,
@@ -134,6 +152,10 @@ mod tests {
             "migrate",
             "migrate --check --json",
             "doctor",
+            "config",
+            "backup /var/backups/weir --json",
+            "restore /var/backups/weir",
+            "config --json",
             "mcp",
             "team add acme --json",
             "team list --json",

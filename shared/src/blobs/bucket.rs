@@ -1,5 +1,6 @@
 //! A bucket of an S3-compatible store, with blocking calls.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::io::{Error, ErrorKind, Result};
@@ -21,6 +22,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 const CALL: Duration = Duration::from_secs(60);
 /// The same for a read: somebody waits for it.
 const READ: Duration = Duration::from_secs(20);
+/// A list of everything, a thousand names at a time.
+const LIST: Duration = Duration::from_secs(1_800);
 /// Tries after the first.
 const RETRIES: usize = 4;
 
@@ -85,6 +88,20 @@ impl Bucket {
         self.call(move |store| async move {
             let found = store.list(Some(&prefix)).map_ok(|object| object.location).boxed();
             store.delete_stream(found).try_collect::<Vec<_>>().await.map(drop)
+        })
+    }
+
+    /// Every key with its size.
+    pub fn list(&self) -> Result<BTreeMap<String, u64>> {
+        let prefix = Path::from(self.0.prefix.as_str());
+        let below = if self.0.prefix.is_empty() { String::new() } else { format!("{prefix}/") };
+        self.call_within(LIST, move |store| async move {
+            let found = store.list(Some(&prefix)).map_ok(move |object| {
+                let key = object.location.as_ref().strip_prefix(&below).unwrap_or_default().to_owned();
+                (key, object.size)
+            });
+            let is_blob = |(key, _): &(String, u64)| !key.is_empty() && !key.starts_with('.');
+            Ok(found.try_collect::<Vec<_>>().await?.into_iter().filter(is_blob).collect())
         })
     }
 

@@ -57,6 +57,8 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
         ("WEIR_SESSIONS_PER_WORKER", "1001", "from 0 to 1000"),
         ("WEIR_REPLAY_CRON", "0 0 30 2 *", "*/15 * * * *"),
         ("WEIR_LLM_URL", "localhost", "https://host/v1"),
+        ("WEIR_OTLP_URL", "localhost:4318", "http or https"),
+        ("DATABASE_LISTEN_URL", "postgres://a/b", "DATABASE_URL"),
         ("WEIR_AD_LISTS", "builtin,ads.txt", "builtin and paths"),
         ("WEIR_PROXY_BASIC", "uk=http://proxy.test", "ISO 3166-1"),
         ("WEIR_LLM_URL", "http://localhost", "WEIR_LLM_MODEL"),
@@ -116,16 +118,16 @@ fn durations_read_in_every_unit() {
     assert_eq!(parse_duration(""), None);
 }
 
-/// Names that are read outside of this module, with the log.
-const LOG: [&str; 2] = ["WEIR_LOG", "WEIR_LOG_FORMAT"];
+/// Names that libraries read, and such that only say where another one is looked for.
+const READ_ELSEWHERE: [&str; 4] = ["AWS_ENDPOINT_URL", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
 
 #[test]
-fn the_readmes_table_has_every_setting_with_its_default() {
+fn every_setting_that_is_read_stands_in_the_table_and_no_other() {
     use std::cell::RefCell;
     use std::collections::BTreeSet;
 
-    // What the code asks for; some names only beside others.
-    let asked = RefCell::new(BTreeSet::from(LOG.map(str::to_owned)));
+    let asked = RefCell::new(BTreeSet::from(READ_ELSEWHERE.map(str::to_owned)));
+    // Some are only asked for beside others.
     for given in [&[][..], &[("WEIR_LLM_URL", "http://localhost"), ("WEIR_LLM_MODEL", "m")][..]] {
         Settings::from_lookup(&|name| {
             asked.borrow_mut().insert(name.to_owned());
@@ -133,26 +135,67 @@ fn the_readmes_table_has_every_setting_with_its_default() {
         })
         .unwrap();
     }
-    // Where the runners are depends on the machine.
-    let asked: BTreeSet<String> = asked.into_inner().into_iter().filter(|name| name != "HOME").collect();
+    // The user's, not ours.
+    asked.borrow_mut().remove("HOME");
+    let table: BTreeSet<String> = table::SETTINGS.iter().map(|setting| setting.name.to_owned()).collect();
+    assert_eq!((asked.into_inner(), table.len()), (table, table::SETTINGS.len()));
+}
 
-    let mut documented = BTreeSet::new();
-    let is_setting = |word: &&str| word.starts_with("WEIR_") || *word == "DATABASE_URL";
-    for line in include_str!("../../../README.md").lines().filter(|line| line.starts_with("| `")) {
-        let cells: Vec<&str> = line.split(" | ").collect();
-        let names: Vec<&str> = cells[0].split('`').filter(is_setting).collect();
-        let words = line.split(|c: char| !(c.is_ascii_uppercase() || c == '_'));
-        documented.extend(words.filter(is_setting).map(str::to_owned));
-        let defaults: Vec<&str> = cells[1].split(" / ").map(|value| value.trim_matches('`')).collect();
-        for (name, default) in names.iter().zip(&defaults).filter(|_| names.len() == defaults.len()) {
-            let is_value = !default.contains(' ') && !["empty", "none"].contains(default) && !LOG.contains(name);
-            if is_value {
-                let given = read(&[(name, default)]).map(|settings| format!("{settings:?}"));
-                assert_eq!(given.unwrap(), format!("{:?}", read(&[]).unwrap()), "{name}");
+#[test]
+fn a_default_is_what_its_value_given_would_be() {
+    let none = format!("{:?}", read(&[]).unwrap());
+    for setting in table::SETTINGS {
+        if let table::Fallback::Value(value) = setting.default {
+            let given = read(&[(setting.name, value)]).unwrap_or_else(|error| panic!("{}: {error}", setting.name));
+            assert_eq!(format!("{given:?}"), none, "{}", setting.name);
+        }
+    }
+    // A list that names some buckets leaves the others as the table has them.
+    let rates = read(&[("WEIR_RATE_LIMITS", "map=7")]).unwrap().limits.rates.unwrap();
+    let mut expected = read(&[]).unwrap().limits.rates.unwrap();
+    expected.insert("map".to_owned(), 7);
+    assert_eq!(rates, expected);
+}
+
+/// The project's pages.
+fn pages() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = docs.chain([root.join("README.md")]).filter(|path| path.extension().is_some_and(|end| end == "md"));
+    pages.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
+}
+
+#[test]
+fn the_page_of_settings_is_the_table() {
+    let pages = pages();
+    let (_, page) = pages.iter().find(|(path, _)| path.ends_with("docs/settings.md")).unwrap();
+    assert!(page.contains(&shown::markdown()), "its table is what `weir config --markdown` prints");
+}
+
+#[test]
+fn what_pages_say_of_settings_is_so() {
+    let is_setting = |word: &&str| word.starts_with("WEIR_") || word.starts_with("DATABASE_");
+    for (path, page) in pages() {
+        let Some((_, rows)) = page.split_once("\n| name | default | meaning |\n") else { continue };
+        for line in rows.lines().take_while(|line| line.starts_with('|')).filter(|line| line.starts_with("| `")) {
+            let cells: Vec<&str> = line.split(" | ").collect();
+            let names: Vec<&str> = cells[0].split('`').filter(is_setting).collect();
+            let words = line.split(|c: char| !(c.is_ascii_uppercase() || c == '_'));
+            for name in words.filter(is_setting) {
+                assert!(table::find(name).is_some(), "{}: there is no {name}", path.display());
+            }
+            let defaults: Vec<&str> = cells[1].split(" / ").map(|value| value.trim_matches('`')).collect();
+            for (name, told) in names.iter().zip(&defaults).filter(|_| names.len() == defaults.len()) {
+                let default = table::find(name).map(|setting| setting.default);
+                let is_so = match default {
+                    Some(table::Fallback::Value(value)) => value == *told,
+                    Some(table::Fallback::Words(words)) => words.trim_matches('`') == *told || words == *told,
+                    None => false,
+                };
+                assert!(is_so, "{}: {name} is {default:?}, not {told}", path.display());
             }
         }
     }
-    assert_eq!(documented, asked);
 }
 
 #[test]

@@ -82,6 +82,7 @@ pub fn key(url: &str, options: &ScrapeOptions, team: TeamId) -> Option<CacheKey>
     let team = is_private(&url, options).then_some(team);
     let mut plain = ScrapeOptions {
         zero_retention: false,
+        trace_parent: None,
         // What an untrusted certificate gave is not kept, whoever accepted it.
         tls_consent: false,
         cache: CacheOptions::default(),

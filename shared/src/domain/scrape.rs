@@ -13,6 +13,7 @@ use super::profile::ProfileUse;
 use super::screenshot::Screenshot;
 use super::site_rules::SiteRules;
 use super::upload::Upload;
+use crate::traces::TraceParent;
 
 /// Options of a scrape, the same for a direct scrape, a batch and later a crawl.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,6 +73,9 @@ pub struct ScrapeOptions {
     /// The file that is read instead of an address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upload: Option<Upload>,
+    /// The request's span, which the pages' spans are below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_parent: Option<TraceParent>,
 }
 
 impl Default for ScrapeOptions {
@@ -101,6 +105,7 @@ impl Default for ScrapeOptions {
             profile: None,
             zero_retention: false,
             upload: None,
+            trace_parent: None,
         }
     }
 }

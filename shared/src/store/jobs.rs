@@ -5,6 +5,7 @@ use crate::domain::scrape::ScrapeOptions;
 use crate::domain::webhook::WebhookSpec;
 use crate::ids::{JobId, KeyId, TeamId};
 use crate::time::Timestamp;
+use crate::traces;
 use crate::{on_db, on_pool};
 
 use super::crawls::{self, CrawlSpec};
@@ -55,7 +56,7 @@ macro_rules! insert_job {
             .bind($job.key)
             .bind($job.kind.as_str())
             .bind($job.kind.rank())
-            .bind(serde_json::to_string($job.options)?)
+            .bind($crate::store::jobs::stored_options($job.options)?)
             .bind($job.target)
             .bind($job.origin)
             .bind($job.max_concurrency)
@@ -69,6 +70,16 @@ macro_rules! insert_job {
     };
 }
 pub(super) use insert_job;
+
+/// The options as they lie in the row: with the span that the job is written under.
+pub(super) fn stored_options(options: &ScrapeOptions) -> serde_json::Result<String> {
+    match traces::current() {
+        Some(parent) if options.trace_parent.is_none() => {
+            serde_json::to_string(&ScrapeOptions { trace_parent: Some(parent), ..options.clone() })
+        }
+        _ => serde_json::to_string(options),
+    }
+}
 
 /// Writes the job row. The pages follow in the same transaction.
 pub async fn insert(tx: &mut Tx, job: &NewJob<'_>) -> StoreResult<()> {

@@ -7,6 +7,7 @@ use crate::domain::job::{JobKind, JobStatus, PageState};
 use crate::domain::map::{MapOptions, site_of};
 use crate::ids::{JobId, KeyId, PageId, TeamId};
 use crate::time::Timestamp;
+use crate::traces::{self, TraceParent};
 use crate::{on_db, on_pool};
 
 use super::page::rows;
@@ -27,8 +28,12 @@ pub struct NewMap<'a> {
 
 /// How the options lie in the job's row, beside the scrape options of other kinds.
 #[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Stored<T> {
     map: T,
+    /// Where other kinds have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace_parent: Option<TraceParent>,
 }
 
 /// Writes the job and its page, queued. Returns the page, which has a wake-up yet to come.
@@ -39,7 +44,7 @@ pub async fn insert(tx: &mut Tx, map: &NewMap<'_>) -> StoreResult<PageId> {
         JobStatus::Scraping.sql(),
         ", $5, $6, $7, $8, 1, 1, $9, $10, $11)"
     );
-    let options = serde_json::to_string(&Stored { map: map.options })?;
+    let options = serde_json::to_string(&Stored { map: map.options, trace_parent: traces::current() })?;
     // With zero retention nobody finds it by its site again.
     let site = site_of(map.url).filter(|_| !map.options.zero_retention);
     on_db!(tx, |conn| {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_shared::ids::PageId;
 use weir_shared::store::page::rows::Claimed;
+use weir_shared::traces::{self, Side, Span};
 
 /// The pages that this worker knows it has, until their end is written. A row may say more: a claim whose answer is lost
 /// with its connection, a page whose work broke off.
@@ -24,7 +25,7 @@ impl HeldPages {
     pub fn hold(self: &Arc<Self>, page: &Claimed) -> HeldPage {
         let claim = (page.id, page.epoch);
         self.lock().pages.insert(claim);
-        HeldPage { held: Arc::clone(self), claim, is_settled: false }
+        HeldPage { held: Arc::clone(self), claim, is_settled: false, commit: Span::default(), attempt: Span::default() }
     }
 
     /// Whether the page is in work here.
@@ -56,9 +57,19 @@ pub struct HeldPage {
     held: Arc<HeldPages>,
     claim: (PageId, i64),
     is_settled: bool,
+    /// The spans of its end and of the whole attempt, which end with the hold; in this order.
+    commit: Span,
+    attempt: Span,
 }
 
 impl HeldPage {
+    /// The end of the attempt is handed in: from here on it waits to be written.
+    pub fn traced(mut self, attempt: Span) -> Self {
+        self.commit = traces::below(attempt.own(), "commit", Side::Internal);
+        self.attempt = attempt;
+        self
+    }
+
     /// The attempt has its end: it is written, or was overtaken.
     pub fn settle(mut self) {
         self.is_settled = true;

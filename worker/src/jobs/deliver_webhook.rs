@@ -23,6 +23,7 @@ use weir_shared::queue::{self, WEBHOOK_QUEUE, Wakeup};
 use weir_shared::store::webhooks::{self, Attempt, ClaimedDelivery};
 use weir_shared::store::{Db, StoreError, StoreResult, documents, jobs, pages, teams};
 use weir_shared::time::Timestamp;
+use weir_shared::traces::{self, Side, TraceParent};
 
 use super::job::Job;
 use crate::context::WorkerContext;
@@ -71,6 +72,10 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
     let Some(spec) = row.webhook.clone() else { return Ok(()) };
     let own = teams::webhook_secret(db, row.team_id).await?;
     let secret = own.or_else(|| context.process.settings.webhooks.secret.clone());
+    let trace = match traces::is_on() {
+        true => context.spec(job).await?.and_then(|spec| spec.options.trace_parent),
+        false => None,
+    };
     loop {
         if context.draining.is_cancelled() {
             return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
@@ -95,7 +100,7 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
             }
         }
         db.faults().reach(FaultPoint::BeforePost)?;
-        let tries = due.iter().map(|delivery| attempt(context, row.kind, &spec, secret.as_deref(), delivery));
+        let tries = due.iter().map(|delivery| attempt(context, row.kind, &spec, secret.as_deref(), delivery, trace));
         let tried: Vec<Tried> = join_all(tries).await;
         db.faults().reach(FaultPoint::AfterPost)?;
         let tried: Vec<(&ClaimedDelivery, Tried)> = due.iter().zip(tried).collect();
@@ -146,7 +151,13 @@ async fn attempt(
     spec: &WebhookSpec,
     secret: Option<&str>,
     delivery: &ClaimedDelivery,
+    trace: Option<TraceParent>,
 ) -> Tried {
+    let mut span = traces::below(trace, "webhook", Side::Client);
+    span.word("weir.job.id", delivery.job_id);
+    span.word("weir.delivery.id", delivery.id);
+    span.word("weir.delivery.event", delivery.event.as_str());
+    span.number("weir.delivery.attempt", delivery.attempt);
     let db = (&context.process.db, &context.process.blobs);
     let body = match tokio::time::timeout(READING, body(db, kind, spec, delivery)).await {
         Ok(Ok(body)) => body,
@@ -195,7 +206,11 @@ async fn attempt(
         (Some(_), None) => "dead",
     };
     context.process.metrics.webhooks.with_label_values(&[outcome]).inc();
+    if let Some(status) = status {
+        span.number("http.response.status_code", status);
+    }
     if let Some(error) = &error {
+        span.fail(outcome);
         tracing::info!(delivery.id = %delivery.id, job.id = %delivery.job_id, attempt = delivery.attempt, outcome, error, "a webhook delivery failed");
     }
     Tried::Ended(Attempt { at, duration_ms: context.process.db.now().ms_since(at), status, error, next_at })

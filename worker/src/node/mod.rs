@@ -1,6 +1,7 @@
 //! A worker from its start to its end: one process, and one life after another in it. A life ends with a drain, which ends
 //! the process too, or because the others count the worker as dead; then the next one begins under a new id.
 
+mod examine;
 mod heartbeat;
 mod life;
 mod pools;
@@ -16,6 +17,9 @@ use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use weir_shared::config::Settings;
 use weir_shared::store;
+use weir_shared::traces;
+
+pub use examine::examine;
 
 use crate::listener;
 use crate::sandbox::Sandbox;
@@ -30,6 +34,7 @@ const LAST_BOXES: Duration = Duration::from_secs(5);
 /// # Errors
 /// When the database, the sandbox or the address of the private listener cannot be used.
 pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
+    let traces = settings.traces.as_ref().map(|url| traces::start(url, "weir-worker")).transpose()?;
     // First, for a database may be away for long, and a stop ends the wait.
     let run_dirs = settings.worker.run_dirs.clone();
     tokio::task::spawn_blocking(move || Sandbox::bury_the_dead(&run_dirs)).await??;
@@ -54,5 +59,8 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     process.sandbox.close(LAST_BOXES).await;
     server_handle.stop(false).await;
     pools.close().await;
+    if let Some(traces) = traces {
+        traces.finish().await;
+    }
     Ok(())
 }

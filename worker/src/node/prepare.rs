@@ -32,7 +32,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
     let fetcher = HttpFetcher::new(guard.clone(), FetchConfig::default())?;
     store::clock::follow(&db);
     Ok(Process {
-        wake: Wake::start_for_worker(&settings.database_url, &db).await?,
+        wake: Wake::start_for_worker(&settings.database_url, settings.listen_url.as_deref(), &db).await?,
         robots: RobotsStore::new(fetcher.clone()),
         fetcher,
         poster: Poster::new(guard)?,
@@ -59,7 +59,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
 }
 
 /// The egress proxies, which are all that browsers and boxes see of the network.
-struct Doors {
+pub(super) struct Doors {
     open: EgressProxy,
     /// The same without the hosts of ads and trackers.
     ad_free: EgressProxy,
@@ -68,7 +68,7 @@ struct Doors {
 }
 
 impl Doors {
-    async fn open(guard: &AddressGuard, proxies: &ProxyPools, ads: &Arc<AdHosts>) -> anyhow::Result<Self> {
+    pub(super) async fn open(guard: &AddressGuard, proxies: &ProxyPools, ads: &Arc<AdHosts>) -> anyhow::Result<Self> {
         let ad_hosts = || Some(Arc::clone(ads) as Arc<dyn HostFilter>);
         let open = EgressProxy::start(guard.clone(), None).await?;
         let ad_free = EgressOptions { filter: ad_hosts(), ..EgressOptions::default() };
@@ -85,7 +85,7 @@ impl Doors {
     }
 }
 
-fn sandbox_config(settings: &Settings, doors: &Doors) -> SandboxConfig {
+pub(super) fn sandbox_config(settings: &Settings, doors: &Doors) -> SandboxConfig {
     SandboxConfig {
         run_dirs: settings.worker.run_dirs.clone(),
         mode: match settings.browser.sandbox {

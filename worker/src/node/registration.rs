@@ -35,6 +35,11 @@ pub(super) async fn announce(process: &Process, id: WorkerId, address: &str) -> 
     let limits = if found.boxed { found.limits.name() } else { "there are no boxes (WEIR_SANDBOX=off)" };
     nodes::say_box_limits(&mut tx, id, limits).await?;
     tx.commit().await?;
+    let (blobs, host) = (process.blobs.clone(), node.host);
+    // `weir doctor` looks for it; without it the worker works all the same.
+    if let Ok(Err(error)) = tokio::task::spawn_blocking(move || blobs.leave_sign(&host)).await {
+        tracing::warn!(%error, "blobs cannot be written");
+    }
     store::sessions::end_orphans(&process.db).await?;
     Ok(())
 }

@@ -6,6 +6,7 @@
 use tokio::time::Instant;
 use weir_shared::domain::scrape::Format;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::traces::{self, Side};
 
 use super::browse::browse;
 use super::draft::Made;
@@ -17,7 +18,7 @@ use super::product::Engine;
 use super::request::PageRequest;
 use super::rest;
 use super::task::PageTask;
-use crate::browser::RenderError;
+use crate::browser::{RenderError, Rendered};
 
 /// Meta refreshes followed.
 const REFRESHES: u32 = 5;
@@ -43,10 +44,12 @@ pub async fn load(task: &PageTask, mut request: PageRequest, deadline: Instant) 
         task.context.process.fetcher.check(&request.url).await?;
     }
     let options = task.options();
-    match browse(task, &mut request, deadline).await? {
+    match rendered(task, &mut request, deadline).await? {
         Ok(rendered) => {
             rest::respect_rendered(task, &request, rendered.status, deadline).await?;
+            let span = traces::below(task.trace, "extract", Side::Internal);
             let (made, is_blocked) = from_rendered(task, &request, rendered).await?;
+            drop(span);
             Ok(Loaded { made, engine: Engine::Browser, is_blocked })
         }
         Err(error @ RenderError::NotHtml { .. }) if !options.actions.is_empty() => {
@@ -110,8 +113,30 @@ async fn file_after_all(task: &PageTask, mut request: PageRequest, deadline: Ins
 }
 
 async fn fetch(task: &PageTask, request: &mut PageRequest, deadline: Instant) -> Result<FromFetched, PageError> {
-    let fetched = task.context.process.fetcher.fetch(request.to_fetch(task.options(), deadline)).await?;
+    let mut span = traces::below(task.trace, "fetch", Side::Client);
+    let fetched = task.context.process.fetcher.fetch(request.to_fetch(task.options(), deadline)).await;
+    match &fetched {
+        Ok(fetched) => span.number("http.response.status_code", fetched.status.into()),
+        Err(_) => span.fail("FETCH"),
+    }
+    drop(span);
+    let fetched = fetched?;
     request.is_trusted &= fetched.is_trusted;
     rest::respect(task, &fetched, deadline).await?;
+    let _span = traces::below(task.trace, "extract", Side::Internal);
     from_fetched(task, request, fetched, deadline).await
+}
+
+async fn rendered(
+    task: &PageTask,
+    request: &mut PageRequest,
+    deadline: Instant,
+) -> Result<Result<Rendered, RenderError>, PageError> {
+    let mut span = traces::below(task.trace, "render", Side::Client);
+    let rendered = browse(task, request, deadline).await?;
+    match &rendered {
+        Ok(rendered) => span.number("http.response.status_code", rendered.status.into()),
+        Err(_) => span.fail("RENDER"),
+    }
+    Ok(rendered)
 }

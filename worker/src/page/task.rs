@@ -6,6 +6,7 @@ use url::Url;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::rows::Claimed;
+use weir_shared::traces::TraceParent;
 
 use super::product::Harvest;
 use crate::context::WorkerContext;
@@ -18,6 +19,8 @@ pub struct PageTask {
     pub spec: Arc<JobSpec>,
     /// How often its site has asked for a pause in this attempt.
     pub rests: u32,
+    /// The attempt's span.
+    pub trace: Option<TraceParent>,
 }
 
 impl PageTask {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use weir_shared::clock::Stopwatch;
 use weir_shared::domain::job::{JobKind, is_worn_out};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::end::{Finished, Outcome};
 use weir_shared::store::page::rows::Claimed;
 use weir_shared::time::Timestamp;
+use weir_shared::traces::{self, Side, Span};
 
 use super::attempt::{attempt, judge};
 use super::rest;
@@ -40,7 +42,8 @@ pub async fn run(
         }
     };
     let started = Stopwatch::start();
-    let task = PageTask { context: Arc::clone(context), page, spec, rests: 0 };
+    let mut span = attempt_span(&page, &spec);
+    let task = PageTask { context: Arc::clone(context), page, spec, rests: 0, trace: span.own() };
     let outcome = tokio::select! {
         biased;
         () = context.fenced.cancelled() => return None,
@@ -49,9 +52,46 @@ pub async fn run(
     drop(slot);
     context.process.metrics.page_seconds.observe(started.elapsed().as_secs_f64());
     let again = outcome.run_at();
+    describe(&mut span, &outcome);
     let end = Finished { page: task.page, kind: Some(task.spec.kind), key: task.spec.key, outcome };
-    context.finisher.submit(end, held, end_sender).await;
+    context.finisher.submit(end, held.traced(span), end_sender).await;
     again
+}
+
+/// The span of the attempt, from its claim on, with those of what came before.
+fn attempt_span(page: &Claimed, spec: &JobSpec) -> Span {
+    if !traces::is_on() {
+        return Span::default();
+    }
+    let parent = spec.options.trace_parent;
+    traces::below(parent, "queue", Side::Internal).began_at(page.queued_at).ended_at(page.started_at);
+    let mut span = traces::begin(parent, "page", Side::Consumer).began_at(page.started_at);
+    span.word("weir.job.id", page.job_id);
+    span.word("weir.page.id", page.id);
+    span.number("weir.page.attempt", page.claims);
+    let host = || url::Url::parse(&page.url).ok()?.host_str().map(str::to_owned);
+    if !spec.options.zero_retention
+        && let Some(host) = host()
+    {
+        span.word("server.address", host);
+    }
+    drop(traces::below(span.own(), "claim", Side::Internal).began_at(page.started_at));
+    span
+}
+
+fn describe(span: &mut Span, outcome: &Outcome) {
+    let (word, code) = match outcome {
+        Outcome::Done { .. } | Outcome::Crawled { .. } | Outcome::SitemapsRead { .. } => ("done", None),
+        Outcome::Failed { code, .. } => ("failed", Some(code)),
+        Outcome::Retry { code, .. } => ("retry", Some(code)),
+        Outcome::Blocked { .. } => ("blocked", None),
+        Outcome::Postponed { .. } | Outcome::GivenBack => ("put back", None),
+        Outcome::Lost { .. } => ("lost", None),
+    };
+    span.word("weir.page.outcome", word);
+    if let Some(code) = code {
+        span.fail(code.code().unwrap_or("UNKNOWN"));
+    }
 }
 
 /// How the attempt ends.

@@ -38,7 +38,7 @@ async fn benches() -> Vec<Bench> {
     for url in urls {
         let db = Db::connect(&url, 4, PoolUse::Rows).await.unwrap();
         let queue_db = Db::connect(&url, 6, PoolUse::Wakeups).await.unwrap();
-        let wake = Wake::start_for_worker(&url, &db).await.unwrap();
+        let wake = Wake::start_for_worker(&url, None, &db).await.unwrap();
         all.push(Bench { db, queue_db, wake, seen: Arc::default(), stop: CancellationToken::new() });
     }
     all

@@ -26,6 +26,7 @@ use weir_shared::domain::scrape_request::{parse_upload, parse_upload_ref};
 use weir_shared::domain::upload::Upload;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::uploads;
+use weir_shared::traces;
 
 use self::file::scraped_file;
 use self::form::Form;
@@ -98,5 +99,8 @@ async fn from_form(app: &AppData, caller: Caller, request: &HttpRequest, payload
         uploads::remove(&app.blobs, id).await;
         answered
     };
-    app.runtime.spawn(work.in_current_span()).await.map_err(|error| ApiError::internal(&error))?
+    app.runtime
+        .spawn(traces::under(traces::current(), work.in_current_span()))
+        .await
+        .map_err(|error| ApiError::internal(&error))?
 }

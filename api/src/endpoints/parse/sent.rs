@@ -14,6 +14,7 @@ use weir_shared::domain::validation::{Path, refusal};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::store::uploads::{self, Claimed};
+use weir_shared::traces;
 
 use super::file::scraped_file;
 use super::{form, upload};
@@ -60,7 +61,10 @@ pub async fn parse(app: &AppData, caller: Caller, request: &HttpRequest, payload
         settle(&app, &claimed, is_over).await;
         answered
     };
-    app.runtime.spawn(work.in_current_span()).await.map_err(|error| ApiError::internal(&error))?
+    app.runtime
+        .spawn(traces::under(traces::current(), work.in_current_span()))
+        .await
+        .map_err(|error| ApiError::internal(&error))?
 }
 
 /// Whether the file is at fault, whatever is asked of it.

@@ -16,12 +16,14 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 use weir_shared::clock;
 use weir_shared::domain::price;
+use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::scrape_request::{ScrapeRequest, parse_scrape};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::page::scrape;
 use weir_shared::store::retention::expiry;
 use weir_shared::store::{StoreError, credits, documents, pages};
+use weir_shared::traces;
 use weir_shared::worker_api::direct::DirectScrape;
 
 use super::{cached, document_answer};
@@ -104,7 +106,7 @@ fn accept(app: &App, caller: &Caller, scrape: ScrapeRequest) -> DirectScrape {
             true => expiry(now, i64::from(scrape.options.timeout)),
             false => now.plus_ms(app.settings.result_ttl.as_millis() as i64),
         },
-        options: scrape.options,
+        options: ScrapeOptions { trace_parent: traces::current(), ..scrape.options },
     }
 }
 
@@ -125,7 +127,10 @@ async fn answer(app: &AppData, caller: Caller, scrape: DirectScrape) -> ApiResul
         }
         found
     };
-    app.runtime.spawn(work.in_current_span()).await.map_err(|error| ApiError::internal(&error))?
+    app.runtime
+        .spawn(traces::under(traces::current(), work.in_current_span()))
+        .await
+        .map_err(|error| ApiError::internal(&error))?
 }
 
 /// The document: from a worker that has a free slot now, or by way of the queue.
@@ -243,7 +248,6 @@ async fn document(app: &App, page: PageId) -> ApiResult<Box<RawValue>> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use weir_shared::domain::api_version::ApiVersion;
-    use weir_shared::domain::scrape::ScrapeOptions;
     use weir_shared::ids::WorkerId;
     use weir_shared::store::page::fast;
 

@@ -31,6 +31,7 @@ use weir_shared::ids::JobId;
 use weir_shared::search::{Found, Hit, SearchError};
 use weir_shared::store::credits;
 use weir_shared::store::searches::{self, NewSearch};
+use weir_shared::traces;
 
 use self::answer::{Body, Item};
 use self::asked::Asked;
@@ -97,7 +98,10 @@ pub(super) async fn run(
         // What keeps nothing is forgotten when its pages have ended, also where the caller has left.
         let inner = app.clone();
         let work = async move { answer(&inner, &asked, found).await };
-        app.runtime.spawn(work.in_current_span()).await.map_err(|error| ApiError::internal(&error))?
+        app.runtime
+            .spawn(traces::under(traces::current(), work.in_current_span()))
+            .await
+            .map_err(|error| ApiError::internal(&error))?
     } else {
         answer(app, &asked, found).await
     }

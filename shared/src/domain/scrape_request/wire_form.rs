@@ -10,6 +10,7 @@ pub fn wire_form(options: &ScrapeOptions) -> Value {
     let Ok(Value::Object(mut fields)) = serde_json::to_value(options) else { return Value::Null };
     // Not a field of bodies: it notes that the other one was given.
     fields.remove("tlsConsent");
+    fields.remove("traceParent");
     if options.skip_tls_verification && !options.tls_consent {
         fields.remove("skipTlsVerification");
     }

@@ -1,0 +1,237 @@
+//! The folder of a backup: what lies in it under which name.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+use weir_shared::blobs::Blobs;
+use weir_shared::config::DatabaseUrl;
+use weir_shared::private;
+
+/// Counts up when older programs must not read the folder.
+const VERSION: u32 = 1;
+
+/// `backup.json`, which is written last.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    version: u32,
+    /// The program that made it.
+    pub weir: String,
+    pub database: Kind,
+    /// When the database was copied, as it told the time; RFC 3339.
+    pub taken_at: String,
+    pub blobs: usize,
+    /// What the blobs take together.
+    pub blob_bytes: u64,
+}
+
+impl Manifest {
+    /// Of a backup that was made now, by this program.
+    pub fn new(database: Kind, taken_at: String, blobs: usize, blob_bytes: u64) -> Self {
+        Self { version: VERSION, weir: env!("CARGO_PKG_VERSION").to_owned(), database, taken_at, blobs, blob_bytes }
+    }
+}
+
+/// Which database it is of.
+#[derive(Serialize, Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Sqlite,
+    Postgres,
+}
+
+impl Kind {
+    /// Of the database at an address.
+    pub fn of(url: &DatabaseUrl) -> Self {
+        match url {
+            DatabaseUrl::Sqlite(_) => Self::Sqlite,
+            DatabaseUrl::Postgres(_) => Self::Postgres,
+        }
+    }
+
+    /// As people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "Postgres",
+        }
+    }
+
+    fn file_name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "weir.db",
+            Self::Postgres => "weir.dump",
+        }
+    }
+}
+
+/// Keys that are kept with a backup.
+#[derive(Debug, Clone, Copy)]
+pub enum Key {
+    /// Of the default team.
+    Api,
+    /// What API and workers know each other by, where it is not in the database.
+    Internal,
+}
+
+impl Key {
+    fn file_name(self) -> &'static str {
+        match self {
+            Self::Api => "api-key",
+            Self::Internal => "internal-secret",
+        }
+    }
+}
+
+/// The folder, locked for this process.
+pub struct BackupFolder {
+    root: PathBuf,
+    _lock: File,
+}
+
+impl BackupFolder {
+    /// Opens the folder to write to it, making it where it is missing.
+    ///
+    /// # Errors
+    /// When it cannot be made, holds something else, or another process is at it.
+    pub fn make(root: &Path) -> anyhow::Result<Self> {
+        private::make_folder(root).with_context(|| format!("cannot make {}", root.display()))?;
+        let is_foreign = |name: &std::ffi::OsStr| {
+            let own = ["weir.db", "weir.dump", "blobs", "api-key", "internal-secret", "backup.json", LOCK];
+            let drafts = ["weir.new", "api-key.new", "internal-secret.new", "backup.new"];
+            !own.iter().chain(&drafts).any(|own| name == *own)
+        };
+        for entry in std::fs::read_dir(root)? {
+            let name = entry?.file_name();
+            if is_foreign(&name) {
+                bail!("{} holds {}, which is of no backup; name a new folder", root.display(), name.display());
+            }
+        }
+        private::shut(root);
+        Self::lock(root)
+    }
+
+    /// Opens the folder to read it.
+    ///
+    /// # Errors
+    /// When it holds no whole backup, or another process is at it.
+    pub fn open(root: &Path) -> anyhow::Result<(Self, Manifest)> {
+        let path = root.join("backup.json");
+        let text = std::fs::read_to_string(&path).with_context(|| format!("{}: no whole backup", path.display()))?;
+        let manifest: Manifest = serde_json::from_str(&text).with_context(|| format!("{}", path.display()))?;
+        if manifest.version > VERSION {
+            bail!("{} was made by a newer program, weir {}", root.display(), manifest.weir);
+        }
+        Ok((Self::lock(root)?, manifest))
+    }
+
+    fn lock(root: &Path) -> anyhow::Result<Self> {
+        let lock = private::open(&root.join(LOCK)).with_context(|| format!("cannot write to {}", root.display()))?;
+        if lock.try_lock().is_err() {
+            bail!("another process is at {}", root.display());
+        }
+        Ok(Self { root: root.to_owned(), _lock: lock })
+    }
+
+    /// The copy of the database.
+    pub fn database(&self, kind: Kind) -> PathBuf {
+        self.root.join(kind.file_name())
+    }
+
+    /// Where a new copy of the database is written, until [`BackupFolder::keep_database`].
+    ///
+    /// # Errors
+    /// When one that was broken off cannot be removed.
+    pub fn new_database(&self, kind: Kind) -> anyhow::Result<PathBuf> {
+        let path = self.database(kind).with_extension("new");
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context("cannot write anew")?,
+            _ => Ok(path),
+        }
+    }
+
+    /// Puts the new copy in the place of the one before.
+    ///
+    /// # Errors
+    /// When that cannot be done.
+    pub fn keep_database(&self, kind: Kind) -> anyhow::Result<()> {
+        std::fs::rename(self.database(kind).with_extension("new"), self.database(kind))?;
+        Ok(())
+    }
+
+    /// Removes the copy of another kind of database, which an older backup has left.
+    ///
+    /// # Errors
+    /// When that cannot be done.
+    pub fn forget_other_database(&self, kind: Kind) -> anyhow::Result<()> {
+        let other = if kind == Kind::Sqlite { Kind::Postgres } else { Kind::Sqlite };
+        match std::fs::remove_file(self.database(other)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context("an older backup's copy"),
+            _ => Ok(()),
+        }
+    }
+
+    /// The copies of the blobs.
+    ///
+    /// # Errors
+    /// When their folder cannot be made.
+    pub fn blobs(&self) -> anyhow::Result<Blobs> {
+        Blobs::open(&self.root.join("blobs"))
+    }
+
+    /// A key, if the backup has it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn key(&self, key: Key) -> anyhow::Result<Option<String>> {
+        let path = self.root.join(key.file_name());
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text.trim().to_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+
+    /// Writes a key, or removes one that there is none of any more.
+    ///
+    /// # Errors
+    /// When that cannot be done.
+    pub fn keep_key(&self, key: Key, value: Option<&str>) -> anyhow::Result<()> {
+        let path = self.root.join(key.file_name());
+        match value {
+            Some(value) => self.write(&path, &format!("{value}\n")),
+            None => match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).context("an older key")?,
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// Says that the backup is whole.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_manifest(&self, manifest: &Manifest) -> anyhow::Result<()> {
+        self.write(&self.root.join("backup.json"), &serde_json::to_string_pretty(manifest)?)?;
+        File::open(&self.root)?.sync_all()?;
+        Ok(())
+    }
+
+    /// Writes a file whole or not at all.
+    fn write(&self, path: &Path, text: &str) -> anyhow::Result<()> {
+        let draft = path.with_extension("new");
+        let write = || {
+            let mut file = private::file_options().create(true).truncate(true).open(&draft)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            std::fs::rename(&draft, path)
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// Held by who works on the folder.
+const LOCK: &str = ".lock";

@@ -1,0 +1,213 @@
+//! What this machine has for a worker. Boxes are tried by the worker's own program, which makes them.
+
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use weir_shared::blobs::BlobsUrl;
+use weir_shared::config::{DatabaseUrl, SandboxChoice, Settings};
+use weir_shared::examination::{self, Examination};
+use weir_shared::runners::InstalledRunners;
+
+use super::{Check, Finding};
+
+/// Least free space where data, blobs and boxes lie, bytes: below it writes fail soon.
+const LEAST_FREE: u64 = 1024 * 1024 * 1024;
+/// Bound on what the worker's program tries.
+const EXAMINATION: Duration = Duration::from_secs(60);
+/// A user without rights, for checks of what unprivileged processes may do.
+const NOBODY: u32 = 65_534;
+/// Names of browsers that can be used, best first.
+const BROWSERS: &[&str] =
+    &["chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome-stable"];
+/// Where Debian keeps the headless shell, off PATH.
+const BROWSER_FOLDERS: &[&str] = &["/usr/lib/chromium", "/usr/lib/chromium-browser", "/opt/chrome-headless-shell"];
+
+pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
+    let mut checks = vec![("disk", disk(settings)), ("chromium", chromium(settings.browser.chromium.as_deref()))];
+    checks.push(("sandbox", sandbox(settings.browser.sandbox)));
+    match examine().await {
+        Ok(Some(found)) => checks.extend(told(&found, settings)),
+        Ok(None) => {
+            checks.push(("worker", Finding::good("weir-worker is not on this machine; what it needs was not tried")))
+        }
+        Err(error) => {
+            checks.push(("worker", Finding::bad(format!("{error:#}"), "run weir-worker by hand and read what it says")))
+        }
+    }
+    checks
+}
+
+/// What the worker's program has tried, as checks.
+fn told(found: &Examination, settings: &Settings) -> Vec<Check> {
+    let mut checks = Vec::new();
+    checks.push(match &found.run_dir {
+        Ok(()) => ("box folder", Finding::good("boxes can be made and entered")),
+        Err(why) => (
+            "box folder",
+            Finding::bad(
+                why.clone(),
+                "mkdir -m 0711 /run/weir, owned by the worker's user, or name another in WEIR_RUN_DIR",
+            ),
+        ),
+    });
+    if let Some(limits) = &found.limits {
+        let mend = "run the worker with a cgroup of its own (systemd: Delegate=yes; containers: a writable cgroup)";
+        checks.push((
+            "box limits",
+            match limits.is_cgroup {
+                true => Finding::good(limits.name.clone()),
+                false => Finding::weak(format!("{}: processor time is not bounded", limits.name), mend),
+            },
+        ));
+    }
+    match &found.boxes {
+        Some(Ok(())) => checks.push(("boxes", Finding::good("code and a browser ran in one"))),
+        Some(Err(why)) => checks.push(("boxes", Finding::bad(why.clone(), "see sandbox and box limits"))),
+        None => {}
+    }
+    if settings.worker.sessions > 0 {
+        checks.push((
+            "runners",
+            match InstalledRunners::find(&settings.worker.runners) {
+                Ok(runners) => Finding::good(format!("installed in {}", runners.folder.display())),
+                Err(why) => {
+                    Finding::bad(why, "scripts/setup, or WEIR_SESSIONS_PER_WORKER=0 for a worker without sessions")
+                }
+            },
+        ));
+    }
+    checks.push((
+        "recognition",
+        match (found.reads_pages, found.reads_images) {
+            (true, true) => Finding::good("scans in PDFs and images are read"),
+            (false, true) => Finding::weak("scans in PDFs are not read", "install poppler-utils"),
+            (_, false) => Finding::weak("scans and images are not read", "install tesseract-ocr and poppler-utils"),
+        },
+    ));
+    checks
+}
+
+/// Has the worker's program try it. `None`: it is not on this machine.
+async fn examine() -> anyhow::Result<Option<Examination>> {
+    let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("weir-worker")));
+    let Some(program) = beside.filter(|path| is_program(path)).or_else(|| on_path("weir-worker")) else {
+        return Ok(None);
+    };
+    let mut command = tokio::process::Command::new(&program);
+    command.arg(examination::ARGUMENT).stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(EXAMINATION, command.output()).await;
+    let output = output.context("weir-worker took too long")?.with_context(|| format!("{}", program.display()))?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(Some(serde_json::from_slice(&output.stdout).context("weir-worker is of another release")?))
+}
+
+fn is_program(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0)
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| is_program(file))
+}
+
+fn chromium(configured: Option<&Path>) -> Finding {
+    let mend = "install chromium-headless-shell or chromium, or set WEIR_CHROMIUM to the program";
+    match find_chromium(configured) {
+        Ok(found) => Finding::good(found),
+        Err(error) => Finding::bad(format!("{error:#}"), mend),
+    }
+}
+
+fn find_chromium(configured: Option<&Path>) -> anyhow::Result<String> {
+    let found = match configured {
+        Some(path) if is_program(path) => path.to_owned(),
+        Some(path) => bail!("WEIR_CHROMIUM={} is not a program", path.display()),
+        None => {
+            let find = |name: &&str| {
+                let folders = BROWSER_FOLDERS.iter().map(|folder| Path::new(folder).join(name));
+                folders.into_iter().find(|file| is_program(file)).or_else(|| on_path(name))
+            };
+            BROWSERS.iter().find_map(find).context("none found")?
+        }
+    };
+    let version = Command::new(&found).arg("--version").stderr(Stdio::null()).output();
+    let version = version.with_context(|| format!("cannot run {}", found.display()))?;
+    if !version.status.success() {
+        bail!("{} --version failed: {}", found.display(), version.status);
+    }
+    Ok(format!("{}, {}", found.display(), String::from_utf8_lossy(&version.stdout).trim()))
+}
+
+/// Whether an unprivileged process can make namespaces of its own: Chromium's sandbox and bubblewrap need it.
+fn sandbox(wanted: SandboxChoice) -> Finding {
+    if wanted == SandboxChoice::Off {
+        let mend = "take WEIR_SANDBOX=off away, unless whoever calls may have this machine";
+        return Finding::weak("switched off: code and Chromium run with an ordinary user's rights", mend);
+    }
+    let Some(bwrap) = on_path("bwrap") else {
+        return Finding::bad("bubblewrap (bwrap) is missing", "install bubblewrap");
+    };
+    let mut probe = Command::new("unshare");
+    probe.args(["-U", "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
+    if is_root {
+        probe.uid(NOBODY).gid(NOBODY).current_dir("/");
+    }
+    match probe.status() {
+        Ok(status) if status.success() => Finding::good(format!("user namespaces work, {}", bwrap.display())),
+        Ok(_) => Finding::bad(
+            "unprivileged user namespaces are forbidden here",
+            "sysctl kernel.unprivileged_userns_clone=1 and user.max_user_namespaces, AppArmor's \
+             kernel.apparmor_restrict_unprivileged_userns=0, or the container's seccomp profile",
+        ),
+        Err(error) => Finding::bad(format!("cannot run unshare: {error}"), "install util-linux"),
+    }
+}
+
+/// Free space where the service writes.
+fn disk(settings: &Settings) -> Finding {
+    let data = match &settings.database_url {
+        DatabaseUrl::Sqlite(path) => path.parent().map(Path::to_owned),
+        DatabaseUrl::Postgres(_) => None,
+    };
+    let blobs = match &settings.blobs {
+        BlobsUrl::Folder(folder) => Some(folder.clone()),
+        BlobsUrl::Bucket { .. } => None,
+    };
+    let boxes = settings.worker.run_dirs.iter().find(|place| place.exists()).cloned();
+    let mut lines = Vec::new();
+    for (name, folder) in [("data", data), ("blobs", blobs), ("boxes", boxes), ("drafts", Some(std::env::temp_dir()))] {
+        let Some(folder) = folder else { continue };
+        match free_bytes(&folder) {
+            Ok(free) => {
+                let text = format!("{name} in {}: {:.1} GiB free", folder.display(), free as f64 / LEAST_FREE as f64);
+                if free < LEAST_FREE {
+                    return Finding::bad(
+                        text,
+                        "free at least 1 GiB there; WEIR_RESULT_TTL and WEIR_CACHE_SIZE bound what is kept",
+                    );
+                }
+                lines.push(text);
+            }
+            Err(error) => return Finding::bad(format!("{name}: {error:#}"), "see that `df` works"),
+        }
+    }
+    Finding::good(lines.join("; "))
+}
+
+/// Free space for unprivileged processes at a folder, or at the nearest one above that exists.
+fn free_bytes(folder: &Path) -> anyhow::Result<u64> {
+    let absolute = std::path::absolute(folder)?;
+    let existing = absolute.ancestors().find(|f| f.exists()).unwrap_or(Path::new("/"));
+    let output = Command::new("df").args(["-Pk", "--"]).arg(existing).output().context("cannot run df")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let kilobytes = text.lines().nth(1).and_then(|line| line.split_whitespace().nth(3)?.parse::<u64>().ok());
+    let kilobytes = kilobytes.with_context(|| format!("df says nothing about {}", existing.display()))?;
+    Ok(kilobytes.saturating_mul(1_024))
+}

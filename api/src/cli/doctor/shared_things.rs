@@ -1,0 +1,159 @@
+//! What all processes of an installation meet in: the database, blobs, clocks, each other.
+
+use std::collections::BTreeSet;
+
+use weir_shared::blobs::{Blobs, BlobsUrl};
+use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::store::{self, Db, PoolUse, clock, migrations, nodes};
+use weir_shared::wake;
+
+use super::{Check, Finding};
+use crate::server;
+
+/// Most that the database's clock may differ from ours, milliseconds: all follow the database's, so this is only told.
+const CLOCK_SLACK_MS: i64 = 5_000;
+
+pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
+    let db = match connect(settings).await {
+        Ok(db) => db,
+        Err(error) => {
+            let mend = "start it, or set DATABASE_URL to where it is";
+            let database = Finding::bad(format!("{}: {error:#}", database_name(settings)), mend);
+            return vec![("database", database), ("blobs", blobs(settings).await)];
+        }
+    };
+    let mut checks = vec![("database", shape(settings, &db).await)];
+    if let Db::Postgres(postgres) = &db {
+        checks.push(("listen", listen(postgres, settings).await));
+    }
+    checks.push(("clock", clocks(&db).await));
+    checks.push(("blobs", blobs(settings).await));
+    // An installation that was not started yet has no tables.
+    if let Ok(live) = nodes::live(&db, db.now()).await {
+        checks.push(("one store", one_store(settings, &live).await));
+        checks.push(("sessions", sessions(&db, &live).await));
+    }
+    checks
+}
+
+async fn connect(settings: &Settings) -> anyhow::Result<Db> {
+    let db = server::connect(settings, PoolUse::Rows).await?;
+    db.ping().await?;
+    Ok(db)
+}
+
+/// The database without its password.
+fn database_name(settings: &Settings) -> String {
+    match &settings.database_url {
+        DatabaseUrl::Sqlite(path) => format!("SQLite, {}", path.display()),
+        DatabaseUrl::Postgres(text) => match url::Url::parse(text) {
+            Ok(url) => format!("Postgres, {}{}", url.host_str().unwrap_or("local socket"), url.path()),
+            Err(_) => "Postgres".to_owned(),
+        },
+    }
+}
+
+/// Whether the database has the tables of this build.
+async fn shape(settings: &Settings, db: &Db) -> Finding {
+    let name = database_name(settings);
+    match migrations::shape(db).await {
+        Ok(shape) if !shape.damaged.is_empty() => {
+            let damaged = shape.damaged.join(", ");
+            Finding::bad(format!("{name}: changed or broken off: {damaged}"), "restore a backup (`weir restore`)")
+        }
+        Ok(shape) if !shape.missing.is_empty() => {
+            let count = shape.missing.len();
+            Finding::good(format!("{name}; {count} migrations to be applied by `weir migrate` or `weir serve`"))
+        }
+        Ok(shape) if !shape.newer.is_empty() => Finding::weak(
+            format!("{name} is newer than this program: {}", shape.newer.join(", ")),
+            "install the release that has these",
+        ),
+        Ok(_) => Finding::good(name),
+        Err(error) => Finding::bad(format!("{name}: {error}"), "look at the server's log"),
+    }
+}
+
+async fn listen(postgres: &store::PostgresDb, settings: &Settings) -> Finding {
+    let mend = "set DATABASE_LISTEN_URL to the server itself, or have the pooler lend its connections by session";
+    match wake::can_hear(&postgres.pool, settings.listen_url.as_deref()).await {
+        Ok(true) => Finding::good("notifications arrive"),
+        Ok(false) => Finding::bad("LISTEN hears nothing, as through a pooler: every wait is up to 1.5 s longer", mend),
+        Err(error) => Finding::bad(format!("{error:#}"), mend),
+    }
+}
+
+async fn clocks(db: &Db) -> Finding {
+    let theirs = match clock::database_time(db).await {
+        Ok(theirs) => theirs,
+        Err(error) => return Finding::bad(format!("the database does not tell the time: {error}"), "see database"),
+    };
+    let difference = theirs.0 - weir_shared::clock::of_machine().0;
+    if difference.abs() > CLOCK_SLACK_MS {
+        let what = format!("the database's clock differs by {:.1} s", difference as f64 / 1_000.0);
+        return Finding::bad(what, "set the clocks (chrony or systemd-timesyncd on both machines)");
+    }
+    Finding::good(format!("within {} ms of the database's", difference.abs()))
+}
+
+/// Whether blobs can be written where they are to lie.
+async fn blobs(settings: &Settings) -> Finding {
+    let (url, name) = (settings.blobs.clone(), settings.blobs.to_string());
+    let tried = tokio::task::spawn_blocking(move || Blobs::at(&url)?.check()).await.map_err(anyhow::Error::from);
+    match tried.flatten() {
+        Ok(()) => Finding::good(format!("{name} takes them")),
+        Err(error) => {
+            let mend = match settings.blobs {
+                BlobsUrl::Folder(_) => "give the folder to the service's user, or name another one in WEIR_BLOBS",
+                BlobsUrl::Bucket { .. } => "check WEIR_BLOBS and the settings AWS_*",
+            };
+            Finding::bad(format!("{name}: {error:#}"), mend)
+        }
+    }
+}
+
+/// Whether the live workers of other machines have their blobs where this process has them.
+async fn one_store(settings: &Settings, live: &[nodes::NodeRow]) -> Finding {
+    let hosts: BTreeSet<&str> = live.iter().map(|node| node.host.as_str()).collect();
+    if hosts.len() < 2 || matches!(settings.blobs, BlobsUrl::Bucket { .. }) {
+        return Finding::good(format!("machines with workers: {}", hosts.len()));
+    }
+    let (url, hosts): (_, Vec<String>) = (settings.blobs.clone(), hosts.into_iter().map(str::to_owned).collect());
+    let look = move || {
+        let blobs = Blobs::at(&url)?;
+        anyhow::Ok(hosts.into_iter().filter(|host| !blobs.has_sign(host)).collect::<Vec<_>>())
+    };
+    let elsewhere = tokio::task::spawn_blocking(look).await.map_err(anyhow::Error::from).flatten().unwrap_or_default();
+    let names: Vec<&str> =
+        live.iter().filter(|node| elsewhere.contains(&node.host)).map(|node| node.name.as_str()).collect();
+    if names.is_empty() {
+        return Finding::good("workers of several machines use this folder");
+    }
+    Finding::bad(
+        format!("workers whose blobs lie elsewhere than {}: {}", settings.blobs, names.join(", ")),
+        "set WEIR_BLOBS everywhere to one bucket (s3://…) or one shared folder",
+    )
+}
+
+/// What the live workers offer for browser sessions; one that refuses them on its machine fails the check.
+async fn sessions(db: &Db, live: &[nodes::NodeRow]) -> Finding {
+    if let Some((node, why)) = live.iter().find_map(|node| Some((node, node.sessions_refused.as_ref()?))) {
+        return Finding::bad(format!("worker {} refuses them: {why}", node.name), "run `weir doctor` on its machine");
+    }
+    if live.is_empty() {
+        return Finding::good("no worker is running");
+    }
+    let Ok(counts) = store::sessions::counts(db, db.now()).await else {
+        return Finding::bad("they cannot be counted", "see database");
+    };
+    let taken = counts.opening + counts.active + counts.closing;
+    // Tables of an earlier release do not have them.
+    let told = nodes::box_limits(db, db.now()).await.unwrap_or_default();
+    let limits: BTreeSet<String> = told.into_iter().map(|(_, limits)| limits).collect();
+    let limits = limits.into_iter().collect::<Vec<_>>().join("; ");
+    Finding::good(format!(
+        "{taken} of {} slots taken, workers: {}, limits of boxes: {limits}",
+        counts.slots,
+        live.len()
+    ))
+}
