@@ -9,6 +9,7 @@ pub mod capability;
 pub mod crawl;
 pub mod describe;
 pub mod document;
+pub mod document_v1;
 pub mod feedback;
 pub mod goods;
 pub mod interact;
