@@ -17,6 +17,7 @@ pub mod endpoints;
 pub mod error;
 pub mod extract;
 pub mod first_key;
+mod handed_over;
 pub mod health;
 pub mod json;
 pub mod limits;

@@ -30,6 +30,7 @@ use crate::cors;
 use crate::direct_dispatch::DirectDispatch;
 use crate::ended_jobs::EndedJobs;
 use crate::first_key::{self, FirstKey};
+use crate::handed_over;
 use crate::limits::Limiter;
 use crate::metrics::Metrics;
 use crate::queue_headroom::QueueHeadroom;
@@ -128,9 +129,12 @@ pub async fn start(settings: Settings, db: Db) -> anyhow::Result<Running> {
     // CDP messages are small, and their client waits for each answer: do not collect them.
     .tcp_nodelay(true)
     .shutdown_timeout(STOP_SECONDS)
-    .disable_signals()
-    .bind(bind)
-    .with_context(|| format!("cannot listen on {bind}"))?;
+    .disable_signals();
+    let server = match handed_over::socket(bind)? {
+        Some(socket) => server.listen(socket),
+        None => server.bind(bind),
+    };
+    let server = server.with_context(|| format!("cannot listen on {bind}"))?;
     let address = server.addrs().first().copied().context("the server has no address")?;
     let server = server.run();
     let handle = server.handle();

@@ -21,6 +21,7 @@ mod faults;
 mod feedback;
 mod formats;
 mod guard;
+mod handed_over;
 mod health;
 mod hostile_pages;
 mod hosts;

@@ -1,6 +1,7 @@
 //! The service as it is deployed: the binaries `weir` and `weir-worker` with a fresh database and folder.
 
 use std::collections::HashMap;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -268,6 +269,11 @@ impl TestService {
         self.with_settings(Command::new(binary_path(binary)))
     }
 
+    /// The settings of its processes, and of commands that are run beside them.
+    pub fn environment(&self) -> &HashMap<&'static str, String> {
+        &self.env
+    }
+
     fn with_settings(&self, mut command: Command) -> Command {
         for (name, _) in std::env::vars() {
             if name.starts_with("WEIR_") || name == "DATABASE_URL" {
@@ -309,6 +315,20 @@ impl TestService {
         })
         .await;
         (process, caller)
+    }
+
+    /// An API process that gets its socket from outside, as systemd hands it over.
+    pub fn start_api_on(&self, socket: &std::net::TcpListener) -> Process {
+        self.start_api_on_as(socket, &socket.local_addr().unwrap().to_string())
+    }
+
+    /// The same with any address in the settings.
+    pub fn start_api_on_as(&self, socket: &std::net::TcpListener, bind: &str) -> Process {
+        rustix::io::fcntl_setfd(socket, rustix::io::FdFlags::empty()).unwrap();
+        let script = format!("exec 3<&{} && LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" serve", socket.as_raw_fd());
+        let mut command = self.with_settings(Command::new("sh"));
+        command.arg("-c").arg(script).arg(binary_path("weir")).env("WEIR_BIND", bind);
+        Process::start("an API on a socket", command, &self.folder.join("api-socket.log"))
     }
 
     /// SIGKILL to the API.
