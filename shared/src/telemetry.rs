@@ -8,7 +8,7 @@ use crate::config::LogSettings;
 pub fn init(settings: &LogSettings) -> anyhow::Result<()> {
     let filter = &settings.filter;
     // A site's bad certificate is told to the caller who asked for the page; the log has no use for it.
-    let quiet = "apalis=warn,apalis_core=warn,sqlx=warn,actix_server=warn,tungstenite=warn,html5ever=error,\
+    let quiet = "apalis=warn,apalis_core=warn,sqlx=warn,headless_chrome=off,actix_server=warn,tungstenite=warn,html5ever=error,\
                  selectors=error,rustls_platform_verifier=off,rmcp=warn";
     let filter = EnvFilter::try_new(format!("{quiet},{filter}")).map_err(|e| {
         anyhow::anyhow!("WEIR_LOG={filter}: allowed is a tracing filter such as info or weir=debug ({e})")

@@ -1,8 +1,8 @@
 //! What makes a page appear as a request asks: the same for a page that is scraped and for the session that continues
 //! it.
 
-use crate::protocol::Method as _;
-use crate::protocol::{Emulation, Security};
+use headless_chrome::protocol::cdp::types::Method as _;
+use headless_chrome::protocol::cdp::{Emulation, Security};
 use serde_json::{Value, json};
 use weir_sandbox::Version;
 use weir_shared::domain::scrape::Certificates;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::protocol::Method as _;
-use crate::protocol::{Page, Runtime};
+use headless_chrome::protocol::cdp::types::Method as _;
+use headless_chrome::protocol::cdp::{Page, Runtime};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::protocol::Browser as BrowserDomain;
+use headless_chrome::protocol::cdp::Browser as BrowserDomain;
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::Instant;

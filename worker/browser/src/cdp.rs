@@ -1,7 +1,7 @@
 //! The CDP client: one WebSocket to one Chromium, shared by all its pages (flat sessions).
 //!
-//! [`crate::protocol`] names the commands and their replies; traffic goes through here. A call is *sent* at once and
-//! *awaited* later, so callers can pipeline:
+//! `headless_chrome` names the protocol's methods and replies; traffic goes through here (the crate's own documentation
+//! says why). A call is *sent* at once and *awaited* later, so callers can pipeline:
 //!
 //! ```text
 //! caller            writer task          Chromium           reader task
@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use crate::protocol::Method;
 use futures_util::{SinkExt, StreamExt};
+use headless_chrome::protocol::cdp::types::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

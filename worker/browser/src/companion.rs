@@ -15,8 +15,8 @@
 
 use std::time::Duration;
 
-use crate::protocol::Method as _;
-use crate::protocol::{Browser, Emulation, Fetch, Inspector, Page, Runtime, Storage, Target};
+use headless_chrome::protocol::cdp::types::Method as _;
+use headless_chrome::protocol::cdp::{Browser, Emulation, Fetch, Inspector, Page, Runtime, Storage, Target};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;

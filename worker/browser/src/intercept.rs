@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::protocol::Method as _;
-use crate::protocol::{Fetch, Network, Security};
+use headless_chrome::protocol::cdp::types::Method as _;
+use headless_chrome::protocol::cdp::{Fetch, Network, Security};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;

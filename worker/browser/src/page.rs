@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::protocol::Method;
-use crate::protocol::{Browser, Fetch, Inspector, Network, Page, Storage, Target};
 use base64::Engine as _;
+use headless_chrome::protocol::cdp::types::Method;
+use headless_chrome::protocol::cdp::{Browser, Fetch, Inspector, Network, Page, Storage, Target};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -483,7 +483,7 @@ impl Render<'_> {
         let loader = frame.by(self.deadline).await.ok()?.frame_tree.frame.loader_id;
         let body =
             self.tab.call::<Network::GetResponseBody>(json!({ "requestId": loader }), self.deadline).await.ok()?;
-        if body.base64_encoded {
+        if body.base_64_encoded {
             let bytes = base64::engine::general_purpose::STANDARD.decode(body.body).ok()?;
             return Some(String::from_utf8_lossy(&bytes).into_owned());
         }

@@ -1,7 +1,7 @@
 //! Pictures of a page: for the screenshot format and for actions.
 
-use crate::protocol::Method as _;
-use crate::protocol::{Emulation, Page, Runtime};
+use headless_chrome::protocol::cdp::types::Method as _;
+use headless_chrome::protocol::cdp::{Emulation, Page, Runtime};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;

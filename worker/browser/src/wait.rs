@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use crate::protocol::Method as _;
-use crate::protocol::Runtime;
+use headless_chrome::protocol::cdp::Runtime;
+use headless_chrome::protocol::cdp::types::Method as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;

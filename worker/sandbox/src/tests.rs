@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use headless_chrome::protocol::cdp::{Page, Runtime, Target};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixListener};
 use weir_browser::cdp::Cdp;
-use weir_browser::protocol::{Page, Runtime, Target};
 use weir_fetch::{EgressOptions, EgressProxy, HostFilter};
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::guard::AddressGuard;

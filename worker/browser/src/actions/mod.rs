@@ -12,10 +12,10 @@ mod keys;
 
 use std::time::Duration;
 
-use crate::protocol::Method as _;
-use crate::protocol::{Emulation, IO, Input, Page, Runtime};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use headless_chrome::protocol::cdp::types::Method as _;
+use headless_chrome::protocol::cdp::{Emulation, IO, Input, Page, Runtime};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
