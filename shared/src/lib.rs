@@ -2,6 +2,7 @@
 //! No HTTP server, no browser.
 
 pub mod blobs;
+pub mod bm25;
 pub mod clock;
 pub mod config;
 pub mod crawl_prompt;

@@ -1,6 +1,6 @@
 //! The passages of a text, and which of them have most to do with a question (BM25).
 
-use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
+use crate::bm25::{self, Length};
 
 /// Longest passage, bytes.
 const PASSAGE: usize = 2_000;
@@ -30,24 +30,16 @@ pub fn rank(passages: &[&str], about: &str) -> Vec<usize> {
     }
     let length: usize = passages.iter().map(|passage| passage.len()).sum::<usize>() / 6;
     let average = length as f32 / passages.len().max(1) as f32;
-    let embedder: Embedder<u32, Words> = EmbedderBuilder::<u32, Words>::with_avgdl(average.max(1.0)).build();
-    let mut scorer = Scorer::<usize, u32>::new();
-    for (n, passage) in passages.iter().enumerate() {
-        scorer.upsert(&n, embedder.embed(passage));
-    }
-    let mut found = scorer.matches(&embedder.embed(about));
-    found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
-    found.into_iter().map(|found| found.id).collect()
+    let documents: Vec<Vec<String>> = passages.iter().map(|passage| terms(passage)).collect();
+    let mut found = bm25::scores(&documents, &terms(about), Length { weight: 0.75, average: average.max(1.0) });
+    found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    found.into_iter().map(|(n, _)| n).collect()
 }
 
-#[derive(Debug, Default)]
-struct Words;
-
-impl Tokenizer for Words {
-    fn tokenize(&self, text: &str) -> Vec<String> {
-        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2);
-        words.map(|word| word.to_lowercase().chars().take(STEM).collect()).collect()
-    }
+/// Words as they are compared.
+fn terms(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2);
+    words.map(|word| word.to_lowercase().chars().take(STEM).collect()).collect()
 }
 
 #[cfg(test)]

@@ -61,8 +61,9 @@ class Root:
             self.path.mkdir()
             run("tar", "-C", self.path, "-xf", base)
         else:
-            mirror = os.environ.get("WEIR_DEBIAN_MIRROR", "http://deb.debian.org")
-            sources = [f"deb {mirror}/debian bookworm main", f"deb {mirror}/debian-security bookworm-security main"]
+            # Without a mirror, mmdebstrap takes its own, with updates.
+            mirror = os.environ.get("WEIR_DEBIAN_MIRROR")
+            sources = [f"deb {mirror}/debian bookworm main", f"deb {mirror}/debian-security bookworm-security main"] if mirror else []
             included = "--include=systemd,systemd-sysv,ca-certificates"
             run("mmdebstrap", "--quiet", "--variant=apt", included, "bookworm", self.path, *sources)
         (self.path / "etc/machine-id").write_text("")

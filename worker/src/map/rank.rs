@@ -5,12 +5,12 @@
 
 use std::collections::HashSet;
 
-use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
 use percent_encoding::percent_decode_str;
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 use url::Url;
+use weir_shared::bm25::{self, Length};
 
 use super::links::Link;
 
@@ -31,22 +31,18 @@ pub fn order(links: Vec<Link>, words: &str, languages: &[String]) -> Vec<Link> {
     if query.is_empty() || links.is_empty() {
         return links;
     }
-    let documents: Vec<String> = links.iter().map(|link| document(&stems, link)).collect();
-    let length: usize = documents.iter().map(|document| document.split(' ').count()).sum();
-    let embedder: Embedder<u32, Split> =
-        EmbedderBuilder::<u32, Split>::with_avgdl(length as f32 / documents.len() as f32).b(0.6).build();
-    let mut scorer = Scorer::<usize, u32>::new();
-    for (n, document) in documents.iter().enumerate() {
-        scorer.upsert(&n, embedder.embed(document));
-    }
-    let mut scored: Vec<(usize, f32)> =
-        scorer.matches(&embedder.embed(&query.join(" "))).into_iter().map(|found| (found.id, found.score)).collect();
+    let documents: Vec<Vec<String>> = links.iter().map(|link| document(&stems, link)).collect();
+    let total: usize = documents.iter().map(Vec::len).sum();
+    // Links of no words at all are as long as they are.
+    let average = (total as f32 / documents.len() as f32).max(1.0);
+    let mut scored = bm25::scores(&documents, &query, Length { weight: 0.6, average });
     let by_score = |a: &(usize, f32), b: &(usize, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
     scored.sort_by(by_score);
     let wanted: HashSet<&str> = query.iter().map(String::as_str).collect();
     let refined = scored.len().min(REFINED);
     for (n, score) in &mut scored[..refined] {
-        let has: HashSet<&str> = documents[*n].split(' ').filter(|term| wanted.contains(term)).collect();
+        let has: HashSet<&str> =
+            documents[*n].iter().map(String::as_str).filter(|term| wanted.contains(term)).collect();
         let share = has.len() as f32 / wanted.len() as f32;
         let depth = links[*n].url.matches('/').count().saturating_sub(3) as f32;
         // One link with all of the words is better than one with a single word many times; of equals, the one closer
@@ -59,16 +55,6 @@ pub fn order(links: Vec<Link>, words: &str, languages: &[String]) -> Vec<Link> {
     places.extend((0..links.len()).filter(|n| !matched.contains(n)));
     let mut links: Vec<Option<Link>> = links.into_iter().map(Some).collect();
     places.into_iter().filter_map(|n| links[n].take()).collect()
-}
-
-/// Terms are made here; the library only needs to part them.
-#[derive(Debug, Default)]
-struct Split;
-
-impl Tokenizer for Split {
-    fn tokenize(&self, text: &str) -> Vec<String> {
-        text.split(' ').filter(|term| !term.is_empty()).map(str::to_owned).collect()
-    }
 }
 
 /// The words' terms, and neighbours written as one: `sign up` finds `signup`.
@@ -102,7 +88,7 @@ fn is_filler(term: &str) -> bool {
     FILLERS.contains(&term)
 }
 
-fn document(stems: &Stems, link: &Link) -> String {
+fn document(stems: &Stems, link: &Link) -> Vec<String> {
     let mut terms = Vec::new();
     let mut add = |text: &str, times: usize| {
         let mut own = Vec::new();
@@ -122,7 +108,7 @@ fn document(stems: &Stems, link: &Link) -> String {
     }
     add(link.title.as_deref().unwrap_or_default(), TITLE);
     add(link.description.as_deref().unwrap_or_default(), DESCRIPTION);
-    terms.join(" ")
+    terms
 }
 
 /// A piece of text that is compared as one.
