@@ -16,6 +16,7 @@ use weir_shared::config::Settings;
 use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::domain::validation::ValidationError;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::figures::Counter;
 use weir_shared::guard::AddressGuard;
 use weir_shared::search::Backends;
 use weir_shared::store::Db;
@@ -24,6 +25,8 @@ use weir_shared::wake::Wake;
 
 use crate::auth::{Caller, CallerCache, CallerTeam, Credentials, credentials};
 use crate::bodies::Bodies;
+use crate::console::Console;
+use crate::console::public::SignedIn;
 use crate::direct_dispatch::DirectDispatch;
 use crate::ended_jobs::EndedJobs;
 use crate::error::{ApiError, ApiResult};
@@ -41,6 +44,9 @@ pub struct App {
     pub wake: Wake,
     pub guard: AddressGuard,
     pub callers: CallerCache,
+    pub console: Console,
+    /// What is counted for the console.
+    pub figures: Arc<Counter>,
     pub bodies: Bodies,
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
@@ -98,6 +104,9 @@ impl App {
     /// # Errors
     /// 401 without a header, without a token, or with an unknown one.
     pub async fn caller(&self, request: &HttpRequest) -> ApiResult<Caller> {
+        if let Some(signed_in) = request.extensions().get::<SignedIn>() {
+            return Ok(signed_in.0.clone());
+        }
         let caller = self.caller_with(credentials(request.headers())).await?;
         request.extensions_mut().insert(CallerTeam(caller.team_id()));
         Ok(caller)

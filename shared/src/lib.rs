@@ -10,6 +10,7 @@ pub mod domain;
 pub mod error_code;
 pub mod examination;
 pub mod fault;
+pub mod figures;
 pub mod guard;
 pub mod hang_up;
 pub mod ids;

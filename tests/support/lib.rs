@@ -8,6 +8,7 @@
 mod bucket;
 mod caller;
 mod collector;
+mod console;
 mod contract;
 mod database;
 mod forward_proxy;
@@ -27,6 +28,7 @@ mod wait;
 pub use bucket::BucketStore;
 pub use caller::{Answer, Caller};
 pub use collector::{Collector, SentSpan, Taking};
+pub use console::ConsoleUser;
 pub use contract::fault;
 pub use database::{Database, PostgresCluster, WriteLock};
 pub use forward_proxy::ForwardProxy;

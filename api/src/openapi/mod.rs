@@ -66,7 +66,11 @@ pub fn document(routes: Vec<Described>) -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "A key of the team."}},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": "A key of the team."},
+                "console": {"type": "apiKey", "in": "cookie", "name": "weir_console",
+                    "description": "The console's session."},
+            },
         },
     })
 }
@@ -116,6 +120,8 @@ fn write(
     }
     if operation.public {
         written["security"] = json!([]);
+    } else if operation.group == Group::Console {
+        written["security"] = json!([{"console": []}]);
     }
     let mut content = Map::new();
     for body in operation.bodies() {
@@ -127,6 +133,10 @@ fn write(
             true => ("multipart/form-data", form(&reference)),
         };
         content.insert(kind.to_owned(), one);
+    }
+    if let Some(typed) = &operation.typed {
+        let reference = bodies.body(typed.name, || (typed.schema)().to_value());
+        content.insert("application/json".to_owned(), json!({"schema": reference, "example": typed.example}));
     }
     if operation.is_bytes {
         let file = json!({"schema": {"type": "string", "format": "binary"}});
@@ -178,7 +188,7 @@ fn path_parameters(path: &str, any_id: bool) -> Vec<Value> {
         .map(|name| {
             let schema = match name {
                 "id" if any_id => json!({"type": "string", "minLength": 1}),
-                "id" => json!({"type": "string", "format": "uuid"}),
+                "id" | "page" => json!({"type": "string", "format": "uuid"}),
                 _ => json!({"type": "string", "minLength": 1, "maxLength": 128}),
             };
             json!({"name": name, "in": "path", "required": true, "description": words::path_parameter(name), "schema": schema})

@@ -17,6 +17,7 @@ pub mod cache;
 pub mod cancel;
 pub mod clock;
 mod connect;
+pub mod console;
 pub mod copies;
 pub mod crawls;
 pub mod credits;

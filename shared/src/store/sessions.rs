@@ -14,10 +14,10 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use counts::{SessionCounts, by_worker, counts};
+pub use counts::{SessionCounts, by_worker, counts, live_count};
 pub use life::{Ended, Found, activate, begin_close, destroy, touch};
 pub use overdue::{
     CLOSING_MS, OPENING_MS, OVERDUE_MS, end_orphans, end_overdue, of_dead_workers, orphans_exist, overdue, remove_old,
 };
 pub use place::{NewSession, NotPlaced, Placed, create};
-pub use rows::{Owner, SessionRow, list, load, of_page, of_worker};
+pub use rows::{Owner, SessionRow, list, list_before, load, of_page, of_worker};

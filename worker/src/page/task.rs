@@ -1,6 +1,6 @@
 //! A claimed page together with its job and its worker: what every step from the request to the document works on.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use url::Url;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
@@ -21,6 +21,8 @@ pub struct PageTask {
     pub rests: u32,
     /// The attempt's span.
     pub trace: Option<TraceParent>,
+    /// What got the page, when it is known.
+    pub engine: Arc<OnceLock<&'static str>>,
 }
 
 impl PageTask {

@@ -2,7 +2,7 @@
 
 use crate::domain::node::NodeState;
 use crate::domain::session::SessionState;
-use crate::ids::WorkerId;
+use crate::ids::{TeamId, WorkerId};
 use crate::on_pool;
 use crate::store::{Db, StoreResult, nodes};
 use crate::time::Timestamp;
@@ -25,6 +25,14 @@ pub async fn by_worker(db: &Db) -> StoreResult<Vec<(WorkerId, i64)>> {
         " GROUP BY worker_id"
     );
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).fetch_all(pool).await?))
+}
+
+/// Live sessions of a team.
+pub async fn live_count(db: &Db, team: TeamId) -> StoreResult<i64> {
+    const SQL: &str =
+        sql!("SELECT COUNT(*) FROM browser_session WHERE team_id = $1 AND state <> ", SessionState::Destroyed.sql());
+    let found: (i64,) = on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).fetch_one(pool).await?);
+    Ok(found.0)
 }
 
 /// How many live sessions there are, and how many there could be.
