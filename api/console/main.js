@@ -4,7 +4,7 @@ import { BASE, go, link, useLocation } from "./lib/router.js";
 import { get, post } from "./lib/api.js";
 import { seesAll, store, useStore } from "./lib/store.js";
 import { useStream } from "./lib/stream.js";
-import { Button, Notices, Trouble, Loading, Empty } from "./parts/basics.js";
+import { Button, Empty, Head, Loading, Notices, Trouble } from "./parts/basics.js";
 import { Icon } from "./parts/icon.js";
 import { SignIn } from "./pages/sign-in.js";
 
@@ -94,7 +94,7 @@ function Shell() {
       </header>
       <main class="main" id="main" tabindex="-1" ref=${main}>
         ${page ? html`<${Page} key=${`${page.file} ${found.slice(1).join(" ")} ${team || ""}`} file=${page.file} parts=${{ one: found[1], two: found[2] }} />`
-    : html`<${Empty} title="There is no such page" action=${html`<a class="button" href=${BASE}>To the overview</a>`} />`}
+    : html`<${Head} title="Not found" /><${Empty} title="There is no such page" action=${html`<a class="button" href=${BASE}>To the overview</a>`} />`}
       </main>
     </div>
   </div>

@@ -10,11 +10,8 @@ const MOST_BLOCKS = 5000;
 /// Letters and digits only: how words are set off differs between HTML and markdown.
 const bare = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
 
-/// `null` where the page is too long to be compared here.
-export function leftOut(rawHtml, kept) {
-  if (rawHtml.length > LONGEST || kept.length > LONGEST) return null;
-  const page = new DOMParser().parseFromString(rawHtml, "text/html");
-  const inResult = ` ${bare(kept)} `;
+/// The blocks of text in a parsed page, in order: their text and the element that they stand in.
+function blocksOf(page) {
   const blocks = [];
   const walk = document.createTreeWalker(page.body || page.documentElement, NodeFilter.SHOW_TEXT);
   let owner = null;
@@ -22,9 +19,7 @@ export function leftOut(rawHtml, kept) {
   const flush = () => {
     const words = text.replace(/\s+/g, " ").trim();
     text = "";
-    if (!words || !owner) return;
-    const core = bare(words);
-    blocks.push({ text: words.slice(0, 2000), tag: owner.tagName.toLowerCase(), place: placeOf(owner), kept: !core || inResult.includes(` ${core} `) });
+    if (words && owner) blocks.push({ text: words, owner });
   };
   while (walk.nextNode() && blocks.length < MOST_BLOCKS) {
     const node = walk.currentNode;
@@ -38,6 +33,16 @@ export function leftOut(rawHtml, kept) {
   }
   flush();
   return blocks;
+}
+
+/// `null` where the page is too long to be compared here.
+export function leftOut(rawHtml, kept) {
+  if (rawHtml.length > LONGEST || kept.length > LONGEST) return null;
+  const inResult = ` ${bare(kept)} `;
+  return blocksOf(new DOMParser().parseFromString(rawHtml, "text/html")).map(({ text, owner }) => {
+    const core = bare(text);
+    return { text: text.slice(0, 2000), tag: owner.tagName.toLowerCase(), place: placeOf(owner), kept: !core || inResult.includes(` ${core} `) };
+  });
 }
 
 function silent(element) {
@@ -58,6 +63,6 @@ function placeOf(element) {
 
 /// The text of filtered HTML, or of markdown without its marks.
 export function keptText(page) {
-  if (typeof page.html === "string") return new DOMParser().parseFromString(page.html, "text/html").documentElement.textContent.replace(/\s+/g, " ");
+  if (typeof page.html === "string") return blocksOf(new DOMParser().parseFromString(page.html, "text/html")).map((block) => block.text).join(" ");
   return String(page.markdown || "").replace(/\]\([^)]*\)/g, " ").replace(/\\(.)/g, "$1");
 }

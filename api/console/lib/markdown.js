@@ -2,13 +2,13 @@
 // to http and https only and tell nobody where they were followed from, and images are named instead of loaded.
 //
 // Every reader below goes over its text once; depth is bounded, and what is deeper stays text.
-import { html } from "./ui.js";
+import { h, html } from "./ui.js";
 import { safeUrl } from "./format.js";
 
 const DEEPEST = 12;
 
 export function Markdown({ text }) {
-  return html`<div class="markdown">${blocks(String(text ?? "").replace(/\r\n?/g, "\n").split("\n"), 0)}</div>`;
+  return html`<div class="markdown">${blocks(String(text ?? "").replace(/\r\n?/g, "\n").split("\n"), 0, { level: 1 })}</div>`;
 }
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+-]{0,40})/;
@@ -17,7 +17,8 @@ const RULE = /^ {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$/;
 const BULLET = /^( {0,8})([-*+]|\d{1,9}[.)])(?:\s+|$)/;
 const TABLE_RULE = /^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
 
-function blocks(lines, depth) {
+/// `outline` is how deep the last heading was: strangers skip levels, which leads readers of headings astray.
+function blocks(lines, depth, outline) {
   const out = [];
   let at = 0;
   while (at < lines.length) {
@@ -26,7 +27,7 @@ function blocks(lines, depth) {
       at += 1;
       continue;
     }
-    const step = depth < DEEPEST ? fence(lines, at) || heading(line, at) || rule(line, at) || quote(lines, at, depth) || list(lines, at, depth) || table(lines, at) : null;
+    const step = depth < DEEPEST ? fence(lines, at) || heading(line, at, outline) || rule(line, at) || quote(lines, at, depth, outline) || list(lines, at, depth, outline) || table(lines, at) : null;
     if (step) {
       out.push(step.node);
       at = step.next;
@@ -50,20 +51,18 @@ function fence(lines, at) {
   return { node: html`<pre tabindex="0"><code>${lines.slice(at + 1, end).join("\n")}</code></pre>`, next: end + 1 };
 }
 
-/// Headings of the page stand below those of the console.
-function heading(line, at) {
+/// Headings of the page stand below those of the console, and look as the page meant them.
+function heading(line, at, outline) {
   const found = HEADING.exec(line);
   if (!found) return null;
-  const level = Math.min(found[1].length + 2, 6);
-  const words = inline(found[2] || "");
-  const node = level === 3 ? html`<h3 class="md-1">${words}</h3>` : level === 4 ? html`<h4 class="md-2">${words}</h4>`
-    : level === 5 ? html`<h5 class="md-3">${words}</h5>` : html`<h6 class="md-3">${words}</h6>`;
-  return { node, next: at + 1 };
+  const meant = found[1].length;
+  outline.level = Math.min(meant + 1, outline.level + 1, 6);
+  return { node: h(`h${outline.level}`, { class: `md-${Math.min(meant, 3)}` }, inline(found[2] || "")), next: at + 1 };
 }
 
 const rule = (line, at) => (RULE.test(line) ? { node: html`<hr />`, next: at + 1 } : null);
 
-function quote(lines, at, depth) {
+function quote(lines, at, depth, outline) {
   if (!/^ {0,3}>/.test(lines[at])) return null;
   let end = at;
   const inside = [];
@@ -71,10 +70,10 @@ function quote(lines, at, depth) {
     inside.push(lines[end].replace(/^ {0,3}> ?/, ""));
     end += 1;
   }
-  return { node: html`<blockquote>${blocks(inside, depth + 1)}</blockquote>`, next: end };
+  return { node: html`<blockquote>${blocks(inside, depth + 1, outline)}</blockquote>`, next: end };
 }
 
-function list(lines, at, depth) {
+function list(lines, at, depth, outline) {
   const first = BULLET.exec(lines[at]);
   if (!first) return null;
   const ordered = /\d/.test(first[2]);
@@ -104,7 +103,7 @@ function list(lines, at, depth) {
     }
   }
   const rows = items.map((inside) => {
-    const body = blocks(inside, depth + 1);
+    const body = blocks(inside, depth + 1, outline);
     // A single paragraph stands without a paragraph's space.
     return html`<li>${body.length === 1 && body[0].type === "p" ? body[0].props.children : body}</li>`;
   });

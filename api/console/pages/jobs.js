@@ -77,10 +77,10 @@ export function ProgressCell({ job, brief }) {
 
 function columns() {
   return [
-    { name: "Job", kind: "lead", cell: (job) => html`<a class="row-link" href=${link(`/jobs/${job.id}`)} title=${job.target}>${job.target || "Not kept"}</a><span class="row-sub"><code>${format.shortId(job.id)}</code>${seesAll() && !store.value.team && job.team ? ` · ${job.team.name}` : ""}</span>` },
+    { name: "Job", kind: "lead", cell: (job) => html`<a class="row-link" href=${link(`/jobs/${job.id}`)} title=${job.target}>${job.target || "Not kept"}</a><span class="row-sub"><span class="only-narrow num">${format.count(job.completed + job.failed)} of ${format.count(job.total)} · </span><code>${format.shortId(job.id)}</code>${seesAll() && !store.value.team && job.team ? ` · ${job.team.name}` : ""}</span>` },
     { name: "Kind", hide: "narrow", kind: "tight", cell: (job) => html`<${Tag}>${kindName(job.kind)}<//>` },
     { name: "Status", kind: "tight", cell: (job) => html`<${Status} value=${job.status} />` },
-    { name: "Pages", cell: (job) => html`<${ProgressCell} job=${job} />` },
+    { name: "Pages", hide: "narrow", cell: (job) => html`<${ProgressCell} job=${job} />` },
     { name: "Credits", numeric: true, hide: "medium", cell: (job) => format.count(job.creditsUsed) },
     { name: "Took", numeric: true, hide: "medium", cell: (job) => html`<${Lasting} from=${job.createdAt} to=${job.finishedAt} />` },
     { name: "Started", kind: "tight", hide: "narrow", cell: (job) => html`<${Time} at=${job.createdAt} />` },

@@ -21,8 +21,7 @@ export default function Keys() {
     ${teamless && mayChange() ? html`<p class="banner">Choose a team at the top of the page to make a key for it.</p>` : null}
     <${Card} flush actions=${gone ? html`<label class="choice"><input type="checkbox" checked=${old} onChange=${(event) => showOld(event.target.checked)} />Revoked too (${gone})</label>` : null}>
       <${Table} label="Keys" rows=${rows} error=${list.error} retry=${list.reload} id=${(key) => key.id} empty=${html`<${Empty} title="There are no keys">Without a key nobody can call the API.<//>`} columns=${[
-    { name: "Name", kind: "lead", cell: (key) => html`<span>${key.name || html`<span class="soft">No name</span>`}${key.isOwn ? html` <${Tag}>you<//>` : null}</span>` },
-    { name: "Key", cell: (key) => html`<code>${key.prefix}…</code>` },
+    { name: "Name", kind: "lead", cell: (key) => html`<span>${key.name || html`<span class="soft">No name</span>`}${key.isOwn ? html` <${Tag}>you<//>` : null}</span><span class="row-sub"><code>${key.prefix}…</code></span>` },
     ...(teamless ? [{ name: "Team", hide: "narrow", cell: (key) => key.team.name }] : []),
     { name: "State", kind: "tight", hide: "narrow", cell: (key) => html`<${Status} value=${key.revokedAt ? "revoked" : "active"} />` },
     { name: "Last used", kind: "tight", cell: (key) => html`<${Time} at=${key.lastUsedAt} fallback="never" />` },

@@ -104,9 +104,9 @@ function Errors({ it, range }) {
   const rows = it ? Object.entries(it.totals.errors).map(([code, count]) => ({ code, count })).sort((a, b) => b.count - a.count) : undefined;
   return html`<${Card} title="Why pages failed" flush actions=${html`<a class="button small" href=${link("/failures", { since: SINCE[range] })}>All failures</a>`}>
     <${Table} label="Why pages failed" rows=${rows} id=${(row) => row.code} empty=${html`<${Empty} title="Nothing failed" />`} columns=${[
-    { name: "Reason", cell: (row) => html`<a class="row-link" href=${link("/failures", { since: SINCE[range], code: row.code })}>${row.code || "Without a code"}</a><div class="row-sub">${(explain(row.code) || {}).what || ""}</div>` },
+    { name: "Reason", cell: (row) => html`<a class="row-link wrap-any" href=${link("/failures", { since: SINCE[range], code: row.code })}>${row.code || "Without a code"}</a><div class="row-sub">${(explain(row.code) || {}).what || ""}</div>` },
     { name: "Pages", numeric: true, cell: (row) => format.count(row.count) },
-    { name: "Of all", numeric: true, cell: (row) => format.percent(row.count, it.totals.pages) },
+    { name: "Of all", numeric: true, hide: "narrow", cell: (row) => format.percent(row.count, it.totals.pages) },
   ]} /><//>`;
 }
 

@@ -62,7 +62,7 @@ export default function PageOfJob({ one, two }) {
     : html`<${Empty} title=${{ queued: "The page waits for its turn", running: "The page is being worked on", failed: "Nothing came of this page", cancelled: "The page was cancelled" }[it.status] || "Nothing is kept of this page"} />`}<//>
       <div class="stack">
         <${Card} title="About"><${Facts} items=${[
-    ["Address", html`<${Outside} url=${it.url} /><${Copy} text=${it.url} label="Copy the address" />`],
+    ["Address", html`<${Outside} url=${it.url} /><${Copy} text=${it.url} label="Copy the address" />`, true],
     ["Id", html`<${Id} id=${it.id} />`],
     ["Number in the job", format.count(it.index + 1)],
     ["Tries", format.count(it.claims)],

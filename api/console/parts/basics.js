@@ -105,7 +105,7 @@ export function Id({ id }) {
 /// A part of a page with a heading.
 export function Card({ title, note, actions, children, flush, id, wide }) {
   return html`<section class=${cls("card", flush && "flush", wide && "wide")} aria-label=${title}>
-    ${title || actions ? html`<header class="card-head"><h2 id=${id}>${title}</h2>${note ? html`<span class="soft">${note}</span>` : null}<div class="actions">${actions || null}</div></header>` : null}
+    ${title || actions ? html`<header class="card-head">${title ? html`<h2 id=${id}>${title}</h2>` : null}${note ? html`<span class="soft">${note}</span>` : null}<div class="actions">${actions || null}</div></header>` : null}
     <div class="card-body">${children}</div>
   </section>`;
 }
@@ -120,9 +120,9 @@ export function Head({ title, children, back, note }) {
   </header>`;
 }
 
-/// Pairs of a name and what it is.
+/// Pairs of a name and what it is; a third member that is true gives it the whole width.
 export function Facts({ items }) {
-  return html`<dl class="facts">${items.filter(Boolean).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+  return html`<dl class="facts">${items.filter(Boolean).map(([name, value, wide]) => html`<div class=${wide ? "wide" : undefined}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
 export function Progress({ done, failed = 0, total, label }) {

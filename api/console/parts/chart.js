@@ -50,8 +50,10 @@ export function Chart({ title, note, points, series, kind = "lines", say = forma
 
   const shape = useMemo(() => {
     if (!width || !points.length) return null;
-    const start = from ?? points[0].at;
-    const end = Math.max(to ?? points[points.length - 1].at, start + 1);
+    // Bars stand in the middle of their time, so that the first and the last need room beside them.
+    const beside = kind === "stack" && points.length > 1 ? (points[points.length - 1].at - points[0].at) / (points.length - 1) / 2 : 0;
+    const start = (from ?? points[0].at) - beside;
+    const end = Math.max((to ?? points[points.length - 1].at) + beside, start + 1);
     const inner = { width: Math.max(40, width - EDGE.left - EDGE.right), height: HEIGHT - EDGE.top - EDGE.bottom };
     const total = (point) => point.values.reduce((sum, value) => sum + (value || 0), 0);
     const most = points.reduce((most, point) => Math.max(most, kind === "stack" ? total(point) : Math.max(...point.values.map((value) => value || 0))), 0);
@@ -125,7 +127,7 @@ function line(points, one, i, shape, filled) {
   }
   const floor = shape.y(0).toFixed(1);
   return html`<g key=${one.name}>${runs.map((run) => html`<g>
-    ${filled && run.length > 1 ? html`<path class=${`area fill-${one.color}`} d=${`M${run[0].split(",")[0]},${floor}L${run.join("L")}L${run[run.length - 1].split(",")[0]},${floor}Z`} />` : null}
+    ${filled && run.length > 1 ? html`<path class=${`area-fill fill-${one.color}`} d=${`M${run[0].split(",")[0]},${floor}L${run.join("L")}L${run[run.length - 1].split(",")[0]},${floor}Z`} />` : null}
     ${run.length > 1 ? html`<path class=${`line stroke-${one.color}`} d=${`M${run.join("L")}`} />` : html`<circle class=${`fill-${one.color}`} cx=${run[0].split(",")[0]} cy=${run[0].split(",")[1]} r="2" />`}
   </g>`)}</g>`;
 }
@@ -140,7 +142,7 @@ function stack(points, series, shape) {
       if (!value) continue;
       let under = 0;
       for (let j = 0; j < i; j += 1) under += point.values[j] || 0;
-      const left = Math.min(Math.max(shape.x(point.at) - wide / 2, EDGE.left), EDGE.left + shape.inner.width - wide);
+      const left = shape.x(point.at) - wide / 2;
       const top = shape.y(under + value);
       d += `M${left.toFixed(1)},${top.toFixed(1)}h${wide.toFixed(1)}v${Math.max(0.6, shape.y(under) - top).toFixed(1)}h-${wide.toFixed(1)}Z`;
     }
@@ -153,7 +155,7 @@ export function Spark({ values, color = "c1" }) {
   const most = Math.max(1, ...values.map((value) => value || 0));
   if (values.length < 2) return html`<svg class="spark" viewBox="0 0 100 28" aria-hidden="true"></svg>`;
   const d = values.map((value, i) => `${i ? "L" : "M"}${((i / (values.length - 1)) * 100).toFixed(1)},${(26 - ((value || 0) / most) * 24).toFixed(1)}`).join("");
-  return html`<svg class="spark" viewBox="0 0 100 28" preserveAspectRatio="none" aria-hidden="true"><path class=${`area fill-${color}`} d=${`${d}L100,28L0,28Z`} /><path class=${`line stroke-${color}`} d=${d} vector-effect="non-scaling-stroke" /></svg>`;
+  return html`<svg class="spark" viewBox="0 0 100 28" preserveAspectRatio="none" aria-hidden="true"><path class=${`area-fill fill-${color}`} d=${`${d}L100,28L0,28Z`} /><path class=${`line stroke-${color}`} d=${d} vector-effect="non-scaling-stroke" /></svg>`;
 }
 
 /// How much of a limit is used, as a bar with its words.

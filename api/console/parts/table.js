@@ -17,7 +17,7 @@ export function Table({ label, columns, rows, id, empty, loading, error, retry, 
   };
   return html`<div>
     ${error ? html`<${Trouble} error=${error} retry=${retry} />` : null}
-    ${rows.length === 0 ? empty || html`<${Empty} title="Nothing here" />` : html`<div class=${cls("table-wrap", loading && "stale")} tabindex="0" role="region" aria-label=${label}>
+    ${rows.length === 0 ? empty || html`<${Empty} title="Nothing here" />` : html`<div class=${cls("table-wrap", loading && "stale")} tabindex="0" role="region" aria-label=${`${label}: table`}>
       <table class="table">
         <caption class="hidden">${label}</caption>
         <thead><tr>
