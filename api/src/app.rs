@@ -23,6 +23,8 @@ use weir_shared::wake::Wake;
 
 use crate::auth::{Caller, CallerCache, CallerTeam, Credentials, credentials};
 use crate::bodies::Bodies;
+use crate::console::Console;
+use crate::console::public::SignedIn;
 use crate::direct_dispatch::DirectDispatch;
 use crate::ended_jobs::EndedJobs;
 use crate::error::{ApiError, ApiResult};
@@ -40,6 +42,7 @@ pub struct App {
     pub wake: Wake,
     pub guard: AddressGuard,
     pub callers: CallerCache,
+    pub console: Console,
     pub bodies: Bodies,
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
@@ -97,6 +100,9 @@ impl App {
     /// # Errors
     /// 401 without a header, without a token, or with an unknown one.
     pub async fn caller(&self, request: &HttpRequest) -> ApiResult<Caller> {
+        if let Some(signed_in) = request.extensions().get::<SignedIn>() {
+            return Ok(signed_in.0.clone());
+        }
         let caller = self.caller_with(credentials(request.headers())).await?;
         request.extensions_mut().insert(CallerTeam(caller.team_id()));
         Ok(caller)

@@ -9,6 +9,7 @@ pub mod base_url;
 pub mod bodies;
 pub mod cli;
 pub mod connections;
+pub mod console;
 mod cors;
 pub mod direct_dispatch;
 pub mod docs;

@@ -93,6 +93,15 @@ fn judge_body(path: &str, headers: &HeaderMap) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a request comes from a page of ours, or from a program: what the console asks of every request that changes
+/// something, in any mode.
+pub fn is_from_own_page(api: &ApiSettings, headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let is_origin_own = texts(headers, &header::ORIGIN).all(|origin| origin.is_some_and(|o| is_same(api, host, o)));
+    is_origin_own
+        && (!headers.contains_key(&SEC_FETCH_SITE) || says(headers, &SEC_FETCH_SITE, &["same-origin", "none"]))
+}
+
 /// Every value of a header; `None` for one that is not text.
 fn texts<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = Option<&'a str>> {
     headers.get_all(name).map(|value| value.to_str().ok())

@@ -14,7 +14,7 @@ use crate::endpoints::{
 };
 use crate::error::ApiError;
 use crate::openapi::{Described, Group, Operation};
-use crate::{docs, health, open_mode, welcome};
+use crate::{console, docs, health, open_mode, welcome};
 
 /// Where files are sent: the one path of these that wants no key, because the address that is given out has a signature.
 pub const UPLOAD: &str = "/v2/parse/upload/{id}";
@@ -22,15 +22,36 @@ pub const UPLOAD: &str = "/v2/parse/upload/{id}";
 /// Registers the routes.
 pub fn configure(config: &mut ServiceConfig) {
     for at in routes().0 {
-        let methods: Vec<&str> = at.methods.iter().map(|(method, _)| *method).collect();
-        let allowed = methods.join(", ");
-        let wrong_method = move |request: HttpRequest| std::future::ready(wrong_method(&request, &allowed));
-        let resource = at.resource.default_service(web::to(wrong_method));
-        config.service(resource.wrap(from_fn(open_mode::keep_pages_out)));
+        let is_console = at.path.starts_with("/console/");
+        let resource = at.answering_wrong_methods().wrap(from_fn(open_mode::keep_pages_out));
+        if is_console {
+            config.service(resource.wrap(from_fn(console::guard)));
+        } else {
+            config.service(resource);
+        }
     }
+    console_pages(config);
     config.default_service(web::to(not_found));
 }
 
+/// The console's pages and files, and the public API as who is signed in calls it.
+fn console_pages(config: &mut ServiceConfig) {
+    let mut public = web::scope(console::public::ROOT);
+    for at in routes().0 {
+        // Not those of before, and not the address that is a right by itself.
+        if at.path.starts_with("/v2/") && at.path != UPLOAD {
+            public = public.service(at.answering_wrong_methods());
+        }
+    }
+    let public = public.default_service(web::to(not_found)).wrap(from_fn(console::public::as_team));
+    config.service(public.wrap(from_fn(open_mode::keep_pages_out)).wrap(from_fn(console::guard)));
+    let api = web::scope("/console/api").default_service(web::to(not_found));
+    config.service(api.wrap(from_fn(open_mode::keep_pages_out)).wrap(from_fn(console::guard)));
+    let pages = web::scope("/console")
+        .service(web::resource("/assets/{digest}/{path:.*}").get(console::assets::file))
+        .service(web::resource(["", "/", "/{tail:.*}"]).get(console::assets::page));
+    config.service(pages.wrap(from_fn(open_mode::keep_pages_out)).wrap(from_fn(console::guard)));
+}
 /// Every method and path: what tests go by, so that a new route is in them by itself.
 pub fn list() -> Vec<(&'static str, String)> {
     operations().into_iter().map(|(method, path, _)| (method, path)).collect()
@@ -171,6 +192,10 @@ fn routes() -> Routes {
         .service(at("/docs/docs.js").get(docs::script, docs::doc_script))
         .service(at("/docs/docs.css").get(docs::style, docs::doc_style))
         .service(at("/welcome").get(welcome::page, welcome::doc))
+        // The console.
+        .service(at("/console/api/sign-in").post(console::sign_in::handle, console::sign_in::doc))
+        .service(at("/console/api/sign-out").post(console::sign_in::out, console::sign_in::doc_sign_out))
+        .service(at("/console/api/me").get(console::sign_in::me, console::sign_in::doc_me))
 }
 
 /// The routes, in order.
@@ -219,10 +244,19 @@ methods! {
     get = GET;
     post = POST;
     put = PUT;
+    patch = PATCH;
     delete = DELETE;
 }
 
 impl At {
+    /// The resource; methods that it does not have are answered 405.
+    fn answering_wrong_methods(self) -> Resource {
+        let methods: Vec<&str> = self.methods.iter().map(|(method, _)| *method).collect();
+        let allowed = methods.join(", ");
+        let wrong_method = move |request: HttpRequest| std::future::ready(wrong_method(&request, &allowed));
+        self.resource.default_service(web::to(wrong_method))
+    }
+
     /// The jobs that the path serves.
     fn serves(mut self, served: Served) -> Self {
         self.resource = self.resource.app_data(served);

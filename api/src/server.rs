@@ -25,6 +25,7 @@ use crate::app::{App, AppData};
 use crate::auth::CallerCache;
 use crate::bodies::Bodies;
 use crate::connections;
+use crate::console::Console;
 use crate::cors;
 use crate::direct_dispatch::DirectDispatch;
 use crate::ended_jobs::EndedJobs;
@@ -165,6 +166,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         db,
         guard: settings.net.guard(),
         callers: CallerCache::default(),
+        console: Console::default(),
         bodies: Bodies::default(),
         ended_jobs: EndedJobs::default(),
         limiter: Limiter::default(),

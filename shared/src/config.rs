@@ -69,6 +69,23 @@ pub struct ApiSettings {
     pub api_key_file: PathBuf,
     /// Whose pages may call the API.
     pub cors: CorsOrigins,
+    pub console: ConsoleSettings,
+}
+
+/// The console (`/console`).
+#[derive(Clone)]
+pub struct ConsoleSettings {
+    pub is_on: bool,
+    /// Signs in for all teams.
+    pub key: Option<String>,
+    /// The same, and changes nothing.
+    pub read_key: Option<String>,
+}
+
+impl std::fmt::Debug for ConsoleSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConsoleSettings").field("is_on", &self.is_on).finish_non_exhaustive()
+    }
 }
 
 /// A Weir that is called from elsewhere.
@@ -229,6 +246,9 @@ impl NetSettings {
     }
 }
 
+/// Characters of a console key at least.
+const MIN_CONSOLE_KEY: usize = 16;
+
 /// Most proxies of a kind: each browser has two ways to each of them.
 const MAX_PROXIES: usize = 100;
 
@@ -275,9 +295,10 @@ impl Settings {
                 bind,
                 public_url: reader.optional("WEIR_PUBLIC_URL", "an http or https URL")?,
                 auth_required,
-                api_key,
                 api_key_file: PathBuf::from("data/api-key"),
                 cors: reader.cors()?,
+                console: reader.console(api_key.as_deref())?,
+                api_key,
             },
             worker: WorkerSettings {
                 bind: reader.parse("WEIR_WORKER_BIND", "127.0.0.1:0", "ADDRESS:PORT")?,
@@ -426,6 +447,27 @@ impl Reader<'_> {
             bail!("WEIR_INTERNAL_SECRET: allowed are 16 or more ASCII characters without spaces");
         }
         Ok(secret)
+    }
+
+    /// Its keys open every team's doors, so they are long, and no key of a team is one of them.
+    fn console(&self, api_key: Option<&str>) -> Result<ConsoleSettings> {
+        let key = |name| {
+            let key = (self.get)(name);
+            if key.as_ref().is_some_and(|k| k.len() < MIN_CONSOLE_KEY || !k.bytes().all(|b| b.is_ascii_graphic())) {
+                bail!("{name}: allowed are {MIN_CONSOLE_KEY} or more ASCII characters without spaces");
+            }
+            if key.is_some() && key.as_deref() == api_key {
+                bail!("{name}: allowed is a key of its own, not WEIR_API_KEY");
+            }
+            Ok(key)
+        };
+        let is_on = self.choice("WEIR_CONSOLE", &["on", "off"])? == "on";
+        let settings =
+            ConsoleSettings { is_on, key: key("WEIR_CONSOLE_KEY")?, read_key: key("WEIR_CONSOLE_READ_KEY")? };
+        if settings.key.is_some() && settings.key == settings.read_key {
+            bail!("WEIR_CONSOLE_READ_KEY: allowed is another key than WEIR_CONSOLE_KEY");
+        }
+        Ok(settings)
     }
 
     /// The same places as in `scripts/setup`. Code runs as somebody who cannot look into root's home.

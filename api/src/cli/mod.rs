@@ -2,6 +2,7 @@
 //!
 //! Exit code 0 success, 1 failure, 2 bad usage. `--json` makes every command that lists or shows print one JSON value.
 
+mod console;
 mod database;
 mod doctor;
 mod feedback;
@@ -70,6 +71,9 @@ enum Command {
     /// What callers say of their results.
     #[command(subcommand)]
     Feedback(feedback::FeedbackCommand),
+    /// The console.
+    #[command(subcommand)]
+    Console(console::ConsoleCommand),
     /// Serve the tools of the Weir at WEIR_URL over the Model Context Protocol on standard input and output.
     Mcp,
     /// Check database, Chromium, sandbox, disk and clock; exit code 1 on any failure.
@@ -109,6 +113,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Credits(command) => teams::run_credits(command, &open(&settings).await?, output).await?,
         Command::Jobs(command) => jobs::run(command, &open(&settings).await?, &settings, output).await?,
         Command::Workers(command) => workers::run(command, &open(&settings).await?, output).await?,
+        Command::Console(command) => console::run(command, &open(&settings).await?, &settings, output).await?,
         Command::Feedback(command) => feedback::run(command, &open(&settings).await?, output).await?,
         Command::Webhooks(command) => webhooks::run(command, &open(&settings).await?, output).await?,
     }
@@ -143,6 +148,8 @@ mod tests {
             "key revoke 0190c0de-0000-7000-8000-000000000000",
             "credits grant --team acme 500",
             "credits show --team acme --json",
+            "console link --team acme --json",
+            "console link --read-only --base http://127.0.0.1:3002",
             "jobs list --team acme --status failed",
             "jobs show 0190c0de-0000-7000-8000-000000000000",
             "jobs watch 0190c0de-0000-7000-8000-000000000000",
@@ -172,6 +179,7 @@ mod tests {
             "jobs show 5",
             "jobs replay --older-than soon",
             "webhooks replay",
+            "console link --team acme --read-only",
         ] {
             let words = std::iter::once("weir").chain(line.split(' '));
             let error = Cli::try_parse_from(words).err().unwrap_or_else(|| panic!("{line} is taken"));

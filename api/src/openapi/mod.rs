@@ -66,7 +66,11 @@ pub fn document(routes: Vec<Described>) -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "A key of the team."}},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": "A key of the team."},
+                "console": {"type": "apiKey", "in": "cookie", "name": "weir_console",
+                    "description": "The console's session."},
+            },
         },
     })
 }
@@ -116,6 +120,8 @@ fn write(
     }
     if operation.public {
         written["security"] = json!([]);
+    } else if operation.group == Group::Console {
+        written["security"] = json!([{"console": []}]);
     }
     let mut content = Map::new();
     for body in operation.bodies() {
@@ -127,6 +133,10 @@ fn write(
             true => ("multipart/form-data", form(&reference)),
         };
         content.insert(kind.to_owned(), one);
+    }
+    if let Some((name, schema, example)) = &operation.typed {
+        let reference = bodies.body(name, || schema().to_value());
+        content.insert("application/json".to_owned(), json!({"schema": reference, "example": example}));
     }
     if operation.is_bytes {
         let file = json!({"schema": {"type": "string", "format": "binary"}});

@@ -1,5 +1,6 @@
 //! What the API's document says of one operation. Each endpoint's file says it of its own, beside its handler.
 
+use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 use weir_shared::domain::describe;
@@ -20,6 +21,7 @@ pub enum Group {
     Interact,
     Team,
     Mcp,
+    Console,
     V1,
     Later,
     Service,
@@ -37,6 +39,7 @@ impl Group {
         Self::Interact,
         Self::Team,
         Self::Mcp,
+        Self::Console,
         Self::V1,
         Self::Later,
         Self::Service,
@@ -56,6 +59,10 @@ impl Group {
             Self::Interact => ("Interact", "Going on from a scrape, by code or by a prompt."),
             Self::Team => ("Team", "What the team did, used and may use. These calls cost nothing."),
             Self::Mcp => ("Model Context Protocol", "The same as tools for language models."),
+            Self::Console => (
+                "Console",
+                "What the pages below /console ask for. A cookie is needed, and `X-Weir-CSRF` to change anything.",
+            ),
             Self::V1 => ("Version 1", "The same under the names of before, for clients that call /v1."),
             Self::Later => ("Not built yet", "Operations that answer 501."),
             Self::Service => ("Service", "Health, figures and this document. No key is needed."),
@@ -111,6 +118,8 @@ pub struct Operation {
     pub body: Option<Body>,
     /// JSON that it takes instead of a form.
     pub other_body: Option<Body>,
+    /// JSON that is read by its type: name, schema and an example.
+    pub typed: Option<(&'static str, fn() -> Schema, Value)>,
     /// The body is a file as it is.
     pub is_bytes: bool,
     pub answers: Vec<ResponseDoc>,
@@ -123,7 +132,7 @@ impl Operation {
     pub fn new(group: Group, id: &'static str, summary: &'static str, text: &'static str) -> Self {
         let (parameters, answers) = (Vec::new(), Vec::new());
         // No key, too many calls, a failure of ours, the database away.
-        let errors = vec![401, 429, 500, 503];
+        let errors = if group == Group::Console { vec![401, 500, 503] } else { vec![401, 429, 500, 503] };
         Self {
             id,
             group,
@@ -134,6 +143,7 @@ impl Operation {
             parameters,
             body: None,
             other_body: None,
+            typed: None,
             is_bytes: false,
             answers,
             errors,
@@ -143,6 +153,23 @@ impl Operation {
     /// An operation for anybody.
     pub fn public(id: &'static str, summary: &'static str, text: &'static str) -> Self {
         Self { public: true, errors: Vec::new(), ..Self::new(Group::Service, id, summary, text) }
+    }
+
+    /// Nobody needs to be signed in.
+    pub fn no_session(self) -> Self {
+        Self { public: true, ..self }
+    }
+
+    /// A JSON body that is read by its type.
+    pub fn typed_body<T: JsonSchema>(self, name: &'static str, example: Value) -> Self {
+        let schema = || {
+            let settings = SchemaSettings::draft2020_12().for_deserialize().with(|settings| {
+                settings.inline_subschemas = true;
+                settings.meta_schema = None;
+            });
+            settings.into_generator().into_root_schema_for::<T>()
+        };
+        Self { typed: Some((name, schema, example)), ..self }.errors(&[400, 403, 413])
     }
 
     pub fn group(self, group: Group) -> Self {

@@ -54,6 +54,9 @@ fn a_wrong_setting_is_named_with_what_is_allowed() {
         ("WEIR_WEBHOOK_RETRIES", "1m,x", "1m,5m,15m"),
         ("WEIR_INTERNAL_SECRET", "short", "16 or more"),
         ("WEIR_TEAM_QUEUE", "0", "from 1 to"),
+        ("WEIR_CONSOLE", "maybe", "on or off"),
+        ("WEIR_CONSOLE_KEY", "fifteen-letters", "16 or more"),
+        ("WEIR_CONSOLE_READ_KEY", "sixteen letters and spaces", "without spaces"),
         ("WEIR_SESSIONS_PER_WORKER", "1001", "from 0 to 1000"),
         ("WEIR_REPLAY_CRON", "0 0 30 2 *", "*/15 * * * *"),
         ("WEIR_LLM_URL", "localhost", "https://host/v1"),
@@ -171,4 +174,20 @@ fn lists_of_ad_hosts_stand_beside_or_instead_of_the_own_one() {
     assert_eq!(lists(&[("WEIR_AD_LISTS", "/etc/ads.txt")]), [AdList::File("/etc/ads.txt".into())]);
     let both = lists(&[("WEIR_AD_LISTS", "builtin, ./lists/ads.txt")]);
     assert_eq!(both, [AdList::Builtin, AdList::File("./lists/ads.txt".into())]);
+}
+
+#[test]
+fn the_consoles_keys_are_three_different_ones() {
+    let key = ("WEIR_CONSOLE_KEY", "operators-own-key");
+    let read = ("WEIR_CONSOLE_READ_KEY", "key-of-who-reads-only");
+    let console = read_console(&[key, read]).unwrap();
+    assert!(console.is_on && console.key.is_some() && console.read_key.is_some());
+    assert!(!format!("{console:?}").contains("key-of-who"));
+    assert!(read_console(&[key, ("WEIR_CONSOLE_READ_KEY", key.1)]).is_err());
+    assert!(read_console(&[key, ("WEIR_API_KEY", key.1)]).is_err());
+    assert!(!read_console(&[("WEIR_CONSOLE", "off")]).unwrap().is_on);
+}
+
+fn read_console(pairs: &[(&str, &str)]) -> Result<ConsoleSettings> {
+    Ok(read(pairs)?.api.console)
 }

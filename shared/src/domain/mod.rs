@@ -6,6 +6,7 @@ pub mod api_version;
 mod asked;
 pub mod cache;
 pub mod capability;
+pub mod console;
 pub mod crawl;
 pub mod describe;
 pub mod document;

@@ -33,6 +33,7 @@ mod bulk_tests;
 pub mod cache;
 pub mod cancel;
 pub mod clock;
+pub mod console;
 pub mod crawls;
 pub mod credits;
 pub mod documents;

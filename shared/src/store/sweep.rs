@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::slices::Slices;
-use super::{Db, StoreResult, Tx, cache, cancel, retention, sitemaps, turns, uploads};
+use super::{Db, StoreResult, Tx, cache, cancel, console, retention, sitemaps, turns, uploads};
 
 /// Expired jobs that are removed together. (A transaction that a crash of the database loses is done again.)
 const JOBS: i64 = 1_000;
@@ -284,6 +284,7 @@ pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
     });
     turns::prune_turns(tx, hour).await?;
     sitemaps::expire(tx, now).await?;
+    console::sign_ins::expire(tx, now).await?;
     uploads::expire(tx, now).await?;
     queue::remove_workers(tx).await
 }

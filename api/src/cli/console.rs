@@ -1,0 +1,49 @@
+//! `weir console link`: a link that signs in to the console once.
+
+use clap::Subcommand;
+use serde_json::json;
+use url::Url;
+use weir_shared::config::Settings;
+use weir_shared::domain::console::{self, Role};
+use weir_shared::store::Db;
+use weir_shared::store::console::sign_ins;
+
+use super::database::team_named;
+use super::output::Output;
+
+#[derive(Subcommand)]
+pub enum ConsoleCommand {
+    /// Print a link that signs in once, within 10 minutes: as the operator unless a team is named.
+    Link {
+        /// Sign in as this team.
+        #[arg(long)]
+        team: Option<String>,
+        /// See everything, change nothing.
+        #[arg(long, conflicts_with = "team")]
+        read_only: bool,
+        /// Where the API is reached, as in http://127.0.0.1:3002; WEIR_PUBLIC_URL or WEIR_BIND unless it is given.
+        #[arg(long)]
+        base: Option<Url>,
+    },
+}
+
+/// Runs `weir console …`.
+pub async fn run(command: ConsoleCommand, db: &Db, settings: &Settings, output: Output) -> anyhow::Result<()> {
+    let ConsoleCommand::Link { team, read_only, base } = command;
+    anyhow::ensure!(settings.api.console.is_on, "the console is off (WEIR_CONSOLE=off)");
+    let (role, team) = match team {
+        Some(name) => (Role::Team, Some(team_named(db, &name).await?.id)),
+        None if read_only => (Role::Reader, None),
+        None => (Role::Operator, None),
+    };
+    let secret = console::secret()?;
+    let mut tx = db.begin().await?;
+    let until = sign_ins::insert_link(&mut tx, &console::digest(&secret), role, team, db.now()).await?;
+    tx.commit().await?;
+    let base = base.or_else(|| settings.api.public_url.clone()).map(|url| url.to_string());
+    let base = base.unwrap_or_else(|| format!("http://{}", settings.api.bind));
+    // A fragment is not sent with the request, so it is in nobody's log.
+    let url = format!("{}/console/sign-in#{secret}", base.trim_end_matches('/'));
+    output.show(&json!({"url": url, "role": role.as_str(), "expiresAt": until.to_iso()}), || url.clone());
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Bodies and queries of the console's calls: small, and read by their types.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::CONTENT_TYPE;
+use actix_web::web::{Payload, Query};
+use futures_util::StreamExt as _;
+use serde::de::DeserializeOwned;
+use weir_shared::error_code::ErrorCode;
+
+use crate::error::{ApiError, ApiResult};
+
+/// Largest body, bytes: a thousand ids are 40,000.
+const MOST: usize = 256 * 1024;
+
+/// Reads a JSON body.
+///
+/// # Errors
+/// 400 when it is not JSON of this type or says that it is something else, 413 when it is too large.
+pub async fn read<T: DeserializeOwned>(request: &HttpRequest, mut payload: Payload) -> ApiResult<T> {
+    // A page of another site may send texts and forms, but no JSON, without asking first.
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if !kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
+        return Err(ApiError::new(ErrorCode::BadRequest, "The body has to be JSON (Content-Type: application/json)"));
+    }
+    let mut text = Vec::new();
+    while let Some(part) = payload.next().await {
+        let part = part.map_err(|_| ApiError::new(ErrorCode::BadRequest, "The body ended too early"))?;
+        if text.len() + part.len() > MOST {
+            return Err(ApiError::new(ErrorCode::PayloadTooLarge, format!("The body is larger than {MOST} bytes")));
+        }
+        text.extend_from_slice(&part);
+    }
+    let refused = |error: serde_json::Error| ApiError::new(ErrorCode::BadRequest, format!("Invalid body: {error}"));
+    serde_json::from_slice(&text).map_err(refused)
+}
+
+/// Reads the query, but for `team`, which every call may have.
+///
+/// # Errors
+/// 400 for parameters that there are not, and values that are none of theirs.
+pub fn query<T: DeserializeOwned>(request: &HttpRequest) -> ApiResult<T> {
+    let pairs = url::form_urlencoded::parse(request.query_string().as_bytes()).filter(|(name, _)| name != "team");
+    let rest = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    let refused = |error| ApiError::new(ErrorCode::BadRequest, format!("Invalid query: {error}"));
+    Query::<T>::from_query(&rest).map(Query::into_inner).map_err(refused)
+}
+
+/// Refuses every parameter but `team`.
+///
+/// # Errors
+/// 400.
+pub fn no_query(request: &HttpRequest) -> ApiResult<()> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct None {}
+    query::<None>(request).map(drop)
+}
