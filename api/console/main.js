@@ -119,19 +119,15 @@ function Who({ me }) {
 }
 
 function TeamChoice({ team }) {
-  const [teams, set] = useState([]);
+  const { teams } = useStore();
   useEffect(() => {
-    let mine = true;
-    const read = () => get("/teams").then((answer) => mine && set(answer.teams), () => {});
+    const read = () => get("/teams").then((answer) => store.set({ teams: answer.teams }), (error) => store.notify(error.message, "bad"));
     read();
     addEventListener("weir-teams", read);
-    return () => {
-      mine = false;
-      removeEventListener("weir-teams", read);
-    };
+    return () => removeEventListener("weir-teams", read);
   }, []);
   return html`<select class="select team-choice" aria-label="Team" value=${team || ""} onChange=${(event) => store.choose(event.target.value)}>
-    <option value="">All teams</option>${teams.map((one) => html`<option value=${one.id} selected=${one.id === team}>${one.name}</option>`)}
+    <option value="">All teams</option>${teams.map((one) => html`<option key=${one.id} value=${one.id} selected=${one.id === team}>${one.name}</option>`)}
   </select>`;
 }
 

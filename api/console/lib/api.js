@@ -4,7 +4,7 @@ import { store } from "./store.js";
 
 const BASE = "/console/api";
 
-export class CallError extends Error {
+class CallError extends Error {
   constructor(status, body) {
     super(words(status, body));
     this.status = status;

@@ -10,7 +10,6 @@ const exactTime = new Intl.DateTimeFormat("en-GB", {
 });
 const dayName = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const clockTime = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const clockSeconds = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 const known = (value) => value !== null && value !== undefined && !Number.isNaN(value);
 export const DASH = "–";
@@ -87,7 +86,6 @@ export function relative(time, now = Date.now()) {
 
 export const day = (time) => dayName.format(new Date(time));
 export const hourMinute = (time) => clockTime.format(new Date(time));
-export const hourMinuteSecond = (time) => clockSeconds.format(new Date(time));
 
 /// The first eight characters of an id, as people say them.
 export const shortId = (id) => String(id).slice(0, 8);

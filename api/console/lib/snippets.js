@@ -39,8 +39,6 @@ function js(value, indent = "") {
   return flat.length < 80 && !flat.includes("\n") ? flat : `${open.trim()}\n${inner}${parts.join(`,\n${inner}`)},\n${indent}${close.trim()}`;
 }
 
-export const KEY_WORDS = "$WEIR_KEY";
-
 export function snippets(operation, body, { base = location.origin, file } = {}) {
   const call = CALLS[operation];
   if (!call) return {};
@@ -48,7 +46,7 @@ export function snippets(operation, body, { base = location.origin, file } = {})
 }
 
 function curl(call, body, base, file) {
-  const head = `curl -X POST ${base}${call.path} \\\n  -H "Authorization: Bearer ${KEY_WORDS}"`;
+  const head = `curl -X POST ${base}${call.path} \\\n  -H "Authorization: Bearer $WEIR_KEY"`;
   if (call.file) return `${head} \\\n  -F ${shell(`file=@${file || "document.pdf"}`)} \\\n  -F ${shell(`options=${JSON.stringify(body)}`)}`;
   return `${head} \\\n  -H 'Content-Type: application/json' \\\n  -d ${shell(JSON.stringify(body, null, 2))}`;
 }

@@ -18,7 +18,7 @@ const recall = (name) => {
 };
 
 export const store = {
-  value: { me: null, team: recall("weir.team"), paused: false, notices: [], said: "" },
+  value: { me: null, team: recall("weir.team"), paused: false, notices: [], said: "", teams: [] },
   listeners: new Set(),
   set(change) {
     this.value = { ...this.value, ...change };
@@ -30,7 +30,7 @@ export const store = {
   },
   signedOut(said = "") {
     remember("weir.team", null);
-    this.set({ me: null, team: null, said });
+    this.set({ me: null, team: null, teams: [], said });
   },
   /// A notice that goes by itself; those that tell of a failure stay longer.
   notify(text, kind = "good") {

@@ -46,8 +46,6 @@ export function explain(code) {
   return found ? { what: found[0], todo: found[1] } : null;
 }
 
-export const explained = Object.keys(WORDS);
-
 export const KINDS = {
   scrape: "Scrape", batch: "Batch", crawl: "Crawl", map: "Map", parse: "Parse", search: "Search", browser: "Browser", interact: "Interact", extract: "Extract", llmstxt: "llms.txt", agent: "Agent",
 };

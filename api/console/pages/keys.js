@@ -6,7 +6,7 @@ import { useData } from "../lib/data.js";
 import { mayChange, seesAll, store } from "../lib/store.js";
 import { Button, Card, Confirm, Copy, Dialog, Empty, Field, Head, Status, Tag, Time, Trouble } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
-import { WebhookSecret } from "../parts/team.js";
+import { useActing, WebhookSecret } from "../parts/team.js";
 
 export default function Keys() {
   const list = useData(async (signal) => (await get("/keys", {}, signal)).keys, [], { every: 15_000 });
@@ -17,8 +17,7 @@ export default function Keys() {
   const teamless = seesAll() && !store.value.team;
   const rows = list.data && list.data.filter((key) => old || !key.revokedAt);
   const gone = list.data ? list.data.filter((key) => key.revokedAt).length : 0;
-  return html`<${Head} title="Keys">${mayChange() ? html`<${Button} kind="primary" icon="plus" disabled=${teamless} title=${teamless ? "Choose a team first" : undefined} onClick=${() => make(true)}>New key<//>` : null}<//>
-    ${teamless && mayChange() ? html`<p class="banner">Choose a team at the top of the page to make a key for it.</p>` : null}
+  return html`<${Head} title="Keys">${mayChange() ? html`<${Button} kind="primary" icon="plus" onClick=${() => make(true)}>New key<//>` : null}<//>
     <${Card} flush actions=${gone ? html`<label class="choice"><input type="checkbox" checked=${old} onChange=${(event) => showOld(event.target.checked)} />Revoked too (${gone})</label>` : null}>
       <${Table} label="Keys" rows=${rows} error=${list.error} retry=${list.reload} id=${(key) => key.id} empty=${html`<${Empty} title="There are no keys">Without a key nobody can call the API.<//>`} columns=${[
     { name: "Name", kind: "lead", cell: (key) => html`<span>${key.name || html`<span class="soft">No name</span>`}${key.isOwn ? html` <${Tag}>you<//>` : null}</span><span class="row-sub"><code>${key.prefix}…</code></span>` },
@@ -43,11 +42,12 @@ function NewKey({ onClose, onDone }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(null);
   const [made, setMade] = useState(null);
+  const acting = useActing();
   const create = async (event) => {
     event.preventDefault();
     setBusy(true);
     try {
-      setMade(await post("/keys", { name: name.trim() || null }));
+      setMade(await post("/keys", { name: name.trim() || null }, acting.query));
       onDone();
     } catch (failure) {
       setError(failure);
@@ -60,6 +60,7 @@ function NewKey({ onClose, onDone }) {
     <p class="soft">Your colleague can sign in here with it, and see and change this team alone. <a href=${link("/playground")}>The playground</a> has the calls to copy.</p><//>`;
   return html`<${Dialog} title="New key" onClose=${onClose}><form class="form" onSubmit=${create}>
     <${Field} label="Name" hint="Who or what will use it. It can be changed later."><input class="input" autofocus maxlength="100" value=${name} onInput=${(event) => setName(event.target.value)} placeholder="Ada's notebook" /><//>
+    ${acting.field}
     <${Trouble} error=${error} />
     <div class="actions"><${Button} kind="primary" type="submit" busy=${busy}>Create key<//></div>
   </form><//>`;

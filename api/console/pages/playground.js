@@ -3,7 +3,7 @@ import { html, useEffect, useMemo, useRef, useState } from "../lib/ui.js";
 import { call, openapi } from "../lib/api.js";
 import { go, link } from "../lib/router.js";
 import { useData, useTicks } from "../lib/data.js";
-import { mayChange, seesAll, store } from "../lib/store.js";
+import { mayChange, store } from "../lib/store.js";
 import { OPERATIONS, operation as find } from "../lib/operations.js";
 import { snippets } from "../lib/snippets.js";
 import * as format from "../lib/format.js";
@@ -11,6 +11,7 @@ import { Button, Card, Empty, Head, Id, Loading, Outside, Progress, Segments, St
 import { Code, Json } from "../parts/code.js";
 import { DocumentView, Links } from "../parts/document.js";
 import { JsonField, SchemaForm } from "../parts/form.js";
+import { useActing } from "../parts/team.js";
 
 /// The body lives behind the "#", which browsers send to nobody: it may hold headers with passwords.
 function bodyOfAddress() {
@@ -45,7 +46,7 @@ function Bench({ operation }) {
   }, [body]);
   useEffect(() => () => running && running.abort(), [running]);
   const schema = useMemo(() => api.data && schemaOf(api.data, operation), [api.data, operation]);
-  const teamless = seesAll() && !store.value.team;
+  const acting = useActing();
 
   const run = async (event) => {
     event.preventDefault();
@@ -54,12 +55,12 @@ function Bench({ operation }) {
     setAnswer(null);
     setRight("answer");
     try {
-      let options = { body, signal: control.signal };
+      let options = { body, query: acting.query, signal: control.signal };
       if (operation.file) {
         const form = new FormData();
         form.append("file", file);
         form.append("options", new Blob([JSON.stringify(body)], { type: "application/json" }));
-        options = { form, signal: control.signal };
+        options = { form, query: acting.query, signal: control.signal };
       }
       setAnswer({ ...(await call("POST", operation.path, options)), at: Date.now() });
     } catch (error) {
@@ -71,7 +72,7 @@ function Bench({ operation }) {
     const control = new AbortController();
     setRunning(control);
     try {
-      const found = await call("POST", "/v2/crawl/params-preview", { body: { url: body.url || "", prompt: body.prompt || "" }, signal: control.signal });
+      const found = await call("POST", "/v2/crawl/params-preview", { body: { url: body.url || "", prompt: body.prompt || "" }, query: acting.query, signal: control.signal });
       if (found.ok && found.body && found.body.data) {
         const { url: _url, prompt: _prompt, ...rest } = found.body.data;
         const given = Object.fromEntries(Object.entries(rest).filter(([name, value]) => value !== null && (!schema || !schema.properties || name in schema.properties)));
@@ -93,12 +94,12 @@ function Bench({ operation }) {
         ${operation.file ? html`<label class="field"><span class="field-label">File</span><input class="input" type="file" required onChange=${(event) => setFile(event.target.files[0] || null)} /></label>` : null}
         ${asJson === "form" ? html`<${SchemaForm} api=${api.data} schema=${schema} value=${body} onChange=${setBody} first=${operation.first} />`
     : html`<${JsonField} big title="Body" value=${body} onChange=${(next) => setBody(next && typeof next === "object" && !Array.isArray(next) ? next : {})} />`}
-        ${teamless ? html`<p class="banner">Choose a team at the top of the page: calls are made, counted and billed as that team's.</p>` : null}
+        ${acting.field}
         ${!mayChange() ? html`<p class="banner">You are signed in to read only.</p>` : null}
         <div class="run-bar">
-          <${Button} kind="primary" icon="play" type="submit" busy=${Boolean(running)} disabled=${teamless || !mayChange()}>Run<//>
+          <${Button} kind="primary" icon="play" type="submit" busy=${Boolean(running)} disabled=${!acting.id || !mayChange()}>Run<//>
           ${running ? html`<${Button} onClick=${() => running.abort()}>Stop waiting<//>` : null}
-          ${operation.id === "crawl" ? html`<${Button} disabled=${Boolean(running) || teamless || !body.url || !body.prompt} onClick=${preview} title="Turns the prompt into options, without crawling">Preview parameters<//>` : null}
+          ${operation.id === "crawl" ? html`<${Button} disabled=${Boolean(running) || !acting.id || !mayChange() || !body.url || !body.prompt} onClick=${preview} title="Turns the prompt into options, without crawling">Preview parameters<//>` : null}
           <${Button} kind="quiet" onClick=${() => setBody({})}>Clear<//>
         </div>
       </form>
@@ -106,7 +107,7 @@ function Bench({ operation }) {
     <div class="stack" ref=${answerRef}>
       <${Card} title="Result">
         <${Tabs} label="Result" at=${right} onChange=${setRight} tabs=${[{ id: "answer", label: "Answer" }, { id: "json", label: "JSON" }, { id: "curl", label: "curl" }, { id: "python", label: "Python" }, { id: "javascript", label: "JavaScript" }]}>
-          ${right === "answer" ? html`<${Answer} operation=${operation} answer=${answer} running=${running} />`
+          ${right === "answer" ? html`<${Answer} operation=${operation} answer=${answer} running=${running} query=${acting.query} />`
     : right === "json" ? (answer ? html`<${Json} value=${answer.body} tall />` : html`<${Empty} title="Nothing was run yet" />`)
       : html`<div class="stack-s"><${Code} kind="code" text=${same[right]} label="Copy the call" wrap=${false} /><p class="hint">${right === "curl" ? "Put your API key into WEIR_KEY." : right === "python" ? "pip install firecrawl-py, and your API key in WEIR_KEY." : "npm install firecrawl, and your API key in WEIR_KEY."}</p></div>`}
         <//>
@@ -121,18 +122,18 @@ function schemaOf(api, operation) {
   return content.schema.$ref ? content.schema.$ref.split("/").slice(1).reduce((at, key) => at[key], api) : content.schema;
 }
 
-function Answer({ operation, answer, running }) {
+function Answer({ operation, answer, running, query }) {
   if (running) return html`<div><p class="soft" role="status">Waiting for the answer…</p><${Loading} rows=${5} /></div>`;
   if (!answer) return html`<${Empty} title="Run a call to see its answer">The same call as curl, Python and JavaScript is in the tabs beside this one.<//>`;
   const body = answer.body || {};
   const head = html`<div class="pane-tools"><${Status} value=${answer.ok ? "completed" : "failed"} label=${`HTTP ${answer.status}`} /><span class="soft num">${format.duration(answer.ms)}</span><span class="soft num">${format.bytes(answer.size)}</span>
     ${body.data && body.data.metadata && body.data.metadata.scrapeId ? html`<a class="button small" href=${link(`/jobs/${body.data.metadata.scrapeId}`)}>Open the job</a>` : null}</div>`;
   if (!answer.ok || body.success === false) return html`<div class="stack-s">${head}<${Trouble} error=${{ message: typeof body === "string" ? body : body.error || "The call failed.", code: body.code }} />${body.details ? html`<${Json} value=${body.details} />` : null}</div>`;
-  return html`<div>${head}${body.warning ? html`<p class="banner warn">${String(body.warning)}</p>` : null}${shown(operation, body)}</div>`;
+  return html`<div>${head}${body.warning ? html`<p class="banner warn">${String(body.warning)}</p>` : null}${shown(operation, body, query)}</div>`;
 }
 
-function shown(operation, body) {
-  if (operation.job && body.id) return html`<${Started} operation=${operation} id=${body.id} />`;
+function shown(operation, body, query) {
+  if (operation.job && body.id) return html`<${Started} operation=${operation} id=${body.id} query=${query} />`;
   if (operation.id === "map" && Array.isArray(body.links)) return html`<${Links} links=${body.links} />`;
   if (operation.id === "search" && body.data) return html`<${Hits} data=${body.data} />`;
   if (operation.id === "browser" && body.id) return html`<div class="stack-s"><p>The session is open until <strong>${body.expiresAt ? format.exact(body.expiresAt) : "its time is up"}</strong>.</p><div class="actions"><a class="button primary" href=${link(`/sessions/${body.id}`)}>Watch it</a></div><${Json} value=${body} /></div>`;
@@ -141,9 +142,9 @@ function shown(operation, body) {
 }
 
 /// A job that was started: how far it is, until it ends.
-function Started({ operation, id }) {
+function Started({ operation, id, query }) {
   const status = useData(async (signal) => {
-    const answer = await call("GET", `${operation.job}/${id}`, { query: { limit: 20 }, signal });
+    const answer = await call("GET", `${operation.job}/${id}`, { query: { limit: 20, ...query }, signal });
     return answer.body;
   }, [id]);
   const job = status.data;

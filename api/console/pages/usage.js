@@ -3,12 +3,12 @@ import { html, useMemo } from "../lib/ui.js";
 import { get } from "../lib/api.js";
 import { useQuery } from "../lib/router.js";
 import { useData } from "../lib/data.js";
-import { seesAll, store } from "../lib/store.js";
 import { kindName } from "../lib/words.js";
 import * as format from "../lib/format.js";
 import { Card, Empty, Head, Loading, Segments, Trouble } from "../parts/basics.js";
 import { Chart, Meter } from "../parts/chart.js";
 import { Table } from "../parts/table.js";
+import { useActing } from "../parts/team.js";
 
 const COLORS = ["c1", "c2", "c3", "c4", "c7", "c8", "c6"];
 const DAY = 86_400_000;
@@ -19,10 +19,10 @@ export default function Usage() {
   const [query, change] = useQuery();
   const days = ["7", "30", "90"].includes(query.days) ? query.days : "30";
   const by = query.by === "key" ? "key" : "kind";
-  const teamless = seesAll() && !store.value.team;
-  const usage = useData((signal) => (teamless ? Promise.resolve(null) : get("/usage", { days }, signal)), [days], { every: 30_000 });
+  const acting = useActing();
+  const usage = useData((signal) => (acting.id ? get("/usage", { days, ...acting.query }, signal) : Promise.resolve(null)), [days, acting.id], { every: 30_000 });
   const head = html`<${Head} title="Usage"><${Segments} label="Days" at=${days} options=${[["7", "7 days"], ["30", "30 days"], ["90", "90 days"]]} onChange=${(value) => change({ days: value === "30" ? "" : value })} /><//>`;
-  if (teamless) return html`${head}<${Card}><${Empty} title="Choose a team">Usage is counted by team. Choose one at the top of the page.<//><//>`;
+  if (!acting.id) return html`${head}<${Card}><div class="form">${acting.field}</div><//>`;
   if (usage.error) return html`${head}<${Trouble} error=${usage.error} retry=${usage.reload} />`;
   if (!usage.data) return html`${head}<${Card}><${Loading} rows=${6} /><//>`;
   return html`${head}<${Shown} usage=${usage.data} days=${Number(days)} by=${by} onBy=${(value) => change({ by: value === "kind" ? "" : value })} />`;

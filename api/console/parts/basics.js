@@ -22,8 +22,6 @@ export function Lasting({ from, to }) {
   return html`<span class="num">${format.duration(Math.max(0, until - new Date(from).getTime()))}</span>`;
 }
 
-export const Count = ({ value }) => html`<span class="num" title=${format.count(value)}>${format.short(value)}</span>`;
-
 const TONES = {
   completed: "good", delivered: "good", live: "good", active: "good", ok: "good", healthy: "good", done: "good",
   scraping: "busy", running: "busy", processing: "busy", opening: "busy", started: "busy",

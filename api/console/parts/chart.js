@@ -8,7 +8,7 @@ const HEIGHT = 190;
 const EDGE = { top: 10, right: 10, bottom: 22, left: 50 };
 
 /// Round steps for an axis, of which the last is at least `most`.
-export function ticks(most, about = 4, integers = false) {
+function ticks(most, about = 4, integers = false) {
   if (!(most > 0)) return [0, 1];
   const rough = most / about;
   const size = 10 ** Math.floor(Math.log10(rough));

@@ -10,7 +10,7 @@ const COLOURED = 120_000;
 
 const JSON_WORDS = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)/g;
 
-export function colourJson(text) {
+function colourJson(text) {
   const out = [];
   let at = 0;
   for (const match of text.matchAll(JSON_WORDS)) {

@@ -18,7 +18,7 @@ export function DocumentView({ document: page, extra = [], at, onTab, frame, sho
   const now = at ?? own;
   if (!tabs.length) return html`<${Empty} title="This page holds nothing">No format was asked for that makes content.<//>`;
   const tab = tabs.find((tab) => tab.id === now) || tabs[0];
-  return html`<div class="document">
+  return html`<div>
     ${page.warning ? html`<p class="banner warn">${String(page.warning)}</p>` : null}
     <${Tabs} label="Formats" tabs=${tabs} at=${tab.id} onChange=${(id) => (onTab ? onTab(id) : setOwn(id))}>${tab.show()}<//>
   </div>`;
@@ -47,7 +47,7 @@ function tabsOf(page, extra, frame, shot) {
   return tabs;
 }
 
-export function MarkdownView({ text }) {
+function MarkdownView({ text }) {
   const [raw, setRaw] = useState("rendered");
   const [all, showAll] = useState(false);
   const shown = all ? text : text.slice(0, RENDERED);
@@ -62,12 +62,12 @@ export function MarkdownView({ text }) {
 /// The frame has no permission at all: no scripts, no forms, an origin of its own, nothing loaded, so that looking at a
 /// page tells its site nothing. A stored page comes from the service under a policy that says so; an answer that is not
 /// stored goes into the frame as text, and inherits this page's policy.
-export function Frame({ text, source, title }) {
+function Frame({ text, source, title }) {
   if (source) return html`<iframe class="frame" title=${title} sandbox="" referrerpolicy="no-referrer" src=${source}></iframe>`;
   return html`<iframe class="frame" title=${title} sandbox="" referrerpolicy="no-referrer" srcdoc=${`<!doctype html><meta http-equiv="Content-Security-Policy" content="default-src 'none'"><meta name="referrer" content="no-referrer">${text}`}></iframe>`;
 }
 
-export function HtmlView({ text, raw, source }) {
+function HtmlView({ text, raw, source }) {
   const [mode, setMode] = useState(raw ? "source" : "page");
   return html`<div><div class="pane-tools"><${Segments} label="How the HTML is shown" options=${[["page", "As a page"], ["source", "Source"]]} at=${mode} onChange=${setMode} /><span class="soft num">${format.bytes(text.length)}</span>
       ${mode === "page" ? html`<span class="soft">Without scripts, pictures and styles from elsewhere</span>` : null}</div>
@@ -119,7 +119,7 @@ export function Diff({ text }) {
   return html`<pre class="diff" tabindex="0">${all.slice(0, 5000).map((line) => html`<span class=${cls("diff-line", /^\+(?!\+\+)/.test(line) ? "new" : /^-(?!--)/.test(line) ? "gone" : /^@@/.test(line) ? "fold" : "")}>${line || " "}${"\n"}</span>`)}</pre>`;
 }
 
-export function Metadata({ metadata }) {
+function Metadata({ metadata }) {
   const rows = Object.entries(metadata);
   const show = (value) => (typeof value === "string" ? (format.safeUrl(value) ? html`<${Outside} url=${value} />` : value) : typeof value === "object" && value !== null ? html`<code>${JSON.stringify(value)}</code>` : String(value));
   return html`<table class="table plain"><caption class="hidden">Metadata</caption><thead class="hidden"><tr><th scope="col">Name</th><th scope="col">Value</th></tr></thead>

@@ -7,7 +7,7 @@ import { Button, Field, Fold } from "./basics.js";
 const SILENT = /Accepted for the sake of clients|Has no effect|^Who calls|^The tool that calls|Not available yet/;
 const LONG = /prompt|code|script|schema|instructions|javascript/i;
 
-export function resolve(schema, api) {
+function resolve(schema, api) {
   let found = schema || {};
   for (let i = 0; i < 8 && found.$ref; i += 1) {
     const target = found.$ref.replace(/^#\//, "").split("/").reduce((at, key) => at && at[key], api) || {};
@@ -23,7 +23,7 @@ const variantsOf = (schema) => (schema.anyOf || schema.oneOf || []).filter((one)
 const enumOf = (schema) => (schema.enum || []).filter((one) => one !== null);
 
 /// Names become words: "onlyMainContent" is "Only main content".
-export function words(name) {
+function words(name) {
   const text = name.replace(/([a-z0-9])([A-Z])/g, "$1 $2").replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2");
   const lower = text.split(" ").map((word) => (/^[A-Z]{2,}s?$/.test(word) ? word : word.toLowerCase())).join(" ")
     .replace(/\burl\b/g, "URL").replace(/\burls\b/g, "URLs").replace(/\btls\b/g, "TLS").replace(/\bhtml\b/g, "HTML").replace(/\bttl\b/g, "TTL").replace(/\bpdf\b/g, "PDF").replace(/\bjson\b/g, "JSON").replace(/\bPI Is?\b/g, "PII");
@@ -54,7 +54,7 @@ export function SchemaForm({ api, schema, value, onChange, first = [], hidden = 
   </div>`;
 }
 
-export function FieldFor({ api, name, schema, value, onChange, required, depth, label }) {
+function FieldFor({ api, name, schema, value, onChange, required, depth, label }) {
   const whole = resolve(schema, api);
   const title = label || words(name);
   const hint = whole.description;

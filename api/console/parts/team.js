@@ -1,8 +1,23 @@
 // What can be changed about a team.
-import { html, useState } from "../lib/ui.js";
+import { html, useEffect, useState } from "../lib/ui.js";
 import { patch } from "../lib/api.js";
-import { mayChange, store } from "../lib/store.js";
+import { mayChange, seesAll, store, useStore } from "../lib/store.js";
 import { Button, Card, Dialog, Field, Trouble } from "./basics.js";
+
+/// The team that something is done as: the signed-in one's own, the one that is looked at, or one that is picked here
+/// because all are looked at. Where there is only one, it is that.
+export function useActing() {
+  const { team, teams, me } = useStore();
+  const [picked, pick] = useState("");
+  const asks = seesAll() && !team;
+  useEffect(() => {
+    if (asks && !picked && teams.length === 1) pick(teams[0].id);
+  }, [asks, teams.length]);
+  const id = !seesAll() ? me.team.id : team || picked;
+  const field = asks ? html`<${Field} label="As team" hint="Everything is counted by team."><select class="select" required value=${picked} onChange=${(event) => pick(event.target.value)}>
+    <option value="">Choose a team</option>${teams.map((one) => html`<option key=${one.id} value=${one.id} selected=${one.id === picked}>${one.name}</option>`)}</select><//>` : null;
+  return { id, field, query: seesAll() ? { team: id } : {} };
+}
 
 /// A team's own secret for the signatures of its webhooks. It can be set, never read.
 export function WebhookSecret({ team }) {
