@@ -54,12 +54,21 @@ function Page({ file, parts }) {
   return html`<${module.found.default} ...${parts} />`;
 }
 
+/// Addresses are typed by people, too: one that cannot be decoded is taken as it stands.
+function readable(path) {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
+}
+
 function Shell() {
   const { path } = useLocation();
   const { me, team } = useStore();
   const [open, setOpen] = useState(false);
   const main = useRef(null);
-  const below = decodeURI(path.slice(BASE.length));
+  const below = readable(path.slice(BASE.length));
   const page = PAGES.find((page) => page.path.test(below) && (!page.all || seesAll()));
   const found = page && page.path.exec(below);
   useEffect(() => {
@@ -92,7 +101,7 @@ function Shell() {
         <span class="space"></span>
         <${Live} /><${Theme} />
       </header>
-      <main class="main" id="main" tabindex="-1" ref=${main}>
+      <main class="main" id="main" tabindex="-1" ref=${main} data-at=${location.href}>
         ${page ? html`<${Page} key=${`${page.file} ${found.slice(1).join(" ")} ${team || ""}`} file=${page.file} parts=${{ one: found[1], two: found[2] }} />`
     : html`<${Head} title="Not found" /><${Empty} title="There is no such page" action=${html`<a class="button" href=${BASE}>To the overview</a>`} />`}
       </main>

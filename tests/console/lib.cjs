@@ -61,7 +61,7 @@ async function visit(page, path) {
 
 /// Waits until nothing is being read any more.
 async function settled(page) {
-  await page.locator('main#main').waitFor();
+  await page.waitForFunction(() => document.getElementById('main')?.dataset.at === location.href);
   await page.waitForFunction(() => !document.querySelector('.bone, .stale, [aria-busy="true"]'), undefined, { timeout: 20_000 });
 }
 

@@ -1,9 +1,13 @@
 // Every page of the console and everything that can be done on it, by pointer and by keys, as a team and as operators.
 //
-//   BASE=http://… KEY=… OTHER_KEY=… OPERATOR=… READER=… CHROMIUM=… node pages.cjs      closes with "N passed, N failed"
+//   BASE=http://… KEY=… OTHER_KEY=… OPERATOR=… READER=… CHROMIUM=… PYTHON=… SDK=… node pages.cjs      closes with "N passed, N failed"
 'use strict';
 
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
+const os = require('node:os');
+const path = require('node:path');
+const execute = require('node:util').promisify(require('node:child_process').execFile);
 const { BASE, KEY, OPERATOR, READER, open, signIn, signedIn, visit, settled, test, run, api, until, ended, site } = require('./lib.cjs');
 
 const OTHER_KEY = process.env.OTHER_KEY;
@@ -353,15 +357,31 @@ run(async () => {
     await page.getByText("file=@note.html").waitFor();
   }, 150_000);
 
-  await test('what the playground offers to copy is what the clients take', async () => {
+  await test('what the playground offers to copy is what curl and the official clients take', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-console-'));
+    fs.symlinkSync(process.env.SDK, path.join(folder, 'node_modules'));
+    const calls = {
+      scrape: { url: web.url('/a'), formats: ['markdown', { type: 'screenshot', fullPage: true }], onlyMainContent: false, skipTlsVerification: true, maxAge: 0 },
+      batch: { urls: [web.url('/a'), web.url('/b')], ignoreInvalidURLs: true, maxConcurrency: 1, formats: ['markdown'] },
+      crawl: { url: web.url('/b'), limit: 2, scrapeOptions: { formats: ['markdown'], onlyMainContent: false } },
+      map: { url: web.url('/b'), limit: 5 },
+    };
     const page = await signedIn('/console/playground');
-    await page.getByLabel('URL', { exact: true }).fill(web.url('/a'));
-    await page.getByRole('tab', { name: 'Python' }).click();
-    await page.getByRole('button', { name: 'Copy the call' }).click();
-    const copied = await page.evaluate(() => navigator.clipboard.readText());
-    assert.match(copied, /from firecrawl import Firecrawl[\s\S]*weir\.scrape\("http/);
-    assert.ok(!copied.includes(KEY));
-  });
+    for (const [name, body] of Object.entries(calls)) {
+      await page.goto(`/console/playground/${name}#${encodeURIComponent(JSON.stringify(body))}`);
+      await page.reload();
+      for (const [tab, file, command] of [['curl', 'call.sh', 'bash'], ['Python', 'call.py', process.env.PYTHON], ['JavaScript', 'call.mjs', 'node']]) {
+        await page.getByRole('tab', { name: tab }).click();
+        await page.getByRole('button', { name: 'Copy the call' }).click();
+        const copied = await page.evaluate(() => navigator.clipboard.readText());
+        assert.ok(!copied.includes(KEY), 'no key is put into it');
+        fs.writeFileSync(path.join(folder, file), copied);
+        const { stdout } = await execute(command, [path.join(folder, file)], { cwd: folder, timeout: 60_000, env: { ...process.env, WEIR_KEY: KEY } });
+        assert.match(stdout, /Article 1|"success":true|127\.0\.0\.1/, `${name} ${tab}: ${stdout.slice(0, 300)}`);
+      }
+    }
+    fs.rmSync(folder, { recursive: true });
+  }, 180_000);
 
   await test('errors of a call are shown as they are', async () => {
     const page = await signedIn(`/console/playground/scrape#${encodeURIComponent(JSON.stringify({ url: 'http://10.1.2.3/' }))}`);

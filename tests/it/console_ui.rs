@@ -78,10 +78,12 @@ both_databases! {
 
     async fn every_page_shows_and_does_what_it_should(database) {
         let Some(modules) = modules() else { return };
+        let Some(python) = weir_tests::installed("venv/bin/python") else { return };
+        let Some(sdk) = weir_tests::installed("js/node_modules") else { return };
         let service = service(database).await;
         let other = service.new_team("others");
         let mut command = script("pages.cjs", modules);
-        command.env("OTHER_KEY", other.key.as_deref().unwrap());
+        command.env("OTHER_KEY", other.key.as_deref().unwrap()).env("DRAIN", "1").env("PYTHON", python).env("SDK", sdk);
         passes_with(&service, command).await;
     }
 

@@ -3,42 +3,41 @@
 import { useEffect, useRef, useState, useCallback } from "./ui.js";
 import { store, useStore } from "./store.js";
 
-/// Reads with `read(signal)` when `keys` change, and every `every` milliseconds where that is given.
+/// Reads with `read(signal)` when `keys` change, and every `every` milliseconds where that is given. `stale` says that what
+/// is held belongs to earlier keys.
 export function useData(read, keys, { every = 0 } = {}) {
-  const [state, set] = useState({ data: undefined, error: null, loading: true });
+  const [state, set] = useState({ data: undefined, error: null, key: null });
   const { team } = useStore();
-  const latest = useRef(read);
-  latest.current = read;
-  const run = useRef(0);
+  const key = JSON.stringify([...keys, team]);
+  const latest = useRef(null);
+  latest.current = { read, key };
   const abort = useRef(null);
 
   const reload = useCallback(async () => {
     if (abort.current) abort.current.abort();
     const mine = new AbortController();
     abort.current = mine;
-    run.current += 1;
-    const turn = run.current;
-    set((state) => ({ ...state, loading: true }));
+    const asked = latest.current.key;
+    const isMine = () => abort.current === mine && asked === latest.current.key;
     try {
-      const data = await latest.current(mine.signal);
-      if (turn === run.current) set({ data, error: null, loading: false });
+      const data = await latest.current.read(mine.signal);
+      if (isMine()) set({ data, error: null, key: asked });
     } catch (error) {
-      if (error.name !== "AbortError" && turn === run.current) set((state) => ({ ...state, error, loading: false }));
+      if (error.name !== "AbortError" && isMine()) set((state) => ({ ...state, error, key: asked }));
     }
   }, []);
 
   useEffect(() => {
-    set((state) => ({ ...state, error: null, loading: true, stale: true }));
     reload();
-  }, [...keys, team]);
+  }, [key]);
 
   useEffect(() => () => {
-    run.current += 1;
     if (abort.current) abort.current.abort();
+    abort.current = null;
   }, []);
 
   useTicks(every, reload);
-  return { ...state, reload };
+  return { data: state.data, error: state.key === key ? state.error : null, stale: state.data !== undefined && state.key !== key, reload };
 }
 
 /// Calls `tick` every so often while the tab is seen and not paused, and at once when it is seen again after longer.

@@ -59,7 +59,7 @@ function NewKey({ onClose, onDone }) {
     <div class="secret"><code data-key>${made.key}</code><${Copy} text=${made.key} words="Copy" label="Copy the key" /></div>
     <p class="soft">Your colleague can sign in here with it, and see and change this team alone. <a href=${link("/playground")}>The playground</a> has the calls to copy.</p><//>`;
   return html`<${Dialog} title="New key" onClose=${onClose}><form class="form" onSubmit=${create}>
-    <${Field} label="Name" hint="Who or what will use it. It can be changed later."><input class="input" autofocus maxlength="100" value=${name} onInput=${(event) => setName(event.target.value)} placeholder="Ada's notebook" /><//>
+    <${Field} label="Name" hint="Who or what will use it. It can be changed later."><input class="input" maxlength="100" value=${name} onInput=${(event) => setName(event.target.value)} placeholder="Ada's notebook" /><//>
     ${acting.field}
     <${Trouble} error=${error} />
     <div class="actions"><${Button} kind="primary" type="submit" busy=${busy}>Create key<//></div>
@@ -83,6 +83,6 @@ function Rename({ thing, onClose, onDone }) {
     }
   };
   return html`<${Dialog} title="Rename the key" onClose=${onClose}><form class="form" onSubmit=${save}>
-    <${Field} label="Name"><input class="input" autofocus maxlength="100" value=${name} onInput=${(event) => setName(event.target.value)} /><//>
+    <${Field} label="Name"><input class="input" maxlength="100" value=${name} onInput=${(event) => setName(event.target.value)} /><//>
     <${Trouble} error=${error} /><div class="actions"><${Button} kind="primary" type="submit" busy=${busy}>Save<//></div></form><//>`;
 }

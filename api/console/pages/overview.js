@@ -1,5 +1,5 @@
 // Is it healthy, what does it do, what goes wrong: live figures on top, the last hour, day or week below.
-import { html, cls, useEffect, useRef } from "../lib/ui.js";
+import { html, cls, useEffect, useMemo, useRef } from "../lib/ui.js";
 import { get } from "../lib/api.js";
 import { link, useQuery } from "../lib/router.js";
 import { useData } from "../lib/data.js";
@@ -20,14 +20,15 @@ export default function Overview() {
   const [query, change] = useQuery();
   const range = RANGES.some(([name]) => name === query.range) ? query.range : "hour";
   const overview = useData((signal) => get("/overview", { range }, signal), [range], { every: range === "hour" ? 10_000 : 60_000 });
-  const { figures } = useStream();
   const it = overview.data;
+  // The live figures change every second; what is below them is drawn when it was read anew.
+  const below = useMemo(() => html`${!it ? (overview.error ? null : html`<${Card}><${Loading} rows=${6} /><//>`) : html`<${Charts} it=${it} range=${it.range} />`}
+    <div class="grid-2"><${Errors} it=${it} range=${range} /><${Latest} /></div>`, [it, range, Boolean(overview.error)]);
   return html`<${Head} title="Overview"><${Segments} label="Time" at=${range} options=${RANGES} onChange=${(value) => change({ range: value === "hour" ? "" : value })} /><//>
     <${Trouble} error=${overview.error} retry=${overview.reload} />
     ${it ? html`<${Health} health=${it.health} />` : null}
-    <${Now} figures=${figures} overview=${it} />
-    ${!it ? (overview.error ? null : html`<${Card}><${Loading} rows=${6} /><//>`) : html`<${Charts} it=${it} range=${range} />`}
-    <div class="grid-2"><${Errors} it=${it} range=${range} /><${Latest} /></div>`;
+    <${Now} overview=${it} />
+    <div class=${cls("stack", overview.stale && "stale")}>${below}</div>`;
 }
 
 const WORDS = { ok: ["Healthy", ""], degraded: ["Degraded", "warn"], down: ["Down", "bad"] };
@@ -49,7 +50,8 @@ function useTrail(figures) {
   return trail.current;
 }
 
-function Now({ figures, overview }) {
+function Now({ overview }) {
+  const { figures } = useStream();
   const trail = useTrail(figures);
   const now = figures || {};
   const line = (name) => trail.map((one) => one[name]);

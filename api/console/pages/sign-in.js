@@ -1,5 +1,5 @@
 // The way in: a key, or a link that works once. Neither is kept by the page; what stays is a cookie that no script sees.
-import { html, useEffect, useState } from "../lib/ui.js";
+import { html, useEffect, useRef, useState } from "../lib/ui.js";
 import { BASE, current, go } from "../lib/router.js";
 import { post } from "../lib/api.js";
 import { store } from "../lib/store.js";
@@ -10,6 +10,7 @@ const AT = `${BASE}/sign-in`;
 export function SignIn({ said }) {
   const [key, setKey] = useState("");
   const [busy, setBusy] = useState(false);
+  const input = useRef(null);
   const [error, setError] = useState(said || "");
   const enter = async (body) => {
     setBusy(true);
@@ -25,6 +26,7 @@ export function SignIn({ said }) {
   };
   useEffect(() => {
     document.title = "Sign in · Weir";
+    if (input.current) input.current.focus();
     const token = current().path === AT ? location.hash.slice(1) : "";
     if (token) {
       // Out of the address bar and the history before anything else happens.
@@ -39,7 +41,7 @@ export function SignIn({ said }) {
       event.preventDefault();
       if (key.trim()) enter({ key: key.trim() });
     }}>
-      <${Field} label="Key"><input class="input mono" type="password" name="key" autocomplete="current-password" spellcheck="false" required autofocus value=${key} onInput=${(event) => setKey(event.target.value)} /><//>
+      <${Field} label="Key"><input ref=${input} class="input mono" type="password" name="key" autocomplete="current-password" spellcheck="false" required value=${key} onInput=${(event) => setKey(event.target.value)} /><//>
       ${error ? html`<p class="banner bad" role="alert">${error}</p>` : null}
       <${Button} kind="primary" type="submit" busy=${busy}>Sign in<//>
     </form>

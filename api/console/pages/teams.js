@@ -55,6 +55,6 @@ function NewTeam({ onClose, onDone }) {
     }
   };
   return html`<${Dialog} title="New team" onClose=${onClose}><form class="form" onSubmit=${create}><p class="soft">A team has keys, limits, jobs and credits of its own, and sees nothing of other teams.</p>
-    <${Field} label="Name"><input class="input" autofocus required maxlength="100" value=${name} onInput=${(event) => setName(event.target.value)} /><//>
+    <${Field} label="Name"><input class="input" required maxlength="100" value=${name} onInput=${(event) => setName(event.target.value)} /><//>
     <${Trouble} error=${error} /><div class="actions"><${Button} kind="primary" type="submit" busy=${busy}>Create team<//></div></form><//>`;
 }

@@ -1,5 +1,5 @@
 // The small things that every page uses: times, states, buttons, notices, places where nothing is.
-import { html, cls, useEffect, useId, useRef, useState } from "../lib/ui.js";
+import { cloneElement, html, cls, useEffect, useId, useLayoutEffect, useRef, useState } from "../lib/ui.js";
 import { useNow } from "../lib/data.js";
 import { store, useStore } from "../lib/store.js";
 import * as format from "../lib/format.js";
@@ -163,16 +163,20 @@ export function Segments({ options, at, onChange, label }) {
   </div>`;
 }
 
-/// A native dialog: it holds the focus and gives it back.
+/// A native dialog: it holds the focus, and gives it back to where it was.
 export function Dialog({ title, onClose, children, actions, wide }) {
   const ref = useRef(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
+    const before = document.activeElement;
     const dialog = ref.current;
     dialog.showModal();
-    const first = dialog.querySelector("[autofocus], input, select, textarea, .dialog-foot button");
+    const first = dialog.querySelector("input, select, textarea, .dialog-foot button");
     if (first) first.focus();
-    return () => dialog.close();
+    return () => {
+      dialog.close();
+      if (before && before.isConnected) before.focus();
+    };
   }, []);
   return html`<dialog ref=${ref} class=${cls("dialog", wide && "dialog-wide")} aria-labelledby=${id} onCancel=${(event) => {
     event.preventDefault();
@@ -217,9 +221,12 @@ export function Notices() {
   </div>`;
 }
 
-/// A field with its name and what it is for.
-export function Field({ label, hint, error, children, inline }) {
-  return html`<label class=${cls("field", inline && "inline")}><span class="field-label">${label}</span>${children}${hint ? html`<span class="hint">${hint}</span>` : null}${error ? html`<span class="field-error">${error}</span>` : null}</label>`;
+/// A field with its name; what it is for is its description and no part of the name.
+export function Field({ label, hint, error, children }) {
+  const id = useId();
+  const about = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
+  const control = cloneElement(children, { id, "aria-describedby": about || undefined, "aria-invalid": error ? "true" : undefined });
+  return html`<div class="field"><label class="field-label" for=${id}>${label}</label>${control}${hint ? html`<span class="hint" id=${`${id}-hint`}>${hint}</span>` : null}${error ? html`<span class="field-error" id=${`${id}-error`} role="alert">${error}</span>` : null}</div>`;
 }
 
 /// A part that opens: native, so that keys and search in the page work.

@@ -1,6 +1,6 @@
 // Forms from the API's own description: what a schema says is what can be filled in. Fields that nobody touched are left
 // out of the body, so that the service's defaults hold.
-import { html, cls, useEffect, useState } from "../lib/ui.js";
+import { html, cls, useEffect, useId, useState } from "../lib/ui.js";
 import { Button, Field, Fold } from "./basics.js";
 
 /// Accepted by the service but without effect, or filled in by clients about themselves.
@@ -75,8 +75,9 @@ function FieldFor({ api, name, schema, value, onChange, required, depth, label }
 }
 
 function Flag({ whole, value, onChange, title, hint }) {
+  const id = useId();
   const usual = whole.default ?? false;
-  return html`<label class="field"><span class="choice"><input type="checkbox" checked=${value ?? usual} onChange=${(event) => onChange(event.target.checked === usual ? undefined : event.target.checked)} /><span class="field-label">${title}</span></span>${hint ? html`<span class="hint">${hint}</span>` : null}</label>`;
+  return html`<div class="field"><label class="choice"><input type="checkbox" checked=${value ?? usual} aria-describedby=${hint ? id : undefined} onChange=${(event) => onChange(event.target.checked === usual ? undefined : event.target.checked)} /><span class="field-label">${title}</span></label>${hint ? html`<span class="hint" id=${id}>${hint}</span>` : null}</div>`;
 }
 
 function Amount({ whole, value, onChange, title, hint, required }) {

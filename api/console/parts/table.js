@@ -4,7 +4,7 @@ import { Button, Empty, Loading, Trouble } from "./basics.js";
 
 /// `columns`: {name, cell(row), numeric, hide: "narrow" | "medium", width}. Columns that are hidden on small screens are
 /// never the only place where something is said.
-export function Table({ label, columns, rows, id, empty, loading, error, retry, selection, onSelect, more, onMore, moreBusy, rowClass }) {
+export function Table({ label, columns, rows, id, empty, stale, error, retry, selection, onSelect, more, onMore, moreBusy, rowClass }) {
   if (error && !rows) return html`<${Trouble} error=${error} retry=${retry} />`;
   if (!rows) return html`<${Loading} />`;
   const shown = selection ? rows.map(id) : [];
@@ -17,7 +17,7 @@ export function Table({ label, columns, rows, id, empty, loading, error, retry, 
   };
   return html`<div>
     ${error ? html`<${Trouble} error=${error} retry=${retry} />` : null}
-    ${rows.length === 0 ? empty || html`<${Empty} title="Nothing here" />` : html`<div class=${cls("table-wrap", loading && "stale")} tabindex="0" role="region" aria-label=${`${label}: table`}>
+    ${rows.length === 0 ? empty || html`<${Empty} title="Nothing here" />` : html`<div class=${cls("table-wrap", stale && "stale")} tabindex="0" role="region" aria-label=${`${label}: table`}>
       <table class="table">
         <caption class="hidden">${label}</caption>
         <thead><tr>
