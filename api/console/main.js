@@ -4,6 +4,7 @@ import { BASE, go, link, useLocation } from "./lib/router.js";
 import { get, post } from "./lib/api.js";
 import { seesAll, store, useStore } from "./lib/store.js";
 import { useStream } from "./lib/stream.js";
+import * as format from "./lib/format.js";
 import { Button, Empty, Head, Loading, Notices, Trouble } from "./parts/basics.js";
 import { Icon } from "./parts/icon.js";
 import { SignIn } from "./pages/sign-in.js";
@@ -123,8 +124,8 @@ function Who({ me }) {
     go(link("/sign-in"));
   };
   return html`<div class="side-foot"><div class="who">
-    <span class="who-name">${me.team ? me.team.name : "All teams"}<span class="who-role">${ROLES[me.role] || me.role}</span></span>
-    <${Button} kind="quiet" small icon="signout" label="Sign out" onClick=${out} /></div></div>`;
+    <span class="who-name">${me.team ? me.team.name : "All teams"}<span class="who-role" title=${`This sign-in ends ${format.exact(me.expiresAt)} at the latest`}>${ROLES[me.role] || me.role}</span></span>
+    <${Button} kind="quiet" small icon="signout" label="Sign out" onClick=${out} /></div>${me.version ? html`<span class="who-role">Weir ${me.version}</span>` : null}</div>`;
 }
 
 function TeamChoice({ team }) {

@@ -43,7 +43,7 @@ run(async () => {
     const found = await page.evaluate(() => ({
       hurt: window.hurt,
       scripts: [...document.scripts].map((one) => one.src).filter((src) => !src.startsWith(`${location.origin}/console/assets/`)).length,
-      links: [...document.querySelectorAll('a[href]')].filter((one) => !['http:', 'https:'].includes(one.protocol)).map((one) => one.outerHTML),
+      links: [...document.querySelectorAll('a[href]')].filter((one) => !['http:', 'https:'].includes(one.protocol)).map((one) => one.outerHTML.slice(0, 300)),
       open: [...document.querySelectorAll('a[target]')].filter((one) => !/noopener/.test(one.rel) || !/noreferrer/.test(one.rel)).map((one) => one.outerHTML),
       images: [...document.images].map((one) => one.src).filter((src) => !src.startsWith(location.origin) && !src.startsWith('data:image/')),
       handlers: [...document.querySelectorAll('*')].filter((one) => one.getAttributeNames().some((name) => name.startsWith('on') || name === 'style' && /url\(/.test(one.getAttribute('style')))).map((one) => one.outerHTML.slice(0, 200)),

@@ -38,7 +38,7 @@ async function open(path = '/console', { theme = 'light', width = 1360, height =
 async function signIn(page, key) {
   await page.getByLabel('Key', { exact: true }).fill(key);
   await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.getByRole('navigation', { name: 'Pages' }).waitFor({ state: 'attached' });
+  await page.locator('main#main').waitFor();
 }
 
 async function signedIn(path = '/console', { key = KEY, ...options } = {}) {

@@ -97,8 +97,9 @@ function Charts({ it, range }) {
     <${Chart} title="Failures" note=${unit} kind="stack" integers ...${whole} points=${it.points.map((point) => ({ at: at(point), values: codes.map((code) => point.errors[code] || 0) }))} sayExact=${format.count} series=${codes.length ? codes.map((code, i) => ({ name: code, color: ERROR_COLORS[i] })) : [{ name: "None", color: "c6" }]} />
     ${gauges ? html`<${Chart} title="Queue" ...${whole} integers points=${it.points.map((point) => ({ at: at(point), values: [point.queued, point.running] }))} sayExact=${format.count} series=${[{ name: "Waiting", color: "c2" }, { name: "In work", color: "c1" }]} />
     <${Chart} title="Oldest waiting page" ...${whole} points=${it.points.map((point) => ({ at: at(point), values: [point.oldestMs] }))} say=${format.duration} series=${[{ name: "Waits", color: "c4" }]} />
-    <${Chart} title="Memory of workers" ...${whole} points=${it.points.map((point) => ({ at: at(point), values: [point.memoryBytes] }))} say=${format.bytes} binary series=${[{ name: "Memory", color: "c3" }]} />`
-    : html`<${Chart} title="Credits" note=${unit} kind="stack" integers ...${whole} points=${it.points.map((point) => ({ at: at(point), values: [point.credits] }))} sayExact=${format.count} series=${[{ name: "Credits", color: "c3" }]} />`}
+    <${Chart} title="Memory of workers" ...${whole} points=${it.points.map((point) => ({ at: at(point), values: [point.memoryBytes] }))} say=${format.bytes} binary series=${[{ name: "Memory", color: "c3" }]} />
+    <${Chart} title="Workers, browsers, sessions" ...${whole} integers points=${it.points.map((point) => ({ at: at(point), values: [point.workers, point.browsers, point.sessions] }))} sayExact=${format.count} series=${[{ name: "Workers", color: "c1" }, { name: "Page browsers", color: "c3" }, { name: "Sessions", color: "c2" }]} />` : null}
+    <${Chart} title="Credits" note=${unit} kind="stack" integers ...${whole} points=${it.points.map((point) => ({ at: at(point), values: [point.credits] }))} sayExact=${format.count} series=${[{ name: "Credits", color: "c8" }]} />
   </div>`;
 }
 

@@ -93,7 +93,7 @@ function Screenshot({ source, kept }) {
     else setAddress(url.origin === location.origin ? url.href : null);
   }, [text]);
   if (address === null || failed) return html`<${Empty} title="The screenshot is not shown here">It is kept at <${Outside} url=${String(kept).slice(0, 500)} /><//>`;
-  return html`<a class="shot" href=${address} target="_blank" rel="noopener noreferrer"><img src=${address} alt="Screenshot of the page" onError=${() => setFailed(true)} /></a>`;
+  return html`<p class="shot"><img src=${address} alt="Screenshot of the page" onError=${() => setFailed(true)} /></p>`;
 }
 
 export function Links({ links }) {
