@@ -160,7 +160,7 @@ run(async () => {
     for (const response of waiting.splice(0)) response.end('late');
     isSlow = false;
 
-    await visit(page, '/console/jobs?kind=batch&status=failed&code=SCRAPE_SITE_ERROR');
+    await visit(page, '/console/jobs?kind=batch&code=SCRAPE_SITE_ERROR');
     await page.getByText('All that fit the filter').waitFor();
     await page.getByRole('button', { name: 'Replay', exact: true }).click();
     await page.getByRole('dialog').getByRole('button', { name: /^Replay \d+ jobs?$/ }).click();
