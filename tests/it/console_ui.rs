@@ -66,6 +66,15 @@ async fn its_files_are_whole_small_and_make_no_markup_of_text() {
     passes(script("files.cjs", modules)).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_reads_what_strangers_wrote_and_writes_calls_that_say_just_that() {
+    let Some(modules) = modules() else { return };
+    let Some(python) = weir_tests::installed("venv/bin/python") else { return };
+    let mut command = script("reading.cjs", modules);
+    command.env("PYTHON", python);
+    passes(command).await;
+}
+
 both_databases! {
     async fn a_first_time_operator_finds_the_way(database) {
         let Some(modules) = modules() else { return };

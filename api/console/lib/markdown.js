@@ -6,8 +6,12 @@ import { h, html } from "./ui.js";
 import { safeUrl } from "./format.js";
 
 const DEEPEST = 12;
+/// Characters in which ends of links are looked for in vain, for one text: then brackets are only brackets.
+const IN_VAIN = 1_000_000;
+let vain = 0;
 
 export function Markdown({ text }) {
+  vain = 0;
   return html`<div class="markdown">${blocks(String(text ?? "").replace(/\r\n?/g, "\n").split("\n"), 0, { level: 1 })}</div>`;
 }
 
@@ -225,7 +229,7 @@ function link(text, at, depth, picture) {
 
 function matching(text, at, open, close, most) {
   let deep = 0;
-  const last = Math.min(text.length, at + most);
+  const last = vain > IN_VAIN ? at : Math.min(text.length, at + most);
   for (let i = at; i < last; i += 1) {
     if (text[i] === "\\") i += 1;
     else if (text[i] === open) deep += 1;
@@ -234,6 +238,7 @@ function matching(text, at, open, close, most) {
       if (deep === 0) return i;
     }
   }
+  vain += last - at;
   return -1;
 }
 

@@ -7,7 +7,7 @@ import { Button, Empty, Facts, Outside, Segments, Tabs } from "./basics.js";
 import { Code, Json } from "./code.js";
 
 /// Characters of markdown that are rendered before somebody asks for more.
-const RENDERED = 200_000;
+const RENDERED = 100_000;
 /// Formats with tabs of their own; whatever else a document holds is shown as JSON.
 const KNOWN = ["markdown", "html", "rawHtml", "links", "images", "screenshot", "metadata", "json", "summary", "warning", "changeTracking", "actions"];
 
