@@ -26,8 +26,10 @@ const PAGES = [
 ];
 
 const NAVIGATION = [
-  ["", "overview", "Overview"], ["/jobs", "jobs", "Jobs"], ["/playground", "playground", "Playground"], ["/sessions", "sessions", "Sessions"],
-  ["/failures", "failures", "Failures"], ["/usage", "usage", "Usage"], ["/keys", "keys", "Keys"], ["/teams", "teams", "Teams", true], ["/workers", "workers", "Workers", true],
+  ["", "overview", "Overview"], ["/jobs", "jobs", "Jobs"], ["/playground", "playground", "Playground"],
+    ["/sessions", "sessions", "Sessions"],
+  ["/failures", "failures", "Failures"], ["/usage", "usage", "Usage"], ["/keys", "keys", "Keys"],
+    ["/teams", "teams", "Teams", true], ["/workers", "workers", "Workers", true],
 ];
 
 const loaded = new Map();
@@ -90,21 +92,28 @@ function Shell() {
     <aside class=${cls("side", open && "open")} id="side">
       <a class="brand" href=${BASE}><img src=${new URL("./icon.svg", import.meta.url).href} alt="" />Weir</a>
       <nav class="nav" aria-label="Pages">
-        ${NAVIGATION.filter(([, , , all]) => !all || seesAll()).map(([to, icon, label]) => html`<a key=${label} href=${link(to)} aria-current=${(to === "" ? below === "" : below === to || below.startsWith(`${to}/`)) ? "page" : undefined}><${Icon} name=${icon} />${label}</a>`)}
+        ${NAVIGATION.filter(([, , , all]) => !all || seesAll()).map(([to, icon, label]) => html`
+              <a key=${label} href=${link(to)}
+                aria-current=${(to === "" ? below === "" : below === to || below.startsWith(`${to}/`)) ? "page" : undefined}>
+                  <${Icon} name=${icon} />${label}</a>`)}
       </nav>
       <${Who} me=${me} />
     </aside>
     <div class="veil" onClick=${() => setOpen(false)}></div>
     <div>
       <header class="top">
-        <span class="menu-button"><${Button} kind="quiet" icon="menu" label="Pages" aria-expanded=${open ? "true" : "false"} aria-controls="side" onClick=${() => setOpen(!open)} /></span>
+        <span class="menu-button">
+          <${Button} kind="quiet" icon="menu" label="Pages" aria-expanded=${open ? "true" : "false"}
+            aria-controls="side" onClick=${() => setOpen(!open)} /></span>
         ${seesAll() ? html`<${TeamChoice} team=${team} />` : null}
         <span class="space"></span>
         <${Live} /><${Theme} />
       </header>
       <main class="main" id="main" tabindex="-1" ref=${main} data-at=${location.href}>
-        ${page ? html`<${Page} key=${`${page.file} ${found.slice(1).join(" ")} ${team || ""}`} file=${page.file} parts=${{ one: found[1], two: found[2] }} />`
-    : html`<${Head} title="Not found" /><${Empty} title="There is no such page" action=${html`<a class="button" href=${BASE}>To the overview</a>`} />`}
+        ${page ? html`<${Page} key=${`${page.file} ${found.slice(1).join(" ")} ${team || ""}`} file=${page.file}
+              parts=${{ one: found[1], two: found[2] }} />`
+    : html`<${Head} title="Not found" />
+      <${Empty} title="There is no such page" action=${html`<a class="button" href=${BASE}>To the overview</a>`} />`}
       </main>
     </div>
   </div>
@@ -124,29 +133,39 @@ function Who({ me }) {
     go(link("/sign-in"));
   };
   return html`<div class="side-foot"><div class="who">
-    <span class="who-name">${me.team ? me.team.name : "All teams"}<span class="who-role" title=${`This sign-in ends ${format.exact(me.expiresAt)} at the latest`}>${ROLES[me.role] || me.role}</span></span>
-    <${Button} kind="quiet" small icon="signout" label="Sign out" onClick=${out} /></div>${me.version ? html`<span class="who-role">Weir ${me.version}</span>` : null}</div>`;
+    <span class="who-name">${me.team ? me.team.name : "All teams"}
+      <span class="who-role" title=${`This sign-in ends ${format.exact(me.expiresAt)} at the latest`}>
+        ${ROLES[me.role] || me.role}</span></span>
+    <${Button} kind="quiet" small icon="signout" label="Sign out" onClick=${out} /></div>
+      ${me.version ? html`<span class="who-role">Weir ${me.version}</span>` : null}</div>`;
 }
 
 function TeamChoice({ team }) {
   const { teams } = useStore();
   useEffect(() => {
-    const read = () => get("/teams").then((answer) => store.set({ teams: answer.teams }), (error) => store.notify(error.message, "bad"));
+    const read = () => get("/teams").then((answer) => store.set({ teams: answer.teams }),
+      (error) => store.notify(error.message, "bad"));
     read();
     addEventListener("weir-teams", read);
     return () => removeEventListener("weir-teams", read);
   }, []);
-  return html`<select class="select team-choice" aria-label="Team" value=${team || ""} onChange=${(event) => store.choose(event.target.value)}>
-    <option value="">All teams</option>${teams.map((one) => html`<option key=${one.id} value=${one.id} selected=${one.id === team}>${one.name}</option>`)}
+  return html`<select class="select team-choice" aria-label="Team" value=${team || ""}
+      onChange=${(event) => store.choose(event.target.value)}>
+    <option value="">All teams</option>
+    ${teams.map((one) => html`<option key=${one.id} value=${one.id} selected=${one.id === team}>${one.name}</option>`)}
   </select>`;
 }
 
 function Live() {
   const { state } = useStream();
   const { paused } = useStore();
-  const word = paused ? "Paused" : { live: "Live", opening: "Connecting", away: "Connection lost", closed: "Idle" }[state];
-  return html`<span class=${cls("live", paused ? "paused" : state)} role="status"><span class="live-dot"></span><span>${word}</span></span>
-    <${Button} kind="quiet" small icon=${paused ? "play" : "pause"} label=${paused ? "Go on with live figures" : "Pause live figures"} onClick=${() => store.set({ paused: !paused })} />`;
+  const word = paused ? "Paused" : { live: "Live", opening: "Connecting", away: "Connection lost",
+    closed: "Idle" }[state];
+  return html`<span class=${cls("live", paused ? "paused" : state)} role="status"><span class="live-dot"></span>
+      <span>${word}</span></span>
+    <${Button} kind="quiet" small icon=${paused ? "play" : "pause"}
+      label=${paused ? "Go on with live figures" : "Pause live figures"}
+        onClick=${() => store.set({ paused: !paused })} />`;
 }
 
 const THEMES = [["system", "system"], ["light", "sun"], ["dark", "moon"]];
@@ -164,7 +183,8 @@ function Theme() {
     }
     set(next);
   };
-  return html`<${Button} kind="quiet" small icon=${THEMES.find(([name]) => name === theme)[1]} label=${`Theme: ${theme}. Change to ${next}`} onClick=${choose} />`;
+  return html`<${Button} kind="quiet" small icon=${THEMES.find(([name]) => name === theme)[1]}
+      label=${`Theme: ${theme}. Change to ${next}`} onClick=${choose} />`;
 }
 
 function App() {
@@ -184,7 +204,8 @@ function App() {
     start();
   }, []);
   if (!ready) return html`<p class="boot" role="status">Loading the console…</p>`;
-  if (error) return html`<main class="sign"><div class="sign-box"><h1>Weir</h1><${Trouble} error=${error} retry=${start} /></div></main>`;
+  if (error) return html`<main class="sign">
+      <div class="sign-box"><h1>Weir</h1><${Trouble} error=${error} retry=${start} /></div></main>`;
   return me ? html`<${Shell} />` : html`<${SignIn} said=${said} /><${Notices} />`;
 }
 

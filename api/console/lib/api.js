@@ -29,7 +29,8 @@ function address(path, query) {
     if (value !== undefined && value !== null && value !== "") url.searchParams.set(name, value);
   }
   const team = store.value.team;
-  if (team && BY_TEAM.test(path) && store.value.me && store.value.me.role !== "team" && !url.searchParams.has("team")) url.searchParams.set("team", team);
+  if (team && BY_TEAM.test(path) && store.value.me && store.value.me.role !== "team"
+      && !url.searchParams.has("team")) url.searchParams.set("team", team);
   return url;
 }
 
@@ -40,7 +41,8 @@ async function send(method, path, { query, body, form, signal, raw } = {}) {
   let response;
   try {
     response = await fetch(address(path, query), {
-      method, headers, signal, credentials: "same-origin", body: form || (body === undefined ? undefined : JSON.stringify(body)),
+      method, headers, signal, credentials: "same-origin",
+        body: form || (body === undefined ? undefined : JSON.stringify(body)),
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;

@@ -37,7 +37,8 @@ export function useData(read, keys, { every = 0 } = {}) {
   }, []);
 
   useTicks(every, reload);
-  return { data: state.data, error: state.key === key ? state.error : null, stale: state.data !== undefined && state.key !== key, reload };
+  return { data: state.data, error: state.key === key ? state.error : null,
+    stale: state.data !== undefined && state.key !== key, reload };
 }
 
 /// Calls `tick` every so often while the tab is seen and not paused, and at once when it is seen again after longer.

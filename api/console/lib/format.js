@@ -6,7 +6,8 @@ const one = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const two = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 const exactTime = new Intl.DateTimeFormat("en-GB", {
-  year: "numeric", month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short",
+  year: "numeric", month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
+    timeZoneName: "short",
 });
 const dayName = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const clockTime = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });

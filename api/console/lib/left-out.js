@@ -3,7 +3,8 @@
 
 const BLOCKS = new Set("ADDRESS ARTICLE ASIDE BLOCKQUOTE BODY BUTTON CAPTION DD DIV DL DT FIELDSET FIGCAPTION FIGURE FOOTER FORM H1 H2 H3 H4 H5 H6 HEADER HR LI MAIN NAV OL P PRE SECTION SUMMARY TABLE TBODY TD TFOOT TH THEAD TR UL DETAILS LABEL SELECT OPTION".split(" "));
 const SILENT = new Set("SCRIPT STYLE NOSCRIPT TEMPLATE HEAD SVG CANVAS IFRAME OBJECT EMBED VIDEO AUDIO MATH LINK META".split(" "));
-const LANDMARKS = { NAV: "navigation", FOOTER: "footer", HEADER: "header", ASIDE: "aside", FORM: "form", DIALOG: "dialog" };
+const LANDMARKS = { NAV: "navigation", FOOTER: "footer", HEADER: "header", ASIDE: "aside", FORM: "form",
+  DIALOG: "dialog" };
 const LONGEST = 2_000_000;
 const MOST_BLOCKS = 5000;
 
@@ -41,7 +42,8 @@ export function leftOut(rawHtml, kept) {
   const inResult = ` ${bare(kept)} `;
   return blocksOf(new DOMParser().parseFromString(rawHtml, "text/html")).map(({ text, owner }) => {
     const core = bare(text);
-    return { text: text.slice(0, 2000), tag: owner.tagName.toLowerCase(), place: placeOf(owner), kept: !core || inResult.includes(` ${core} `) };
+    return { text: text.slice(0, 2000), tag: owner.tagName.toLowerCase(), place: placeOf(owner),
+      kept: !core || inResult.includes(` ${core} `) };
   });
 }
 
@@ -63,6 +65,7 @@ function placeOf(element) {
 
 /// The text of filtered HTML, or of markdown without its marks.
 export function keptText(page) {
-  if (typeof page.html === "string") return blocksOf(new DOMParser().parseFromString(page.html, "text/html")).map((block) => block.text).join(" ");
+  if (typeof page.html === "string") return blocksOf(new DOMParser().parseFromString(page.html,
+      "text/html")).map((block) => block.text).join(" ");
   return String(page.markdown || "").replace(/\]\([^)]*\)/g, " ").replace(/\\(.)/g, "$1");
 }

@@ -12,7 +12,8 @@ let vain = 0;
 
 export function Markdown({ text }) {
   vain = 0;
-  return html`<div class="markdown">${blocks(String(text ?? "").replace(/\r\n?/g, "\n").split("\n"), 0, { level: 1 })}</div>`;
+  return html`<div class="markdown">${blocks(String(text ?? "").replace(/\r\n?/g, "\n").split("\n"), 0, { level: 1 })}
+      </div>`;
 }
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+-]{0,40})/;
@@ -31,7 +32,8 @@ function blocks(lines, depth, outline) {
       at += 1;
       continue;
     }
-    const step = depth < DEEPEST ? fence(lines, at) || heading(line, at, outline) || rule(line, at) || quote(lines, at, depth, outline) || list(lines, at, depth, outline) || table(lines, at) : null;
+    const step = depth < DEEPEST ? fence(lines, at) || heading(line, at, outline) || rule(line, at) || quote(lines, at,
+      depth, outline) || list(lines, at, depth, outline) || table(lines, at) : null;
     if (step) {
       out.push(step.node);
       at = step.next;
@@ -45,7 +47,8 @@ function blocks(lines, depth, outline) {
   return out;
 }
 
-const starts = (line) => FENCE.test(line) || HEADING.test(line) || /^ {0,3}>/.test(line) || BULLET.test(line) || RULE.test(line);
+const starts = (line) => FENCE.test(line) || HEADING.test(line) || /^ {0,3}>/.test(line) || BULLET.test(line)
+  || RULE.test(line);
 
 function fence(lines, at) {
   const open = FENCE.exec(lines[at]);
@@ -94,7 +97,8 @@ function list(lines, at, depth, outline) {
       const line = lines[end];
       const own = line.length - line.trimStart().length;
       if (line.trim() && own <= indent && (BULLET.test(line) || starts(line) || !lines[end - 1].trim())) break;
-      if (!line.trim() && end + 1 < lines.length && lines[end + 1].trim() && lines[end + 1].length - lines[end + 1].trimStart().length <= indent) break;
+      if (!line.trim() && end + 1 < lines.length && lines[end + 1].trim()
+          && lines[end + 1].length - lines[end + 1].trimStart().length <= indent) break;
       inside.push(own >= width ? line.slice(width) : line.trimStart());
       end += 1;
     }
@@ -129,7 +133,8 @@ function cells(line) {
 }
 
 function table(lines, at) {
-  if (!lines[at].includes("|") || at + 1 >= lines.length || !lines[at + 1].includes("-") || !TABLE_RULE.test(lines[at + 1])) return null;
+  if (!lines[at].includes("|") || at + 1 >= lines.length || !lines[at + 1].includes("-")
+      || !TABLE_RULE.test(lines[at + 1])) return null;
   const head = cells(lines[at]);
   let end = at + 2;
   const rows = [];
@@ -220,9 +225,11 @@ function link(text, at, depth, picture) {
   const words = text.slice(at + 1, close);
   const target = text.slice(close + 2, end).trim().replace(/\s+(".*"|'.*')$/s, "").replace(/^<(.*)>$/, "$1");
   const safe = safeUrl(target);
-  if (picture) return { node: html`<span class="md-image" title=${target.slice(0, 300)}>${words || "image"}</span>`, next: end + 1 };
+  if (picture) return { node: html`<span class="md-image" title=${target.slice(0, 300)}>${words || "image"}</span>`,
+    next: end + 1 };
   const inside = inline(words, depth + 1);
-  const node = safe ? html`<a href=${safe} target="_blank" rel="noopener noreferrer nofollow">${inside.length ? inside : target}</a>`
+  const node = safe ? html`
+    <a href=${safe} target="_blank" rel="noopener noreferrer nofollow">${inside.length ? inside : target}</a>`
     : html`<span class="md-dead" title=${target.slice(0, 300)}>${inside.length ? inside : target}</span>`;
   return { node, next: end + 1 };
 }
@@ -245,7 +252,8 @@ function matching(text, at, open, close, most) {
 function auto(text, at) {
   const found = /^<(https?:\/\/[^\s<>]{1,2000})>/.exec(text.slice(at, at + 2100));
   const safe = found && safeUrl(found[1]);
-  return safe ? { node: html`<a href=${safe} target="_blank" rel="noopener noreferrer nofollow">${found[1]}</a>`, next: at + found[0].length } : null;
+  return safe ? { node: html`<a href=${safe} target="_blank" rel="noopener noreferrer nofollow">${found[1]}</a>`,
+    next: at + found[0].length } : null;
 }
 
 function emphasis(text, at, depth, until) {
@@ -261,6 +269,7 @@ function emphasis(text, at, depth, until) {
   if (end < 0 || /\s/.test(text[end - 1])) return null;
   if (char === "_" && /\w/.test(text[end + mark.length] || "")) return null;
   const inside = inline(text.slice(from, end), depth + 1);
-  const node = char === "~" ? html`<del>${inside}</del>` : double ? html`<strong>${inside}</strong>` : html`<em>${inside}</em>`;
+  const node = char === "~" ? html`<del>${inside}</del>` : double ? html`<strong>${inside}</strong>`
+    : html`<em>${inside}</em>`;
   return { node, next: end + mark.length };
 }

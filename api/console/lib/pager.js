@@ -37,13 +37,15 @@ export function usePages(read, keys, { every = 0, id = (row) => row.id } = {}) {
     const mine = turn.current;
     try {
       const piece = await screen(read, next);
-      if (mine === turn.current) setRest((rest) => ({ rows: [...rest.rows, ...piece.rows], next: piece.next, read: true }));
+      if (mine === turn.current) setRest((rest) => ({ rows: [...rest.rows, ...piece.rows], next: piece.next,
+            read: true }));
     } catch (error) {
       store.notify(error.message, "bad");
     }
     setBusy(false);
   };
   const seen = new Set();
-  const rows = first.data && [...first.data.rows, ...rest.rows].filter((row) => !seen.has(id(row)) && seen.add(id(row)));
+  const rows = first.data && [...first.data.rows,
+    ...rest.rows].filter((row) => !seen.has(id(row)) && seen.add(id(row)));
   return { ...first, rows, more: Boolean(next), onMore: more, moreBusy: busy };
 }

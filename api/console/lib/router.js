@@ -24,7 +24,8 @@ addEventListener("popstate", () => {
 
 /// Links below /console are followed without loading anything anew.
 addEventListener("click", (event) => {
-  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey
+      || event.altKey) return;
   const link = event.target instanceof Element ? event.target.closest("a[href]") : null;
   if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
   if (link.pathname !== BASE && !link.pathname.startsWith(`${BASE}/`)) return;
@@ -60,6 +61,7 @@ export function useQuery() {
 }
 
 export function link(path, query) {
-  const text = new URLSearchParams(Object.entries(query || {}).filter(([, value]) => value !== undefined && value !== null && value !== "")).toString();
+  const text = new URLSearchParams(Object.entries(query || {}).filter(([, value]) => value !== undefined
+        && value !== null && value !== "")).toString();
   return `${BASE}${path}${text ? `?${text}` : ""}`;
 }

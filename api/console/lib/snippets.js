@@ -6,16 +6,19 @@ const CALLS = {
   batch: { path: "/v2/batch/scrape", python: "batch_scrape", js: "batchScrape", lead: ["urls"], nest: "options" },
   map: { path: "/v2/map", python: "map", js: "map", lead: ["url"] },
   crawl: { path: "/v2/crawl", python: "crawl", js: "crawl", lead: ["url"] },
-  preview: { path: "/v2/crawl/params-preview", python: "crawl_params_preview", js: "crawlParamsPreview", lead: ["url", "prompt"], plain: true },
+  preview: { path: "/v2/crawl/params-preview", python: "crawl_params_preview", js: "crawlParamsPreview",
+    lead: ["url", "prompt"], plain: true },
   search: { path: "/v2/search", python: "search", js: "search", lead: ["query"] },
   parse: { path: "/v2/parse", python: "parse", js: "parse", file: true },
   browser: { path: "/v2/browser", python: "browser", js: "browser", lead: [] },
 };
 /// Options of the call itself in a batch; everything else is how each page is scraped.
-const OF_BATCH = ["webhook", "appendToId", "ignoreInvalidURLs", "maxConcurrency", "idempotencyKey", "zeroDataRetention", "integration", "origin"];
+const OF_BATCH = ["webhook", "appendToId", "ignoreInvalidURLs", "maxConcurrency", "idempotencyKey", "zeroDataRetention",
+  "integration", "origin"];
 
 const shell = (text) => `'${String(text).replaceAll("'", `'\\''`)}'`;
-const snake = (name) => name.replace(/URLs/g, "Urls").replace(/TLS/g, "Tls").replace(/PII/g, "Pii").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const snake = (name) => name.replace(/URLs/g, "Urls").replace(/TLS/g, "Tls").replace(/PII/g, "Pii").replace(/[A-Z]/g,
+  (letter) => `_${letter.toLowerCase()}`);
 
 function python(value, indent = "") {
   if (value === null || value === undefined) return "None";
@@ -23,7 +26,8 @@ function python(value, indent = "") {
   if (value === false) return "False";
   if (typeof value !== "object") return JSON.stringify(value);
   const inner = `${indent}    `;
-  const parts = Array.isArray(value) ? value.map((item) => python(item, inner)) : Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${python(item, inner)}`);
+  const parts = Array.isArray(value) ? value.map((item) => python(item,
+      inner)) : Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${python(item, inner)}`);
   const [open, close] = Array.isArray(value) ? "[]" : "{}";
   const flat = open + parts.join(", ") + close;
   return flat.length < 80 && !flat.includes("\n") ? flat : `${open}\n${inner}${parts.join(`,\n${inner}`)},\n${indent}${close}`;
@@ -33,7 +37,8 @@ function js(value, indent = "") {
   if (value === null || typeof value !== "object") return JSON.stringify(value);
   const inner = `${indent}  `;
   const key = (name) => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : JSON.stringify(name));
-  const parts = Array.isArray(value) ? value.map((item) => js(item, inner)) : Object.entries(value).map(([name, item]) => `${key(name)}: ${js(item, inner)}`);
+  const parts = Array.isArray(value) ? value.map((item) => js(item,
+      inner)) : Object.entries(value).map(([name, item]) => `${key(name)}: ${js(item, inner)}`);
   const [open, close] = Array.isArray(value) ? "[]" : ["{ ", " }"];
   const flat = parts.length ? open + parts.join(", ") + close : Array.isArray(value) ? "[]" : "{}";
   return flat.length < 80 && !flat.includes("\n") ? flat : `${open.trim()}\n${inner}${parts.join(`,\n${inner}`)},\n${indent}${close.trim()}`;
@@ -42,7 +47,8 @@ function js(value, indent = "") {
 export function snippets(operation, body, { base = location.origin, file } = {}) {
   const call = CALLS[operation];
   if (!call) return {};
-  return { curl: curl(call, body, base, file), python: inPython(call, body, base, file), javascript: inJs(call, body, base, file) };
+  return { curl: curl(call, body, base, file), python: inPython(call, body, base, file),
+    javascript: inJs(call, body, base, file) };
 }
 
 function curl(call, body, base, file) {
@@ -68,12 +74,14 @@ function inPython(call, body, base, file) {
     for (const [name, value] of Object.entries(rest)) {
       if (name === "scrapeOptions" && value && typeof value === "object") {
         types.push("ScrapeOptions");
-        lead.push(`scrape_options=ScrapeOptions(${Object.entries(value).map(([key, item]) => `${snake(key)}=${python(item, "    ")}`).join(", ")})`);
+        lead.push(`scrape_options=ScrapeOptions(${Object.entries(value).map(([key,
+                  item]) => `${snake(key)}=${python(item, "    ")}`).join(", ")})`);
       } else lead.push(`${snake(name)}=${python(value, "    ")}`);
     }
   }
   const imports = [`from firecrawl import Firecrawl`, ...types.map((type) => `from firecrawl.v2.types import ${type}`)];
-  return `import os\n${imports.join("\n")}\n\nweir = Firecrawl(api_key=os.environ["WEIR_KEY"], api_url=${JSON.stringify(base)})\nresult = weir.${call.python}(${fit(lead, "    ", 4)})\nprint(result)\n`;
+  return `import os\n${imports.join("\n")}\n\nweir = Firecrawl(api_key=os.environ["WEIR_KEY"], api_url=${JSON.stringify(base)})\nresult = weir.${call.python}(${fit(lead,
+          "    ", 4)})\nprint(result)\n`;
 }
 
 function inJs(call, body, base, file) {
@@ -105,4 +113,5 @@ function fit(parts, indent) {
 }
 
 /// The operation of a job's kind, for "the same as".
-export const operationOf = (kind) => ({ scrape: "scrape", batch: "batch", batch_scrape: "batch", batchScrape: "batch", crawl: "crawl", map: "map", search: "search", parse: "parse", browser: "browser" })[kind];
+export const operationOf = (kind) => ({ scrape: "scrape", batch: "batch", batch_scrape: "batch", batchScrape: "batch",
+    crawl: "crawl", map: "map", search: "search", parse: "parse", browser: "browser" })[kind];

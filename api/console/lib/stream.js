@@ -13,7 +13,8 @@ function tell() {
 
 function open() {
   if (source || document.hidden || store.value.paused || !store.value.me || !listeners.size) return;
-  const team = store.value.team && store.value.me.role !== "team" ? `?team=${encodeURIComponent(store.value.team)}` : "";
+  const team = store.value.team
+    && store.value.me.role !== "team" ? `?team=${encodeURIComponent(store.value.team)}` : "";
   state = "opening";
   source = new EventSource(`/console/api/stream${team}`);
   source.onopen = () => {

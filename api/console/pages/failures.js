@@ -18,25 +18,45 @@ export default function Failures() {
   const [asking, ask] = useState(null);
   const groups = list.data && list.data.groups.filter((group) => !query.code || group.code === query.code);
   const all = groups ? groups.reduce((sum, group) => sum + group.count, 0) : 0;
-  return html`<${Head} title="Failures" note=${groups && groups.length ? html`<span class="soft">${format.plural(all, "page")} in ${format.plural(groups.length, "group")}</span>` : null}>
-      <${Segments} label="How far back" at=${since} options=${SPANS} onChange=${(value) => change({ since: value === "24h" ? "" : value })} /><//>
-    ${query.code ? html`<div class="filters"><${Tag}><code>${query.code}</code><//><${Button} small kind="quiet" icon="close" onClick=${() => change({ code: "" })}>All codes<//></div>` : null}
+  return html`<${Head} title="Failures" note=${groups && groups.length
+      ? html`<span class="soft">${format.plural(all, "page")} in ${format.plural(groups.length, "group")}
+          </span>` : null}>
+      <${Segments} label="How far back" at=${since} options=${SPANS}
+        onChange=${(value) => change({ since: value === "24h" ? "" : value })} /><//>
+    ${query.code ? html`<div class="filters"><${Tag}><code>${query.code}</code><//>
+          <${Button} small kind="quiet" icon="close" onClick=${() => change({ code: "" })}>All codes<//></div>` : null}
     ${list.error ? html`<${Trouble} error=${list.error} retry=${list.reload} />` : null}
-    ${list.data && list.data.isMore ? html`<p class="banner">The newest ${format.count(list.data.counted)} failures are counted, back to <${Time} at=${list.data.from} />.</p>` : null}
+    ${list.data && list.data.isMore
+      ? html`<p class="banner">The newest ${format.count(list.data.counted)} failures are counted, back to <${Time}
+            at=${list.data.from} />.</p>` : null}
     <${Card} flush>
-      ${!groups ? (list.error ? null : html`<${Loading} rows=${6} />`) : groups.length === 0 ? html`<${Empty} title="Nothing failed">In this time every page came to a good end.<//>` : groups.map((group) => html`<${Group} key=${`${group.host} ${group.code}`} group=${group} since=${since} onReplay=${() => ask(group)} />`)}
+      ${!groups ? (list.error ? null : html`<${Loading} rows=${6} />`) : groups.length === 0
+        ? html`<${Empty} title="Nothing failed">In this time every page came to a good end.<//>` : groups.map((group) => html`
+            <${Group} key=${`${group.host} ${group.code}`} group=${group} since=${since}
+              onReplay=${() => ask(group)} />`)}
     <//>
-    ${asking ? html`<${ReplayGroup} group=${asking} since=${since} onClose=${() => ask(null)} onDone=${list.reload} />` : null}`;
+    ${asking ? html`<${ReplayGroup} group=${asking} since=${since} onClose=${() => ask(null)}
+          onDone=${list.reload} />` : null}`;
 }
 
 function Group({ group, since, onReplay }) {
   const words = explain(group.code);
   return html`<article class="group">
-    <div class="group-head"><span class="group-count" title=${format.plural(group.count, "page")}>${format.short(group.count)}</span><strong class="wrap-any">${group.host || "Not kept"}</strong>${group.code ? html`<${Tag} tone="bad"><code>${group.code}</code><//>` : null}<span class="soft">last <${Time} at=${group.lastAt} /></span>
-      <div class="actions"><a class="button small" href=${link("/jobs", { host: group.host, code: group.code, since })}>Jobs</a>${mayChange() ? html`<${Button} small icon="replay" onClick=${onReplay}>Replay<//>` : null}</div></div>
+    <div class="group-head"><span class="group-count" title=${format.plural(group.count, "page")}>
+        ${format.short(group.count)}</span><strong class="wrap-any">${group.host || "Not kept"}</strong>
+          ${group.code ? html`<${Tag} tone="bad"><code>${group.code}</code><//>` : null}
+          <span class="soft">last <${Time} at=${group.lastAt} /></span>
+      <div class="actions"><a class="button small"
+          href=${link("/jobs", { host: group.host, code: group.code, since })}>Jobs</a>
+            ${mayChange() ? html`<${Button} small icon="replay" onClick=${onReplay}>Replay<//>` : null}</div></div>
     ${words ? html`<p>${words.what} <span class="soft">${words.todo}</span></p>` : null}
     ${group.worthReplaying ? null : html`<p class="soft">Trying again will most likely end the same.</p>`}
-    ${group.example ? html`<p class="soft wrap-any">For example <a href=${link(`/jobs/${group.example.jobId}/pages/${group.example.pageId}`)}>${group.example.url || "a page"}</a>${seesAll() && !store.value.team && group.example.team ? ` of ${group.example.team.name}` : ""}: ${group.example.error || "no words"}</p>` : null}
+    ${group.example ? html`<p
+          class="soft wrap-any">For example <a
+              href=${link(`/jobs/${group.example.jobId}/pages/${group.example.pageId}`)}>
+                ${group.example.url || "a page"}</a>
+                  ${seesAll() && !store.value.team && group.example.team ? ` of ${group.example.team.name}` : ""}: ${group.example.error || "no words"}
+                  </p>` : null}
   </article>`;
 }
 
@@ -46,11 +66,15 @@ function ReplayGroup({ group, since, onClose, onDone }) {
     const body = { host: group.host, code: group.code, since, count: group.count };
     if (seesAll() && store.value.team) body.team = store.value.team;
     const sum = await throughAll("/failures/replay", body, setSo);
-    store.notify(`${format.plural(sum.done, "page")} put back.${sum.skipped ? ` ${format.count(sum.skipped)} could not be.` : ""}`);
+    store.notify(`${format.plural(sum.done,
+              "page")} put back.${sum.skipped ? ` ${format.count(sum.skipped)} could not be.` : ""}`);
     onDone();
   };
-  return html`<${Confirm} title=${`Replay ${format.plural(group.count, "page")}?`} verb=${`Replay ${format.plural(group.count, "page")}`} run=${run} onClose=${onClose}>
-    <p>All failed pages of <strong class="wrap-any">${group.host}</strong> with ${group.code ? html`<code>${group.code}</code>` : "this error"} are tried again. Pages of jobs that were cancelled stay as they are.</p>
+  return html`<${Confirm} title=${`Replay ${format.plural(group.count, "page")}?`}
+      verb=${`Replay ${format.plural(group.count, "page")}`} run=${run} onClose=${onClose}>
+    <p>All failed pages of <strong class="wrap-any">${group.host}</strong> with ${group.code
+        ? html`<code>${group.code}
+            </code>` : "this error"} are tried again. Pages of jobs that were cancelled stay as they are.</p>
     ${group.worthReplaying ? null : html`<p class="banner warn">Trying again will most likely end the same.</p>`}
     ${so ? html`<p role="status">${format.count(so.done)} done…</p>` : null}<//>`;
 }

@@ -19,12 +19,17 @@ const ERROR_COLORS = ["c5", "c2", "c4", "c7", "c8", "c6"];
 export default function Overview() {
   const [query, change] = useQuery();
   const range = RANGES.some(([name]) => name === query.range) ? query.range : "hour";
-  const overview = useData((signal) => get("/overview", { range }, signal), [range], { every: range === "hour" ? 10_000 : 60_000 });
+  const overview = useData((signal) => get("/overview", { range }, signal), [range],
+    { every: range === "hour" ? 10_000 : 60_000 });
   const it = overview.data;
   // The live figures change every second; what is below them is drawn when it was read anew.
-  const below = useMemo(() => html`${!it ? (overview.error ? null : html`<${Card}><${Loading} rows=${6} /><//>`) : html`<${Charts} it=${it} range=${it.range} />`}
-    <div class="grid-2"><${Errors} it=${it} range=${range} /><${Latest} /></div>`, [it, range, Boolean(overview.error)]);
-  return html`<${Head} title="Overview"><${Segments} label="Time" at=${range} options=${RANGES} onChange=${(value) => change({ range: value === "hour" ? "" : value })} /><//>
+  const below = useMemo(() => html`${!it ? (overview.error ? null : html`<${Card}><${Loading} rows=${6} /><//>`)
+        : html`<${Charts} it=${it} range=${it.range} />`}
+    <div class="grid-2"><${Errors} it=${it} range=${range} /><${Latest} /></div>`,
+      [it, range, Boolean(overview.error)]);
+  return html`<${Head} title="Overview">
+      <${Segments} label="Time" at=${range} options=${RANGES}
+        onChange=${(value) => change({ range: value === "hour" ? "" : value })} /><//>
     <${Trouble} error=${overview.error} retry=${overview.reload} />
     ${it ? html`<${Health} health=${it.health} />` : null}
     <${Now} overview=${it} />
@@ -35,8 +40,10 @@ const WORDS = { ok: ["Healthy", ""], degraded: ["Degraded", "warn"], down: ["Dow
 
 function Health({ health }) {
   const [word, tone] = WORDS[health.word] || [health.word, "warn"];
-  return html`<section class=${cls("health", tone)} aria-label="Health" role="status"><span class="health-word">${word}</span>
-    ${health.reasons.length ? html`<ul>${health.reasons.map((reason) => html`<li key=${reason}>${reason}</li>`)}</ul>` : html`<span class="soft">Workers are there, and nothing waits too long.</span>`}</section>`;
+  return html`<section class=${cls("health", tone)} aria-label="Health" role="status">
+      <span class="health-word">${word}</span>
+    ${health.reasons.length ? html`<ul>${health.reasons.map((reason) => html`<li key=${reason}>${reason}</li>`)}</ul>`
+      : html`<span class="soft">Workers are there, and nothing waits too long.</span>`}</section>`;
 }
 
 /// A minute of what the stream said, for the lines in the tiles.
@@ -58,22 +65,39 @@ function Now({ overview }) {
   const none = figures ? format.DASH : "…";
   const show = (value, say = format.short) => (value === null || value === undefined ? none : say(value));
   const all = seesAll() && !store.value.team;
-  const share = overview && overview.totals.pages ? format.percent(overview.totals.failed, overview.totals.pages) : format.DASH;
+  const share = overview && overview.totals.pages ? format.percent(overview.totals.failed,
+    overview.totals.pages) : format.DASH;
   const late = now.oldestMs > 300_000 ? "bad" : now.oldestMs > 60_000 ? "warn" : "";
   return html`<div class="tiles" aria-label="Now">
-    ${all ? html`<${Tile} name="Pages a second" value=${show(now.pagesPerSecond, format.decimal)} note=${now.failedPerSecond ? `${format.decimal(now.failedPerSecond)} failed` : ""} line=${line("pagesPerSecond")} />` : null}
-    <${Tile} name="Waiting" href=${link("/jobs", { status: "scraping" })} value=${show(now.queued)} exact=${now.queued} note=${now.oldestMs ? `oldest ${format.duration(now.oldestMs)}` : ""} line=${line("queued")} tone=${late} />
-    <${Tile} name="In work" value=${show(now.running)} note=${now.slots ? `of ${format.count(now.slots)} slots` : now.jobs !== undefined && now.jobs !== null ? `in ${format.plural(now.jobs, "job")}` : ""} line=${line("running")} />
-    <${Tile} name="Failed" href=${link("/failures", { since: SINCE[overview ? overview.range : "hour"] })} value=${overview ? share : none} note=${overview ? `${format.count(overview.totals.failed)} of ${format.count(overview.totals.pages)}` : ""} />
-    <${Tile} name="Half of pages take" value=${overview ? format.duration(overview.totals.p50Ms) : none} note=${overview ? `95 % at most ${format.duration(overview.totals.p95Ms)}` : ""} />
-    <${Tile} name="Sessions" href=${link("/sessions")} value=${show(now.sessions)} note=${now.browsers !== null && now.browsers !== undefined ? format.plural(now.browsers, "page browser") : ""} line=${line("sessions")} />
-    ${all ? html`<${Tile} name="Memory" href=${link("/workers")} value=${show(now.memoryBytes, format.bytes)} note=${now.workers ? format.plural(now.workers.filter((worker) => worker.state !== "dead").length, "worker") : ""} line=${line("memoryBytes")} tone=${now.workers && !now.workers.some((worker) => worker.state === "live") ? "bad" : ""} />` : null}
+    ${all ? html`<${Tile} name="Pages a second" value=${show(now.pagesPerSecond, format.decimal)}
+          note=${now.failedPerSecond ? `${format.decimal(now.failedPerSecond)} failed` : ""}
+            line=${line("pagesPerSecond")} />` : null}
+    <${Tile} name="Waiting" href=${link("/jobs", { status: "scraping" })} value=${show(now.queued)} exact=${now.queued}
+      note=${now.oldestMs ? `oldest ${format.duration(now.oldestMs)}` : ""} line=${line("queued")} tone=${late} />
+    <${Tile} name="In work" value=${show(now.running)}
+      note=${now.slots ? `of ${format.count(now.slots)} slots` : now.jobs !== undefined && now.jobs !== null ? `in ${format.plural(now.jobs,
+                "job")}` : ""} line=${line("running")} />
+    <${Tile} name="Failed" href=${link("/failures", { since: SINCE[overview ? overview.range : "hour"] })}
+      value=${overview ? share : none}
+        note=${overview ? `${format.count(overview.totals.failed)} of ${format.count(overview.totals.pages)}` : ""} />
+    <${Tile} name="Half of pages take" value=${overview ? format.duration(overview.totals.p50Ms) : none}
+      note=${overview ? `95 % at most ${format.duration(overview.totals.p95Ms)}` : ""} />
+    <${Tile} name="Sessions" href=${link("/sessions")} value=${show(now.sessions)}
+      note=${now.browsers !== null && now.browsers !== undefined ? format.plural(now.browsers, "page browser") : ""}
+        line=${line("sessions")} />
+    ${all ? html`<${Tile} name="Memory" href=${link("/workers")} value=${show(now.memoryBytes, format.bytes)}
+          note=${now.workers ? format.plural(now.workers.filter((worker) => worker.state !== "dead").length,
+                "worker") : ""} line=${line("memoryBytes")}
+                  tone=${now.workers && !now.workers.some((worker) => worker.state === "live") ? "bad" : ""} />` : null}
   </div>`;
 }
 
 function Tile({ name, value, exact, note, line, href, tone }) {
-  const body = html`<span class="tile-name">${name}</span><span class="tile-value" title=${exact !== undefined && exact !== null ? format.count(exact) : undefined}>${value}</span><span class="tile-note">${note}</span>${line ? html`<${Spark} values=${line} />` : null}`;
-  return href ? html`<a class=${cls("tile", tone)} href=${href}>${body}</a>` : html`<div class=${cls("tile", tone)}>${body}</div>`;
+  const body = html`<span class="tile-name">${name}</span>
+    <span class="tile-value" title=${exact !== undefined && exact !== null ? format.count(exact) : undefined}>${value}
+      </span><span class="tile-note">${note}</span>${line ? html`<${Spark} values=${line} />` : null}`;
+  return href ? html`<a class=${cls("tile", tone)} href=${href}>${body}</a>`
+    : html`<div class=${cls("tile", tone)}>${body}</div>`;
 }
 
 function Charts({ it, range }) {
@@ -92,22 +116,45 @@ function Charts({ it, range }) {
   const gauges = it.points.some((point) => point.queued !== null);
   const whole = { from, to };
   return html`<div class="grid-2">
-    <${Chart} title="Pages" note=${unit} kind="stack" integers ...${whole} points=${pages} sayExact=${format.count} series=${[{ name: "HTTP", color: "c1" }, { name: "Browser", color: "c3" }, ...(other ? [{ name: "Cache and others", color: "c6" }] : []), { name: "Failed", color: "c5" }]} />
-    <${Chart} title="Time a page takes" ...${whole} points=${it.points.map((point) => ({ at: at(point), values: [point.p50Ms, point.p95Ms] }))} say=${format.duration} series=${[{ name: "Half (p50)", color: "c1" }, { name: "95 % (p95)", color: "c2" }]} />
-    <${Chart} title="Failures" note=${unit} kind="stack" integers ...${whole} points=${it.points.map((point) => ({ at: at(point), values: codes.map((code) => point.errors[code] || 0) }))} sayExact=${format.count} series=${codes.length ? codes.map((code, i) => ({ name: code, color: ERROR_COLORS[i] })) : [{ name: "None", color: "c6" }]} />
-    ${gauges ? html`<${Chart} title="Queue" ...${whole} integers points=${it.points.map((point) => ({ at: at(point), values: [point.queued, point.running] }))} sayExact=${format.count} series=${[{ name: "Waiting", color: "c2" }, { name: "In work", color: "c1" }]} />
-    <${Chart} title="Oldest waiting page" ...${whole} points=${it.points.map((point) => ({ at: at(point), values: [point.oldestMs] }))} say=${format.duration} series=${[{ name: "Waits", color: "c4" }]} />
-    <${Chart} title="Memory of workers" ...${whole} points=${it.points.map((point) => ({ at: at(point), values: [point.memoryBytes] }))} say=${format.bytes} binary series=${[{ name: "Memory", color: "c3" }]} />
-    <${Chart} title="Workers, browsers, sessions" ...${whole} integers points=${it.points.map((point) => ({ at: at(point), values: [point.workers, point.browsers, point.sessions] }))} sayExact=${format.count} series=${[{ name: "Workers", color: "c1" }, { name: "Page browsers", color: "c3" }, { name: "Sessions", color: "c2" }]} />` : null}
-    <${Chart} title="Credits" note=${unit} kind="stack" integers ...${whole} points=${it.points.map((point) => ({ at: at(point), values: [point.credits] }))} sayExact=${format.count} series=${[{ name: "Credits", color: "c8" }]} />
+    <${Chart} title="Pages" note=${unit} kind="stack" integers ...${whole} points=${pages} sayExact=${format.count}
+      series=${[{ name: "HTTP", color: "c1" }, { name: "Browser", color: "c3" },
+            ...(other ? [{ name: "Cache and others", color: "c6" }] : []), { name: "Failed", color: "c5" }]} />
+    <${Chart} title="Time a page takes" ...${whole}
+      points=${it.points.map((point) => ({ at: at(point), values: [point.p50Ms, point.p95Ms] }))} say=${format.duration}
+        series=${[{ name: "Half (p50)", color: "c1" }, { name: "95 % (p95)", color: "c2" }]} />
+    <${Chart} title="Failures" note=${unit} kind="stack" integers ...${whole}
+      points=${it.points.map((point) => ({ at: at(point), values: codes.map((code) => point.errors[code] || 0) }))}
+        sayExact=${format.count} series=${codes.length ? codes.map((code,
+                i) => ({ name: code, color: ERROR_COLORS[i] })) : [{ name: "None", color: "c6" }]} />
+    ${gauges ? html`<${Chart} title="Queue" ...${whole} integers
+          points=${it.points.map((point) => ({ at: at(point), values: [point.queued, point.running] }))}
+            sayExact=${format.count} series=${[{ name: "Waiting", color: "c2" }, { name: "In work", color: "c1" }]} />
+    <${Chart} title="Oldest waiting page" ...${whole}
+      points=${it.points.map((point) => ({ at: at(point), values: [point.oldestMs] }))} say=${format.duration}
+        series=${[{ name: "Waits", color: "c4" }]} />
+    <${Chart} title="Memory of workers" ...${whole}
+      points=${it.points.map((point) => ({ at: at(point), values: [point.memoryBytes] }))} say=${format.bytes} binary
+        series=${[{ name: "Memory", color: "c3" }]} />
+    <${Chart} title="Workers, browsers, sessions" ...${whole} integers
+      points=${it.points.map((point) => ({ at: at(point), values: [point.workers, point.browsers, point.sessions] }))}
+        sayExact=${format.count} series=${[{ name: "Workers", color: "c1" }, { name: "Page browsers", color: "c3" },
+              { name: "Sessions", color: "c2" }]} />` : null}
+    <${Chart} title="Credits" note=${unit} kind="stack" integers ...${whole}
+      points=${it.points.map((point) => ({ at: at(point), values: [point.credits] }))} sayExact=${format.count}
+        series=${[{ name: "Credits", color: "c8" }]} />
   </div>`;
 }
 
 function Errors({ it, range }) {
-  const rows = it ? Object.entries(it.totals.errors).map(([code, count]) => ({ code, count })).sort((a, b) => b.count - a.count) : undefined;
-  return html`<${Card} title="Why pages failed" flush actions=${html`<a class="button small" href=${link("/failures", { since: SINCE[range] })}>All failures</a>`}>
-    <${Table} label="Why pages failed" rows=${rows} id=${(row) => row.code} empty=${html`<${Empty} title="Nothing failed" />`} columns=${[
-    { name: "Reason", cell: (row) => html`<a class="row-link wrap-any" href=${link("/failures", { since: SINCE[range], code: row.code })}>${row.code || "Without a code"}</a><div class="row-sub">${(explain(row.code) || {}).what || ""}</div>` },
+  const rows = it ? Object.entries(it.totals.errors).map(([code, count]) => ({ code, count })).sort((a,
+      b) => b.count - a.count) : undefined;
+  return html`<${Card} title="Why pages failed" flush
+      actions=${html`<a class="button small" href=${link("/failures", { since: SINCE[range] })}>All failures</a>`}>
+    <${Table} label="Why pages failed" rows=${rows} id=${(row) => row.code}
+      empty=${html`<${Empty} title="Nothing failed" />`} columns=${[
+    { name: "Reason", cell: (row) => html`
+        <a class="row-link wrap-any" href=${link("/failures", { since: SINCE[range], code: row.code })}>
+          ${row.code || "Without a code"}</a><div class="row-sub">${(explain(row.code) || {}).what || ""}</div>` },
     { name: "Pages", numeric: true, cell: (row) => format.count(row.count) },
     { name: "Of all", numeric: true, hide: "narrow", cell: (row) => format.percent(row.count, it.totals.pages) },
   ]} /><//>`;
@@ -115,9 +162,16 @@ function Errors({ it, range }) {
 
 function Latest() {
   const jobs = useData(async (signal) => (await get("/jobs", { limit: 8 }, signal)).jobs, [], { every: 5000 });
-  return html`<${Card} title="Latest jobs" flush actions=${html`<a class="button small" href=${link("/jobs")}>All jobs</a>`}>
-    <${Table} label="Latest jobs" rows=${jobs.data} error=${jobs.error} retry=${jobs.reload} id=${(job) => job.id} empty=${html`<${Empty} title="There are no jobs yet" action=${html`<a class="button primary" href=${link("/playground")}>Open the playground</a>`}>Scrape a first page in the playground.<//>`} columns=${[
-    { name: "Job", kind: "lead", cell: (job) => html`<a class="row-link" href=${link(`/jobs/${job.id}`)} title=${job.target}>${job.target || "Not kept"}</a><span class="row-sub">${job.kind} · <${Time} at=${job.createdAt} /></span>` },
+  return html`<${Card} title="Latest jobs" flush
+      actions=${html`<a class="button small" href=${link("/jobs")}>All jobs</a>`}>
+    <${Table} label="Latest jobs" rows=${jobs.data} error=${jobs.error} retry=${jobs.reload} id=${(job) => job.id}
+      empty=${html`<${Empty} title="There are no jobs yet"
+            action=${html`<a class="button primary"
+                  href=${link("/playground")}>Open the playground</a>`}>Scrape a first page in the playground.<//>`}
+                    columns=${[
+    { name: "Job", kind: "lead", cell: (job) => html`
+        <a class="row-link" href=${link(`/jobs/${job.id}`)} title=${job.target}>${job.target || "Not kept"}</a>
+        <span class="row-sub">${job.kind} · <${Time} at=${job.createdAt} /></span>` },
     { name: "Status", kind: "tight", cell: (job) => html`<${Status} value=${job.status} />` },
     { name: "Pages", hide: "narrow", kind: "narrow", cell: (job) => html`<${ProgressCell} job=${job} brief />` },
   ]} /><//>`;

@@ -28,13 +28,17 @@ export default function PageOfJob({ one, two }) {
   const it = page.data;
   const document_ = it && it.document;
   const extra = useMemo(() => [
-    document_ && typeof document_.rawHtml === "string" && (typeof document_.html === "string" || typeof document_.markdown === "string")
+    document_ && typeof document_.rawHtml === "string"
+      && (typeof document_.html === "string" || typeof document_.markdown === "string")
       ? { id: "left", label: "Left out", show: () => html`<${LeftOut} page=${document_} />` } : null,
-    document_ ? { id: "history", label: "History", show: () => html`<${History} base=${`${base}/pages/${encodeURIComponent(two)}`} />` } : null,
+    document_ ? { id: "history", label: "History",
+      show: () => html`<${History} base=${`${base}/pages/${encodeURIComponent(two)}`} />` } : null,
     document_ ? { id: "all", label: "As JSON", show: () => html`<${Json} value=${document_} tall />` } : null,
   ].filter(Boolean), [document_]);
-  const frame = useMemo(() => (name) => `/console/api${base}/pages/${encodeURIComponent(two)}/html${name === "rawHtml" ? "?raw=1" : ""}`, [one, two]);
-  if (page.error && !it) return html`<${Head} title="Page" back=${back} /><${Trouble} error=${page.error} retry=${page.reload} />`;
+  const frame = useMemo(() => (name) => `/console/api${base}/pages/${encodeURIComponent(two)}/html${name === "rawHtml" ? "?raw=1" : ""}`,
+    [one, two]);
+  if (page.error && !it) return html`<${Head} title="Page" back=${back} />
+    <${Trouble} error=${page.error} retry=${page.reload} />`;
   if (!it) return html`<${Head} title="Page" back=${back} /><${Card}><${Loading} rows=${8} /><//>`;
   const words = explain(it.code);
   const replay = async () => {
@@ -47,19 +51,30 @@ export default function PageOfJob({ one, two }) {
       store.notify(error.message, "bad");
     }
   };
-  const title = (document_ && document_.metadata && typeof document_.metadata.title === "string" && document_.metadata.title) || it.url || "Page";
-  const again = job.data && operationOf(job.data.kind) && job.data.request ? { ...scrapeOptions(job.data), url: it.url } : { url: it.url };
+  const title = (document_ && document_.metadata && typeof document_.metadata.title === "string"
+      && document_.metadata.title) || it.url || "Page";
+  const again = job.data && operationOf(job.data.kind) && job.data.request ? { ...scrapeOptions(job.data),
+    url: it.url } : { url: it.url };
   return html`<${Head} title=${title} back=${back} note=${html`<${Status} value=${it.status} />`}>
-      ${it.status === "failed" && mayChange() ? html`<${Button} icon="replay" onClick=${replay} title="Tries all failed pages of the job again">Replay failed<//>` : null}
-      ${it.url && job.data && job.data.kind !== "map" && job.data.kind !== "search" ? html`<a class="button" href=${playgroundLink("scrape", again)}>Open in the playground</a>` : null}
+      ${it.status === "failed" && mayChange()
+        ? html`<${Button} icon="replay" onClick=${replay}
+            title="Tries all failed pages of the job again">Replay failed<//>` : null}
+      ${it.url && job.data && job.data.kind !== "map" && job.data.kind !== "search"
+        ? html`<a class="button" href=${playgroundLink("scrape", again)}>Open in the playground</a>` : null}
     <//>
     ${it.code || it.error ? html`<div class="trouble" role="alert"><div>
       <p><strong>${words ? words.what : it.error}</strong> ${it.code ? html`<code>${it.code}</code>` : null}</p>
-      ${words ? html`<p>${words.todo}</p>` : null}${words && it.error ? html`<p class="mono">${it.error}</p>` : null}</div></div>` : null}
+      ${words ? html`<p>${words.todo}</p>` : null}${words && it.error ? html`<p class="mono">${it.error}</p>` : null}
+      </div></div>` : null}
     <div class="grid-side">
-      <${Card}>${document_ ? html`${it.isCut ? html`<p class="banner">This page is very large: ${(it.cut || []).join(", ")} ${(it.cut || []).length === 1 ? "is" : "are"} cut after 256 KB here. The API gives all of it.</p>` : null}
-        <${DocumentView} document=${document_} extra=${extra} at=${query.tab} onTab=${(id) => change({ tab: id }, { replace: true })} frame=${frame} shot=${(it.cut || []).includes("screenshot") ? `/console/api${base}/pages/${encodeURIComponent(two)}/screenshot` : null} />`
-    : html`<${Empty} title=${{ queued: "The page waits for its turn", running: "The page is being worked on", failed: "Nothing came of this page", cancelled: "The page was cancelled" }[it.status] || "Nothing is kept of this page"} />`}<//>
+      <${Card}>${document_ ? html`${it.isCut
+              ? html`<p class="banner">This page is very large: ${(it.cut || []).join(", ")} ${(it.cut || []).length === 1 ? "is" : "are"} cut after 256 KB here. The API gives all of it.</p>` : null}
+        <${DocumentView} document=${document_} extra=${extra} at=${query.tab}
+          onTab=${(id) => change({ tab: id }, { replace: true })} frame=${frame}
+            shot=${(it.cut || []).includes("screenshot") ? `/console/api${base}/pages/${encodeURIComponent(two)}/screenshot` : null} />`
+    : html`<${Empty} title=${{ queued: "The page waits for its turn", running: "The page is being worked on",
+            failed: "Nothing came of this page",
+              cancelled: "The page was cancelled" }[it.status] || "Nothing is kept of this page"} />`}<//>
       <div class="stack">
         <${Card} title="About"><${Facts} items=${[
     ["Address", html`<${Outside} url=${it.url} /><${Copy} text=${it.url} label="Copy the address" />`, true],
@@ -87,14 +102,25 @@ function Timeline({ page }) {
   const events = [
     { at: page.queuedAt, text: "Queued", tone: "" },
     ...page.attempts.flatMap((attempt) => [
-      attempt.startedAt ? { at: attempt.startedAt, text: html`Try ${attempt.number} began${attempt.worker ? html` on <code>${attempt.worker}</code>` : ""}`, tone: "busy" } : null,
-      { at: attempt.endedAt, text: html`Try ${attempt.number} failed: ${attempt.error} ${attempt.code ? html`<code>${attempt.code}</code>` : ""}`, tone: "bad" },
+      attempt.startedAt ? { at: attempt.startedAt,
+        text: html`Try ${attempt.number} began${attempt.worker ? html` on <code>${attempt.worker}</code>` : ""}`,
+          tone: "busy" } : null,
+      { at: attempt.endedAt, text: html`Try ${attempt.number} failed: ${attempt.error} ${attempt.code
+            ? html`<code>${attempt.code}</code>` : ""}`, tone: "bad" },
     ]),
-    page.startedAt && !page.attempts.some((attempt) => attempt.startedAt === page.startedAt) ? { at: page.startedAt, text: page.status === "running" ? "Being worked on" : "Work began", tone: "busy" } : null,
-    page.finishedAt && !page.attempts.some((attempt) => attempt.endedAt === page.finishedAt) ? { at: page.finishedAt, text: { done: "Fetched, read and committed", failed: "Given up", cancelled: "Cancelled" }[page.status] || page.status, tone: page.status === "done" ? "good" : page.status === "failed" ? "bad" : "" } : null,
+    page.startedAt && !page.attempts.some((attempt) => attempt.startedAt === page.startedAt) ? { at: page.startedAt,
+      text: page.status === "running" ? "Being worked on" : "Work began", tone: "busy" } : null,
+    page.finishedAt && !page.attempts.some((attempt) => attempt.endedAt === page.finishedAt) ? { at: page.finishedAt,
+      text: { done: "Fetched, read and committed", failed: "Given up", cancelled: "Cancelled" }[page.status]
+        || page.status, tone: page.status === "done" ? "good" : page.status === "failed" ? "bad" : "" } : null,
   ].filter((event) => event && event.at).sort((a, b) => new Date(a.at) - new Date(b.at));
   const metadata = (page.document && page.document.metadata) || {};
-  return html`<ol class="timeline">${events.map((event, at) => html`<li key=${at} class=${event.tone}><${Time} at=${event.at} /><span class="wrap-any">${event.text}${at > 0 ? html` <span class="soft num">+${format.duration(new Date(event.at) - new Date(events[0].at))}</span>` : null}</span></li>`)}</ol>
+  return html`<ol class="timeline">
+      ${events.map((event, at) => html`
+            <li key=${at} class=${event.tone}><${Time} at=${event.at} />
+              <span class="wrap-any">${event.text}
+                ${at > 0 ? html` <span class="soft num">+${format.duration(new Date(event.at) - new Date(events[0].at))}
+                      </span>` : null}</span></li>`)}</ol>
     ${page.startedAt && page.queuedAt ? html`<${Facts} items=${[
     ["Waited", format.duration(Math.max(0, new Date(page.startedAt) - new Date(page.queuedAt)))],
     ["Worked on", html`<${Lasting} from=${page.startedAt} to=${page.finishedAt} />`],
@@ -111,8 +137,16 @@ function LeftOut({ page }) {
   if (!blocks) return html`<${Empty} title="The page is too long to be compared here" />`;
   const out = blocks.filter((block) => !block.kept);
   const shown = which === "all" ? blocks : blocks.filter((block) => !block.kept);
-  return html`<div><div class="pane-tools"><${Segments} label="Blocks" at=${which} onChange=${setWhich} options=${[["all", "Whole page"], ["left", "Left out only"]]} /><span class="soft">${format.count(out.length)} of ${format.plural(blocks.length, "block")} of text left out</span></div>
-    <div class="blocks">${shown.slice(0, 2000).map((block, at) => html`<p key=${at} class=${cls("block", !block.kept && "left")}>${block.kept ? null : html`<span class="block-place">${block.place || `<${block.tag}>`}<span class="hidden"> left out: </span></span>`}${block.text}</p>`)}</div></div>`;
+  return html`<div><div class="pane-tools">
+        <${Segments} label="Blocks" at=${which} onChange=${setWhich}
+          options=${[["all", "Whole page"], ["left", "Left out only"]]} />
+            <span class="soft">${format.count(out.length)} of ${format.plural(blocks.length,
+                    "block")} of text left out</span></div>
+    <div class="blocks">${shown.slice(0, 2000).map((block, at) => html`
+            <p key=${at} class=${cls("block", !block.kept && "left")}>
+              ${block.kept ? null : html`
+                  <span class="block-place">${block.place || `<${block.tag}>`}<span class="hidden"> left out: </span>
+                  </span>`}${block.text}</p>`)}</div></div>`;
 }
 
 function History({ base }) {
@@ -120,7 +154,14 @@ function History({ base }) {
   if (list.error) return html`<${Trouble} error=${list.error} retry=${list.reload} />`;
   if (!list.data) return html`<${Loading} />`;
   const { history } = list.data;
-  if (!history.length) return html`<${Empty} title="No history of changes">Scrape the address with the changeTracking format, and each later scrape is compared with the one before.<//>`;
-  return html`<ol class="timeline">${history.map((entry) => html`<li key=${entry.pageId} class=${entry.status === "changed" ? "busy" : entry.status === "removed" ? "bad" : "good"}><${Time} at=${entry.at} />
-    <div class="stack-s"><div class="actions"><${Status} value=${entry.status} /><a href=${link(`/jobs/${entry.jobId}/pages/${entry.pageId}`)}>Open</a>${entry.previousAt ? html`<span class="soft">compared with <${Time} at=${entry.previousAt} /></span>` : null}</div>${entry.diff ? html`<${Diff} text=${entry.diff} />` : null}</div></li>`)}</ol>`;
+  if (!history.length) return html`
+    <${Empty} title="No history of changes">Scrape the address with the changeTracking format, and each later scrape is compared with the one before.<//>`;
+  return html`<ol class="timeline">
+      ${history.map((entry) => html`
+            <li key=${entry.pageId} class=${entry.status === "changed" ? "busy" : entry.status === "removed" ? "bad" : "good"}>
+              <${Time} at=${entry.at} />
+    <div class="stack-s"><div class="actions"><${Status} value=${entry.status} />
+        <a href=${link(`/jobs/${entry.jobId}/pages/${entry.pageId}`)}>Open</a>
+        ${entry.previousAt ? html`<span class="soft">compared with <${Time} at=${entry.previousAt} /></span>` : null}
+        </div>${entry.diff ? html`<${Diff} text=${entry.diff} />` : null}</div></li>`)}</ol>`;
 }

@@ -22,12 +22,14 @@ function bodyOfAddress() {
     return {};
   }
 }
-export const playgroundLink = (id, body) => `${link(`/playground/${id}`)}#${encodeURIComponent(JSON.stringify(body || {}))}`;
+export const playgroundLink = (id,
+  body) => `${link(`/playground/${id}`)}#${encodeURIComponent(JSON.stringify(body || {}))}`;
 
 export default function Playground({ one }) {
   const chosen = find(one) || OPERATIONS[0];
   return html`<${Head} title="Playground" note=${html`<span class="soft">${chosen.says}</span>`} />
-    <${Segments} label="Operation" at=${chosen.id} options=${OPERATIONS.map((each) => [each.id, each.name])} onChange=${(id) => go(link(`/playground/${id}`))} />
+    <${Segments} label="Operation" at=${chosen.id} options=${OPERATIONS.map((each) => [each.id, each.name])}
+      onChange=${(id) => go(link(`/playground/${id}`))} />
     <${Bench} key=${chosen.id} operation=${chosen} />`;
 }
 
@@ -64,7 +66,8 @@ function Bench({ operation }) {
       }
       setAnswer({ ...(await call("POST", operation.path, options)), at: Date.now() });
     } catch (error) {
-      if (error.name !== "AbortError") setAnswer({ status: error.status || 0, ok: false, body: { error: error.message, code: error.code }, ms: 0, size: 0 });
+      if (error.name !== "AbortError") setAnswer({ status: error.status || 0, ok: false,
+          body: { error: error.message, code: error.code }, ms: 0, size: 0 });
     }
     setRunning(null);
   };
@@ -72,10 +75,12 @@ function Bench({ operation }) {
     const control = new AbortController();
     setRunning(control);
     try {
-      const found = await call("POST", "/v2/crawl/params-preview", { body: { url: body.url || "", prompt: body.prompt || "" }, query: acting.query, signal: control.signal });
+      const found = await call("POST", "/v2/crawl/params-preview",
+        { body: { url: body.url || "", prompt: body.prompt || "" }, query: acting.query, signal: control.signal });
       if (found.ok && found.body && found.body.data) {
         const { url: _url, prompt: _prompt, ...rest } = found.body.data;
-        const given = Object.fromEntries(Object.entries(rest).filter(([name, value]) => value !== null && (!schema || !schema.properties || name in schema.properties)));
+        const given = Object.fromEntries(Object.entries(rest).filter(([name, value]) => value !== null
+              && (!schema || !schema.properties || name in schema.properties)));
         setBody({ ...given, ...body });
         store.notify("The prompt was turned into options. What you had given stayed.");
       } else setAnswer({ ...found, at: Date.now() });
@@ -89,27 +94,43 @@ function Bench({ operation }) {
   if (!schema) return html`<${Loading} rows=${8} />`;
   const same = snippets(operation.id, body, { file: file ? file.name : undefined });
   return html`<div class="play">
-    <${Card} title="Request" actions=${html`<${Segments} label="How the request is written" at=${asJson} options=${[["form", "Form"], ["json", "JSON"]]} onChange=${setAsJson} />`}>
+    <${Card} title="Request" actions=${html`
+        <${Segments} label="How the request is written" at=${asJson} options=${[["form", "Form"], ["json", "JSON"]]}
+          onChange=${setAsJson} />`}>
       <form class="form" onSubmit=${run}>
-        ${operation.file ? html`<label class="field"><span class="field-label">File</span><input class="input" type="file" required onChange=${(event) => setFile(event.target.files[0] || null)} /></label>` : null}
-        ${asJson === "form" ? html`<${SchemaForm} api=${api.data} schema=${schema} value=${body} onChange=${setBody} first=${operation.first} />`
-    : html`<${JsonField} big title="Body" value=${body} onChange=${(next) => setBody(next && typeof next === "object" && !Array.isArray(next) ? next : {})} />`}
+        ${operation.file ? html`<label class="field"><span class="field-label">File</span>
+              <input class="input" type="file" required onChange=${(event) => setFile(event.target.files[0] || null)} />
+                </label>` : null}
+        ${asJson === "form" ? html`
+            <${SchemaForm} api=${api.data} schema=${schema} value=${body} onChange=${setBody}
+              first=${operation.first} />`
+    : html`<${JsonField} big title="Body" value=${body}
+        onChange=${(next) => setBody(next && typeof next === "object" && !Array.isArray(next) ? next : {})} />`}
         ${acting.field}
         ${!mayChange() ? html`<p class="banner">You are signed in to read only.</p>` : null}
         <div class="run-bar">
-          <${Button} kind="primary" icon="play" type="submit" busy=${Boolean(running)} disabled=${!acting.id || !mayChange()}>Run<//>
+          <${Button} kind="primary" icon="play" type="submit" busy=${Boolean(running)}
+            disabled=${!acting.id || !mayChange()}>Run<//>
           ${running ? html`<${Button} onClick=${() => running.abort()}>Stop waiting<//>` : null}
-          ${operation.id === "crawl" ? html`<${Button} disabled=${Boolean(running) || !acting.id || !mayChange() || !body.url || !body.prompt} onClick=${preview} title="Turns the prompt into options, without crawling">Preview parameters<//>` : null}
+          ${operation.id === "crawl"
+            ? html`<${Button} disabled=${Boolean(running) || !acting.id || !mayChange() || !body.url || !body.prompt}
+                onClick=${preview} title="Turns the prompt into options, without crawling">Preview parameters<//>` : null}
           <${Button} kind="quiet" onClick=${() => setBody({})}>Clear<//>
         </div>
       </form>
     <//>
     <div class="stack" ref=${answerRef}>
       <${Card} title="Result">
-        <${Tabs} label="Result" at=${right} onChange=${setRight} tabs=${[{ id: "answer", label: "Answer" }, { id: "json", label: "JSON" }, { id: "curl", label: "curl" }, { id: "python", label: "Python" }, { id: "javascript", label: "JavaScript" }]}>
-          ${right === "answer" ? html`<${Answer} operation=${operation} answer=${answer} running=${running} query=${acting.query} />`
-    : right === "json" ? (answer ? html`<${Json} value=${answer.body} tall />` : html`<${Empty} title="Nothing was run yet" />`)
-      : html`<div class="stack-s"><${Code} kind="code" text=${same[right]} label="Copy the call" wrap=${false} /><p class="hint">${right === "curl" ? "Put your API key into WEIR_KEY." : right === "python" ? "pip install firecrawl-py, and your API key in WEIR_KEY." : "npm install firecrawl, and your API key in WEIR_KEY."}</p></div>`}
+        <${Tabs} label="Result" at=${right} onChange=${setRight}
+          tabs=${[{ id: "answer", label: "Answer" }, { id: "json", label: "JSON" }, { id: "curl", label: "curl" },
+                { id: "python", label: "Python" }, { id: "javascript", label: "JavaScript" }]}>
+          ${right === "answer" ? html`
+              <${Answer} operation=${operation} answer=${answer} running=${running} query=${acting.query} />`
+    : right === "json" ? (answer ? html`<${Json} value=${answer.body} tall />`
+      : html`<${Empty} title="Nothing was run yet" />`)
+      : html`<div class="stack-s"><${Code} kind="code" text=${same[right]} label="Copy the call" wrap=${false} />
+          <p class="hint">${right === "curl" ? "Put your API key into WEIR_KEY." : right === "python" ? "pip install firecrawl-py, and your API key in WEIR_KEY." : "npm install firecrawl, and your API key in WEIR_KEY."}
+            </p></div>`}
         <//>
       <//>
     </div>
@@ -119,24 +140,40 @@ function Bench({ operation }) {
 function schemaOf(api, operation) {
   if (operation.schema) return api.components.schemas[operation.schema];
   const content = api.paths[operation.path].post.requestBody.content["application/json"];
-  return content.schema.$ref ? content.schema.$ref.split("/").slice(1).reduce((at, key) => at[key], api) : content.schema;
+  return content.schema.$ref ? content.schema.$ref.split("/").slice(1).reduce((at, key) => at[key],
+    api) : content.schema;
 }
 
 function Answer({ operation, answer, running, query }) {
-  if (running) return html`<div><p class="soft" role="status">Waiting for the answer…</p><${Loading} rows=${5} /></div>`;
-  if (!answer) return html`<${Empty} title="Run a call to see its answer">The same call as curl, Python and JavaScript is in the tabs beside this one.<//>`;
+  if (running) return html`<div><p class="soft" role="status">Waiting for the answer…</p><${Loading} rows=${5} />
+    </div>`;
+  if (!answer) return html`
+    <${Empty} title="Run a call to see its answer">The same call as curl, Python and JavaScript is in the tabs beside this one.<//>`;
   const body = answer.body || {};
-  const head = html`<div class="pane-tools"><${Status} value=${answer.ok ? "completed" : "failed"} label=${`HTTP ${answer.status}`} /><span class="soft num">${format.duration(answer.ms)}</span><span class="soft num">${format.bytes(answer.size)}</span>
-    ${body.data && body.data.metadata && body.data.metadata.scrapeId ? html`<a class="button small" href=${link(`/jobs/${body.data.metadata.scrapeId}`)}>Open the job</a>` : null}</div>`;
-  if (!answer.ok || body.success === false) return html`<div class="stack-s">${head}<${Trouble} error=${{ message: typeof body === "string" ? body : body.error || "The call failed.", code: body.code }} />${body.details ? html`<${Json} value=${body.details} />` : null}</div>`;
-  return html`<div>${head}${body.warning ? html`<p class="banner warn">${String(body.warning)}</p>` : null}${shown(operation, body, query)}</div>`;
+  const head = html`<div class="pane-tools">
+      <${Status} value=${answer.ok ? "completed" : "failed"} label=${`HTTP ${answer.status}`} />
+      <span class="soft num">${format.duration(answer.ms)}</span>
+      <span class="soft num">${format.bytes(answer.size)}</span>
+    ${body.data && body.data.metadata && body.data.metadata.scrapeId
+      ? html`<a class="button small" href=${link(`/jobs/${body.data.metadata.scrapeId}`)}>Open the job</a>` : null}
+        </div>`;
+  if (!answer.ok || body.success === false) return html`
+    <div class="stack-s">${head}
+      <${Trouble} error=${{ message: typeof body === "string" ? body : body.error || "The call failed.",
+            code: body.code }} />${body.details ? html`<${Json} value=${body.details} />` : null}</div>`;
+  return html`<div>${head}${body.warning ? html`<p class="banner warn">${String(body.warning)}</p>` : null}
+      ${shown(operation, body, query)}</div>`;
 }
 
 function shown(operation, body, query) {
   if (operation.job && body.id) return html`<${Started} operation=${operation} id=${body.id} query=${query} />`;
   if (operation.id === "map" && Array.isArray(body.links)) return html`<${Links} links=${body.links} />`;
   if (operation.id === "search" && body.data) return html`<${Hits} data=${body.data} />`;
-  if (operation.id === "browser" && body.id) return html`<div class="stack-s"><p>The session is open until <strong>${body.expiresAt ? format.exact(body.expiresAt) : "its time is up"}</strong>.</p><div class="actions"><a class="button primary" href=${link(`/sessions/${body.id}`)}>Watch it</a></div><${Json} value=${body} /></div>`;
+  if (operation.id === "browser" && body.id) return html`
+    <div class="stack-s"><p>The session is open until <strong>
+          ${body.expiresAt ? format.exact(body.expiresAt) : "its time is up"}</strong>.</p>
+            <div class="actions"><a class="button primary" href=${link(`/sessions/${body.id}`)}>Watch it</a></div>
+            <${Json} value=${body} /></div>`;
   if (body.data && typeof body.data === "object") return html`<${DocumentView} document=${body.data} />`;
   return html`<${Json} value=${body} tall />`;
 }
@@ -151,20 +188,35 @@ function Started({ operation, id, query }) {
   const ended = job && job.status && job.status !== "scraping";
   useTicks(ended ? 0 : 1000, status.reload);
   return html`<div class="stack">
-    <div class="pane-tools"><${Id} id=${id} />${job ? html`<${Status} value=${job.status} />` : null}<a class="button small" href=${link(`/jobs/${id}`)}>Open the job</a></div>
-    ${job ? html`<div class="progress-cell"><${Progress} done=${job.completed || 0} total=${job.total || 0} /><div class="progress-words"><span>${format.count(job.completed || 0)} of ${format.plural(job.total || 0, "page")}</span><span>${format.plural(job.creditsUsed || 0, "credit")}</span></div></div>` : null}
-    ${job && Array.isArray(job.data) ? job.data.slice(0, 20).map((page, at) => html`<${PageOf} key=${at} page=${page} />`) : null}
+    <div class="pane-tools"><${Id} id=${id} />${job ? html`<${Status} value=${job.status} />` : null}
+      <a class="button small" href=${link(`/jobs/${id}`)}>Open the job</a></div>
+    ${job ? html`<div class="progress-cell"><${Progress} done=${job.completed || 0} total=${job.total || 0} />
+          <div class="progress-words">
+            <span>${format.count(job.completed || 0)} of ${format.plural(job.total || 0, "page")}</span>
+            <span>${format.plural(job.creditsUsed || 0, "credit")}</span></div></div>` : null}
+    ${job && Array.isArray(job.data) ? job.data.slice(0, 20).map((page, at) => html`
+          <${PageOf} key=${at} page=${page} />`) : null}
   </div>`;
 }
 
 function PageOf({ page }) {
   const [open, setOpen] = useState(false);
   const title = (page.metadata && (page.metadata.title || page.metadata.sourceURL)) || "Page";
-  return html`<details class="fold" onToggle=${(event) => setOpen(event.currentTarget.open)}><summary>${String(title)}</summary>${open ? html`<div class="fold-body"><${DocumentView} document=${page} /></div>` : null}</details>`;
+  return html`<details class="fold" onToggle=${(event) => setOpen(event.currentTarget.open)}>
+      <summary>${String(title)}</summary>
+      ${open ? html`<div class="fold-body"><${DocumentView} document=${page} /></div>` : null}</details>`;
 }
 
 function Hits({ data }) {
   const groups = Array.isArray(data) ? [["web", data]] : Object.entries(data).filter(([, list]) => Array.isArray(list));
   if (!groups.some(([, list]) => list.length)) return html`<${Empty} title="Nothing was found" />`;
-  return html`<div class="stack">${groups.map(([name, list]) => html`<section class="stack-s" key=${name}><h3>${name}</h3>${list.map((hit) => html`<article class="hit"><strong>${String(hit.title || hit.url || hit.imageUrl || "")}</strong><div><${Outside} url=${hit.url || hit.imageUrl || ""} /></div>${hit.description || hit.snippet ? html`<p class="soft">${String(hit.description || hit.snippet)}</p>` : null}${hit.markdown ? html`<${PageOf} page=${hit} />` : null}</article>`)}</section>`)}</div>`;
+  return html`<div class="stack">
+      ${groups.map(([name, list]) => html`
+            <section class="stack-s" key=${name}><h3>${name}</h3>
+              ${list.map((hit) => html`
+                    <article class="hit"><strong>${String(hit.title || hit.url || hit.imageUrl || "")}</strong>
+                      <div><${Outside} url=${hit.url || hit.imageUrl || ""} /></div>
+                      ${hit.description || hit.snippet
+                        ? html`<p class="soft">${String(hit.description || hit.snippet)}</p>` : null}
+                          ${hit.markdown ? html`<${PageOf} page=${hit} />` : null}</article>`)}</section>`)}</div>`;
 }

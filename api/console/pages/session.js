@@ -30,20 +30,31 @@ export default function Session({ one }) {
   const found = useData((signal) => find(one, signal), [one], { every: 5000 });
   const [ending, end] = useState(false);
   const back = { href: link("/sessions"), label: "Sessions" };
-  if (found.error && !found.data) return html`<${Head} title="Session" back=${back} /><${Trouble} error=${found.error} retry=${found.reload} />`;
-  if (found.data === undefined) return html`<${Head} title="Session" back=${back} /><${Card}><${Loading} rows=${6} /><//>`;
-  if (!found.data) return html`<${Head} title="Session" back=${back} /><${Card}><${Empty} title="There is no such session">It may have ended long ago, or belong to another team.<//><//>`;
+  if (found.error && !found.data) return html`<${Head} title="Session" back=${back} />
+    <${Trouble} error=${found.error} retry=${found.reload} />`;
+  if (found.data === undefined) return html`<${Head} title="Session" back=${back} /><${Card}><${Loading} rows=${6} />
+    <//>`;
+  if (!found.data) return html`<${Head} title="Session" back=${back} />
+    <${Card}><${Empty} title="There is no such session">It may have ended long ago, or belong to another team.<//><//>`;
   const it = found.data;
   const open = it.status === "active";
   const inHand = query.view === "use" && it.interactiveLiveViewUrl;
   const view = sameOrigin(inHand ? it.interactiveLiveViewUrl : it.liveViewUrl);
-  return html`<${Head} title=${`Session ${format.shortId(it.id)}`} back=${back} note=${html`<${Status} value=${it.status} label=${open ? "open" : "ended"} />`}>
-      ${open && it.interactiveLiveViewUrl ? html`<${Segments} label="View" at=${inHand ? "use" : "watch"} options=${[["watch", "Watch"], ["use", "Take over"]]} onChange=${(value) => change({ view: value === "use" ? "use" : "" }, { replace: true })} />` : null}
-      ${open && mayChange() ? html`<${Button} kind="danger-quiet" icon="cancel" onClick=${() => end(true)}>End<//>` : null}<//>
+  return html`<${Head} title=${`Session ${format.shortId(it.id)}`} back=${back}
+      note=${html`<${Status} value=${it.status} label=${open ? "open" : "ended"} />`}>
+      ${open && it.interactiveLiveViewUrl
+        ? html`<${Segments} label="View" at=${inHand ? "use" : "watch"}
+            options=${[["watch", "Watch"], ["use", "Take over"]]}
+              onChange=${(value) => change({ view: value === "use" ? "use" : "" }, { replace: true })} />` : null}
+      ${open && mayChange() ? html`
+          <${Button} kind="danger-quiet" icon="cancel" onClick=${() => end(true)}>End<//>` : null}<//>
     ${inHand ? html`<p class="banner">Your pointer and keys go to this browser. Whoever else uses it sees what you do.</p>` : null}
     <div class="grid-side">
       <div class="stack">
-        ${open ? (view ? html`<section class="card" aria-label="Live view"><iframe key=${view} class="session-frame" src=${view} title=${inHand ? "The session's browser, yours to use" : "Live view of the session"} allow="clipboard-read; clipboard-write"></iframe></section>`
+        ${open ? (view ? html`<section class="card" aria-label="Live view">
+                <iframe key=${view} class="session-frame" src=${view}
+                  title=${inHand ? "The session's browser, yours to use" : "Live view of the session"}
+                    allow="clipboard-read; clipboard-write"></iframe></section>`
     : html`<${Card}><${Empty} title="This session may not be watched">It was opened without a live view.<//><//>`)
     : html`<${Card}><${Empty} title="The session has ended">${it.endReason ? `Because: ${it.endReason}.` : ""}<//><//>`}
         ${open && mayChange() ? html`<${Run} session=${it} />` : null}
@@ -57,9 +68,11 @@ export default function Session({ one }) {
     open ? ["Ends", html`<${Time} at=${it.expiresAt} />`] : ["Ended", html`<${Time} at=${it.endedAt} />`],
     ["Lived", html`<${Lasting} from=${it.createdAt} to=${it.endedAt} />`],
     ["Credits", format.count(it.credits)],
-    it.profile ? ["Profile", `${it.profile.name}${it.profile.save ? ", saved at the end" : ", not saved"}`] : ["Profile", "none"],
+    it.profile ? ["Profile", `${it.profile.name}${it.profile.save ? ", saved at the end" : ", not saved"}`] : ["Profile",
+        "none"],
     ["Worker", html`<code>${format.shortId(it.worker || "–")}</code>`],
-    it.jobId ? ["Page", html`<a href=${it.pageId ? link(`/jobs/${it.jobId}/pages/${it.pageId}`) : link(`/jobs/${it.jobId}`)}>the page it went on from</a>`] : null,
+    it.jobId ? ["Page", html`
+        <a href=${it.pageId ? link(`/jobs/${it.jobId}/pages/${it.pageId}`) : link(`/jobs/${it.jobId}`)}>the page it went on from</a>`] : null,
   ]} /><//>
     </div>
     ${ending ? html`<${EndSession} session=${it} onClose=${() => end(false)} onDone=${found.reload} />` : null}`;
@@ -86,16 +99,35 @@ function Run({ session }) {
     }
     setBusy(false);
   };
-  return html`<${Card} title="Run in this browser" actions=${html`<${Segments} label="Language" at=${as} onChange=${setAs} options=${[["node", "JavaScript"], ["python", "Python"], ["bash", "Bash"], ...(words ? [["prompt", "Words"]] : [])]} />`}>
+  return html`<${Card} title="Run in this browser"
+      actions=${html`<${Segments} label="Language" at=${as} onChange=${setAs}
+            options=${[["node", "JavaScript"], ["python", "Python"], ["bash", "Bash"],
+                  ...(words ? [["prompt", "Words"]] : [])]} />`}>
     <form class="form" onSubmit=${run}>
-      <${Field} label=${as === "prompt" ? "What to do" : "Code"} hint=${as === "node" ? "page, context and browser are there, as in Playwright." : as === "python" ? "page, context and browser are there, as in Playwright for Python." : as === "bash" ? "agent-browser drives the page." : "A language model carries it out."}><textarea class=${cls("area")} spellcheck="false" required value=${text} onInput=${(event) => setText(event.target.value)} placeholder=${as === "node" ? 'await page.goto("https://example.com");\nawait page.title()' : ""}></textarea><//>
+      <${Field} label=${as === "prompt" ? "What to do" : "Code"}
+        hint=${as === "node" ? "page, context and browser are there, as in Playwright." : as === "python" ? "page, context and browser are there, as in Playwright for Python." : as === "bash" ? "agent-browser drives the page." : "A language model carries it out."}>
+          <textarea class=${cls("area")} spellcheck="false" required value=${text}
+            onInput=${(event) => setText(event.target.value)}
+              placeholder=${as === "node" ? 'await page.goto("https://example.com");\nawait page.title()' : ""}>
+                </textarea><//>
       <div class="actions"><${Button} kind="primary" icon="play" type="submit" busy=${busy}>Run<//></div>
     </form>
-    <ol class="timeline" aria-label="What was run">${done.map((entry, at) => html`<li key=${done.length - at} class=${entry.answer.ok && entry.answer.body && entry.answer.body.success !== false ? "good" : "bad"}><${Time} at=${entry.at} /><div class="stack-s"><${Code} kind="code" text=${entry.text} /><${Output} answer=${entry.answer} /></div></li>`)}</ol><//>`;
+    <ol class="timeline" aria-label="What was run">
+      ${done.map((entry, at) => html`
+            <li key=${done.length - at}
+              class=${entry.answer.ok && entry.answer.body && entry.answer.body.success !== false ? "good" : "bad"}>
+                <${Time} at=${entry.at} />
+                <div class="stack-s"><${Code} kind="code" text=${entry.text} /><${Output} answer=${entry.answer} />
+                </div></li>`)}</ol><//>`;
 }
 
 function Output({ answer }) {
   const body = answer.body || {};
-  const parts = [["Result", body.result ?? body.output], ["Output", body.stdout], ["Errors", body.stderr], ["Error", body.error]].filter(([, value]) => value !== undefined && value !== null && value !== "");
-  return html`<div class="stack-s"><span class="soft num">${format.duration(answer.ms)}</span>${parts.length ? parts.map(([name, value]) => html`<div key=${name} class="stack-s"><span class="soft">${name}</span>${typeof value === "string" ? html`<${Code} text=${value} />` : html`<${Json} value=${value} />`}</div>`) : html`<${Json} value=${body} />`}</div>`;
+  const parts = [["Result", body.result ?? body.output], ["Output", body.stdout], ["Errors", body.stderr],
+    ["Error", body.error]].filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return html`<div class="stack-s"><span class="soft num">${format.duration(answer.ms)}</span>
+      ${parts.length ? parts.map(([name, value]) => html`
+            <div key=${name} class="stack-s"><span class="soft">${name}</span>
+              ${typeof value === "string" ? html`<${Code} text=${value} />` : html`<${Json} value=${value} />`}</div>`)
+                : html`<${Json} value=${body} />`}</div>`;
 }

@@ -36,12 +36,15 @@ export function SignIn({ said }) {
   }, []);
   return html`<main class="sign"><div class="sign-box">
     <img src=${new URL("../icon.svg", import.meta.url).href} alt="" />
-    <div><h1>Sign in to Weir</h1><p class="soft">With an API key for one team, or with the operator's key for all.</p></div>
+    <div><h1>Sign in to Weir</h1><p class="soft">With an API key for one team, or with the operator's key for all.</p>
+    </div>
     <form onSubmit=${(event) => {
       event.preventDefault();
       if (key.trim()) enter({ key: key.trim() });
     }}>
-      <${Field} label="Key"><input ref=${input} class="input mono" type="password" name="key" autocomplete="current-password" spellcheck="false" required value=${key} onInput=${(event) => setKey(event.target.value)} /><//>
+      <${Field} label="Key"><input ref=${input} class="input mono" type="password" name="key"
+          autocomplete="current-password" spellcheck="false" required value=${key}
+            onInput=${(event) => setKey(event.target.value)} /><//>
       ${error ? html`<p class="banner bad" role="alert">${error}</p>` : null}
       <${Button} kind="primary" type="submit" busy=${busy}>Sign in<//>
     </form>

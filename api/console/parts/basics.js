@@ -11,7 +11,8 @@ export function Time({ at, fallback = format.DASH }) {
   if (!at) return html`<span class="soft">${fallback}</span>`;
   const exact = format.exact(at);
   const date = new Date(at);
-  return html`<time datetime=${Number.isNaN(date.getTime()) ? undefined : date.toISOString()} title=${exact}>${format.relative(at, now)}</time>`;
+  return html`<time datetime=${Number.isNaN(date.getTime()) ? undefined : date.toISOString()} title=${exact}>
+      ${format.relative(at, now)}</time>`;
 }
 
 /// A length of time that may still be growing.
@@ -25,11 +26,13 @@ export function Lasting({ from, to }) {
 const TONES = {
   completed: "good", delivered: "good", live: "good", active: "good", ok: "good", healthy: "good", done: "good",
   scraping: "busy", running: "busy", processing: "busy", opening: "busy", started: "busy",
-  queued: "idle", waiting: "idle", cancelled: "idle", destroyed: "idle", ended: "idle", skipped: "idle", removed: "idle", same: "idle", revoked: "idle",
+  queued: "idle", waiting: "idle", cancelled: "idle", destroyed: "idle", ended: "idle", skipped: "idle",
+    removed: "idle", same: "idle", revoked: "idle",
   failed: "bad", dead: "bad", error: "bad", unhealthy: "bad", down: "bad",
   draining: "warn", closing: "warn", degraded: "warn", changed: "warn", new: "good",
 };
-const SHAPES = { good: "M2 6.500l2.500 2.500L10 3", busy: "M6 2a4 4 0 1 1-4 4", idle: "M3 6h6", bad: "M3 3l6 6M9 3l-6 6", warn: "M6 2v5M6 9.500v.200" };
+const SHAPES = { good: "M2 6.500l2.500 2.500L10 3", busy: "M6 2a4 4 0 1 1-4 4", idle: "M3 6h6",
+  bad: "M3 3l6 6M9 3l-6 6", warn: "M6 2v5M6 9.500v.200" };
 
 /// A state as a word with a shape, so that colour is never all there is.
 export function Status({ value, label, tone }) {
@@ -42,8 +45,10 @@ export function Status({ value, label, tone }) {
 export const Tag = ({ children, tone }) => html`<span class=${cls("tag", tone)}>${children}</span>`;
 
 export function Button({ children, icon, kind, small, busy, title, label, ...rest }) {
-  return html`<button type="button" ...${rest} class=${cls("button", kind, small && "small", !children && "square", rest.class)}
-      aria-label=${label} title=${title || label} aria-busy=${busy ? "true" : undefined} disabled=${rest.disabled || busy}>
+  return html`<button type="button" ...${rest}
+      class=${cls("button", kind, small && "small", !children && "square", rest.class)}
+      aria-label=${label} title=${title || label} aria-busy=${busy ? "true" : undefined}
+        disabled=${rest.disabled || busy}>
     ${icon ? html`<${Icon} name=${icon} />` : null}${children ? html`<span>${children}</span>` : null}
   </button>`;
 }
@@ -72,7 +77,8 @@ export function Trouble({ error, retry }) {
 }
 
 export function Empty({ title, children, action }) {
-  return html`<div class="empty"><p class="empty-title">${title}</p>${children ? html`<p>${children}</p>` : null}${action || null}</div>`;
+  return html`<div class="empty"><p class="empty-title">${title}</p>${children ? html`<p>${children}</p>` : null}
+      ${action || null}</div>`;
 }
 
 export function Copy({ text, label = "Copy", small = true, words }) {
@@ -93,17 +99,22 @@ export function Copy({ text, label = "Copy", small = true, words }) {
     set(true);
     setTimeout(() => set(false), 1600);
   };
-  return html`<${Button} small=${small} kind="quiet" icon=${done ? "check" : "copy"} label=${words ? undefined : label} title=${label} onClick=${copy}>${words ? (done ? "Copied" : words) : null}<//>`;
+  return html`<${Button} small=${small} kind="quiet" icon=${done ? "check" : "copy"} label=${words ? undefined : label}
+      title=${label} onClick=${copy}>${words ? (done ? "Copied" : words) : null}<//>`;
 }
 
 export function Id({ id }) {
-  return html`<span class="id"><code title=${id}>${format.shortId(id)}</code><${Copy} text=${id} label="Copy the id" /></span>`;
+  return html`<span class="id"><code title=${id}>${format.shortId(id)}</code><${Copy} text=${id} label="Copy the id" />
+    </span>`;
 }
 
 /// A part of a page with a heading.
 export function Card({ title, note, actions, children, flush, id, wide }) {
   return html`<section class=${cls("card", flush && "flush", wide && "wide")} aria-label=${title}>
-    ${title || actions ? html`<header class="card-head">${title ? html`<h2 id=${id}>${title}</h2>` : null}${note ? html`<span class="soft">${note}</span>` : null}<div class="actions">${actions || null}</div></header>` : null}
+    ${title || actions ? html`
+        <header class="card-head">${title ? html`<h2 id=${id}>${title}</h2>` : null}
+          ${note ? html`<span class="soft">${note}</span>` : null}<div class="actions">${actions || null}</div>
+            </header>` : null}
     <div class="card-body">${children}</div>
   </section>`;
 }
@@ -113,23 +124,29 @@ export function Head({ title, children, back, note }) {
     document.title = `${typeof title === "string" ? title : "Weir"} · Weir`;
   }, [title]);
   return html`<header class="page-head">
-    <div class="page-title">${back ? html`<a class="back" href=${back.href}><${Icon} name="left" />${back.label}</a>` : null}<h1>${title}</h1>${note || null}</div>
+    <div class="page-title">${back
+        ? html`<a class="back" href=${back.href}><${Icon} name="left" />${back.label}</a>` : null}<h1>${title}</h1>
+          ${note || null}</div>
     <div class="actions">${children}</div>
   </header>`;
 }
 
 /// Pairs of a name and what it is; a third member that is true gives it the whole width.
 export function Facts({ items }) {
-  return html`<dl class="facts">${items.filter(Boolean).map(([name, value, wide]) => html`<div class=${wide ? "wide" : undefined}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+  return html`<dl class="facts">
+      ${items.filter(Boolean).map(([name, value, wide]) => html`
+            <div class=${wide ? "wide" : undefined}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
 export function Progress({ done, failed = 0, total, label }) {
   const of = Math.max(total, 1);
   const good = Math.min(100, ((done - failed) / of) * 100);
   const bad = Math.min(100, (failed / of) * 100);
-  return html`<div class="progress" role="progressbar" aria-label=${label || "Pages done"} aria-valuemin="0" aria-valuemax=${total} aria-valuenow=${Math.min(done, total)}
+  return html`<div class="progress" role="progressbar" aria-label=${label || "Pages done"} aria-valuemin="0"
+      aria-valuemax=${total} aria-valuenow=${Math.min(done, total)}
       title=${`${format.count(done)} of ${format.count(total)} done${failed ? `, ${format.count(failed)} failed` : ""}`}>
-    <span class="progress-good" style=${{ width: `${good}%` }}></span><span class="progress-bad" style=${{ width: `${bad}%` }}></span>
+    <span class="progress-good" style=${{ width: `${good}%` }}></span>
+    <span class="progress-bad" style=${{ width: `${bad}%` }}></span>
   </div>`;
 }
 
@@ -149,17 +166,25 @@ export function Tabs({ tabs, at, onChange, label, children }) {
   };
   return html`<div class="tabs">
     <div class="tab-list" role="tablist" aria-label=${label} ref=${list} onKeyDown=${move}>
-      ${tabs.map((tab) => html`<button type="button" role="tab" data-tab=${tab.id} key=${tab.id} id=${`${base}-${tab.id}`} aria-selected=${tab.id === now ? "true" : "false"}
-        aria-controls=${`${base}-panel`} tabindex=${tab.id === now ? 0 : -1} class="tab" onClick=${() => onChange(tab.id)}>${tab.label}${tab.count !== undefined ? html`<span class="tab-count">${format.short(tab.count)}</span>` : null}</button>`)}
+      ${tabs.map((tab) => html`
+            <button type="button" role="tab" data-tab=${tab.id} key=${tab.id} id=${`${base}-${tab.id}`}
+              aria-selected=${tab.id === now ? "true" : "false"}
+        aria-controls=${`${base}-panel`} tabindex=${tab.id === now ? 0 : -1} class="tab"
+          onClick=${() => onChange(tab.id)}>${tab.label}
+            ${tab.count !== undefined ? html`<span class="tab-count">${format.short(tab.count)}</span>` : null}
+            </button>`)}
     </div>
-    <div class="tab-panel" role="tabpanel" id=${`${base}-panel`} aria-labelledby=${`${base}-${now}`} tabindex="0">${children}</div>
+    <div class="tab-panel" role="tabpanel" id=${`${base}-panel`} aria-labelledby=${`${base}-${now}`} tabindex="0">
+      ${children}</div>
   </div>`;
 }
 
 /// One of a few, as buttons side by side.
 export function Segments({ options, at, onChange, label }) {
   return html`<div class="segments" role="group" aria-label=${label}>
-    ${options.map(([value, text]) => html`<button type="button" key=${value} class="segment" aria-pressed=${value === at ? "true" : "false"} onClick=${() => onChange(value)}>${text}</button>`)}
+    ${options.map(([value, text]) => html`
+          <button type="button" key=${value} class="segment" aria-pressed=${value === at ? "true" : "false"}
+            onClick=${() => onChange(value)}>${text}</button>`)}
   </div>`;
 }
 
@@ -178,14 +203,16 @@ export function Dialog({ title, onClose, children, actions, wide }) {
       if (before && before.isConnected) before.focus();
     };
   }, []);
-  return html`<dialog ref=${ref} class=${cls("dialog", wide && "dialog-wide")} aria-labelledby=${id} onCancel=${(event) => {
+  return html`<dialog ref=${ref} class=${cls("dialog", wide && "dialog-wide")} aria-labelledby=${id}
+      onCancel=${(event) => {
     event.preventDefault();
     onClose();
   }} onClick=${(event) => {
     if (event.target === ref.current) onClose();
   }}>
     <div class="dialog-inner">
-      <header class="dialog-head"><h2 id=${id}>${title}</h2><${Button} kind="quiet" icon="close" label="Close" onClick=${onClose} /></header>
+      <header class="dialog-head"><h2 id=${id}>${title}</h2>
+        <${Button} kind="quiet" icon="close" label="Close" onClick=${onClose} /></header>
       <div class="dialog-body">${children}</div>
       ${actions ? html`<footer class="dialog-foot">${actions}</footer>` : null}
     </div>
@@ -208,7 +235,8 @@ export function Confirm({ title, children, verb, danger, run, onClose }) {
     }
   };
   return html`<${Dialog} title=${title} onClose=${onClose} actions=${html`
-      <${Button} onClick=${onClose}>Back<//><${Button} kind=${danger ? "danger" : "primary"} busy=${busy} onClick=${act} data-confirm>${verb}<//>`}>
+      <${Button} onClick=${onClose}>Back<//>
+      <${Button} kind=${danger ? "danger" : "primary"} busy=${busy} onClick=${act} data-confirm>${verb}<//>`}>
     ${children}<${Trouble} error=${error} />
   <//>`;
 }
@@ -225,15 +253,19 @@ export function Notices() {
 export function Field({ label, hint, error, children }) {
   const id = useId();
   const about = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
-  const control = cloneElement(children, { id, "aria-describedby": about || undefined, "aria-invalid": error ? "true" : undefined });
-  return html`<div class="field"><label class="field-label" for=${id}>${label}</label>${control}${hint ? html`<span class="hint" id=${`${id}-hint`}>${hint}</span>` : null}${error ? html`<span class="field-error" id=${`${id}-error`} role="alert">${error}</span>` : null}</div>`;
+  const control = cloneElement(children,
+    { id, "aria-describedby": about || undefined, "aria-invalid": error ? "true" : undefined });
+  return html`<div class="field"><label class="field-label" for=${id}>${label}</label>${control}
+      ${hint ? html`<span class="hint" id=${`${id}-hint`}>${hint}</span>` : null}
+      ${error ? html`<span class="field-error" id=${`${id}-error`} role="alert">${error}</span>` : null}</div>`;
 }
 
 /// A part that opens: native, so that keys and search in the page work.
 export function Fold({ title, children, open, count }) {
   const [shown, set] = useState(Boolean(open));
   return html`<details class="fold" open=${shown} onToggle=${(event) => set(event.currentTarget.open)}>
-    <summary><${Icon} name="right" />${title}${count !== undefined ? html`<span class="tab-count">${format.short(count)}</span>` : null}</summary>
+    <summary><${Icon} name="right" />${title}
+      ${count !== undefined ? html`<span class="tab-count">${format.short(count)}</span>` : null}</summary>
     ${shown ? html`<div class="fold-body">${children}</div>` : null}
   </details>`;
 }

@@ -50,8 +50,11 @@ export function Code({ text, kind = "text", label = "Copy", wrap = true, tall })
   return html`<div class=${cls("code", tall && "tall")}>
     <div class="code-tools"><${Copy} text=${value} label=${label} /></div>
     <pre class=${wrap ? "wrap" : ""} tabindex="0">${body}</pre>
-    ${cut ? html`<div class="code-more"><span class="soft">The first ${format.count(FIRST)} of ${format.count(value.length)} characters.</span><${Button} small onClick=${() => showAll(true)}>Show all<//></div>` : null}
+    ${cut ? html`<div class="code-more">
+          <span class="soft">The first ${format.count(FIRST)} of ${format.count(value.length)} characters.</span>
+          <${Button} small onClick=${() => showAll(true)}>Show all<//></div>` : null}
   </div>`;
 }
 
-export const Json = ({ value, ...rest }) => html`<${Code} kind="json" text=${JSON.stringify(value, null, 2)} label="Copy JSON" ...${rest} />`;
+export const Json = ({ value, ...rest }) => html`
+  <${Code} kind="json" text=${JSON.stringify(value, null, 2)} label="Copy JSON" ...${rest} />`;

@@ -40,5 +40,6 @@ const PATHS = {
 };
 
 export function Icon({ name }) {
-  return html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true" focusable="false"><path d=${PATHS[name] || ""} /></svg>`;
+  return html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true" focusable="false"><path d=${PATHS[name] || ""} />
+    </svg>`;
 }
