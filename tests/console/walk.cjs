@@ -94,7 +94,7 @@ run(async () => {
     await api('POST', `/v2/browser/${session.body.id}/execute`, { code: `await page.goto(${JSON.stringify(shop.url('/kettles'))})` });
     await page.getByRole('link', { name: 'Sessions' }).click();
     await settled(page);
-    const tile = page.getByRole('article', { name: `Session ${session.body.id.slice(0, 8)}` });
+    const tile = page.getByRole('article', { name: `Session ${session.body.id.slice(-8)}` });
     await tile.getByRole('link', { name: 'Open' }).click();
     const view = page.frameLocator('iframe.session-frame');
     await view.locator('canvas, img').first().waitFor();

@@ -88,8 +88,8 @@ export function relative(time, now = Date.now()) {
 export const day = (time) => dayName.format(new Date(time));
 export const hourMinute = (time) => clockTime.format(new Date(time));
 
-/// The first eight characters of an id, as people say them.
-export const shortId = (id) => String(id).slice(0, 8);
+/// The last eight characters of an id: ids begin with their time, and those of one minute begin alike.
+export const shortId = (id) => String(id).slice(-8);
 
 /// "1 page", "3 pages".
 export function plural(value, word, many = `${word}s`) {

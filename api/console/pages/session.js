@@ -123,7 +123,10 @@ function Run({ session }) {
 
 function Output({ answer }) {
   const body = answer.body || {};
-  const parts = [["Result", body.result ?? body.output], ["Output", body.stdout], ["Errors", body.stderr],
+  const result = body.result ?? body.output;
+  // What code prints is its result, too, where it has none of its own.
+  const printed = String(body.stdout ?? "").trim() === String(result ?? "").trim() ? null : body.stdout;
+  const parts = [["Result", result], ["Output", printed], ["Errors", body.stderr],
     ["Error", body.error]].filter(([, value]) => value !== undefined && value !== null && value !== "");
   return html`<div class="stack-s"><span class="soft num">${format.duration(answer.ms)}</span>
       ${parts.length ? parts.map(([name, value]) => html`
