@@ -73,14 +73,15 @@ export default function Job({ one }) {
     it.maxConcurrency ? ["Pages at once", format.count(it.maxConcurrency)] : null,
     it.zeroRetention ? ["Retention", html`<${Tag} tone="good">nothing is kept<//>`] : null,
     it.crawl ? ["Discovered", `${format.count(it.crawl.discovered)} of at most ${format.count(it.crawl.limit)}`] : null,
+    it.crawl && it.crawl.blocked ? ["Forbidden by robots.txt", format.count(it.crawl.blocked)] : null,
   ]} />
+      ${it.crawl && it.crawl.warning ? html`<p class="banner warn">${it.crawl.warning}</p>` : null}
     </div><//>
     <${Card}>
       <${Tabs} label="About the job" at=${tab} onChange=${(id) => change({ tab: id === "pages" ? "" : id, status: "" })}
         tabs=${[
     { id: "pages", label: "Pages", count: it.total }, { id: "request", label: "Request" },
-    it.webhook ? { id: "webhooks", label: "Webhooks",
-        count: it.webhook.waiting + it.webhook.delivered + it.webhook.dead } : null,
+    it.webhook ? { id: "webhooks", label: "Webhooks" } : null,
   ].filter(Boolean)}>
         ${tab === "request" ? html`<${Request} job=${it} />` : tab === "webhooks" ? html`<${Webhooks} job=${it} />`
           : html`<${Pages} job=${it} ended=${ended} status=${query.status}
@@ -98,13 +99,15 @@ export default function Job({ one }) {
 function Flow({ job }) {
   const { states } = job;
   const over = job.status !== "scraping";
+  const cancelled = job.status === "cancelled"
+    ? Math.max(0, job.total - states.queued - states.running - states.done - states.failed) : 0;
   const steps = [
     { name: "Queued", count: states.queued, tone: states.queued ? "now" : "done" },
     { name: "Running", count: states.running,
       tone: states.running ? "now" : over || states.done + states.failed ? "done" : "" },
     { name: "Done", count: states.done, tone: states.done ? "done" : "" },
     { name: "Failed", count: states.failed, tone: states.failed ? "bad" : "" },
-    states.cancelled ? { name: "Cancelled", count: states.cancelled, tone: "idle" } : null,
+    cancelled ? { name: "Not done", count: cancelled, tone: "idle" } : null,
     { name: over ? job.status.charAt(0).toUpperCase() + job.status.slice(1) : "Ends", count: null,
       tone: over ? { completed: "done", failed: "bad", cancelled: "idle" }[job.status] : "" },
   ].filter(Boolean);
@@ -123,10 +126,12 @@ function Pages({ job, ended, status, onStatus }) {
     const answer = await get(`/jobs/${job.id}/pages`, { status, cursor, limit: 50 }, signal);
     return { rows: answer.pages, next: answer.next };
   }, [job.id, status, ended], { every: ended ? 0 : 2500 });
+  // Cancelled pages are not counted.
+  const shown = STATES.filter((one) => job.states[one] || one === status || (one === "cancelled" && job.status === one));
   return html`<div class="stack-s">
     <${Segments} label="State of pages" at=${status || ""} onChange=${onStatus}
-      options=${[["", "All"], ...STATES.filter((one) => job.states[one] || one === status).map((one) => [one,
-                `${one.charAt(0).toUpperCase()}${one.slice(1)} ${format.short(job.states[one])}`])]} />
+      options=${[["", "All"], ...shown.map((one) => [one,
+        `${one.charAt(0).toUpperCase()}${one.slice(1)}${job.states[one] ? ` ${format.short(job.states[one])}` : ""}`])]} />
     <${Table} label="Pages of the job" ...${list} retry=${list.reload} id=${(page) => page.id}
       empty=${html`<${Empty} title="No pages in this state" />`} columns=${[
     { name: "No.", kind: "tight", numeric: true, hide: "narrow", cell: (page) => format.count(page.index + 1) },
@@ -185,8 +190,8 @@ function Webhooks({ job }) {
   };
   return html`<div class="stack-s">
     <div class="pane-tools"><span>To <${Outside} url=${job.webhook.url} /></span>
-      <span class="soft">${(job.webhook.events || []).join(", ")}</span>
-      ${job.webhook.dead && mayChange()
+      <span class="soft">${job.webhook.events.join(", ") || "all events"}</span>
+      ${(list.rows || []).some((one) => one.state === "dead") && mayChange()
         ? html`<${Button} small icon="replay" busy=${busy === "all"}
             onClick=${() => replay(null)}>Replay all that were given up<//>` : null}</div>
     <${Table} label="Deliveries" ...${list} retry=${list.reload} id=${(one) => one.id}

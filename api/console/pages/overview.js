@@ -135,9 +135,9 @@ function Charts({ it, range }) {
     <${Chart} title="Memory of workers" ...${whole}
       points=${it.points.map((point) => ({ at: at(point), values: [point.memoryBytes] }))} say=${format.bytes} binary
         series=${[{ name: "Memory", color: "c3" }]} />
-    <${Chart} title="Workers, browsers, sessions" ...${whole} integers
-      points=${it.points.map((point) => ({ at: at(point), values: [point.workers, point.browsers, point.sessions] }))}
-        sayExact=${format.count} series=${[{ name: "Workers", color: "c1" }, { name: "Page browsers", color: "c3" },
+    <${Chart} title="Browsers and sessions" ...${whole} integers
+      points=${it.points.map((point) => ({ at: at(point), values: [point.browsers, point.sessions] }))}
+        sayExact=${format.count} series=${[ { name: "Page browsers", color: "c3" },
               { name: "Sessions", color: "c2" }]} />` : null}
     <${Chart} title="Credits" note=${unit} kind="stack" integers ...${whole}
       points=${it.points.map((point) => ({ at: at(point), values: [point.credits] }))} sayExact=${format.count}

@@ -11,7 +11,7 @@ import { operationOf } from "../lib/snippets.js";
 import * as format from "../lib/format.js";
 import { Button, Card, Copy, Empty, Facts, Head, Id, Lasting, Loading, Outside, Segments, Status, Time, Trouble } from "../parts/basics.js";
 import { Json } from "../parts/code.js";
-import { Diff, DocumentView } from "../parts/document.js";
+import { Diff, DocumentView, textOfDiff } from "../parts/document.js";
 import { playgroundLink } from "./playground.js";
 
 export default function PageOfJob({ one, two }) {
@@ -67,14 +67,14 @@ export default function PageOfJob({ one, two }) {
       ${words ? html`<p>${words.todo}</p>` : null}${words && it.error ? html`<p class="mono">${it.error}</p>` : null}
       </div></div>` : null}
     <div class="grid-side">
-      <${Card}>${document_ ? html`${it.isCut
-              ? html`<p class="banner">This page is very large: ${(it.cut || []).join(", ")} ${(it.cut || []).length === 1 ? "is" : "are"} cut after 256 KB here. The API gives all of it.</p>` : null}
+      <${Card}>${document_ ? html`${it.cut.length ? html`
+              <p class="banner">This page is very large. Cut after 256 KB here: ${it.cut.join(", ")}. The API gives all of it.</p>` : null}
         <${DocumentView} document=${document_} extra=${extra} at=${query.tab}
           onTab=${(id) => change({ tab: id }, { replace: true })} frame=${frame}
-            shot=${(it.cut || []).includes("screenshot") ? `/console/api${base}/pages/${encodeURIComponent(two)}/screenshot` : null} />`
+            shot=${it.cut.includes("screenshot") ? `/console/api${base}/pages/${encodeURIComponent(two)}/screenshot` : null} />`
     : html`<${Empty} title=${{ queued: "The page waits for its turn", running: "The page is being worked on",
             failed: "Nothing came of this page",
-              cancelled: "The page was cancelled" }[it.status] || "Nothing is kept of this page"} />`}<//>
+              cancelled: "The page was cancelled" }[it.status] || "Nothing is kept of this page"}>${it.documentError}<//>`}<//>
       <div class="stack">
         <${Card} title="About"><${Facts} items=${[
     ["Address", html`<${Outside} url=${it.url} /><${Copy} text=${it.url} label="Copy the address" />`, true],
@@ -153,15 +153,22 @@ function History({ base }) {
   const list = useData((signal) => get(`${base}/history`, {}, signal), [base]);
   if (list.error) return html`<${Trouble} error=${list.error} retry=${list.reload} />`;
   if (!list.data) return html`<${Loading} />`;
-  const { history } = list.data;
-  if (!history.length) return html`
-    <${Empty} title="No history of changes">Scrape the address with the changeTracking format, and each later scrape is compared with the one before.<//>`;
-  return html`<ol class="timeline">
-      ${history.map((entry) => html`
-            <li key=${entry.pageId} class=${entry.status === "changed" ? "busy" : entry.status === "removed" ? "bad" : "good"}>
-              <${Time} at=${entry.at} />
-    <div class="stack-s"><div class="actions"><${Status} value=${entry.status} />
-        <a href=${link(`/jobs/${entry.jobId}/pages/${entry.pageId}`)}>Open</a>
-        ${entry.previousAt ? html`<span class="soft">compared with <${Time} at=${entry.previousAt} /></span>` : null}
-        </div>${entry.diff ? html`<${Diff} text=${entry.diff} />` : null}</div></li>`)}</ol>`;
+  const { history, whole } = list.data;
+  const seen = history.map((entry) => ({ ...entry, tracked: entry.changeTracking || {} }));
+  return html`
+    ${seen.some((entry) => entry.changeTracking) ? null : html`<p class="banner">
+      No change was looked for. Scrape the address with the changeTracking format, and each later scrape is compared
+      with the one before.</p>`}
+    <ol class="timeline" aria-label="Scrapes of this address">${seen.map((entry) => html`
+      <li key=${entry.pageId} class=${TONES[entry.tracked.changeStatus] || ""}><${Time} at=${entry.at} />
+        <div class="stack-s"><div class="actions">
+          ${entry.tracked.changeStatus ? html`<${Status} value=${String(entry.tracked.changeStatus)} />`
+            : html`<span class="soft">not compared</span>`}
+          <a href=${link(`/jobs/${entry.jobId}/pages/${entry.pageId}`)}>Open</a>
+          ${entry.tracked.previousScrapeAt
+            ? html`<span class="soft">compared with <${Time} at=${entry.tracked.previousScrapeAt} /></span>` : null}</div>
+          ${entry.tracked.diff ? html`<${Diff} text=${textOfDiff(entry.tracked.diff)} />` : null}</div></li>`)}</ol>
+    ${whole ? null : html`<p class="hint">Older scrapes of the site were not looked through.</p>`}`;
 }
+
+const TONES = { changed: "busy", removed: "bad", new: "good", same: "good" };

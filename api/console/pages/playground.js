@@ -1,6 +1,6 @@
 // The playground: a form made of the API's own description, the answer beside it, and the same call to copy.
 import { html, useEffect, useMemo, useRef, useState } from "../lib/ui.js";
-import { call, openapi } from "../lib/api.js";
+import { call, get, openapi } from "../lib/api.js";
 import { go, link } from "../lib/router.js";
 import { useData, useTicks } from "../lib/data.js";
 import { mayChange, store } from "../lib/store.js";
@@ -155,7 +155,7 @@ function Answer({ operation, answer, running, query }) {
       <span class="soft num">${format.duration(answer.ms)}</span>
       <span class="soft num">${format.bytes(answer.size)}</span>
     ${body.data && body.data.metadata && body.data.metadata.scrapeId
-      ? html`<a class="button small" href=${link(`/jobs/${body.data.metadata.scrapeId}`)}>Open the job</a>` : null}
+      ? html`<${PageLink} id=${body.data.metadata.scrapeId} query=${query} />` : null}
         </div>`;
   if (!answer.ok || body.success === false) return html`
     <div class="stack-s">${head}
@@ -176,6 +176,19 @@ function shown(operation, body, query) {
             <${Json} value=${body} /></div>`;
   if (body.data && typeof body.data === "object") return html`<${DocumentView} document=${body.data} />`;
   return html`<${Json} value=${body} tall />`;
+}
+
+/// Where the page of an answer is kept. The answer names the page only; its job is one of the newest.
+function PageLink({ id, query }) {
+  const found = useData(async (signal) => {
+    const { jobs } = await get("/jobs", { since: "15m", limit: 5, ...query }, signal);
+    for (const job of jobs.filter((one) => one.total === 1)) {
+      const { pages } = await get(`/jobs/${job.id}/pages`, { limit: 1 }, signal);
+      if (pages.some((page) => page.id === id)) return link(`/jobs/${job.id}/pages/${id}`);
+    }
+    return null;
+  }, [id]);
+  return found.data ? html`<a class="button small" href=${found.data}>Open the page</a>` : null;
 }
 
 /// A job that was started: how far it is, until it ends.

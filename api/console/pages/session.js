@@ -71,8 +71,7 @@ export default function Session({ one }) {
     it.profile ? ["Profile", `${it.profile.name}${it.profile.save ? ", saved at the end" : ", not saved"}`] : ["Profile",
         "none"],
     ["Worker", html`<code>${format.shortId(it.worker || "–")}</code>`],
-    it.jobId ? ["Page", html`
-        <a href=${it.pageId ? link(`/jobs/${it.jobId}/pages/${it.pageId}`) : link(`/jobs/${it.jobId}`)}>the page it went on from</a>`] : null,
+    it.pageId ? ["Goes on from the page", html`<${Id} id=${it.pageId} />`] : null,
   ]} /><//>
     </div>
     ${ending ? html`<${EndSession} session=${it} onClose=${() => end(false)} onDone=${found.reload} />` : null}`;

@@ -6,7 +6,7 @@ import { usePages } from "../lib/pager.js";
 import { mayChange, seesAll, store } from "../lib/store.js";
 import { sameOrigin } from "../lib/live.js";
 import * as format from "../lib/format.js";
-import { Button, Card, Empty, Head, Loading, Segments, Status, Tag, Time, Trouble } from "../parts/basics.js";
+import { Button, Card, Empty, Head, Loading, Segments, Status, Time, Trouble } from "../parts/basics.js";
 import { Table } from "../parts/table.js";
 import { EndSession } from "../parts/session.js";
 import { Icon } from "../parts/icon.js";
@@ -73,9 +73,7 @@ function Screen({ session, watched, onEnd }) {
           ${seesAll() && !store.value.team ? ` · ${session.team.name}` : ""}</span>
             <span>ends <${Time} at=${session.expiresAt} /></span></div>
       <div class="screen-line"><span class="soft">used <${Time} at=${session.lastActivity} /></span>
-        <span class="actions">${session.jobId
-            ? html`<${Tag}><a href=${link(`/jobs/${session.jobId}`)}>job</a><//>` : null}
-              <a class="button small" href=${link(`/sessions/${session.id}`)}>Open</a>
+        <span class="actions"><a class="button small" href=${link(`/sessions/${session.id}`)}>Open</a>
               ${mayChange() ? html`<${Button} small kind="danger-quiet" onClick=${onEnd}>End<//>` : null}</span></div>
     </div></article>`;
 }

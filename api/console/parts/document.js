@@ -40,7 +40,7 @@ function tabsOf(page, extra, frame, shot) {
     () => html`<${HtmlView} text=${page.html} source=${frame && frame("html")} />`);
   if (typeof page.rawHtml === "string") add("rawHtml", "Raw HTML",
     () => html`<${HtmlView} text=${page.rawHtml} source=${frame && frame("rawHtml")} raw />`);
-  if (page.screenshot) add("screenshot", "Screenshot",
+  if (page.screenshot || shot) add("screenshot", "Screenshot",
     () => html`<${Screenshot} source=${shot || page.screenshot} kept=${page.screenshot} />`);
   if (Array.isArray(page.links)) add("links", "Links", () => html`<${Links} links=${page.links} />`, page.links.length);
   if (Array.isArray(page.images)) add("images", "Images", () => html`<${Links} links=${page.images} />`,
@@ -147,9 +147,11 @@ function Changes({ changes }) {
       ["Seen before", changes.previousScrapeAt ? format.exact(changes.previousScrapeAt) : "Never"],
         ["Visibility", String(changes.visibility || format.DASH)],
   ]} />${changes.diff ? html`
-    <${Diff} text=${typeof changes.diff === "string" ? changes.diff : String(changes.diff.text ?? JSON.stringify(changes.diff,
-            null, 2))} />` : null}${changes.json ? html`<${Json} value=${changes.json} />` : null}</div>`;
+    <${Diff} text=${textOfDiff(changes.diff)} />` : null}${changes.json ? html`<${Json} value=${changes.json} />` : null}</div>`;
 }
+
+/// What a diff says, in whichever form it came.
+export const textOfDiff = (diff) => (typeof diff === "string" ? diff : String(diff.text ?? JSON.stringify(diff, null, 2)));
 
 /// A unified diff as text with its lines coloured.
 export function Diff({ text }) {
