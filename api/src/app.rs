@@ -16,6 +16,7 @@ use weir_shared::config::Settings;
 use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::domain::validation::ValidationError;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::figures::Counter;
 use weir_shared::guard::AddressGuard;
 use weir_shared::search::Backends;
 use weir_shared::store::Db;
@@ -43,6 +44,8 @@ pub struct App {
     pub guard: AddressGuard,
     pub callers: CallerCache,
     pub console: Console,
+    /// What is counted for the console.
+    pub figures: Arc<Counter>,
     pub bodies: Bodies,
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,

@@ -3,7 +3,8 @@
 //! Answers are remembered for a moment, so that a client that reads its status a thousand times costs one query, and a
 //! revoked key still stops working within that moment.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use actix_web::http::header::{AUTHORIZATION, HeaderMap};
@@ -40,11 +41,15 @@ impl Caller {
 pub struct CallerTeam(pub TeamId);
 
 /// Callers seen a moment ago, by the digest of their key.
-pub struct CallerCache(Remembered<String, Caller>);
+pub struct CallerCache {
+    callers: Remembered<String, Caller>,
+    /// Keys that were looked up since the last minute was written.
+    used: Mutex<HashSet<KeyId>>,
+}
 
 impl Default for CallerCache {
     fn default() -> Self {
-        Self(Remembered::new(TRUSTED, MOST))
+        Self { callers: Remembered::new(TRUSTED, MOST), used: Mutex::default() }
     }
 }
 
@@ -86,24 +91,38 @@ impl CallerCache {
             Credentials::Empty => return Err(refused("Unauthorized: Token missing")),
             Credentials::Token(token) => keys::digest(token),
         };
-        if let Some(caller) = self.0.get(&digest, db.clock().instant()) {
+        if let Some(caller) = self.callers.get(&digest, db.clock().instant()) {
             return Ok(caller);
         }
         let found = keys::find(db, &digest).await?;
         let (key, team) = found.ok_or_else(|| refused("Unauthorized: Invalid token"))?;
         let caller = Caller { team: Arc::new(team), key: Some(key) };
-        self.0.put(digest, caller.clone(), db.clock().instant());
+        self.note_use(key);
+        self.callers.put(digest, caller.clone(), db.clock().instant());
         Ok(caller)
     }
 
+    /// That a key is used is noted where it is looked up, so that the many requests between two lookups cost nothing.
+    fn note_use(&self, key: KeyId) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if used.len() < MOST {
+            used.insert(key);
+        }
+    }
+
+    /// Keys that were used since this was asked last.
+    pub fn take_used(&self) -> Vec<KeyId> {
+        std::mem::take(&mut *self.used.lock().unwrap_or_else(PoisonError::into_inner)).into_iter().collect()
+    }
+
     async fn default_caller(&self, db: &Db) -> ApiResult<Caller> {
-        if let Some(caller) = self.0.get(DEFAULT_TEAM, db.clock().instant()) {
+        if let Some(caller) = self.callers.get(DEFAULT_TEAM, db.clock().instant()) {
             return Ok(caller);
         }
         let team = teams::by_name(db, DEFAULT_TEAM).await?;
         let team = team.ok_or_else(|| ApiError::internal(&"the default team is missing"))?;
         let caller = Caller { team: Arc::new(team), key: None };
-        self.0.put(DEFAULT_TEAM.to_owned(), caller.clone(), db.clock().instant());
+        self.callers.put(DEFAULT_TEAM.to_owned(), caller.clone(), db.clock().instant());
         Ok(caller)
     }
 }

@@ -25,7 +25,7 @@ use crate::app::{App, AppData};
 use crate::auth::CallerCache;
 use crate::bodies::Bodies;
 use crate::connections;
-use crate::console::Console;
+use crate::console::{Console, minute};
 use crate::cors;
 use crate::direct_dispatch::DirectDispatch;
 use crate::ended_jobs::EndedJobs;
@@ -39,6 +39,8 @@ use crate::worker_client::WorkerClient;
 
 /// Seconds from the stop signal to the end, whoever is still connected.
 const STOP_SECONDS: u64 = 15;
+/// Bound on writing the last minute's figures.
+const LAST_FIGURES: Duration = Duration::from_secs(2);
 /// How long an idle connection is kept for its next request.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// How long a client may take to send the head of its request.
@@ -53,6 +55,7 @@ pub struct Running {
     db: Db,
     handle: ServerHandle,
     stopping: CancellationToken,
+    minutes: Option<JoinHandle<()>>,
     task: JoinHandle<std::io::Result<()>>,
 }
 
@@ -113,6 +116,7 @@ pub async fn start(settings: Settings, db: Db) -> anyhow::Result<Running> {
     let bind = settings.api.bind;
     let app = build(settings, db.clone()).await?;
     let stopping = app.stopping.clone();
+    let minutes = minute::start(&app);
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let server = HttpServer::new(move || {
         actix_web::App::new()
@@ -136,7 +140,7 @@ pub async fn start(settings: Settings, db: Db) -> anyhow::Result<Running> {
     let handle = server.handle();
     let task = tokio::spawn(server);
     tracing::info!(%address, "the API listens");
-    Ok(Running { address, key, db, handle, stopping, task })
+    Ok(Running { address, key, db, handle, stopping, minutes, task })
 }
 
 /// The process's state over a database that is up to date.
@@ -167,6 +171,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         guard: settings.net.guard(),
         callers: CallerCache::default(),
         console: Console::default(),
+        figures: Arc::default(),
         bodies: Bodies::default(),
         ended_jobs: EndedJobs::default(),
         limiter: Limiter::default(),
@@ -186,6 +191,9 @@ impl Running {
         let bound = Duration::from_secs(STOP_SECONDS + 2);
         if tokio::time::timeout(bound, self.handle.stop(true)).await.is_err() {
             tracing::warn!("connections were still open at the end");
+        }
+        if let Some(minutes) = self.minutes {
+            let _ = tokio::time::timeout(LAST_FIGURES, minutes).await;
         }
         self.db.close().await;
     }

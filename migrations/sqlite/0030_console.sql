@@ -53,7 +53,6 @@ ALTER TABLE api_key ADD COLUMN last_used_at BIGINT;
 
 -- What a worker had to do at its last heartbeat, JSON (`Load` in the code); NULL: it is of an earlier release.
 ALTER TABLE worker_node ADD COLUMN load TEXT;
-ALTER TABLE worker_node ADD COLUMN version TEXT;
 
 -- All that a list of jobs is narrowed by and that never changes, so that it is found without the rows.
 CREATE INDEX job_list ON job (id, team_id, kind, created_at, site);

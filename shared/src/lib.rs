@@ -8,6 +8,7 @@ pub mod crawl_prompt;
 pub mod domain;
 pub mod error_code;
 pub mod fault;
+pub mod figures;
 pub mod guard;
 pub mod hang_up;
 pub mod ids;

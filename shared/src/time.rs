@@ -35,6 +35,11 @@ impl Timestamp {
         day.and_then(|day| day.with_time(NaiveTime::MIN).single()).map_or(self, |at| Self(at.timestamp_millis()))
     }
 
+    /// Reads a time of ISO 8601 with its zone. `None`: it is none.
+    pub fn from_iso(text: &str) -> Option<Self> {
+        DateTime::parse_from_rfc3339(text.trim()).ok().map(|at| Self(at.timestamp_millis()))
+    }
+
     /// ISO 8601 UTC with milliseconds and `Z` (wire 1).
     pub fn to_iso(self) -> String {
         DateTime::<Utc>::from_timestamp_millis(self.0)

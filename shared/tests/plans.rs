@@ -17,13 +17,17 @@ use weir_shared::config::DatabaseUrl;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::cache::{CacheKey, Lookup};
+use weir_shared::domain::console::Role;
 use weir_shared::domain::feedback::Subject;
-use weir_shared::domain::job::{JobKind, WebhookEvent};
+use weir_shared::domain::job::{JobKind, JobStatus, PageState, WebhookEvent};
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, SessionId, TeamId, WorkerId};
 use weir_shared::queue;
 use weir_shared::random;
+use weir_shared::store::console::figures::Span;
+use weir_shared::store::console::jobs::Filter;
+use weir_shared::store::console::sign_ins::{self, SignIn};
 use weir_shared::store::feedback::NewFeedback;
 use weir_shared::store::jobs::NewJob;
 use weir_shared::store::page::end::{CacheEntry, Finished, Outcome};
@@ -35,13 +39,14 @@ use weir_shared::store::slices::Slices;
 use weir_shared::store::snapshots::{Packed, Snapshot};
 use weir_shared::store::uploads::{NewUpload, Offered};
 use weir_shared::store::{
-    Db, PoolUse, activity, cache, cancel, credits, documents, drafts, feedback, jobs, keys, migrate, nodes, pages,
-    profiles, queue_depth, rates, retention, sessions, snapshots, sweep, team_lock, teams, turns, uploads, webhooks,
+    Db, PoolUse, activity, cache, cancel, console, credits, documents, drafts, feedback, jobs, keys, migrate, nodes,
+    pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep, team_lock, teams, turns, uploads,
+    webhooks,
 };
 use weir_shared::time::Timestamp;
 
 /// What may be looked through: tables with a row for each team, worker, host or lease, and what a statement makes itself.
-const SMALL: [&str; 18] = [
+const SMALL: [&str; 21] = [
     "found",
     "team",
     "worker_node",
@@ -61,12 +66,16 @@ const SMALL: [&str; 18] = [
     "used",
     "waiting",
     "w",
+    "newest",
+    "next",
+    "console_link",
 ];
 /// Looks through an index that holds only what is under way, or all of it where all of it is asked for, now and then and
 /// beside everybody else: the weighing of cache and snapshots.
-const WHOLE: [&str; 12] = [
+const WHOLE: [&str; 13] = [
     "webhook_delivery_due",
     "page_running",
+    "job_running",
     "job_waiting",
     "job_dropping",
     "job_to_shorten",
@@ -266,6 +275,8 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     sessions::counts(db, now).await.unwrap();
     queue::due(db).await.unwrap();
 
+    console_lists(db, team, job, direct.page).await;
+
     // What ticks do.
     let mut slices = Slices::default();
     let mut tx = db.begin().await.unwrap();
@@ -290,6 +301,53 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     let mut tx = db.begin().await.unwrap();
     queue::team_wakeup(&mut tx, team, Duration::ZERO).await.unwrap();
     tx.commit().await.unwrap();
+}
+
+/// What the console's pages ask.
+async fn console_lists(db: &Db, team: TeamId, job: JobId, page: PageId) {
+    let now = db.now();
+    let any = Filter::default();
+    let status = |status| Filter { status: Some(status), ..Filter::default() };
+    for filter in [
+        any.clone(),
+        Filter { team: Some(team), kind: Some(JobKind::Crawl), since: Some(now), ..any.clone() },
+        Filter { site: Some("site.test".to_owned()), ..any.clone() },
+        Filter { code: Some("SCRAPE_TIMEOUT".to_owned()), ..any.clone() },
+        status(JobStatus::Scraping),
+        status(JobStatus::Failed),
+        Filter { team: Some(team), ..status(JobStatus::Cancelled) },
+        status(JobStatus::Completed),
+    ] {
+        console::jobs::matching(db, &filter, Some(job), 5, now).await.unwrap();
+    }
+    jobs::by_ids(db, &[job]).await.unwrap();
+    jobs::origin(db, job).await.unwrap();
+    for state in
+        [None, Some(PageState::Failed), Some(PageState::Queued), Some(PageState::Running), Some(PageState::Done)]
+    {
+        console::pages::list(db, job, team, state, console::pages::START, 5).await.unwrap();
+    }
+    for of in [None, Some(team)] {
+        console::pages::failures(db, of, Timestamp(0), None, 5).await.unwrap();
+        console::figures::read(db, Span::Minute, of, Timestamp(0), now).await.unwrap();
+        sessions::list_before(db, of, None, None, 5).await.unwrap();
+    }
+    console::history::of_address(db, team, "http://site.test/1", now).await.unwrap();
+    console::figures::now(db).await.unwrap();
+    console::usage::by_day(db, team, Timestamp(0), now).await.unwrap();
+    webhooks::of_job(db, job, None, None, 5).await.unwrap();
+    sessions::live_count(db, team).await.unwrap();
+    rates::taken(db, team, 1).await.unwrap();
+    pages::attempts_of(db, page).await.unwrap();
+    let who = SignIn { role: Role::Operator, team: None, key: None, console_key: None };
+    let mut tx = db.begin().await.unwrap();
+    sign_ins::insert(&mut tx, "session", &who, now).await.unwrap();
+    sign_ins::insert_link(&mut tx, "link", Role::Reader, None, now).await.unwrap();
+    sign_ins::use_link(&mut tx, "link", now).await.unwrap();
+    tx.commit().await.unwrap();
+    let row = sign_ins::find(db, "session", now).await.unwrap().unwrap();
+    sign_ins::seen(db, "session", &row, now.plus_ms(120_000)).await.unwrap();
+    sign_ins::live_among(db, &["session".to_owned()], now).await.unwrap();
 }
 
 /// What the queue library asks by itself, as far as it names wake-ups by more than their key.

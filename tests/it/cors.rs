@@ -24,7 +24,7 @@ async fn any_page_may_call_every_route_but_those_that_are_reached_without_a_key(
     let stranger = Caller::new(service.base(), None);
     for (_, path) in weir_api::routes::list() {
         let without = ["/cdp/", "/live/", "/console"].iter().any(|start| path.starts_with(start));
-        let path = path.replace("{id}", &uuid::Uuid::nil().to_string()).replace("{name}", "x");
+        let path = path.replace("{id}", &uuid::Uuid::nil().to_string()).replace("{name}", "x").replace("{page}", "x");
         let answer = preflight(&stranger, &path, PAGE).await;
         if without {
             assert_eq!(header(&answer, "access-control-allow-origin"), None, "{path}");

@@ -12,6 +12,7 @@ mod cache;
 mod changes;
 mod cli;
 mod concurrency;
+mod console;
 mod console_ui;
 mod cors;
 mod crawl;

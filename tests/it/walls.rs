@@ -84,7 +84,7 @@ both_databases! {
         for (method, pattern) in routes() {
             let names = pattern.contains('{');
             for id in ids.iter().chain([&unknown]) {
-                let path = pattern.replace("{id}", id).replace("{name}", id);
+                let path = pattern.replace("{id}", id).replace("{name}", id).replace("{page}", id);
                 assert!(!path.contains('{'), "{pattern}: a kind of id that this test does not know");
                 let answer = ask(&other, &method, &path, &request_body(&pattern, id)).await;
                 tried += 1;

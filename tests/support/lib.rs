@@ -7,6 +7,7 @@
 
 mod bucket;
 mod caller;
+mod console;
 mod contract;
 mod database;
 mod forward_proxy;
@@ -24,6 +25,7 @@ mod wait;
 
 pub use bucket::BucketStore;
 pub use caller::{Answer, Caller};
+pub use console::ConsoleUser;
 pub use contract::fault;
 pub use database::{Database, PostgresCluster, WriteLock};
 pub use forward_proxy::ForwardProxy;

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::Settings;
+use weir_shared::figures::Counter;
 use weir_shared::ids::{JobId, KeyId, TeamId, WorkerId};
 use weir_shared::llm::Spent;
 use weir_shared::store::jobs::JobSpec;
@@ -51,6 +52,8 @@ pub struct Process {
     pub browsers: Option<Arc<BrowserPool>>,
     pub wake: Wake,
     pub metrics: Metrics,
+    /// What is counted for the console.
+    pub figures: Arc<Counter>,
     pub slots: PageSlots,
     /// Hosts whose pages lately needed a browser.
     pub scripted_hosts: ScriptedHosts,

@@ -16,7 +16,6 @@ use sha2::{Digest, Sha256};
 
 #[derive(Embed)]
 #[folder = "console/"]
-#[exclude = "*.map"]
 struct Files;
 
 /// The page that every address of the console shows.

@@ -7,20 +7,28 @@
 pub mod assets;
 mod attempts;
 mod body;
+pub mod browser_sessions;
+pub mod failures;
+pub mod job;
+pub mod jobs;
+pub mod keys;
+pub mod minute;
+pub mod overview;
+pub mod page;
 pub mod public;
 mod session;
 pub mod sign_in;
+pub mod stream;
+pub mod teams;
+pub mod usage;
 mod wire;
-
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+pub mod workers;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{Error, ResponseError as _, web};
-use tokio_util::sync::CancellationToken;
 use weir_shared::error_code::ErrorCode;
 
 use crate::app::App;
@@ -30,18 +38,8 @@ use crate::error::ApiError;
 #[derive(Default)]
 pub struct Console {
     attempts: attempts::Attempts,
-    /// Streams of sessions, by the session: they end with it.
-    streams: Mutex<HashMap<String, CancellationToken>>,
-}
-
-impl Console {
-    /// The session has ended, and so do its streams.
-    fn ended(&self, session: &str) {
-        let token = self.streams.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
-        if let Some(token) = token {
-            token.cancel();
-        }
-    }
+    /// Tabs that listen.
+    streams: stream::Streams,
 }
 
 const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");

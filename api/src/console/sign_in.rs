@@ -203,7 +203,7 @@ pub async fn out(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> 
     let mut tx = app.db.begin().await?;
     sign_ins::end(&mut tx, &id).await?;
     tx.commit().await?;
-    app.console.ended(&id);
+    app.console.streams.end(&id);
     let is_https = app.base_url(&request).starts_with("https:");
     Ok(HttpResponse::NoContent().insert_header((SET_COOKIE, set_cookie(None, is_https))).finish())
 }

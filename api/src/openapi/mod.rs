@@ -134,9 +134,9 @@ fn write(
         };
         content.insert(kind.to_owned(), one);
     }
-    if let Some((name, schema, example)) = &operation.typed {
-        let reference = bodies.body(name, || schema().to_value());
-        content.insert("application/json".to_owned(), json!({"schema": reference, "example": example}));
+    if let Some(typed) = &operation.typed {
+        let reference = bodies.body(typed.name, || (typed.schema)().to_value());
+        content.insert("application/json".to_owned(), json!({"schema": reference, "example": typed.example}));
     }
     if operation.is_bytes {
         let file = json!({"schema": {"type": "string", "format": "binary"}});
@@ -188,7 +188,7 @@ fn path_parameters(path: &str, any_id: bool) -> Vec<Value> {
         .map(|name| {
             let schema = match name {
                 "id" if any_id => json!({"type": "string", "minLength": 1}),
-                "id" => json!({"type": "string", "format": "uuid"}),
+                "id" | "page" => json!({"type": "string", "format": "uuid"}),
                 _ => json!({"type": "string", "minLength": 1, "maxLength": 128}),
             };
             json!({"name": name, "in": "path", "required": true, "description": words::path_parameter(name), "schema": schema})

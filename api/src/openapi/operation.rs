@@ -91,6 +91,14 @@ impl Body {
     }
 }
 
+/// A body that is read by its type.
+pub struct Typed {
+    /// Name of its schema.
+    pub name: &'static str,
+    pub schema: fn() -> Schema,
+    pub example: Value,
+}
+
 /// Makes the schema of a type.
 pub type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
 
@@ -118,8 +126,8 @@ pub struct Operation {
     pub body: Option<Body>,
     /// JSON that it takes instead of a form.
     pub other_body: Option<Body>,
-    /// JSON that is read by its type: name, schema and an example.
-    pub typed: Option<(&'static str, fn() -> Schema, Value)>,
+    /// JSON that is read by its type.
+    pub typed: Option<Typed>,
     /// The body is a file as it is.
     pub is_bytes: bool,
     pub answers: Vec<ResponseDoc>,
@@ -132,7 +140,8 @@ impl Operation {
     pub fn new(group: Group, id: &'static str, summary: &'static str, text: &'static str) -> Self {
         let (parameters, answers) = (Vec::new(), Vec::new());
         // No key, too many calls, a failure of ours, the database away.
-        let errors = if group == Group::Console { vec![401, 500, 503] } else { vec![401, 429, 500, 503] };
+        let errors =
+            if group == Group::Console { vec![400, 401, 403, 404, 500, 503] } else { vec![401, 429, 500, 503] };
         Self {
             id,
             group,
@@ -169,7 +178,7 @@ impl Operation {
             });
             settings.into_generator().into_root_schema_for::<T>()
         };
-        Self { typed: Some((name, schema, example)), ..self }.errors(&[400, 403, 413])
+        Self { typed: Some(Typed { name, schema, example }), ..self }.errors(&[400, 403, 413])
     }
 
     pub fn group(self, group: Group) -> Self {

@@ -281,6 +281,7 @@ pub const fn status(status: u16) -> &'static str {
 pub fn path_parameter(name: &str) -> &'static str {
     match name {
         "id" => "The id that was answered at the start.",
+        "page" => "The page's id.",
         _ => "The profile's name.",
     }
 }

@@ -11,6 +11,7 @@ pub mod crawl;
 pub mod describe;
 pub mod document;
 pub mod feedback;
+pub mod figures;
 pub mod goods;
 pub mod interact;
 pub mod job;

@@ -1,5 +1,10 @@
 //! The life of a worker process, as the others see it in its row.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::figures::Ended;
 use super::states::states;
 
 states! {
@@ -21,4 +26,21 @@ states! {
         /// The same of one that drains.
         Stop: Draining => Dead,
     }
+}
+
+/// What a worker had to do at its last heartbeat, as its row has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Load {
+    pub version: String,
+    /// Page slots in use.
+    pub busy: i64,
+    /// Chromium processes of the scraping pool.
+    pub browsers: i64,
+    /// Browser sessions.
+    pub sessions: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<i64>,
+    /// Pages since the process began, by engine.
+    pub pages: BTreeMap<String, Ended>,
 }

@@ -110,6 +110,15 @@ pub(super) async fn spec(db: &Db, job: JobId) -> StoreResult<Option<CrawlSpec>> 
     Ok(Some(CrawlSpec { start: url, scope: Arc::new(scope), is_settled }))
 }
 
+/// What a crawl was asked for: where it begins, its options, and the most pages of it. `None`: the job is gone, or of
+/// another kind.
+pub async fn asked(db: &Db, job: JobId) -> StoreResult<Option<(String, CrawlOptions, i64)>> {
+    const SQL: &str = "SELECT url, options, page_limit FROM crawl WHERE job_id = $1";
+    let found: Option<(String, String, i64)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_optional(pool).await?);
+    found.map(|(url, options, limit)| Ok((url, serde_json::from_str(&options)?, limit))).transpose()
+}
+
 /// Whether the scope of a crawl will not move any more, or the crawl is gone.
 pub async fn is_settled(db: &Db, job: JobId) -> StoreResult<bool> {
     const SQL: &str = "SELECT base FROM crawl WHERE job_id = $1";

@@ -180,6 +180,40 @@ pub async fn load(db: &Db, id: JobId) -> StoreResult<Option<JobRow>> {
     found.map(row).transpose()
 }
 
+/// Several jobs, newest first.
+pub async fn by_ids(db: &Db, ids: &[JobId]) -> StoreResult<Vec<JobRow>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows: Vec<Columns> = on_pool!(db, |pool| {
+        let mut select = sqlx::QueryBuilder::new(select_job!("WHERE id IN ("));
+        let mut list = select.separated(", ");
+        for id in ids {
+            list.push_bind(*id);
+        }
+        select.push(") ORDER BY id DESC");
+        select.build_query_as().persistent(false).fetch_all(pool).await?
+    });
+    rows.into_iter().map(row).collect()
+}
+
+/// Who made a job, as far as its row says: origin, and whether nothing of it may be kept.
+pub async fn origin(db: &Db, id: JobId) -> StoreResult<Option<(Option<String>, bool)>> {
+    const SQL: &str = "SELECT origin, zero_retention FROM job WHERE id = $1";
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?))
+}
+
+/// Has a job's results expire now; one that runs has been cancelled. Its rows go as those of every expired job do.
+/// `false`: they had expired.
+pub async fn expire_now(tx: &mut Tx, id: JobId, now: Timestamp) -> StoreResult<bool> {
+    const SQL: &str = sql!(
+        "UPDATE job SET expires_at = $2 WHERE id = $1 AND expires_at > $2 AND status <> ",
+        JobStatus::Scraping.sql()
+    );
+    let done = on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(now).execute(conn).await?.rows_affected());
+    Ok(done == 1)
+}
+
 /// The job with its row locked until the transaction ends. Lock the team first ([`super::team_lock::lock`]) when it is written.
 pub async fn lock(tx: &mut Tx, id: JobId) -> StoreResult<Option<JobRow>> {
     // On SQLite the transaction holds the lock of the whole file already.

@@ -123,14 +123,59 @@ pub struct KeyRow {
     pub team: String,
     /// Its first characters.
     pub prefix: String,
+    /// For people.
+    pub name: Option<String>,
     pub created_at: Timestamp,
+    /// To the minute.
+    pub last_used_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
+}
+
+/// The statement of [`KeyRow`], in a macro so that each statement stays one literal.
+macro_rules! select_key {
+    ($rest:literal) => {
+        concat!(
+            "SELECT k.id, k.team_id, t.name AS team, k.prefix, k.name, k.created_at, k.last_used_at, k.revoked_at \
+             FROM api_key k JOIN team t ON t.id = k.team_id ",
+            $rest
+        )
+    };
+}
+
+/// The key, whosever it is.
+pub async fn load(db: &Db, id: KeyId) -> StoreResult<Option<KeyRow>> {
+    const SQL: &str = select_key!("WHERE k.id = $1");
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?))
+}
+
+/// Gives a key a name, or takes it away. `false`: there is no such key.
+pub async fn rename(tx: &mut Tx, id: KeyId, name: Option<&str>) -> StoreResult<bool> {
+    const SQL: &str = "UPDATE api_key SET name = $2 WHERE id = $1";
+    let done = on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(name).execute(conn).await?.rows_affected());
+    Ok(done == 1)
+}
+
+/// Notes that keys were used.
+pub async fn used(db: &Db, ids: &[KeyId], now: Timestamp) -> StoreResult<()> {
+    let mut tx = db.begin_relaxed().await?;
+    for part in ids.chunks(500) {
+        on_db!(&mut tx, |conn| {
+            let mut update = sqlx::QueryBuilder::new("UPDATE api_key SET last_used_at = ");
+            update.push_bind(now).push(" WHERE id IN (");
+            let mut list = update.separated(", ");
+            for id in part {
+                list.push_bind(*id);
+            }
+            update.push(")");
+            update.build().persistent(false).execute(conn).await?.rows_affected()
+        });
+    }
+    tx.commit().await
 }
 
 /// Keys of a team, or of all, oldest first.
 pub async fn list(db: &Db, team: Option<TeamId>) -> StoreResult<Vec<KeyRow>> {
-    const SQL: &str = "SELECT k.id, k.team_id, t.name AS team, k.prefix, k.created_at, k.revoked_at \
-        FROM api_key k JOIN team t ON t.id = k.team_id WHERE $1 IS NULL OR k.team_id = $1 ORDER BY k.created_at, k.id";
+    const SQL: &str = select_key!("WHERE $1 IS NULL OR k.team_id = $1 ORDER BY k.created_at, k.id");
     let team = team.map(|t| t.to_string());
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).fetch_all(pool).await?))
 }
@@ -194,6 +239,22 @@ mod tests {
             let mine = list(&db, Some(acme)).await.unwrap();
             assert_eq!((mine.len(), mine[0].id, mine[0].team.as_str()), (1, made.id, "acme"));
             assert!(made.key.starts_with(&mine[0].prefix) && mine[0].prefix.len() == SHOWN);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_has_a_name_and_is_known_to_be_used() {
+        for db in testing::databases().await {
+            let team = testing::team(&db, "acme").await;
+            let mut tx = db.begin().await.unwrap();
+            let id = create(&mut tx, team, Timestamp(2)).await.unwrap().id;
+            assert!(rename(&mut tx, id, Some("ci")).await.unwrap());
+            assert!(!rename(&mut tx, KeyId::new(), Some("ci")).await.unwrap());
+            tx.commit().await.unwrap();
+            used(&db, &[id, KeyId::new()], Timestamp(9)).await.unwrap();
+            let row = load(&db, id).await.unwrap().unwrap();
+            assert_eq!((row.name.as_deref(), row.last_used_at), (Some("ci"), Some(Timestamp(9))));
+            assert_eq!(load(&db, KeyId::new()).await.unwrap(), None);
         }
     }
 

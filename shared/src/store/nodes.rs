@@ -1,6 +1,6 @@
 //! Worker processes: who lives, where, and whose pages are orphans.
 
-use crate::domain::node::{NodeMove, NodeState};
+use crate::domain::node::{Load, NodeMove, NodeState};
 use crate::ids::WorkerId;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool, queue};
@@ -136,6 +136,37 @@ pub async fn say_box_limits(tx: &mut Tx, id: WorkerId, limits: &str) -> StoreRes
     const SQL: &str = "UPDATE worker_node SET box_limits = $2 WHERE id = $1";
     on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(limits).execute(conn).await?.rows_affected());
     Ok(())
+}
+
+/// Says what a worker has to do at the moment, for people.
+pub async fn say_load(tx: &mut Tx, id: WorkerId, load: &Load) -> StoreResult<()> {
+    const SQL: &str = "UPDATE worker_node SET load = $2 WHERE id = $1";
+    let load = serde_json::to_string(load)?;
+    on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(load).execute(conn).await?.rows_affected());
+    Ok(())
+}
+
+/// A worker with what it said of itself for people.
+#[derive(Debug, Clone)]
+pub struct NodeStory {
+    pub node: NodeRow,
+    /// `None`: it is of an earlier release.
+    pub load: Option<Load>,
+    pub box_limits: Option<String>,
+}
+
+/// Every worker known, newest first, with what it said of itself.
+pub async fn stories(db: &Db) -> StoreResult<Vec<NodeStory>> {
+    const SQL: &str = "SELECT id, load, box_limits FROM worker_node ORDER BY started_at DESC LIMIT 1000";
+    type Said = (WorkerId, Option<String>, Option<String>);
+    let said: Vec<Said> = on_pool!(db, |pool| sqlx::query_as(SQL).fetch_all(pool).await?);
+    let story = |node: NodeRow| {
+        let (load, box_limits) =
+            said.iter().find(|s| s.0 == node.id).map(|s| (s.1.as_deref(), s.2.clone())).unwrap_or_default();
+        let load = load.map(serde_json::from_str).transpose()?;
+        Ok(NodeStory { node, load, box_limits })
+    };
+    list(db).await?.into_iter().map(story).collect()
 }
 
 /// What keeps the boxes of live workers within their bounds, by the workers' names. Those of earlier releases do not say.

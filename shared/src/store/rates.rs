@@ -1,7 +1,7 @@
 //! Requests of the current minute by team and bucket, over all API processes (spec 7.2).
 
 use crate::ids::TeamId;
-use crate::on_db;
+use crate::{on_db, on_pool};
 
 use super::{Db, StoreResult};
 
@@ -18,6 +18,12 @@ pub async fn add(db: &Db, team: TeamId, bucket: &str, minute: i64, count: i64) -
     });
     tx.commit().await?;
     Ok(taken.0)
+}
+
+/// What a team has taken of each bucket in a minute.
+pub async fn taken(db: &Db, team: TeamId, minute: i64) -> StoreResult<Vec<(String, i64)>> {
+    const SQL: &str = "SELECT bucket, taken FROM rate_window WHERE team_id = $1 AND minute = $2 ORDER BY bucket";
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(minute).fetch_all(pool).await?))
 }
 
 #[cfg(test)]
@@ -39,6 +45,8 @@ mod tests {
             assert_eq!(add(&db, other, "map", 5, 1).await.unwrap(), 1);
             assert_eq!(add(&db, team, "map", 6, 2).await.unwrap(), 2);
             assert_eq!(add(&db, team, "map", 5, 2).await.unwrap(), 4, "a clock that is behind");
+            assert_eq!(taken(&db, team, 6).await.unwrap(), [("map".to_owned(), 4)]);
+            assert_eq!(taken(&db, team, 5).await.unwrap(), [("scrape".to_owned(), 1)]);
         }
     }
 }

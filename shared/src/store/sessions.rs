@@ -591,6 +591,42 @@ pub async fn list(
     Ok(rows.into_iter().map(row).collect())
 }
 
+/// Live sessions of a team.
+pub async fn live_count(db: &Db, team: TeamId) -> StoreResult<i64> {
+    const SQL: &str =
+        sql!("SELECT COUNT(*) FROM browser_session WHERE team_id = $1 AND state <> ", SessionState::Destroyed.sql());
+    let found: (i64,) = on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).fetch_one(pool).await?);
+    Ok(found.0)
+}
+
+/// Sessions of a team or of all from before one of them, newest first. Those that nobody was told of are left out.
+pub async fn list_before(
+    db: &Db,
+    team: Option<TeamId>,
+    status: Option<SessionState>,
+    before: Option<SessionId>,
+    limit: i64,
+) -> StoreResult<Vec<SessionRow>> {
+    const SQL: &str = select_session!(
+        "WHERE s.id < $1 AND ($2 IS NULL OR s.team_id = $2) AND s.opened_at IS NOT NULL AND ($3 IS NULL OR (s.state = ",
+        SessionState::Active.sql(),
+        ") = ($3 = ",
+        SessionState::Active.sql(),
+        ")) ORDER BY s.id DESC LIMIT $4"
+    );
+    let before = before.unwrap_or(SessionId(uuid::Uuid::max()));
+    let rows: Vec<Columns> = on_pool!(db, |pool| {
+        sqlx::query_as(SQL)
+            .bind(before)
+            .bind(team.map(|team| team.to_string()))
+            .bind(status)
+            .bind(limit)
+            .fetch_all(pool)
+            .await?
+    });
+    Ok(rows.into_iter().map(row).collect())
+}
+
 /// Live sessions of a worker, oldest first.
 pub async fn of_worker(db: &Db, worker: WorkerId) -> StoreResult<Vec<SessionRow>> {
     const SQL: &str = select_session!(

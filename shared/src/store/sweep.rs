@@ -285,6 +285,7 @@ pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
     turns::prune_turns(tx, hour).await?;
     sitemaps::expire(tx, now).await?;
     console::sign_ins::expire(tx, now).await?;
+    console::figures::expire(tx, now).await?;
     uploads::expire(tx, now).await?;
     queue::remove_workers(tx).await
 }

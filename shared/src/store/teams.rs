@@ -148,6 +148,56 @@ pub async fn update(tx: &mut Tx, name: &str, change: &TeamChange) -> StoreResult
     Ok(done == 1)
 }
 
+/// What the console changes of a team: `None` leaves a field as it is, `Some(None)` gives it back to the installation's
+/// setting.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Replacement {
+    pub concurrency: Option<Option<i64>>,
+    pub sessions: Option<Option<i64>>,
+    pub queue: Option<Option<i64>>,
+    pub webhook_secret: Option<Option<String>>,
+    pub zero_data_retention: Option<bool>,
+    /// The team's own rates as a whole.
+    pub rates: Option<BTreeMap<String, u32>>,
+}
+
+/// Changes a team by its id. `false`: there is none.
+pub async fn replace(tx: &mut Tx, id: TeamId, new: &Replacement) -> StoreResult<bool> {
+    const SQL: &str = "UPDATE team SET concurrency = CASE WHEN $2 THEN $3 ELSE concurrency END, \
+        sessions = CASE WHEN $4 THEN $5 ELSE sessions END, queue_limit = CASE WHEN $6 THEN $7 ELSE queue_limit END, \
+        webhook_secret = CASE WHEN $8 THEN $9 ELSE webhook_secret END, \
+        zero_data_retention = COALESCE($10, zero_data_retention), rates = CASE WHEN $11 THEN $12 ELSE rates END \
+        WHERE id = $1";
+    team_lock::lock(tx, id).await?;
+    let rates = new.rates.as_ref().filter(|rates| !rates.is_empty()).map(serde_json::to_string).transpose()?;
+    let done = on_db!(tx, |conn| {
+        sqlx::query(SQL)
+            .bind(id)
+            .bind(new.concurrency.is_some())
+            .bind(new.concurrency.flatten())
+            .bind(new.sessions.is_some())
+            .bind(new.sessions.flatten())
+            .bind(new.queue.is_some())
+            .bind(new.queue.flatten())
+            .bind(new.webhook_secret.is_some())
+            .bind(new.webhook_secret.clone().flatten())
+            .bind(new.zero_data_retention)
+            .bind(new.rates.is_some())
+            .bind(rates)
+            .execute(conn)
+            .await?
+            .rows_affected()
+    });
+    Ok(done == 1)
+}
+
+/// What each team was granted and has used.
+pub async fn accounts(db: &Db) -> StoreResult<BTreeMap<TeamId, (i64, i64)>> {
+    const SQL: &str = "SELECT id, credits_granted, credits_used FROM team";
+    let rows: Vec<(TeamId, i64, i64)> = on_pool!(db, |pool| sqlx::query_as(SQL).fetch_all(pool).await?);
+    Ok(rows.into_iter().map(|(id, granted, used)| (id, (granted, used))).collect())
+}
+
 /// The secret that signs the team's webhooks; `None`: the installation's setting.
 pub async fn webhook_secret(db: &Db, id: TeamId) -> StoreResult<Option<String>> {
     const SQL: &str = "SELECT webhook_secret FROM team WHERE id = $1";
@@ -225,6 +275,41 @@ mod tests {
             assert_eq!((team.rates["scrape"], team.rates["map"]), (9, 4));
             assert_eq!(webhook_secret(&db, id).await.unwrap().as_deref(), Some("s3"));
             assert_eq!(webhook_secret(&db, TeamId::new()).await.unwrap(), None);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_replacement_sets_and_gives_back() {
+        for db in testing::databases().await {
+            let id = testing::team(&db, "acme").await;
+            let set = Replacement {
+                concurrency: Some(Some(7)),
+                queue: Some(Some(70)),
+                webhook_secret: Some(Some("s3".to_owned())),
+                zero_data_retention: Some(true),
+                rates: Some([("map".to_owned(), 4)].into()),
+                ..Replacement::default()
+            };
+            let mut tx = db.begin().await.unwrap();
+            assert!(replace(&mut tx, id, &set).await.unwrap());
+            assert!(!replace(&mut tx, TeamId::new(), &set).await.unwrap());
+            tx.commit().await.unwrap();
+            let team = by_id(&db, id).await.unwrap().unwrap();
+            assert_eq!((team.concurrency, team.sessions, team.queue), (Some(7), None, Some(70)));
+            assert!(team.has_webhook_secret && team.zero_data_retention && team.rates["map"] == 4);
+            let back = Replacement {
+                concurrency: Some(None),
+                webhook_secret: Some(None),
+                rates: Some(BTreeMap::new()),
+                ..Replacement::default()
+            };
+            let mut tx = db.begin().await.unwrap();
+            assert!(replace(&mut tx, id, &back).await.unwrap());
+            tx.commit().await.unwrap();
+            let team = by_id(&db, id).await.unwrap().unwrap();
+            assert_eq!((team.concurrency, team.queue, team.has_webhook_secret), (None, Some(70), false));
+            assert!(team.zero_data_retention && team.rates.is_empty());
+            assert_eq!(accounts(&db).await.unwrap()[&id], (0, 0));
         }
     }
 }

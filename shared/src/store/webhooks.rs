@@ -269,6 +269,64 @@ pub async fn deliveries(db: &Db, filter: &DeliveryFilter) -> StoreResult<Vec<Del
     }))
 }
 
+/// Deliveries of a job after one of them, in the order in which they were made.
+pub async fn of_job(
+    db: &Db,
+    job: JobId,
+    after: Option<DeliveryId>,
+    state: Option<DeliveryState>,
+    limit: i64,
+) -> StoreResult<Vec<DeliveryRow>> {
+    const SQL: &str = "SELECT id, job_id, page_id, event, state, attempt, next_at, last_status, last_error, created_at \
+        FROM webhook_delivery WHERE job_id = $1 AND id > $2 AND ($3 IS NULL OR state = $3) ORDER BY id LIMIT $4";
+    let after = after.map(|id| id.to_string()).unwrap_or_default();
+    Ok(on_pool!(db, |pool| {
+        sqlx::query_as(SQL)
+            .bind(job)
+            .bind(after)
+            .bind(state.map(DeliveryState::as_str))
+            .bind(limit)
+            .fetch_all(pool)
+            .await?
+    }))
+}
+
+/// One try of a delivery.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub struct TryRow {
+    pub delivery_id: DeliveryId,
+    pub attempt: i64,
+    pub at: Timestamp,
+    pub duration_ms: i64,
+    pub status: Option<i64>,
+    pub error: Option<String>,
+}
+
+/// The tries of these deliveries, oldest first.
+pub async fn tries(db: &Db, deliveries: &[DeliveryId]) -> StoreResult<Vec<TryRow>> {
+    if deliveries.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(on_pool!(db, |pool| {
+        let mut select = sqlx::QueryBuilder::new(
+            "SELECT delivery_id, attempt, at, duration_ms, status, error FROM webhook_attempt WHERE delivery_id IN (",
+        );
+        let mut list = select.separated(", ");
+        for id in deliveries {
+            list.push_bind(*id);
+        }
+        select.push(") ORDER BY delivery_id, attempt LIMIT 2000");
+        select.build_query_as().persistent(false).fetch_all(pool).await?
+    }))
+}
+
+/// Whose job a delivery tells of; `None`: there is no such delivery.
+pub async fn job_of(db: &Db, id: DeliveryId) -> StoreResult<Option<JobId>> {
+    const SQL: &str = "SELECT job_id FROM webhook_delivery WHERE id = $1";
+    let found: Option<(JobId,)> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?);
+    Ok(found.map(|row| row.0))
+}
+
 /// Dead deliveries whose receiver may do better later, oldest first: it could not be reached, was busy or had a failure
 /// of its own. Each at most `most` times.
 pub async fn worth_replaying(db: &Db, most: i64, now: Timestamp, limit: i64) -> StoreResult<Vec<DeliveryId>> {

@@ -13,6 +13,7 @@ use weir_shared::domain::node::NodeState;
 use weir_shared::ids::WorkerId;
 use weir_shared::store::{self, Db, PoolUse, nodes};
 
+use super::load;
 use crate::context::Process;
 
 /// Starts it. It cancels `draining` when the operator asks for that, and `fenced` when the worker counts as dead, until
@@ -24,16 +25,17 @@ pub(super) fn start(
     fenced: CancellationToken,
     over: CancellationToken,
 ) -> anyhow::Result<std::thread::JoinHandle<()>> {
-    let url = process.settings.database_url.clone();
+    let (url, process) = (process.settings.database_url.clone(), Arc::clone(process));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("heartbeat runtime")?;
     std::thread::Builder::new()
         .name("heartbeat".to_owned())
-        .spawn(move || runtime.block_on(beat(url, id, draining, fenced, over)))
+        .spawn(move || runtime.block_on(beat(url, process, id, draining, fenced, over)))
         .context("heartbeat thread")
 }
 
 async fn beat(
     url: DatabaseUrl,
+    process: Arc<Process>,
     id: WorkerId,
     draining: CancellationToken,
     fenced: CancellationToken,
@@ -49,7 +51,7 @@ async fn beat(
                 db = Some(Db::connect(&url, 1, PoolUse::Heartbeats).await.map_err(|e| e.to_string())?);
             }
             let Some(db) = &db else { return Err("no connection".to_owned()) };
-            sign(db, id).await.map_err(|e| e.to_string())
+            sign(db, &process, id).await.map_err(|e| e.to_string())
         };
         match tokio::time::timeout(every, sign).await.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
             Ok(Some(state)) => {
@@ -80,9 +82,10 @@ async fn beat(
     }
 }
 
-async fn sign(db: &Db, id: WorkerId) -> store::StoreResult<Option<NodeState>> {
+async fn sign(db: &Db, process: &Process, id: WorkerId) -> store::StoreResult<Option<NodeState>> {
     let mut tx = db.begin_relaxed().await?;
     let state = nodes::heartbeat(&mut tx, id, db.now()).await?;
+    nodes::say_load(&mut tx, id, &load::load(process)).await?;
     tx.commit().await?;
     Ok(state)
 }

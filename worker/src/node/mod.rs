@@ -3,6 +3,7 @@
 
 mod heartbeat;
 mod life;
+mod load;
 mod pools;
 mod prepare;
 mod registration;
@@ -24,6 +25,9 @@ use pools::Pools;
 /// Bound on the end of the last boxes.
 const LAST_BOXES: Duration = Duration::from_secs(5);
 
+/// Bound on writing the last figures.
+const LAST_FIGURES: Duration = Duration::from_secs(2);
+
 /// Runs a worker until `stop` is cancelled and its work is drained.
 ///
 /// # Errors
@@ -38,12 +42,16 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     let server_handle = server.handle();
     tokio::spawn(server);
     tracing::info!(%address, slots = process.settings.worker.concurrency, "the worker is ready");
+    let over = CancellationToken::new();
+    let figures = tokio::spawn(load::write_figures(Arc::clone(&process), over.clone()));
     while !stop.is_cancelled() {
         if life::live(&process, &pools, &address.to_string(), &stop).await? == LifeEnd::Drained {
             break;
         }
         tracing::warn!("this worker counted as dead; it starts again under a new id");
     }
+    over.cancel();
+    let _ = tokio::time::timeout(LAST_FIGURES, figures).await;
     if let Some(browsers) = &process.browsers {
         browsers.shutdown().await;
     }

@@ -43,6 +43,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
         upstreams: doors.upstreams,
         slots: PageSlots::new(settings.worker.concurrency),
         metrics: Metrics::new()?,
+        figures: Arc::default(),
         scripted_hosts: ScriptedHosts::default(),
         frontiers: Arc::default(),
         session_resources: OnceCell::new(),

@@ -1,6 +1,6 @@
 //! A claimed page together with its job and its worker: what every step from the request to the document works on.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use url::Url;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
@@ -18,6 +18,8 @@ pub struct PageTask {
     pub spec: Arc<JobSpec>,
     /// How often its site has asked for a pause in this attempt.
     pub rests: u32,
+    /// What got the page, when it is known.
+    pub engine: Arc<OnceLock<&'static str>>,
 }
 
 impl PageTask {

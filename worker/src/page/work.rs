@@ -1,8 +1,10 @@
 //! A claimed page from its start to its end, whatever kind of job it is of.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_shared::clock::Stopwatch;
+use weir_shared::domain::figures::PageEnd;
 use weir_shared::domain::job::{JobKind, is_worn_out};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::page::end::{Finished, Outcome};
@@ -40,18 +42,32 @@ pub async fn run(
         }
     };
     let started = Stopwatch::start();
-    let task = PageTask { context: Arc::clone(context), page, spec, rests: 0 };
+    let task = PageTask { context: Arc::clone(context), page, spec, rests: 0, engine: Arc::default() };
     let outcome = tokio::select! {
         biased;
         () = context.fenced.cancelled() => return None,
         outcome = outcome(&task) => outcome,
     };
     drop(slot);
-    context.process.metrics.page_seconds.observe(started.elapsed().as_secs_f64());
+    let duration = started.elapsed();
+    context.process.metrics.page_seconds.observe(duration.as_secs_f64());
+    count(&task, &outcome, duration);
     let again = outcome.run_at();
     let end = Finished { page: task.page, kind: Some(task.spec.kind), key: task.spec.key, outcome };
     context.finisher.submit(end, held, end_sender).await;
     again
+}
+
+/// Counts a page that has ended, for the console's figures.
+fn count(task: &PageTask, outcome: &Outcome, duration: Duration) {
+    let engine = task.engine.get().copied().unwrap_or("none");
+    let (code, credits) = match outcome {
+        Outcome::Done { credits, .. } => (None, *credits),
+        Outcome::Crawled { document, credits, .. } => (None, if document.is_some() { *credits } else { return }),
+        Outcome::Failed { code, credits, .. } => (Some(code.code().unwrap_or("UNKNOWN_ERROR")), *credits),
+        _ => return,
+    };
+    task.context.process.figures.page(PageEnd { team: task.page.team_id, engine, code, duration, credits });
 }
 
 /// How the attempt ends.

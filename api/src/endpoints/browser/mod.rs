@@ -53,6 +53,12 @@ impl Addresses {
     }
 }
 
+/// Where a session is watched, and where it is watched and used.
+pub fn live_addresses(base: &str, secret: &str, id: SessionId) -> (String, String) {
+    let Addresses { live_view_url, interactive_live_view_url, .. } = Addresses::new(base, secret, id);
+    (live_view_url, interactive_live_view_url)
+}
+
 /// What was given and has no effect, and what of the session is not as it was asked for.
 pub(super) fn joined(of_body: Option<String>, of_session: Option<String>) -> Option<String> {
     let texts: Vec<String> = of_body.into_iter().chain(of_session).collect();

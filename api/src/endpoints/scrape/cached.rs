@@ -3,8 +3,10 @@
 
 use actix_web::web;
 use serde_json::value::{RawValue, to_raw_value};
+use weir_shared::clock::Stopwatch;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::cache::{self, Hit};
+use weir_shared::domain::figures::PageEnd;
 use weir_shared::domain::scrape_request::ScrapeRequest;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
@@ -26,7 +28,7 @@ use crate::error::{ApiError, ApiResult};
 /// # Errors
 /// 402 when the team cannot pay for it.
 pub async fn answer(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiResult<Option<(Box<RawValue>, PageId)>> {
-    let now = app.db.now();
+    let (now, began) = (app.db.now(), Stopwatch::start());
     if app.settings.cache_size == 0 {
         return Ok(None);
     }
@@ -61,6 +63,8 @@ pub async fn answer(app: &App, caller: &Caller, scrape: &ScrapeRequest) -> ApiRe
         let _ = web::block(move || blobs.remove(&blob)).await;
     }
     written?;
+    let duration = began.elapsed();
+    app.figures.page(PageEnd { team: caller.team_id(), engine: "cache", code: None, duration, credits: made.credits });
     Ok(Some((made.json, page)))
 }
 

@@ -591,3 +591,28 @@ async fn a_scrape_has_one_session_and_none_that_never_opened_counts() {
         assert_eq!(ledger(&db, team).await, vec![(format!("session:{third}"), "interact".to_owned(), 3)]);
     }
 }
+
+#[tokio::test]
+async fn sessions_are_listed_over_teams_from_before_one_of_them() {
+    for db in databases().await {
+        let (acme, other, now) = (team(&db, "acme").await, team(&db, "other").await, db.now());
+        worker(&db, 5, now).await;
+        let mut ids = Vec::new();
+        for of in [acme, other, acme] {
+            let id = place(&db, of, &request(600, None), now).await;
+            assert!(open(&db, id, now).await);
+            ids.insert(0, id);
+        }
+        let unopened = place(&db, acme, &request(600, None), now).await;
+        let list = async |team, status, before, limit| {
+            let rows = list_before(&db, team, status, before, limit).await.unwrap();
+            rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+        };
+        assert_eq!(list(None, None, None, 9).await, ids);
+        assert_eq!(list(None, None, None, 1).await, ids[..1]);
+        assert_eq!(list(None, None, Some(ids[0]), 9).await, ids[1..]);
+        assert_eq!(list(Some(other), Some(SessionState::Active), None, 9).await, [ids[1]]);
+        assert!(list(None, Some(SessionState::Destroyed), None, 9).await.is_empty());
+        assert_eq!(live_count(&db, acme).await.unwrap(), 3, "{unopened} holds a place, too");
+    }
+}

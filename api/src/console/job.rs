@@ -1,0 +1,456 @@
+//! `/console/api/jobs/{id}`: one job, its request as it was sent, its pages and its webhooks.
+
+use actix_web::web::{Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use weir_shared::domain::job::{JobKind, JobStatus, PageState};
+use weir_shared::domain::scrape_request::wire_form;
+use weir_shared::domain::webhook::DeliveryState;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::{DeliveryId, JobId, KeyId, PageId};
+use weir_shared::store::console::pages::{self as page_lists, After, START};
+use weir_shared::store::jobs::{JobRow, JobSpec};
+use weir_shared::store::{crawls, jobs, keys, maps, webhooks};
+use weir_shared::time::Timestamp;
+
+use super::body;
+use super::jobs::{cursor, limit, listed, of_teams, word};
+use super::session::{Viewer, enter};
+use super::wire::{Job, Page, TeamNames};
+use crate::app::{App, AppData};
+use crate::error::{ApiError, ApiResult};
+use crate::extract::path_id;
+use crate::openapi::{Group, Operation};
+
+/// Addresses of a batch that its request is shown with.
+const URLS_SHOWN: i64 = 100;
+/// What stands for the values of headers: they hold keys.
+const HIDDEN: &str = "•••";
+/// Dead deliveries that one call puts back.
+const REPLAYED: i64 = 1_000;
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ConsoleJobDetail")]
+struct Detail {
+    #[serde(flatten)]
+    job: Job,
+    origin: Option<String>,
+    /// The key that asked for it.
+    key: Option<KeyName>,
+    zero_retention: bool,
+    max_concurrency: Option<i64>,
+    /// As it was sent, defaults included; null where nothing may be kept.
+    request: Option<Asked>,
+    webhook: Option<Webhook>,
+    crawl: Option<Crawl>,
+    states: States,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ConsoleKeyName")]
+struct KeyName {
+    id: KeyId,
+    prefix: String,
+    name: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ConsoleAsked")]
+struct Asked {
+    method: &'static str,
+    path: &'static str,
+    #[schemars(schema_with = "any_object")]
+    body: Map<String, Value>,
+    /// False: addresses of a long batch, or fields that are not kept, are left out.
+    is_whole: bool,
+}
+
+/// An object of any fields.
+pub(super) fn any_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "additionalProperties": true})
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ConsoleWebhook")]
+struct Webhook {
+    url: String,
+    /// Empty: all.
+    events: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ConsoleCrawl")]
+struct Crawl {
+    start: String,
+    discovered: i64,
+    blocked: i64,
+    limit: i64,
+    warning: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ConsoleStates")]
+struct States {
+    queued: i64,
+    running: i64,
+    done: i64,
+    failed: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ConsolePages")]
+struct Pages {
+    pages: Vec<Page>,
+    next: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ConsoleDeliveries")]
+struct Deliveries {
+    deliveries: Vec<Delivery>,
+    next: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ConsoleDelivery")]
+struct Delivery {
+    id: DeliveryId,
+    event: String,
+    page_id: Option<PageId>,
+    /// waiting, delivered or dead.
+    state: &'static str,
+    attempts: i64,
+    #[schemars(extend("format" = "date-time"))]
+    created_at: String,
+    /// While it waits.
+    #[schemars(extend("format" = "date-time"))]
+    next_at: Option<String>,
+    last_status: Option<i64>,
+    last_error: Option<String>,
+    tries: Vec<Try>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ConsoleTry")]
+struct Try {
+    number: i64,
+    #[schemars(extend("format" = "date-time"))]
+    at: String,
+    duration_ms: i64,
+    status: Option<i64>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ReplayRequest {
+    /// One delivery; all dead ones of the job otherwise.
+    id: Option<DeliveryId>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ConsoleReplayed")]
+struct Replayed {
+    done: usize,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct PageQuery {
+    status: Option<String>,
+    cursor: Option<String>,
+    limit: Option<i64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ListQuery {
+    cursor: Option<String>,
+    limit: Option<i64>,
+}
+
+/// `GET /console/api/jobs/{id}` in the API's document.
+pub fn doc() -> Operation {
+    of_teams(Operation::new(Group::Console, "consoleGetJob", "A job", "The job, and its request as it was sent."))
+        .answer::<Detail>("The job.")
+}
+
+/// `GET /console/api/jobs/{id}/pages` in the API's document.
+pub fn doc_pages() -> Operation {
+    let text = "In the order of the request; failed ones in that of their failure, queued ones in that in which they are taken.";
+    listed(Operation::new(Group::Console, "consoleListPages", "Pages of a job", text))
+        .query("status", json!({"type": "string"}), "queued, running, done, failed or cancelled.")
+        .answer::<Pages>("The pages.")
+}
+
+/// `GET /console/api/jobs/{id}/webhooks` in the API's document.
+pub fn doc_webhooks() -> Operation {
+    listed(Operation::new(Group::Console, "consoleListDeliveries", "Webhook deliveries of a job", "With their tries."))
+        .answer::<Deliveries>("The deliveries.")
+}
+
+/// `POST /console/api/jobs/{id}/webhooks/replay` in the API's document.
+pub fn doc_replay() -> Operation {
+    let text = "Tries a dead delivery again, or all dead ones of the job.";
+    of_teams(Operation::new(Group::Console, "consoleReplayDeliveries", "Replay webhook deliveries", text))
+        .typed_body::<ReplayRequest>("ConsoleReplayDeliveries", json!({"id": null}))
+        .answer::<Replayed>("How many.")
+}
+
+/// The job, if the viewer may see it and it has not expired.
+///
+/// # Errors
+/// 404.
+pub(super) async fn load(app: &App, viewer: &Viewer, id: &str) -> ApiResult<JobRow> {
+    let id: JobId = path_id(id)?;
+    let job = jobs::load(&app.db, id).await?.ok_or_else(ApiError::job_not_found)?;
+    viewer.may_see(job.team_id, "Job")?;
+    if job.expires_at <= app.db.now() { Err(ApiError::job_expired()) } else { Ok(job) }
+}
+
+/// `GET /console/api/jobs/{id}`.
+///
+/// # Errors
+/// Those of [`enter`], 404.
+pub async fn show(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+    let viewer = enter(&app, &request).await?;
+    body::no_query(&request)?;
+    let job = load(&app, &viewer, &id).await?;
+    let work = app.clone();
+    let detail = app.beside_database(async move { detail(&work, job).await }).await?;
+    Ok(HttpResponse::Ok().json(detail))
+}
+
+async fn detail(app: &App, job: JobRow) -> ApiResult<Detail> {
+    let (origin, zero_retention) = jobs::origin(&app.db, job.id).await?.unwrap_or_default();
+    let spec = jobs::spec(&app.db, job.id).await?.ok_or_else(ApiError::job_not_found)?;
+    let key = match spec.key {
+        Some(id) => keys::load(&app.db, id).await?.map(|key| KeyName { id, prefix: key.prefix, name: key.name }),
+        None => None,
+    };
+    let crawl = match job.kind {
+        JobKind::Crawl => {
+            let counts = crawls::counts(&app.db, job.id).await?.unwrap_or_default();
+            crawls::asked(&app.db, job.id).await?.map(|(start, _, limit)| Crawl {
+                start,
+                discovered: counts.discovered,
+                blocked: counts.blocked,
+                limit,
+                warning: counts.warning,
+            })
+        }
+        _ => None,
+    };
+    let request = if zero_retention { None } else { asked(app, &job, &spec).await? };
+    let waiting = job.waiting();
+    let states = States {
+        queued: if job.status == JobStatus::Scraping { waiting.queued } else { 0 },
+        running: waiting.running,
+        done: job.completed,
+        failed: job.failed,
+    };
+    let names = TeamNames::load(app).await?;
+    Ok(Detail {
+        origin,
+        key,
+        zero_retention,
+        max_concurrency: job.max_concurrency,
+        request,
+        webhook: job.webhook.as_ref().map(|hook| Webhook { url: hook.url.clone(), events: hook.events.clone() }),
+        crawl,
+        states,
+        job: Job::new(&job, &names, app.db.now()),
+    })
+}
+
+/// The request that makes such a job.
+async fn asked(app: &App, job: &JobRow, spec: &JobSpec) -> ApiResult<Option<Asked>> {
+    let mut options = fields(wire_form(&spec.options));
+    hide_values(options.get_mut("headers"));
+    let mut body = Map::new();
+    let mut is_whole = true;
+    let path = match job.kind {
+        JobKind::Scrape => {
+            body.insert("url".to_owned(), job.target.clone().into());
+            body.extend(options);
+            "/v2/scrape"
+        }
+        JobKind::Batch => {
+            let (pages, more) = page_lists::list(&app.db, job.id, job.team_id, None, START, URLS_SHOWN).await?;
+            let urls: Vec<Value> = pages.into_iter().map(|page| page.url.into()).collect();
+            is_whole = more.is_none();
+            body.insert("urls".to_owned(), urls.into());
+            body.extend(options);
+            "/v2/batch/scrape"
+        }
+        JobKind::Crawl => {
+            let Some((start, asked, _)) = crawls::asked(&app.db, job.id).await? else { return Ok(None) };
+            body.insert("url".to_owned(), start.into());
+            body.extend(fields(serde_json::to_value(&asked).unwrap_or_default()));
+            body.insert("scrapeOptions".to_owned(), options.into());
+            "/v2/crawl"
+        }
+        JobKind::Map => {
+            let Some(asked) = maps::options(&app.db, job.id).await? else { return Ok(None) };
+            body.insert("url".to_owned(), job.target.clone().into());
+            body.extend(fields(serde_json::to_value(&asked).unwrap_or_default()));
+            "/v2/map"
+        }
+        // Its words are not kept with the pages of its hits.
+        JobKind::Search => {
+            is_whole = false;
+            body.insert("scrapeOptions".to_owned(), options.into());
+            "/v2/search"
+        }
+    };
+    if let Some(hook) = &job.webhook {
+        let mut hook = serde_json::to_value(hook).unwrap_or_default();
+        hide_values(hook.get_mut("headers"));
+        body.insert("webhook".to_owned(), hook);
+    }
+    body.retain(|_, value| !value.is_null());
+    Ok(Some(Asked { method: "POST", path, body, is_whole }))
+}
+
+fn fields(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// Headers keep their names only: keys and cookies are among them.
+fn hide_values(headers: Option<&mut Value>) {
+    for (_, value) in headers.and_then(Value::as_object_mut).into_iter().flatten() {
+        *value = HIDDEN.into();
+    }
+}
+
+/// Where a list of pages goes on, as text.
+fn place(after: After) -> String {
+    format!("{}.{}", after.at, after.idx)
+}
+
+fn read_place(text: &str) -> Option<After> {
+    let (at, idx) = text.split_once('.')?;
+    Some(After { at: at.parse().ok()?, idx: idx.parse().ok()? })
+}
+
+/// `GET /console/api/jobs/{id}/pages`.
+///
+/// # Errors
+/// As [`show`], 400.
+pub async fn pages(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+    let viewer = enter(&app, &request).await?;
+    let query: PageQuery = body::query(&request)?;
+    let state = word::<PageState>("status", query.status.as_deref())?;
+    let wrong = || ApiError::new(ErrorCode::BadRequest, "The cursor is none of ours");
+    let after = query.cursor.as_deref().map_or(Some(START), read_place).ok_or_else(wrong)?;
+    let limit = limit(query.limit)?;
+    let job = load(&app, &viewer, &id).await?;
+    let (rows, next) = page_lists::list(&app.db, job.id, job.team_id, state, after, limit).await?;
+    let pages = rows.into_iter().map(Page::from).collect();
+    Ok(HttpResponse::Ok().json(Pages { pages, next: next.map(place) }))
+}
+
+/// `GET /console/api/jobs/{id}/webhooks`.
+///
+/// # Errors
+/// As [`show`], 400.
+pub async fn deliveries(app: AppData, request: HttpRequest, id: Path<String>) -> ApiResult<HttpResponse> {
+    let viewer = enter(&app, &request).await?;
+    let query: ListQuery = body::query(&request)?;
+    let (after, limit) = (cursor::<DeliveryId>(query.cursor.as_deref())?, limit(query.limit)?);
+    let job = load(&app, &viewer, &id).await?;
+    let rows = webhooks::of_job(&app.db, job.id, after, None, limit).await?;
+    let ids: Vec<DeliveryId> = rows.iter().map(|row| row.id).collect();
+    let tries = webhooks::tries(&app.db, &ids).await?;
+    let next = rows.last().filter(|_| rows.len() as i64 == limit).map(|row| row.id.to_string());
+    let delivery = |row: webhooks::DeliveryRow| Delivery {
+        id: row.id,
+        event: row.event,
+        page_id: row.page_id,
+        state: row.state.as_str(),
+        attempts: row.attempt,
+        created_at: row.created_at.to_iso(),
+        next_at: (row.state == DeliveryState::Waiting).then(|| row.next_at.to_iso()),
+        last_status: row.last_status,
+        last_error: row.last_error,
+        tries: tries.iter().filter(|one| one.delivery_id == row.id).map(one_try).collect(),
+    };
+    let deliveries = rows.into_iter().map(delivery).collect();
+    Ok(HttpResponse::Ok().json(Deliveries { deliveries, next }))
+}
+
+fn one_try(row: &webhooks::TryRow) -> Try {
+    Try {
+        number: row.attempt,
+        at: row.at.to_iso(),
+        duration_ms: row.duration_ms,
+        status: row.status,
+        error: row.error.clone(),
+    }
+}
+
+/// `POST /console/api/jobs/{id}/webhooks/replay`.
+///
+/// # Errors
+/// As [`show`].
+pub async fn replay(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
+    let viewer = enter(&app, &request).await?;
+    body::no_query(&request)?;
+    let given: ReplayRequest = body::read(&request, payload).await?;
+    let job = load(&app, &viewer, &id).await?;
+    let dead = match given.id {
+        Some(one) if webhooks::job_of(&app.db, one).await? == Some(job.id) => vec![one],
+        Some(_) => return Err(ApiError::new(ErrorCode::NotFound, "Delivery not found")),
+        None => {
+            let rows = webhooks::of_job(&app.db, job.id, None, Some(DeliveryState::Dead), REPLAYED).await?;
+            rows.into_iter().map(|row| row.id).collect()
+        }
+    };
+    let work = app.clone();
+    let replaying = async move {
+        let mut done = 0;
+        for id in dead {
+            let mut tx = work.db.begin().await?;
+            done += usize::from(webhooks::replay(&mut tx, id, work.db.now()).await?);
+            tx.commit().await?;
+        }
+        Ok(done)
+    };
+    let done = app.beside_database(replaying).await?;
+    Ok(HttpResponse::Ok().json(Replayed { done }))
+}
+
+/// An ISO time, where there is one.
+pub(super) fn iso(at: Option<Timestamp>) -> Option<String> {
+    at.map(Timestamp::to_iso)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_is_written() {
+        for after in [START, After { at: 5, idx: 7 }] {
+            assert_eq!(read_place(&place(after)), Some(after));
+        }
+        assert_eq!(read_place("x.1"), None);
+        assert_eq!(read_place("5"), None);
+    }
+
+    #[test]
+    fn headers_keep_their_names_only() {
+        let mut options = json!({"headers": {"Authorization": "Bearer x"}, "formats": []});
+        hide_values(options.get_mut("headers"));
+        assert_eq!(options, json!({"headers": {"Authorization": HIDDEN}, "formats": []}));
+    }
+}

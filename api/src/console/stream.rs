@@ -1,0 +1,412 @@
+//! `/console/api/stream`: how things stand, about once a second, for as long as somebody looks.
+//!
+//! One task of the process asks the database, one statement a second, and all tabs hear of what it found; it ends when the
+//! last of them is gone. Every tenth statement asks whether the sessions of the tabs still live instead.
+
+use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use actix_web::web::{Bytes, Data};
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::stream;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use weir_shared::domain::node::Load;
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::TeamId;
+use weir_shared::store::console::{figures, sign_ins};
+use weir_shared::store::nodes;
+use weir_shared::time::Timestamp;
+
+use super::body;
+use super::jobs::of_teams;
+use super::session::enter;
+use crate::app::{App, AppData};
+use crate::error::{ApiError, ApiResult};
+use crate::openapi::{Group, Operation};
+
+/// From one statement to the next.
+const EVERY: Duration = Duration::from_secs(1);
+/// Every so many statements it is asked whether the sessions still live.
+const CHECK_EVERY: u64 = 10;
+/// A silent line is written to after this time, so that a dead one is noticed.
+const BEAT: Duration = Duration::from_secs(15);
+/// Tabs that one process serves at once.
+const MOST: usize = 64;
+
+/// Where a tab hears of samples; `None`: there is none yet.
+type Told = watch::Receiver<Option<Arc<Sample>>>;
+
+/// What all tabs of a process share.
+#[derive(Default)]
+pub struct Streams(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// Sessions that listen: how many tabs, and what ends them.
+    sessions: HashMap<String, (usize, CancellationToken)>,
+    tabs: usize,
+    /// Where the task tells what it found; `None`: there is no task.
+    told: Option<watch::Sender<Option<Arc<Sample>>>>,
+}
+
+/// How things stood at a moment.
+#[derive(Debug, Default)]
+struct Sample {
+    at: Option<Timestamp>,
+    teams: BTreeMap<TeamId, TeamSample>,
+    workers: Vec<Worker>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct TeamSample {
+    queued: i64,
+    jobs: i64,
+    oldest: Option<Timestamp>,
+    running: i64,
+    sessions: i64,
+}
+
+/// What a worker did up to its last heartbeat, and how fast it was before.
+#[derive(Default)]
+struct Pace {
+    heartbeat_at: i64,
+    pages: BTreeMap<String, (u64, u64)>,
+    /// Done and failed pages a second, by engine.
+    rates: BTreeMap<String, (f64, f64)>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ConsoleStreamWorker")]
+struct Worker {
+    id: String,
+    name: String,
+    state: String,
+    busy: i64,
+    slots: i64,
+    sessions: i64,
+    session_slots: i64,
+    browsers: i64,
+    memory_bytes: Option<i64>,
+    pages_per_second: f64,
+    #[serde(skip)]
+    #[schemars(skip)]
+    rates: BTreeMap<String, (f64, f64)>,
+}
+
+/// What one event says.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    at: String,
+    queued: i64,
+    running: i64,
+    jobs: i64,
+    oldest_ms: Option<i64>,
+    sessions: i64,
+    pages_per_second: Option<f64>,
+    failed_per_second: Option<f64>,
+    by_engine: Option<BTreeMap<String, f64>>,
+    slots_busy: Option<i64>,
+    slots: Option<i64>,
+    browsers: Option<i64>,
+    memory_bytes: Option<i64>,
+    workers: Vec<Worker>,
+}
+
+/// `GET /console/api/stream` in the API's document.
+pub fn doc() -> Operation {
+    let text = "Server-sent events: `figures` about once a second, until the session ends or the process stops.";
+    of_teams(Operation::new(Group::Console, "consoleStream", "Live figures", text)).bare_answer(200, "The events.")
+}
+
+/// One tab that listens; dropping it ends that.
+struct Tab {
+    app: AppData,
+    session: String,
+}
+
+impl Drop for Tab {
+    fn drop(&mut self) {
+        let mut state = self.app.console.streams.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.tabs -= 1;
+        if let Some((tabs, _)) = state.sessions.get_mut(&self.session) {
+            *tabs -= 1;
+            if *tabs == 0 {
+                state.sessions.remove(&self.session);
+            }
+        }
+    }
+}
+
+impl Streams {
+    /// Ends the streams of a session.
+    pub fn end(&self, session: &str) {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, over)) = state.sessions.get(session) {
+            over.cancel();
+        }
+    }
+
+    /// Another tab listens; `None`: there are too many.
+    fn join(&self, app: &AppData, session: &str) -> Option<(Tab, Told, CancellationToken)> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.tabs >= MOST {
+            return None;
+        }
+        state.tabs += 1;
+        let (tabs, over) = state.sessions.entry(session.to_owned()).or_default();
+        *tabs += 1;
+        let over = over.clone();
+        let receiver = match &state.told {
+            Some(told) => told.subscribe(),
+            None => {
+                let (told, receiver) = watch::channel(None);
+                state.told = Some(told);
+                app.runtime.spawn(sample_until_alone(app.clone()));
+                receiver
+            }
+        };
+        Some((Tab { app: app.clone(), session: session.to_owned() }, receiver, over))
+    }
+
+    /// Sessions that listen; `None`: nobody does, and the task is over.
+    fn listeners(&self) -> Option<Vec<String>> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.tabs == 0 {
+            state.told = None;
+            return None;
+        }
+        Some(state.sessions.keys().cloned().collect())
+    }
+
+    fn tell(&self, sample: Sample) {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(told) = &state.told {
+            told.send_replace(Some(Arc::new(sample)));
+        }
+    }
+}
+
+/// Asks, once a second, until nobody listens.
+async fn sample_until_alone(app: Data<App>) {
+    let mut paces: HashMap<String, Pace> = HashMap::new();
+    let mut round = 0_u64;
+    while let Some(sessions) = app.console.streams.listeners() {
+        if app.stopping.is_cancelled() {
+            return;
+        }
+        round += 1;
+        let asked = async {
+            if round.is_multiple_of(CHECK_EVERY) {
+                let live = sign_ins::live_among(&app.db, &sessions, app.db.now()).await?;
+                sessions.iter().filter(|id| !live.contains(id)).for_each(|id| app.console.streams.end(id));
+                return Ok(None);
+            }
+            figures::now(&app.db).await.map(Some)
+        };
+        match asked.await {
+            Ok(Some(lines)) => app.console.streams.tell(sample(lines, &mut paces, app.db.now())),
+            Ok(None) => {}
+            Err(error) => tracing::debug!(%error, "the console's figures could not be read"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = app.stopping.cancelled() => {}
+        }
+    }
+}
+
+fn sample(lines: Vec<figures::Line>, paces: &mut HashMap<String, Pace>, now: Timestamp) -> Sample {
+    let mut sample = Sample { at: Some(now), ..Sample::default() };
+    for line in lines {
+        if line.what == "node" {
+            let is_alive = line.at.is_some_and(|at| now.ms_since(Timestamp(at)) < nodes::DEAD_MS);
+            if is_alive {
+                sample.workers.push(worker(line, paces));
+            }
+            continue;
+        }
+        let Ok(team) = line.id.parse() else { continue };
+        let team: &mut TeamSample = sample.teams.entry(team).or_default();
+        match line.what.as_str() {
+            "queue" => (team.queued, team.jobs, team.oldest) = (line.count, line.more, line.at.map(Timestamp)),
+            "running" => team.running = line.count,
+            _ => team.sessions = line.count,
+        }
+    }
+    paces.retain(|id, _| sample.workers.iter().any(|worker| worker.id == *id));
+    sample
+}
+
+/// A worker's line, with its pace since the heartbeat before.
+fn worker(line: figures::Line, paces: &mut HashMap<String, Pace>) -> Worker {
+    let load: Load = line.load.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let pace = paces.entry(line.id.clone()).or_default();
+    let heartbeat_at = line.at.unwrap_or_default();
+    if heartbeat_at > pace.heartbeat_at {
+        let seconds = (heartbeat_at - pace.heartbeat_at) as f64 / 1_000.0;
+        let is_first = pace.heartbeat_at == 0;
+        for (engine, ended) in &load.pages {
+            let before = pace.pages.insert(engine.clone(), (ended.done, ended.failed)).unwrap_or_default();
+            let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+            if !is_first {
+                pace.rates.insert(engine.clone(), (rate(ended.done, before.0), rate(ended.failed, before.1)));
+            }
+        }
+        pace.heartbeat_at = heartbeat_at;
+    }
+    Worker {
+        id: line.id,
+        name: line.name.unwrap_or_default(),
+        state: line.state.unwrap_or_default(),
+        busy: load.busy,
+        slots: line.count,
+        sessions: load.sessions,
+        session_slots: line.more,
+        browsers: load.browsers,
+        memory_bytes: load.memory_bytes,
+        pages_per_second: pace.rates.values().map(|(done, failed)| done + failed).sum(),
+        rates: pace.rates.clone(),
+    }
+}
+
+/// What a viewer hears of a sample: a team of itself only.
+fn event(sample: &Sample, scope: Option<TeamId>) -> Event {
+    let at = sample.at.unwrap_or(Timestamp(0));
+    let mut sum = TeamSample::default();
+    for (_, team) in sample.teams.iter().filter(|(id, _)| scope.is_none_or(|own| own == **id)) {
+        sum.queued += team.queued;
+        sum.jobs += team.jobs;
+        sum.running += team.running;
+        sum.sessions += team.sessions;
+        sum.oldest = sum.oldest.into_iter().chain(team.oldest).min();
+    }
+    let workers: &[Worker] = if scope.is_none() { &sample.workers } else { &[] };
+    let mut by_engine: BTreeMap<String, f64> = BTreeMap::new();
+    for (engine, (done, failed)) in workers.iter().flat_map(|worker| &worker.rates) {
+        *by_engine.entry(engine.clone()).or_default() += done + failed;
+    }
+    let of_all = |value: f64| scope.is_none().then_some(value);
+    let count = |get: fn(&Worker) -> i64| scope.is_none().then(|| workers.iter().map(get).sum());
+    Event {
+        at: at.to_iso(),
+        queued: sum.queued,
+        running: sum.running,
+        jobs: sum.jobs,
+        oldest_ms: sum.oldest.map(|oldest| at.ms_since(oldest)),
+        sessions: sum.sessions,
+        pages_per_second: of_all(by_engine.values().sum()),
+        failed_per_second: of_all(workers.iter().flat_map(|w| w.rates.values()).map(|(_, failed)| failed).sum()),
+        by_engine: scope.is_none().then_some(by_engine),
+        slots_busy: count(|worker| worker.busy),
+        slots: count(|worker| worker.slots),
+        browsers: count(|worker| worker.browsers),
+        memory_bytes: count(|worker| worker.memory_bytes.unwrap_or(0)),
+        workers: workers.to_vec(),
+    }
+}
+
+/// One tab's stream.
+struct Listening {
+    told: Told,
+    over: CancellationToken,
+    scope: Option<TeamId>,
+    /// How long the session can last at most.
+    left: tokio::time::Instant,
+    tab: Tab,
+}
+
+impl Listening {
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+        let stopping = self.tab.app.stopping.clone();
+        let text = tokio::select! {
+            biased;
+            () = stopping.cancelled() => return None,
+            () = self.over.cancelled() => return None,
+            () = tokio::time::sleep_until(self.left) => return None,
+            changed = self.told.changed() => {
+                changed.ok()?;
+                let sample = self.told.borrow_and_update().clone();
+                match sample {
+                    Some(sample) => {
+                        let data = serde_json::to_string(&event(&sample, self.scope)).ok()?;
+                        format!("event: figures\ndata: {data}\n\n")
+                    }
+                    None => ": \n\n".to_owned(),
+                }
+            }
+            () = tokio::time::sleep(BEAT) => ": \n\n".to_owned(),
+        };
+        Some((Ok(Bytes::from(text)), self))
+    }
+}
+
+/// `GET /console/api/stream`.
+///
+/// # Errors
+/// Those of [`enter`], 503 when too many listen.
+pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
+    let viewer = enter(&app, &request).await?;
+    body::no_query(&request)?;
+    let joined = app.console.streams.join(&app, &viewer.session);
+    let busy = || ApiError::new(ErrorCode::Unavailable, format!("More than {MOST} tabs listen to this process"));
+    let (tab, mut told, over) = joined.ok_or_else(busy)?;
+    // What was found a moment ago is told at once.
+    told.mark_changed();
+    let left_ms = viewer.row.expires_at.ms_since(app.db.now()).unsigned_abs();
+    let left = weir_shared::clock::instant() + Duration::from_millis(left_ms);
+    let listening = Listening { told, over, scope: viewer.scope(), left, tab };
+    Ok(HttpResponse::Ok()
+        .content_type("text/event-stream")
+        .insert_header(("x-accel-buffering", "no"))
+        .streaming(stream::unfold(listening, Listening::next)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn line(what: &str, id: &str, count: i64, more: i64, at: Option<i64>) -> figures::Line {
+        let (name, state, load) = (None, None, None);
+        figures::Line { what: what.to_owned(), id: id.to_owned(), name, state, load, count, more, at }
+    }
+
+    #[test]
+    fn a_team_hears_of_itself_only_and_the_pace_is_that_between_heartbeats() {
+        let (acme, other) = (TeamId::new(), TeamId::new());
+        let mut paces = HashMap::new();
+        let node = |done: u64, at| figures::Line {
+            load: Some(format!(r#"{{"busy":3,"pages":{{"http":{{"done":{done}}},"none":{{"failed":2}}}}}}"#)),
+            name: Some("w".to_owned()),
+            ..line("node", "n1", 16, 12, Some(at))
+        };
+        let lines = |done, at| {
+            vec![
+                line("queue", &acme.to_string(), 5, 1, Some(1_000)),
+                line("queue", &other.to_string(), 7, 2, Some(500)),
+                line("running", &acme.to_string(), 2, 0, None),
+                line("sessions", &other.to_string(), 1, 0, None),
+                node(done, at),
+            ]
+        };
+        sample(lines(10, 2_000), &mut paces, Timestamp(2_100));
+        let second = sample(lines(30, 4_000), &mut paces, Timestamp(4_100));
+        let all = event(&second, None);
+        assert_eq!((all.queued, all.jobs, all.running, all.sessions), (12, 3, 2, 1));
+        assert_eq!((all.oldest_ms, all.slots_busy, all.slots), (Some(3_600), Some(3), Some(16)));
+        assert_eq!((all.pages_per_second, all.failed_per_second), (Some(10.0), Some(0.0)));
+        let own = event(&second, Some(acme));
+        assert_eq!((own.queued, own.jobs, own.running, own.sessions, own.oldest_ms), (5, 1, 2, 0, Some(3_100)));
+        assert!(own.workers.is_empty() && own.pages_per_second.is_none() && own.by_engine.is_none());
+        // The same heartbeat again changes nothing; a worker without one is gone.
+        assert_eq!(event(&sample(lines(30, 4_000), &mut paces, Timestamp(5_000)), None).pages_per_second, Some(10.0));
+        assert!(sample(lines(30, 4_000), &mut paces, Timestamp(60_000)).workers.is_empty() && paces.is_empty());
+    }
+}

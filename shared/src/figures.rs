@@ -1,0 +1,190 @@
+//! What a process does, counted in memory and written down once a minute: a row for the process, and one for each team
+//! whose pages it worked on. The console draws its charts from these rows; nothing else reads them.
+//!
+//! To count costs a page one short lock. A process that is killed takes the minute with it: figures are for looking at, and
+//! what is billed stands in the ledger.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::domain::figures::{Figures, Gauges, PageEnd};
+use crate::ids::TeamId;
+use crate::random;
+use crate::store::console::figures::{self, Row, Span};
+use crate::store::{Db, StoreResult};
+use crate::time::Timestamp;
+
+/// Teams that have a row of their own in one minute; the others are in the process's row only.
+const MOST_TEAMS: usize = 1_000;
+/// How often it is looked whether the minute is over.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a process has counted.
+#[derive(Debug)]
+pub struct Counter {
+    /// An id of this process.
+    process: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Since the process began.
+    total: Figures,
+    /// Since the last minute was written: of the process, and of each team.
+    fresh: Figures,
+    of_team: HashMap<TeamId, Figures>,
+    /// Of the hour that goes on.
+    hour: i64,
+    of_hour: Figures,
+    of_team_hour: HashMap<TeamId, Figures>,
+}
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self { process: random::id().to_string(), state: Mutex::default() }
+    }
+}
+
+impl Counter {
+    /// Counts a page.
+    pub fn page(&self, end: PageEnd<'_>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { total, fresh, of_team, .. } = &mut *state;
+        total.count(end);
+        fresh.count(end);
+        if of_team.len() < MOST_TEAMS || of_team.contains_key(&end.team) {
+            of_team.entry(end.team).or_default().count(end);
+        }
+    }
+
+    /// What was counted since the process began.
+    pub fn total(&self) -> Figures {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).total.clone()
+    }
+
+    /// Writes down what was counted since the last time as that of the minute of `now`. What cannot be written is told with
+    /// the next minute.
+    pub async fn write(&self, db: &Db, gauges: Gauges, now: Timestamp) -> StoreResult<()> {
+        let (fresh, of_team, rows) = self.rows(gauges, now);
+        let written = figures::write(db, &rows).await;
+        if written.is_err() {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.fresh.add(&fresh);
+            for (team, figures) in of_team {
+                state.of_team.entry(team).or_default().add(&figures);
+            }
+        }
+        written
+    }
+
+    fn rows(&self, gauges: Gauges, now: Timestamp) -> (Figures, HashMap<TeamId, Figures>, Vec<Row>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { fresh, of_team, hour, of_hour, of_team_hour, .. } = &mut *state;
+        let (fresh, of_team) = (std::mem::take(fresh), std::mem::take(of_team));
+        let (minute_at, hour_at) = (Span::Minute.start(now), Span::Hour.start(now));
+        if *hour != hour_at.0 {
+            (*hour, *of_hour) = (hour_at.0, Figures::default());
+            of_team_hour.clear();
+        }
+        of_hour.add(&fresh);
+        of_hour.gauges = gauges;
+        let row = |span, team, at, figures: &Figures| Row {
+            span,
+            team,
+            at,
+            process: self.process.clone(),
+            figures: figures.clone(),
+        };
+        let mut rows = vec![
+            row(Span::Minute, None, minute_at, &Figures { gauges, ..fresh.clone() }),
+            row(Span::Hour, None, hour_at, of_hour),
+        ];
+        for (team, figures) in &of_team {
+            let sum = of_team_hour.entry(*team).or_default();
+            sum.add(figures);
+            rows.push(row(Span::Minute, Some(*team), minute_at, figures));
+            rows.push(row(Span::Hour, Some(*team), hour_at, sum));
+        }
+        (fresh, of_team, rows)
+    }
+
+    /// Writes a row at the end of each minute, and a last one at the end.
+    pub async fn run<F: Future<Output = Gauges>>(&self, db: &Db, gauges: impl Fn() -> F, over: CancellationToken) {
+        let mut minute = Span::Minute.start(db.now());
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                () = over.cancelled() => {}
+            }
+            let now = Span::Minute.start(db.now());
+            if now == minute && !over.is_cancelled() {
+                continue;
+            }
+            // What was counted is of the minute that has just ended.
+            let end = now.plus_ms(if over.is_cancelled() { 0 } else { -1 });
+            if let Err(error) = self.write(db, gauges().await, end).await {
+                tracing::debug!(%error, "the minute's figures could not be written; they are told with the next ones");
+            }
+            minute = now;
+            if over.is_cancelled() {
+                return;
+            }
+        }
+    }
+}
+
+/// Bytes of memory that the process holds, as the kernel counts them; `None`: it does not say.
+pub fn memory_bytes() -> Option<i64> {
+    const PAGE: i64 = 4_096;
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    text.split_whitespace().nth(1)?.parse::<i64>().ok().map(|pages| pages * PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::domain::figures::Ended;
+    use crate::store::testing;
+
+    fn end(team: TeamId, ms: u64, code: Option<&str>) -> PageEnd<'_> {
+        let engine = if code.is_some() { "none" } else { "http" };
+        PageEnd { team, engine, code, duration: Duration::from_millis(ms), credits: 1 }
+    }
+
+    #[tokio::test]
+    async fn a_minute_is_written_for_the_process_and_each_team_and_the_hour_adds_up() {
+        for db in testing::databases().await {
+            let (acme, other) = (testing::team(&db, "acme").await, testing::team(&db, "other").await);
+            let counter = Counter::default();
+            let start = Timestamp(10 * 3_600_000);
+            counter.page(end(acme, 7, None));
+            counter.page(end(other, 70, Some("SCRAPE_TIMEOUT")));
+            let gauges = Gauges { queued: Some(3), ..Gauges::default() };
+            counter.write(&db, gauges, start.plus_ms(59_999)).await.unwrap();
+            counter.page(end(acme, 8, None));
+            counter.write(&db, Gauges::default(), start.plus_ms(119_999)).await.unwrap();
+            let read =
+                async |span, team| figures::read(&db, span, team, start, start.plus_ms(3_600_000)).await.unwrap();
+            let minutes = read(Span::Minute, None).await;
+            assert_eq!(minutes.len(), 2);
+            assert_eq!((minutes[0].0, minutes[1].0), (start, start.plus_ms(60_000)));
+            assert_eq!(minutes[0].1.ended(), Ended { done: 1, failed: 1 });
+            assert_eq!((minutes[0].1.gauges.queued, minutes[1].1.gauges.queued), (Some(3), None));
+            assert_eq!(minutes[0].1.errors["SCRAPE_TIMEOUT"], 1);
+            let hours = read(Span::Hour, None).await;
+            assert_eq!((hours.len(), hours[0].1.ended(), hours[0].1.credits), (1, Ended { done: 2, failed: 1 }, 3));
+            assert_eq!(read(Span::Hour, Some(acme)).await[0].1.ended(), Ended { done: 2, failed: 0 });
+            assert_eq!(read(Span::Minute, Some(other)).await.len(), 1);
+            assert_eq!(counter.total().ended(), Ended { done: 2, failed: 1 });
+            let mut tx = db.begin().await.unwrap();
+            figures::expire(&mut tx, start.plus_ms(figures::MINUTES_KEPT_MS + 60_000)).await.unwrap();
+            tx.commit().await.unwrap();
+            assert_eq!((read(Span::Minute, None).await.len(), read(Span::Hour, None).await.len()), (1, 1));
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What the worker has to do at a moment, for its row and for the console's figures.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use weir_shared::domain::figures::Gauges;
+use weir_shared::domain::node::Load;
+use weir_shared::figures::memory_bytes;
+
+use crate::context::Process;
+
+/// What it has to do now.
+pub(super) fn load(process: &Process) -> Load {
+    Load {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        busy: process.metrics.slots_busy.get(),
+        browsers: browsers(process),
+        sessions: process.sessions().map_or(0, |sessions| sessions.count() as i64),
+        memory_bytes: memory_bytes(),
+        pages: process.figures.total().pages,
+    }
+}
+
+fn browsers(process: &Process) -> i64 {
+    process.browsers.as_ref().map_or(0, |browsers| browsers.stats().alive as i64)
+}
+
+/// Writes a row of figures each minute until `over` is cancelled, where there is a console.
+pub(super) async fn write_figures(process: Arc<Process>, over: CancellationToken) {
+    if !process.settings.api.console.is_on {
+        return;
+    }
+    let gauges = || {
+        let gauges = Gauges {
+            browsers: Some(browsers(&process)),
+            sessions: Some(process.sessions().map_or(0, |sessions| sessions.count() as i64)),
+            memory_bytes: memory_bytes(),
+            ..Gauges::default()
+        };
+        std::future::ready(gauges)
+    };
+    process.figures.run(&process.db, gauges, over).await;
+}
