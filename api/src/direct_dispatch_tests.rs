@@ -19,7 +19,7 @@ use crate::service_tests::Api;
 
 /// What the worker does with the next scrapes.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum Behaviour {
     Document,
     Ended,
     Full,
@@ -31,18 +31,18 @@ enum Way {
 struct Bench {
     api: Api,
     dispatch: DirectDispatch,
-    way: web::Data<Mutex<(Way, usize)>>,
+    behaviour: web::Data<Mutex<(Behaviour, usize)>>,
 }
 
 impl Bench {
     /// One worker with two slots. Without `listens` there is nothing at its address.
-    async fn start(way: Way, listens: bool) -> Self {
+    async fn start(behaviour: Behaviour, listens: bool) -> Self {
         let api = Api::start(&[]).await;
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap().to_string();
-        let way = web::Data::new(Mutex::new((way, 0)));
+        let behaviour = web::Data::new(Mutex::new((behaviour, 0)));
         if listens {
-            let data = way.clone();
+            let data = behaviour.clone();
             let server = HttpServer::new(move || App::new().app_data(data.clone()).route(PATH, web::post().to(answer)))
                 .workers(1)
                 .disable_signals()
@@ -73,16 +73,16 @@ impl Bench {
         let dispatch = DirectDispatch::new(db.clone(), Arc::clone(&api.state.workers), Handle::current());
         assert!(dispatch.offer(&scrape()).is_none(), "the workers are not known yet");
         read(Arc::clone(&dispatch.known), db.clone()).await;
-        Self { api, dispatch, way }
+        Self { api, dispatch, behaviour }
     }
 
-    fn set(&self, way: Way) {
-        self.way.lock().unwrap().0 = way;
+    fn set(&self, behaviour: Behaviour) {
+        self.behaviour.lock().unwrap().0 = behaviour;
     }
 
     /// Scrapes that the worker has seen.
     fn seen(&self) -> usize {
-        self.way.lock().unwrap().1
+        self.behaviour.lock().unwrap().1
     }
 
     async fn send(&self) -> Dispatched {
@@ -107,56 +107,56 @@ fn scrape() -> DirectScrape {
     }
 }
 
-async fn answer(way: web::Data<Mutex<(Way, usize)>>, scrape: web::Json<DirectScrape>) -> HttpResponse {
-    let way = {
-        let mut way = way.lock().unwrap();
-        way.1 += 1;
-        way.0
+async fn answer(behaviour: web::Data<Mutex<(Behaviour, usize)>>, scrape: web::Json<DirectScrape>) -> HttpResponse {
+    let behaviour = {
+        let mut behaviour = behaviour.lock().unwrap();
+        behaviour.1 += 1;
+        behaviour.0
     };
-    match way {
-        Way::Document => {
+    match behaviour {
+        Behaviour::Document => {
             let blobs = Blobs::open(&std::env::temp_dir().join(format!("weir-hand-{}", scrape.page))).unwrap();
             let text = serde_json::json!({"markdown": scrape.url});
             let encoded = documents::encode(&blobs, scrape.job, scrape.page, 1, &text).unwrap();
             let Body::Inline(packed) = encoded.body else { panic!("it is small") };
             HttpResponse::Ok().insert_header((SIZE_HEADER, encoded.size)).body(packed)
         }
-        Way::Ended => HttpResponse::NoContent().finish(),
-        Way::Full => HttpResponse::ServiceUnavailable().finish(),
-        Way::Strange => HttpResponse::NotFound().finish(),
-        Way::Broken => panic!("a worker's fault"),
-        Way::Hang => std::future::pending().await,
+        Behaviour::Ended => HttpResponse::NoContent().finish(),
+        Behaviour::Full => HttpResponse::ServiceUnavailable().finish(),
+        Behaviour::Strange => HttpResponse::NotFound().finish(),
+        Behaviour::Broken => panic!("a worker's fault"),
+        Behaviour::Hang => std::future::pending().await,
     }
 }
 
 #[tokio::test]
 async fn a_worker_answers_with_the_document_or_that_it_has_ended() {
-    let bench = Bench::start(Way::Document, true).await;
+    let bench = Bench::start(Behaviour::Document, true).await;
     for _ in 0..3 {
         match bench.send().await {
             Dispatched::Document(document) => assert_eq!(document.get(), r#"{"markdown":"http://site.test/"}"#),
             other => panic!("{other:?}"),
         }
     }
-    bench.set(Way::Ended);
+    bench.set(Behaviour::Ended);
     assert!(matches!(bench.send().await, Dispatched::Ended));
     assert_eq!(bench.seen(), 4);
 }
 
 #[tokio::test]
 async fn a_worker_without_a_slot_is_asked_again_a_moment_later() {
-    let bench = Bench::start(Way::Full, true).await;
+    let bench = Bench::start(Behaviour::Full, true).await;
     assert!(matches!(bench.send().await, Dispatched::Refused));
     assert!(bench.dispatch.offer(&scrape()).is_none());
     bench.api.state.db.clock().advance(FULL * 2);
-    bench.set(Way::Document);
+    bench.set(Behaviour::Document);
     assert!(matches!(bench.send().await, Dispatched::Document(_)));
 }
 
 #[tokio::test]
 async fn a_worker_that_does_not_take_scrapes_is_left_alone() {
-    for (way, listens) in [(Way::Strange, true), (Way::Strange, false)] {
-        let bench = Bench::start(way, listens).await;
+    for (behaviour, listens) in [(Behaviour::Strange, true), (Behaviour::Strange, false)] {
+        let bench = Bench::start(behaviour, listens).await;
         assert!(matches!(bench.send().await, Dispatched::Refused));
         bench.api.state.db.clock().advance(FULL * 2);
         assert!(bench.dispatch.offer(&scrape()).is_none());
@@ -165,15 +165,15 @@ async fn a_worker_that_does_not_take_scrapes_is_left_alone() {
 
 #[tokio::test]
 async fn a_broken_connection_tells_nothing() {
-    let bench = Bench::start(Way::Broken, true).await;
+    let bench = Bench::start(Behaviour::Broken, true).await;
     assert!(matches!(bench.send().await, Dispatched::Unknown));
-    bench.set(Way::Document);
+    bench.set(Behaviour::Document);
     assert!(matches!(bench.send().await, Dispatched::Document(_)));
 }
 
 #[tokio::test]
 async fn a_worker_is_offered_no_more_than_its_slots() {
-    let bench = Bench::start(Way::Hang, true).await;
+    let bench = Bench::start(Behaviour::Hang, true).await;
     let mut waiting: Vec<_> = (0..2).map(|_| bench.dispatch.offer(&scrape()).unwrap()).collect();
     assert!(bench.dispatch.offer(&scrape()).is_none());
     assert!((&mut waiting[0]).now_or_never().is_none());
@@ -183,7 +183,7 @@ async fn a_worker_is_offered_no_more_than_its_slots() {
 
 #[tokio::test]
 async fn what_is_too_long_takes_the_queue() {
-    let bench = Bench::start(Way::Document, true).await;
+    let bench = Bench::start(Behaviour::Document, true).await;
     let long = DirectScrape { origin: Some("x".repeat(LIMIT)), ..scrape() };
     assert!(bench.dispatch.offer(&long).is_none());
     assert!(bench.dispatch.offer(&scrape()).is_some());

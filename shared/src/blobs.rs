@@ -63,10 +63,10 @@ impl fmt::Display for BlobsUrl {
 
 /// A place of blobs. Calls block: use them off the async threads.
 #[derive(Debug, Clone)]
-pub struct Blobs(Place);
+pub struct Blobs(Storage);
 
 #[derive(Debug, Clone)]
-enum Place {
+enum Storage {
     Folder(PathBuf),
     Bucket(Bucket),
 }
@@ -80,7 +80,7 @@ impl Blobs {
     pub fn at(url: &BlobsUrl) -> anyhow::Result<Self> {
         match url {
             BlobsUrl::Folder(root) => Self::open(root),
-            BlobsUrl::Bucket { name, prefix } => Ok(Self(Place::Bucket(Bucket::open(name, prefix)?))),
+            BlobsUrl::Bucket { name, prefix } => Ok(Self(Storage::Bucket(Bucket::open(name, prefix)?))),
         }
     }
 
@@ -91,7 +91,7 @@ impl Blobs {
     pub fn open(root: &Path) -> anyhow::Result<Self> {
         private::make_folder(root).with_context(|| format!("cannot make the blob folder {}", root.display()))?;
         shut_old(root);
-        Ok(Self(Place::Folder(root.to_owned())))
+        Ok(Self(Storage::Folder(root.to_owned())))
     }
 
     /// Whether blobs can be written and removed.
@@ -122,8 +122,8 @@ impl Blobs {
     /// When they cannot be stored.
     pub fn put(&self, key: &str, bytes: &[u8]) -> std::io::Result<()> {
         match &self.0 {
-            Place::Folder(root) => put_file(&root.join(key), bytes),
-            Place::Bucket(bucket) => bucket.put(key, bytes),
+            Storage::Folder(root) => put_file(&root.join(key), bytes),
+            Storage::Bucket(bucket) => bucket.put(key, bytes),
         }
     }
 
@@ -141,24 +141,24 @@ impl Blobs {
     /// `NotFound` when there are none; others when the place does not answer.
     pub fn get(&self, key: &str) -> std::io::Result<Vec<u8>> {
         match &self.0 {
-            Place::Folder(root) => std::fs::read(root.join(key)),
-            Place::Bucket(bucket) => bucket.get(key),
+            Storage::Folder(root) => std::fs::read(root.join(key)),
+            Storage::Bucket(bucket) => bucket.get(key),
         }
     }
 
     /// Whether an error of [`Blobs::get`] is the whole place's and will pass, not this blob's alone.
     pub fn is_away(&self, error: &std::io::Error) -> bool {
         match &self.0 {
-            Place::Folder(root) => std::fs::read_dir(root).is_err(),
-            Place::Bucket(_) => error.kind() != std::io::ErrorKind::NotFound,
+            Storage::Folder(root) => std::fs::read_dir(root).is_err(),
+            Storage::Bucket(_) => error.kind() != std::io::ErrorKind::NotFound,
         }
     }
 
     /// Removes one blob; a missing one is fine.
     pub fn remove(&self, key: &str) {
         let removed = match &self.0 {
-            Place::Folder(root) => std::fs::remove_file(root.join(key)),
-            Place::Bucket(bucket) => bucket.remove(key),
+            Storage::Folder(root) => std::fs::remove_file(root.join(key)),
+            Storage::Bucket(bucket) => bucket.remove(key),
         };
         let _ = tell_failure(removed, key);
     }
@@ -168,8 +168,8 @@ impl Blobs {
     pub fn remove_job(&self, job: JobId) -> bool {
         let prefix = job_prefix(job);
         let removed = match &self.0 {
-            Place::Folder(root) => std::fs::remove_dir_all(root.join(&prefix)),
-            Place::Bucket(bucket) => bucket.remove_all(&prefix),
+            Storage::Folder(root) => std::fs::remove_dir_all(root.join(&prefix)),
+            Storage::Bucket(bucket) => bucket.remove_all(&prefix),
         };
         tell_failure(removed, &prefix)
     }
@@ -178,8 +178,8 @@ impl Blobs {
 impl fmt::Display for Blobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Place::Folder(root) => write!(f, "{}", root.display()),
-            Place::Bucket(bucket) => write!(f, "{bucket}"),
+            Storage::Folder(root) => write!(f, "{}", root.display()),
+            Storage::Bucket(bucket) => write!(f, "{bucket}"),
         }
     }
 }

@@ -15,7 +15,7 @@ pub const ENVIRONMENT: &str = "WEIR_TEST_FAULTS";
 pub enum FaultPoint {
     /// Pages are claimed and the claim is committed; the worker has not heard of it.
     AfterClaim,
-    /// A document or a profile is in the blobs; no row names it yet.
+    /// A document or a session's profile is in the blobs; no row names it yet.
     BetweenBlobAndRow,
     /// The ends of pages are written, and not committed.
     BeforeCommit,

@@ -147,8 +147,8 @@ async fn ask(model: &ModelSettings, question: &Question<'_>, meter: &TokenMeter)
             }
         }
     };
-    let answer: Option<Answer> = serde_json::from_str(&text).ok();
-    let counted = answer.as_ref().and_then(Answer::spent);
+    let answer: Option<Completion> = serde_json::from_str(&text).ok();
+    let counted = answer.as_ref().and_then(Completion::spent);
     meter.add(counted.unwrap_or_else(|| Spent { sent: tokens(&asked.to_string()), received: tokens(&text) }));
     let answer = answer.ok_or(ModelError::Unreadable)?;
     let content = answer.choices.into_iter().next().and_then(|choice| choice.message.content);
@@ -214,14 +214,14 @@ async fn post(model: &ModelSettings, body: &Value) -> Result<String, Failure> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct Completion {
     choices: Vec<Choice>,
     /// What the call cost; whatever it is, it must not spoil the answer.
     #[serde(default)]
     usage: Value,
 }
 
-impl Answer {
+impl Completion {
     /// The endpoint's own counts; `None` where they make no sense.
     fn spent(&self) -> Option<Spent> {
         let count = |name: &str| self.usage[name].as_i64().filter(|count| (0..=MAX_COUNT).contains(count));
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn what_an_endpoint_counts_is_believed_within_reason() {
         let spent = |usage: Value| {
-            let answer: Answer = serde_json::from_value(json!({"choices": [], "usage": usage})).unwrap();
+            let answer: Completion = serde_json::from_value(json!({"choices": [], "usage": usage})).unwrap();
             answer.spent()
         };
         assert_eq!(spent(json!({"prompt_tokens": 7, "completion_tokens": 2})), Some(Spent { sent: 7, received: 2 }));

@@ -76,7 +76,7 @@ const TEAM_WAKEUPS_AT_START: usize = 4;
 
 /// The signal that tells other processes of a wake-up.
 pub(crate) const SIGNALS: [(&str, Signal); 3] =
-    [(SCRAPE_QUEUE, Signal::Scrape), (TEAM_QUEUE, Signal::Lane), (WEBHOOK_QUEUE, Signal::Webhook)];
+    [(SCRAPE_QUEUE, Signal::Scrape), (TEAM_QUEUE, Signal::Team), (WEBHOOK_QUEUE, Signal::Webhook)];
 
 /// How much older a wake-up says it is. Postgres tells of a wake-up that is due when its transaction began, by its own
 /// clock: of one that is a second younger nobody would hear.
@@ -315,7 +315,7 @@ async fn push(tx: &mut Tx, wakeup: Wakeup, count: usize, pause: Duration) -> Sto
 /// A wake-up whose id comes after those of the wake-ups before: of those that are due in the same second SQLite takes the
 /// one with the first id, and the library's own ids are in no order within a millisecond.
 fn task(payload: Vec<u8>) -> TaskBuilder<Vec<u8>> {
-    TaskBuilder::new(payload).task_id(TaskId::from_string(random::wake_up_id().to_string()))
+    TaskBuilder::new(payload).task_id(TaskId::from_string(random::wakeup_id().to_string()))
 }
 
 /// When a wake-up is due, by the database's clock: a machine whose clock is ahead would send it into the future.

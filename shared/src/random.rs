@@ -25,7 +25,7 @@ pub fn id() -> Uuid {
 
 /// The same in the queue library's form. Its own are in no order within a millisecond, and wake-ups of one second are
 /// taken in the order of their ids.
-pub fn wake_up_id() -> Ulid {
+pub fn wakeup_id() -> Ulid {
     Ulid::from(id().as_u128())
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn ids_of_one_millisecond_sort_in_the_order_in_which_they_were_made() {
-        let ids: Vec<String> = (0..5_000).map(|_| wake_up_id().to_string()).collect();
+        let ids: Vec<String> = (0..5_000).map(|_| wakeup_id().to_string()).collect();
         assert!(ids.is_sorted());
     }
 

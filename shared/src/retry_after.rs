@@ -17,7 +17,7 @@ pub fn asked(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// The pause that a value of `Retry-After` asks for: whole seconds, or a date of HTTP in one of its three forms. A date
-/// that has passed is no pause at all.
+/// that has passed asks for none.
 pub fn parse(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -184,8 +184,8 @@ async fn a_day(db: &Db, blobs: &Blobs) {
         endpoint: Endpoint::Scrape,
         version: ApiVersion::V2,
     };
-    let handed = fast::insert_claimed(db, &scrape(), worker, 50, now).await.unwrap().unwrap();
-    finish::finish(db, &[done(blobs, handed)], now).await.unwrap();
+    let dispatched = fast::insert_claimed(db, &scrape(), worker, 50, now).await.unwrap().unwrap();
+    finish::finish(db, &[done(blobs, dispatched)], now).await.unwrap();
     let direct = scrape();
     scrape::insert_scrape_alone(db, &direct).await.unwrap();
     let (next, _) = fast::claim_next(db, worker, 50, now.plus_ms(1)).await.unwrap().unwrap();

@@ -487,6 +487,22 @@ both_databases! {
         service.delete(&first).await.ok();
     }
 
+    async fn a_batch_does_not_stand_behind_crawls_that_wait_for_their_turn(database) {
+        let service = TestService::start(database).await;
+        let (host, site) = (many_pages().await, FixtureSite::start().await);
+        host.put_file("/robots.txt", "text/plain", "User-agent: *\nCrawl-delay: 60\n");
+        // More than a claim looks at; all but one wait.
+        for _ in 0..60 {
+            crawl_of(service.caller(), &host, json!({})).await;
+        }
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 60) })).await.id();
+        let done = ended_at(service.caller(), &format!("/v2/batch/scrape/{id}"), Duration::from_secs(20)).await;
+        assert_eq!(done["completed"], 60, "{done}");
+        for crawl in service.get("/v2/crawl/active").await.ok()["crawls"].as_array().unwrap() {
+            service.delete(&format!("/v2/crawl/{}", crawl["id"].as_str().unwrap())).await.ok();
+        }
+    }
+
     async fn a_team_crawls_as_far_as_its_credits_go(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start_with(ServiceOptions::new(database).env("WEIR_CREDITS", "metered")).await;

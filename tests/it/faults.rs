@@ -5,14 +5,15 @@ mod long;
 mod points;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use sqlx::Connection as _;
 use weir_shared::clock::{self, Stopwatch};
 use weir_tests::{
-    Caller, Database, FixtureSite, PostgresCluster, ServiceOptions, TestService, both_databases, documents_of,
-    errors_of, files_below, finished, long_tests, wait_until, wait_until_none, wait_until_within,
+    Caller, Database, FixtureSite, PostgresCluster, Process, ServiceOptions, TestService, both_databases, documents_of,
+    errors_of, files_below, finished, free_port, long_tests, wait_until, wait_until_none, wait_until_within,
 };
 
 /// What one kill test does.
@@ -150,18 +151,19 @@ async fn nothing_left(service: &mut TestService) {
         service.processes().into_iter().filter(|process| process.state == 'Z').collect::<Vec<_>>()
     })
     .await;
+    service.workers_are_there().await;
     service.stop();
     wait_until_none("processes", || service.processes()).await;
     let left = files_below(&service.folder().join("tmp"));
     assert!(left.is_empty(), "temporary files left: {left:?}");
 }
 
-/// Line of a worker's metrics: scrapes that it was handed.
+/// Line of a worker's metrics: scrapes that were dispatched to it.
 const TAKEN: &str = "weir_scrapes_handed_total{outcome=\"taken\"}";
 
-/// Scrapes until every worker has been handed one past the queue.
-async fn scrapes_are_handed_over(service: &TestService, site: &FixtureSite) {
-    wait_until("every worker is handed scrapes", || async {
+/// Scrapes until each worker has had one dispatched to it, past the queue.
+async fn scrapes_are_dispatched(service: &TestService, site: &FixtureSite) {
+    wait_until("scrapes are dispatched to every worker", || async {
         let scrapes = (0..4).map(|n| {
             let (caller, url) = (service.caller().clone(), site.url(&format!("/article/{n}")));
             tokio::spawn(async move { caller.post("/v2/scrape", &json!({ "url": url, "maxAge": 0 })).await.ok() })
@@ -183,6 +185,27 @@ async fn scrapes_are_handed_over(service: &TestService, site: &FixtureSite) {
 async fn used(service: &TestService) -> u64 {
     let usage = service.get("/v2/team/credit-usage/historical").await.ok();
     usage["periods"][0]["creditsUsed"].as_u64().unwrap_or_else(|| panic!("{usage}"))
+}
+
+#[tokio::test]
+async fn what_a_dead_worker_left_does_not_wait_for_the_database() {
+    let mut service = TestService::start_with(ServiceOptions::new(Database::Sqlite)).await;
+    let run_dir = service.folder().join("tmp/weir-run");
+    service.kill_worker(0);
+    assert!(!files_below(&run_dir).is_empty(), "it left its boxes");
+    let away = format!("postgres://weir@127.0.0.1:{}/weir", free_port());
+    let log = service.folder().join("waiting.log");
+    let mut command = service.command("weir-worker");
+    command.env("DATABASE_URL", away);
+    let mut worker = Process::start("a worker without a database", command, &log);
+    wait_until("it waits for the database", || async {
+        worker.tail(40).contains("waiting for the database").then_some(())
+    })
+    .await;
+    assert_eq!(files_below(&run_dir), Vec::<PathBuf>::new());
+    assert!(worker.terminate(Duration::from_secs(10)).success());
+    service.start_worker(0);
+    service.workers_are_there().await;
 }
 
 both_databases! {
@@ -222,7 +245,7 @@ both_databases! {
     async fn a_scrape_that_loses_its_worker_is_still_answered(database) {
         let site = FixtureSite::start().await;
         let mut service = TestService::start_with(ServiceOptions::new(database).workers(1)).await;
-        scrapes_are_handed_over(&service, &site).await;
+        scrapes_are_dispatched(&service, &site).await;
         let caller = service.caller().clone();
         let url = site.url("/slow?ms=2000");
         let scrape = tokio::spawn(async move { caller.post("/v2/scrape", &json!({ "url": url, "timeout": 40_000 })).await });
@@ -235,7 +258,7 @@ both_databases! {
     async fn a_worker_that_stands_still_holds_no_scrape_up(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start_with(ServiceOptions::new(database).workers(2)).await;
-        scrapes_are_handed_over(&service, &site).await;
+        scrapes_are_dispatched(&service, &site).await;
         service.pause_worker(0).await;
         let began = Stopwatch::start();
         let scrapes = (0..6).map(|n| {
@@ -246,7 +269,7 @@ both_databases! {
             assert_eq!(scrape.await.unwrap()["data"]["metadata"]["statusCode"], 200);
         }
         assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
-        // What it was handed during its pause has been done by another worker; it must not do it again.
+        // What was dispatched to it during its pause has been done by another worker; it must not do it again.
         service.resume_worker(0);
         let before = used(&service).await;
         wait_until("the worker goes on", || async {
@@ -264,10 +287,10 @@ both_databases! {
     async fn scrapes_beside_a_busy_write_lock_are_answered_and_billed_once(database) {
         const HALF: usize = 40;
         let site = FixtureSite::start().await;
-        // A place for each, so that all are handed to the worker, also while others wait for the lock.
+        // A place for each, so that all are dispatched to the worker, also while others wait for the lock.
         let options = ServiceOptions::new(database).workers(1).env("WEIR_WORKER_CONCURRENCY", "100");
         let service = TestService::start_with(options).await;
-        scrapes_are_handed_over(&service, &site).await;
+        scrapes_are_dispatched(&service, &site).await;
         let before = used(&service).await;
         let start = |urls: Vec<String>| -> Vec<_> {
             let urls = urls.into_iter().map(|url| {

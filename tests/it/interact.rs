@@ -226,6 +226,24 @@ fn tools(answer: &Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prompt_carries_nothing_out_by_an_address_that_leads_elsewhere() {
+    let site = FixtureSite::start_with(SiteOptions { more_hosts: vec!["127.0.0.2".to_owned()], tls: false }).await;
+    let elsewhere = site.url_at("127.0.0.2", "/small/77");
+    let (service, _model) = with_model(vec![
+        Said::does("navigate", json!({ "url": site.url(&format!("/redirect/to?url={elsewhere}")) })),
+        Said::does("new_tab", json!({ "url": site.url(&format!("/redirect/to?url={elsewhere}")) })),
+        Said::does("finish", json!({ "answer": "done", "success": true })),
+    ])
+    .await;
+    let caller = service.caller();
+    let path = scraped(caller, &json!({ "url": site.url("/small/1") })).await;
+    let answer = ask(caller, &path, "Look around.").await;
+    assert_eq!(site.hit_count("/small/77").await, 0, "{answer}");
+    assert_eq!(tools(&answer), ["navigate!", "new_tab!", "finish"], "{answer}");
+    caller.delete(&path).await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_prompt_logs_in_searches_pages_and_orders_in_steps() {
     let site = FixtureSite::start().await;
     let (service, model) = with_model(vec![

@@ -155,7 +155,7 @@ async fn a_hostile_body_is_refused_and_costs_little() {
         assert_eq!(answer.status, status, "{:.200}", answer.text);
         assert!(answer.is_base_error(), "{:.200}", answer.text);
     }
-    // What is no object is a matter of the protocol, what is no option of the route.
+    // Arguments that are not an object are refused by the protocol, unknown options by the route.
     let odd = ask(caller, "tools/call", json!({"name": "firecrawl_scrape", "arguments": [1]})).await;
     assert!(odd["error"]["code"].is_number() || odd["result"]["isError"] == true, "{odd}");
     for arguments in [json!({}), json!({"url": 5}), json!({"url": "http://127.0.0.1:1/", "nonsense": true})] {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Caller, Database, FixtureSite, ServiceOptions, TestService, ended_at, wait_until};
+use weir_tests::{Caller, Database, FixtureSite, LostAnswer, ServiceOptions, TestService, ended_at, wait_until};
 
 /// What the page finds in its browser, after the script.
 async fn page(caller: &Caller, url: &str, profile: Value, script: &str) -> Value {
@@ -17,14 +17,23 @@ async fn page(caller: &Caller, url: &str, profile: Value, script: &str) -> Value
 
 /// A service whose worker takes sessions.
 async fn with_sessions() -> TestService {
-    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_WARM_BROWSERS", "0").env("WEIR_CACHE_SIZE", "10MB");
+    with_sessions_on(Database::Sqlite).await
+}
+
+async fn with_sessions_on(database: Database) -> TestService {
+    let options = ServiceOptions::new(database).env("WEIR_WARM_BROWSERS", "0").env("WEIR_CACHE_SIZE", "10MB");
     let service = TestService::start_with(options).await;
+    takes_sessions(&service).await;
+    service
+}
+
+async fn takes_sessions(service: &TestService) {
     wait_until("a worker that takes sessions", || async {
         let workers = service.cli_json(&["workers", "list", "--json"]);
-        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
+        let takes = |worker: &Value| worker["state"] == "live" && worker["sessionSlots"].as_i64() > Some(0);
+        workers.as_array().is_some_and(|workers| workers.iter().any(takes)).then_some(())
     })
     .await;
-    service
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -118,4 +127,35 @@ async fn a_requests_cookies_are_not_saved_with_its_profile() {
     caller.delete(&path).await.ok();
     // Its site has not said anything of the cookie this time.
     assert_eq!(cookies("1", &reader).await, kept);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_profile_outlives_the_lost_answer_to_the_commit_of_its_save() {
+    let Some(database) = Database::postgres() else { return };
+    let site = FixtureSite::start().await;
+    let mut service = with_sessions_on(database).await;
+    let way = LostAnswer::start(service.database_url(), "INSERT INTO profile (").await;
+    service.stop();
+    service.start_api();
+    service.set_env("DATABASE_URL", &way.url);
+    service.start_worker(0);
+    service.ready().await;
+    takes_sessions(&service).await;
+
+    let (caller, url) = (service.caller(), site.url("/actions"));
+    let session = caller.post("/v2/browser", &json!({ "ttl": 120, "profile": { "name": "shop" } })).await.ok();
+    let path = format!("/v2/browser/{}", session["id"].as_str().unwrap());
+    let set = format!("await page.goto('{url}'); await page.evaluate(() => localStorage.setItem('k', 'v'))");
+    let done = json!({ "code": set, "language": "node", "timeout": 60 });
+    caller.post(&format!("{path}/execute"), &done).await.ok();
+    caller.delete(&path).await.ok();
+    wait_until("the answer is lost", || async { way.has_lost().then_some(()) }).await;
+    wait_until("the session has ended", || async {
+        let list = caller.get("/v2/browser").await.ok();
+        let rows = list["sessions"].as_array().unwrap();
+        rows.iter().any(|row| row["id"] == session["id"] && row["status"] == "destroyed").then_some(())
+    })
+    .await;
+    let reader = json!({ "name": "shop", "saveChanges": false });
+    assert_eq!(page(caller, &url, reader, "1").await[1], "v", "what the row names is there");
 }

@@ -21,7 +21,9 @@ async fn pages_go_through_the_proxies_that_they_ask_for() {
     let (us, de) = (ForwardProxy::start("basic-us").await, ForwardProxy::start("basic-de").await);
     let enhanced = ForwardProxy::start("enhanced").await;
     let options = ServiceOptions::new(Database::Sqlite).env("WEIR_SESSIONS_PER_WORKER", "0");
-    let options = options.env("WEIR_PROXY_BASIC", format!("us={},de={}", us.url, de.url));
+    // As many as do not fit into one message between a box and its worker, if each had two listeners.
+    let basic = format!("us={0},de={1},jp={1},br={1},in={1},za={1}", us.url, de.url);
+    let options = options.env("WEIR_PROXY_BASIC", basic);
     let service = TestService::start_with(options.env("WEIR_PROXY_ENHANCED", &enhanced.url)).await;
     let pages = OwnPages::start().await;
     let open = pages.put("/open", "<main><h1>Open</h1><p>Everybody may read this page.</p></main>");

@@ -66,7 +66,7 @@ both_databases! {
         let listed = service.get("/v2/team/activity?endpoint=search").await.ok();
         let entries = listed["data"].as_array().unwrap();
         assert_eq!((entries.len(), entries[0]["id"] == full["id"], entries[0]["target"].as_str()), (2, true, Some("whales")), "{listed}");
-        // It is no batch, and nobody cancels it as one.
+        // The job of a search cannot be cancelled as a batch.
         let id = full["id"].as_str().unwrap();
         assert_eq!(service.get(&format!("/v2/batch/scrape/{id}")).await.status, 404);
         assert_eq!(service.delete(&format!("/v2/batch/scrape/{id}")).await.status, 404);

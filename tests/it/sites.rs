@@ -42,6 +42,25 @@ both_databases! {
         }
         was_left_alone(&site, "/small/71").await;
 
+        // Sockets and workers, of which the browser does not tell beforehand.
+        let parts = "<h1>Words of a page</h1><p>Some more.</p><script>
+            new WebSocket('SOCKET');
+            new Worker(URL.createObjectURL(new Blob([`fetch('WORKER', { mode: 'no-cors' }); new WebSocket('SOCKET')`])));
+            </script>";
+        let parts = parts.replace("SOCKET", &other("/small/78").replace("http:", "ws:")).replace("WORKER", &other("/small/79"));
+        let parts = site.serve_file("parts", "text/html", parts.into_bytes()).await;
+        let mut body = json!({ "url": parts, "waitFor": 700, "threatProtection": lists });
+        for more in [json!({}), json!({ "profile": { "name": "careful" } })] {
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            service.post("/v2/scrape", &body).await.ok();
+            was_left_alone(&site, "/small/78").await;
+            was_left_alone(&site, "/small/79").await;
+        }
+        service.post("/v2/scrape", &json!({ "url": parts, "waitFor": 700, "maxAge": 0 })).await.ok();
+        for path in ["/small/78", "/small/79"] {
+            assert_ne!(site.hit_count(path).await, 0, "without lists {path} is asked");
+        }
+
         let allowed = json!({ "blacklist": ["127.*"], "whitelist": ["127.0.0.1"] });
         let body = json!({ "url": site.url("/small/72"), "threatProtection": allowed });
         service.post("/v2/scrape", &body).await.ok();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use weir_shared::random;
 use weir_tests::{
     Answer, Database, FixtureSite, ModelStandIn, OwnPages, Said, SearchStandIn, ServiceOptions, SiteOptions,
-    TestService, both_databases, ended_at, markdown_of,
+    TestService, both_databases, ended_at, markdown_of, wait_until,
 };
 
 use crate::websocket::{by_header, by_subprotocol, frames};
@@ -125,12 +125,15 @@ both_databases! {
         let asked = model.asked();
         assert!(asked.iter().any(|(_, body)| body.to_string().contains("Be brief, please.")), "{asked:?}");
 
-        let body = json!({ "urls": [site.url("/article/2")], "formats": ["markdown", "extract"], "extract": wanted });
+        let body = json!({ "urls": [site.url("/article/2")], "formats": ["markdown", "extract"], "extract": wanted,
+            "webhook": { "url": site.webhook_url("v1"), "events": ["page"] } });
         let id = service.post("/v1/batch/scrape", &body).await.id();
         for path in [format!("/v1/batch/scrape/{id}"), format!("/v1/crawl/{id}")] {
             let status = ended_at(service.caller(), &path, BOUND).await;
             assert_eq!(status["data"][0]["extract"]["owner"], "seen", "{path}");
         }
+        let told = wait_until("the page's webhook", async || site.events("v1").await.pop()).await;
+        assert_eq!(told["data"][0]["extract"]["owner"], "seen", "{told}");
         let (stream, _) = by_header(&service, &format!("/v1/crawl/{id}"), service.key()).await.unwrap();
         assert_eq!(frames(stream).await.0[0]["data"]["data"][0]["extract"]["owner"], "seen");
         // Version 2 knows the new name alone.

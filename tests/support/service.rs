@@ -398,6 +398,16 @@ impl TestService {
         worker["name"].as_str().unwrap().to_owned()
     }
 
+    /// Waits until each worker that was started has announced itself: earlier it may not hear of a stop.
+    pub async fn workers_are_there(&self) {
+        wait_until("every worker is there", || async {
+            let workers = self.cli_json(&["workers", "list", "--json"]);
+            let is_there = |n| workers.as_array().unwrap().iter().any(|worker| self.is_named(n, worker));
+            (0..self.worker_count()).all(|n| self.workers[n].is_none() || is_there(n)).then_some(())
+        })
+        .await;
+    }
+
     fn is_named(&self, n: usize, worker: &Value) -> bool {
         worker["name"].as_str().is_some_and(|name| name.ends_with(&format!("-{}", self.worker_id(n))))
     }

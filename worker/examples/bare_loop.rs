@@ -92,7 +92,11 @@ async fn browser(settings: &Settings, urls: Vec<Url>, at_once: usize) -> anyhow:
     };
     let sandbox = Sandbox::prepare(config)?;
     let dir = sandbox.session_dir("bare")?;
-    let spec = BrowserSpec { purpose: Purpose::Pages { has_pictures: false }, exit: None, extra_flags: Vec::new() };
+    let spec = BrowserSpec {
+        purpose: Purpose::Pages { has_pictures: false, own_exits: 0 },
+        exit: None,
+        extra_flags: Vec::new(),
+    };
     let chromium = sandbox.start_browser(&dir, spec).await?;
     let cdp = Arc::new(Cdp::connect_over(chromium.connect().await?, chromium.ws_path()).await?);
     let began = Stopwatch::start();

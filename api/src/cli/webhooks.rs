@@ -21,7 +21,7 @@ pub enum WebhooksCommand {
         #[arg(long)]
         team: Option<String>,
         #[arg(long)]
-        state: Option<State>,
+        state: Option<StateArg>,
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=10_000))]
         limit: i64,
     },
@@ -30,18 +30,18 @@ pub enum WebhooksCommand {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-pub enum State {
+pub enum StateArg {
     Waiting,
     Delivered,
     Dead,
 }
 
-impl From<State> for DeliveryState {
-    fn from(state: State) -> Self {
+impl From<StateArg> for DeliveryState {
+    fn from(state: StateArg) -> Self {
         match state {
-            State::Waiting => Self::Waiting,
-            State::Delivered => Self::Delivered,
-            State::Dead => Self::Dead,
+            StateArg::Waiting => Self::Waiting,
+            StateArg::Delivered => Self::Delivered,
+            StateArg::Dead => Self::Dead,
         }
     }
 }

@@ -49,7 +49,7 @@ pub fn doc() -> Operation {
 /// Handles the request.
 ///
 /// # Errors
-/// 401 without a key, 400 for a body that is no message, 413 and 429 for one that is too large.
+/// 401 without a key, 400 for a body that is not a message, 413 and 429 for one that is too large.
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.caller(&request).await?;
     let (body, _room) = extract::json_text(&app, &caller, &request, payload).await?;

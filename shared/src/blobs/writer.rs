@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 
 use super::bucket::Bucket;
-use super::{Place, begin_file, end_file};
+use super::{Storage, begin_file, end_file};
 
 /// What is written so far. Dropped before [`BlobWriter::finish`] it leaves nothing. Calls block.
 #[derive(Debug)]
@@ -30,14 +30,16 @@ enum Draft {
 }
 
 impl BlobWriter {
-    pub(super) fn open(place: &Place, key: &str) -> Result<Self> {
+    pub(super) fn open(place: &Storage, key: &str) -> Result<Self> {
         Ok(Self(match place {
-            Place::Folder(root) => {
+            Storage::Folder(root) => {
                 let path = root.join(key);
                 let (file, draft) = begin_file(&path)?;
                 Draft::File { file, draft, path }
             }
-            Place::Bucket(bucket) => Draft::Bucket { bucket: bucket.clone(), key: key.to_owned(), pieces: Vec::new() },
+            Storage::Bucket(bucket) => {
+                Draft::Bucket { bucket: bucket.clone(), key: key.to_owned(), pieces: Vec::new() }
+            }
         }))
     }
 

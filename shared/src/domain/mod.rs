@@ -10,6 +10,7 @@ pub mod console;
 pub mod crawl;
 pub mod describe;
 pub mod document;
+pub mod document_v1;
 pub mod feedback;
 pub mod figures;
 pub mod goods;

@@ -1,7 +1,12 @@
 //! Which sites a request may have to do with: the lists of `threatProtection` (wire 25). The one place that judges them.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use url::Url;
+
+/// Which hosts a way out refuses: names in small letters, without a port.
+pub type RefusedHosts = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Lists of a caller. Hosts are compared in small letters, names of other scripts in their ASCII form.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,16 +37,27 @@ impl SiteRules {
 
     /// Whether the site of an address may be asked, and answered.
     pub fn allows(&self, url: &Url) -> bool {
+        self.allows_host(url.host_str().unwrap_or_default())
+    }
+
+    /// The same by the host alone, an IPv6 address in brackets.
+    pub fn allows_host(&self, host: &str) -> bool {
         if self.is_empty() {
             return true;
         }
-        let host = url.host_str().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
         let is_in = |list: &[String]| list.iter().any(|pattern| matches(pattern, &host));
         if is_in(&self.allowed) {
             return true;
         }
         let tld = host.rsplit('.').next().unwrap_or_default();
         !is_in(&self.blocked) && !self.blocked_tlds.iter().any(|blocked| blocked == tld)
+    }
+
+    /// The hosts that a way out for one page refuses; `None`: it needs no rules of its own.
+    pub fn refused(&self) -> Option<RefusedHosts> {
+        let rules = (!self.is_empty()).then(|| self.clone())?;
+        Some(Arc::new(move |host| !rules.allows_host(host)))
     }
 
     /// These rules and others, of which each blocks.

@@ -15,7 +15,7 @@ pub const MOST_UNPARSED: i64 = 10;
 /// A day, milliseconds.
 pub const UNPARSED_WINDOW_MS: i64 = 86_400_000;
 
-/// The file of a page that is no page of the web. Its page's URL is the file's name.
+/// The file behind a page that was sent and not fetched. Its page's URL is the file's name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Upload {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::Sha256;
 
+use super::api_version::ApiVersion;
 use super::job::WebhookEvent;
 use super::states::states;
 
@@ -55,6 +56,9 @@ pub struct WebhookSpec {
     /// Words of [`WebhookEvent`]; empty: all.
     #[serde(default)]
     pub events: Vec<String>,
+    /// That of the call which started the job: documents of its deliveries are of this version.
+    #[serde(default)]
+    pub version: ApiVersion,
 }
 
 impl WebhookSpec {

@@ -309,7 +309,7 @@ async fn reminders_do_not_pile_up_and_those_that_are_done_with_go() {
         assert_eq!(taken.len(), 1);
         assert_eq!(remind().await.0, 0);
 
-        // Tickets that the library is done with, those that it gave up included.
+        // Wake-ups that the library is done with, those that it gave up included.
         let old = match &db {
             Db::Sqlite(_) => {
                 "UPDATE Jobs SET status = CASE job_type WHEN 'lane' THEN 'Done' ELSE 'Failed' END, \

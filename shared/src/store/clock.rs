@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Db, PostgresDb, StoreError, StoreResult};
+use super::db::{Db, PostgresDb};
+use super::error::{StoreError, StoreResult};
 use crate::clock;
 use crate::time::Timestamp;
 

@@ -21,6 +21,38 @@ macro_rules! used_more {
 }
 pub(super) use used_more;
 
+/// What one thing cost a team.
+pub(super) struct Charge<'a> {
+    /// Names the thing: it is billed once, however often this is done.
+    pub entry: String,
+    pub team: TeamId,
+    pub key: Option<KeyId>,
+    /// As the ledger says it.
+    pub kind: &'a str,
+    /// More than 0.
+    pub amount: i64,
+    pub at: Timestamp,
+}
+
+/// Enters a charge in the ledger, and adds it to what the team has used if it is new there.
+pub(super) async fn charge(tx: &mut Tx, charge: Charge<'_>) -> StoreResult<()> {
+    const ENTRY: &str = sql!(LEDGER_ENTRY, "VALUES ($1, $2, $3, $4, $5, $6)", ENTERED_ONCE);
+    let Charge { entry, team, key, kind, amount, at } = charge;
+    let entered = on_db!(tx, |conn| {
+        sqlx::query(ENTRY)
+            .bind(entry)
+            .bind(team)
+            .bind(key)
+            .bind(kind)
+            .bind(amount)
+            .bind(at)
+            .execute(conn)
+            .await?
+            .rows_affected()
+    });
+    if entered == 1 { add_used(tx, team, amount).await } else { Ok(()) }
+}
+
 /// Adds to what a team has used: the caller has entered it in the ledger.
 pub(super) async fn add_used(tx: &mut Tx, team: TeamId, amount: i64) -> StoreResult<()> {
     const SQL: &str = sql!(used_more!("$2"), " WHERE id = $1");

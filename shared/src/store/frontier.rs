@@ -5,7 +5,7 @@
 //! at once; beyond it some wait, for pages that turn out to be duplicates or forbidden free their room again. All of
 //! this happens under the team's lock, so that the limit holds to the page however many workers there are.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use crate::domain::crawl::{AddressMove, AddressState};
 use crate::domain::job::{JobKind, JobStatus, PageMove, PageState};
@@ -46,7 +46,7 @@ pub(super) struct Growth {
 
 /// The counts of a crawl while a transaction changes them.
 #[derive(sqlx::FromRow)]
-struct State {
+struct CrawlCounts {
     page_limit: i64,
     admitted: i64,
     next_seq: i64,
@@ -57,7 +57,7 @@ struct State {
     status: String,
 }
 
-impl State {
+impl CrawlCounts {
     async fn load(tx: &mut Tx, job: JobId) -> StoreResult<Option<Self>> {
         const SQL: &str = "SELECT c.page_limit, c.admitted, c.next_seq, c.discovered, c.waiting, c.blocked, c.dropped, \
             j.status FROM crawl c JOIN job j ON j.id = c.job_id WHERE c.job_id = $1";
@@ -120,7 +120,7 @@ pub(super) async fn settle(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> S
         }
     }
     for (job, ends) in by_job {
-        let Some(mut state) = State::load(tx, job).await? else { continue };
+        let Some(mut state) = CrawlCounts::load(tx, job).await? else { continue };
         let growth = settle_job(tx, job, &mut state, &ends, &mut settled.dropped, now).await?;
         state.save(tx, job).await?;
         settled.jobs.insert(job, growth);
@@ -131,7 +131,7 @@ pub(super) async fn settle(tx: &mut Tx, ends: &[&Finished], now: Timestamp) -> S
 async fn settle_job(
     tx: &mut Tx,
     job: JobId,
-    state: &mut State,
+    state: &mut CrawlCounts,
     ends: &[&Finished],
     dropped: &mut HashSet<PageId>,
     now: Timestamp,
@@ -215,7 +215,7 @@ async fn grow(
     tx: &mut Tx,
     job: JobId,
     team: TeamId,
-    state: &mut State,
+    state: &mut CrawlCounts,
     found: &[(&Found, i64)],
     blocked: &[(&Found, i64)],
     now: Timestamp,
@@ -257,7 +257,7 @@ async fn take_in(
     tx: &mut Tx,
     job: JobId,
     team: TeamId,
-    state: &mut State,
+    state: &mut CrawlCounts,
     found: &[(&Found, i64)],
     now: Timestamp,
 ) -> StoreResult<i64> {
@@ -301,7 +301,7 @@ async fn take_in(
 async fn insert_urls(
     tx: &mut Tx,
     job: JobId,
-    state: &mut State,
+    state: &mut CrawlCounts,
     found: &[(&Found, i64)],
     as_state: AddressState,
 ) -> StoreResult<i64> {
@@ -325,7 +325,13 @@ async fn insert_urls(
 }
 
 /// Gives waiting addresses a page row as far as there is room, in the order they were met.
-async fn admit_waiting(tx: &mut Tx, job: JobId, team: TeamId, state: &mut State, now: Timestamp) -> StoreResult<i64> {
+async fn admit_waiting(
+    tx: &mut Tx,
+    job: JobId,
+    team: TeamId,
+    state: &mut CrawlCounts,
+    now: Timestamp,
+) -> StoreResult<i64> {
     const NEXT: &str = sql!(
         "SELECT key, url, depth, seq FROM crawl_url WHERE job_id = $1 AND state = ",
         AddressState::Waiting.sql(),
@@ -381,7 +387,7 @@ async fn admit_waiting(tx: &mut Tx, job: JobId, team: TeamId, state: &mut State,
 async fn take_alias(
     tx: &mut Tx,
     job: JobId,
-    state: &mut State,
+    state: &mut CrawlCounts,
     page: &Claimed,
     key: &str,
     dropped: &HashSet<PageId>,
@@ -480,7 +486,7 @@ pub async fn add_from_sitemap(
     team_lock::lock(&mut tx, team).await?;
     let ours: Option<(i32,)> =
         on_db!(&mut tx, |conn| sqlx::query_as(FENCE).bind(step.id).bind(step.epoch).fetch_optional(conn).await?);
-    let state = State::load(&mut tx, job).await?;
+    let state = CrawlCounts::load(&mut tx, job).await?;
     let Some(mut state) = state.filter(|state| ours.is_some() && state.is_running()) else { return Ok(false) };
     let found: Vec<(&Found, i64)> = found.iter().map(|f| (f, 0)).collect();
     let blocked: Vec<(&Found, i64)> = blocked.iter().map(|f| (f, 0)).collect();
@@ -492,13 +498,6 @@ pub async fn add_from_sitemap(
     }
     tx.commit().await?;
     Ok(state.wanted() > 0)
-}
-
-/// The keys of a crawl's frontier by state, for tests and checks of the counts.
-pub async fn recount(db: &Db, job: JobId) -> StoreResult<HashMap<String, i64>> {
-    const SQL: &str = "SELECT state, COUNT(*) FROM crawl_url WHERE job_id = $1 GROUP BY state";
-    let rows: Vec<(String, i64)> = crate::on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_all(pool).await?);
-    Ok(rows.into_iter().collect())
 }
 
 #[cfg(test)]

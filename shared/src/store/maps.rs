@@ -135,7 +135,7 @@ pub async fn known_links(
         " AND document.size <= $3 ORDER BY job.created_at DESC LIMIT 1"
     );
     #[derive(Deserialize)]
-    struct Answer {
+    struct KnownLinks {
         links: Vec<KnownPage>,
     }
     let found: Option<(PageId,)> =
@@ -151,7 +151,7 @@ pub async fn known_links(
         }
         Err(error) => return Err(error),
     };
-    Ok(serde_json::from_str::<Answer>(document.json.get())?.links)
+    Ok(serde_json::from_str::<KnownLinks>(document.json.get())?.links)
 }
 
 #[cfg(test)]

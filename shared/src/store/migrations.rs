@@ -10,7 +10,9 @@ use anyhow::{Context as _, bail};
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgPoolOptions;
 
-use super::{Db, PostgresDb, StoreError, StoreResult, lines};
+use super::db::{Db, PostgresDb};
+use super::error::{StoreError, StoreResult};
+use super::lines;
 use crate::on_pool;
 
 /// Where it stands which of our migrations were applied.

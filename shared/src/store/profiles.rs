@@ -4,6 +4,7 @@
 //! saver that was given up meanwhile cannot overwrite the work of the next one. A page's lease bears its id, counts only
 //! for the attempt that is the page's current one, and is freed by the sweeper when its worker could not.
 
+use crate::domain::job::PageState;
 use crate::ids::{SessionId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
@@ -157,10 +158,13 @@ pub async fn release_for_page(tx: &mut Tx, page: &Claimed) -> StoreResult<()> {
 
 /// Frees leases of pages that nobody works on. Returns how many.
 pub async fn free_abandoned(tx: &mut Tx) -> StoreResult<u64> {
-    const SQL: &str = "DELETE FROM profile_lease WHERE EXISTS (SELECT 1 FROM page \
-        WHERE page.id = profile_lease.session_id AND page.state <> 'running') OR (NOT EXISTS (SELECT 1 FROM page \
-        WHERE page.id = profile_lease.session_id) AND NOT EXISTS (SELECT 1 FROM browser_session s \
-        WHERE s.id = profile_lease.session_id))";
+    const SQL: &str = sql!(
+        "DELETE FROM profile_lease WHERE EXISTS (SELECT 1 FROM page \
+         WHERE page.id = profile_lease.session_id AND page.state <> ",
+        PageState::Running.sql(),
+        ") OR (NOT EXISTS (SELECT 1 FROM page WHERE page.id = profile_lease.session_id) \
+         AND NOT EXISTS (SELECT 1 FROM browser_session s WHERE s.id = profile_lease.session_id))"
+    );
     Ok(on_db!(tx, |conn| sqlx::query(SQL).execute(conn).await?.rows_affected()))
 }
 

@@ -4,11 +4,10 @@ use crate::domain::activity::Endpoint;
 use crate::domain::api_version::ApiVersion;
 use crate::domain::job::JobKind;
 use crate::ids::{JobId, KeyId, TeamId};
-use crate::on_db;
 use crate::time::Timestamp;
 
 use super::activity::{self, Entry};
-use super::credits::{ENTERED_ONCE, LEDGER_ENTRY, add_used};
+use super::credits::{self, Charge};
 use super::{StoreResult, Tx};
 
 /// A search that is answered.
@@ -26,7 +25,6 @@ pub struct NewSearch<'a> {
 
 /// Writes it into the list of what the team asked for, and bills it.
 pub async fn record(tx: &mut Tx, search: &NewSearch<'_>) -> StoreResult<()> {
-    const BILL: &str = sql!(LEDGER_ENTRY, "VALUES ($1, $2, $3, $4, $5, $6)", ENTERED_ONCE);
     let target = search.query.map(str::to_owned);
     let entry = Entry {
         id: search.id.0,
@@ -39,20 +37,13 @@ pub async fn record(tx: &mut Tx, search: &NewSearch<'_>) -> StoreResult<()> {
     if search.credits == 0 {
         return Ok(());
     }
-    let entered = on_db!(tx, |conn| {
-        sqlx::query(BILL)
-            .bind(format!("search:{}", search.id))
-            .bind(search.team)
-            .bind(search.key)
-            .bind(JobKind::Search.credit_kind())
-            .bind(search.credits)
-            .bind(search.created_at)
-            .execute(conn)
-            .await?
-            .rows_affected()
-    });
-    if entered == 1 {
-        add_used(tx, search.team, search.credits).await?;
-    }
-    Ok(())
+    let charge = Charge {
+        entry: format!("search:{}", search.id),
+        team: search.team,
+        key: search.key,
+        kind: JobKind::Search.credit_kind(),
+        amount: search.credits,
+        at: search.created_at,
+    };
+    credits::charge(tx, charge).await
 }

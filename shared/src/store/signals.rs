@@ -37,21 +37,21 @@ pub(super) use notify_done;
 pub enum Signal {
     /// A wake-up in the queue of that name.
     Scrape,
-    Lane,
+    Team,
     Webhook,
     /// The end of a page or a change of its job.
     End,
 }
 
 impl Signal {
-    const ALL: [Self; 4] = [Self::Scrape, Self::Lane, Self::Webhook, Self::End];
+    const ALL: [Self; 4] = [Self::Scrape, Self::Team, Self::Webhook, Self::End];
 
     /// The file beside the database.
     fn file(self, database: &Path) -> PathBuf {
         let mut name = database.as_os_str().to_owned();
         name.push(match self {
             Self::Scrape => "-scrape",
-            Self::Lane => "-lane",
+            Self::Team => "-lane",
             Self::Webhook => "-webhook",
             Self::End => "-ends",
         });
@@ -74,8 +74,8 @@ impl Signals {
     /// # Errors
     /// When the database's folder cannot be written to.
     pub fn open(database: &Path) -> anyhow::Result<Self> {
-        let [scrape, lane, webhook, end] = Signal::ALL.map(|signal| signal.open(database));
-        Ok(Self([scrape?, lane?, webhook?, end?]))
+        let [scrape, team, webhook, end] = Signal::ALL.map(|signal| signal.open(database));
+        Ok(Self([scrape?, team?, webhook?, end?]))
     }
 
     fn send(&self, signal: Signal) {

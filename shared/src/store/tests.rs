@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::time::Duration;
+
 use super::page::claim::Claim;
 use super::page::end::{Body, Encoded, Finished, Outcome};
 use super::page::replay::Replay;
@@ -180,7 +182,7 @@ async fn the_next_scrape_is_claimed_with_its_wake_up_and_within_the_limit() {
 }
 
 #[tokio::test]
-async fn a_scrape_that_is_handed_over_is_written_claimed_or_not_at_all() {
+async fn a_scrape_that_is_dispatched_is_written_claimed_or_not_at_all() {
     let blobs = Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", random::id()))).unwrap();
     for db in databases().await {
         let (team, worker) = (team(&db, "a").await, WorkerId::new());

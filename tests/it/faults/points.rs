@@ -33,11 +33,11 @@ async fn survive_a_kill(database: Database, point: FaultPoint) {
     nothing_left(&mut service).await;
 }
 
-/// Whoever asks for a page that is handed to a worker gets it, though the worker is killed at `point`.
+/// Whoever asks for a page that is dispatched to a worker gets it, though the worker is killed at `point`.
 async fn survive_a_kill_with_a_scrape(database: Database, point: FaultPoint) {
     let site = FixtureSite::start().await;
     let mut service = TestService::start_with(ServiceOptions::new(database)).await;
-    scrapes_are_handed_over(&service, &site).await;
+    scrapes_are_dispatched(&service, &site).await;
     let before = used(&service).await;
     service.set_env(ENVIRONMENT, &format!("{}=kill", point.as_str()));
     service.restart_worker(0);

@@ -289,9 +289,25 @@ steps["the official server answers the same"] = async () => {
   for (const one of [theirs, client.stdio]) parsed.push(JSON.parse((await call(one, "firecrawl_parse", file)).content[0].text));
   assert.match(parsed[0].data.markdown, /\| --- \|/);
   assert.deepEqual(...parsed.map(({ data, ...rest }) => ({ ...rest, data: lasting(data) })));
+  // Theirs waits for a crawl's end; ours answers at once, with a link to what it will find.
+  const crawl = { url: site("/crawl/4/"), limit: 4, sitemap: "skip", maxDiscoveryDepth: 1, scrapeOptions: { formats: ["markdown", "links"] } };
+  const waited = JSON.parse((await call(theirs, "firecrawl_crawl", crawl)).content[0].text);
+  const { id, uri } = await started(client.http, "firecrawl_crawl", crawl);
+  const pages = ({ data }) => data.map(lasting).sort((one, other) => (one.metadata.sourceURL < other.metadata.sourceURL ? -1 : 1));
+  assert.equal(waited.data.length, 4);
+  assert.deepEqual(pages(waited), pages(await finished(() => resource(client.http, uri))));
+  const statuses = await both("firecrawl_check_crawl_status", { id });
+  assert.deepEqual(pages(statuses[0]), pages(statuses[1]));
+  const { scrapeId } = scrapes[0].metadata;
+  const [ran, again] = await both("firecrawl_interact", { scrapeId, code: "await page.title()", language: "node" });
+  assert.deepEqual([typeof ran.result, ran.result], ["string", again.result]);
+  assert.equal(JSON.parse((await call(theirs, "firecrawl_interact_stop", { scrapeId })).content[0].text).success, true);
+  for (const given of [{}, { view: "historical" }, { byApiKey: true }]) assert.deepEqual(...(await both("firecrawl_credit_usage", given)));
   // What theirs says of a search is noted as what ours does.
   const said = { searchId: found[0].id, rating: "partial", missingContent: [{ topic: "prices" }] };
   assert.equal(JSON.parse((await call(theirs, "firecrawl_search_feedback", said)).content[0].text).success, true);
+  const rated = { endpoint: "scrape", jobId: scrapes[1].metadata.scrapeId, rating: "bad", issues: ["missing_table"] };
+  assert.equal(JSON.parse((await call(theirs, "firecrawl_feedback", rated)).content[0].text).success, true);
   // Whatever Weir serves of theirs is listed here, under the same name.
   const names = (await theirs.listTools()).tools.map((tool) => tool.name);
   const elsewhere = /agent|extract|monitor|research|find_tools|developer/;

@@ -451,15 +451,19 @@ function tests() {
       const some = {
         startExtract: [{ urls: [site("/small/1")], prompt: "x" }], extract: [{ urls: [site("/small/1")], prompt: "x" }],
         startAgent: [{ prompt: "x" }], agent: [{ prompt: "x" }],
+        findTools: [{}], scrapeAlexandria: [{ provider: "x", capability: "y", options: {} }],
         createMonitor: [{ url: site("/small/1") }], updateMonitor: [randomUUID(), {}], listMonitors: [{}],
         listMonitorChecks: [randomUUID(), {}],
       };
       for (const name of others) {
         const before = answers.length;
-        // Asks /v2/scrape with a field of its own, which is refused as any unknown one is.
-        if (name === "findTools" || name === "scrapeAlexandria") continue;
         const outcome = await rest[name](...(some[name] ?? [randomUUID(), randomUUID(), randomUUID()])).catch((error) => error);
         assert.ok(answers.length > before, `${name} asked nothing: ${outcome}`);
+        // These ask /v2/scrape for what another product's catalogue has. Clients look for the words of the refusal.
+        if (name !== "findTools" && name !== "scrapeAlexandria") continue;
+        for (const { status, text } of answers.splice(before)) {
+          assert.deepEqual([name, status, JSON.parse(text).error], [name, 403, "Exchange is not enabled for this team."]);
+        }
       }
       const papers = Object.getOwnPropertyNames(Object.getPrototypeOf(rest.research)).filter((name) => name !== "constructor");
       for (const name of papers) {

@@ -533,8 +533,9 @@ class Rest(Sdk):
         get_concurrency get_credit_usage get_token_usage get_credit_usage_historical get_token_usage_historical
         get_queue_status watcher scrape_url crawl_url map_url async_crawl_url check_crawl_status check_crawl_errors
         batch_scrape_urls async_batch_scrape_urls check_batch_scrape_status check_batch_scrape_errors""".split()
-    # These post to /v2/scrape with a field of their own, which is refused as any unknown one is.
+    # These post to /v2/scrape what another product's catalogue is asked for. Clients look for the words of the refusal.
     REFUSED = ["find_tools", "scrape_alexandria"]
+    REFUSAL = "Exchange is not enabled for this team."
 
     def call(self, method):
         """Calls a method with something for each argument that it must have; returns the answers on the wire."""
@@ -567,9 +568,10 @@ class Rest(Sdk):
         for name in rest:
             for answer in self.call(getattr(self.client, name)):
                 said = f"{name}: {answer.status_code} {answer.text[:200]}"
-                self.assertIn(answer.status_code, [400] if name in self.REFUSED else [404, 501], said)
+                self.assertIn(answer.status_code, [403] if name in self.REFUSED else [404, 501], said)
                 body = answer.json()
                 self.assertTrue(body["success"] is False and isinstance(body["error"], str), said)
+                self.assertEqual(body["error"] == self.REFUSAL, name in self.REFUSED, said)
 
 
 class Asynchronous(unittest.TestCase):

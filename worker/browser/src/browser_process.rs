@@ -12,10 +12,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use weir_fetch::AdHosts;
-use weir_sandbox::{BrowserBox, DiskUse, SessionDir, Version};
+use weir_sandbox::{BrowserBox, DiskUse, Exit, OwnExit, Sandbox, SessionDir, Version};
 use weir_shared::clock;
+use weir_shared::domain::site_rules::RefusedHosts;
 
 use super::cdp::Cdp;
+use super::error::RenderError;
 use super::page::BlankPage;
 use super::wait::WaitScript;
 
@@ -57,6 +59,8 @@ pub struct PageAccess {
     pub has_pictures: bool,
     /// What pages whose callers want no ads are kept from.
     pub ads: Arc<AdHosts>,
+    /// Gives a page a way out of its own; `None`: the browser has one page, and its way out is that page's.
+    pub sandbox: Option<Arc<Sandbox>>,
 }
 
 impl BrowserProcess {
@@ -74,7 +78,7 @@ impl BrowserProcess {
         egress: SocketAddr,
         ads: Arc<AdHosts>,
     ) -> anyhow::Result<Arc<Self>> {
-        let access = PageAccess { egress, upstreams: Arc::default(), has_pictures: true, ads };
+        let access = PageAccess { egress, upstreams: Arc::default(), has_pictures: true, ads, sandbox: None };
         let process = Self::begin(browser, dir, access).await?;
         process.retire();
         Ok(process)
@@ -141,6 +145,13 @@ impl BrowserProcess {
     /// The proxy that goes on through one of the operator's, with or without ads; `None`: there is none at that place.
     pub fn upstream_proxy(&self, place: usize, refuses_ads: bool) -> Option<String> {
         self.browser.upstream(place, refuses_ads).map(|address| format!("http://{address}"))
+    }
+
+    /// A way out for one page alone, which does not lead to the hosts that are refused; `None`: it has the browser's.
+    pub fn own_exit(&self, exit: Exit, refused: Option<RefusedHosts>) -> Result<Option<OwnExit>, RenderError> {
+        let (Some(sandbox), Some(refused)) = (&self.access.sandbox, refused) else { return Ok(None) };
+        let own = sandbox.own_exit(&self.browser, exit, refused);
+        own.map(Some).map_err(|error| RenderError::Unavailable(error.to_string()))
     }
 
     /// The same where the kernel counts it, which is cheap; `None` where it does not.

@@ -136,7 +136,7 @@ impl Drop for Events {
     }
 }
 
-struct Answer {
+struct Reply {
     text: Utf8Bytes,
     body: Body,
 }
@@ -149,7 +149,7 @@ enum Body {
 struct Inner {
     tx: mpsc::UnboundedSender<Message>,
     next_id: AtomicU64,
-    pending: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+    pending: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
     subscribers: Mutex<HashMap<String, Subscriber>>,
     closed: CancellationToken,
 }
@@ -356,7 +356,7 @@ impl Inner {
                 Some(error) => Body::Error { code: error.code, message: error.message.into_owned() },
                 None => Body::Result(envelope.result.map_or(0..0, |raw| span(&text, raw))),
             };
-            let _ = waiting.send(Answer { text, body });
+            let _ = waiting.send(Reply { text, body });
             return;
         }
         let Some(method) = envelope.method else { return };
@@ -390,7 +390,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Pending<T> {
     id: u64,
     method: &'static str,
-    rx: oneshot::Receiver<Answer>,
+    rx: oneshot::Receiver<Reply>,
     cdp: Cdp,
     _shape: PhantomData<fn() -> T>,
 }

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::Url;
+use weir_sandbox::{Exit, OwnExit};
 use weir_shared::clock;
 use weir_shared::domain::action::ActionResults;
 
@@ -55,6 +56,8 @@ const DESKTOP: (u32, u32) = (1280, 800);
 /// A browser context of our own. Dropping it disposes the context with everything in it.
 struct Tab {
     process: Arc<BrowserProcess>,
+    /// Its own way out; held until nothing of the page is left.
+    exit: Option<OwnExit>,
     /// `None`: the browser's own, which stays.
     context: Option<String>,
     /// Also the id of its main frame.
@@ -63,6 +66,10 @@ struct Tab {
 }
 
 impl Tab {
+    fn new(process: &Arc<BrowserProcess>, context: Option<String>) -> Self {
+        Self { process: Arc::clone(process), exit: None, context, target: String::new(), session: String::new() }
+    }
+
     fn send<M: Method>(&self, params: impl Serialize) -> Pending<Value> {
         self.process.cdp.send_as(M::NAME, Some(&self.session), params)
     }
@@ -78,7 +85,7 @@ impl Drop for Tab {
         let Some(context) = &self.context else { return };
         let context = json!({ "browserContextId": context });
         let disposed = self.process.cdp.send_as::<Value>(Target::DisposeBrowserContext::NAME, None, context);
-        let process = Arc::clone(&self.process);
+        let (process, exit) = (Arc::clone(&self.process), self.exit.take());
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             match disposed.by(clock::deadline(STEP)).await {
@@ -86,6 +93,7 @@ impl Drop for Tab {
                 Err(CdpError::Closed) => {}
                 _ => process.refill_spare(),
             }
+            drop(exit);
         });
     }
 }
@@ -114,16 +122,13 @@ impl BlankPage {
         }
         let context = cdp.call::<Target::CreateBrowserContext>(None, params, deadline).await?.browser_context_id;
         // From here on, a failure disposes the context.
-        let tab =
-            Tab { process: Arc::clone(process), context: Some(context), target: String::new(), session: String::new() };
-        Self::in_tab(tab, deadline).await
+        Self::in_tab(Tab::new(process, Some(context)), deadline).await
     }
 
     /// Opens one in the browser's own profile.
     async fn open_in_profile(process: &Arc<BrowserProcess>, deadline: Instant) -> Result<Self, RenderError> {
         let deadline = deadline.min(clock::deadline(STEP));
-        let tab = Tab { process: Arc::clone(process), context: None, target: String::new(), session: String::new() };
-        Self::in_tab(tab, deadline).await
+        Self::in_tab(Tab::new(process, None), deadline).await
     }
 
     async fn in_tab(mut tab: Tab, deadline: Instant) -> Result<Self, RenderError> {
@@ -152,13 +157,14 @@ impl BlankPage {
 /// Renders `request` in a page of `process`, by its deadline.
 pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderRequest) -> Result<Rendered, RenderError> {
     let work = async {
-        let Way { proxy, refuses_ads } = Way::of(process, request)?;
+        let PageRoute { proxy, refuses_ads, own } = PageRoute::of(process, request)?;
         let spare = if proxy.is_none() && !request.in_profile { process.take_spare() } else { None };
-        let BlankPage { tab, mut events, prepared } = match spare {
+        let BlankPage { mut tab, mut events, prepared } = match spare {
             Some(page) => page,
             None if request.in_profile => BlankPage::open_in_profile(process, request.deadline).await?,
             None => BlankPage::open(process, proxy.as_deref(), request.deadline).await?,
         };
+        tab.exit = own;
         let own = OwnHeaders::split(request);
         let ads = (request.block_ads && !refuses_ads).then(|| Arc::clone(&process.access.ads));
         let interception = Interception::new(request, &own, ads);
@@ -173,22 +179,29 @@ pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderReques
     tokio::time::timeout_at(request.deadline, work).await.unwrap_or(Err(RenderError::Timeout))
 }
 
-/// The page's way out.
-struct Way {
+/// How the page goes out.
+struct PageRoute {
     /// The proxy of its context, where it is not the browser's own.
     proxy: Option<String>,
     refuses_ads: bool,
+    /// The same proxy, where nobody else has it.
+    own: Option<OwnExit>,
 }
 
-impl Way {
+impl PageRoute {
     fn of(process: &BrowserProcess, request: &RenderRequest) -> Result<Self, RenderError> {
         // A browser with a profile has one way out, which lets ads pass.
         let refuses_ads = request.block_ads && !request.in_profile && process.access.ads.are_refused_to(&request.url);
+        // What the browser does not tell of (sockets, requests of workers) is kept from blocked sites there.
+        let exit = Exit { upstream: request.upstream, refuses_ads };
+        if let Some(own) = process.own_exit(exit, request.sites.refused())? {
+            return Ok(Self { proxy: Some(format!("http://{}", own.proxy())), refuses_ads, own: Some(own) });
+        }
         let proxy = match request.upstream {
             Some(place) => Some(process.upstream_proxy(place, refuses_ads).ok_or(RenderError::Proxy)?),
             None => (!refuses_ads).then(|| process.open_proxy()),
         };
-        Ok(Self { proxy, refuses_ads })
+        Ok(Self { proxy, refuses_ads, own: None })
     }
 }
 

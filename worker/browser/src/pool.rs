@@ -104,6 +104,14 @@ impl Default for BrowserConfig {
     }
 }
 
+impl BrowserConfig {
+    /// Ways out that pages of one browser may have to themselves: as many as pages, and as many again for those that are
+    /// being closed.
+    fn own_exits(&self) -> u16 {
+        u16::try_from(2 * self.pages_per_browser.max(1)).unwrap_or(u16::MAX)
+    }
+}
+
 /// Figures for metrics and readiness.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolStats {
@@ -126,7 +134,7 @@ pub struct PoolStats {
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     /// Browsers that take pages.
     accepting: Vec<Arc<BrowserProcess>>,
     /// Why no browser can be started, while that is so.
@@ -146,7 +154,7 @@ struct Counters {
 struct Inner {
     config: BrowserConfig,
     sandbox: Arc<Sandbox>,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     /// A page came back, a browser started, or the pool changed in another way.
     freed: Notify,
     /// Somebody wants a page without pictures, or with them.
@@ -295,7 +303,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -364,7 +372,7 @@ impl Inner {
             let has_pictures = kind == Kind::Pictures;
             let began = Stopwatch::start();
             let spec = BrowserSpec {
-                purpose: Purpose::Pages { has_pictures },
+                purpose: Purpose::Pages { has_pictures, own_exits: self.config.own_exits() },
                 exit: None,
                 extra_flags: self.config.extra_flags.clone(),
             };
@@ -379,7 +387,8 @@ impl Inner {
             };
             let (egress, upstreams) = (self.config.egress_proxy, Arc::clone(&self.config.upstreams));
             let ads = Arc::clone(&self.config.ads);
-            let access = PageAccess { egress, upstreams, has_pictures, ads };
+            let sandbox = Some(Arc::clone(&self.sandbox));
+            let access = PageAccess { egress, upstreams, has_pictures, ads, sandbox };
             let process = BrowserProcess::connect(browser, dir, access).await?;
             let bounds = PageBounds { page: self.config.page_memory, all: self.config.memory_limit };
             self.tasks.spawn(outgrown::watch(Arc::clone(&process), bounds));
@@ -451,7 +460,7 @@ enum Kind {
 }
 
 /// Why a browser leaves its slot.
-enum End {
+enum LeaveReason {
     Died,
     GivenUp,
     Due(&'static str),
@@ -474,7 +483,7 @@ async fn look_after_slot(inner: Arc<Inner>, kind: Kind) {
         loop {
             let end = watch(&inner, &process).await;
             match end {
-                End::Due(reason) => {
+                LeaveReason::Due(reason) => {
                     tracing::info!(browser.pid = process.pid, reason, "browser is replaced");
                     let Some(next) = inner.start_at_last(kind).await else {
                         inner.withdraw(&process);
@@ -489,25 +498,25 @@ async fn look_after_slot(inner: Arc<Inner>, kind: Kind) {
                     inner.tasks.spawn(async move { drain(&old, DRAIN, &stop).await });
                     continue;
                 }
-                End::Died => {
+                LeaveReason::Died => {
                     inner.counters.crashes.fetch_add(1, Ordering::Relaxed);
                     tracing::warn!(browser.pid = process.pid, "browser died");
                     inner.withdraw(&process);
                     process.stop().await;
                 }
-                End::GivenUp => {
+                LeaveReason::GivenUp => {
                     inner.counters.recycled.fetch_add(1, Ordering::Relaxed);
                     inner.withdraw(&process);
                     let stop = inner.stop.clone();
                     inner.tasks.spawn(async move { drain(&process, SHORT_DRAIN, &stop).await });
                 }
-                End::Idle => {
+                LeaveReason::Idle => {
                     tracing::info!(browser.pid = process.pid, "browser is idle and stopped");
                     inner.withdraw(&process);
                     drain(&process, DRAIN, &inner.stop).await;
                     must_ask = true;
                 }
-                End::Stopped => {
+                LeaveReason::Stopped => {
                     inner.withdraw(&process);
                     drain(&process, Duration::ZERO, &inner.stop).await;
                     return;
@@ -519,7 +528,7 @@ async fn look_after_slot(inner: Arc<Inner>, kind: Kind) {
 }
 
 /// Watches a browser until it has to leave its slot.
-async fn watch(inner: &Inner, process: &Arc<BrowserProcess>) -> End {
+async fn watch(inner: &Inner, process: &Arc<BrowserProcess>) -> LeaveReason {
     let config = &inner.config;
     let idle_stop =
         if process.access.has_pictures { Some(config.idle_stop.unwrap_or(PICTURES_IDLE)) } else { config.idle_stop };
@@ -532,9 +541,9 @@ async fn watch(inner: &Inner, process: &Arc<BrowserProcess>) -> End {
         let idle_at = idle_stop.map(|idle| busy_at + idle);
         tokio::select! {
             biased;
-            () = inner.stop.cancelled() => return End::Stopped,
-            () = process.cdp.closed().cancelled() => return End::Died,
-            () = process.given_up.cancelled() => return End::GivenUp,
+            () = inner.stop.cancelled() => return LeaveReason::Stopped,
+            () = process.cdp.closed().cancelled() => return LeaveReason::Died,
+            () = process.given_up.cancelled() => return LeaveReason::GivenUp,
             () = process.returned.notified() => busy_at = clock::instant(),
             () = tokio::time::sleep_until(idle_at.unwrap_or_else(clock::instant)), if idle_at.is_some() => {}
             _ = tick.tick() => {
@@ -544,7 +553,7 @@ async fn watch(inner: &Inner, process: &Arc<BrowserProcess>) -> End {
                     continue;
                 }
                 if ticks % WEIGH_EVERY == 0 && process.memory().await > config.memory_limit {
-                    return End::Due("memory");
+                    return LeaveReason::Due("memory");
                 }
             }
         }
@@ -554,13 +563,13 @@ async fn watch(inner: &Inner, process: &Arc<BrowserProcess>) -> End {
             busy_at = clock::instant();
         }
         if used >= config.pages_per_life {
-            return End::Due("pages");
+            return LeaveReason::Due("pages");
         }
         if used > 0 && process.born.elapsed() > config.max_age {
-            return End::Due("age");
+            return LeaveReason::Due("age");
         }
         if idle_stop.is_some_and(|idle| busy_at.elapsed() >= idle) {
-            return End::Idle;
+            return LeaveReason::Idle;
         }
     }
 }

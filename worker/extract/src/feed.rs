@@ -47,7 +47,8 @@ pub fn read(text: &str, base: &Url) -> Option<Feed> {
     config.check_end_names = false;
     config.allow_unmatched_ends = true;
     config.allow_dangling_amp = true;
-    let mut state = State { base, feed: Feed::default(), entry: None, path: Vec::new(), text: String::new(), all: 0 };
+    let mut state =
+        FeedReader { base, feed: Feed::default(), entry: None, path: Vec::new(), text: String::new(), all: 0 };
     let mut is_feed = false;
     loop {
         match reader.read_event() {
@@ -105,7 +106,7 @@ fn entity(name: &BytesRef<'_>) -> String {
     quick_xml::escape::resolve_predefined_entity(name).map_or_else(|| format!("&{name};"), str::to_owned)
 }
 
-struct State<'a> {
+struct FeedReader<'a> {
     base: &'a Url,
     feed: Feed,
     entry: Option<Entry>,
@@ -115,7 +116,7 @@ struct State<'a> {
     all: usize,
 }
 
-impl State<'_> {
+impl FeedReader<'_> {
     fn say(&mut self, text: &str) {
         if self.all + text.len() > MAX_ALL || self.text.len() + text.len() > MAX_TEXT {
             self.feed.is_cut = true;

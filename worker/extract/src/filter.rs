@@ -74,7 +74,7 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
             hints = hints.or(cache.of(id));
         }
         let is_listed = !hints.is_none() && groups.get(class).is_some_and(|g| g.count >= 4 && g.text * 5 >= total);
-        let place = Place { in_article: i < article_end, in_main: i < main_end };
+        let place = Surroundings { in_article: i < article_end, in_main: i < main_end };
         let candidate = Candidate {
             dom,
             i,
@@ -104,7 +104,7 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Surroundings {
     in_article: bool,
     in_main: bool,
 }
@@ -161,7 +161,7 @@ struct Candidate<'d> {
     hints: Hints,
     /// One of many of its kind that hold much of the page: a list is content whatever its class is called.
     is_listed: bool,
-    place: Place,
+    place: Surroundings,
     /// Visible characters of it.
     text: u32,
     /// The same of the rest of the page.

@@ -91,7 +91,7 @@ pub fn is_permalink(dom: &Dom, addresses: &Addresses, i: usize) -> bool {
     }
     let titled = dom.ancestors(i).take(4).find(|&a| is_titled(dom, a));
     match titled {
-        // The whole of a heading is no mark on it.
+        // A link that is the whole of a heading is its text and not a mark on it.
         Some(up) => (is_sign || is_named && says_so) && holds_more(dom, up, i) || is_named && says_so && low.is_empty(),
         None => {
             is_named

@@ -46,7 +46,7 @@ pub fn is_named_like_media(url: &url::Url) -> bool {
 
 /// How good a place is: the first of a better place wins.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum SourceRank {
     Link,
     Data,
     Meta,
@@ -60,21 +60,23 @@ pub fn offers(dom: &Dom, addresses: &Addresses) -> Offers {
     for i in 0..dom.len() {
         let named = |name: &str| dom.attr_named(i, name);
         match dom.tag(i) {
-            Tag::Audio => audio.add(Place::Player, named("src").or_else(|| named("data-src"))),
-            Tag::Video => video.add(Place::Player, named("src").or_else(|| named("data-src"))),
+            Tag::Audio => audio.add(SourceRank::Player, named("src").or_else(|| named("data-src"))),
+            Tag::Video => video.add(SourceRank::Player, named("src").or_else(|| named("data-src"))),
             Tag::Source => match dom.tag(dom.parent(i)) {
-                Tag::Audio => audio.add(Place::Player, named("src").or_else(|| named("data-src"))),
-                Tag::Video => video.add(Place::Player, named("src").or_else(|| named("data-src"))),
+                Tag::Audio => audio.add(SourceRank::Player, named("src").or_else(|| named("data-src"))),
+                Tag::Video => video.add(SourceRank::Player, named("src").or_else(|| named("data-src"))),
                 _ => {}
             },
             Tag::Meta => {
                 let key = named("property").or_else(|| named("name")).unwrap_or("");
                 match key {
-                    "og:audio" | "og:audio:url" | "og:audio:secure_url" => audio.add(Place::Meta, named("content")),
+                    "og:audio" | "og:audio:url" | "og:audio:secure_url" => {
+                        audio.add(SourceRank::Meta, named("content"))
+                    }
                     // Pages with a player use it too, for an address that does not lead to a film.
                     "og:video" | "og:video:url" | "og:video:secure_url" | "twitter:player:stream" => {
                         let content = named("content").filter(|_| !is_player(dom, i));
-                        video.add(Place::Meta, content);
+                        video.add(SourceRank::Meta, content);
                     }
                     _ => {}
                 }
@@ -84,9 +86,9 @@ pub fn offers(dom: &Dom, addresses: &Addresses) -> Offers {
                 let kind = named("type").unwrap_or("");
                 let path = href.unwrap_or("").split(['?', '#']).next().unwrap_or("").to_ascii_lowercase();
                 if kind.starts_with("audio/") || SOUNDS.iter().any(|name| path.ends_with(name)) {
-                    audio.add(Place::Link, href);
+                    audio.add(SourceRank::Link, href);
                 } else if kind.starts_with("video/") || FILMS.iter().any(|name| path.ends_with(name)) {
-                    video.add(Place::Link, href);
+                    video.add(SourceRank::Link, href);
                 }
             }
             Tag::Script if dom.attr(i, &local_name!("type")).is_some_and(|kind| kind.contains("ld+json")) => {
@@ -131,15 +133,15 @@ fn from_data(value: &Value, audio: &mut Best<'_>, video: &mut Best<'_>) {
                 };
                 let coding = map.get("encodingFormat").and_then(Value::as_str).unwrap_or("");
                 if kind == "AudioObject" || coding.starts_with("audio/") {
-                    audio.add(Place::Data, content);
+                    audio.add(SourceRank::Data, content);
                 } else if kind == "VideoObject" || coding.starts_with("video/") {
-                    video.add(Place::Data, content);
+                    video.add(SourceRank::Data, content);
                 } else if let Some(content) = content {
                     let path = content.split(['?', '#']).next().unwrap_or("").to_ascii_lowercase();
                     if SOUNDS.iter().any(|name| path.ends_with(name)) {
-                        audio.add(Place::Data, Some(content));
+                        audio.add(SourceRank::Data, Some(content));
                     } else if FILMS.iter().any(|name| path.ends_with(name)) {
-                        video.add(Place::Data, Some(content));
+                        video.add(SourceRank::Data, Some(content));
                     }
                 }
                 open.extend(map.values().rev().filter(|v| v.is_object() || v.is_array()));
@@ -151,11 +153,11 @@ fn from_data(value: &Value, audio: &mut Best<'_>, video: &mut Best<'_>) {
 
 struct Best<'a> {
     addresses: &'a Addresses,
-    best: Option<(Place, String)>,
+    best: Option<(SourceRank, String)>,
 }
 
 impl Best<'_> {
-    fn add(&mut self, place: Place, source: Option<&str>) {
+    fn add(&mut self, place: SourceRank, source: Option<&str>) {
         let Some(source) = source.filter(|s| !s.trim().is_empty()) else { return };
         if self.best.as_ref().is_none_or(|(held, _)| place > *held)
             && let Some(url) = self.addresses.resolve(source)

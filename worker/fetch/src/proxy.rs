@@ -6,7 +6,7 @@
 //!          --GET http://host/--> resolve + judge -> connect to the judged address -> request, answer
 //! ```
 //!
-//! Refusals carry `X-Weir-Egress`: `blocked` (403, not a public address), `filtered` (403, block list),
+//! Refusals carry `X-Weir-Egress`: `blocked` (403, not a public address), `filtered` (403, block list, or hosts that this listener refuses),
 //! `vendor` (403, the browser maker's own services), `dns` (502), `connect` (502), `upstream` (502, the operator's
 //! proxy cannot be reached), `invalid` (400).
 //! Requests are parsed and written anew by one library on both sides, with one length each: a
@@ -29,6 +29,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use weir_shared::domain::site_rules::RefusedHosts;
 use weir_shared::guard::AddressGuard;
 
 use self::connection::ClientConnection;
@@ -116,6 +117,7 @@ impl EgressProxy {
             guard,
             upstream: options.upstream,
             filter: options.filter,
+            refused: None,
             metrics: metrics.clone(),
             idle_timeout: options.idle_timeout.unwrap_or(IDLE_TIMEOUT),
             stop: CancellationToken::new(),
@@ -133,8 +135,8 @@ impl EgressProxy {
     /// What serves further listeners by the same rules and counters.
     pub fn door(&self) -> EgressDoor {
         let shared = Arc::clone(&self.shared);
-        Arc::new(move |listener, max_connections| {
-            let shared = Arc::new(Shared { stop: shared.stop.child_token(), ..(*shared).clone() });
+        Arc::new(move |listener, max_connections, refused| {
+            let shared = Arc::new(Shared { stop: shared.stop.child_token(), refused, ..(*shared).clone() });
             let stop = shared.stop.clone().drop_guard();
             tokio::spawn(accept(listener, shared, Arc::new(Semaphore::new(max_connections))));
             stop
@@ -149,10 +151,10 @@ impl EgressProxy {
 
 /// A proxy's rules, for listeners in networks of their own: those of boxes. Called with a listener and the number of
 /// connections that may be open through it (further ones wait), it serves that listener until the guard is dropped or
-/// the proxy is, which closes every connection through it.
+/// the proxy is, which closes every connection through it. Hosts that the last one names are refused to this listener.
 ///
 /// A function and no type of this crate, so that what makes boxes need not depend on what fetches pages.
-pub type EgressDoor = Arc<dyn Fn(TcpListener, usize) -> DropGuard + Send + Sync>;
+pub type EgressDoor = Arc<dyn Fn(TcpListener, usize, Option<RefusedHosts>) -> DropGuard + Send + Sync>;
 
 impl Drop for EgressProxy {
     fn drop(&mut self) {
@@ -171,6 +173,7 @@ struct Shared {
     guard: AddressGuard,
     upstream: Option<ProxyUrl>,
     filter: Option<Arc<dyn HostFilter>>,
+    refused: Option<RefusedHosts>,
     metrics: Arc<EgressMetrics>,
     idle_timeout: Duration,
     stop: CancellationToken,

@@ -86,6 +86,12 @@ impl Inline {
         self.html.push_str(html);
     }
 
+    /// Adds what is said of a picture in words, if anything is.
+    pub fn picture(&mut self, words: Option<&str>) {
+        let words = words.map(str::trim).unwrap_or_default();
+        self.push(words, &Style { italic: true, ..Style::default() });
+    }
+
     /// Adds a line break, unless nothing is before it.
     pub fn line_break(&mut self) {
         if self.has_text {
@@ -238,6 +244,15 @@ impl Blocks {
     pub fn heading(&mut self, level: usize, inline: Inline) {
         if !inline.is_blank() {
             self.wrapped(["h1", "h2", "h3", "h4", "h5", "h6"][level.clamp(1, 6) - 1], &inline.finish());
+        }
+    }
+
+    /// What is said of a picture in words, if anything is.
+    pub fn picture(&mut self, words: Option<&str>) {
+        let mut inline = Inline::default();
+        inline.picture(words);
+        if !inline.is_blank() {
+            self.paragraph(inline);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::DropGuard;
@@ -12,7 +12,10 @@ use super::cgroup::Bounds;
 use super::chromium::{self, Found, Version, find_chromium};
 use super::running::{Handed, Running};
 use super::wire::{Kind, Order};
-use super::{AD_FREE_PORT, CDP_PORT, EgressDoor, HOME, PROXY_PORT, Sandbox, SandboxError, SessionDir, UPSTREAM_PORTS};
+use super::{
+    AD_FREE_PORT, CDP_PORT, EgressDoor, HOME, OWN_PORTS, PROXY_PORT, RefusedHosts, Sandbox, SandboxError, SessionDir,
+    UPSTREAM_PORTS,
+};
 use crate::process;
 
 /// Bounds of a session's browser. A page that needs more loses its renderer first.
@@ -38,6 +41,9 @@ const START_LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
 /// proxy, more by WebSockets.
 const CONNECTIONS: usize = 256;
 
+/// Ways out that one page each can take, at most.
+const OWN_EXITS: u16 = 100;
+
 /// The profile as the box sees it.
 const PROFILE: &str = "/profile";
 
@@ -53,6 +59,8 @@ pub enum Purpose {
     Pages {
         /// Whether pictures and fonts are loaded.
         has_pictures: bool,
+        /// Ways out that pages can take for themselves ([`Sandbox::own_exit`]), 100 at most.
+        own_exits: u16,
     },
 }
 
@@ -90,25 +98,28 @@ pub struct BrowserBox {
     pub(super) running: Running,
     port: u16,
     ws_path: String,
-    ways: Ways,
+    egress: Egress,
 }
 
 /// The ways out of a browser's box.
 #[derive(Debug)]
-struct Ways {
+struct Egress {
     /// The one that lets everything public through, or a session's only one.
     proxy: SocketAddr,
     /// Those through the operator's proxies: two for each, the one without a filter first.
     upstreams: Vec<SocketAddr>,
+    /// Those that pages take for themselves.
+    own: Vec<Arc<OpenExit>>,
     _doors: Vec<DropGuard>,
     /// Of a session's browser, whose way out is chosen when the session is known.
     exit: Option<OpenExit>,
 }
 
-impl Ways {
+impl Egress {
     /// Serves what the box has handed out for each port; without a door, when there is one.
     fn open(ports: Vec<(u16, Option<&EgressDoor>)>, handed: &mut Handed) -> io::Result<Self> {
-        let (mut proxy, mut upstreams, mut doors, mut exit) = (None, Vec::new(), Vec::new(), None);
+        let (mut proxy, mut exit) = (None, None);
+        let (mut upstreams, mut own, mut doors) = (Vec::new(), Vec::new(), Vec::new());
         for (port, door) in ports {
             let socket = handed.next().ok_or_else(|| io::Error::other("the box handed out too little"))?;
             let listener = std::net::TcpListener::from(socket);
@@ -119,12 +130,13 @@ impl Ways {
                 upstreams.push(address);
             }
             match door {
-                Some(door) => doors.push(door(TcpListener::from_std(listener)?, CONNECTIONS)),
+                Some(door) => doors.push(door(TcpListener::from_std(listener)?, CONNECTIONS, None)),
+                None if port < PROXY_PORT => own.push(Arc::new(OpenExit { listener, door: Mutex::default() })),
                 None => exit = Some(OpenExit { listener, door: Mutex::default() }),
             }
         }
         let proxy = proxy.ok_or_else(|| io::Error::other("a browser needs a way out"))?;
-        Ok(Self { proxy, upstreams, _doors: doors, exit })
+        Ok(Self { proxy, upstreams, own, _doors: doors, exit })
     }
 }
 
@@ -134,6 +146,37 @@ struct OpenExit {
     listener: std::net::TcpListener,
     /// What serves it; `None`: nothing yet, and connections wait.
     door: Mutex<Option<DropGuard>>,
+}
+
+impl OpenExit {
+    fn current(&self) -> MutexGuard<'_, Option<DropGuard>> {
+        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the next door serves.
+    fn listener(&self) -> io::Result<TcpListener> {
+        TcpListener::from_std(self.listener.try_clone()?)
+    }
+}
+
+/// A way out of a browser that one page has for itself. Dropping it closes every connection by it.
+#[derive(Debug)]
+pub struct OwnExit {
+    exit: Arc<OpenExit>,
+    address: SocketAddr,
+}
+
+impl OwnExit {
+    /// The proxy, as the browser sees it.
+    pub fn proxy(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for OwnExit {
+    fn drop(&mut self) {
+        drop(self.exit.current().take());
+    }
 }
 
 impl BrowserBox {
@@ -155,23 +198,36 @@ impl BrowserBox {
 
     /// The proxy that lets everything public through, as the browser sees it.
     pub fn proxy(&self) -> SocketAddr {
-        self.ways.proxy
+        self.egress.proxy
     }
 
     /// The proxy that goes on through the operator's at `place`, as the browser sees it.
     pub fn upstream(&self, place: usize, refuses_ads: bool) -> Option<SocketAddr> {
-        self.ways.upstreams.get(2 * place + usize::from(refuses_ads)).copied()
+        self.egress.upstreams.get(2 * place + usize::from(refuses_ads)).copied()
     }
 
     /// Has `door` serve the browser's way out from now on.
-    pub(super) fn leave_by(&self, door: &EgressDoor) -> io::Result<()> {
-        let exit = self.ways.exit.as_ref().ok_or_else(|| io::Error::other("this browser's ways out are fixed"))?;
-        let listener = TcpListener::from_std(exit.listener.try_clone()?)?;
-        let mut current = exit.door.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn leave_by(&self, door: &EgressDoor, refused: Option<RefusedHosts>) -> io::Result<()> {
+        let exit = self.egress.exit.as_ref().ok_or_else(|| io::Error::other("this browser's ways out are fixed"))?;
+        let listener = exit.listener()?;
+        let mut current = exit.current();
         // The former one ends first, or it would take some of the connections.
         drop(current.take());
-        *current = Some(door(listener, CONNECTIONS));
+        *current = Some(door(listener, CONNECTIONS, refused));
         Ok(())
+    }
+
+    /// A way out for one page, served by `door`.
+    pub(super) fn lend_exit(&self, door: &EgressDoor, refused: RefusedHosts) -> Result<OwnExit, SandboxError> {
+        for exit in &self.egress.own {
+            let mut current = exit.current();
+            if current.is_none() {
+                let (listener, address) = (exit.listener()?, exit.listener.local_addr()?);
+                *current = Some(door(listener, CONNECTIONS, Some(refused)));
+                return Ok(OwnExit { exit: Arc::clone(exit), address });
+            }
+        }
+        Err(SandboxError::Failed("every way out for one page is taken".to_owned()))
     }
 
     /// The same where the kernel counts it, which is cheap; `None` where it does not.
@@ -222,11 +278,12 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
             let flags = chromium::session_flags(found.kind, window, name.as_deref(), PROXY_PORT);
             (flags, &SESSION_BOUNDS, vec![(PROXY_PORT, None)])
         }
-        Purpose::Pages { has_pictures } => {
+        Purpose::Pages { has_pictures, own_exits } => {
             let flags = chromium::page_flags(found.kind, has_pictures, AD_FREE_PORT);
             // The first is the one without a filter.
             let mut ports = vec![(PROXY_PORT, Some(&config.egress)), (AD_FREE_PORT, Some(&config.ad_free))];
             ports.extend((UPSTREAM_PORTS..).zip(config.upstreams.iter().flatten().map(Some)));
+            ports.extend((OWN_PORTS..).take(own_exits.min(OWN_EXITS).into()).map(|port| (port, None)));
             (flags, &PAGES_BOUNDS, ports)
         }
     };
@@ -254,7 +311,7 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
         layout.read_only.push((folder.to_owned(), folder.display().to_string()));
     }
     let (running, mut handed) = sandbox.start(dir, &layout, bounds, order).await?;
-    let ways = Ways::open(ports, &mut handed)?;
+    let egress = Egress::open(ports, &mut handed)?;
     let Ok(address) = tokio::time::timeout(START_LIMIT, running.devtools()).await else {
         running.kill().await;
         return Err(SandboxError::Failed(format!("Chromium did not start within {START_LIMIT:?}")));
@@ -264,9 +321,9 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: BrowserSpec
         running.kill().await;
         return Err(SandboxError::Failed(format!("Chromium ended at start: {}", running.last_words().await)));
     };
-    let browser = BrowserBox { running, port, ws_path, ways };
+    let browser = BrowserBox { running, port, ws_path, egress };
     if let Some(exit) = spec.exit {
-        sandbox.let_out(&browser, exit)?;
+        sandbox.let_out(&browser, exit, None)?;
     }
     Ok(browser)
 }

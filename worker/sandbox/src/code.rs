@@ -141,7 +141,7 @@ pub(super) async fn start(sandbox: &Sandbox, dir: &SessionDir, spec: CodeSpec) -
     };
     let (running, mut handed) = sandbox.start(dir, &layout, &bounds, order).await?;
     let mut next = || handed.next().ok_or_else(|| io::Error::other("the box handed out too little"));
-    let egress = door(listener(next()?)?, CONNECTIONS);
+    let egress = door(listener(next()?)?, CONNECTIONS, None);
     let cdp = match spec.cdp {
         Some(socket) => Some(forward(listener(next()?)?, socket)),
         None => None,

@@ -46,8 +46,7 @@ pub(super) struct WorkerDir {
 impl WorkerDir {
     /// Cleans up after dead workers and makes the directory, in the first of these places that can be used.
     pub fn prepare(places: &[PathBuf]) -> anyhow::Result<Self> {
-        let run_dir = run_dir::prepare(places)?;
-        remove_leftovers(&run_dir);
+        let run_dir = bury_the_dead(places)?;
         let me = process::Identity::of_self()?;
         // Several in one process happen in tests only.
         for n in 0..1000 {
@@ -102,6 +101,17 @@ impl Drop for WorkerDir {
     fn drop(&mut self) {
         self.remove();
     }
+}
+
+/// Cleans up after the dead workers of this machine; the run directory, which is the first of these places that can be
+/// used.
+///
+/// # Errors
+/// When none can.
+pub(super) fn bury_the_dead(places: &[PathBuf]) -> anyhow::Result<PathBuf> {
+    let run_dir = run_dir::prepare(places)?;
+    remove_leftovers(&run_dir);
+    Ok(run_dir)
 }
 
 /// Ends what dead workers left and removes their directories. Errors are logged: a leftover must not keep a

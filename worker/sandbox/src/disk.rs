@@ -65,7 +65,7 @@ impl Disk {
 
 /// What is below `root`, as far as it matters.
 pub(super) fn measure(root: &Path) -> DiskUse {
-    let mut meter = Meter::default();
+    let mut meter = UseCounter::default();
     // Errors mean that the entry is gone: folders that shut out their owner are opened by the walk.
     let _ = walk(root, &mut meter);
     meter.used
@@ -100,13 +100,13 @@ trait Visitor {
 }
 
 #[derive(Default)]
-struct Meter {
+struct UseCounter {
     used: DiskUse,
     /// Files with several names, which take their blocks once.
     linked: HashSet<u64>,
 }
 
-impl Visitor for Meter {
+impl Visitor for UseCounter {
     const RIGHTS: u32 = 0o500;
 
     fn meet(&mut self, dir: BorrowedFd<'_>, name: &CStr, is_dir: bool) -> ControlFlow<()> {
@@ -379,7 +379,7 @@ mod tests {
     fn more_than_a_session_may_fill_is_enough_to_know() {
         let root = folder();
         let here = rustix::fs::openat(CWD, &root, FOLDER, Mode::empty()).unwrap();
-        let mut meter = Meter::default();
+        let mut meter = UseCounter::default();
         meter.used.entries = MOST.entries - 3;
         for n in 0..20 {
             rustix::fs::mkdirat(&here, format!("{n}"), Mode::from_raw_mode(0o700)).unwrap();
@@ -393,9 +393,9 @@ mod tests {
     #[test]
     fn a_folder_that_moves_away_ends_neither_the_walk_nor_another_tree() {
         /// Moves the folder that it stands in when it first meets its file.
-        struct Mover(Meter, PathBuf, PathBuf, Vec<CString>);
+        struct Mover(UseCounter, PathBuf, PathBuf, Vec<CString>);
         impl Visitor for Mover {
-            const RIGHTS: u32 = Meter::RIGHTS;
+            const RIGHTS: u32 = UseCounter::RIGHTS;
 
             fn meet(&mut self, dir: BorrowedFd<'_>, name: &CStr, is_dir: bool) -> ControlFlow<()> {
                 if name == c"file" && self.1.exists() {
@@ -414,7 +414,7 @@ mod tests {
         fs::create_dir_all(root.join("a/b/c")).unwrap();
         fs::write(root.join("a/b/c/file"), "x").unwrap();
         fs::create_dir(outside.join("b")).unwrap();
-        let mut mover = Mover(Meter::default(), root.join("a/b"), outside.join("moved"), Vec::new());
+        let mut mover = Mover(UseCounter::default(), root.join("a/b"), outside.join("moved"), Vec::new());
         walk(&root, &mut mover).unwrap();
         // It is back where the way ends: in `a`, of which it then takes leave, and nowhere outside.
         assert_eq!(mover.3.last(), Some(&CString::from(c"a")), "{:?}", mover.3);

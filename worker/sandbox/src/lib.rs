@@ -50,7 +50,7 @@ mod watch;
 mod wire;
 
 pub use boxed::main as box_main;
-pub use browser::{BrowserBox, BrowserSpec, Exit, Purpose};
+pub use browser::{BrowserBox, BrowserSpec, Exit, OwnExit, Purpose};
 pub use cgroup::LimitsKind;
 pub use chromium::{ChromiumKind, Found, Version, find_chromium};
 pub use code::{CodeBox, CodeHandle, CodeLimits, CodeSpec};
@@ -80,6 +80,8 @@ const PROXY_PORT: u16 = 3128;
 const AD_FREE_PORT: u16 = 3129;
 /// The first of two for each of the operator's proxies, likewise.
 const UPSTREAM_PORTS: u16 = 3200;
+/// The first of those that a page takes for itself, likewise; they end below [`PROXY_PORT`].
+const OWN_PORTS: u16 = 2800;
 const CDP_PORT: u16 = 9222;
 
 /// How long the probe at start may take.
@@ -97,9 +99,12 @@ pub enum SandboxMode {
 }
 
 /// What serves the way out of a box. Called with a listener on the box's loopback and the number of connections that may
-/// be open through it, it serves that listener until the guard is dropped. The egress proxy of `weir-fetch` hands out
-/// such doors.
-pub type EgressDoor = Arc<dyn Fn(TcpListener, usize) -> DropGuard + Send + Sync>;
+/// be open through it, it serves that listener until the guard is dropped, without the hosts that are refused to it. The
+/// egress proxy of `weir-fetch` hands out such doors.
+pub type EgressDoor = Arc<dyn Fn(TcpListener, usize, Option<RefusedHosts>) -> DropGuard + Send + Sync>;
+
+/// Which hosts one way out refuses whatever its door lets through: names in small letters, without a port.
+pub type RefusedHosts = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// How a sandbox is made.
 pub struct SandboxConfig {
@@ -229,6 +234,15 @@ impl Sandbox {
         })
     }
 
+    /// Ends and removes what dead workers left in the first of these run directories that can be used, as `prepare` does,
+    /// for a worker that cannot prepare its sandbox yet.
+    ///
+    /// # Errors
+    /// When no run directory can be used.
+    pub fn bury_the_dead(run_dirs: &[PathBuf]) -> anyhow::Result<()> {
+        dir::bury_the_dead(run_dirs).map(drop)
+    }
+
     /// What was found.
     pub fn status(&self) -> &SandboxStatus {
         &self.status
@@ -272,13 +286,22 @@ impl Sandbox {
         browser::start(self, dir, spec).await
     }
 
-    /// Gives a session's browser its way out, or another one than it had: connections by the former end.
+    /// Gives a session's browser its way out, or another one than it had: connections by the former end. It never leads
+    /// to the hosts that are `refused`.
     ///
     /// # Errors
     /// When there is no such way. The browser keeps the one that it had.
-    pub fn let_out(&self, browser: &BrowserBox, exit: Exit) -> Result<(), SandboxError> {
-        browser.leave_by(self.config.door(exit)?)?;
+    pub fn let_out(&self, browser: &BrowserBox, exit: Exit, refused: Option<RefusedHosts>) -> Result<(), SandboxError> {
+        browser.leave_by(self.config.door(exit)?, refused)?;
         Ok(())
+    }
+
+    /// A way out of a browser of the scraping pool for one page alone, which never leads to the hosts that are `refused`.
+    ///
+    /// # Errors
+    /// When there is no such way, or all that the browser has are taken.
+    pub fn own_exit(&self, browser: &BrowserBox, exit: Exit, refused: RefusedHosts) -> Result<OwnExit, SandboxError> {
+        browser.lend_exit(self.config.door(exit)?, refused)
     }
 
     /// Starts a program in a code box.

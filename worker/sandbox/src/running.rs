@@ -85,7 +85,7 @@ pub(super) type Handed = std::vec::IntoIter<OwnedFd>;
 #[derive(Debug)]
 pub(super) struct Running {
     shared: Arc<Shared>,
-    ended: watch::Receiver<Option<End>>,
+    ended: watch::Receiver<Option<BoxEnd>>,
     said: watch::Receiver<Said>,
 }
 
@@ -113,7 +113,7 @@ struct Init {
 
 /// How a box ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct BoxEnd {
     /// The program's exit code, 128 + n for a signal n; `None`: it was killed by us.
     pub code: Option<i32>,
 }
@@ -287,10 +287,10 @@ impl Running {
     }
 
     /// Resolves when nothing of the box is left.
-    pub async fn exited(&self) -> End {
+    pub async fn exited(&self) -> BoxEnd {
         match self.ended.clone().wait_for(Option::is_some).await {
-            Ok(end) => end.unwrap_or(End { code: None }),
-            Err(_) => End { code: None },
+            Ok(end) => end.unwrap_or(BoxEnd { code: None }),
+            Err(_) => BoxEnd { code: None },
         }
     }
 
@@ -393,7 +393,7 @@ async fn look_after(
     status: pipe::Receiver,
     first: oneshot::Sender<u32>,
     shared: Arc<Shared>,
-    ended: watch::Sender<Option<End>>,
+    ended: watch::Sender<Option<BoxEnd>>,
 ) {
     let mut gone = Box::pin(read_status(status, first));
     let is_gone = tokio::select! {
@@ -420,11 +420,11 @@ async fn look_after(
     let end = spawn_blocking(move || {
         let code = child.wait().ok().and_then(|status| status.code());
         last.kill_rest();
-        End { code: code.filter(|_| !last.kill.is_cancelled()) }
+        BoxEnd { code: code.filter(|_| !last.kill.is_cancelled()) }
     })
     .await;
     *shared.line.lock().await = None;
-    ended.send_replace(Some(end.unwrap_or(End { code: None })));
+    ended.send_replace(Some(end.unwrap_or(BoxEnd { code: None })));
 }
 
 /// `None`: the runtime is ending. Then the line to the box ends too, and with it the box.

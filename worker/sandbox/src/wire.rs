@@ -26,8 +26,8 @@ const MAX_ORDER: usize = 1 << 20;
 /// Longest message of a box, bytes.
 const MAX_REPLY: usize = 1024;
 
-/// Most descriptors in one message.
-const MAX_FDS: usize = 5;
+/// Most descriptors that the kernel takes in one message. More of them come with several, a byte of the reply each.
+const MAX_FDS: usize = 253;
 
 /// What a box is to run.
 #[derive(Debug, Serialize, Deserialize)]
@@ -134,12 +134,14 @@ impl Order {
 /// Sends a reply with descriptors, from inside the box.
 pub(super) fn reply(to: &mut UnixStream, reply: &Reply, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let bytes = reply.encode();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
-        return Err(io::ErrorKind::InvalidInput.into());
+    let mut sent = 0;
+    for fds in fds.chunks(MAX_FDS) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let byte = bytes.get(sent..=sent).filter(|_| control.push(SendAncillaryMessage::ScmRights(fds)));
+        let byte = byte.ok_or(io::ErrorKind::InvalidInput)?;
+        sent += rustix::net::sendmsg(to.as_fd(), &[IoSlice::new(byte)], &mut control, SendFlags::NOSIGNAL)?;
     }
-    let sent = rustix::net::sendmsg(to.as_fd(), &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)?;
     to.write_all(&bytes[sent..])
 }
 
@@ -202,6 +204,20 @@ mod tests {
         assert!(text.starts_with("ää") && text.len() < MAX_REPLY);
         drop(inside);
         assert!(receive(&outside).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_reply_takes_more_descriptors_along_than_one_message_does() {
+        let (mut inside, outside) = UnixStream::pair().unwrap();
+        outside.set_nonblocking(true).unwrap();
+        let outside = tokio::net::UnixStream::from_std(outside).unwrap();
+        let (reader, _writer) = io::pipe().unwrap();
+        for number in [6, 300, 700] {
+            reply(&mut inside, &Reply::Ready, &vec![reader.as_fd(); number]).unwrap();
+            let (got, fds) = receive(&outside).await.unwrap();
+            assert_eq!((got, fds.len()), (Reply::Ready, number));
+        }
+        assert!(reply(&mut inside, &Reply::Ready, &vec![reader.as_fd(); 800]).is_err());
     }
 
     #[test]

@@ -35,12 +35,12 @@ pub(super) struct Capture {
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<StreamState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StreamState {
     call: Option<Collected>,
     /// The stream has ended.
     ended: bool,
@@ -105,7 +105,7 @@ impl Drop for Capture {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,7 +122,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl StreamState {
     fn is_complete(&self) -> bool {
         self.ended || self.call.as_ref().is_none_or(|call| call.done)
     }

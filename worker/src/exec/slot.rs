@@ -27,11 +27,11 @@ pub(super) struct Slot {
     watch: Arc<Watch>,
     closed: CancellationToken,
     /// Held during a call, so that calls of one language run one after another.
-    state: Mutex<State>,
+    state: Mutex<SlotState>,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum SlotState {
     #[default]
     Empty,
     /// Goes on when the call that began it gives up.
@@ -88,7 +88,7 @@ impl Slot {
             Some(outputs) => outputs,
             None => runner.last_output().await,
         };
-        *state = ending.map_or_else(|| State::Ready(runner), State::Ending);
+        *state = ending.map_or_else(|| SlotState::Ready(runner), SlotState::Ending);
         drop(state);
         match ended {
             Ended::Answered { exit, value, is_cut, .. } => Ok(Execution::answered(exit, value, is_cut, outputs)),
@@ -102,10 +102,10 @@ impl Slot {
     /// Begins to start the runner, unless it is there, on its way or in use.
     pub async fn warm(&self) {
         if let Ok(mut state) = self.state.try_lock()
-            && matches!(*state, State::Empty)
+            && matches!(*state, SlotState::Empty)
             && !self.closed.is_cancelled()
         {
-            *state = State::Starting(self.start.spawn(None));
+            *state = SlotState::Starting(self.start.spawn(None));
         }
     }
 
@@ -113,12 +113,12 @@ impl Slot {
     pub async fn close(&self) {
         let Ok(mut state) = timeout(CLOSE_LIMIT, self.state.lock()).await else { return };
         match std::mem::take(&mut *state) {
-            State::Empty => {}
-            State::Ready(runner) => runner.handle().kill().await,
-            State::Ending(ending) => {
+            SlotState::Empty => {}
+            SlotState::Ready(runner) => runner.handle().kill().await,
+            SlotState::Ending(ending) => {
                 let _ = timeout(CLOSE_LIMIT, ending).await;
             }
-            State::Starting(mut start) => match timeout(CLOSE_LIMIT, &mut start).await {
+            SlotState::Starting(mut start) => match timeout(CLOSE_LIMIT, &mut start).await {
                 Ok(Ok(Ok(runner))) => runner.handle().kill().await,
                 // Dropping what a start has made so far ends it.
                 _ => start.abort(),
@@ -132,24 +132,24 @@ impl Slot {
     }
 
     /// Takes the runner, starting one where there is none. Gives up at `by`; the start goes on for the next call.
-    async fn ready(&self, state: &mut State, by: Instant) -> Result<Runner, ExecError> {
+    async fn ready(&self, state: &mut SlotState, by: Instant) -> Result<Runner, ExecError> {
         let mut start = match std::mem::take(state) {
-            State::Ready(runner) if runner.is_alive() => {
+            SlotState::Ready(runner) if runner.is_alive() => {
                 self.start.keep().await?;
                 return Ok(runner);
             }
-            State::Ready(_) | State::Empty => self.start.spawn(None),
-            State::Starting(start) => start,
-            State::Ending(ending) => self.start.spawn(Some(ending)),
+            SlotState::Ready(_) | SlotState::Empty => self.start.spawn(None),
+            SlotState::Starting(start) => start,
+            SlotState::Ending(ending) => self.start.spawn(Some(ending)),
         };
         tokio::select! {
             started = &mut start => started.unwrap_or_else(|error| Err(ExecError::Start(format!("the start was lost: {error}")))),
             () = tokio::time::sleep_until(by) => {
-                *state = State::Starting(start);
+                *state = SlotState::Starting(start);
                 Err(ExecError::Start("it takes too long on this machine now".into()))
             }
             () = self.closed.cancelled() => {
-                *state = State::Starting(start);
+                *state = SlotState::Starting(start);
                 Err(ExecError::Closed)
             }
         }

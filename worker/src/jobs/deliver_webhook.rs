@@ -13,6 +13,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use weir_shared::blobs::Blobs;
+use weir_shared::domain::api_version::ApiVersion;
+use weir_shared::domain::document_v1::shaped;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::webhook::{WebhookSpec, signature};
 use weir_shared::fault::FaultPoint;
@@ -231,6 +233,7 @@ async fn body(
     let mut error = None;
     match (delivery.event, delivery.page_id) {
         (WebhookEvent::Page, Some(page)) => match documents::by_page(db, blobs, page).await? {
+            Some(document) if spec.version == ApiVersion::V1 => data.push(shaped(&document.json).into_owned()),
             Some(document) => data.push(document.json),
             None => {
                 let row = pages::load(db, page).await?;

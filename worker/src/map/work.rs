@@ -133,8 +133,8 @@ fn prepare<'a>(
     Ok(Map { context, team: page.team_id, url, names_sitemap, scope, route, headers, deadline, links, options })
 }
 
-/// The page itself, where it was read. Without it the sitemaps must do, and where nothing at all came of the site there
-/// is no map.
+/// The page itself, where it was read. Without it the sitemaps must do, and where nothing at all came of the site the
+/// map fails.
 async fn judge_start(
     map: &Map<'_>,
     sitemaps: &Sitemaps,

@@ -19,6 +19,7 @@ use weir_shared::config::Settings;
 use weir_shared::store;
 
 use crate::listener;
+use crate::sandbox::Sandbox;
 use life::LifeEnd;
 use pools::Pools;
 
@@ -33,6 +34,9 @@ const LAST_FIGURES: Duration = Duration::from_secs(2);
 /// # Errors
 /// When the database, the sandbox or the address of the private listener cannot be used.
 pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<()> {
+    // First, for a database may be away for long, and a stop ends the wait.
+    let run_dirs = settings.worker.run_dirs.clone();
+    tokio::task::spawn_blocking(move || Sandbox::bury_the_dead(&run_dirs)).await??;
     let Some(pools) = Pools::connect(&settings.database_url, &stop).await? else { return Ok(()) };
     let secret = store::settings::internal_secret(&pools.rows, settings.internal_secret.as_deref()).await?;
     let process = Arc::new(prepare::process(settings, pools.rows.clone(), secret).await?);

@@ -11,7 +11,7 @@ use weir_shared::domain::pdf_blocks::{
     PdfBlock, PdfBlockConfidence, PdfBlockKind, PdfBlockSource, PdfPageBlocks, PdfPageStatus,
 };
 
-use super::layout::{Layout, Place};
+use super::layout::{Layout, PageRect};
 use super::read::markdown_of;
 use super::tidy::{dense, plain};
 
@@ -26,20 +26,20 @@ const MAX_NUMBER: usize = 24;
 /// What is known of the blocks of each page besides what they say, kept in step with them. Empty unless blocks are asked for.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
-    places: Vec<Vec<Option<Place>>>,
+    places: Vec<Vec<Option<PageRect>>>,
     margins: Vec<Margins>,
 }
 
 /// What stands above and below the text of a page.
 #[derive(Debug, Default)]
 struct Margins {
-    top: Vec<(PdfBlockKind, String, Option<Place>)>,
-    bottom: Vec<(PdfBlockKind, String, Option<Place>)>,
+    top: Vec<(PdfBlockKind, String, Option<PageRect>)>,
+    bottom: Vec<(PdfBlockKind, String, Option<PageRect>)>,
 }
 
 impl Margins {
     /// `is_below`: where that is not known by its place.
-    fn add(&mut self, text: String, place: Option<Place>, is_below: bool) {
+    fn add(&mut self, text: String, place: Option<PageRect>, is_below: bool) {
         let is_below = place.map_or(is_below, |place| place[1] + place[3] > 1.0);
         let kind = match is_page_number(&text) {
             true => PdfBlockKind::PageNumber,
@@ -73,7 +73,7 @@ impl Beside {
     pub fn drop(&mut self, page: usize, count: usize, gone: Vec<(usize, String)>) {
         let (Some(places), Some(margins)) = (self.places.get_mut(page), self.margins.get_mut(page)) else { return };
         let places_of = |at: usize| if at < places.len() { places.remove(at) } else { None };
-        let removed: Vec<Option<Place>> = gone.iter().rev().map(|(at, _)| *at).map(places_of).collect();
+        let removed: Vec<Option<PageRect>> = gone.iter().rev().map(|(at, _)| *at).map(places_of).collect();
         for ((at, text), place) in gone.into_iter().zip(removed.into_iter().rev()) {
             margins.add(text, place, at * 2 >= count);
         }
@@ -91,7 +91,7 @@ impl Beside {
     }
 }
 
-fn around(one: Place, other: Place) -> Place {
+fn around(one: PageRect, other: PageRect) -> PageRect {
     [one[0].min(other[0]), one[1].min(other[1]), one[2].max(other[2]), one[3].max(other[3])]
 }
 
@@ -109,7 +109,7 @@ impl<'l> Text<'l> {
     }
 
     /// The places of a page's blocks.
-    fn find(&mut self, blocks: &[Block]) -> Vec<Option<Place>> {
+    fn find(&mut self, blocks: &[Block]) -> Vec<Option<PageRect>> {
         let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
         for (n, block) in blocks.iter().enumerate() {
             groups.entry(dense_of(block)).or_default().push(n);
@@ -132,7 +132,7 @@ impl<'l> Text<'l> {
     }
 
     /// A table that is not drawn row by row: where all of its cells are.
-    fn of_cells(&mut self, table: &Table) -> Option<Place> {
+    fn of_cells(&mut self, table: &Table) -> Option<PageRect> {
         let cells = table.rows.iter().flat_map(|row| &row.cells);
         let texts = cells.map(|cell| cell.content.iter().map(|p| dense(&plain(p))).collect::<String>());
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -141,7 +141,7 @@ impl<'l> Text<'l> {
         }
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
-        let mut whole: Option<Place> = None;
+        let mut whole: Option<PageRect> = None;
         for (text, count) in counts {
             let ranges = self.take(&text, count);
             if ranges.is_empty() {
@@ -179,15 +179,15 @@ impl<'l> Text<'l> {
         piece(range.start)..(piece(range.end.saturating_sub(1)) + 1).min(self.layout.pieces.len())
     }
 
-    fn place(&self, range: &Range<usize>) -> Option<Place> {
+    fn place(&self, range: &Range<usize>) -> Option<PageRect> {
         let pieces = self.layout.pieces.get(self.pieces(range))?;
         let places = pieces.iter().map(|piece| piece.place).collect::<Option<Vec<_>>>()?;
         places.into_iter().reduce(around)
     }
 
     /// What no block has taken, looks like the number of a page and stands where such numbers do.
-    fn left_at_edges(&self) -> Vec<(String, Place)> {
-        let mut found: Vec<(String, Place)> = Vec::new();
+    fn left_at_edges(&self) -> Vec<(String, PageRect)> {
+        let mut found: Vec<(String, PageRect)> = Vec::new();
         let mut start = 0;
         let mut is_next = false;
         for piece in &self.layout.pieces {
@@ -277,9 +277,9 @@ pub(super) fn of_pages(pages: &[Page], layouts: &[Layout], beside: Beside) -> Ve
     parts.map(|((page, layout), (places, margins))| of_page(page, layout, places, margins)).collect()
 }
 
-fn of_page(page: &Page, layout: &Layout, places: Vec<Option<Place>>, margins: Margins) -> PdfPageBlocks {
+fn of_page(page: &Page, layout: &Layout, places: Vec<Option<PageRect>>, margins: Margins) -> PdfPageBlocks {
     let mut items = Vec::new();
-    let mut push = |kind, label: Option<String>, content: String, place: Option<Place>| {
+    let mut push = |kind, label: Option<String>, content: String, place: Option<PageRect>| {
         items.push(PdfBlock {
             id: format!("p{}.b{}", page.number, items.len()),
             kind,
@@ -323,7 +323,7 @@ fn of_page(page: &Page, layout: &Layout, places: Vec<Option<Place>>, margins: Ma
     PdfPageBlocks { page_number: page.number, width, height, status, items }
 }
 
-fn rounded(place: Place) -> Place {
+fn rounded(place: PageRect) -> PageRect {
     place.map(|part| (part * 10_000.0).round() / 10_000.0)
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Layout {
 }
 
 /// A place on a page: left, top, right and bottom as parts of its width and height, from the upper left corner.
-pub(super) type Place = [f32; 4];
+pub(super) type PageRect = [f32; 4];
 
 /// A piece of text as it is drawn.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct Piece {
     /// With its spaces.
     pub text: String,
     /// Unknown where it is turned, or its font does not say how wide it is.
-    pub place: Option<Place>,
+    pub place: Option<PageRect>,
 }
 
 /// What is shown of a page, and how.
@@ -51,7 +51,7 @@ impl Frame {
         is_known.then_some(if self.is_turned() { (height, width) } else { (width, height) })
     }
 
-    fn place_of(self, span: &TextSpan) -> Option<Place> {
+    fn place_of(self, span: &TextSpan) -> Option<PageRect> {
         if span.is_rotated() || !span.width_measured {
             return None;
         }

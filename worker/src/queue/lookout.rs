@@ -31,7 +31,7 @@ pub async fn look_out(
     // Signals of a file that come together count as one; notifications do not.
     let may_be_more = matches!(db, Db::Sqlite(_));
     let mut signals = wake.subscribe();
-    // Tickets that came before this process listened are found by a first look.
+    // Wake-ups that came before this process listened are found by a first look.
     let mut next_look = clock::instant();
     while calls.values().any(|due| due.strong_count() > 0) {
         let _ = tokio::time::timeout_at(next_look, signals.changed()).await;

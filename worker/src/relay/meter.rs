@@ -45,7 +45,7 @@ impl Default for Budget {
 }
 
 #[derive(Default)]
-struct State {
+struct MessageState {
     /// Bytes read since the last message was sent on.
     bytes: usize,
     /// Held while the message is above the small bound.
@@ -56,16 +56,16 @@ struct State {
 
 /// What a connection holds. Clones share it.
 #[derive(Clone, Default)]
-pub struct Meter(Arc<Mutex<State>>);
+pub struct Meter(Arc<Mutex<MessageState>>);
 
 impl Meter {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, MessageState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The message is sent on: what was read for it is no longer held.
     pub fn reset(&self) {
-        *self.state() = State::default();
+        *self.state() = MessageState::default();
     }
 
     /// Whether a large message takes too long.

@@ -11,7 +11,7 @@ use weir_shared::domain::target::fetch_url;
 use weir_shared::ids::PageId;
 use weir_shared::store::scrape_context;
 
-use super::{OpenError, SessionResources};
+use super::resources::{OpenError, SessionResources};
 use crate::browser::cdp::Cdp;
 use crate::browser::{Companion, RenderError, RenderRequest, ScreenshotRequest};
 use crate::fetch::CallerHeaders;

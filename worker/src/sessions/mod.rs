@@ -11,13 +11,17 @@
 //! A session ends once, whoever asks first: everybody else waits for that end. Its row is billed in the transaction
 //! that destroys it.
 
+mod boxes;
 mod continuation;
+mod cookies;
 pub mod page;
 mod profile;
 mod proxy_route;
+mod resources;
 pub mod routes;
 mod save;
 mod session;
+mod start;
 mod warm;
 
 use std::collections::HashMap;
@@ -26,63 +30,19 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use weir_shared::blobs::Blobs;
 use weir_shared::domain::session::{EndReason, Language, SessionState};
 use weir_shared::ids::{SessionId, WorkerId};
+use weir_shared::store::StoreResult;
 use weir_shared::store::sessions as rows;
-use weir_shared::store::{Db, StoreError, StoreResult};
 use weir_shared::time::Timestamp;
 
-use crate::exec::Assets;
-use crate::fetch::{AdHosts, ProxyPools};
-use crate::metrics::Metrics;
-use crate::sandbox::{Sandbox, SandboxError};
-
 pub use profile::Vault;
+pub use resources::{OpenError, SessionResources};
 pub use session::{PromptError, Session};
 use warm::WarmPool;
 
 /// How often the time of last activity is written down.
 const TOUCH_EVERY: Duration = Duration::from_secs(5);
-
-/// Why a session could not be opened. The row is destroyed, unbilled.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("{0}")]
-    Sandbox(#[from] SandboxError),
-    #[error("the browser did not answer: {0}")]
-    Browser(String),
-    #[error("the profile could not be loaded: {0}")]
-    Profile(String),
-    /// The text is for the caller, and names no proxy.
-    #[error("The proxies that this session may go through cannot be reached, and it never goes past them.")]
-    NoProxy,
-    /// The scrape that it continues cannot be brought back. The text is for the caller.
-    #[error("{0}")]
-    Replay(String),
-    #[error("the session is not this worker's to open")]
-    NotOurs,
-    #[error("this worker is stopping")]
-    Stopping,
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// What sessions need of their worker.
-pub struct SessionResources {
-    pub db: Db,
-    pub blobs: Blobs,
-    pub assets: Arc<Assets>,
-    pub sandbox: Arc<Sandbox>,
-    pub vault: Vault,
-    pub metrics: Metrics,
-    /// The operator's proxies.
-    pub proxies: Arc<ProxyPools>,
-    /// What browsers whose callers want no ads are kept from.
-    pub ads: Arc<AdHosts>,
-    /// Browsers that wait started.
-    pub warm: usize,
-}
 
 /// The sessions of one life of the worker.
 pub struct Sessions {

@@ -19,9 +19,10 @@ use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::profiles::{self, PageLease};
 use weir_shared::store::{Db, StoreError, StoreResult};
 
+use super::cookies::settable;
+use super::resources::{OpenError, SessionResources};
 use super::save::Archive;
-use super::session::{load, owner, settable, start};
-use super::{OpenError, SessionResources};
+use super::start::{load, owner, start};
 use crate::browser::{RenderError, RenderRequest, Rendered, Solo};
 use crate::sandbox::Exit;
 
@@ -111,8 +112,9 @@ pub async fn render(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rend
 async fn open(work: OnProfile<'_>, request: RenderRequest) -> Result<(Rendered, Solo), PageTrouble> {
     let OnProfile { resources, exit, page, profile } = work;
     let saved = load(resources, page.team_id, &profile.name).await?.map(|(_, saved)| saved);
-    let (dir, browser, cookies) =
-        start(&resources.sandbox, saved, Some(Exit { upstream: exit.upstream, refuses_ads: false })).await?;
+    let (dir, browser, cookies) = start(&resources.sandbox, saved).await?;
+    let way = Exit { upstream: exit.upstream, refuses_ads: false };
+    resources.sandbox.let_out(&browser, way, request.sites.refused()).map_err(OpenError::from)?;
     let cookies: Vec<Value> = match &cookies {
         Some(cookies) => serde_json::from_slice(cookies).unwrap_or_default(),
         None => Vec::new(),

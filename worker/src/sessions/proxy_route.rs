@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use weir_shared::domain::location::Location;
 use weir_shared::domain::scrape::ProxyMode;
+use weir_shared::domain::site_rules::RefusedHosts;
 use weir_shared::store::sessions::SessionRow;
 
 use super::continuation::Scrape;
-use super::{OpenError, SessionResources};
+use super::resources::{OpenError, SessionResources};
 use crate::fetch::ProxyKind;
 use crate::page::request::ProxyRoute;
 use crate::sandbox::Exit;
@@ -53,6 +54,8 @@ impl Wanted {
 pub(super) struct SessionRoute {
     pub proxy: ProxyRoute,
     pub exit: Exit,
+    /// Sites that the scrape was kept from.
+    pub refused: Option<RefusedHosts>,
 }
 
 impl SessionRoute {
@@ -62,15 +65,20 @@ impl SessionRoute {
     /// When there are proxies to go through and none of them does.
     pub async fn choose(resources: &SessionResources, wanted: &Wanted) -> Result<Self, OpenError> {
         let proxies = &resources.proxies;
+        let refused = wanted.scrape.as_ref().and_then(|scrape| scrape.kept.options.sites.refused());
         let mut failed = Vec::new();
         loop {
             let route = ProxyRoute::choose(proxies, wanted.location.as_ref(), wanted.kind, &failed);
             let exit = Exit { upstream: route.place(), refuses_ads: wanted.refuses_ads };
             let Some(chosen) = &route.chosen else {
-                return if failed.is_empty() { Ok(Self { proxy: route, exit }) } else { Err(OpenError::NoProxy) };
+                return if failed.is_empty() {
+                    Ok(Self { proxy: route, exit, refused })
+                } else {
+                    Err(OpenError::NoProxy)
+                };
             };
             if chosen.proxy.answers(ANSWER).await {
-                return Ok(Self { proxy: route, exit });
+                return Ok(Self { proxy: route, exit, refused });
             }
             proxies.failed(chosen.place);
             failed.push(chosen.place);

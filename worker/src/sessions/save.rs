@@ -5,6 +5,7 @@
 
 use weir_shared::blobs::Blobs;
 use weir_shared::domain::session::EndReason;
+use weir_shared::fault::FaultPoint;
 use weir_shared::ids::SessionId;
 use weir_shared::store::profiles::{self, Published};
 use weir_shared::store::{Db, StoreResult, sessions};
@@ -56,6 +57,9 @@ pub(super) async fn destroy(
     reason: EndReason,
     mut archive: Option<&mut Archive>,
 ) -> StoreResult<()> {
+    if archive.is_some() {
+        db.faults().reach(FaultPoint::BetweenBlobAndRow)?;
+    }
     let mut tx = db.begin().await?;
     if let Some(archive) = &mut archive {
         let published = profiles::publish(&mut tx, id, &archive.blob, archive.size, db.now()).await?;
@@ -76,6 +80,7 @@ mod tests {
     use weir_shared::domain::node::NodeState;
     use weir_shared::domain::profile::ProfileUse;
     use weir_shared::domain::session::{CreateSession, SessionKind};
+    use weir_shared::fault::Fault;
     use weir_shared::ids::{TeamId, WorkerId};
     use weir_shared::store::{self, PoolUse, nodes, teams};
 
@@ -136,6 +141,9 @@ mod tests {
 
         let (first, mut archive) = (place(&db, team).await, Archive::new("one".to_owned(), 3));
         blobs.put("one", b"one").unwrap();
+        db.faults().arm(FaultPoint::BetweenBlobAndRow, Fault::Fail, 1);
+        assert!(end(first, &mut archive).await.is_err());
+        assert!(profiles::current(&db, team, "p").await.unwrap().is_none() && blobs.get("one").is_ok());
         end(first, &mut archive).await.unwrap();
         // Saved a second time, as by a worker that did not hear of its commit.
         end(first, &mut archive).await.unwrap();

@@ -5,10 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tokio::net::{TcpStream, UnixListener};
+use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -17,30 +15,27 @@ use weir_shared::domain::profile::ProfileUse;
 use weir_shared::domain::session::{EndReason, Language};
 use weir_shared::ids::{SessionId, TeamId};
 use weir_shared::llm::TokenMeter;
-use weir_shared::random;
-use weir_shared::store::profiles;
 use weir_shared::store::sessions::SessionRow;
 
 use url::Url;
 use weir_shared::config::ModelSettings;
 
+use super::boxes::Boxes;
 use super::continuation;
+use super::cookies::settable;
 use super::proxy_route::{SessionRoute, Wanted};
+use super::resources::{OpenError, SessionResources};
 use super::save::Archive;
+use super::start::{load, owner, start_cold};
 use super::warm::WarmPool;
-use super::{OpenError, SessionResources};
 use crate::agent::{self, AgentError};
 use crate::browser::Companion;
 use crate::browser::cdp::Cdp;
-use crate::exec::{self, BoxHandle, ExecError, Execution, Program, Runners, StartBox, StartedBox};
+use crate::exec::{ExecError, Execution, Runners};
 use crate::fetch::{Chosen, ProxyPools};
 use crate::relay::{self, Activity, Budget, LiveView, Rules, SessionHandle};
-use crate::sandbox::{
-    self, BrowserBox, BrowserSpec, CodeBox, CodeHandle, CodeSpec, Exit, Purpose, Sandbox, SandboxError, SessionDir,
-};
+use crate::sandbox::{self, BrowserBox, Exit, SessionDir};
 
-/// Size of a session's window, CSS pixels.
-pub const WINDOW: (u32, u32) = (1280, 720);
 /// One call to the browser while a session opens or closes.
 const CALL: Duration = Duration::from_secs(3);
 /// How long a browser may take to end by itself; past it the profile is not saved.
@@ -49,59 +44,6 @@ const CLOSE: Duration = Duration::from_secs(5);
 const PROXY_ANSWER: Duration = Duration::from_secs(2);
 /// How often running code counts as use.
 const IDLE_CHECK: Duration = Duration::from_secs(1);
-
-/// A browser that runs in its box, serves nobody yet and has no way out of it.
-pub(super) struct Started {
-    dir: Arc<SessionDir>,
-    browser: Arc<BrowserBox>,
-    cookies: Option<Vec<u8>>,
-}
-
-impl Started {
-    pub(super) fn is_alive(&self) -> bool {
-        !self.browser.has_exited()
-    }
-
-    /// Kills it. Its directory goes with the last handle to it.
-    pub(super) async fn discard(self) {
-        self.browser.kill().await;
-    }
-}
-
-/// A profile to begin with.
-pub(super) struct Saved {
-    archive: Vec<u8>,
-    vault: super::Vault,
-    owner: String,
-}
-
-/// Starts a browser, from a saved profile if there is one.
-pub(super) async fn start_cold(sandbox: &Arc<Sandbox>, saved: Option<Saved>) -> Result<Started, OpenError> {
-    let (dir, browser, cookies) = start(sandbox, saved, None).await?;
-    Ok(Started { dir: Arc::new(dir), browser: Arc::new(browser), cookies })
-}
-
-/// The same, as its parts; with `exit`, with that way out.
-pub(super) async fn start(
-    sandbox: &Arc<Sandbox>,
-    saved: Option<Saved>,
-    exit: Option<Exit>,
-) -> Result<(SessionDir, BrowserBox, Option<Vec<u8>>), OpenError> {
-    let maker = Arc::clone(sandbox);
-    let prepared = tokio::task::spawn_blocking(move || -> Result<_, OpenError> {
-        let name = format!("s{}", random::hex::<4>());
-        let dir = maker.session_dir(&name).map_err(|e| SandboxError::Failed(format!("{e:#}")))?;
-        let Some(saved) = saved else { return Ok((dir, None)) };
-        match saved.vault.unpack(saved.archive, &dir.home, &saved.owner, dir.owner()) {
-            Ok(cookies) => Ok((dir, Some(cookies))),
-            Err(error) => Err(OpenError::Profile(error.to_string())),
-        }
-    });
-    let (dir, cookies) = prepared.await.map_err(|e| OpenError::Profile(e.to_string()))??;
-    let spec = BrowserSpec { purpose: Purpose::Session { window: WINDOW }, exit, extra_flags: Vec::new() };
-    let browser = sandbox.start_browser(&dir, spec).await?;
-    Ok((dir, browser, cookies))
-}
 
 /// How far a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,60 +80,6 @@ pub struct Session {
     phase: watch::Sender<Phase>,
     /// The listener of the code boxes' way to the browser.
     socket: Mutex<Option<tokio::task::JoinHandle<()>>>,
-}
-
-/// The code boxes of one session.
-struct Boxes {
-    sandbox: Arc<Sandbox>,
-    dir: Arc<SessionDir>,
-    /// Where code cannot replace it by a link.
-    tmp: PathBuf,
-    cdp: PathBuf,
-    exit: Exit,
-}
-
-impl std::fmt::Debug for Boxes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Boxes")
-    }
-}
-
-#[async_trait]
-impl StartBox for Boxes {
-    async fn start(&self, program: Program) -> anyhow::Result<StartedBox> {
-        let spec = CodeSpec {
-            program: program.argv,
-            env: program.env,
-            binds: program.binds,
-            sockets: vec![(self.tmp.clone(), exec::TMP.to_owned())],
-            cdp: Some(self.cdp.clone()),
-            exit: self.exit,
-            ..CodeSpec::default()
-        };
-        let CodeBox { control, stdout, stderr, handle } = self.sandbox.start_code(&self.dir, spec).await?;
-        Ok(StartedBox { control, stdout, stderr, handle: Box::new(handle) })
-    }
-}
-
-#[async_trait]
-impl BoxHandle for CodeHandle {
-    async fn exited(&self) -> Option<i32> {
-        Self::exited(self).await
-    }
-
-    async fn kill(&self) {
-        Self::kill(self).await;
-    }
-}
-
-impl relay::Browser for BrowserBox {
-    fn connect(&self) -> BoxFuture<'_, std::io::Result<TcpStream>> {
-        Box::pin(Self::connect(self))
-    }
-
-    fn ws_path(&self) -> String {
-        Self::ws_path(self).to_owned()
-    }
 }
 
 impl Session {
@@ -258,7 +146,8 @@ impl Session {
         };
         let let_ads_in = || {
             let exit = Exit { upstream: self.proxy.as_ref().map(|chosen| chosen.place), refuses_ads: false };
-            wanted.refuses_ads && resources.sandbox.let_out(&self.browser, exit).is_ok()
+            let refused = scrape.kept.options.sites.refused();
+            wanted.refuses_ads && resources.sandbox.let_out(&self.browser, exit, refused).is_ok()
         };
         let cdp = self.own_cdp().await?;
         match Companion::bring_back(cdp, &scrape.request(), &scrape.end, &let_ads_in).await {
@@ -293,7 +182,7 @@ impl Session {
         dir: Arc<SessionDir>,
         browser: Arc<BrowserBox>,
     ) -> anyhow::Result<Arc<Self>> {
-        resources.sandbox.let_out(&browser, route.exit)?;
+        resources.sandbox.let_out(&browser, route.exit, route.refused)?;
         let activity = Arc::new(Activity::new(resources.db.clock().clone()));
         let ended = CancellationToken::new();
         // The session's files, where its browser sees them.
@@ -565,72 +454,4 @@ pub enum PromptError {
     Busy,
     #[error(transparent)]
     Agent(#[from] AgentError),
-}
-
-/// The last complete version of a profile, if there is one.
-pub(super) async fn load(
-    resources: &SessionResources,
-    team: TeamId,
-    name: &str,
-) -> Result<Option<(i64, Saved)>, OpenError> {
-    let mut problem = String::new();
-    // A version may be replaced, and its archive removed, between the row and the blob.
-    for _ in 0..3 {
-        let Some(current) = profiles::current(&resources.db, team, name).await? else { return Ok(None) };
-        let (blobs, key) = (resources.blobs.clone(), current.blob);
-        match tokio::task::spawn_blocking(move || blobs.get(&key)).await {
-            Ok(Ok(archive)) => {
-                let saved = Saved { archive, vault: resources.vault.clone(), owner: owner(team, name) };
-                return Ok(Some((current.version, saved)));
-            }
-            Ok(Err(error)) => problem = error.to_string(),
-            Err(error) => problem = error.to_string(),
-        }
-    }
-    Err(OpenError::Profile(problem))
-}
-
-/// Whose profile an archive is: authenticated with it.
-pub(super) fn owner(team: TeamId, name: &str) -> String {
-    format!("{team}/{name}")
-}
-
-/// A cookie as exported, with the fields that may be set.
-pub(super) fn settable(mut cookie: Value) -> Value {
-    const FIELDS: &[&str] = &[
-        "name",
-        "value",
-        "domain",
-        "path",
-        "secure",
-        "httpOnly",
-        "sameSite",
-        "expires",
-        "priority",
-        "sourceScheme",
-        "sourcePort",
-        "partitionKey",
-    ];
-    if let Some(fields) = cookie.as_object_mut() {
-        fields.retain(|name, _| FIELDS.contains(&name.as_str()));
-        // A session cookie is exported with -1, which set would read as long past.
-        if fields.get("expires").and_then(Value::as_f64).is_none_or(|at| at < 0.0) {
-            fields.remove("expires");
-        }
-    }
-    cookie
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-    use super::*;
-
-    #[test]
-    fn a_session_cookie_is_set_without_an_end() {
-        let cookie = settable(json!({"name": "sid", "value": "1", "expires": -1, "size": 4, "session": true}));
-        assert_eq!(cookie, json!({"name": "sid", "value": "1"}));
-        let kept = settable(json!({"name": "a", "value": "1", "expires": 2_000_000_000.5}));
-        assert_eq!(kept["expires"], json!(2_000_000_000.5));
-    }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::session::{Started, start_cold};
+use super::start::{Started, start_cold};
 use crate::sandbox::Sandbox;
 
 /// Pause after a start that failed.

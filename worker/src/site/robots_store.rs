@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::clock;
 use weir_shared::domain::scrape::Certificates;
-use weir_shared::domain::site_rules::SiteRules;
 
 use super::robots::{self, Robots};
 use super::route::SiteRoute;
@@ -24,6 +23,8 @@ const FRESH: Duration = Duration::from_secs(4 * 3_600);
 const FAILED: Duration = Duration::from_secs(120);
 /// Bound on one fetch.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How often a file is looked for in the place of one that others could not have.
+const TRIES: usize = 3;
 /// Bytes of all files kept, about.
 const MAX_WEIGHT: usize = 24 << 20;
 
@@ -51,6 +52,16 @@ struct Entry {
 struct Known {
     robots: Arc<Robots>,
     until: Instant,
+    /// The host that it was not fetched from, because whoever asked had blocked it.
+    refused: Option<Arc<str>>,
+}
+
+impl Kept {
+    fn remove(&mut self, origin: &str) {
+        if let Some(entry) = self.files.remove(origin) {
+            self.weight -= entry.weight;
+        }
+    }
 }
 
 impl RobotsStore {
@@ -63,17 +74,28 @@ impl RobotsStore {
     /// wait for one fetch. Never fails: see the module.
     pub async fn get(&self, url: &Url, route: &SiteRoute) -> Arc<Robots> {
         let origin = url.origin().ascii_serialization();
-        let cell = self.cell(&origin);
-        let known = cell.get_or_init(|| self.fetch(url, route)).await.clone();
-        self.weigh(&origin, &cell, known.robots.weight());
-        known.robots
+        for _ in 0..TRIES {
+            let cell = self.cell(&origin);
+            let known = cell.get_or_init(|| self.fetch(url, route)).await.clone();
+            if known.refused.is_none_or(|host| !route.sites.allows_host(&host)) {
+                self.weigh(&origin, &cell, known.robots.weight());
+                return known.robots;
+            }
+            // Somebody else has blocked where it lies.
+            self.forget_file(&origin, &cell);
+        }
+        self.fetch(url, route).await.robots
     }
 
     /// Forgets the origin's file, so that the next one who asks gets a fresh one.
     pub fn forget(&self, url: &Url) {
+        self.lock().remove(&url.origin().ascii_serialization());
+    }
+
+    fn forget_file(&self, origin: &str, file: &Arc<OnceCell<Known>>) {
         let mut kept = self.lock();
-        if let Some(entry) = kept.files.remove(&url.origin().ascii_serialization()) {
-            kept.weight -= entry.weight;
+        if kept.files.get(origin).is_some_and(|entry| Arc::ptr_eq(&entry.file, file)) {
+            kept.remove(origin);
         }
     }
 
@@ -110,15 +132,20 @@ impl RobotsStore {
     async fn fetch(&self, url: &Url, route: &SiteRoute) -> Known {
         let robots = match self.ask(url, route).await {
             Ok(robots) => robots,
+            // A redirect that is not followed is as good as no file.
+            Err(FetchError::SiteRefused { host }) => {
+                let refused = Some(host.into());
+                return Known { robots: Arc::new(Robots::open()), until: clock::deadline(FRESH), refused };
+            }
             Err(error) => {
                 tracing::debug!(host = url.host_str().unwrap_or_default(), %error, "no robots.txt could be had");
                 // `ask` tells a 5xx answer by this error; the others mean that there was no answer.
                 let is_answered = matches!(error, FetchError::Internal);
                 let robots = if is_answered { Robots::closed() } else { Robots::unreachable() };
-                return Known { robots: Arc::new(robots), until: clock::deadline(FAILED) };
+                return Known { robots: Arc::new(robots), until: clock::deadline(FAILED), refused: None };
             }
         };
-        Known { robots: Arc::new(robots), until: clock::deadline(FRESH) }
+        Known { robots: Arc::new(robots), until: clock::deadline(FRESH), refused: None }
     }
 
     async fn ask(&self, url: &Url, route: &SiteRoute) -> Result<Robots, FetchError> {
@@ -135,7 +162,7 @@ impl RobotsStore {
             certificates: Certificates::AnyWithoutSecrets,
             deadline: clock::deadline(PATIENCE),
             proxy: route.proxy.as_ref(),
-            sites: SiteRules::none(),
+            sites: &route.sites,
         };
         let answer = self.fetcher.open(request).await?;
         match answer.status {
@@ -166,7 +193,11 @@ mod tests {
 
     /// Answers every request with `answer` and counts them.
     async fn site(answer: String) -> (Url, Arc<AtomicUsize>) {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        site_at("127.0.0.1", answer).await
+    }
+
+    async fn site_at(host: &str, answer: String) -> (Url, Arc<AtomicUsize>) {
+        let listener = tokio::net::TcpListener::bind((host, 0)).await.expect("a port");
         let url = format!("http://{}/deep/page", listener.local_addr().expect("an address"));
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&asked);
@@ -207,6 +238,25 @@ mod tests {
         }
         let nobody: Url = "http://127.0.0.1:2/".parse().expect("a URL");
         assert!(!store().get(&nobody, &SiteRoute::default()).await.rules("x").allows("/"));
+    }
+
+    #[tokio::test]
+    async fn a_blocked_site_is_not_asked_for_the_robots_txt_of_another() {
+        let (other, asked) = site_at("127.0.0.2", answer("200 OK", "User-agent: *\nDisallow: /shut")).await;
+        let head = "HTTP/1.1 301 Moved\r\nContent-Length: 0\r\nConnection: close";
+        let (url, _) = site(format!("{head}\r\nLocation: {}\r\n\r\n", other.join("/robots.txt").expect("a URL"))).await;
+        let store = store();
+        let mut strict = SiteRoute::default();
+        strict.sites.blocked = vec!["127.0.0.2".to_owned()];
+        for _ in 0..2 {
+            assert!(store.get(&url, &strict).await.rules("x").allows("/shut"), "as good as no file");
+            assert_eq!(asked.load(Ordering::SeqCst), 0);
+        }
+        // Whoever has not blocked it gets the file, and it is everybody's from then on: nobody is asked for it.
+        for route in [&SiteRoute::default(), &strict] {
+            assert!(!store.get(&url, route).await.rules("x").allows("/shut"));
+            assert_eq!(asked.load(Ordering::SeqCst), 1);
+        }
     }
 
     #[tokio::test]

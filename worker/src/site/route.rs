@@ -13,6 +13,6 @@ pub struct SiteRoute {
     pub proxy: Option<ProxyUrl>,
     /// Its place among the operator's, for a browser.
     pub upstream: Option<usize>,
-    /// Sites that are not asked for sitemaps and pages. A robots.txt is every caller's, so no caller's rules hold for it.
+    /// Sites that are not asked for anything.
     pub sites: SiteRules,
 }

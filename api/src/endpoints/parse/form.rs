@@ -10,10 +10,10 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::store::uploads::{self, Receiving};
 
+use super::formats::check_kind;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::bodies::Room;
-use crate::endpoints::parse::check_kind;
 use crate::error::{ApiError, ApiResult};
 
 /// Longest `options`, bytes.

@@ -1,12 +1,13 @@
-//! `GET /v2/parse/formats` (wire 21): the kinds of files that are read.
+//! The kinds of files that are read, and `GET /v2/parse/formats` (wire 21), which lists them.
 
 use actix_web::{HttpRequest, HttpResponse};
 use schemars::JsonSchema;
 use serde::Serialize;
-use weir_office::FORMATS;
+use weir_office::{FORMATS, Format};
+use weir_shared::error_code::ErrorCode;
 
 use crate::app::AppData;
-use crate::error::ApiResult;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::Bucket;
 use crate::openapi::{Group, Operation};
 
@@ -58,4 +59,18 @@ pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpRespons
     };
     let formats = FORMATS.iter().map(row).collect();
     Ok(HttpResponse::Ok().json(Body { success: true, data: Formats { formats } }))
+}
+
+/// Refuses a file whose name and type say nothing that is read.
+///
+/// # Errors
+/// The kinds that are.
+pub fn check_kind(name: &str, content_type: Option<&str>) -> ApiResult<()> {
+    if Format::of_name(name).or_else(|| content_type.and_then(Format::of_type)).is_some() {
+        return Ok(());
+    }
+    let extensions: Vec<String> =
+        FORMATS.iter().flat_map(|info| info.extensions).map(|extension| format!(".{extension}")).collect();
+    let text = format!("Unsupported upload type. Supported file extensions: {}.", extensions.join(", "));
+    Err(ApiError::new(ErrorCode::UnsupportedUpload, text))
 }

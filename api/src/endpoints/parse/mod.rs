@@ -7,10 +7,12 @@
 //! ```text
 //! form      the parts of the request
 //! sent      the file that an uploadRef names
+//! file      the scrape of either
 //! upload    POST /v2/parse/upload-url, PUT /v2/parse/upload/{id}
-//! formats   GET /v2/parse/formats
+//! formats   which files are read; GET /v2/parse/formats
 //! ```
 
+mod file;
 mod form;
 pub mod formats;
 mod sent;
@@ -20,18 +22,17 @@ use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
-use weir_office::Format;
-use weir_shared::domain::api_version::ApiVersion;
-use weir_shared::domain::scrape_request::{ParseRequest, ScrapeRequest, parse_upload, parse_upload_ref};
+use weir_shared::domain::scrape_request::{parse_upload, parse_upload_ref};
 use weir_shared::domain::upload::Upload;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::uploads;
 
+use self::file::scraped_file;
 use self::form::Form;
 use crate::app::AppData;
 use crate::auth::Caller;
 use crate::endpoints::retention;
-use crate::endpoints::scrape::run::{Scraped, scraped};
+use crate::endpoints::scrape::run::Scraped;
 use crate::endpoints::scrape::{Body, document_answer, document_example};
 use crate::error::{ApiError, ApiResult, Shape};
 use crate::extract;
@@ -98,24 +99,4 @@ async fn from_form(app: &AppData, caller: Caller, request: &HttpRequest, payload
         answered
     };
     app.runtime.spawn(work.in_current_span()).await.map_err(|error| ApiError::internal(&error))?
-}
-
-/// Has the file read.
-async fn scraped_file(app: &AppData, caller: Caller, mut parse: ParseRequest, upload: Upload) -> ApiResult<Scraped> {
-    let url = upload.name.clone();
-    parse.options.upload = Some(upload);
-    let (origin, integration) = (parse.origin, parse.integration);
-    let scrape = ScrapeRequest { url, options: parse.options, origin, integration, version: ApiVersion::V2 };
-    scraped(app, caller, scrape).await
-}
-
-/// Refuses a file whose name and type say nothing that is read.
-fn check_kind(name: &str, content_type: Option<&str>) -> ApiResult<()> {
-    if Format::of_name(name).or_else(|| content_type.and_then(Format::of_type)).is_some() {
-        return Ok(());
-    }
-    let extensions: Vec<String> =
-        weir_office::FORMATS.iter().flat_map(|info| info.extensions).map(|extension| format!(".{extension}")).collect();
-    let text = format!("Unsupported upload type. Supported file extensions: {}.", extensions.join(", "));
-    Err(ApiError::new(ErrorCode::UnsupportedUpload, text))
 }

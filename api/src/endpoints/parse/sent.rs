@@ -15,7 +15,8 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::JobId;
 use weir_shared::store::uploads::{self, Claimed};
 
-use super::{form, scraped_file, upload};
+use super::file::scraped_file;
+use super::{form, upload};
 use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::endpoints::retention;

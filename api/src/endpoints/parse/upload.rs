@@ -22,7 +22,8 @@ use weir_shared::ids::JobId;
 use weir_shared::store::uploads::{self, NewUpload, Offered, Receiving};
 use weir_shared::time::Timestamp;
 
-use super::{check_kind, form};
+use super::form;
+use super::formats::check_kind;
 use crate::app::{App, AppData};
 use crate::bodies::Room;
 use crate::error::{ApiError, ApiResult};

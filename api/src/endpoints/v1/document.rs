@@ -3,31 +3,13 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use weir_shared::domain::document::Document;
+pub use weir_shared::domain::document_v1::shaped;
 
 use crate::openapi::MakeSchema;
 
-/// The document as it was stored, with `extract` where it has `json`.
-pub fn shaped(document: &RawValue) -> Cow<'_, RawValue> {
-    #[derive(Deserialize)]
-    struct Read<'a> {
-        #[serde(borrow)]
-        json: Option<&'a RawValue>,
-    }
-    let text = document.get();
-    // Most documents have none, and are not parsed for it.
-    if !text.contains("\"json\":") {
-        return Cow::Borrowed(document);
-    }
-    let Ok(Read { json: Some(data) }) = serde_json::from_str(text) else { return Cow::Borrowed(document) };
-    let Some(open) = text.trim_end().strip_suffix('}') else { return Cow::Borrowed(document) };
-    RawValue::from_string(format!("{open},\"extract\":{data}}}")).map_or(Cow::Borrowed(document), Cow::Owned)
-}
-
-/// The same for the fields of a document.
+/// The same as [`shaped`] for the fields of a document.
 pub fn shape(fields: &mut Map<String, Value>) {
     if let Some(data) = fields.get("json").cloned() {
         fields.insert("extract".to_owned(), data);
@@ -77,26 +59,10 @@ impl JsonSchema for DocumentV1 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]
-    fn data_has_both_names_and_nothing_else_changes() {
-        let shaped = |text: &str| {
-            let raw = RawValue::from_string(text.to_owned()).unwrap();
-            super::shaped(&raw).get().to_owned()
-        };
-        assert_eq!(
-            shaped(r#"{"json":{"a":[1]},"metadata":{}}"#),
-            r#"{"json":{"a":[1]},"metadata":{},"extract":{"a":[1]}}"#
-        );
-        for same in [
-            r#"{"markdown":"\"json\":1","metadata":{}}"#,
-            r#"{"changeTracking":{"json":{"a":1}},"metadata":{"json":"x"}}"#,
-            r#"{"json":null,"metadata":{}}"#,
-        ] {
-            assert_eq!(shaped(same), same);
-        }
+    fn data_has_both_names() {
         let mut fields = Map::from_iter([("json".to_owned(), json!({"a": 1}))]);
         shape(&mut fields);
         assert_eq!(fields["extract"], json!({"a": 1}));

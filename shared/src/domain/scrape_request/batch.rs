@@ -74,7 +74,7 @@ pub(super) fn parse_batch_of(
             invalid_urls: ignore_invalid_urls.then_some(invalid),
             options,
             has_options: body.as_object().is_some_and(|b| b.keys().any(|k| !OWN_FIELDS.contains(&k.as_str()))),
-            webhook: read_webhook(fields),
+            webhook: read_webhook(version, fields),
             max_concurrency: fields.integer("maxConcurrency", 1..=i64::from(i32::MAX)),
             append_to_id: read_id(fields, "appendToId"),
             ignore_invalid_urls,
@@ -126,7 +126,7 @@ fn read_urls(
 }
 
 /// A URL, or a strict object (wire 7).
-pub(super) fn read_webhook(fields: &mut Fields<'_, '_>) -> Option<WebhookSpec> {
+pub(super) fn read_webhook(version: ApiVersion, fields: &mut Fields<'_, '_>) -> Option<WebhookSpec> {
     let value = fields.get("webhook")?;
     let path = fields.path_of("webhook");
     match value {
@@ -137,9 +137,10 @@ pub(super) fn read_webhook(fields: &mut Fields<'_, '_>) -> Option<WebhookSpec> {
                 headers: Default::default(),
                 metadata: Map::new(),
                 events: Vec::new(),
+                version,
             })
         }
-        Value::Object(_) => read_webhook_object(value, path, fields.issues),
+        Value::Object(_) => read_webhook_object(version, value, path, fields.issues),
         other => {
             fields.issues.wrong_union(path, "string or object", other);
             None
@@ -147,7 +148,7 @@ pub(super) fn read_webhook(fields: &mut Fields<'_, '_>) -> Option<WebhookSpec> {
     }
 }
 
-fn read_webhook_object(value: &Value, path: Path, issues: &mut Issues) -> Option<WebhookSpec> {
+fn read_webhook_object(version: ApiVersion, value: &Value, path: Path, issues: &mut Issues) -> Option<WebhookSpec> {
     let mut webhook = Fields::open(value, path, issues)?.nulls_are_absent();
     let mut url = String::new();
     if webhook.required("url").is_some()
@@ -168,7 +169,7 @@ fn read_webhook_object(value: &Value, path: Path, issues: &mut Issues) -> Option
         }
     }
     webhook.finish();
-    Some(WebhookSpec { url, headers, metadata, events })
+    Some(WebhookSpec { url, headers, metadata, events, version })
 }
 
 fn read_metadata(webhook: &mut Fields<'_, '_>) -> Map<String, Value> {

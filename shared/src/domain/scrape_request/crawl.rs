@@ -50,7 +50,7 @@ pub(super) fn parse_crawl_of(
             url: target::read(fields, "url", context).unwrap_or_default(),
             options: CrawlOptions::read(version, fields),
             scrape: read_scrape_options(version, fields, unavailable),
-            webhook: read_webhook(fields),
+            webhook: read_webhook(version, fields),
             prompt: match version {
                 ApiVersion::V1 => None,
                 ApiVersion::V2 => fields.text("prompt", 1..=MAX_PROMPT).map(str::to_owned),

@@ -171,7 +171,7 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
         queue::page_wakeup(&mut tx, team, ids[0]).await.unwrap();
         tx.commit().await.unwrap();
         let now = db.now();
-        let lane = async {
+        let dispatcher = async {
             let mut tx = db.begin_claim().await.unwrap();
             claim(&mut tx, team, worker, 1, 9, now).await.map(|_| ())
         };
@@ -191,12 +191,12 @@ async fn claims_do_not_wait_for_a_lock_with_slots_in_their_hands() {
             expires_at: now.plus_ms(MINUTE_MS),
         };
         let rows = scrape.rows();
-        let handed = async { fast::insert_claimed(&db, &rows, worker, 9, now).await.map(|_| ()) };
+        let direct = async { fast::insert_claimed(&db, &rows, worker, 9, now).await.map(|_| ()) };
         for refused in [
-            while_locked(&db, team, lane).await,
+            while_locked(&db, team, dispatcher).await,
             while_locked(&db, team, one).await,
             while_locked(&db, team, next).await,
-            while_locked(&db, team, handed).await,
+            while_locked(&db, team, direct).await,
         ] {
             assert!(refused.unwrap_err().is_lock_wait());
         }

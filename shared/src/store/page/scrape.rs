@@ -70,7 +70,7 @@ macro_rules! insert_scrape {
             insert_job!(),
             "), new_page AS (",
             insert_scrape!(page),
-            "), new_ticket AS (",
+            "), new_wakeup AS (",
             insert_wakeup!(postgres),
             ") ",
             insert_scrape!(shown)

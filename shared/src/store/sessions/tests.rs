@@ -3,10 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
+use crate::domain::location::Location;
 use crate::domain::node::NodeState;
+use crate::domain::profile::ProfileUse;
+use crate::domain::session::{CreateSession, EndReason, SessionKind, SessionState};
+use crate::ids::{PageId, SessionId, TeamId, WorkerId};
 use crate::store::profiles::{self, Published, Removal};
 use crate::store::testing::{databases, team};
-use crate::store::{StoreError, nodes::NodeRow, sweep, teams};
+use crate::store::{Db, StoreError, credits, nodes, nodes::NodeRow, sweep, teams};
+use crate::time::Timestamp;
+use crate::{on_db, on_pool};
 
 fn request(ttl: i64, profile: Option<(&str, bool)>) -> CreateSession {
     let profile = profile.map(|(name, save_changes)| ProfileUse { name: name.to_owned(), save_changes });

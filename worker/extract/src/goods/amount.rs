@@ -1,6 +1,6 @@
 //! Amounts of money as pages write them, for machines (`1299.00`) and for people (`1.299,– €`).
 
-/// More than this is no price.
+/// A larger number is not taken for a price.
 const MOST: f64 = 1e12;
 
 /// Currencies that are told from a code in a text; any three letters could be a word.

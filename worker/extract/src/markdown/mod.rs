@@ -89,7 +89,7 @@ struct List {
 
 /// What to do where an element ends.
 #[derive(Debug)]
-enum End {
+enum AtEnd {
     Block,
     Heading,
     Item {
@@ -111,7 +111,7 @@ enum End {
 
 enum Step {
     Into,
-    Closing(End),
+    Closing(AtEnd),
     Over,
 }
 
@@ -196,7 +196,7 @@ impl<'a> Writer<'a> {
     fn walk(&mut self, root: usize) {
         let dom = self.dom;
         let end = dom.end(root);
-        let mut open: Vec<(usize, End)> = Vec::new();
+        let mut open: Vec<(usize, AtEnd)> = Vec::new();
         let mut i = root;
         loop {
             while let Some((_, what)) = open.pop_if(|(e, _)| *e <= i) {
@@ -296,13 +296,13 @@ impl<'a> Writer<'a> {
                 if prefixed {
                     self.prefixes.push(Prefix::Quote);
                 }
-                Step::Closing(End::Quote { prefixed })
+                Step::Closing(AtEnd::Quote { prefixed })
             }
             Tag::Dt => {
                 self.flush();
                 self.span(SpanKind::Strong);
                 self.strong += 1;
-                Step::Closing(End::Term)
+                Step::Closing(AtEnd::Term)
             }
             _ if tag.is_block() => {
                 self.flush();
@@ -310,13 +310,13 @@ impl<'a> Writer<'a> {
                     && !self.in_cell
                 {
                     self.heading = level;
-                    return Step::Closing(End::Heading);
+                    return Step::Closing(AtEnd::Heading);
                 }
-                Step::Closing(End::Block)
+                Step::Closing(AtEnd::Block)
             }
             Tag::Other if self.is_blockish(i) => {
                 self.flush();
-                Step::Closing(End::Block)
+                Step::Closing(AtEnd::Block)
             }
             _ => Step::Into,
         }
@@ -350,29 +350,29 @@ impl<'a> Writer<'a> {
                 .all(|c| self.dom.tag(c) != Tag::Text || self.dom.text(c).trim().is_empty())
     }
 
-    fn close(&mut self, what: End) {
+    fn close(&mut self, what: AtEnd) {
         match what {
-            End::Block => {
+            AtEnd::Block => {
                 self.flush();
             }
-            End::CellBlock => self.flush(),
-            End::Heading => {
+            AtEnd::CellBlock => self.flush(),
+            AtEnd::Heading => {
                 self.flush();
                 self.heading = 0;
             }
-            End::Span => self.close_span(),
-            End::Term => {
+            AtEnd::Span => self.close_span(),
+            AtEnd::Term => {
                 self.close_span();
                 self.flush();
             }
-            End::Quote { prefixed } => {
+            AtEnd::Quote { prefixed } => {
                 self.flush();
                 if prefixed {
                     self.pop_prefix();
                 }
                 self.owe(2);
             }
-            End::List { bare } => {
+            AtEnd::List { bare } => {
                 self.flush();
                 self.lists.pop();
                 if bare {
@@ -381,13 +381,13 @@ impl<'a> Writer<'a> {
                 let nested = !self.lists.is_empty();
                 self.pending = if nested && self.pending < 2 { 1 } else { 2 };
             }
-            End::Item { prefixed } => {
+            AtEnd::Item { prefixed } => {
                 self.flush();
                 if prefixed {
                     self.pop_prefix();
                 }
             }
-            End::Cell(i) => {
+            AtEnd::Cell(i) => {
                 let text = std::mem::take(&mut self.line);
                 self.in_cell = false;
                 self.last_mark = None;
@@ -395,7 +395,7 @@ impl<'a> Writer<'a> {
                     grid.cell(self.dom, i, text.trim_end_matches("<br>"));
                 }
             }
-            End::Table => {
+            AtEnd::Table => {
                 self.line.clear();
                 if let Some(grid) = self.grids.pop() {
                     let lines = grid.lines();
@@ -618,14 +618,14 @@ impl<'a> Writer<'a> {
             self.pending = 1;
         }
         self.lists.push(List { ordered: tag == Tag::Ol, next: next.clamp(0, 999_999_999), items: 0 });
-        Step::Closing(End::List { bare })
+        Step::Closing(AtEnd::List { bare })
     }
 
     fn item(&mut self, i: usize) -> Step {
         self.flush();
         if self.in_cell {
             self.line.push_str("- ");
-            return Step::Closing(End::CellBlock);
+            return Step::Closing(AtEnd::CellBlock);
         }
         let mut marker = "- ".to_owned();
         if let Some(list) = self.lists.last_mut() {
@@ -646,21 +646,21 @@ impl<'a> Writer<'a> {
         if prefixed {
             self.prefixes.push(Prefix::Item { marker, used: false });
         }
-        Step::Closing(End::Item { prefixed })
+        Step::Closing(AtEnd::Item { prefixed })
     }
 
     fn table(&mut self, i: usize) -> Step {
         self.flush();
         if self.in_cell {
-            return Step::Closing(End::CellBlock);
+            return Step::Closing(AtEnd::CellBlock);
         }
         let dom = self.dom;
         let layouts = self.layouts.get_or_insert_with(|| table::Layouts::of(dom, 0..dom.len()));
         if layouts.is_layout(i) {
-            return Step::Closing(End::Block);
+            return Step::Closing(AtEnd::Block);
         }
         self.grids.push(table::Grid::default());
-        Step::Closing(End::Table)
+        Step::Closing(AtEnd::Table)
     }
 
     fn table_cell(&mut self, i: usize) -> Step {
@@ -678,14 +678,14 @@ impl<'a> Writer<'a> {
                 (i + 1..self.dom.end(i)).take(200).any(|j| self.dom.tag(j).is_block() || self.dom.tag(j) == Tag::Br);
             if blocks {
                 self.flush();
-                return Step::Closing(End::Block);
+                return Step::Closing(AtEnd::Block);
             }
             inline::push_space(&mut self.line);
             return Step::Into;
         }
         self.line.clear();
         self.in_cell = true;
-        Step::Closing(End::Cell(i))
+        Step::Closing(AtEnd::Cell(i))
     }
 }
 

@@ -7,7 +7,7 @@ use html5ever::{LocalName, local_name};
 
 use super::super::tree::Tag;
 use super::super::{images, marks};
-use super::{End, MAX_OUTPUT, Prefix, Span, SpanKind, Step, Writer, inline};
+use super::{AtEnd, MAX_OUTPUT, Prefix, Span, SpanKind, Step, Writer, inline};
 
 impl Writer<'_> {
     /// Opens an element that changes how the text in it is written; `None`: it is not one of those.
@@ -46,7 +46,7 @@ impl Writer<'_> {
 
     pub(super) fn span(&mut self, kind: SpanKind) -> Step {
         self.spans.push(Span { kind, start: self.line.len() });
-        Step::Closing(End::Span)
+        Step::Closing(AtEnd::Span)
     }
 
     pub(super) fn close_span(&mut self) {
@@ -167,7 +167,7 @@ impl Writer<'_> {
         // A heading that links to itself is a heading.
         if self.heading > 0 && marks::is_own_heading(dom, self.job.addresses, i) {
             self.span(SpanKind::None);
-            return Step::Closing(End::Span);
+            return Step::Closing(AtEnd::Span);
         }
         let url = if self.code > 0 { None } else { href.and_then(|h| self.job.addresses.resolve_link(h)) };
         let worded = url.is_some() && (i..dom.end(i)).any(|j| !dom.text(j).trim().is_empty());

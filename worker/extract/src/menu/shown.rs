@@ -9,7 +9,7 @@ use crate::tree::{Dom, Tag};
 /// Classes of a dish, without marks.
 const DISHES: [&str; 8] =
     ["menuitem", "menuitems", "dish", "dishitem", "fooditem", "menuentry", "menudish", "foodmenuitem"];
-/// Dishes with a price below which it is no menu.
+/// A page with fewer dishes that have a price is not taken for a menu.
 const FEWEST: usize = 3;
 /// Most nodes of one dish.
 const MAX_NODES: usize = 300;

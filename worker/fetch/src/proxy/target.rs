@@ -72,7 +72,8 @@ impl Shared {
         if VENDOR_HOSTS.contains(&name) {
             return Err(Refusal::Vendor);
         }
-        if self.filter.as_ref().is_some_and(|filter| filter.blocks(name)) {
+        let is_refused = self.refused.as_ref().is_some_and(|refused| refused(name));
+        if is_refused || self.filter.as_ref().is_some_and(|filter| filter.blocks(name)) {
             return Err(Refusal::Filter);
         }
         let addresses = self.guard.resolve(&target.host, target.port).await.map_err(|error| match error {

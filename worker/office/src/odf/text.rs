@@ -30,7 +30,7 @@ pub struct Text<'a> {
 
 /// The list that paragraphs are in.
 #[derive(Clone, Copy, Debug)]
-struct Place<'n> {
+struct OpenList<'n> {
     style: &'n str,
     level: usize,
     list: u64,
@@ -76,6 +76,10 @@ impl<'a> Text<'a> {
             "frame" => {
                 if let Some(content) = element.children().find(|e| matches!(e.name(), "text-box" | "table")) {
                     self.block(content, out);
+                } else {
+                    // Of a picture or a chart what is said of it in words.
+                    let words = element.child("desc").or_else(|| element.child("title")).map(Element::text);
+                    out.picture(words.as_deref());
                 }
             }
             _ => {}
@@ -157,7 +161,7 @@ impl<'a> Text<'a> {
         inline.push_html(&format!("<sup>{}</sup>", self.notes.len()));
     }
 
-    fn list(&mut self, element: Element<'_>, around: Option<Place<'_>>, out: &mut Blocks) {
+    fn list(&mut self, element: Element<'_>, around: Option<OpenList<'_>>, out: &mut Blocks) {
         let own = element.attr("style-name").filter(|name| name.len() <= MAX_NAME);
         let name = own.as_deref().or(around.map(|place| place.style)).unwrap_or_default().to_owned();
         let level = around.map_or(0, |place| place.level + 1);
@@ -176,7 +180,7 @@ impl<'a> Text<'a> {
         if around.is_none() {
             self.going.insert(name.clone(), list);
         }
-        let place = Place { style: &name, level, list };
+        let place = OpenList { style: &name, level, list };
         for item in element.children().filter(|item| matches!(item.name(), "list-item" | "list-header")) {
             if let Some(start) = item.number::<u64>("start-value") {
                 self.reached.insert(key.clone(), start.saturating_sub(1));
@@ -185,7 +189,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn item(&mut self, item: Element<'_>, place: Place<'_>, out: &mut Blocks) {
+    fn item(&mut self, item: Element<'_>, place: OpenList<'_>, out: &mut Blocks) {
         // What follows the first paragraph of an item stands under it without a number of its own.
         let mut is_first = item.name() == "list-item";
         for element in item.children() {

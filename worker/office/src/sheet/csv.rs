@@ -12,7 +12,7 @@ const LOOKED_AT: usize = 16 << 10;
 /// Makes HTML of a table.
 ///
 /// # Errors
-/// When it is no text.
+/// When the bytes are not text.
 pub fn convert(bytes: &[u8], limits: &Limits) -> Result<Converted, ConvertError> {
     let text = decode(bytes);
     if text.contains('\0') {

@@ -101,6 +101,13 @@ impl Bullets {
     }
 }
 
+/// What is said of a picture or a chart in words.
+fn picture(shape: Element<'_>, out: &mut Blocks) {
+    let named = shape.children().find(|element| element.name().starts_with("nv"));
+    let words = named.and_then(|named| named.child("cNvPr")?.attr("descr"));
+    out.picture(words.as_deref());
+}
+
 fn placeholder(shape: Element<'_>) -> Option<Element<'_>> {
     shape.children().find(|element| element.name().starts_with("nv"))?.at(&["nvPr", "ph"])
 }
@@ -150,11 +157,11 @@ impl Slide<'_> {
                     }
                 }
                 "grpSp" => self.shapes(shape, out),
-                "graphicFrame" => {
-                    if let Some(table) = shape.at(&["graphic", "graphicData", "tbl"]) {
-                        self.table(table, out);
-                    }
-                }
+                "graphicFrame" => match shape.at(&["graphic", "graphicData", "tbl"]) {
+                    Some(table) => self.table(table, out),
+                    None => picture(shape, out),
+                },
+                "pic" => picture(shape, out),
                 "AlternateContent" => {
                     if let Some(choice) = shape.child("Choice").or_else(|| shape.child("Fallback")) {
                         self.shapes(choice, out);
@@ -191,7 +198,7 @@ impl Slide<'_> {
             self.runs(paragraph, &mut inline, true);
             found.push(Line { inline, item: is_item.then_some((level, is_numbered)) });
         }
-        // One text alone is no list, whatever its placeholder would make of more.
+        // One text alone is a paragraph, also where its placeholder would make a list of several.
         let texts = found.iter().filter(|line| !line.inline.is_blank()).count();
         if texts == 1 && has_bullets {
             for line in &mut found {

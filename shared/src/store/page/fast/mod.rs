@@ -38,7 +38,7 @@ pub async fn claim_next(
 }
 
 /// Writes the job with its page, claimed by `worker`: all that a worker with a free place does before it fetches a page
-/// it was handed. `None`: nothing is written, for its team is at its limit (`default_limit` when it has none of its own)
+/// that came to it by direct dispatch. `None`: nothing is written, for its team is at its limit (`default_limit` when it has none of its own)
 /// or has pages that wait for a place.
 ///
 /// # Errors

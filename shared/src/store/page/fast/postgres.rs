@@ -28,12 +28,12 @@ const SET_CLAIM: &str = concat!(
 /// The row may come before the commit; a claim that is lost then is overtaken. Rows are named by subqueries: a join with
 /// so little is planned as a look through the whole table while Postgres believes it to be small.
 const CLAIM_NEXT: &str = sql!(
-    "WITH ticket AS MATERIALIZED ",
+    "WITH wakeup AS MATERIALIZED ",
     next_wakeup!(postgres),
     // The patience is set before the lock is asked for: what is selected is computed below it.
-    ", held AS (SELECT team.id, team.concurrency, ticket.id AS ticket, ticket.page, ",
+    ", held AS (SELECT team.id, team.concurrency, wakeup.id AS wakeup, wakeup.page, ",
     SET_CLAIM,
-    " FROM ticket JOIN team ON team.id = ticket.team FOR NO KEY UPDATE OF team), taken AS (UPDATE page SET ",
+    " FROM wakeup JOIN team ON team.id = wakeup.team FOR NO KEY UPDATE OF team), taken AS (UPDATE page SET ",
     TAKE,
     " WHERE page.id = (SELECT page FROM held) AND ",
     IS_DUE_BY_ID,
@@ -41,7 +41,7 @@ const CLAIM_NEXT: &str = sql!(
     has_room!(held, "$3"),
     " FROM held) RETURNING ",
     CLAIMED_COLUMNS,
-    "), over AS (DELETE FROM apalis.jobs WHERE id = (SELECT held.ticket FROM held, taken)) \
+    "), over AS (DELETE FROM apalis.jobs WHERE id = (SELECT held.wakeup FROM held, taken)) \
      UPDATE job SET queued = queued - 1, last_served = $2 FROM taken WHERE job.id = (SELECT job_id FROM taken) \
      RETURNING taken.*, job.kind, job.api_key_id, job.options, job.webhook"
 );

@@ -50,8 +50,8 @@ impl Draw {
 enum Begin {
     /// Its wake-up waits in the queue.
     Queued,
-    /// It is handed over with the claim.
-    Handed,
+    /// It comes to its worker directly, as claimed.
+    Dispatched,
 }
 
 /// What happens to a page in work before its end is written.
@@ -103,7 +103,7 @@ impl Case {
             page: PageId::new(),
             key: draw.one_in(2).then(KeyId::new),
             kind: if draw.one_in(4) { JobKind::Map } else { JobKind::Scrape },
-            begin: if draw.one_in(2) { Begin::Queued } else { Begin::Handed },
+            begin: if draw.one_in(2) { Begin::Queued } else { Begin::Dispatched },
             limit: draw.one_in(2).then(|| 1 + draw.below(3) as i64),
             busy,
             has_deferred_pages: draw.one_in(6),
@@ -218,7 +218,7 @@ async fn prepare(db: &Db, case: &Case) {
 
 /// The general way into work.
 async fn begin_in_turn(db: &Db, case: &Case) -> Option<Claimed> {
-    if case.begin == Begin::Handed {
+    if case.begin == Begin::Dispatched {
         insert(db, case, case.job, case.page).await;
     }
     claim_in_turn(db, case, case.page, DEFAULT_LIMIT).await
@@ -230,8 +230,8 @@ async fn begin_at_once(db: &Db, case: &Case) -> (Option<Claimed>, bool) {
         Begin::Queued => {
             claim_next(db, case.worker, DEFAULT_LIMIT, case.taken_at()).await.unwrap().map(|(page, _)| page)
         }
-        Begin::Handed if case.is_late => None,
-        Begin::Handed => {
+        Begin::Dispatched if case.is_late => None,
+        Begin::Dispatched => {
             let options = ScrapeOptions::default();
             let scrape = case.scrape(&options, case.job, case.page);
             let claimed = insert_claimed(db, &scrape, case.worker, DEFAULT_LIMIT, case.taken_at()).await.unwrap();
@@ -342,7 +342,7 @@ async fn assert_same(fast: &Db, general: &Db, step: &str, number: u64, case: &Ca
 async fn the_fast_way_leaves_the_rows_of_the_general_way() {
     for (fast, general) in testing::databases().await.into_iter().zip(testing::databases().await) {
         let mut draw = Draw(0x5eed_1e55_0fa5_7fa5);
-        let (mut claimed_fast, mut handed_fast, mut ended_fast) = (0, 0, 0);
+        let (mut claimed_fast, mut dispatched_fast, mut ended_fast) = (0, 0, 0);
         for number in 0..CASES {
             let case = Case::draw(&mut draw, number);
             prepare(&fast, &case).await;
@@ -354,7 +354,7 @@ async fn the_fast_way_leaves_the_rows_of_the_general_way() {
             assert_same(&fast, &general, "beginning", number, &case).await;
             match case.begin {
                 Begin::Queued => claimed_fast += u64::from(was_fast),
-                Begin::Handed => handed_fast += u64::from(was_fast),
+                Begin::Dispatched => dispatched_fast += u64::from(was_fast),
             }
 
             if let (Some(page), Some(other)) = (page, expected) {
@@ -377,7 +377,7 @@ async fn the_fast_way_leaves_the_rows_of_the_general_way() {
                 run(db, format!("DELETE FROM {}", wakeups(db))).await;
             }
         }
-        for (way, times) in [("claimed", claimed_fast), ("handed over", handed_fast), ("ended", ended_fast)] {
+        for (way, times) in [("claimed", claimed_fast), ("dispatched", dispatched_fast), ("ended", ended_fast)] {
             assert!(times * 8 > CASES, "only {times} of {CASES} cases were {way} the fast way");
         }
     }

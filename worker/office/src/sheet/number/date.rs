@@ -24,7 +24,7 @@ const MONTHS: [&str; 12] = [
 ];
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// A date as a section has it; `None` for days that are no date.
+/// A date as a section has it; `None` for numbers that do not stand for a date.
 pub fn text(section: &Section, value: f64) -> Option<String> {
     if !(0.0..END).contains(&value) {
         return None;

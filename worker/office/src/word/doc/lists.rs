@@ -31,7 +31,7 @@ pub struct Lists {
 
 /// The place of a paragraph in its list.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct ListItem {
     pub ordered: bool,
     pub number: u64,
     pub list: u64,
@@ -67,7 +67,7 @@ impl Lists {
     }
 
     /// The place of the next paragraph of a list at a level.
-    pub fn next(&mut self, list: u16, level: usize) -> Option<Place> {
+    pub fn next(&mut self, list: u16, level: usize) -> Option<ListItem> {
         let id = *self.uses.get(usize::from(list).checked_sub(1)?)?;
         let levels = self.definitions.get(&id)?;
         let here = *levels.get(level).or(levels.first())?;
@@ -81,6 +81,6 @@ impl Lists {
             }
         }
         let number = reached.get(level).copied().unwrap_or(1);
-        Some(Place { ordered: here.ordered, number, list: u64::from(id) * 2 + u64::from(here.ordered) })
+        Some(ListItem { ordered: here.ordered, number, list: u64::from(id) * 2 + u64::from(here.ordered) })
     }
 }

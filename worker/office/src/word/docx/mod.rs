@@ -30,7 +30,7 @@ struct Context<'t> {
 
 /// What changes while the parts are read.
 #[derive(Default)]
-struct State {
+struct Reading {
     numbering: Numbering,
     fields: Fields,
     /// Notes referred to so far, as HTML, in the order of their references.
@@ -72,9 +72,9 @@ pub fn convert(bytes: &[u8], limits: &Limits) -> Result<Converted, ConvertError>
         styles: styles_tree.as_ref().map(|tree| Styles::read(tree.root())).unwrap_or_default(),
         notes,
     };
-    let mut state = State {
+    let mut state = Reading {
         numbering: numbering_tree.as_ref().map(|tree| Numbering::read(tree.root())).unwrap_or_default(),
-        ..State::default()
+        ..Reading::default()
     };
     let document = Tree::read(&source, &main, limits)?;
     let body = document.root().child("body").ok_or_else(|| ConvertError::broken("it has no body"))?;
@@ -94,7 +94,7 @@ pub fn convert(bytes: &[u8], limits: &Limits) -> Result<Converted, ConvertError>
             let relations = Relations::of(&mut archive, &name, limits)?;
             let tree = Tree::read(&source, &name, limits)?;
             let mut blocks = Blocks::new(limits);
-            let mut state = State::default();
+            let mut state = Reading::default();
             Reader { context: &context, state: &mut state, relations: &relations }.blocks(tree.root(), &mut blocks);
             parts.push(blocks.finish());
         }
@@ -115,7 +115,7 @@ pub fn convert(bytes: &[u8], limits: &Limits) -> Result<Converted, ConvertError>
 
 struct Reader<'a, 't> {
     context: &'a Context<'t>,
-    state: &'a mut State,
+    state: &'a mut Reading,
     relations: &'a Relations,
 }
 
@@ -271,10 +271,10 @@ impl<'t> Reader<'_, 't> {
                 "sym" => inline.push(&symbol(part), &style),
                 "footnoteReference" => self.note(part, false, inline),
                 "endnoteReference" => self.note(part, true, inline),
-                "drawing" | "pict" | "object" => boxes.extend(text_boxes(part)),
+                "drawing" | "pict" | "object" => picture(part, inline, boxes),
                 "AlternateContent" => {
                     if let Some(choice) = alternative(part) {
-                        boxes.extend(text_boxes(choice));
+                        picture(choice, inline, boxes);
                         if let Some(sign) = choice.child("symEx").or_else(|| choice.child("sym")) {
                             inline.push(&symbol(sign), &style);
                         }
@@ -367,6 +367,20 @@ impl<'t> Reader<'_, 't> {
 /// Of several ways to show the same, the one for programs that know most.
 fn alternative(element: Element<'_>) -> Option<Element<'_>> {
     element.child("Choice").or_else(|| element.child("Fallback"))
+}
+
+/// A drawing: the text boxes in it, or else what is said of it in words.
+fn picture<'t>(drawing: Element<'t>, inline: &mut Inline, boxes: &mut Vec<Element<'t>>) {
+    let found = text_boxes(drawing);
+    if found.is_empty() {
+        let words = drawing.descendants().find_map(|element| match element.name() {
+            "docPr" => element.attr("descr"),
+            "shape" | "rect" => element.attr("alt"),
+            _ => None,
+        });
+        inline.picture(words.as_deref());
+    }
+    boxes.extend(found);
 }
 
 /// The outermost text boxes in a drawing.

@@ -46,7 +46,7 @@ pub struct Numbering {
 
 /// The place of a paragraph in its list.
 #[derive(Debug)]
-pub struct Place {
+pub struct ListItem {
     pub ordered: bool,
     pub number: u64,
     /// As it is shown.
@@ -107,7 +107,7 @@ impl Numbering {
     }
 
     /// The place of the next paragraph of a list at a level.
-    pub fn next(&mut self, id: &str, level: usize) -> Option<Place> {
+    pub fn next(&mut self, id: &str, level: usize) -> Option<ListItem> {
         let list = self.lists.get_mut(id)?;
         let levels = self.definitions.get(&list.definition)?;
         let own = &list.levels;
@@ -143,7 +143,7 @@ impl Numbering {
         }
         let number = reached.get(level).copied().unwrap_or(1);
         let ordered = !matches!(here.format.as_str(), "bullet" | "none");
-        Some(Place { ordered, number, text, list: list.definition.parse().unwrap_or(0) })
+        Some(ListItem { ordered, number, text, list: list.definition.parse().unwrap_or(0) })
     }
 }
 

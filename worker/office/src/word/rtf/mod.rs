@@ -64,7 +64,7 @@ enum Begun {
 
 /// What holds until the group ends.
 #[derive(Clone, Debug)]
-struct State {
+struct GroupState {
     target: Target,
     begun: Option<Begun>,
     style: Style,
@@ -87,8 +87,8 @@ pub struct Paragraph {
 
 struct Reader<'a> {
     limits: &'a Limits,
-    state: State,
-    stack: Vec<State>,
+    state: GroupState,
+    stack: Vec<GroupState>,
     flows: Vec<Flow>,
     styles: Styles,
     fonts: HashMap<i32, &'static Encoding>,
@@ -118,7 +118,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(limits: &'a Limits) -> Self {
-        let state = State {
+        let state = GroupState {
             target: Target::Text,
             begun: None,
             style: Style::default(),
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
                     if self.stack.len() >= self.limits.depth {
                         return Err(ConvertError::TooDeep);
                     }
-                    let inner = State { begun: None, ..self.state.clone() };
+                    let inner = GroupState { begun: None, ..self.state.clone() };
                     self.stack.push(std::mem::replace(&mut self.state, inner));
                     self.is_optional = false;
                     self.skip = 0;

@@ -1,0 +1,187 @@
+//! The two databases behind one type, and their transactions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::PgPool;
+use sqlx::sqlite::SqlitePool;
+use sqlx::{Postgres, Transaction};
+
+use super::error::StoreResult;
+use super::signals::{Signal, Signals, SqliteTx};
+use crate::clock::Clock;
+use crate::fault::Faults;
+use crate::time::Timestamp;
+
+/// How long closing waits for connections that are in use.
+const CLOSE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long a claim waits on Postgres for its team's lock, ms.
+macro_rules! claim_patience {
+    () => {
+        "300"
+    };
+}
+pub(crate) use claim_patience;
+
+/// The database: one of the two pools.
+#[derive(Debug, Clone)]
+pub enum Db {
+    Sqlite(SqliteDb),
+    Postgres(PostgresDb),
+}
+
+/// SQLite has one writer at a time. Inside a process writers wait in line for one connection, which costs nothing;
+/// the file's own lock, where waiting means sleeping, is left for the other processes.
+#[derive(Debug, Clone)]
+pub struct SqliteDb {
+    pub reads: SqlitePool,
+    /// One connection.
+    pub writes: SqlitePool,
+    /// How other processes hear of what this one commits.
+    pub signals: Arc<Signals>,
+    pub clock: Clock,
+    pub faults: Faults,
+}
+
+/// A pool of connections to Postgres.
+#[derive(Debug, Clone)]
+pub struct PostgresDb {
+    pub pool: PgPool,
+    pub clock: Clock,
+    pub faults: Faults,
+}
+
+/// An open transaction on one of the two. Dropped without [`Tx::commit`] it rolls back.
+pub enum Tx {
+    Sqlite(SqliteTx),
+    Postgres(Transaction<'static, Postgres>),
+}
+
+/// Runs the same body against whichever database is behind `$tx` (a `Tx`, by mutable reference). It is compiled once
+/// per arm, so both sides are type-checked with their own drivers and no generic bounds appear.
+#[macro_export]
+macro_rules! on_db {
+    ($tx:expr, |$conn:ident| $body:expr) => {
+        match $tx {
+            $crate::store::Tx::Sqlite(tx) => {
+                let $conn = &mut **tx;
+                $body
+            }
+            $crate::store::Tx::Postgres(tx) => {
+                let $conn = &mut **tx;
+                $body
+            }
+        }
+    };
+}
+
+/// The same for a read outside a transaction, with the pool as executor.
+#[macro_export]
+macro_rules! on_pool {
+    ($db:expr, |$pool:ident| $body:expr) => {
+        match $db {
+            $crate::store::Db::Sqlite(db) => {
+                let $pool = &db.reads;
+                $body
+            }
+            $crate::store::Db::Postgres(db) => {
+                let $pool = &db.pool;
+                $body
+            }
+        }
+    };
+}
+
+impl Db {
+    /// The clock that goes with the rows.
+    pub fn clock(&self) -> &Clock {
+        match self {
+            Self::Sqlite(SqliteDb { clock, .. }) | Self::Postgres(PostgresDb { clock, .. }) => clock,
+        }
+    }
+
+    /// The time now, as the rows have it.
+    pub fn now(&self) -> Timestamp {
+        self.clock().now()
+    }
+
+    /// What tests have armed around these rows.
+    pub fn faults(&self) -> &Faults {
+        match self {
+            Self::Sqlite(SqliteDb { faults, .. }) | Self::Postgres(PostgresDb { faults, .. }) => faults,
+        }
+    }
+
+    /// Starts a transaction that may write.
+    pub async fn begin(&self) -> StoreResult<Tx> {
+        Ok(match self {
+            Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
+            Self::Postgres(db) => Tx::Postgres(db.pool.begin().await?),
+        })
+    }
+
+    /// Starts a transaction whose loss in a crash of the database is harmless: claims, heartbeats, a scrape whose
+    /// caller still waits.
+    pub async fn begin_relaxed(&self) -> StoreResult<Tx> {
+        Ok(match self {
+            Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
+            Self::Postgres(db) => Tx::Postgres(db.pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?),
+        })
+    }
+
+    /// Starts a transaction that claims pages: as [`Db::begin_relaxed`], and on Postgres it fails rather than wait long
+    /// for a team's lock ([`StoreError::is_lock_wait`]), because who claims has slots and a connection in hand.
+    pub async fn begin_claim(&self) -> StoreResult<Tx> {
+        const BEGIN: &str =
+            concat!("BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL lock_timeout = ", claim_patience!());
+        Ok(match self {
+            Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
+            Self::Postgres(db) => Tx::Postgres(db.pool.begin_with(BEGIN).await?),
+        })
+    }
+
+    /// One trivial read: whether the database answers.
+    pub async fn ping(&self) -> StoreResult<()> {
+        on_pool!(self, |pool| sqlx::query("SELECT 1").execute(pool).await?.rows_affected());
+        Ok(())
+    }
+
+    /// Closes every connection; on SQLite the last one folds the log into the file. A connection that is lent for
+    /// good (a listener's) is not waited for.
+    pub async fn close(&self) {
+        let close = async {
+            if let Self::Sqlite(db) = self {
+                db.writes.close().await;
+            }
+            on_pool!(self, |pool| pool.close().await);
+        };
+        if tokio::time::timeout(CLOSE_PATIENCE, close).await.is_err() {
+            tracing::debug!("a lent connection was left open");
+        }
+    }
+}
+
+impl SqliteDb {
+    pub(super) async fn begin(&self) -> StoreResult<SqliteTx> {
+        Ok(SqliteTx::new(self.writes.begin_with("BEGIN IMMEDIATE").await?, &self.signals))
+    }
+}
+
+impl Tx {
+    /// Tells other processes of this when it is committed. On Postgres the statements themselves do.
+    pub(crate) fn tell(&mut self, signal: Signal) {
+        if let Self::Sqlite(tx) = self {
+            tx.tell(signal);
+        }
+    }
+
+    /// Makes the changes durable and visible.
+    pub async fn commit(self) -> StoreResult<()> {
+        match self {
+            Self::Sqlite(tx) => tx.commit().await?,
+            Self::Postgres(tx) => tx.commit().await?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! The boxes of a session, as those who run code and relay messages need them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use tokio::net::TcpStream;
+
+use crate::exec::{self, BoxHandle, Program, StartBox, StartedBox};
+use crate::relay;
+use crate::sandbox::{BrowserBox, CodeBox, CodeHandle, CodeSpec, Exit, Sandbox, SessionDir};
+
+/// The code boxes of one session.
+pub(super) struct Boxes {
+    pub sandbox: Arc<Sandbox>,
+    pub dir: Arc<SessionDir>,
+    /// Where code cannot replace it by a link.
+    pub tmp: PathBuf,
+    pub cdp: PathBuf,
+    pub exit: Exit,
+}
+
+impl std::fmt::Debug for Boxes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Boxes")
+    }
+}
+
+#[async_trait]
+impl StartBox for Boxes {
+    async fn start(&self, program: Program) -> anyhow::Result<StartedBox> {
+        let spec = CodeSpec {
+            program: program.argv,
+            env: program.env,
+            binds: program.binds,
+            sockets: vec![(self.tmp.clone(), exec::TMP.to_owned())],
+            cdp: Some(self.cdp.clone()),
+            exit: self.exit,
+            ..CodeSpec::default()
+        };
+        let CodeBox { control, stdout, stderr, handle } = self.sandbox.start_code(&self.dir, spec).await?;
+        Ok(StartedBox { control, stdout, stderr, handle: Box::new(handle) })
+    }
+}
+
+#[async_trait]
+impl BoxHandle for CodeHandle {
+    async fn exited(&self) -> Option<i32> {
+        Self::exited(self).await
+    }
+
+    async fn kill(&self) {
+        Self::kill(self).await;
+    }
+}
+
+impl relay::Browser for BrowserBox {
+    fn connect(&self) -> BoxFuture<'_, std::io::Result<TcpStream>> {
+        Box::pin(Self::connect(self))
+    }
+
+    fn ws_path(&self) -> String {
+        Self::ws_path(self).to_owned()
+    }
+}
