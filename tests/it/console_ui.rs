@@ -6,8 +6,8 @@ use std::process::Stdio;
 use weir_tests::{Database, ServiceOptions, TestService, both_databases, checkout, wait_until};
 use weir_worker::sandbox::find_chromium;
 
-const OPERATOR: &str = "the operator's key of the tests, 0123456789";
-const READER: &str = "the reader's key of the tests, 0123456789";
+const OPERATOR: &str = "operators-key-of-the-tests";
+const READER: &str = "readers-key-of-the-tests";
 
 /// Where `scripts/setup --tests` puts what drives the pages.
 fn modules() -> Option<PathBuf> {
