@@ -52,11 +52,7 @@ async fn passes(mut command: tokio::process::Command) {
 
 /// The same against a service.
 async fn passes_with(service: &TestService, mut command: tokio::process::Command) {
-    command
-        .env("BASE", service.base())
-        .env("KEY", service.key())
-        .env("OPERATOR", OPERATOR)
-        .env("READER", READER);
+    command.env("BASE", service.base()).env("KEY", service.key()).env("OPERATOR", OPERATOR).env("READER", READER);
     passes(command).await;
 }
 
