@@ -70,7 +70,7 @@ run(async () => {
   await test('a sign-in that has ended elsewhere leads back to the form', async () => {
     const page = await signedIn('/console/keys');
     await page.context().clearCookies();
-    await page.getByRole('link', { name: 'Failures' }).click();
+    await page.getByRole('link', { name: 'Failures', exact: true }).click();
     await page.getByText('Your sign-in has ended').waitFor();
   });
 
@@ -123,7 +123,7 @@ run(async () => {
     await settled(page);
     assert.equal(new URL(page.url()).search, '?kind=batch');
     await page.getByLabel('Status').selectOption('completed');
-    await page.getByLabel('Age').selectOption('1h');
+    await page.getByLabel('Age', { exact: true }).selectOption('1h');
     await page.getByLabel('Site').fill('127.0.0.1');
     await page.waitForURL(/host=127/);
     await settled(page);
@@ -429,7 +429,7 @@ run(async () => {
     await page.getByRole('dialog').getByLabel('Name').fill('for a test');
     await page.keyboard.press('Enter');
     const key = await page.locator('[data-key]').textContent();
-    await page.getByRole('button', { name: 'Copy the key' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Copy' }).click();
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), key);
     await page.keyboard.press('Escape');
     assert.equal((await api('GET', '/v2/team/queue-status', undefined, key)).status, 200);
@@ -479,7 +479,7 @@ run(async () => {
     await row.getByText('7', { exact: true }).waitFor({ state: 'detached' });
     await row.getByRole('button', { name: 'Look at' }).click();
     await page.getByText('There are no jobs yet').waitFor();
-    await page.getByRole('link', { name: 'Keys' }).click();
+    await page.getByRole('link', { name: 'Keys', exact: true }).click();
     await settled(page);
     await page.getByRole('button', { name: 'New key' }).click();
     await page.getByRole('dialog').getByLabel('Name').fill('first');

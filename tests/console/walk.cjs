@@ -28,7 +28,7 @@ run(async () => {
     await page.getByText('Live', { exact: true }).waitFor();
 
     // The welcome page, in the playground.
-    await page.getByRole('link', { name: 'Playground' }).click();
+    await page.getByRole('link', { name: 'Playground', exact: true }).click();
     await settled(page);
     await page.getByLabel('URL', { exact: true }).fill(`${BASE}/welcome`);
     if (await page.getByLabel('As team').count()) await page.getByLabel('As team').selectOption({ label: 'tests' });
@@ -52,7 +52,7 @@ run(async () => {
     isBroken = true;
     const started = await api('POST', '/v2/batch/scrape', { urls: [shop.url('/kettles')], maxAge: 0 });
     await ended(`/v2/batch/scrape/${started.body.id}`);
-    await page.getByRole('link', { name: 'Failures' }).click();
+    await page.getByRole('link', { name: 'Failures', exact: true }).click();
     await settled(page);
     const group = page.getByRole('article').filter({ hasText: 'SCRAPE_SITE_ERROR' });
     await group.getByText('The site refused the connection').waitFor();
@@ -71,7 +71,7 @@ run(async () => {
     await page.getByText(/Try 1 failed/).first().waitFor();
 
     // A key for a colleague, who signs in with it.
-    await page.getByRole('link', { name: 'Keys' }).click();
+    await page.getByRole('link', { name: 'Keys', exact: true }).click();
     await settled(page);
     await page.getByRole('button', { name: 'New key' }).click();
     const dialog = page.getByRole('dialog');
@@ -92,7 +92,7 @@ run(async () => {
     const session = await api('POST', '/v2/browser', { ttl: 120 });
     assert.equal(session.status, 200, JSON.stringify(session.body));
     await api('POST', `/v2/browser/${session.body.id}/execute`, { code: `await page.goto(${JSON.stringify(shop.url('/kettles'))})` });
-    await page.getByRole('link', { name: 'Sessions' }).click();
+    await page.getByRole('link', { name: 'Sessions', exact: true }).click();
     await settled(page);
     const tile = page.getByRole('article', { name: `Session ${session.body.id.slice(-8)}` });
     await tile.getByRole('link', { name: 'Open' }).click();

@@ -37,13 +37,13 @@ function tabsOf(page, extra, frame, shot) {
   if (page.json !== undefined && page.json !== null) add("json", "JSON",
     () => html`<${Json} value=${page.json} tall />`);
   if (typeof page.html === "string") add("html", "HTML",
-    () => html`<${HtmlView} text=${page.html} source=${frame && frame("html")} />`);
+    () => html`<${HtmlView} key="html" text=${page.html} source=${frame && frame("html")} />`);
   if (typeof page.rawHtml === "string") add("rawHtml", "Raw HTML",
-    () => html`<${HtmlView} text=${page.rawHtml} source=${frame && frame("rawHtml")} raw />`);
+    () => html`<${HtmlView} key="rawHtml" text=${page.rawHtml} source=${frame && frame("rawHtml")} raw />`);
   if (page.screenshot || shot) add("screenshot", "Screenshot",
     () => html`<${Screenshot} source=${shot || page.screenshot} kept=${page.screenshot} />`);
-  if (Array.isArray(page.links)) add("links", "Links", () => html`<${Links} links=${page.links} />`, page.links.length);
-  if (Array.isArray(page.images)) add("images", "Images", () => html`<${Links} links=${page.images} />`,
+  if (Array.isArray(page.links)) add("links", "Links", () => html`<${Links} key="links" links=${page.links} />`, page.links.length);
+  if (Array.isArray(page.images)) add("images", "Images", () => html`<${Links} key="images" links=${page.images} />`,
     page.images.length);
   if (page.changeTracking) add("changes", "Changes", () => html`<${Changes} changes=${page.changeTracking} />`);
   if (page.actions) add("actions", "Actions", () => html`<${Json} value=${page.actions} tall />`);
