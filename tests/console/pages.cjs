@@ -424,16 +424,17 @@ run(async () => {
   });
 
   await test('keys are made, named and revoked', async () => {
+    const name = `for a test ${Date.now()}`;
     const page = await signedIn('/console/keys');
     await page.getByRole('button', { name: 'New key' }).click();
-    await page.getByRole('dialog').getByLabel('Name').fill('for a test');
+    await page.getByRole('dialog').getByLabel('Name').fill(name);
     await page.keyboard.press('Enter');
     const key = await page.locator('[data-key]').textContent();
     await page.getByRole('dialog').getByRole('button', { name: 'Copy' }).click();
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), key);
     await page.keyboard.press('Escape');
     assert.equal((await api('GET', '/v2/team/queue-status', undefined, key)).status, 200);
-    const row = page.getByRole('row', { name: /for a test/ });
+    const row = page.getByRole('row', { name: new RegExp(name) });
     await row.getByRole('button', { name: 'Rename' }).click();
     await page.getByRole('dialog').getByLabel('Name').fill('renamed');
     await page.getByRole('button', { name: 'Save' }).click();
