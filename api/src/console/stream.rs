@@ -271,9 +271,14 @@ fn worker(line: figures::Line, paces: &mut HashMap<String, Pace>) -> Worker {
         session_slots: line.more,
         browsers: load.browsers,
         memory_bytes: load.memory_bytes,
-        pages_per_second: pace.rates.values().map(|(done, failed)| done + failed).sum(),
+        pages_per_second: added(pace.rates.values().map(|(done, failed)| done + failed)),
         rates: pace.rates.clone(),
     }
+}
+
+/// The sum; that of none is 0, which `sum` of floats writes as -0.
+fn added(rates: impl Iterator<Item = f64>) -> f64 {
+    rates.fold(0.0, |sum, rate| sum + rate)
 }
 
 /// What a viewer hears of a sample: a team of itself only.
@@ -301,8 +306,8 @@ fn event(sample: &Sample, scope: Option<TeamId>) -> Event {
         jobs: sum.jobs,
         oldest_ms: sum.oldest.map(|oldest| at.ms_since(oldest)),
         sessions: sum.sessions,
-        pages_per_second: of_all(by_engine.values().sum()),
-        failed_per_second: of_all(workers.iter().flat_map(|w| w.rates.values()).map(|(_, failed)| failed).sum()),
+        pages_per_second: of_all(added(by_engine.values().copied())),
+        failed_per_second: of_all(added(workers.iter().flat_map(|w| w.rates.values()).map(|(_, failed)| *failed))),
         by_engine: scope.is_none().then_some(by_engine),
         slots_busy: count(|worker| worker.busy),
         slots: count(|worker| worker.slots),

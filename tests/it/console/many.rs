@@ -22,7 +22,7 @@ async fn fill(service: &TestService, team: &str, jobs: usize) {
         .execute(&format!(
             "INSERT INTO job (id, team_id, kind, status, rank, options, target, total, queued, completed, failed, \
              created_at, expires_at, finished_at, site) {} SELECT {job}, '{team}', \
-             CASE WHEN x % 10 = 0 THEN 'crawl' ELSE 'batch' END, \
+             CASE WHEN x % 10 = 5 THEN 'crawl' ELSE 'batch' END, \
              CASE WHEN x % 100 = 0 THEN 'failed' WHEN x % 1000 = 1 THEN 'cancelled' ELSE 'completed' END, 1, '{{}}', \
              'http://site.test/' || CAST(x AS TEXT), 10, 0, 9, 1, {begin} + x * 100, {end}, {begin} + x * 100 + 50, \
              CASE WHEN x % 5000 = 7 THEN 'rare.test' ELSE 'site.test' END FROM n",
