@@ -303,8 +303,8 @@ both_databases! {
         let all = vec![running[1].clone(), running[0].clone(), bad.clone(), good.clone()];
         assert_eq!(list("").await, (all.clone(), None));
         assert_eq!(list("status=scraping").await.0, all[..2]);
-        assert_eq!(list("status=failed").await.0, [bad.clone()]);
-        assert_eq!(list("code=SCRAPE_SITE_ERROR").await.0, [bad.clone()]);
+        assert_eq!(list("status=failed").await.0, std::slice::from_ref(&bad));
+        assert_eq!(list("code=SCRAPE_SITE_ERROR").await.0, std::slice::from_ref(&bad));
         assert_eq!(list("kind=crawl").await.0, Vec::<String>::new());
         assert_eq!(list("host=127.0.0.1&since=1h&kind=batch").await.0, all);
         assert_eq!(list("host=elsewhere.example").await.0, Vec::<String>::new());

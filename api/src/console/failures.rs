@@ -26,9 +26,9 @@ use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
 
 /// Failures that are looked through, newest first.
-const COUNTED: usize = 20_000;
+const COUNTED: usize = 5_000;
 /// Of these, in one statement.
-const STEP: i64 = 2_000;
+const STEP: i64 = 2_500;
 /// Groups that are shown, largest first.
 const GROUPS: usize = 200;
 /// How far back it is looked unless it is said.
