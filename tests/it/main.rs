@@ -13,6 +13,7 @@ mod changes;
 mod cli;
 mod concurrency;
 mod console;
+mod console_ui;
 mod cors;
 mod crawl;
 mod document;

@@ -1,0 +1,214 @@
+// The console's start: who is signed in, the frame of navigation, and which page stands in it.
+import { html, render, cls, useEffect, useRef, useState } from "./lib/ui.js";
+import { BASE, go, link, useLocation } from "./lib/router.js";
+import { get, post } from "./lib/api.js";
+import { seesAll, store, useStore } from "./lib/store.js";
+import { useStream } from "./lib/stream.js";
+import * as format from "./lib/format.js";
+import { Button, Empty, Head, Loading, Notices, Trouble } from "./parts/basics.js";
+import { Icon } from "./parts/icon.js";
+import { SignIn } from "./pages/sign-in.js";
+
+/// The page map. `file` is read when its page is first opened.
+const PAGES = [
+  { path: /^$/, file: "overview" },
+  { path: /^\/jobs$/, file: "jobs" },
+  { path: /^\/jobs\/([^/]+)$/, file: "job" },
+  { path: /^\/jobs\/([^/]+)\/pages\/([^/]+)$/, file: "page" },
+  { path: /^\/playground(?:\/([^/]+))?$/, file: "playground" },
+  { path: /^\/sessions$/, file: "sessions" },
+  { path: /^\/sessions\/([^/]+)$/, file: "session" },
+  { path: /^\/failures$/, file: "failures" },
+  { path: /^\/usage$/, file: "usage" },
+  { path: /^\/keys$/, file: "keys" },
+  { path: /^\/teams$/, file: "teams", all: true },
+  { path: /^\/workers$/, file: "workers", all: true },
+];
+
+const NAVIGATION = [
+  ["", "overview", "Overview"], ["/jobs", "jobs", "Jobs"], ["/playground", "playground", "Playground"],
+    ["/sessions", "sessions", "Sessions"],
+  ["/failures", "failures", "Failures"], ["/usage", "usage", "Usage"], ["/keys", "keys", "Keys"],
+    ["/teams", "teams", "Teams", true], ["/workers", "workers", "Workers", true],
+];
+
+const loaded = new Map();
+function load(file) {
+  if (!loaded.has(file)) loaded.set(file, import(`./pages/${file}.js`));
+  return loaded.get(file);
+}
+
+function Page({ file, parts }) {
+  const [module, set] = useState(null);
+  const [error, setError] = useState(null);
+  useEffect(() => {
+    let mine = true;
+    setError(null);
+    load(file).then((found) => mine && set({ file, found }), () => {
+      loaded.delete(file);
+      if (mine) setError(new Error("This page could not be loaded. The service may have been updated: load the console anew."));
+    });
+    return () => {
+      mine = false;
+    };
+  }, [file]);
+  if (error) return html`<${Trouble} error=${error} retry=${() => location.reload()} />`;
+  if (!module || module.file !== file) return html`<${Loading} rows=${6} />`;
+  return html`<${module.found.default} ...${parts} />`;
+}
+
+/// Addresses are typed by people, too: one that cannot be decoded is taken as it stands.
+function readable(path) {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
+}
+
+function Shell() {
+  const { path } = useLocation();
+  const { me, team } = useStore();
+  const [open, setOpen] = useState(false);
+  const main = useRef(null);
+  const below = readable(path.slice(BASE.length));
+  const page = PAGES.find((page) => page.path.test(below) && (!page.all || seesAll()));
+  const found = page && page.path.exec(below);
+  useEffect(() => {
+    setOpen(false);
+    if (main.current && main.current.dataset.seen) main.current.focus({ preventScroll: true });
+    if (main.current) main.current.dataset.seen = "1";
+  }, [path]);
+  useEffect(() => {
+    const escape = (event) => event.key === "Escape" && setOpen(false);
+    addEventListener("keydown", escape);
+    return () => removeEventListener("keydown", escape);
+  }, []);
+  return html`<a class="skip" href="#main" onClick=${(event) => {
+    event.preventDefault();
+    main.current.focus();
+  }}>To the content</a>
+  <div class="shell">
+    <aside class=${cls("side", open && "open")} id="side">
+      <a class="brand" href=${BASE}><img src=${new URL("./icon.svg", import.meta.url).href} alt="" />Weir</a>
+      <nav class="nav" aria-label="Pages">
+        ${NAVIGATION.filter(([, , , all]) => !all || seesAll()).map(([to, icon, label]) => html`
+              <a key=${label} href=${link(to)}
+                aria-current=${(to === "" ? below === "" : below === to || below.startsWith(`${to}/`)) ? "page" : undefined}>
+                  <${Icon} name=${icon} />${label}</a>`)}
+      </nav>
+      <${Who} me=${me} />
+    </aside>
+    <div class="veil" onClick=${() => setOpen(false)}></div>
+    <div>
+      <header class="top">
+        <span class="menu-button">
+          <${Button} kind="quiet" icon="menu" label="Pages" aria-expanded=${open ? "true" : "false"}
+            aria-controls="side" onClick=${() => setOpen(!open)} /></span>
+        ${seesAll() ? html`<${TeamChoice} team=${team} />` : null}
+        <span class="space"></span>
+        <${Live} /><${Theme} />
+      </header>
+      <main class="main" id="main" tabindex="-1" ref=${main} data-at=${location.href}>
+        ${page ? html`<${Page} key=${`${page.file} ${found.slice(1).join(" ")} ${team || ""}`} file=${page.file}
+              parts=${{ one: found[1], two: found[2] }} />`
+    : html`<${Head} title="Not found" />
+      <${Empty} title="There is no such page" action=${html`<a class="button" href=${BASE}>To the overview</a>`} />`}
+      </main>
+    </div>
+  </div>
+  <${Notices} />`;
+}
+
+const ROLES = { team: "Team key", operator: "Operator", reader: "Operator, read only" };
+
+function Who({ me }) {
+  const out = async () => {
+    try {
+      await post("/sign-out");
+    } catch {
+      // The cookie may be gone already.
+    }
+    store.signedOut();
+    go(link("/sign-in"));
+  };
+  return html`<div class="side-foot"><div class="who">
+    <span class="who-name">${me.team ? me.team.name : "All teams"}
+      <span class="who-role" title=${`This sign-in ends ${format.exact(me.expiresAt)} at the latest`}>
+        ${ROLES[me.role] || me.role}</span></span>
+    <${Button} kind="quiet" small icon="signout" label="Sign out" onClick=${out} /></div>
+      ${me.version ? html`<span class="who-role">Weir ${me.version}</span>` : null}</div>`;
+}
+
+function TeamChoice({ team }) {
+  const { teams } = useStore();
+  useEffect(() => {
+    const read = () => get("/teams").then((answer) => store.set({ teams: answer.teams }),
+      (error) => store.notify(error.message, "bad"));
+    read();
+    addEventListener("weir-teams", read);
+    return () => removeEventListener("weir-teams", read);
+  }, []);
+  return html`<select class="select team-choice" aria-label="Team" value=${team || ""}
+      onChange=${(event) => store.choose(event.target.value)}>
+    <option value="">All teams</option>
+    ${teams.map((one) => html`<option key=${one.id} value=${one.id} selected=${one.id === team}>${one.name}</option>`)}
+  </select>`;
+}
+
+function Live() {
+  const { state } = useStream();
+  const { paused } = useStore();
+  const word = paused ? "Paused" : { live: "Live", opening: "Connecting", away: "Connection lost",
+    closed: "Idle" }[state];
+  return html`<span class=${cls("live", paused ? "paused" : state)} role="status"><span class="live-dot"></span>
+      <span>${word}</span></span>
+    <${Button} kind="quiet" small icon=${paused ? "play" : "pause"}
+      label=${paused ? "Go on with live figures" : "Pause live figures"}
+        onClick=${() => store.set({ paused: !paused })} />`;
+}
+
+const THEMES = [["system", "system"], ["light", "sun"], ["dark", "moon"]];
+function Theme() {
+  const [theme, set] = useState(document.documentElement.dataset.theme || "system");
+  const next = THEMES[(THEMES.findIndex(([name]) => name === theme) + 1) % THEMES.length][0];
+  const choose = () => {
+    if (next === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = next;
+    try {
+      if (next === "system") localStorage.removeItem("weir.theme");
+      else localStorage.setItem("weir.theme", next);
+    } catch {
+      // The choice lasts as long as the tab.
+    }
+    set(next);
+  };
+  return html`<${Button} kind="quiet" small icon=${THEMES.find(([name]) => name === theme)[1]}
+      label=${`Theme: ${theme}. Change to ${next}`} onClick=${choose} />`;
+}
+
+function App() {
+  const { me, said } = useStore();
+  const [ready, setReady] = useState(false);
+  const [error, setError] = useState(null);
+  const start = async () => {
+    setError(null);
+    try {
+      store.set({ me: await get("/me") });
+    } catch (failure) {
+      if (failure.status !== 401) setError(failure);
+    }
+    setReady(true);
+  };
+  useEffect(() => {
+    start();
+  }, []);
+  if (!ready) return html`<p class="boot" role="status">Loading the console…</p>`;
+  if (error) return html`<main class="sign">
+      <div class="sign-box"><h1>Weir</h1><${Trouble} error=${error} retry=${start} /></div></main>`;
+  return me ? html`<${Shell} />` : html`<${SignIn} said=${said} /><${Notices} />`;
+}
+
+const root = document.getElementById("app");
+root.replaceChildren();
+render(html`<${App} />`, root);

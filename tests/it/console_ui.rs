@@ -1,0 +1,106 @@
+//! The console's pages in real Chromium, as people use them: the suites under tests/console.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use weir_tests::{Database, ServiceOptions, TestService, both_databases, checkout, wait_until};
+use weir_worker::sandbox::find_chromium;
+
+const OPERATOR: &str = "operators-key-of-the-tests";
+const READER: &str = "readers-key-of-the-tests";
+
+/// Where `scripts/setup --tests` puts what drives the pages.
+fn modules() -> Option<PathBuf> {
+    weir_tests::installed("console/node_modules")
+}
+
+/// A service with the keys of operators, whose sandbox works: suites open sessions.
+async fn service(database: Database) -> TestService {
+    let options = ServiceOptions::new(database)
+        .env("WEIR_CONSOLE_KEY", OPERATOR)
+        .env("WEIR_CONSOLE_READ_KEY", READER)
+        .env("WEIR_WARM_BROWSERS", "0");
+    let service = TestService::start_with(options).await;
+    wait_until("a worker that takes sessions", || async {
+        let workers = service.cli_json(&["workers", "list", "--json"]);
+        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
+    })
+    .await;
+    service
+}
+
+fn script(name: &str, modules: PathBuf) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new("node");
+    command
+        .arg(checkout().join("tests/console").join(name))
+        .env("NODE_PATH", modules)
+        .env("ROOT", checkout())
+        .env("CHROMIUM", find_chromium(None).unwrap().path)
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
+
+/// Runs a suite to its end, shows what it says, and fails when a part of it failed.
+async fn passes(mut command: tokio::process::Command) {
+    let output = command.output().await.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    let closing = text.lines().rev().find(|line| line.contains(" passed, ")).expect("a closing line");
+    assert!(output.status.success() && closing.ends_with(", 0 failed"), "{closing}");
+}
+
+/// The same against a service.
+async fn passes_with(service: &TestService, mut command: tokio::process::Command) {
+    command.env("BASE", service.base()).env("KEY", service.key()).env("OPERATOR", OPERATOR).env("READER", READER);
+    passes(command).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn its_files_are_whole_small_and_make_no_markup_of_text() {
+    let Some(modules) = modules() else { return };
+    passes(script("files.cjs", modules)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_reads_what_strangers_wrote_and_writes_calls_that_say_just_that() {
+    let Some(modules) = modules() else { return };
+    let Some(python) = weir_tests::installed("venv/bin/python") else { return };
+    let mut command = script("reading.cjs", modules);
+    command.env("PYTHON", python);
+    passes(command).await;
+}
+
+both_databases! {
+    async fn a_first_time_operator_finds_the_way(database) {
+        let Some(modules) = modules() else { return };
+        let service = service(database).await;
+        let link = service.cli(&["console", "link", "--base", service.base()]);
+        let mut command = script("walk.cjs", modules);
+        command.env("LINK", link.trim());
+        passes_with(&service, command).await;
+    }
+
+    async fn every_page_shows_and_does_what_it_should(database) {
+        let Some(modules) = modules() else { return };
+        let Some(python) = weir_tests::installed("venv/bin/python") else { return };
+        let Some(sdk) = weir_tests::installed("js/node_modules") else { return };
+        let service = service(database).await;
+        let other = service.new_team("others");
+        let mut command = script("pages.cjs", modules);
+        command.env("OTHER_KEY", other.key.as_deref().unwrap()).env("DRAIN", "1").env("PYTHON", python).env("SDK", sdk);
+        passes_with(&service, command).await;
+    }
+
+    async fn hostile_content_runs_nothing(database) {
+        let Some(modules) = modules() else { return };
+        let service = service(database).await;
+        passes_with(&service, script("hostile.cjs", modules)).await;
+    }
+
+    async fn axe_finds_nothing_on_any_page(database) {
+        let Some(modules) = modules() else { return };
+        let service = service(database).await;
+        passes_with(&service, script("axe.cjs", modules)).await;
+    }
+}
