@@ -23,6 +23,7 @@ mod faults;
 mod feedback;
 mod formats;
 mod guard;
+mod handbook;
 mod handed_over;
 mod health;
 mod hostile_pages;
