@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::Db;
 use crate::clock::Stopwatch;
 
 /// What a slice should take: enough to be worth its commit.
@@ -39,6 +40,15 @@ impl Slices {
         let took = began.elapsed();
         self.learn(took);
         tokio::time::sleep(took.clamp(Duration::from_millis(1), LONGEST_PAUSE)).await;
+    }
+
+    /// The same after rows that a caller waits for. Only on SQLite does everybody stand behind them; on Postgres they are
+    /// the team's own, and a pause would make nobody faster.
+    pub async fn give_way(&mut self, db: &Db, began: Stopwatch) {
+        match db {
+            Db::Sqlite(_) => self.pause(began).await,
+            Db::Postgres(_) => self.learn(began.elapsed()),
+        }
     }
 
     fn learn(&mut self, took: Duration) {

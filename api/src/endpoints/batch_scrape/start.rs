@@ -163,7 +163,7 @@ async fn write_draft(app: &App, caller: &Caller, id: JobId, urls: &[String], now
         rows::insert_many(&mut tx, id, caller.team_id(), written as i64, slice, now).await?;
         tx.commit().await?;
         written += slice.len();
-        slices.pause(began).await;
+        slices.give_way(&app.db, began).await;
     }
     Ok(())
 }
@@ -202,7 +202,7 @@ async fn accept(
         let began = Stopwatch::start();
         append(&mut tx, caller, id, urls, now).await?;
         tx.commit().await?;
-        slices.pause(began).await;
+        slices.give_way(&app.db, began).await;
     }
     Ok(())
 }
