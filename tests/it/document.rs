@@ -61,7 +61,8 @@ async fn tried(service: &TestService, key: Option<&str>, arguments: &[&str]) -> 
     }
     let output = command
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("HYPOTHESIS_STORAGE_DIRECTORY", service.folder())
+        // Its own folder: it keeps drafts in a `tmp` of it, which is the name of the service's.
+        .env("HYPOTHESIS_STORAGE_DIRECTORY", service.folder().join("hypothesis"))
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output()

@@ -326,7 +326,8 @@ impl TestService {
     pub fn start_api_on_as(&self, socket: &std::net::TcpListener, bind: &str) -> Process {
         rustix::io::fcntl_setfd(socket, rustix::io::FdFlags::empty()).unwrap();
         let script = format!("exec 3<&{} && LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" serve", socket.as_raw_fd());
-        let mut command = self.with_settings(Command::new("sh"));
+        // The plain shell reads no descriptor above 9.
+        let mut command = self.with_settings(Command::new("bash"));
         command.arg("-c").arg(script).arg(binary_path("weir")).env("WEIR_BIND", bind);
         Process::start("an API on a socket", command, &self.folder.join("api-socket.log"))
     }
