@@ -187,7 +187,7 @@ run(async () => {
     await page.waitForURL(/status=failed/);
     const pages = page.getByRole('table', { name: 'Pages of the job' });
     await pages.getByText('SCRAPE_SITE_ERROR').waitFor();
-    assert.equal(await pages.locator('tbody tr').count(), 1);
+    await until('the failed page alone', async () => (await pages.locator('tbody tr').count()) === 1);
     await page.getByRole('tab', { name: 'Request' }).click();
     await page.getByText('/v2/batch/scrape').first().waitFor();
     for (const [name, words] of [['curl', 'curl -X POST'], ['Python', 'weir.batch_scrape('], ['JavaScript', 'weir.batchScrape(']]) {
