@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::store::slices::Slices;
-use weir_shared::store::{StoreResult, activity, cache, cancel, retention, sessions, snapshots, sweep};
+use weir_shared::store::{StoreResult, activity, cache, cancel, monitors, retention, sessions, snapshots, sweep};
 
 use crate::context::WorkerContext;
 use crate::lease;
@@ -102,6 +102,10 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
         }
     }
     sweep::remove_drafts(db, slices, context.process.db.now()).await?;
+    let old = monitors::removal::remove(db, slices, context.process.db.now()).await?;
+    if old > 0 {
+        tracing::info!(checks = old, "checks of monitors are past their retention");
+    }
     if round.is_multiple_of(SLOWLY_EVERY) {
         if *log_is_dirty {
             *log_is_dirty = !retention::empty_log(db).await?;
