@@ -1,10 +1,12 @@
 //! Monitors (wire 24): checks of pages, sites and searches that change, by a schedule and by hand, and what callers and
 //! receivers of webhooks are told.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use weir_shared::fault::{ENVIRONMENT, FaultPoint};
 use weir_tests::{
     Answer, Caller, Database, FixtureSite, ModelStandIn, OwnPages, Said, SearchStandIn, ServiceOptions, TestService,
     both_databases, wait_until, wait_until_within,
@@ -219,6 +221,29 @@ both_databases! {
         .await;
         let of_pages = events.iter().filter(|event| event["type"] == "monitor.page").map(|event| event["webhookId"].to_string());
         assert_eq!(of_pages.collect::<std::collections::BTreeSet<_>>().len(), 3);
+    }
+
+    async fn a_worker_that_is_killed_around_the_claim_of_a_due_monitor_neither_misses_nor_doubles_it(database) {
+        let site = FixtureSite::start().await;
+        for point in [FaultPoint::BeforeCommit, FaultPoint::AfterCommit] {
+            let options = options(database.clone()).workers(1).env(ENVIRONMENT, format!("{}=kill", point.as_str()));
+            let mut service = TestService::start_with(options).await;
+            service.remove_env(ENVIRONMENT);
+            let caller = service.caller().clone();
+            let id = watch(&caller, json!([{"type": "scrape", "urls": [site.url("/small/1")]}]), json!({})).await;
+            service.execute(&format!("UPDATE monitor SET next_due_at = 1600000000000 WHERE id = '{id}'")).await;
+            let status = service.await_worker(0, BOUND);
+            assert_eq!(status.signal(), Some(9), "the worker gets to {}: {status}", point.as_str());
+            service.start_worker(0);
+            let path = format!("/v2/monitor/{id}/checks");
+            let checks = wait_until_within(BOUND, "the check is completed", || async {
+                let checks = caller.get(&path).await.ok()["data"].clone();
+                (checks[0]["status"] == "completed").then_some(checks)
+            })
+            .await;
+            assert_eq!(checks.as_array().unwrap().len(), 1, "{checks}");
+            assert_eq!((&checks[0]["summary"]["new"], &checks[0]["actualCredits"]), (&json!(1), &json!(1)));
+        }
     }
 
     async fn a_monitor_is_paused_changed_and_deleted_and_runs_one_check_at_a_time(database) {

@@ -601,7 +601,7 @@ class Rest(Sdk):
     def test_what_there_is_not_says_so_in_json(self):
         names = [name for name in dir(self.client) if not name.startswith("_") and callable(getattr(self.client, name))]
         rest = [name for name in names if name not in self.COVERED and inspect.ismethod(getattr(self.client, name))]
-        self.assertGreater(len(rest), 20)
+        self.assertIn("find_tools", rest)
         for name in rest:
             for answer in self.call(getattr(self.client, name)):
                 said = f"{name}: {answer.status_code} {answer.text[:200]}"
