@@ -257,6 +257,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     pages::ended_among(db, &[direct.page]).await.unwrap();
     pages::open_among(db, &[direct.page]).await.unwrap();
     documents::by_page(db, blobs, direct.page).await.unwrap();
+    documents::steps(db, direct.page).await.unwrap();
     documents::metadata(db, &[direct.page]).await.unwrap();
     let lookup = Lookup { key: CacheKey(direct.page.to_string()), from: Timestamp(0), to: now };
     cache::find(db, blobs, &lookup).await.unwrap();

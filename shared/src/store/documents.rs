@@ -51,7 +51,7 @@ pub fn encode(
     } else {
         Body::Inline(packed)
     };
-    Ok(Encoded { size: json.len() as i64, packed: length, body, cache: None, snapshot: None })
+    Ok(Encoded { size: json.len() as i64, packed: length, body, cache: None, snapshot: None, steps: None })
 }
 
 /// Compressors at rest: making one costs more than compressing a small document with it.
@@ -227,6 +227,14 @@ async fn read(db: &Db, blobs: &Blobs, job: JobId, rows: Vec<Columns>) -> StoreRe
         documents.push(StoredDocument { seq, page_id, json });
     }
     Ok(documents)
+}
+
+/// What the attempt at a page did, as it was stored with its document (`document.steps`).
+pub async fn steps(db: &Db, page: PageId) -> StoreResult<Option<String>> {
+    const SQL: &str = "SELECT steps FROM document WHERE page_id = $1";
+    let found: Option<(Option<String>,)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_optional(pool).await?);
+    Ok(found.and_then(|row| row.0))
 }
 
 /// What a document says of its page.
