@@ -69,7 +69,7 @@ async function work() {
   const started = [];
   const start = async (path, body) => started.push([path, (await api('POST', path, body)).body.id]);
   await start('/v2/batch/scrape', { urls: [...urls, at('kettles.example', '/slow/1'), at('old-catalogue.example', '/index')], timeout: 4000, formats: ['markdown', 'html', 'links'] });
-  await start('/v2/crawl', { url: at('docs.harbour.example', '/guide/1'), limit: 60, sitemap: 'skip' });
+  await start('/v2/crawl', { url: at('docs.harbour.example', '/guide/1'), limit: 60, sitemap: 'skip', crawlEntireDomain: true });
   await start('/v2/batch/scrape', { urls: Array.from({ length: 40 }, (_, n) => at('news.lighthouse.example', `/2026/${n}`)) });
   await api('POST', '/v2/map', { url: at('docs.harbour.example', '/guide/1') });
   for (let n = 0; n < 6; n += 1) await api('POST', '/v2/scrape', { url: at('news.lighthouse.example', `/today/${n}`), formats: ['markdown', 'html', 'rawHtml', 'links', { type: 'screenshot' }] });
