@@ -39,7 +39,9 @@ pub use lost_answer::LostAnswer;
 pub use model::{ModelStandIn, Said};
 pub use own_pages::OwnPages;
 pub use page::{Truth, documents_at, documents_of, ended_at, errors_of, finished, markdown_of};
-pub use process::{ChildUse, ChildWatch, Process, ProcessInfo, free_port, processes_mentioning};
+pub use process::{
+    ChildUse, ChildWatch, Process, ProcessInfo, free_port, processes_mentioning, signal, threads_have_stopped,
+};
 pub use relay_stage::{RelayStage, StageChromium};
 pub use search::{Answered, SearchAsked, SearchStandIn, found};
 pub use service::{Machine, ServiceOptions, TestService, WEBHOOK_SECRET, binary_folder, files_below};
