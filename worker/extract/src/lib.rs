@@ -33,6 +33,7 @@
 
 pub mod charset;
 
+mod about;
 mod address;
 mod blocks;
 mod clean_html;
@@ -227,7 +228,8 @@ impl Page {
     pub fn extract(&self, options: &ExtractOptions) -> Extracted {
         let mut warning =
             self.cut.then(|| "The page is too large or too deeply nested; only a part of it was read.".to_owned());
-        let metadata = metadata::of_page(&self.dom, &self.addresses);
+        let mut metadata = metadata::of_page(&self.dom, &self.addresses);
+        about::complete(&self.dom, &self.url, &mut metadata);
         let signals = self.signals();
         let urls = [Some(&self.url), signals.canonical.as_ref()];
         let (mut markdown, mut html) = (None, None);
