@@ -10,7 +10,8 @@ use weir_shared::error_code::ErrorCode;
 
 use crate::endpoints::jobs::Served;
 use crate::endpoints::{
-    batch_scrape, browser, crawl, feedback, interact, jobs, map, mcp, not_built, parse, scrape, search, team, v1,
+    batch_scrape, browser, crawl, feedback, interact, jobs, map, mcp, monitor, not_built, parse, scrape, search, team,
+    v1,
 };
 use crate::error::ApiError;
 use crate::openapi::{Described, Group, Operation};
@@ -128,6 +129,17 @@ fn routes() -> Routes {
         .service(at("/v2/search").post(search::handle, search::doc))
         .service(at("/v2/search/{id}/feedback").post(feedback::of_search, feedback::doc_of_search))
         .service(at("/v2/feedback").post(feedback::handle, feedback::doc))
+        // Monitors (wire 24).
+        .service(at("/v2/monitor")
+            .post(monitor::create::handle, monitor::create::doc)
+            .get(monitor::list::handle, monitor::list::doc))
+        .service(at("/v2/monitor/{id}")
+            .get(monitor::show::handle, monitor::show::doc)
+            .patch(monitor::update::handle, monitor::update::doc)
+            .delete(monitor::delete::handle, monitor::delete::doc))
+        .service(at("/v2/monitor/{id}/run").post(monitor::run::handle, monitor::run::doc))
+        .service(at("/v2/monitor/{id}/checks").get(monitor::checks::handle, monitor::checks::doc))
+        .service(at("/v2/monitor/{id}/checks/{check}").get(monitor::check::handle, monitor::check::doc))
         // Team (spec 4.12, 4.13, wire 10).
         .service(at("/v2/team/activity").get(team::activity::handle, team::activity::doc))
         .service(at("/v2/team/credit-usage").get(team::credit_usage::handle, team::credit_usage::doc))

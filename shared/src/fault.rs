@@ -62,6 +62,8 @@ pub enum Fault {
     Kill,
     /// An error, as when the connection to the database breaks.
     Fail,
+    /// SIGTERM to this process, a second before the work at this point goes on.
+    Stop,
 }
 
 /// The faults that are armed. Clones share them.
@@ -152,6 +154,11 @@ mod armed {
                 Some(Fault::Fail) => {
                     Err(StoreError::Unavailable(sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into())))
                 }
+                Some(Fault::Stop) => {
+                    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
+                    std::thread::sleep(std::time::Duration::from_secs(1));
+                    Ok(())
+                }
                 Some(Fault::Kill) => {
                     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
                     std::process::abort()
@@ -182,6 +189,7 @@ mod armed {
         let fault = match fault {
             "kill" => Fault::Kill,
             "fail" => Fault::Fail,
+            "stop" => Fault::Stop,
             _ => return None,
         };
         Some((point, fault, arrival.parse().ok()?))

@@ -70,6 +70,10 @@ ids! {
     WorkerId;
     /// One webhook event: the `webhookId` on the wire, the same on every try.
     DeliveryId;
+    /// Something that is watched by a schedule.
+    MonitorId;
+    /// One look at what a monitor watches.
+    CheckId;
     /// One browser session, from its creation on; never used again.
     SessionId;
 }

@@ -9,6 +9,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde_json::{Map, Value};
 use sqlx::AssertSqlSafe;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
@@ -20,9 +21,12 @@ use weir_shared::domain::cache::{CacheKey, Lookup};
 use weir_shared::domain::console::Role;
 use weir_shared::domain::feedback::Subject;
 use weir_shared::domain::job::{JobKind, JobStatus, PageState, WebhookEvent};
+use weir_shared::domain::monitor::schedule::Timing;
+use weir_shared::domain::monitor::{Billing, CheckMove, MonitorSpec, MonitorStatus, PageStatus, Target, What};
 use weir_shared::domain::scrape::ScrapeOptions;
+use weir_shared::domain::watch::Noise;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::ids::{JobId, PageId, SessionId, TeamId, WorkerId};
+use weir_shared::ids::{JobId, MonitorId, PageId, SessionId, TeamId, WorkerId};
 use weir_shared::queue;
 use weir_shared::random;
 use weir_shared::store::console::figures::Span;
@@ -30,6 +34,9 @@ use weir_shared::store::console::jobs::Filter;
 use weir_shared::store::console::sign_ins::{self, SignIn};
 use weir_shared::store::feedback::NewFeedback;
 use weir_shared::store::jobs::NewJob;
+use weir_shared::store::monitors::Settings;
+use weir_shared::store::monitors::checks::{self, End, Step};
+use weir_shared::store::monitors::pages::{Detail, Found};
 use weir_shared::store::page::end::{CacheEntry, Finished, Outcome};
 use weir_shared::store::page::replay::ReplayFilter;
 use weir_shared::store::page::rows::Claimed;
@@ -39,9 +46,9 @@ use weir_shared::store::slices::Slices;
 use weir_shared::store::snapshots::{Packed, Snapshot};
 use weir_shared::store::uploads::{NewUpload, Offered};
 use weir_shared::store::{
-    Db, PoolUse, activity, cache, cancel, console, credits, documents, drafts, feedback, jobs, keys, migrate, nodes,
-    pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep, team_lock, teams, turns, uploads,
-    webhooks,
+    Db, PoolUse, activity, cache, cancel, console, credits, documents, drafts, feedback, jobs, keys, migrate, monitors,
+    nodes, pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep, team_lock, teams, turns,
+    uploads, webhooks,
 };
 use weir_shared::time::Timestamp;
 
@@ -72,7 +79,8 @@ const SMALL: [&str; 21] = [
 ];
 /// Looks through an index that holds only what is under way, or all of it where all of it is asked for, now and then and
 /// beside everybody else: the weighing of cache and snapshots.
-const WHOLE: [&str; 13] = [
+const WHOLE: [&str; 14] = [
+    "monitor_deleted",
     "webhook_delivery_due",
     "page_running",
     "job_running",
@@ -276,6 +284,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     queue::due(db).await.unwrap();
 
     console_lists(db, team, job, direct.page).await;
+    monitors_day(db, team).await;
 
     // What ticks do.
     let mut slices = Slices::default();
@@ -348,6 +357,69 @@ async fn console_lists(db: &Db, team: TeamId, job: JobId, page: PageId) {
     let row = sign_ins::find(db, "session", now).await.unwrap().unwrap();
     sign_ins::seen(db, "session", &row, now.plus_ms(120_000)).await.unwrap();
     sign_ins::live_among(db, &["session".to_owned()], now).await.unwrap();
+}
+
+/// Monitors: the look of every tick, what is due, a check from its claim to its removal, and what callers read.
+async fn monitors_day(db: &Db, team: TeamId) {
+    let now = db.now();
+    let urls = vec!["http://site.test/".to_owned()];
+    let what = What::Scrape { urls, options: Box::default(), noise: Noise::default() };
+    let targets = vec![Target { id: "t".to_owned(), what, given: Map::new() }];
+    let spec = MonitorSpec { targets, goal: None, judge: false, webhook: None, notification: None };
+    let timing = Timing { cron: "*/5 * * * *".to_owned(), timezone: "UTC".to_owned(), spread_ms: 0 };
+    let (id, status) = (MonitorId::new(), MonitorStatus::Active);
+    let (name, retention_days, runs_a_month) = ("m", 1, 1);
+    let to =
+        Settings { name, status, timing: &timing, spec: &spec, retention_days, next_due_at: Some(now), runs_a_month };
+    let mut tx = db.begin().await.unwrap();
+    monitors::insert(&mut tx, id, team, None, &to, now).await.unwrap();
+    monitors::update(&mut tx, id, &to, now).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(monitors::due::look(db, now).await.unwrap().monitors);
+    let mut tx = db.begin().await.unwrap();
+    assert_eq!(monitors::due::claim(&mut tx, now, 10).await.unwrap(), 1);
+    let check = checks::claim(&mut tx, now, now.plus_ms(1), 10).await.unwrap().remove(0);
+    let targets = check.targets().unwrap();
+    assert!(checks::start(&mut tx, &check, &targets, Billing::Reserved, now, now).await.unwrap());
+    let page = Found {
+        id: PageId::new(),
+        target_id: "t".to_owned(),
+        url: "http://site.test/".to_owned(),
+        status: PageStatus::New,
+        previous_scrape_id: None,
+        current_scrape_id: None,
+        status_code: None,
+        error: None,
+        detail: Detail::new(&Map::<String, Value>::new()).unwrap(),
+    };
+    let step = Step { targets: &targets, summary: check.summary(), next_at: now };
+    assert!(checks::save(&mut tx, &check, &step, now).await.unwrap());
+    monitors::pages::known(&mut tx, id, "t", &["key".to_owned()]).await.unwrap();
+    monitors::pages::insert(&mut tx, check.id, 0, std::slice::from_ref(&page), now).await.unwrap();
+    monitors::pages::meet(&mut tx, &check, &page, now).await.unwrap();
+    monitors::pages::missing(&mut tx, &check, "t", 5).await.unwrap();
+    checks::put_off(&mut tx, &check, now).await.unwrap();
+    let (by, billing, summary) = (CheckMove::Complete, Billing::Confirmed, check.summary());
+    let end = End { by, targets: &targets, summary, credits: 1, billing, error: None };
+    assert!(checks::finish(&mut tx, &check, &end, now).await.unwrap());
+    tx.commit().await.unwrap();
+    monitors::list(db, team, 5, 0).await.unwrap();
+    monitors::list_all(db, None, 5).await.unwrap();
+    checks::list(db, id, None, 5, 0).await.unwrap();
+    checks::load(db, id, check.id).await.unwrap().unwrap();
+    checks::receiver(db, JobId(check.id.0)).await.unwrap();
+    for status in [None, Some(PageStatus::New)] {
+        monitors::pages::list(db, check.id, status, 0, 5).await.unwrap();
+    }
+    monitors::pages::load(db, page.id).await.unwrap().unwrap();
+    let row = monitors::load_any(db, id).await.unwrap().unwrap();
+    let mut tx = db.begin().await.unwrap();
+    checks::run_now(&mut tx, &row, now).await.unwrap().unwrap();
+    monitors::set_paused(&mut tx, &row, true, now).await.unwrap();
+    assert!(monitors::delete(&mut tx, team, id, now).await.unwrap());
+    tx.commit().await.unwrap();
+    monitors::removal::remove(db, &mut Slices::default(), now.plus_ms(3 * 86_400_000)).await.unwrap();
+    assert!(monitors::load_any(db, id).await.unwrap().is_none());
 }
 
 /// What the queue library asks by itself, as far as it names wake-ups by more than their key.

@@ -35,6 +35,7 @@ mod locked;
 mod map;
 mod mcp;
 mod metrics;
+mod monitors;
 mod options;
 mod params_preview;
 mod parse;

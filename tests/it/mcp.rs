@@ -118,7 +118,7 @@ async fn messages_are_answered_one_by_one_and_nothing_else_is() {
     for (method, code) in [("tools/none", -32601), ("prompts/list", -32601), ("logging/setLevel", -32601)] {
         assert_eq!(ask(caller, method, json!({"level": "info"})).await["error"]["code"], code, "{method}");
     }
-    let unknown = ask(caller, "tools/call", json!({"name": "firecrawl_monitor_list", "arguments": {}})).await;
+    let unknown = ask(caller, "tools/call", json!({"name": "firecrawl_find_tools", "arguments": {}})).await;
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     let version = caller.request(Method::POST, "/mcp").header("mcp-protocol-version", "1999-01-01");
     let version = caller.send(version.json(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}))).await;

@@ -136,6 +136,8 @@ both_databases! {
                 // What is done in a session is its browser's; of a scrape it goes on from nothing is there (interact.rs).
                 "/v2/browser" | "/v2/interact" | "/v2/browser/{id}/execute" | "/v2/interact/{id}/execute"
                 | "/v2/scrape/{id}/interact" => continue,
+                // Refused for a team that keeps nothing (monitors.rs).
+                "/v2/monitor" | "/v2/monitor/{id}/run" => continue,
                 // Refused, whatever is sent.
                 "/v2/extract" | "/v2/agent" | "/v1/extract" | "/v2/team/threat-protection" => continue,
                 // Of what the console sends, names of keys and teams are kept, and no filter; the public API is called

@@ -33,6 +33,8 @@ fn request_body(path: &str, id: &str) -> Value {
         "/v2/parse" => json!({ "uploadRef": id }),
         "/v2/feedback" => json!({ "endpoint": "scrape", "jobId": id, "rating": "bad" }),
         _ if path.ends_with("/feedback") => json!({ "rating": "bad" }),
+        "/v2/monitor/{id}" => json!({ "status": "paused" }),
+        _ if path.ends_with("/run") => json!({}),
         _ => json!({ "id": id, "jobId": id }),
     }
 }
@@ -72,6 +74,10 @@ both_databases! {
         let jobs = service.cli_json(&["jobs", "list", "--json"]);
         let mut ids: Vec<String> = jobs.as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect();
         ids.extend([scrape, batch.clone(), running.clone(), crawl.clone(), session.clone(), map, team, MARK.to_owned()]);
+        let monitor = json!({ "name": MARK, "schedule": { "cron": "0 0 1 1 *" }, "targets": [{ "type": "scrape", "urls": [url] }] });
+        let monitor = service.post("/v2/monitor", &monitor).await.ok()["data"]["id"].as_str().unwrap().to_owned();
+        let check = service.post(&format!("/v2/monitor/{monitor}/run"), &json!({})).await.id();
+        ids.extend([monitor.clone(), check]);
         ids.push(service.post("/v1/llmstxt", &json!({ "url": url })).await.id());
         let upload = service.post("/v2/parse/upload-url", &json!({ "filename": format!("{MARK}.html") })).await.ok();
         let address = upload["data"]["uploadUrl"].as_str().unwrap();
@@ -84,7 +90,7 @@ both_databases! {
         for (method, pattern) in routes() {
             let names = pattern.contains('{');
             for id in ids.iter().chain([&unknown]) {
-                let path = pattern.replace("{id}", id).replace("{name}", id).replace("{page}", id);
+                let path = pattern.replace("{id}", id).replace("{name}", id).replace("{page}", id).replace("{check}", id);
                 assert!(!path.contains('{'), "{pattern}: a kind of id that this test does not know");
                 let answer = ask(&other, &method, &path, &request_body(&pattern, id)).await;
                 tried += 1;
@@ -123,7 +129,8 @@ both_databases! {
         assert_eq!(service.get(&format!("/v2/crawl/{crawl}")).await.ok()["status"], "scraping");
         let sessions = service.get("/v2/browser?status=active").await.ok();
         assert_eq!(sessions["sessions"][0]["id"], session.as_str(), "{sessions}");
-        for path in [format!("/v2/batch/scrape/{running}"), format!("/v2/crawl/{crawl}"), format!("/v2/browser/{session}")] {
+        assert_eq!(service.get(&format!("/v2/monitor/{monitor}")).await.ok()["data"]["name"], MARK);
+        for path in [format!("/v2/monitor/{monitor}"), format!("/v2/batch/scrape/{running}"), format!("/v2/crawl/{crawl}"), format!("/v2/browser/{session}")] {
             service.delete(&path).await.ok();
         }
         service.delete(&format!("/v2/browser/profiles/{MARK}")).await.ok();
@@ -177,9 +184,7 @@ async fn what_there_is_not_says_so_in_json() {
         (&get, format!("/v2/agent/{id}/trace"), 404),
         (&get, format!("/v2/agent/{id}/snapshots/1"), 404),
         (&get, format!("/v2/agent/threads/{id}"), 404),
-        (&post, "/v2/monitor".to_owned(), 404),
-        (&get, "/v2/monitor".to_owned(), 404),
-        (&patch, format!("/v2/monitor/{id}"), 404),
+        (&patch, format!("/v2/monitor/{id}"), 400),
         (&post, format!("/v2/monitor/{id}/run"), 404),
         (&get, format!("/v2/monitor/{id}/checks/{id}"), 404),
         (&post, "/v2/search/developer".to_owned(), 404),

@@ -104,7 +104,7 @@ pub struct WorkerContext {
     pub draining: CancellationToken,
     /// This worker counts as dead: abandon everything.
     pub fenced: CancellationToken,
-    /// Work under way.
+    /// Work under way, and claims of more: a drain waits for them.
     pub tasks: TaskTracker,
     pub dispatchers: TeamDispatchers,
     pub held: Arc<HeldPages>,

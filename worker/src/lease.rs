@@ -12,3 +12,30 @@ pub async fn hold(context: &WorkerContext, task: &str, now: Timestamp, until: Ti
     tx.commit().await?;
     Ok(mine)
 }
+
+/// The lease of a task that one worker goes on with, round after round.
+pub struct Lease {
+    task: &'static str,
+    /// How long it outlives its last renewal, ms.
+    lasts_ms: i64,
+    /// Until then it is this worker's without a question: half of its time is left.
+    renew_at: Timestamp,
+}
+
+impl Lease {
+    /// A lease that is not taken yet.
+    pub fn new(task: &'static str, lasts_ms: i64) -> Self {
+        Self { task, lasts_ms, renew_at: Timestamp(0) }
+    }
+
+    /// Whether the task is this worker's, which it is for half of `lasts_ms` at least.
+    pub async fn hold(&mut self, context: &WorkerContext) -> StoreResult<bool> {
+        let now = context.process.db.now();
+        if now < self.renew_at {
+            return Ok(true);
+        }
+        let mine = hold(context, self.task, now, now.plus_ms(self.lasts_ms)).await?;
+        self.renew_at = if mine { now.plus_ms(self.lasts_ms / 2) } else { Timestamp(0) };
+        Ok(mine)
+    }
+}

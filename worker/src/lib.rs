@@ -18,6 +18,7 @@ mod lease;
 pub mod listener;
 mod map;
 pub mod metrics;
+mod monitors;
 pub mod node;
 pub mod office;
 mod page;

@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::store::slices::Slices;
-use weir_shared::store::{StoreResult, activity, cache, cancel, retention, sessions, snapshots, sweep};
+use weir_shared::store::{StoreResult, activity, cache, cancel, monitors, retention, sessions, snapshots, sweep};
 
 use crate::context::WorkerContext;
-use crate::lease;
+use crate::lease::Lease;
 
 /// Pause between rounds.
-const EVERY: Duration = Duration::from_millis(2_500);
+const EVERY: Duration = Duration::from_secs(5);
 /// The lease outlives a few rounds, so that one worker keeps the task. Two at once do no harm.
 const LEASE_MS: i64 = 30_000;
 /// What grows slowly is looked at every so many rounds.
-const SLOWLY_EVERY: u32 = 8;
+const SLOWLY_EVERY: u32 = 4;
 /// The cache and the tracked pages are weighed every so many rounds.
-const WEIGH_EVERY: u32 = 24;
+const WEIGH_EVERY: u32 = 12;
 /// Rounds of removals in a row, before the other tasks have their turn.
 const EXPIRE_ROUNDS: u32 = 200;
 
@@ -36,6 +36,7 @@ pub async fn run(context: Arc<WorkerContext>) {
 
 /// What one worker remembers from round to round.
 struct Tidying {
+    lease: Lease,
     slices: Slices,
     round: u32,
     /// SQLite's log may hold what is to be forgotten. True when this worker begins: it does not know what came before.
@@ -43,7 +44,8 @@ struct Tidying {
 }
 
 async fn rows(context: &WorkerContext) {
-    let mut tidying = Tidying { slices: Slices::default(), round: 0, log_is_dirty: true };
+    let mut tidying =
+        Tidying { lease: Lease::new("tidy", LEASE_MS), slices: Slices::default(), round: 0, log_is_dirty: true };
     loop {
         if let Err(error) = round(context, &mut tidying).await {
             tracing::warn!(%error, "what nobody needs could not be removed; it is tried again");
@@ -55,9 +57,10 @@ async fn rows(context: &WorkerContext) {
 
 /// Blobs of jobs that are gone.
 async fn waste(context: &WorkerContext) {
+    let mut lease = Lease::new("waste", LEASE_MS);
     loop {
         let removed = async {
-            if !is_mine(context, "waste").await? {
+            if !lease.hold(context).await? {
                 return Ok(0);
             }
             sweep::remove_waste(&context.process.db, &context.process.blobs, context.process.db.now()).await
@@ -73,17 +76,12 @@ async fn waste(context: &WorkerContext) {
     }
 }
 
-async fn is_mine(context: &WorkerContext, task: &str) -> StoreResult<bool> {
-    let now = context.process.db.now();
-    lease::hold(context, task, now, now.plus_ms(LEASE_MS)).await
-}
-
 async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()> {
-    if !is_mine(context, "tidy").await? {
+    let Tidying { lease, slices, round, log_is_dirty } = tidying;
+    if !lease.hold(context).await? {
         return Ok(());
     }
     let db = &context.process.db;
-    let Tidying { slices, round, log_is_dirty } = tidying;
     cancel::drop_rest(db, slices, context.process.db.now()).await?;
     sweep::prune_wakeups(db, slices).await?;
     loop {
@@ -97,11 +95,15 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
     // Asked before the jobs that keep nothing are removed, because their rows say so.
     *log_is_dirty |= retention::any(db).await?;
     for _ in 0..EXPIRE_ROUNDS {
-        if sweep::expire(db, slices, context.process.db.now()).await? == 0 || !is_mine(context, "tidy").await? {
+        if sweep::expire(db, slices, context.process.db.now()).await? == 0 || !lease.hold(context).await? {
             break;
         }
     }
     sweep::remove_drafts(db, slices, context.process.db.now()).await?;
+    let old = monitors::removal::remove(db, slices, context.process.db.now()).await?;
+    if old > 0 {
+        tracing::info!(checks = old, "checks of monitors are past their retention");
+    }
     if round.is_multiple_of(SLOWLY_EVERY) {
         if *log_is_dirty {
             *log_is_dirty = !retention::empty_log(db).await?;

@@ -12,6 +12,7 @@ mod jobs;
 mod keys;
 mod mcp;
 mod migrate;
+mod monitors;
 mod output;
 mod replay;
 mod rows;
@@ -70,6 +71,9 @@ enum Command {
     /// Webhook deliveries.
     #[command(subcommand)]
     Webhooks(webhooks::WebhooksCommand),
+    /// Pages, crawls and searches that are looked at by a schedule.
+    #[command(subcommand)]
+    Monitor(monitors::MonitorCommand),
     /// What callers say of their results.
     #[command(subcommand)]
     Feedback(feedback::FeedbackCommand),
@@ -132,6 +136,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Jobs(command) => jobs::run(command, &open(&settings).await?, &settings, output).await?,
         Command::Workers(command) => workers::run(command, &open(&settings).await?, output).await?,
         Command::Console(command) => console::run(command, &open(&settings).await?, &settings, output).await?,
+        Command::Monitor(command) => monitors::run(command, &open(&settings).await?, output).await?,
         Command::Feedback(command) => feedback::run(command, &open(&settings).await?, output).await?,
         Command::Webhooks(command) => webhooks::run(command, &open(&settings).await?, output).await?,
     }
@@ -182,6 +187,10 @@ mod tests {
             "workers drain host-1",
             "webhooks deliveries --state dead",
             "feedback list --team acme --limit 5 --json",
+            "monitor list --team acme --json",
+            "monitor run 0190c0de-0000-7000-8000-000000000000",
+            "monitor pause 0190c0de-0000-7000-8000-000000000000 --resume",
+            "monitor history 0190c0de-0000-7000-8000-000000000000 --limit 5 --json",
             "webhooks replay --job 0190c0de-0000-7000-8000-000000000000",
         ] {
             let words = std::iter::once("weir").chain(line.split(' '));
@@ -199,6 +208,7 @@ mod tests {
             "key create",
             "jobs replay",
             "jobs show 5",
+            "monitor run 5",
             "jobs replay --older-than soon",
             "webhooks replay",
             "console link --team acme --read-only",

@@ -9,6 +9,7 @@ pub mod interact;
 pub mod jobs;
 pub mod map;
 pub mod mcp;
+pub mod monitor;
 pub mod not_built;
 pub mod parse;
 pub mod retention;

@@ -3,13 +3,14 @@
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::tools::Tool;
+use super::tools::{MONITOR_CHECK, MONITOR_CREATE, MONITOR_UPDATE, Tool};
 use super::weir::Query;
 
 /// What a request is made of.
 #[derive(Debug, Default, PartialEq)]
 pub struct Parts {
-    pub id: Option<String>,
+    /// For the parameters of the path, in their order.
+    pub ids: Vec<String>,
     pub query: Query,
     pub body: Option<Value>,
 }
@@ -25,10 +26,21 @@ const BESIDE: [(&str, &str, &str); 4] = [
 /// Takes arguments apart for a tool's route.
 pub fn parts(tool: &Tool, mut given: Map<String, Value>) -> Parts {
     given.retain(|_, value| !is_empty(value));
-    let id = tool.id.and_then(|name| given.shift_remove(name)).map(|id| text(&id));
-    if tool.method != Method::POST {
+    let mut ids: Vec<String> =
+        tool.id.and_then(|name| given.shift_remove(name)).map(|id| text(&id)).into_iter().collect();
+    match tool.name {
+        MONITOR_CHECK => {
+            ids.extend(given.shift_remove("checkId").map(|id| text(&id)));
+            let status = given.shift_remove("pageStatus");
+            given.extend(status.map(|status| ("status".to_owned(), status)));
+        }
+        MONITOR_CREATE => monitor_as_the_api_has_it(&mut given),
+        MONITOR_UPDATE => unwrap_body(&mut given),
+        _ => {}
+    }
+    if ![Method::POST, Method::PATCH].contains(&tool.method) {
         return Parts {
-            id,
+            ids,
             query: given.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
             body: None,
         };
@@ -38,7 +50,7 @@ pub fn parts(tool: &Tool, mut given: Map<String, Value>) -> Parts {
         as_the_api_has_it(options);
     }
     given.entry("origin").or_insert_with(|| json!("mcp"));
-    Parts { id, query: Vec::new(), body: Some(Value::Object(given)) }
+    Parts { ids, query: Vec::new(), body: Some(Value::Object(given)) }
 }
 
 /// Models fill in every field that they are shown; as with the official server, an empty one is as good as none.
@@ -83,5 +95,55 @@ fn as_the_api_has_it(options: &mut Map<String, Value>) {
         && let Some(headers) = options.shift_remove("webhookHeaders")
     {
         options["webhook"] = json!({ "url": options["webhook"], "headers": headers });
+    }
+}
+
+/// The official server's tools for monitors have the request in a field of its own.
+fn unwrap_body(given: &mut Map<String, Value>) {
+    if let Some(Value::Object(body)) = given.shift_remove("body") {
+        given.extend(body);
+    }
+}
+
+/// A new monitor as the official server's callers say it: whole, or in short by pages or queries.
+fn monitor_as_the_api_has_it(given: &mut Map<String, Value>) {
+    unwrap_body(given);
+    if given.contains_key("targets") {
+        return;
+    }
+    let queries = given.shift_remove("queries");
+    let page = given.shift_remove("page").filter(Value::is_string);
+    let pages = match given.shift_remove("pages") {
+        Some(Value::Array(pages)) => pages,
+        _ => Vec::new(),
+    };
+    let urls: Vec<Value> = page.into_iter().chain(pages).collect();
+    let target = match queries {
+        Some(queries) => {
+            let mut target = json!({ "type": "search", "queries": queries });
+            for name in ["searchWindow", "maxResults", "includeDomains", "excludeDomains"] {
+                if let Some(value) = given.shift_remove(name) {
+                    target[name] = value;
+                }
+            }
+            target
+        }
+        None if !urls.is_empty() => json!({ "type": "scrape", "urls": urls }),
+        None => return,
+    };
+    let first = target["queries"][0].as_str().or_else(|| target["urls"][0].as_str()).unwrap_or_default();
+    let name = json!(format!("Monitor {first}").chars().take(256).collect::<String>());
+    given.entry("name").or_insert(name);
+    given.insert("targets".to_owned(), json!([target]));
+    let words = given.shift_remove("scheduleText").unwrap_or_else(|| json!("every 30 minutes"));
+    let timezone = given.shift_remove("timezone").unwrap_or_else(|| json!("UTC"));
+    given.entry("schedule").or_insert_with(|| json!({ "text": words, "timezone": timezone }));
+    if let Some(url) = given.shift_remove("webhookUrl") {
+        given.entry("webhook").or_insert_with(|| json!({ "url": url }));
+    }
+    if let Some(address) = given.shift_remove("email") {
+        let diffs = given.shift_remove("includeDiffs").unwrap_or(json!(false));
+        let mail = json!({ "email": { "enabled": true, "recipients": [address], "includeDiffs": diffs } });
+        given.entry("notification").or_insert(mail);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::tools::{CREDITS, Effect, INTERACT, PARSE, TOOLS, Tool};
+use super::tools::{CREDITS, Effect, INTERACT, MONITOR_CHECK, PARSE, TOOLS, Tool};
 use crate::openapi::{self, Described, Operation};
 
 /// The tools as they are listed, made once: the readers of bodies are asked for what they take.
@@ -49,6 +49,10 @@ pub fn input(routes: &[Described], tool: &Tool) -> JsonObject {
         if tool.name != INTERACT {
             require(&mut schema, id);
         }
+    }
+    if tool.name == MONITOR_CHECK {
+        put(&mut schema, "checkId", json!({"type": "string", "description": "The check's id."}));
+        require(&mut schema, "checkId");
     }
     if tool.name == INTERACT {
         let mut page = self::operation(routes, "POST", "/v2/scrape")

@@ -16,7 +16,8 @@ use super::{arguments, files, resources, schema};
 use crate::openapi::Described;
 
 const INSTRUCTIONS: &str = "Reads the web: single pages (scrape), many (batch_scrape), sites (map, crawl), searches, the \
-    user's files (parse), and browsers to act in (interact, browser_*). Crawls and batches run in the background: their \
+    user's files (parse), and browsers to act in (interact, browser_*). Monitors (monitor_*) look at pages again and again \
+    and tell what changed. Crawls and batches run in the background: their \
     tools answer a link to a resource that is read until its status is completed, failed or cancelled.";
 
 /// A server for one caller. It keeps nothing between requests.
@@ -61,7 +62,7 @@ impl Server {
     /// The route of a tool, and its answer as the tool has it.
     async fn route(&self, tool: &Tool, given: Map<String, Value>) -> Result<CallToolResult, CallToolResult> {
         let parts = arguments::parts(tool, given);
-        let id = parts.id.clone().unwrap_or_default();
+        let id = parts.ids.first().cloned().unwrap_or_default();
         let Answer { mut body, .. } = self.call(tool, tool.path, parts).await?;
         let link = match tool.result {
             Outcome::Whole => None,
@@ -121,7 +122,7 @@ impl Server {
                 if answer.is_good() { Ok(good(answer.body)) } else { Err(refused(answer)) }
             }
             (Some(file), false) => {
-                let parts = arguments::Parts { id: None, query: Vec::new(), body: Some(file.announcement()) };
+                let parts = arguments::Parts { ids: Vec::new(), query: Vec::new(), body: Some(file.announcement()) };
                 let answer = self.call(tool, files::UPLOAD_URL, parts).await?;
                 Ok(good(file.instructions(&answer.body["data"], given)))
             }
@@ -132,8 +133,12 @@ impl Server {
     }
 
     async fn call(&self, tool: &Tool, path: &str, parts: arguments::Parts) -> Result<Answer, CallToolResult> {
-        let (id, body) = (parts.id.as_deref(), parts.body.as_ref());
-        let answer = self.weir.call(&tool.method, path, id, &parts.query, body).await.map_err(|text| bad(&text))?;
+        let ids: Vec<&str> = parts.ids.iter().map(String::as_str).collect();
+        let answer = self
+            .weir
+            .call(&tool.method, path, &ids, &parts.query, parts.body.as_ref())
+            .await
+            .map_err(|text| bad(&text))?;
         if answer.is_good() { Ok(answer) } else { Err(refused(answer)) }
     }
 }
@@ -219,9 +224,10 @@ impl ServerHandler for Server {
         let Some((job, id, query)) = resources::read(&uri) else {
             return Err(unknown("Resource not found".to_owned()));
         };
+        let ids = [id.as_str()];
         let answer = tokio::select! {
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("The read was cancelled.", None)),
-            answer = self.weir.call(&Method::GET, job.path(), Some(&id), &query, None) => answer,
+            answer = self.weir.call(&Method::GET, job.path(), &ids, &query, None) => answer,
         };
         let answer = answer.map_err(|text| ErrorData::internal_error(text, None))?;
         match answer.status {

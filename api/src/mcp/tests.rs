@@ -80,8 +80,34 @@ fn arguments_of_the_official_server_become_the_routes() {
 
     let status = named("firecrawl_check_crawl_status").unwrap();
     let made = parts(status, object(json!({"id": "x/../y", "skip": 5})));
-    assert_eq!((made.id.as_deref(), made.body), (Some("x/../y"), None));
+    assert_eq!((made.ids, made.body), (vec!["x/../y".to_owned()], None));
     assert_eq!(made.query, [("skip".to_owned(), "5".to_owned())]);
+}
+
+#[test]
+fn monitors_are_said_whole_or_in_short() {
+    let create = named("firecrawl_monitor_create").unwrap();
+    let short = json!({"page": "https://a.example", "pages": ["https://b.example"], "goal": "prices", "timezone": "Asia/Tokyo",
+        "scheduleText": "hourly", "webhookUrl": "https://hook.example", "email": "a@b.example"});
+    let body = parts(create, object(short)).body.unwrap();
+    assert_eq!(body["targets"], json!([{"type": "scrape", "urls": ["https://a.example", "https://b.example"]}]));
+    assert_eq!(body["schedule"], json!({"text": "hourly", "timezone": "Asia/Tokyo"}));
+    assert_eq!((&body["name"], &body["goal"]), (&json!("Monitor https://a.example"), &json!("prices")));
+    assert_eq!(body["webhook"]["url"], "https://hook.example");
+    assert_eq!(body["notification"]["email"]["recipients"], json!(["a@b.example"]));
+    let search = json!({"queries": ["rust"], "maxResults": 5, "goal": "g", "name": "n"});
+    let body = parts(create, object(search)).body.unwrap();
+    assert_eq!(body["targets"], json!([{"type": "search", "queries": ["rust"], "maxResults": 5}]));
+    let whole = json!({"name": "n", "schedule": {"cron": "0 9 * * *"}, "targets": [{"type": "scrape", "urls": ["u"]}]});
+    let body = parts(create, object(json!({"body": whole}))).body.unwrap();
+    assert_eq!(body["targets"], whole["targets"]);
+    let update =
+        parts(named("firecrawl_monitor_update").unwrap(), object(json!({"id": "m", "body": {"status": "paused"}})));
+    assert_eq!((update.ids, update.body.unwrap()["status"].clone()), (vec!["m".to_owned()], json!("paused")));
+    let check = named("firecrawl_monitor_check").unwrap();
+    let made = parts(check, object(json!({"id": "m", "checkId": "c", "pageStatus": "changed", "limit": 5})));
+    assert_eq!(made.ids, ["m", "c"]);
+    assert!(made.query.contains(&("status".to_owned(), "changed".to_owned())), "{:?}", made.query);
 }
 
 #[test]

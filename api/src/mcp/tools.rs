@@ -73,6 +73,12 @@ pub const PARSE: &str = "firecrawl_parse";
 /// Credits, now or by month.
 pub const CREDITS: &str = "firecrawl_credit_usage";
 
+/// Monitors, whose tools the official server gives their bodies in a field of its own.
+pub const MONITOR_CREATE: &str = "firecrawl_monitor_create";
+pub const MONITOR_UPDATE: &str = "firecrawl_monitor_update";
+/// A check has two ids.
+pub const MONITOR_CHECK: &str = "firecrawl_monitor_check";
+
 /// The tool of this name.
 pub fn named(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
@@ -239,6 +245,90 @@ pub static TOOLS: &[Tool] = &[
         method: Method::DELETE,
         path: "/v2/browser/{id}",
         id: Some("sessionId"),
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: MONITOR_CREATE,
+        title: "Watch pages",
+        text: "Has pages, crawls or searches looked at by a schedule and tells what is new, changed or removed since the \
+            last look. `targets` says what, `schedule` when (`{\"text\": \"every 30 minutes\"}` or cron), `goal` what \
+            changes matter. It goes on until it is deleted: every check costs credits.",
+        effect: Effect::Acts,
+        method: Method::POST,
+        path: "/v2/monitor",
+        id: None,
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: "firecrawl_monitor_list",
+        title: "List monitors",
+        text: "The team's monitors, newest first.",
+        effect: Effect::Reads,
+        method: Method::GET,
+        path: "/v2/monitor",
+        id: None,
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: "firecrawl_monitor_get",
+        title: "Show a monitor",
+        text: "One monitor: what it watches, when it looks next, and what the last check came to.",
+        effect: Effect::Reads,
+        method: Method::GET,
+        path: "/v2/monitor/{id}",
+        id: Some("id"),
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: MONITOR_UPDATE,
+        title: "Change a monitor",
+        text: "Changes a monitor's fields; `status` pauses it (`paused`) or has it go on (`active`).",
+        effect: Effect::Acts,
+        method: Method::PATCH,
+        path: "/v2/monitor/{id}",
+        id: Some("id"),
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: "firecrawl_monitor_delete",
+        title: "Delete a monitor",
+        text: "Ends a monitor for good, with its checks and what they found.",
+        effect: Effect::Ends,
+        method: Method::DELETE,
+        path: "/v2/monitor/{id}",
+        id: Some("id"),
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: "firecrawl_monitor_run",
+        title: "Look now",
+        text: "Has a monitor look at once, beside its schedule. It answers the check, which \
+            firecrawl_monitor_check reads until it is completed, partial or failed.",
+        effect: Effect::Acts,
+        method: Method::POST,
+        path: "/v2/monitor/{id}/run",
+        id: Some("id"),
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: "firecrawl_monitor_checks",
+        title: "List checks",
+        text: "The checks of a monitor with their counts, newest first.",
+        effect: Effect::Reads,
+        method: Method::GET,
+        path: "/v2/monitor/{id}/checks",
+        id: Some("id"),
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: MONITOR_CHECK,
+        title: "Show a check",
+        text: "What a check found of each page: same, new, changed, removed or error, with the difference where there is \
+            one. `status` chooses.",
+        effect: Effect::Reads,
+        method: Method::GET,
+        path: "/v2/monitor/{id}/checks/{check}",
+        id: Some("id"),
         result: Outcome::Whole,
     },
     Tool {

@@ -97,7 +97,7 @@ impl Weir {
         Ok(Self { base: settings.url.clone(), headers })
     }
 
-    /// Calls a route. `id` stands for the parameter of its path.
+    /// Calls a route. The ids stand for the parameters of its path, in their order.
     ///
     /// # Errors
     /// With words for the caller when there is no answer, or none of Weir's.
@@ -105,11 +105,11 @@ impl Weir {
         &self,
         method: &Method,
         path: &str,
-        id: Option<&str>,
+        ids: &[&str],
         query: &[(String, String)],
         body: Option<&Value>,
     ) -> Result<Answer, String> {
-        let request = operator_http::client().request(method.clone(), self.url(path, id, query));
+        let request = operator_http::client().request(method.clone(), self.url(path, ids, query));
         self.answer(if let Some(body) = body { request.json(body) } else { request }).await
     }
 
@@ -129,7 +129,7 @@ impl Weir {
             "\r\n--{boundary}\r\nContent-Disposition: form-data; name=\"options\"\r\n\r\n{options}\r\n--{boundary}--\r\n"
         );
         let parts = [Bytes::from(head), file.bytes, Bytes::from(tail)].map(Ok::<_, std::convert::Infallible>);
-        let request = operator_http::client().post(self.url(path, None, &[]));
+        let request = operator_http::client().post(self.url(path, &[], &[]));
         let request = request.header(CONTENT_TYPE, format!("multipart/form-data; boundary={boundary}"));
         self.answer(request.body(reqwest::Body::wrap_stream(futures_util::stream::iter(parts)))).await
     }
@@ -153,14 +153,15 @@ impl Weir {
         Ok(Answer { status, body })
     }
 
-    fn url(&self, path: &str, id: Option<&str>, query: &[(String, String)]) -> Url {
+    fn url(&self, path: &str, ids: &[&str], query: &[(String, String)]) -> Url {
         let mut url = self.base.clone();
+        let mut ids = ids.iter().copied();
         if let Ok(mut segments) = url.path_segments_mut() {
             // Each is encoded: an id cannot lead to another path.
             segments.pop_if_empty().extend(
                 path.split('/')
                     .filter(|segment| !segment.is_empty())
-                    .map(|segment| if segment.starts_with('{') { id.unwrap_or_default() } else { segment }),
+                    .map(|segment| if segment.starts_with('{') { ids.next().unwrap_or_default() } else { segment }),
             );
         }
         if !query.is_empty() {

@@ -20,6 +20,8 @@ const ANSWER: i64 = 4;
 const REDACTION: i64 = 4;
 /// An enhanced proxy that was used.
 const STEALTH: i64 = 4;
+/// A change of a watched page that was judged (wire 24).
+const JUDGEMENT: i64 = 1;
 /// A page of which nothing is kept.
 const ZERO_RETENTION: i64 = 1;
 /// A page in lockdown that was there, and one that was not.
@@ -43,6 +45,8 @@ pub struct Bill {
     pub redacted: bool,
     /// It came through an enhanced proxy.
     pub stealth: bool,
+    /// Its change was judged.
+    pub judged: bool,
 }
 
 impl Bill {
@@ -55,7 +59,10 @@ impl Bill {
     pub fn add(&mut self, format: &Format) {
         match format {
             Format::Json(_) => self.data = true,
-            Format::ChangeTracking(tracking) if tracking.json => self.data = true,
+            Format::ChangeTracking(tracking) => {
+                self.data |= tracking.json;
+                self.judged |= tracking.watch.as_ref().is_some_and(|watch| watch.goal.is_some());
+            }
             Format::Question(_) | Format::Highlights(_) | Format::Query(_) => self.answers += 1,
             Format::Audio | Format::Video => self.media += 1,
             _ => {}
@@ -68,7 +75,7 @@ impl Bill {
         let pages = PAGE + PDF_PAGE * i64::from(self.pdf_pages.saturating_sub(1));
         let read = once(self.data, DATA) + self.answers * ANSWER + self.media * MEDIA;
         let careful = once(self.zero_retention, ZERO_RETENTION) + once(self.redacted, REDACTION);
-        pages + read + careful + once(self.stealth, STEALTH)
+        pages + read + careful + once(self.stealth, STEALTH) + once(self.judged, JUDGEMENT)
     }
 }
 

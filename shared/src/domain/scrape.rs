@@ -13,6 +13,7 @@ use super::profile::ProfileUse;
 use super::screenshot::Screenshot;
 use super::site_rules::SiteRules;
 use super::upload::Upload;
+use super::watch::Watch;
 use crate::traces::TraceParent;
 
 /// Options of a scrape, the same for a direct scrape, a batch and later a crawl.
@@ -353,6 +354,9 @@ pub struct ChangeTracking {
     pub prompt: Option<String>,
     /// Keeps histories of one page apart. At most 256 characters.
     pub tag: Option<String>,
+    /// Set where a monitor looks: callers cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Box<Watch>>,
 }
 
 /// One attribute of the elements that a CSS selector chooses.

@@ -11,6 +11,7 @@ mod crawl;
 mod fields;
 mod formats;
 mod map;
+mod monitor;
 mod options;
 mod parsers;
 mod preview;
@@ -26,6 +27,9 @@ mod wire_form;
 pub use batch::{BatchRequest, parse_batch};
 pub use crawl::{CrawlRequest, crawl_fields, parse_crawl, with_prompt_options};
 pub use map::parse_map;
+pub use monitor::{
+    AIMLESS, DEFAULT_RETENTION_DAYS, HIDDEN, MonitorRequest, is_aimless, parse_monitor, parse_monitor_change,
+};
 pub use preview::{PreviewRequest, parse_preview};
 pub use scrape::{ScrapeRequest, parse_scrape};
 pub use search::parse_search;

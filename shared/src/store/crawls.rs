@@ -81,6 +81,13 @@ pub async fn insert(tx: &mut Tx, crawl: &NewCrawl<'_>, now: Timestamp) -> StoreR
     rows::insert(tx, crawl.job, crawl.team, &pages, now).await
 }
 
+/// Most pages that a crawl may have.
+pub async fn page_limit(db: &Db, job: JobId) -> StoreResult<Option<i64>> {
+    const SQL: &str = "SELECT page_limit FROM crawl WHERE job_id = $1";
+    let found: Option<(i64,)> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_optional(pool).await?);
+    Ok(found.map(|row| row.0))
+}
+
 fn scope(base: Url, options: &CrawlOptions) -> StoreResult<CrawlScope> {
     CrawlScope::new(base, options).map_err(StoreError::Corrupt)
 }

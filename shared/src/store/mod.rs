@@ -36,6 +36,7 @@ pub mod lines;
 pub mod maps;
 pub mod migrations;
 pub mod model_usage;
+pub mod monitors;
 pub mod nodes;
 pub mod page;
 pub mod pages;

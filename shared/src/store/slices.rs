@@ -16,16 +16,20 @@ const LEAST: i64 = 50;
 const MOST: i64 = 4_000;
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+/// So long may rows that a caller waits for hold others up before the first pause: a batch of ten thousand needs none.
+const UNNOTICED: Duration = Duration::from_millis(100);
 
 /// How many rows the next slice has, by what the last ones took.
 #[derive(Debug)]
 pub struct Slices {
     rows: i64,
+    /// How long slices have followed each other without a pause.
+    owed: Duration,
 }
 
 impl Default for Slices {
     fn default() -> Self {
-        Self { rows: FIRST }
+        Self { rows: FIRST, owed: Duration::ZERO }
     }
 }
 
@@ -42,13 +46,21 @@ impl Slices {
         tokio::time::sleep(took.clamp(Duration::from_millis(1), LONGEST_PAUSE)).await;
     }
 
-    /// The same after rows that a caller waits for. Only on SQLite does everybody stand behind them; on Postgres they are
-    /// the team's own, and a pause would make nobody faster.
+    /// The same after rows that a caller waits for: several slices share a pause, so that what is soon done has none. Only
+    /// on SQLite does everybody stand behind them; on Postgres they are the team's own, and a pause would make nobody
+    /// faster.
     pub async fn give_way(&mut self, db: &Db, began: Stopwatch) {
-        match db {
-            Db::Sqlite(_) => self.pause(began).await,
-            Db::Postgres(_) => self.learn(began.elapsed()),
+        let took = began.elapsed();
+        self.learn(took);
+        if let (Db::Sqlite(_), Some(pause)) = (db, self.owe(took)) {
+            tokio::time::sleep(pause).await;
         }
+    }
+
+    /// Counts a slice; the pause that is due after it.
+    fn owe(&mut self, took: Duration) -> Option<Duration> {
+        self.owed += took;
+        (self.owed >= UNNOTICED).then(|| std::mem::take(&mut self.owed).min(LONGEST_PAUSE))
     }
 
     fn learn(&mut self, took: Duration) {
@@ -77,5 +89,15 @@ mod tests {
             slices.learn(Duration::from_secs(1));
         }
         assert_eq!(slices.rows(), LEAST);
+    }
+
+    #[test]
+    fn slices_that_a_caller_waits_for_share_a_pause_as_long_as_they_were() {
+        let mut slices = Slices::default();
+        assert_eq!(slices.owe(Duration::from_millis(40)), None);
+        assert_eq!(slices.owe(Duration::from_millis(40)), None);
+        assert_eq!(slices.owe(Duration::from_millis(40)), Some(Duration::from_millis(120)));
+        assert_eq!(slices.owe(Duration::from_millis(40)), None, "counted anew");
+        assert_eq!(slices.owe(Duration::from_secs(5)), Some(LONGEST_PAUSE));
     }
 }

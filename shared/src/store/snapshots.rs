@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ids::TeamId;
+use crate::ids::{MonitorId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
@@ -38,6 +38,8 @@ pub struct Packed {
     /// What the page is found by: 64 characters.
     pub key: String,
     pub scraped_at: Timestamp,
+    /// The monitor that it goes with.
+    monitor: Option<MonitorId>,
     body: Vec<u8>,
 }
 
@@ -45,7 +47,12 @@ impl Packed {
     /// Packs a snapshot. Computes.
     pub fn new(key: String, scraped_at: Timestamp, snapshot: &Snapshot) -> std::io::Result<Self> {
         let json = serde_json::to_vec(snapshot).map_err(std::io::Error::other)?;
-        Ok(Self { key, scraped_at, body: zstd::bulk::compress(&json, 3)? })
+        Ok(Self { key, scraped_at, monitor: None, body: zstd::bulk::compress(&json, 3)? })
+    }
+
+    /// The same for a page that a monitor watches: it goes when the monitor is deleted.
+    pub fn of_monitor(self, monitor: Option<MonitorId>) -> Self {
+        Self { monitor, ..self }
     }
 }
 
@@ -62,7 +69,8 @@ pub async fn get(db: &Db, team: TeamId, key: &str) -> StoreResult<Option<(Timest
 /// Keeps a snapshot; an older one of the page goes, a newer one stays. Whether the team has too many by then, [`weigh`]
 /// sees: to add them up for each page would take longer the more there are.
 pub async fn put(tx: &mut Tx, team: TeamId, packed: &Packed) -> StoreResult<()> {
-    const PUT: &str = "INSERT INTO page_snapshot (team_id, key, scraped_at, size, body) VALUES ($1, $2, $3, $4, $5) \
+    const PUT: &str = "INSERT INTO page_snapshot (team_id, key, scraped_at, size, body, monitor_id) \
+        VALUES ($1, $2, $3, $4, $5, $6) \
         ON CONFLICT (team_id, key) DO UPDATE SET scraped_at = excluded.scraped_at, size = excluded.size, \
         body = excluded.body WHERE page_snapshot.scraped_at <= excluded.scraped_at";
     on_db!(tx, |conn| {
@@ -72,6 +80,7 @@ pub async fn put(tx: &mut Tx, team: TeamId, packed: &Packed) -> StoreResult<()> 
             .bind(packed.scraped_at)
             .bind(packed.body.len() as i64)
             .bind(&packed.body)
+            .bind(packed.monitor)
             .execute(conn)
             .await?
             .rows_affected()

@@ -334,8 +334,9 @@ pub async fn worth_replaying(db: &Db, most: i64, now: Timestamp, limit: i64) -> 
         "SELECT id FROM webhook_delivery WHERE state = ",
         DeliveryState::Dead.sql(),
         " AND replays < $1 AND (last_status IS NULL \
-         OR last_status >= 500 OR last_status IN (408, 425, 429)) AND EXISTS (SELECT 1 FROM job WHERE \
-         job.id = webhook_delivery.job_id AND job.expires_at > $2) ORDER BY created_at, id LIMIT $3"
+         OR last_status >= 500 OR last_status IN (408, 425, 429)) AND (EXISTS (SELECT 1 FROM job WHERE \
+         job.id = webhook_delivery.job_id AND job.expires_at > $2) OR EXISTS (SELECT 1 FROM monitor_check WHERE \
+         monitor_check.id = webhook_delivery.job_id AND monitor_check.expires_at > $2)) ORDER BY created_at, id LIMIT $3"
     );
     let rows: Vec<(DeliveryId,)> =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(most).bind(now).bind(limit).fetch_all(pool).await?);

@@ -91,6 +91,19 @@ both_databases! {
         survive_a_kill_with_a_scrape(database, FaultPoint::AfterCommit).await;
     }
 
+    async fn a_page_that_is_being_claimed_as_its_worker_stops_is_worked_on_to_its_end(database) {
+        let site = FixtureSite::start().await;
+        let options = ServiceOptions::new(database).env(ENVIRONMENT, format!("{}=stop", FaultPoint::AfterClaim.as_str()));
+        let mut service = TestService::start_with(options).await;
+        // Longer than what is left to a worker after its drain.
+        let urls = [site.url("/slow/1?ms=7000")];
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
+        assert!(service.await_worker(0, Duration::from_secs(30)).success());
+        let status = service.caller().get(&format!("/v2/batch/scrape/{id}")).await.ok();
+        assert_eq!((&status["status"], &status["completed"]), (&json!("completed"), &json!(1)), "{status}");
+        assert_eq!(site.hit_count("/slow").await, 1);
+    }
+
     async fn a_claim_whose_answer_is_lost_is_taken_back(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start_with(

@@ -103,6 +103,22 @@ const steps = {
     const { links } = JSON.parse(text);
     assert.deepEqual([links.length, links[0].url], [5, site("/m/entry-1")]);
   },
+  "the command line watches a page": async () => {
+    const monitor = (...words) => json(cli("monitor", ...words)).data;
+    const made = monitor("create", "--name", "Page", "--schedule", "hourly", "--page", site("/article/4"), "--retention-days", "3");
+    assert.deepEqual([made.name, made.retentionDays], ["Page", 3]);
+    assert.ok(monitor("list", "--limit", "5").some(({ id }) => id === made.id));
+    const check = monitor("run", made.id);
+    let ended;
+    for (const end = Date.now() + 60_000; !(ended = monitor("check", made.id, check.id, "--page-status", "new")).finishedAt; ) {
+      assert.ok(Date.now() < end, JSON.stringify(ended));
+    }
+    assert.deepEqual([ended.status, ended.pages.length], ["completed", 1]);
+    assert.equal(monitor("checks", made.id)[0].id, check.id);
+    assert.equal(monitor("update", made.id, "--state", "paused").status, "paused");
+    assert.equal(monitor("get", made.id).nextRunAt, null);
+    assert.equal(json(cli("monitor", "delete", made.id)).success, true);
+  },
   "the command line parses a file": () => {
     assert.match(cli("parse", file("tables.docx")), /\| --- \|/);
   },

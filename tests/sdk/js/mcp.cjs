@@ -24,6 +24,8 @@ const TOOLS = [
   "firecrawl_scrape", "firecrawl_map", "firecrawl_search", "firecrawl_parse", "firecrawl_crawl", "firecrawl_check_crawl_status",
   "firecrawl_batch_scrape", "firecrawl_check_batch_status", "firecrawl_interact", "firecrawl_interact_stop",
   "firecrawl_browser_create", "firecrawl_browser_execute", "firecrawl_browser_list", "firecrawl_browser_delete",
+  "firecrawl_monitor_create", "firecrawl_monitor_list", "firecrawl_monitor_get", "firecrawl_monitor_update",
+  "firecrawl_monitor_delete", "firecrawl_monitor_run", "firecrawl_monitor_checks", "firecrawl_monitor_check",
   "firecrawl_search_feedback", "firecrawl_feedback", "firecrawl_credit_usage",
 ];
 
@@ -157,6 +159,28 @@ for (const [way, open] of Object.entries({ http: overHttp, stdio: overStdio })) 
     assert.ok((await values(client[way], "firecrawl_feedback", rating)).feedbackId);
     assert.ok((await failure(client[way], "firecrawl_feedback", { ...rating, rating: "fine" })).includes("rating"));
   });
+  step("a monitor from its beginning to its end", async () => {
+    const body = { name: "Articles", schedule: { text: "hourly" }, targets: [{ type: "scrape", urls: [site("/article/1")] }] };
+    const { data: made } = await values(client[way], "firecrawl_monitor_create", body);
+    const { data: short } = await values(client[way], "firecrawl_monitor_create", { page: site("/article/2"), goal: "news" });
+    assert.deepEqual([made.status, short.targets[0].urls], ["active", [site("/article/2")]]);
+    const id = made.id;
+    assert.equal((await values(client[way], "firecrawl_monitor_list", { limit: 2 })).data.length, 2);
+    const changed = await values(client[way], "firecrawl_monitor_update", { id, body: { name: "Other" } });
+    assert.equal(changed.data.name, "Other");
+    assert.deepEqual((await values(client[way], "firecrawl_monitor_get", { id })).data, changed.data);
+    const { id: checkId } = await values(client[way], "firecrawl_monitor_run", { id });
+    const check = () => values(client[way], "firecrawl_monitor_check", { id, checkId, pageStatus: "new", limit: 5 });
+    let ended;
+    for (const end = Date.now() + 60_000; !(ended = (await check()).data).finishedAt; ) {
+      assert.ok(Date.now() < end, JSON.stringify(ended));
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+    assert.deepEqual([ended.status, ended.pages.length, ended.pages[0].status], ["completed", 1, "new"]);
+    assert.deepEqual((await values(client[way], "firecrawl_monitor_checks", { id })).data.map((one) => one.id), [checkId]);
+    for (const one of [id, short.id]) assert.equal((await values(client[way], "firecrawl_monitor_delete", { id: one })).success, true);
+    assert.ok((await failure(client[way], "firecrawl_monitor_get", { id })).includes("Monitor not found"));
+  });
   step("a crawl and its resource", async () => {
     const options = { limit: 4, sitemap: "skip", maxDiscoveryDepth: 1 };
     const { id, uri } = await started(client[way], "firecrawl_crawl", { url: site("/crawl/4/"), ...options });
@@ -284,6 +308,21 @@ steps["the official server answers the same"] = async () => {
   assert.deepEqual(maps[0].links, maps[1].links);
   const found = await both("firecrawl_search", { query: "whales", limit: 2 });
   assert.deepEqual(...found.map(({ id, ...rest }) => rest));
+  // Theirs drives all that there is of monitors.
+  const of = async (one, name, given) => JSON.parse((await call(one, name, given)).content[0].text);
+  const made = (await of(theirs, "firecrawl_monitor_create", { page: site("/article/3"), goal: "news", scheduleText: "daily" })).data;
+  await of(theirs, "firecrawl_monitor_update", { id: made.id, body: { status: "paused" } });
+  const run = await of(theirs, "firecrawl_monitor_run", { id: made.id });
+  const looked = { id: made.id, checkId: run.data.id };
+  for (const end = Date.now() + 60_000; !(await of(theirs, "firecrawl_monitor_check", looked)).data.finishedAt; ) {
+    assert.ok(Date.now() < end);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  for (const [name, given] of [
+    ["firecrawl_monitor_get", { id: made.id }], ["firecrawl_monitor_list", {}], ["firecrawl_monitor_checks", { id: made.id }],
+    ["firecrawl_monitor_check", { ...looked, pageStatus: "new" }],
+  ]) assert.deepEqual(...(await both(name, given)), name);
+  assert.equal((await of(theirs, "firecrawl_monitor_delete", { id: made.id })).success, true);
   const file = { filePath: TABLES, formats: ["markdown", "html"] };
   const parsed = [];
   for (const one of [theirs, client.stdio]) parsed.push(JSON.parse((await call(one, "firecrawl_parse", file)).content[0].text));
@@ -310,7 +349,7 @@ steps["the official server answers the same"] = async () => {
   assert.equal(JSON.parse((await call(theirs, "firecrawl_feedback", rated)).content[0].text).success, true);
   // Whatever Weir serves of theirs is listed here, under the same name.
   const names = (await theirs.listTools()).tools.map((tool) => tool.name);
-  const elsewhere = /agent|extract|monitor|research|find_tools|developer/;
+  const elsewhere = /agent|extract|research|find_tools|developer/;
   assert.deepEqual(names.filter((name) => !elsewhere.test(name) && !TOOLS.includes(name)), []);
   await theirs.close();
 };

@@ -522,6 +522,42 @@ class Crawl(Sdk):
         self.assertEqual((len(seen), len(set(seen))), (111, 111))
 
 
+class Monitors(Sdk):
+    def test_a_monitor_is_made_run_read_changed_and_deleted(self):
+        name = f"python-monitor-{uuid.uuid4().hex}"
+        control(f"webhook/{name}", "PUT", {"secret": os.environ["WEBHOOK_SECRET"]})
+        made = self.client.create_monitor(
+            name="Articles", schedule={"text": "every 30 minutes", "timezone": "Europe/Berlin"}, goal="what is seen",
+            judge_enabled=False, retention_days=7, webhook={"url": site(f"/webhook/{name}")},
+            targets=[{"type": "scrape", "urls": [site(f"/article/{n}") for n in range(3)]}],
+            notification={"email": {"enabled": True, "recipients": ["a@example.com"], "includeDiffs": True}})
+        self.assertEqual((made.name, made.status, made.retention_days), ("Articles", "active", 7))
+        self.assertTrue(made.schedule.cron.endswith("/30 * * * *"), made.schedule)
+        self.assertEqual(self.client.get_monitor(made.id).targets, made.targets)
+        self.assertIn(made.id, [monitor.id for monitor in self.client.list_monitors(limit=5, offset=0)])
+        check = self.client.run_monitor(made.id)
+        self.assertEqual((check.monitor_id, check.trigger), (made.id, "manual"))
+
+        def ended():
+            detail = self.client.get_monitor_check(made.id, check.id, limit=1)
+            return detail if detail.finished_at else None
+        detail = wait_for("the check has ended", ended)
+        self.assertEqual((detail.status, detail.summary.new, len(detail.pages)), ("completed", 3, 3))
+        self.assertEqual({(page.status, page.target_id) for page in detail.pages}, {("new", made.targets[0]["id"])})
+        self.assertEqual(self.client.get_monitor_check(made.id, check.id, status="changed").pages, [])
+        self.assertEqual([one.id for one in self.client.list_monitor_checks(made.id, limit=5)], [check.id])
+        deliveries = wait_for("all events", lambda: (lambda d: d if len(d) >= 4 else None)(control(f"webhook/{name}")["deliveries"]))
+        events = [json.loads(d["body"]) for d in deliveries]
+        self.assertEqual([e["type"] for e in events], ["monitor.page"] * 3 + ["monitor.check.completed"])
+        self.assertTrue(all(d["signature_ok"] for d in deliveries))
+        paused = self.client.update_monitor(made.id, status="paused", name="Other")
+        self.assertEqual((paused.status, paused.name, paused.next_run_at), ("paused", "Other", None))
+        self.assertTrue(self.client.delete_monitor(made.id))
+        with self.assertRaises(Exception) as caught:
+            self.client.get_monitor(made.id)
+        self.assertEqual(caught.exception.status_code, 404)
+
+
 class Rest(Sdk):
     """Every method that no other test here calls: its route is not there, or not yet, and says so in JSON."""
 
@@ -532,7 +568,8 @@ class Rest(Sdk):
         stop_interactive_browser scrape_execute delete_scrape_browser browser browser_execute delete_browser list_browsers
         get_concurrency get_credit_usage get_token_usage get_credit_usage_historical get_token_usage_historical
         get_queue_status watcher scrape_url crawl_url map_url async_crawl_url check_crawl_status check_crawl_errors
-        batch_scrape_urls async_batch_scrape_urls check_batch_scrape_status check_batch_scrape_errors""".split()
+        batch_scrape_urls async_batch_scrape_urls check_batch_scrape_status check_batch_scrape_errors create_monitor
+        list_monitors get_monitor update_monitor delete_monitor run_monitor list_monitor_checks get_monitor_check""".split()
     # These post to /v2/scrape what another product's catalogue is asked for. Clients look for the words of the refusal.
     REFUSED = ["find_tools", "scrape_alexandria"]
     REFUSAL = "Exchange is not enabled for this team."
@@ -564,7 +601,7 @@ class Rest(Sdk):
     def test_what_there_is_not_says_so_in_json(self):
         names = [name for name in dir(self.client) if not name.startswith("_") and callable(getattr(self.client, name))]
         rest = [name for name in names if name not in self.COVERED and inspect.ismethod(getattr(self.client, name))]
-        self.assertGreater(len(rest), 20)
+        self.assertIn("find_tools", rest)
         for name in rest:
             for answer in self.call(getattr(self.client, name)):
                 said = f"{name}: {answer.status_code} {answer.text[:200]}"

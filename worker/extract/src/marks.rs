@@ -149,11 +149,13 @@ pub fn apply(dom: &Dom, m: &Measures, addresses: &Addresses, dropped: &mut [bool
         heading_seen |= tag == Tag::H1;
         match tag {
             Tag::A => {
-                if is_permalink(dom, addresses, i) || is_edit(dom, i) || is_source(dom, i) {
+                let first = first_letter(dom, i);
+                if is_permalink(dom, addresses, i) || is_edit(dom, i, first) || is_source(dom, i) {
                     drop_with_separator(dom, i, dropped);
                 } else if looks < MOST_LOOKS
                     && m.text[i] > 0
                     && m.text[i] <= 24
+                    && begins(STEPS, first)
                     && step(&dom.text_of(i)).is_some_and(|n| n < 5)
                 {
                     looks += 1;
@@ -194,9 +196,22 @@ fn drop_with_separator(dom: &Dom, i: usize, dropped: &mut [bool]) {
     }
 }
 
-/// Whether a link opens the page for editing: said by its words, with no sentence around it.
-fn is_edit(dom: &Dom, i: usize) -> bool {
-    if dom.end(i) - i > 16 {
+/// The first letter or digit of what `i` says, in lower case. Most links are told apart from all the words that are
+/// looked for here by it alone, without their text put together.
+fn first_letter(dom: &Dom, i: usize) -> Option<char> {
+    let first = (i..dom.end(i)).find_map(|j| dom.text(j).chars().find(|c| c.is_alphanumeric()));
+    first.and_then(|c| c.to_lowercase().next())
+}
+
+/// Whether one of the words, whose first letters are all ASCII, begins with that letter.
+fn begins(words: &[&str], first: Option<char>) -> bool {
+    let first = first.and_then(|c| u8::try_from(c).ok());
+    first.is_some_and(|c| words.iter().any(|w| w.trim_start_matches('[').as_bytes().first() == Some(&c)))
+}
+
+/// Whether a link, with its first letter, opens the page for editing: said by its words, with no sentence around it.
+fn is_edit(dom: &Dom, i: usize, first: Option<char>) -> bool {
+    if dom.end(i) - i > 16 || !begins(EDIT, first) {
         return false;
     }
     let text = words(&dom.text_of(i));

@@ -19,6 +19,7 @@ use crate::finisher::EndSender;
 /// Claims and starts the next page that somebody waits for, whichever it is. `false`: none was claimed, and the queue
 /// library is to deliver the wake-ups.
 pub async fn serve_next(context: &Arc<WorkerContext>) -> StoreResult<bool> {
+    let _claiming = context.tasks.token();
     // A worker that stops leaves its wake-ups to the others.
     let Some(slot) = slot(context, Urgency::Direct).await else { return Ok(true) };
     let limit = context.process.settings.limits.team_concurrency;
@@ -32,6 +33,7 @@ pub async fn serve_next(context: &Arc<WorkerContext>) -> StoreResult<bool> {
 /// Claims and starts a page that somebody waits for. At its team's limit it stays queued; the next page of the team that
 /// ends sends a wake-up for it.
 pub async fn serve(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> StoreResult<()> {
+    let _claiming = context.tasks.token();
     let Some(slot) = slot(context, Urgency::Direct).await else {
         return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
     };

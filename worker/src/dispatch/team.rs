@@ -54,6 +54,7 @@ pub async fn dispatch(context: &Arc<WorkerContext>, team: TeamId) -> StoreResult
     if !context.dispatchers.start(team) {
         return Ok(());
     }
+    let _claiming = context.tasks.token();
     let end = clock::deadline(TURN);
     loop {
         match turn(context, team, end).await {

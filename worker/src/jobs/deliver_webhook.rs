@@ -16,12 +16,15 @@ use weir_shared::blobs::Blobs;
 use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::document_v1::shaped;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
+use weir_shared::domain::monitor::{CheckStatus, PageStatus};
 use weir_shared::domain::webhook::{WebhookSpec, signature};
 use weir_shared::fault::FaultPoint;
-use weir_shared::ids::{DeliveryId, JobId};
+use weir_shared::ids::{CheckId, DeliveryId, JobId, TeamId};
 use weir_shared::queue::{self, WEBHOOK_QUEUE, Wakeup};
+use weir_shared::store::monitors::checks::{self, CheckRow};
+use weir_shared::store::monitors::pages::CheckPageRow;
 use weir_shared::store::webhooks::{self, Attempt, ClaimedDelivery};
-use weir_shared::store::{Db, StoreError, StoreResult, documents, jobs, pages, teams};
+use weir_shared::store::{Db, StoreError, StoreResult, documents, jobs, monitors, pages, teams};
 use weir_shared::time::Timestamp;
 use weir_shared::traces::{self, Side, TraceParent};
 
@@ -68,11 +71,11 @@ impl Job for DeliverWebhook {
 /// Delivers what is due, then sends a wake-up for what is due later.
 async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
     let db = &context.process.db;
-    let Some(row) = jobs::load(db, job).await? else { return Ok(()) };
-    let Some(spec) = row.webhook.clone() else { return Ok(()) };
-    let own = teams::webhook_secret(db, row.team_id).await?;
+    let Some(Told { team, spec, kind }) = told(db, job).await? else { return Ok(()) };
+    let own = teams::webhook_secret(db, team).await?;
     let secret = own.or_else(|| context.process.settings.webhooks.secret.clone());
     let trace = match traces::is_on() {
+        true if kind.is_none() => None,
         true => context.spec(job).await?.and_then(|spec| spec.options.trace_parent),
         false => None,
     };
@@ -100,7 +103,7 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
             }
         }
         db.faults().reach(FaultPoint::BeforePost)?;
-        let tries = due.iter().map(|delivery| attempt(context, row.kind, &spec, secret.as_deref(), delivery, trace));
+        let tries = due.iter().map(|delivery| attempt(context, kind, &spec, secret.as_deref(), delivery, trace));
         let tried: Vec<Tried> = join_all(tries).await;
         db.faults().reach(FaultPoint::AfterPost)?;
         let tried: Vec<(&ClaimedDelivery, Tried)> = due.iter().zip(tried).collect();
@@ -111,6 +114,23 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
             }
         }
     }
+}
+
+/// Whom deliveries go to.
+struct Told {
+    team: TeamId,
+    spec: WebhookSpec,
+    /// What they tell of; `None`: a check of a monitor.
+    kind: Option<JobKind>,
+}
+
+/// Who is told of a job, or of a check.
+async fn told(db: &Db, job: JobId) -> StoreResult<Option<Told>> {
+    if let Some(row) = jobs::load(db, job).await? {
+        return Ok(row.webhook.map(|spec| Told { team: row.team_id, spec, kind: Some(row.kind) }));
+    }
+    let check = checks::receiver(db, job).await?;
+    Ok(check.map(|(team, spec)| Told { team, spec, kind: None }))
 }
 
 /// What became of a try.
@@ -147,7 +167,7 @@ async fn record_alone(db: &Db, tried: &(&ClaimedDelivery, Tried), lease: Timesta
 
 async fn attempt(
     context: &Arc<WorkerContext>,
-    kind: JobKind,
+    kind: Option<JobKind>,
     spec: &WebhookSpec,
     secret: Option<&str>,
     delivery: &ClaimedDelivery,
@@ -233,10 +253,11 @@ struct Body<'a> {
 
 async fn body(
     (db, blobs): (&Db, &Blobs),
-    kind: JobKind,
+    kind: Option<JobKind>,
     spec: &WebhookSpec,
     delivery: &ClaimedDelivery,
 ) -> StoreResult<Vec<u8>> {
+    let Some(kind) = kind else { return body_of_check(db, spec, delivery).await };
     let prefix = match kind {
         JobKind::Scrape => "scrape",
         JobKind::Batch => "batch_scrape",
@@ -273,4 +294,48 @@ async fn body(
         metadata: &spec.metadata,
     };
     Ok(serde_json::to_vec(&body)?)
+}
+
+/// The body of an event of a monitor (wire 24).
+async fn body_of_check(db: &Db, spec: &WebhookSpec, delivery: &ClaimedDelivery) -> StoreResult<Vec<u8>> {
+    let lost = || StoreError::Lost("the check is gone".to_owned());
+    let check = checks::load_any(db, CheckId(delivery.job_id.0)).await?.ok_or_else(lost)?;
+    let (kind, success, told) = match delivery.page_id {
+        Some(page) => {
+            let page = monitors::pages::load(db, page).await?.ok_or_else(lost)?;
+            ("monitor.page", page.status != PageStatus::Error, told_of_page(&check, &page)?)
+        }
+        None => {
+            let summary = check.summary();
+            let told = json!({"monitorId": check.monitor_id, "checkId": check.id, "status": check.status,
+                "summary": {"totalPages": summary.total(), "same": summary.same, "changed": summary.changed,
+                    "new": summary.new, "removed": summary.removed, "error": summary.error}});
+            ("monitor.check.completed", check.status == CheckStatus::Completed, told)
+        }
+    };
+    let body = Body {
+        success,
+        kind: kind.to_owned(),
+        id: delivery.job_id,
+        webhook_id: delivery.id,
+        error: told["error"].as_str().map(str::to_owned),
+        data: vec![serde_json::value::to_raw_value(&told)?],
+        metadata: &spec.metadata,
+    };
+    Ok(serde_json::to_vec(&body)?)
+}
+
+/// What is told of a page of a check.
+fn told_of_page(check: &CheckRow, page: &CheckPageRow) -> StoreResult<Value> {
+    let mut told = json!({"monitorId": check.monitor_id, "checkId": check.id, "url": page.url, "status": page.status,
+        "previousScrapeId": page.previous_scrape_id, "currentScrapeId": page.current_scrape_id, "error": page.error});
+    let detail: Value = serde_json::from_str(page.detail()?.get())?;
+    if let Some(judgement) = detail.get("judgment") {
+        told["isMeaningful"] = judgement["meaningful"].clone();
+        told["judgment"] = judgement.clone();
+    }
+    if let Some(text) = detail["diff"].get("text") {
+        told["diff"] = json!({ "text": text });
+    }
+    Ok(told)
 }

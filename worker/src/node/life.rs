@@ -11,7 +11,7 @@ use super::pools::Pools;
 use super::{heartbeat, registration, session_offer};
 use crate::context::{Process, WorkerContext};
 use crate::finisher::Finisher;
-use crate::{queue, replayer, sweeper, tidier};
+use crate::{monitors, queue, replayer, sweeper, tidier};
 
 /// How long a drain may take; what is not done by then goes back to the queue.
 const DRAIN: Duration = Duration::from_secs(12);
@@ -58,6 +58,7 @@ pub(super) async fn live(
         tokio::spawn(sweeper::run(Arc::clone(&context))),
         tokio::spawn(tidier::run(Arc::clone(&context))),
         tokio::spawn(replayer::run(Arc::clone(&context))),
+        tokio::spawn(monitors::run(Arc::clone(&context))),
     ];
     let offering = tokio::spawn(session_offer::run(Arc::clone(process), id, draining.clone(), fenced.clone()));
 

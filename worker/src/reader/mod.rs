@@ -13,6 +13,7 @@
 
 mod ask;
 mod clean;
+mod judge;
 mod names;
 mod page_text;
 mod passages;
@@ -26,6 +27,7 @@ use weir_shared::domain::scrape::{Format, JsonFormat};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::llm::{ModelError, TokenMeter};
 
+pub use self::judge::{Hit, Verdict};
 pub use self::page_text::PageText;
 
 use self::ask::Task;

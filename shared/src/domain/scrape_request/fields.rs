@@ -68,7 +68,7 @@ pub(super) fn read_other_options(fields: &mut Fields<'_, '_>) {
     fields.ignore(&["auditMetadata", "domainTools", "toolDetail"]);
 }
 
-fn read_selectors(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<String> {
+pub(super) fn read_selectors(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<String> {
     let list = fields.strings(name, MAX_SELECTORS).unwrap_or_default();
     for (i, selector) in list.iter().enumerate() {
         let message = if selector.trim().is_empty() {

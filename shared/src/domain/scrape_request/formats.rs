@@ -217,6 +217,7 @@ pub(super) fn read_change_tracking(fields: &mut Fields<'_, '_>) -> ChangeTrackin
         schema: read_schema(fields),
         prompt: read_prompt(fields),
         tag: fields.text("tag", 0..=MAX_TAG).map(str::to_owned),
+        watch: None,
     }
 }
 

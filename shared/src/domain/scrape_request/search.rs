@@ -118,7 +118,7 @@ fn read_letters<'v>(fields: &mut Fields<'v, '_>, name: &'static str) -> Option<&
     Some(text)
 }
 
-fn read_domains(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<String> {
+pub(super) fn read_domains(fields: &mut Fields<'_, '_>, name: &'static str) -> Vec<String> {
     let list = fields.strings(name, MAX_DOMAINS).unwrap_or_default();
     let is_host = |host: &str| {
         host.len() <= MAX_DOMAIN && !host.is_empty() && host.chars().all(|c| c.is_alphanumeric() || ".-_".contains(c))

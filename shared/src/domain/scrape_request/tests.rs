@@ -396,6 +396,7 @@ fn formats_that_are_read_have_their_options() {
         schema: None,
         prompt: Some("prices".into()),
         tag: Some("daily".into()),
+        watch: None,
     };
     assert_eq!(options.change_tracking(), Some(&tracking));
     let plain = scrape(json!({"formats": ["changeTracking", "markdown"]})).unwrap().options;

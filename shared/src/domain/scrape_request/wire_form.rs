@@ -32,7 +32,7 @@ pub fn wire_form(options: &ScrapeOptions) -> Value {
 /// A format: its name, or an object where it has options.
 fn format(format: &Format) -> Value {
     match format {
-        Format::ChangeTracking(ChangeTracking { git_diff, json, schema, prompt, tag }) => {
+        Format::ChangeTracking(ChangeTracking { git_diff, json, schema, prompt, tag, watch: _ }) => {
             let modes = [("git-diff", *git_diff), ("json", *json)];
             let modes: Vec<&str> = modes.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect();
             said(json!({"type": "changeTracking", "modes": modes, "schema": schema, "prompt": prompt, "tag": tag}))

@@ -1,6 +1,7 @@
 //! Pages that failed for good and are tried once more.
 
 use crate::domain::job::{JobKind, JobMove, JobStatus, PageMove};
+use crate::domain::monitor;
 use crate::domain::webhook::DeliveryState;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::store::credits::{self, Funds};
@@ -54,6 +55,7 @@ pub async fn replayable(db: &Db, filter: &ReplayFilter, now: Timestamp) -> Store
         }
         select.push(" AND EXISTS (SELECT 1 FROM job WHERE job.id = page.job_id AND job.status <> ");
         select.push(JobStatus::Cancelled.sql());
+        select.push(" AND COALESCE(job.origin, '') <> ").push_bind(monitor::ORIGIN);
         if filter.background {
             select.push(" AND job.rank > 0 AND job.kind <> ").push(JobKind::Search.sql());
         }
@@ -67,7 +69,7 @@ pub async fn replayable(db: &Db, filter: &ReplayFilter, now: Timestamp) -> Store
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replay {
     Queued,
-    /// It is not dead any more, or its job was cancelled or has expired.
+    /// It is not dead any more, its job was cancelled or has expired, or it is a monitor's.
     NotDead,
     /// Its team cannot pay for it.
     NoCredits,
@@ -78,7 +80,7 @@ pub enum Replay {
 pub async fn replay(tx: &mut Tx, page: PageId, metered: bool, now: Timestamp) -> StoreResult<Replay> {
     const OWNER: &str = sql!(
         "SELECT page.team_id, page.job_id, job.page_credits FROM page JOIN job ON job.id = page.job_id \
-         WHERE page.id = $1 AND page.state = ",
+         WHERE page.id = $1 AND COALESCE(job.origin, '') <> $2 AND page.state = ",
         PageMove::Replay.from().sql()
     );
     const PAGE: &str = sql!(
@@ -101,7 +103,7 @@ pub async fn replay(tx: &mut Tx, page: PageId, metered: bool, now: Timestamp) ->
         DeliveryState::Delivered.sql()
     );
     let owner: Option<(TeamId, JobId, i64)> =
-        on_db!(tx, |conn| sqlx::query_as(OWNER).bind(page).fetch_optional(conn).await?);
+        on_db!(tx, |conn| sqlx::query_as(OWNER).bind(page).bind(monitor::ORIGIN).fetch_optional(conn).await?);
     let Some((team, job, need)) = owner else { return Ok(Replay::NotDead) };
     team_lock::lock(tx, team).await?;
     if credits::check_funds(tx, team, need, metered).await? != Funds::Enough {

@@ -1,11 +1,12 @@
 //! The format `changeTracking` of a page.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use weir_shared::domain::scrape::{ChangeTracking, JsonFormat};
+use weir_shared::domain::watch::Watch;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::snapshots::{self, Packed, Snapshot};
 
-use super::failure::warning;
+use super::failure::{page_error, warning};
 use crate::changes::{self, Status};
 use crate::page::cpu::blocking;
 use crate::page::draft::Draft;
@@ -35,44 +36,144 @@ pub async fn track(
     if is_cut {
         draft.warn("changeTracking: only the first 2 MiB of the page's text are compared.");
     }
-    let mut now = Snapshot { is_gone, markdown, ..Snapshot::default() };
-    let status = Status::of(before.as_ref(), &now);
-    let mut report = changes::report(status, previous, is_gone || says_noindex(draft));
-    let is_changed = status == Status::Changed;
+    let now = Snapshot { is_gone, markdown, ..Snapshot::default() };
+    let mut compared = Compared { status: Status::of(before.as_ref(), &now), before, now, told: Map::new() };
+    if let Some(watch) = &tracking.watch {
+        compared = compared.without_noise(watch).await?;
+    }
     if tracking.json && !is_gone {
-        let earlier = before.as_ref().filter(|before| !before.is_gone);
-        match data(reader, tracking, draft, earlier, &mut now).await {
-            Ok(Some(was)) if is_changed => {
-                let is = now.data.as_ref().unwrap_or(&Value::Null);
-                report.insert("json".to_owned(), changes::data_diff(&was, is));
-                draft.bill.data = true;
-            }
-            Ok(_) => draft.bill.data = true,
-            Err(error) => draft.warn(&warning("changeTracking in json mode is missing", &error)),
-        }
+        compared.read(reader, tracking, draft).await?;
     }
-    let earlier = before.filter(|_| is_changed && tracking.git_diff);
-    let scraped_at = task.context.process.db.now();
-    let work = move || {
-        let diff = earlier.map(|before| changes::diff(&before.markdown, &now.markdown));
-        let packed = Packed::new(key, scraped_at, &now)
-            .map_err(|_| PageError::again(ErrorCode::Unknown, "The page's history could not be written."))?;
-        Ok((diff, packed))
-    };
-    let (diff, packed) = blocking(work).await?;
-    if let Some((diff, is_cut)) = diff {
-        report.insert("diff".to_owned(), diff);
-        if is_cut {
-            draft.warn("changeTracking: the diff was cut at 1 MiB.");
-        }
+    compared.write_diff(tracking, draft).await?;
+    if let Some(goal) = tracking.watch.as_ref().and_then(|watch| watch.goal.as_deref()) {
+        compared.judge(reader, goal, draft).await;
     }
+    let mut report = changes::report(compared.status, previous, is_gone || says_noindex(draft));
+    report.append(&mut compared.told);
     draft.document.change_tracking = Some(Value::Object(report));
     if options.zero_retention {
         draft.warn("changeTracking: nothing of this page is kept, so it is not compared with the next one.");
-    } else {
-        draft.snapshot = Some(Box::new(packed));
+        return Ok(());
     }
+    let (scraped_at, monitor) = (task.context.process.db.now(), tracking.watch.as_ref().map(|watch| watch.monitor));
+    let now = compared.now;
+    let pack = move || {
+        let packed = Packed::new(key, scraped_at, &now)
+            .map_err(|_| PageError::again(ErrorCode::Unknown, "The page's history could not be written."))?;
+        Ok(packed.of_monitor(monitor))
+    };
+    draft.snapshot = Some(Box::new(blocking(pack).await?));
     Ok(())
+}
+
+/// A page and what it was, as far as they are compared.
+struct Compared {
+    status: Status,
+    before: Option<Snapshot>,
+    now: Snapshot,
+    /// What the modes add to the report.
+    told: Map<String, Value>,
+}
+
+impl Compared {
+    /// What differs only by what does not count is the same, and stays what the next page is compared with.
+    async fn without_noise(mut self, watch: &Watch) -> Result<Self, PageError> {
+        if self.status != Status::Changed {
+            return Ok(self);
+        }
+        let noise = watch.noise.clone();
+        blocking(move || {
+            let rules = noise.rules().map_err(|problem| PageError::last(ErrorCode::Unknown, problem))?;
+            if let Some(before) = &self.before
+                && rules.is_same(&before.markdown, &self.now.markdown)
+            {
+                self.status = Status::Same;
+                self.now.markdown.clone_from(&before.markdown);
+            }
+            Ok(self)
+        })
+        .await
+    }
+
+    /// Reads the page's data and tells which fields differ. For a watched page of which nothing but its fields is
+    /// compared, those decide, and without them it fails: its earlier version stays to be compared with.
+    async fn read(
+        &mut self,
+        reader: &Reader<'_>,
+        tracking: &ChangeTracking,
+        draft: &mut Draft,
+    ) -> Result<(), PageError> {
+        let earlier = self.before.as_ref().filter(|before| !before.is_gone);
+        let was = match data(reader, tracking, draft, earlier, &mut self.now).await {
+            Ok(was) => was,
+            Err(error) if tracking.watch.is_some() && !tracking.git_diff => {
+                return Err(page_error("changeTracking in json mode", &error));
+            }
+            Err(error) => {
+                draft.warn(&warning("changeTracking in json mode is missing", &error));
+                return Ok(());
+            }
+        };
+        draft.bill.data = true;
+        let is = self.now.data.as_ref().unwrap_or(&Value::Null);
+        if let Some(was) = was.filter(|_| self.status == Status::Changed) {
+            let differs = match &tracking.watch {
+                None => changes::data_diff(&was, is),
+                Some(watch) => {
+                    let rules = watch.noise.rules().map_err(|problem| PageError::last(ErrorCode::Unknown, problem))?;
+                    Value::Object(rules.data_diff(&was, is))
+                }
+            };
+            let is_same = differs.as_object().is_some_and(Map::is_empty);
+            if is_same && tracking.watch.is_some() && !tracking.git_diff {
+                self.status = Status::Same;
+            } else {
+                self.told.insert("json".to_owned(), differs);
+            }
+        }
+        if tracking.watch.is_some() {
+            self.told.insert("data".to_owned(), is.clone());
+        }
+        Ok(())
+    }
+
+    /// The lines that differ, where they are asked for.
+    async fn write_diff(&mut self, tracking: &ChangeTracking, draft: &mut Draft) -> Result<(), PageError> {
+        if self.status != Status::Changed || !tracking.git_diff {
+            return Ok(());
+        }
+        let Some(before) = &self.before else { return Ok(()) };
+        let (before, now) = (before.markdown.clone(), self.now.markdown.clone());
+        let noise = tracking.watch.as_ref().map(|watch| watch.noise.clone());
+        let work = move || {
+            let Some(noise) = noise else { return Ok(changes::diff(&before, &now)) };
+            let rules = noise.rules().map_err(|problem| PageError::last(ErrorCode::Unknown, problem))?;
+            Ok(changes::diff(&rules.tidy(&before), &rules.tidy(&now)))
+        };
+        let (diff, is_cut) = blocking(work).await?;
+        self.told.insert("diff".to_owned(), diff);
+        if is_cut {
+            draft.warn("changeTracking: the diff was cut at 1 MiB.");
+        }
+        Ok(())
+    }
+
+    /// What the language model says of a change. A page is delivered without, where it says nothing.
+    async fn judge(&mut self, reader: &Reader<'_>, goal: &str, draft: &mut Draft) {
+        if self.status != Status::Changed || !reader.has_model() {
+            return;
+        }
+        let text = self.told.get("diff").and_then(|diff| diff["text"].as_str().map(str::to_owned));
+        let text = text.or_else(|| self.told.get("json").map(Value::to_string)).unwrap_or_default();
+        let page = PageText { url: &draft.response.url, markdown: &text, structured: None };
+        match reader.judge_change(goal, page).await {
+            Ok(judgement) => {
+                self.told.insert("judgment".to_owned(), judgement);
+                draft.bill.judged = true;
+            }
+            Err(error) => draft.warn(&warning("The judgement of the change is missing", &error)),
+        }
+    }
 }
 
 /// Reads the data of now into its snapshot, unless the page is as it was; gives that of before, where there is one.

@@ -1,0 +1,181 @@
+//! Monitors (wire 24): pages, crawls and searches that are looked at by a schedule. A file an operation; the shapes of
+//! answers are in `wire`.
+
+pub mod check;
+pub mod checks;
+pub mod create;
+pub mod delete;
+pub mod list;
+pub mod run;
+pub mod show;
+pub mod update;
+mod wire;
+
+use serde_json::{Value, json};
+use weir_shared::domain::monitor::{MonitorSpec, Target, What};
+use weir_shared::domain::scrape::{Format, ScrapeOptions};
+use weir_shared::domain::scrape_request::{AIMLESS, MonitorRequest, is_aimless};
+use weir_shared::domain::validation::{Issues, ValidationError};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::{CheckId, MonitorId};
+use weir_shared::random;
+use weir_shared::store::monitors::checks::{self as stored_checks, CheckRow};
+use weir_shared::store::monitors::{self, MonitorRow};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::error::{ApiError, ApiResult};
+use crate::openapi::Operation;
+
+/// Entries of a list when the caller does not say, and at most.
+const DEFAULT_LIMIT: i64 = 25;
+const MAX_LIMIT: i64 = 100;
+
+/// The caller's monitor.
+async fn owned(app: &App, caller: &Caller, id: MonitorId) -> ApiResult<MonitorRow> {
+    monitors::load(&app.db, caller.team_id(), id).await?.ok_or_else(not_found)
+}
+
+/// A check of the caller's monitor.
+async fn owned_check(app: &App, caller: &Caller, monitor: MonitorId, id: CheckId) -> ApiResult<CheckRow> {
+    owned(app, caller, monitor).await?;
+    let check = stored_checks::load(&app.db, monitor, id).await?;
+    check.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "Monitor check not found"))
+}
+
+fn not_found() -> ApiError {
+    ApiError::new(ErrorCode::NotFound, "Monitor not found")
+}
+
+/// Gives targets without an id one.
+fn name_targets(targets: &mut [Target]) {
+    for target in targets.iter_mut().filter(|target| target.id.is_empty()) {
+        target.id = random::id().to_string();
+    }
+    for target in targets {
+        target.given.insert("id".to_owned(), target.id.clone().into());
+    }
+}
+
+/// Refuses what can never work here, and says what has no effect. `aims`: what is watched, or for what, is said anew.
+fn judge(
+    app: &App,
+    caller: &Caller,
+    request: &MonitorRequest,
+    spec: &MonitorSpec,
+    aims: bool,
+) -> ApiResult<Option<String>> {
+    if caller.team.zero_data_retention {
+        let text = "A monitor keeps pages to compare them with later ones, and this team keeps nothing.";
+        return Err(ApiError::new(ErrorCode::Forbidden, text));
+    }
+    if aims && is_aimless(&spec.targets, request.judge, spec.goal.as_ref()) {
+        return Err(ApiError::new(ErrorCode::BadRequest, AIMLESS));
+    }
+    for target in &spec.targets {
+        refuse_target(app, target)?;
+    }
+    let mut warnings = Vec::new();
+    if request.wants_mail() {
+        warnings.push("No mail is sent by this service: use a webhook.");
+    }
+    if spec.judged_by().is_some() && app.settings.model.is_none() {
+        warnings.push("No language model is configured here (WEIR_LLM_URL), so changes are not judged.");
+    }
+    Ok((!warnings.is_empty()).then(|| warnings.join(" ")))
+}
+
+fn refuse_target(app: &App, target: &Target) -> ApiResult<()> {
+    match &target.what {
+        What::Scrape { urls, options, .. } => {
+            urls.iter().try_for_each(|url| app.check_target(url))?;
+            refuse_unreadable(app, options)
+        }
+        What::Crawl { url, options, .. } => {
+            app.check_target(url)?;
+            refuse_unreadable(app, options)
+        }
+        What::Search(_) if app.settings.search.backends.is_empty() => {
+            let text = "No search backend is configured on this service (WEIR_SEARCH_URL), so a monitor cannot search.";
+            Err(ApiError::new(ErrorCode::SearchNotConfigured, text))
+        }
+        What::Search(_) => Ok(()),
+    }
+}
+
+/// Pages of which nothing could be compared: what is compared of them a language model reads, and there is none.
+fn refuse_unreadable(app: &App, options: &ScrapeOptions) -> ApiResult<()> {
+    let is_read = options.change_tracking().is_some_and(|tracking| tracking.json)
+        || options.formats.iter().any(Format::is_read)
+        || options.checks_injection();
+    if is_read && app.settings.model.is_none() {
+        let text = "The target's formats need a language model, and none is configured on this service (WEIR_LLM_URL).";
+        return Err(ApiError::new(ErrorCode::ModelNotConfigured, text));
+    }
+    Ok(())
+}
+
+/// The parameters of a list.
+#[derive(Debug, PartialEq, Eq)]
+struct Listing {
+    /// 1 to 100.
+    limit: i64,
+    /// How many are left out: `offset`, or `skip`.
+    skip: i64,
+    status: Option<String>,
+}
+
+/// Reads the parameters of a list; others are ignored. `skip` is what it calls how many are left out.
+fn listing(query: &str, skip: &'static str, statuses: &[&'static str]) -> ApiResult<Listing> {
+    let mut read = Listing { limit: DEFAULT_LIMIT, skip: 0, status: None };
+    let mut issues = Issues::default();
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        let path = vec![name.as_ref().into()];
+        if name == "status" {
+            if statuses.contains(&value.as_ref()) {
+                read.status = Some(value.into_owned());
+            } else if !statuses.is_empty() {
+                issues.wrong_choice(path, statuses);
+            }
+            continue;
+        }
+        let (slot, range) = match name.as_ref() {
+            "limit" => (&mut read.limit, 1..=MAX_LIMIT),
+            name if name == skip => (&mut read.skip, 0..=i64::from(u32::MAX)),
+            _ => continue,
+        };
+        match value.parse::<i64>() {
+            Ok(number) if range.contains(&number) => *slot = number,
+            Ok(number) => issues.out_of_range(path, "number", number, &range),
+            Err(_) => issues.wrong_type(path, "number", Some(&Value::String(value.into_owned()))),
+        }
+    }
+    issues.into_result().map_err(|error: ValidationError| ApiError::from(error))?;
+    Ok(read)
+}
+
+/// The same in the API's document.
+fn doc_listing(operation: Operation, skip: &'static str) -> Operation {
+    let limit = json!({"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT});
+    operation
+        .query("limit", limit, "Entries at most.")
+        .query(skip, json!({"type": "integer", "minimum": 0, "default": 0}), "Entries to leave out at the beginning.")
+        .errors(&[400])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn parameters_of_lists_are_read_or_refused() {
+        let read = |query| listing(query, "offset", &["same", "new"]);
+        assert_eq!(read("").unwrap(), Listing { limit: 25, skip: 0, status: None });
+        let all = Listing { limit: 100, skip: 7, status: Some("new".into()) };
+        assert_eq!(read("limit=100&offset=7&status=new&skip=x&other=1").unwrap(), all);
+        for wrong in ["limit=0", "limit=101", "limit=x", "offset=-1", "status=old", "status="] {
+            assert_eq!(read(wrong).unwrap_err().code(), ErrorCode::BadRequest, "{wrong}");
+        }
+    }
+}

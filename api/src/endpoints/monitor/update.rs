@@ -1,0 +1,89 @@
+//! `PATCH /v2/monitor/{id}` (wire 24): any field of a monitor, and whether it is paused. A check that runs goes on as it
+//! began.
+
+use actix_web::web::{Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde_json::{Value, json};
+use weir_shared::domain::scrape_request::parse_monitor_change;
+use weir_shared::domain::target::RequestContext;
+use weir_shared::ids::MonitorId;
+use weir_shared::store::monitors::{self, Settings};
+
+use super::wire::{Body, Monitor};
+use crate::app::AppData;
+use crate::error::{ApiError, ApiResult};
+use crate::extract;
+use crate::limits::Bucket;
+use crate::openapi::{Group, Operation};
+
+/// What the API's document says of it.
+pub fn doc() -> Operation {
+    let text = "Changes what the body names; null takes away goal, webhook or notification. A target with an id that the \
+        monitor has goes on with that one's history. Paused monitors are not looked at.";
+    let read =
+        |body: &Value| parse_monitor_change(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
+    Operation::new(Group::Monitor, "updateMonitor", "Change a monitor", text)
+        .body(
+            "MonitorChange",
+            read,
+            vec![
+                ("Another name", json!({"name": "Prices"})),
+                ("Pause it", json!({"status": "paused"})),
+                ("Look every hour", json!({"schedule": {"text": "hourly"}, "status": "active"})),
+            ],
+        )
+        .answer::<Body<Monitor>>("The monitor.")
+        .errors(&[403, 404])
+}
+
+/// Handles the request.
+///
+/// # Errors
+/// As for a new monitor; 404 for one that the team does not have.
+pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
+    let caller = app.authorize(&request, Bucket::Status).await?;
+    let id: MonitorId = extract::path_id(&id)?;
+    let read = |body: &Value| app.parse(|context| parse_monitor_change(body, context));
+    let (mut asked, _room) = extract::json(&app, &caller, &request, payload, read).await?;
+
+    let mut tx = app.db.begin().await?;
+    let row = monitors::lock(&mut tx, caller.team_id(), id).await?.ok_or_else(super::not_found)?;
+    let mut spec = row.spec()?;
+    let aims = asked.targets.is_some() || asked.goal.is_some() || asked.judge.is_some();
+    if let Some(mut targets) = asked.targets.take() {
+        super::name_targets(&mut targets);
+        spec.targets = targets;
+    }
+    if let Some(goal) = asked.goal.clone() {
+        // A goal is given to be judged by.
+        spec.judge = goal.is_some();
+        spec.goal = goal;
+    }
+    spec.judge = asked.judge.unwrap_or(spec.judge);
+    spec.webhook = asked.webhook.clone().unwrap_or(spec.webhook);
+    spec.notification = asked.notification.clone().unwrap_or(spec.notification);
+    let warning = super::judge(&app, &caller, &asked, &spec, aims)?;
+
+    let now = app.db.now();
+    let status = asked.status.unwrap_or(row.status);
+    let timing = asked.schedule.as_ref().map_or_else(|| row.timing(), |wanted| wanted.of(id));
+    let clockwork = timing.clockwork().map_err(|problem| ApiError::internal(&problem))?;
+    let (mut next_due_at, runs_a_month) = Settings::due(&clockwork, status, now);
+    if status == row.status && timing == row.timing() {
+        // A moment that is due already stays due.
+        next_due_at = row.next_due_at;
+    }
+    let to = Settings {
+        name: asked.name.as_deref().unwrap_or(&row.name),
+        status,
+        timing: &timing,
+        spec: &spec,
+        retention_days: asked.retention_days.unwrap_or(row.retention_days),
+        next_due_at,
+        runs_a_month,
+    };
+    monitors::update(&mut tx, id, &to, now).await?;
+    tx.commit().await?;
+    let row = super::owned(&app, &caller, id).await?;
+    Ok(HttpResponse::Ok().json(Body { warning, ..Body::new(Monitor::of(&row)?) }))
+}

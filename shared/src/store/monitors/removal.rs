@@ -1,0 +1,138 @@
+//! What nobody needs any more: checks past their retention, addresses that nobody has met for long, deleted monitors. In
+//! slices, each a transaction of its own.
+
+use crate::clock::Stopwatch;
+use crate::domain::monitor::MonitorStatus;
+use crate::ids::{CheckId, MonitorId};
+use crate::time::Timestamp;
+use crate::{on_db, on_pool};
+
+use crate::store::slices::Slices;
+use crate::store::snapshots::KEPT_MS;
+use crate::store::{Db, StoreResult, Tx};
+
+/// Checks that are removed together.
+const CHECKS: i64 = 500;
+/// Deleted monitors in one round.
+const MONITORS: i64 = 20;
+
+/// Removes what is due. Returns how many checks are gone.
+pub async fn remove(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult<u64> {
+    const OLD: &str =
+        "SELECT id FROM monitor_check WHERE expires_at <= $1 AND next_at IS NULL ORDER BY expires_at LIMIT $2";
+    let mut gone = 0;
+    loop {
+        let due: Vec<(CheckId,)> =
+            on_pool!(db, |pool| sqlx::query_as(OLD).bind(now).bind(CHECKS).fetch_all(pool).await?);
+        let checks: Vec<CheckId> = due.into_iter().map(|row| row.0).collect();
+        gone += checks.len() as u64;
+        remove_checks(db, slices, &checks).await?;
+        if (checks.len() as i64) < CHECKS {
+            break;
+        }
+    }
+    // Addresses that no check has met for so long that the page's text is forgotten, too.
+    remove_all(db, slices, Rows::Unmet(now.plus_ms(-KEPT_MS))).await?;
+    remove_deleted(db, slices).await?;
+    Ok(gone)
+}
+
+/// Rows that are removed.
+#[derive(Clone, Copy)]
+enum Rows<'a> {
+    /// Those of a table, with its key, whose column names one of these checks.
+    OfChecks { table: &'static str, key: &'static str, column: &'static str, checks: &'a [CheckId] },
+    /// Addresses that no check has met since then.
+    Unmet(Timestamp),
+    /// By a statement that takes a monitor and a limit.
+    OfMonitor(&'static str, MonitorId),
+}
+
+/// Removes up to so many of these rows.
+async fn remove_some(tx: &mut Tx, rows: Rows<'_>, limit: i64) -> StoreResult<u64> {
+    const UNMET: &str = "DELETE FROM monitor_url WHERE (monitor_id, target_id, key) IN \
+        (SELECT monitor_id, target_id, key FROM monitor_url WHERE seen_at < $1 LIMIT $2)";
+    Ok(on_db!(tx, |conn| match rows {
+        Rows::OfChecks { table, key, column, checks } => {
+            let mut delete = sqlx::QueryBuilder::new("DELETE FROM ");
+            delete.push(table).push(" WHERE (").push(key).push(") IN (SELECT ").push(key).push(" FROM ").push(table);
+            delete.push(" WHERE ").push(column).push(" IN (");
+            let mut list = delete.separated(", ");
+            for check in checks {
+                list.push_bind(*check);
+            }
+            delete.push(") LIMIT ").push_bind(limit).push(")");
+            delete.build().persistent(false).execute(conn).await?.rows_affected()
+        }
+        Rows::Unmet(before) => sqlx::query(UNMET).bind(before).bind(limit).execute(conn).await?.rows_affected(),
+        Rows::OfMonitor(sql, monitor) => {
+            sqlx::query(sql).bind(monitor).bind(limit).execute(conn).await?.rows_affected()
+        }
+    }))
+}
+
+/// The same until nothing of them is left.
+async fn remove_all(db: &Db, slices: &mut Slices, rows: Rows<'_>) -> StoreResult<()> {
+    loop {
+        let limit = slices.rows();
+        let mut tx = db.begin_relaxed().await?;
+        let began = Stopwatch::start();
+        let removed = remove_some(&mut tx, rows, limit).await?;
+        tx.commit().await?;
+        if removed > 0 {
+            slices.pause(began).await;
+        }
+        if removed < limit.unsigned_abs() {
+            return Ok(());
+        }
+    }
+}
+
+/// Removes checks with all that is theirs.
+async fn remove_checks(db: &Db, slices: &mut Slices, checks: &[CheckId]) -> StoreResult<()> {
+    // Deliveries hold the check where others have their job.
+    const PARTS: [(&str, &str, &str); 4] = [
+        ("monitor_page", "id", "check_id"),
+        ("webhook_delivery", "id", "job_id"),
+        ("webhook_attempt", "delivery_id, attempt", "job_id"),
+        ("monitor_check", "id", "id"),
+    ];
+    if checks.is_empty() {
+        return Ok(());
+    }
+    for (table, key, column) in PARTS {
+        remove_all(db, slices, Rows::OfChecks { table, key, column, checks }).await?;
+    }
+    Ok(())
+}
+
+/// Monitors that were deleted, with everything that they had.
+async fn remove_deleted(db: &Db, slices: &mut Slices) -> StoreResult<()> {
+    const DELETED: &str = sql!("SELECT id FROM monitor WHERE status = ", MonitorStatus::Deleted.sql(), " LIMIT $1");
+    const CHECKS_OF: &str = "SELECT id FROM monitor_check WHERE monitor_id = $1 LIMIT $2";
+    const ADDRESSES: &str = "DELETE FROM monitor_url WHERE (monitor_id, target_id, key) IN \
+        (SELECT monitor_id, target_id, key FROM monitor_url WHERE monitor_id = $1 LIMIT $2)";
+    const SNAPSHOTS: &str = "DELETE FROM page_snapshot WHERE (team_id, key) IN \
+        (SELECT team_id, key FROM page_snapshot WHERE monitor_id = $1 LIMIT $2)";
+    const MONITOR: &str = "DELETE FROM monitor WHERE id = $1";
+    let deleted: Vec<(MonitorId,)> =
+        on_pool!(db, |pool| sqlx::query_as(DELETED).bind(MONITORS).fetch_all(pool).await?);
+    for (monitor,) in deleted {
+        loop {
+            let found: Vec<(CheckId,)> =
+                on_pool!(db, |pool| sqlx::query_as(CHECKS_OF).bind(monitor).bind(CHECKS).fetch_all(pool).await?);
+            if found.is_empty() {
+                break;
+            }
+            let checks: Vec<CheckId> = found.into_iter().map(|row| row.0).collect();
+            remove_checks(db, slices, &checks).await?;
+        }
+        for sql in [ADDRESSES, SNAPSHOTS] {
+            remove_all(db, slices, Rows::OfMonitor(sql, monitor)).await?;
+        }
+        let mut tx = db.begin_relaxed().await?;
+        on_db!(&mut tx, |conn| sqlx::query(MONITOR).bind(monitor).execute(conn).await?.rows_affected());
+        tx.commit().await?;
+    }
+    Ok(())
+}

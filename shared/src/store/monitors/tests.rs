@@ -1,0 +1,466 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Map;
+
+use super::checks::{CheckRow, End, Step};
+use super::pages::{Detail, Found};
+use super::*;
+use crate::domain::monitor::{Billing, CheckMove, MonitorStatus, PageStatus, Target, What};
+use crate::domain::scrape::ScrapeOptions;
+use crate::domain::watch::Noise;
+use crate::domain::webhook::WebhookSpec;
+use crate::ids::{JobId, PageId};
+use crate::random;
+use crate::store::slices::Slices;
+use crate::store::snapshots::{self, Packed, Snapshot};
+use crate::store::testing;
+
+const MINUTE: i64 = 60_000;
+const DAY: i64 = 86_400_000;
+
+fn spec(webhook: bool) -> MonitorSpec {
+    let urls = vec!["http://site.test/a".to_owned()];
+    let what = What::Scrape { urls, options: Box::new(ScrapeOptions::default()), noise: Noise::default() };
+    let webhook = webhook.then(|| WebhookSpec {
+        url: "http://hook.test/".to_owned(),
+        headers: BTreeMap::new(),
+        metadata: Map::new(),
+        events: Vec::new(),
+        version: Default::default(),
+    });
+    let targets = vec![Target { id: "t".to_owned(), what, given: Map::new() }];
+    MonitorSpec { targets, goal: None, judge: false, webhook, notification: None }
+}
+
+/// A monitor that is due every five minutes, so many milliseconds late, first after `now`.
+async fn monitor(db: &Db, team: TeamId, spread_ms: i64, days: i64, now: Timestamp) -> MonitorRow {
+    let (id, spec) = (MonitorId::new(), spec(false));
+    let timing = Timing { cron: "*/5 * * * *".to_owned(), timezone: "UTC".to_owned(), spread_ms };
+    let clockwork = timing.clockwork().unwrap();
+    let (next_due_at, runs_a_month) = Settings::due(&clockwork, MonitorStatus::Active, now);
+    let new = Settings {
+        name: "watch",
+        status: MonitorStatus::Active,
+        timing: &timing,
+        spec: &spec,
+        retention_days: days,
+        next_due_at,
+        runs_a_month,
+    };
+    let mut tx = db.begin().await.unwrap();
+    insert(&mut tx, id, team, None, &new, now).await.unwrap();
+    tx.commit().await.unwrap();
+    load(db, team, id).await.unwrap().unwrap()
+}
+
+async fn claim_checks(db: &Db, now: Timestamp, lease: i64) -> Vec<CheckRow> {
+    let mut tx = db.begin().await.unwrap();
+    let claimed = checks::claim(&mut tx, now, now.plus_ms(lease), 100).await.unwrap();
+    tx.commit().await.unwrap();
+    claimed
+}
+
+fn found(url: &str, status: PageStatus) -> Found {
+    Found {
+        id: PageId::new(),
+        target_id: "t".to_owned(),
+        url: url.to_owned(),
+        status,
+        previous_scrape_id: None,
+        current_scrape_id: Some(PageId::new()),
+        status_code: Some(200),
+        error: None,
+        detail: Detail::new(&serde_json::json!({"metadata": {"title": url}})).unwrap(),
+    }
+}
+
+/// What a worker does with a check. Returns whether it has ended.
+async fn work(db: &Db, check: &CheckRow, now: Timestamp) -> bool {
+    work_on(db, std::slice::from_ref(check), now, || false).await == 1
+}
+
+/// What a worker does with some checks, in three transactions. It dies before one of them is committed where `dies` says
+/// so. Returns how many have ended.
+async fn work_on(db: &Db, checks: &[CheckRow], now: Timestamp, mut dies: impl FnMut() -> bool) -> usize {
+    let mut hands: Vec<_> = checks.iter().map(|check| (check, check.targets().unwrap(), check.summary())).collect();
+    let mut tx = db.begin().await.unwrap();
+    for (check, targets, _) in hands.iter_mut().filter(|(check, ..)| check.started_at.is_none()) {
+        targets[0].job = Some(JobId::new());
+        assert!(checks::start(&mut tx, check, targets, Billing::NotApplicable, now, now).await.unwrap());
+    }
+    if dies() {
+        return 0;
+    }
+    tx.commit().await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    for (check, targets, summary) in hands.iter_mut().filter(|(_, targets, _)| !targets[0].is_over) {
+        let page = found("http://site.test/a", PageStatus::Same);
+        summary.add(page.status);
+        (targets[0].is_over, targets[0].documents) = (true, 1);
+        let step = Step { targets, summary: *summary, next_at: now };
+        assert!(checks::save(&mut tx, check, &step, now).await.unwrap());
+        pages::insert(&mut tx, check.id, 0, std::slice::from_ref(&page), now).await.unwrap();
+        pages::meet(&mut tx, check, &page, now).await.unwrap();
+    }
+    if dies() {
+        return 0;
+    }
+    tx.commit().await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    for (check, targets, summary) in &hands {
+        let (by, billing) = (CheckMove::Complete, Billing::Confirmed);
+        let end = End { by, targets, summary: *summary, credits: 1, billing, error: None };
+        assert!(checks::finish(&mut tx, check, &end, now).await.unwrap());
+    }
+    if dies() {
+        return 0;
+    }
+    tx.commit().await.unwrap();
+    hands.len()
+}
+
+/// Checks that one worker has in hand together.
+const CHUNK: usize = 25;
+
+/// How much of a week is played.
+struct Play {
+    monitors: usize,
+    hours: i64,
+}
+
+/// Monitors every five minutes on a clock that is moved, with three workers that die one time in ten between any two
+/// statements that are committed: whatever they had not committed is lost, and what they had claimed waits for its lease.
+async fn play(db: &Db, play: &Play) {
+    let team = testing::team(db, "a").await;
+    let begin = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
+    let mut spreads = HashMap::new();
+    for n in 0..play.monitors {
+        let spread = n as i64 * 7_919 % MINUTE;
+        spreads.insert(monitor(db, team, spread, 1, begin).await.id, spread);
+    }
+    let mut slices = Slices::default();
+    let mut seen: HashMap<MonitorId, BTreeSet<i64>> = HashMap::new();
+    let mut most = 0;
+    for minute in 1..=play.hours * 60 {
+        let now = begin.plus_ms(minute * MINUTE + MINUTE - 1);
+        for _ in 0..3 {
+            let mut tx = db.begin().await.unwrap();
+            let made = due::claim(&mut tx, now, 40).await.unwrap();
+            if made > 0 && random::up_to(10) == 0 {
+                // Dead before the commit.
+                continue;
+            }
+            tx.commit().await.unwrap();
+        }
+        for _ in 0..3 {
+            for checks in claim_checks(db, now, 2 * MINUTE).await.chunks(CHUNK) {
+                work_on(db, checks, now, || random::up_to(10) == 0).await;
+            }
+        }
+        if minute % 240 == 0 {
+            // What is to go is counted first.
+            count(db, &mut seen).await;
+            removal::remove(db, &mut slices, now).await.unwrap();
+            most = most.max(rows(db).await);
+        }
+    }
+    // The last ones are made and ended, whatever dies.
+    let end = begin.plus_ms(play.hours * 60 * MINUTE + MINUTE - 1);
+    for round in 0..200 {
+        let now = end.plus_ms(round * MINUTE);
+        let mut tx = db.begin().await.unwrap();
+        due::claim(&mut tx, end, 1_000).await.unwrap();
+        tx.commit().await.unwrap();
+        let claimed = claim_checks(db, now, MINUTE).await;
+        if claimed.is_empty() && round > 5 {
+            break;
+        }
+        for checks in claimed.chunks(CHUNK) {
+            work_on(db, checks, now, || false).await;
+        }
+    }
+    count(db, &mut seen).await;
+    const PAGES: &str =
+        "SELECT COUNT(*), CAST(COALESCE(SUM(same_pages), 0) AS BIGINT) FROM monitor_check WHERE status = 'completed'";
+    const ROWS: &str = "SELECT COUNT(*), COUNT(DISTINCT check_id) FROM monitor_page";
+    let counted: (i64, i64) = on_pool!(db, |pool| sqlx::query_as(PAGES).fetch_one(pool).await.unwrap());
+    let kept: (i64, i64) = on_pool!(db, |pool| sqlx::query_as(ROWS).fetch_one(pool).await.unwrap());
+    assert_eq!(counted, kept, "every check that ended has its one page once, in counts and in rows");
+    for (id, spread) in spreads {
+        let due: Vec<i64> = (0..=play.hours * 12).map(|n| begin.0 + n * 5 * MINUTE + spread).collect();
+        let due: Vec<i64> = due.into_iter().filter(|at| *at > begin.0 && *at <= end.0).collect();
+        let made: Vec<i64> = seen.remove(&id).unwrap_or_default().into_iter().collect();
+        assert_eq!(made.len(), due.len(), "monitor {id}");
+        assert_eq!(made, due, "every due check once");
+    }
+    let retained = play.monitors as i64 * 12 * 24;
+    // A day after the last one has ended, nothing is left of them.
+    removal::remove(db, &mut slices, end.plus_ms(2 * DAY)).await.unwrap();
+    const PAGE_ROWS: &str = "SELECT COUNT(*) FROM monitor_page";
+    let (left,): (i64,) = on_pool!(db, |pool| sqlx::query_as(PAGE_ROWS).fetch_one(pool).await.unwrap());
+    assert_eq!((rows(db).await, left), (0, 0));
+    println!("{} monitors, {} hours: {most} checks at most for {retained} a day", play.monitors, play.hours);
+    assert!(most <= retained + play.monitors as i64 * 12 * 5, "{most} checks for {retained} a day");
+}
+
+/// Notes the moments of the checks that there are.
+async fn count(db: &Db, seen: &mut HashMap<MonitorId, BTreeSet<i64>>) {
+    const SQL: &str = "SELECT monitor_id, scheduled_for FROM monitor_check";
+    let rows: Vec<(MonitorId, i64)> = on_pool!(db, |pool| sqlx::query_as(SQL).fetch_all(pool).await.unwrap());
+    for (id, at) in rows {
+        seen.entry(id).or_default().insert(at);
+    }
+}
+
+async fn rows(db: &Db) -> i64 {
+    const SQL: &str = "SELECT COUNT(*) FROM monitor_check";
+    let (count,): (i64,) = on_pool!(db, |pool| sqlx::query_as(SQL).fetch_one(pool).await.unwrap());
+    count
+}
+
+#[tokio::test]
+async fn every_due_check_is_made_exactly_once_while_workers_die() {
+    for db in testing::databases().await {
+        play(&db, &Play { monitors: 30, hours: 2 }).await;
+    }
+}
+
+#[tokio::test]
+async fn every_due_check_of_a_week_is_made_exactly_once_and_goes_in_time() {
+    if std::env::var("WEIR_TEST_LONG").as_deref() != Ok("1") {
+        eprintln!("skipped: a long test, WEIR_TEST_LONG=1 runs it");
+        return;
+    }
+    for db in testing::databases().await {
+        play(&db, &Play { monitors: 500, hours: 4 }).await;
+    }
+}
+
+#[tokio::test]
+async fn workers_at_once_share_what_is_due() {
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let begin = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
+        for _ in 0..60 {
+            monitor(&db, team, 0, 1, begin).await;
+        }
+        let now = begin.plus_ms(5 * MINUTE);
+        let workers = (0..4).map(|_| {
+            let db = db.clone();
+            tokio::spawn(async move {
+                for _ in 0..8 {
+                    let mut tx = db.begin().await.unwrap();
+                    due::claim(&mut tx, now, 10).await.unwrap();
+                    tx.commit().await.unwrap();
+                }
+            })
+        });
+        for worker in workers {
+            worker.await.unwrap();
+        }
+        assert_eq!(rows(&db).await, 60);
+        assert_eq!(due::look(&db, now).await.unwrap(), due::Work { monitors: false, checks: true });
+        assert_eq!(claim_checks(&db, now, MINUTE).await.len(), 60);
+        assert_eq!(due::look(&db, now).await.unwrap(), due::Work { monitors: false, checks: false });
+    }
+}
+
+#[tokio::test]
+async fn of_an_hour_that_nobody_saw_one_check_is_made_up() {
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let begin = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
+        let row = monitor(&db, team, 0, 30, begin).await;
+        let late = begin.plus_ms(63 * MINUTE);
+        for _ in 0..3 {
+            let mut tx = db.begin().await.unwrap();
+            due::claim(&mut tx, late, 10).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+        let made = checks::list(&db, row.id, None, 10, 0).await.unwrap();
+        assert_eq!(made.len(), 1);
+        assert_eq!(made[0].scheduled_for, Some(begin.plus_ms(5 * MINUTE)));
+        let row = load(&db, team, row.id).await.unwrap().unwrap();
+        assert_eq!((row.next_due_at, row.current_check_id), (Some(begin.plus_ms(65 * MINUTE)), Some(made[0].id)));
+    }
+}
+
+#[tokio::test]
+async fn a_check_that_is_due_while_one_runs_is_skipped_and_a_caller_is_refused() {
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let begin = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
+        let row = monitor(&db, team, 0, 30, begin).await;
+        let mut tx = db.begin().await.unwrap();
+        let manual = checks::run_now(&mut tx, &row, begin).await.unwrap().unwrap();
+        assert_eq!(checks::run_now(&mut tx, &row, begin).await.unwrap(), None);
+        due::claim(&mut tx, begin.plus_ms(5 * MINUTE), 10).await.unwrap();
+        tx.commit().await.unwrap();
+        let skipped = checks::list(&db, row.id, Some(CheckStatus::SkippedOverlap), 10, 0).await.unwrap();
+        assert_eq!((skipped.len(), skipped[0].actual_credits), (1, 0));
+        assert!(skipped[0].finished_at.is_some());
+        let now = begin.plus_ms(6 * MINUTE);
+        let claimed = claim_checks(&db, now, MINUTE).await;
+        assert_eq!(claimed.iter().map(|check| check.id).collect::<Vec<_>>(), [manual]);
+        assert!(work(&db, &claimed[0], now).await);
+        let row = load(&db, team, row.id).await.unwrap().unwrap();
+        assert_eq!((row.current_check_id, row.last_summary().unwrap().unwrap().same), (None, 1));
+        // What an overtaken worker writes is not taken.
+        let mut tx = db.begin().await.unwrap();
+        let step = Step { targets: &[], summary: Default::default(), next_at: now };
+        assert!(!checks::save(&mut tx, &claimed[0], &step, now).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_lost_its_check_writes_nothing() {
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let begin = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
+        let row = monitor(&db, team, 0, 30, begin).await;
+        let mut tx = db.begin().await.unwrap();
+        checks::run_now(&mut tx, &row, begin).await.unwrap().unwrap();
+        tx.commit().await.unwrap();
+        let first = claim_checks(&db, begin, MINUTE).await.remove(0);
+        assert!(claim_checks(&db, begin.plus_ms(MINUTE - 1), MINUTE).await.is_empty(), "it is held");
+        let second = claim_checks(&db, begin.plus_ms(MINUTE), MINUTE).await.remove(0);
+        let mut tx = db.begin().await.unwrap();
+        let targets = first.targets().unwrap();
+        assert!(!checks::start(&mut tx, &first, &targets, Billing::Reserved, begin, begin).await.unwrap());
+        checks::put_off(&mut tx, &first, begin.plus_ms(DAY)).await.unwrap();
+        tx.commit().await.unwrap();
+        assert!(work(&db, &second, begin.plus_ms(2 * MINUTE)).await);
+    }
+}
+
+#[tokio::test]
+async fn addresses_are_known_and_missed_by_target() {
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let begin = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
+        let row = monitor(&db, team, 0, 30, begin).await;
+        let mut checks_made = Vec::new();
+        for n in 0..2 {
+            let mut tx = db.begin().await.unwrap();
+            checks::run_now(&mut tx, &load(&db, team, row.id).await.unwrap().unwrap(), begin).await.unwrap().unwrap();
+            tx.commit().await.unwrap();
+            let check = claim_checks(&db, begin, MINUTE).await.remove(0);
+            let mut tx = db.begin().await.unwrap();
+            for url in ["http://site.test/a", "http://site.test/b"].iter().take(2 - n) {
+                pages::meet(&mut tx, &check, &found(url, PageStatus::New), begin).await.unwrap();
+            }
+            // An address that failed and was never met stays unknown.
+            pages::meet(&mut tx, &check, &found("http://site.test/x", PageStatus::Error), begin).await.unwrap();
+            let keys = ["a", "b", "x"].map(|name| pages::key(&format!("http://site.test/{name}")));
+            let known = pages::known(&mut tx, row.id, "t", &keys).await.unwrap();
+            assert_eq!(known.len(), 2);
+            assert!(pages::known(&mut tx, row.id, "other", &keys).await.unwrap().is_empty());
+            let missing = pages::missing(&mut tx, &check, "t", 10).await.unwrap();
+            assert_eq!(missing.iter().map(|row| row.0.as_str()).collect::<Vec<_>>(), &["http://site.test/b"][..n]);
+            for (url, _) in missing {
+                pages::meet(&mut tx, &check, &found(&url, PageStatus::Removed), begin).await.unwrap();
+            }
+            assert!(pages::missing(&mut tx, &check, "t", 10).await.unwrap().is_empty());
+            tx.commit().await.unwrap();
+            assert!(work(&db, &check, begin).await);
+            checks_made.push(check.id);
+        }
+        let listed = pages::list(&db, checks_made[0], None, 0, 10).await.unwrap();
+        assert_eq!((listed.len(), listed[0].status), (1, PageStatus::Same));
+        assert_eq!(pages::list(&db, checks_made[0], Some(PageStatus::New), 0, 10).await.unwrap().len(), 0);
+        assert!(pages::list(&db, checks_made[0], None, 1, 10).await.unwrap().is_empty());
+        let page = pages::load(&db, listed[0].id).await.unwrap().unwrap();
+        assert_eq!(page.detail().unwrap().get(), "{\"metadata\":{\"title\":\"http://site.test/a\"}}");
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_monitor_is_gone_for_everybody_at_once_and_from_the_rows_later() {
+    for db in testing::databases().await {
+        let (team, other) = (testing::team(&db, "a").await, testing::team(&db, "b").await);
+        let begin = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
+        let (row, stays) = (monitor(&db, team, 0, 30, begin).await, monitor(&db, other, 0, 30, begin).await);
+        let (job, _) = testing::job(&db, team, crate::domain::job::JobKind::Batch, 3, None).await;
+        let mut tx = db.begin().await.unwrap();
+        checks::run_now(&mut tx, &row, begin).await.unwrap().unwrap();
+        for (monitor, key) in [(Some(row.id), "own"), (None, "other")] {
+            let packed = Packed::new(key.to_owned(), begin, &Snapshot::default()).unwrap();
+            snapshots::put(&mut tx, team, &packed.of_monitor(monitor)).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        let check = claim_checks(&db, begin, MINUTE).await.remove(0);
+        let mut targets = check.targets().unwrap();
+        targets[0].job = Some(job);
+        let mut tx = db.begin().await.unwrap();
+        assert!(checks::start(&mut tx, &check, &targets, Billing::Reserved, begin, begin).await.unwrap());
+        pages::meet(&mut tx, &check, &found("http://site.test/a", PageStatus::New), begin).await.unwrap();
+        tx.commit().await.unwrap();
+
+        let mut tx = db.begin().await.unwrap();
+        assert!(!delete(&mut tx, other, row.id, begin).await.unwrap(), "teams are walls");
+        assert!(delete(&mut tx, team, row.id, begin).await.unwrap());
+        assert!(!delete(&mut tx, team, row.id, begin).await.unwrap());
+        tx.commit().await.unwrap();
+        assert!(load(&db, team, row.id).await.unwrap().is_none() && list(&db, team, 10, 0).await.unwrap().is_empty());
+        let status = crate::store::jobs::load(&db, job).await.unwrap().unwrap().status;
+        assert_eq!(status, crate::domain::job::JobStatus::Cancelled);
+        assert_eq!(checks::load_any(&db, check.id).await.unwrap().unwrap().status, CheckStatus::Failed);
+
+        removal::remove(&db, &mut Slices::default(), begin).await.unwrap();
+        assert!(checks::load_any(&db, check.id).await.unwrap().is_none());
+        for (table, left) in [("monitor", 1), ("monitor_url", 0), ("monitor_check", 0), ("page_snapshot", 1)] {
+            let sql = format!("SELECT COUNT(*) FROM {table}");
+            let (rows,): (i64,) =
+                on_pool!(&db, |pool| sqlx::query_as(sqlx::AssertSqlSafe(sql)).fetch_one(pool).await.unwrap());
+            assert_eq!(rows, left, "{table}");
+        }
+        assert_eq!(list_all(&db, None, 10).await.unwrap()[0].id, stays.id);
+    }
+}
+
+#[tokio::test]
+async fn a_monitor_is_paused_and_goes_on() {
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let begin = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
+        let row = monitor(&db, team, 0, 30, begin).await;
+        let mut tx = db.begin().await.unwrap();
+        assert!(set_paused(&mut tx, &row, true, begin).await.unwrap());
+        assert!(!set_paused(&mut tx, &row, true, begin).await.unwrap());
+        let paused = lock(&mut tx, team, row.id).await.unwrap().unwrap();
+        assert_eq!((paused.status, paused.next_due_at), (MonitorStatus::Paused, None));
+        assert_eq!(due::claim(&mut tx, begin.plus_ms(DAY), 10).await.unwrap(), 0);
+        assert!(set_paused(&mut tx, &paused, false, begin.plus_ms(DAY)).await.unwrap());
+        tx.commit().await.unwrap();
+        let row = load(&db, team, row.id).await.unwrap().unwrap();
+        assert_eq!(row.next_due_at, Some(begin.plus_ms(DAY + 5 * MINUTE)));
+        let changed = Settings {
+            name: "other",
+            status: MonitorStatus::Active,
+            timing: &row.timing(),
+            spec: &spec(true),
+            retention_days: 3,
+            next_due_at: row.next_due_at,
+            runs_a_month: 1,
+        };
+        let mut tx = db.begin().await.unwrap();
+        update(&mut tx, row.id, &changed, begin).await.unwrap();
+        tx.commit().await.unwrap();
+        let row = load(&db, team, row.id).await.unwrap().unwrap();
+        assert_eq!((row.name.as_str(), row.retention_days, row.spec().unwrap()), ("other", 3, spec(true)));
+        let mut tx = db.begin().await.unwrap();
+        let check = checks::run_now(&mut tx, &row, begin).await.unwrap().unwrap();
+        tx.commit().await.unwrap();
+        let (told, hook) = checks::receiver(&db, JobId(check.0)).await.unwrap().unwrap();
+        assert_eq!((told, hook.url.as_str()), (team, "http://hook.test/"));
+        let claimed = claim_checks(&db, begin, MINUTE).await.remove(0);
+        let mut tx = db.begin().await.unwrap();
+        checks::tell(&mut tx, &claimed, &[PageId::new()], true, begin).await.unwrap();
+        tx.commit().await.unwrap();
+        let filter =
+            crate::store::webhooks::DeliveryFilter { job: Some(JobId(check.0)), limit: 10, ..Default::default() };
+        assert_eq!(crate::store::webhooks::deliveries(&db, &filter).await.unwrap().len(), 2);
+    }
+}

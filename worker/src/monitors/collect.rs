@@ -1,0 +1,223 @@
+//! A check goes on: what its pages came to is written down as they end, and when all targets are over it ends itself.
+
+use weir_shared::domain::job::{JobKind, JobStatus};
+use weir_shared::domain::monitor::{Billing, Progress, Summary, TargetType, outcome};
+use weir_shared::ids::{JobId, PageId};
+use weir_shared::store::jobs::JobRow;
+use weir_shared::store::monitors::checks::{self, CheckRow, End, Step};
+use weir_shared::store::monitors::pages::{self as found_pages, Found};
+use weir_shared::store::{StoreError, StoreResult, Tx, crawls, documents, jobs, pages};
+use weir_shared::time::Timestamp;
+
+use super::found::{self, Looked};
+use super::{LEASE_MS, Monitors};
+
+/// Documents that are looked at together, and about how many bytes of them.
+const DOCUMENTS: i64 = 20;
+const DOCUMENT_BYTES: usize = 8 << 20;
+/// Pages that are written in one transaction where there is no document.
+const ROWS: i64 = 200;
+/// Between two looks at a check that runs: a fifth of the time that it has taken, within these bounds.
+const LEAST_PAUSE_MS: i64 = 1_000;
+const LONGEST_PAUSE_MS: i64 = 15_000;
+
+/// A check in hand.
+pub(super) struct InHand<'a> {
+    pub check: &'a CheckRow,
+    pub targets: Vec<Progress>,
+    pub summary: Summary,
+}
+
+/// Whether the check is still ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    Yes,
+    /// Somebody else has it, or it was ended.
+    No,
+}
+
+impl InHand<'_> {
+    /// Writes how far the check is, in a transaction that does more. [`Held::No`]: it must not be committed.
+    pub(super) async fn save(&self, tx: &mut Tx, next_at: Timestamp, now: Timestamp) -> StoreResult<Held> {
+        let step = Step { targets: &self.targets, summary: self.summary, next_at };
+        Ok(if checks::save(tx, self.check, &step, now).await? { Held::Yes } else { Held::No })
+    }
+}
+
+impl Monitors {
+    /// Looks after a check that runs: every target as far as it has come.
+    pub(super) async fn carry_on(&self, check: &CheckRow) -> StoreResult<()> {
+        let mut hand = InHand { check, targets: check.targets()?, summary: check.summary() };
+        for n in 0..hand.targets.len() {
+            if hand.targets[n].is_over {
+                continue;
+            }
+            let held = match hand.targets[n].kind {
+                TargetType::Search => self.search(&mut hand, n).await?,
+                TargetType::Scrape | TargetType::Crawl => self.collect(&mut hand, n).await?,
+            };
+            if held == Held::No {
+                return Ok(());
+            }
+        }
+        if hand.targets.iter().all(|target| target.is_over) {
+            return self.finish(&hand).await;
+        }
+        let db = &self.context.process.db;
+        let now = db.now();
+        let age = check.started_at.map_or(0, |started| now.ms_since(started));
+        let pause = (age / 5).clamp(LEAST_PAUSE_MS, LONGEST_PAUSE_MS);
+        let mut tx = db.begin().await?;
+        if hand.save(&mut tx, now.plus_ms(pause), now).await? == Held::Yes {
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+
+    /// Writes down what a target's job has brought since the last look.
+    async fn collect(&self, hand: &mut InHand<'_>, n: usize) -> StoreResult<Held> {
+        let db = &self.context.process.db;
+        // Read before its documents: when it has ended by then, they are all there.
+        let job = match hand.targets[n].job {
+            Some(id) => jobs::load(db, id).await?,
+            None => None,
+        };
+        let Some(job) = job else {
+            hand.targets[n].is_over = true;
+            hand.targets[n].error = Some("Its pages expired before they were looked at.".to_owned());
+            return Ok(Held::Yes);
+        };
+        if self.documents(hand, n, job.id).await? == Held::No || self.failures(hand, n, &job).await? == Held::No {
+            return Ok(Held::No);
+        }
+        if job.status == JobStatus::Scraping {
+            return Ok(Held::Yes);
+        }
+        if self.missing(hand, n, &job).await? == Held::No {
+            return Ok(Held::No);
+        }
+        let target = &mut hand.targets[n];
+        target.is_over = true;
+        target.credits = job.credits_used;
+        if job.status == JobStatus::Cancelled {
+            target.error = Some("It was cancelled.".to_owned());
+        }
+        Ok(Held::Yes)
+    }
+
+    async fn documents(&self, hand: &mut InHand<'_>, n: usize, job: JobId) -> StoreResult<Held> {
+        let process = &self.context.process;
+        loop {
+            let skip = hand.targets[n].documents;
+            let part = documents::slice(&process.db, &process.blobs, job, skip, DOCUMENTS, DOCUMENT_BYTES).await?;
+            let Some(last) = part.last().map(|document| document.seq) else { return Ok(Held::Yes) };
+            let looked = blocking(move || part.iter().map(Looked::read).collect::<StoreResult<Vec<_>>>()).await?;
+            let mut tx = process.db.begin().await?;
+            let target = hand.targets[n].target_id.clone();
+            let keys: Vec<String> = looked.iter().map(|page| found_pages::key(&page.url)).collect();
+            let known = found_pages::known(&mut tx, hand.check.monitor_id, &target, &keys).await?;
+            let pages = looked.into_iter().zip(keys).map(|(page, key)| page.found(&target, known.get(&key)));
+            let pages = pages.collect::<StoreResult<Vec<_>>>()?;
+            hand.targets[n].documents = last;
+            if self.write(tx, hand, &pages).await? == Held::No {
+                return Ok(Held::No);
+            }
+        }
+    }
+
+    async fn failures(&self, hand: &mut InHand<'_>, n: usize, job: &JobRow) -> StoreResult<Held> {
+        let db = &self.context.process.db;
+        while hand.targets[n].failures < job.failed {
+            let seen = hand.targets[n].failures;
+            let rows = pages::failed_of(db, job.id, seen + ROWS).await?;
+            let rows: Vec<_> = rows.into_iter().skip(usize::try_from(seen).unwrap_or(0)).collect();
+            if rows.is_empty() {
+                // Some were replayed meanwhile, and their documents are looked at.
+                break;
+            }
+            let target = hand.targets[n].target_id.clone();
+            let mut tx = db.begin().await?;
+            let keys: Vec<String> = rows.iter().map(|page| found_pages::key(&page.url)).collect();
+            let known = found_pages::known(&mut tx, hand.check.monitor_id, &target, &keys).await?;
+            hand.targets[n].failures += rows.len() as i64;
+            let pages = rows.into_iter().zip(keys).map(|(page, key)| found::failed(page, &target, known.get(&key)));
+            let pages = pages.collect::<StoreResult<Vec<_>>>()?;
+            if self.write(tx, hand, &pages).await? == Held::No {
+                return Ok(Held::No);
+            }
+        }
+        Ok(Held::Yes)
+    }
+
+    /// Pages that a crawl has not met any more. Nothing is said of a crawl that did not see the whole site: one that was
+    /// cut short by its limit, or that could not read a page which may have led on.
+    async fn missing(&self, hand: &mut InHand<'_>, n: usize, job: &JobRow) -> StoreResult<Held> {
+        let db = &self.context.process.db;
+        if job.kind != JobKind::Crawl || job.status != JobStatus::Completed || job.failed > 0 {
+            return Ok(Held::Yes);
+        }
+        let limit = crawls::page_limit(db, job.id).await?;
+        if limit.is_none_or(|limit| job.completed >= limit) {
+            return Ok(Held::Yes);
+        }
+        loop {
+            let target = hand.targets[n].target_id.clone();
+            let mut tx = db.begin().await?;
+            let missing = found_pages::missing(&mut tx, hand.check, &target, ROWS).await?;
+            if missing.is_empty() {
+                return Ok(Held::Yes);
+            }
+            let pages = missing.into_iter().map(|(url, scrape)| found::gone(url, scrape, &target));
+            let pages = pages.collect::<StoreResult<Vec<_>>>()?;
+            if self.write(tx, hand, &pages).await? == Held::No {
+                return Ok(Held::No);
+            }
+        }
+    }
+
+    /// Writes what was found, what is known by it and who is told, and commits.
+    pub(super) async fn write(&self, mut tx: Tx, hand: &mut InHand<'_>, found: &[Found]) -> StoreResult<Held> {
+        let now = self.context.process.db.now();
+        let before = hand.summary.total();
+        found.iter().for_each(|page| hand.summary.add(page.status));
+        if hand.save(&mut tx, now.plus_ms(LEASE_MS), now).await? == Held::No {
+            return Ok(Held::No);
+        }
+        found_pages::insert(&mut tx, hand.check.id, before, found, now).await?;
+        for page in found {
+            found_pages::meet(&mut tx, hand.check, page, now).await?;
+        }
+        let ids: Vec<PageId> = found.iter().map(|page| page.id).collect();
+        checks::tell(&mut tx, hand.check, &ids, false, now).await?;
+        tx.commit().await?;
+        Ok(Held::Yes)
+    }
+
+    /// Ends a check whose targets are all over.
+    async fn finish(&self, hand: &InHand<'_>) -> StoreResult<()> {
+        let process = &self.context.process;
+        let (by, now) = (outcome(&hand.summary, &hand.targets), process.db.now());
+        let credits = hand.targets.iter().map(|target| target.credits).sum();
+        let billing = match (hand.check.billing, credits) {
+            (_, 1..) => Billing::Confirmed,
+            (Billing::Reserved, _) => Billing::Released,
+            (billing, _) => billing,
+        };
+        let error = hand.targets.iter().find_map(|target| target.error.as_deref());
+        let end = End { by, targets: &hand.targets, summary: hand.summary, credits, billing, error };
+        let mut tx = process.db.begin().await?;
+        if checks::finish(&mut tx, hand.check, &end, now).await? {
+            checks::tell(&mut tx, hand.check, &[], true, now).await?;
+            tx.commit().await?;
+            let changed = hand.summary.total() - hand.summary.same;
+            let word = by.to().as_str();
+            tracing::info!(check.id = %hand.check.id, monitor.id = %hand.check.monitor_id, word, changed, "a check has ended");
+        }
+        Ok(())
+    }
+}
+
+/// Work that computes, off the async threads.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> StoreResult<T> + Send + 'static) -> StoreResult<T> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| StoreError::Corrupt(error.to_string()))?
+}
