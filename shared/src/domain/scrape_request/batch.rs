@@ -26,7 +26,7 @@ const OWN_FIELDS: &[&str] = &[
     "auditMetadata",
 ];
 /// Events a webhook can ask for (wire 7).
-const EVENTS: &[&str] = &["started", "page", "completed", "failed", "cancelled"];
+pub(super) const EVENTS: &[&str] = &["started", "page", "completed", "failed", "cancelled"];
 /// Largest `metadata` of a webhook, bytes of JSON: it comes with every delivery.
 const MAX_METADATA: usize = 65_536;
 
@@ -127,6 +127,15 @@ fn read_urls(
 
 /// A URL, or a strict object (wire 7).
 pub(super) fn read_webhook(version: ApiVersion, fields: &mut Fields<'_, '_>) -> Option<WebhookSpec> {
+    read_webhook_of(version, fields, EVENTS)
+}
+
+/// The same for jobs with other events.
+pub(super) fn read_webhook_of(
+    version: ApiVersion,
+    fields: &mut Fields<'_, '_>,
+    known: &'static [&'static str],
+) -> Option<WebhookSpec> {
     let value = fields.get("webhook")?;
     let path = fields.path_of("webhook");
     match value {
@@ -140,7 +149,7 @@ pub(super) fn read_webhook(version: ApiVersion, fields: &mut Fields<'_, '_>) -> 
                 version,
             })
         }
-        Value::Object(_) => read_webhook_object(version, value, path, fields.issues),
+        Value::Object(_) => read_webhook_object(version, value, path, fields.issues, known),
         other => {
             fields.issues.wrong_union(path, "string or object", other);
             None
@@ -148,7 +157,13 @@ pub(super) fn read_webhook(version: ApiVersion, fields: &mut Fields<'_, '_>) -> 
     }
 }
 
-fn read_webhook_object(version: ApiVersion, value: &Value, path: Path, issues: &mut Issues) -> Option<WebhookSpec> {
+fn read_webhook_object(
+    version: ApiVersion,
+    value: &Value,
+    path: Path,
+    issues: &mut Issues,
+    known: &'static [&'static str],
+) -> Option<WebhookSpec> {
     let mut webhook = Fields::open(value, path, issues)?.nulls_are_absent();
     let mut url = String::new();
     if webhook.required("url").is_some()
@@ -162,10 +177,10 @@ fn read_webhook_object(version: ApiVersion, value: &Value, path: Path, issues: &
     let metadata = read_metadata(&mut webhook);
     let events = webhook.strings("events", 100).unwrap_or_default();
     for (i, event) in events.iter().enumerate() {
-        if !EVENTS.contains(&event.as_str()) {
+        if !known.contains(&event.as_str()) {
             let mut path = webhook.path_of("events");
             path.push(i.into());
-            webhook.issues.wrong_choice(path, EVENTS);
+            webhook.issues.wrong_choice(path, known);
         }
     }
     webhook.finish();
