@@ -642,6 +642,7 @@ async fn an_execution_whose_worker_is_away_was_not_run() {
         default_limit: 10,
         metered: false,
         avoid: None,
+        only: None,
     };
     let now = api.state.db.now();
     let mut tx = api.state.db.begin().await.unwrap();

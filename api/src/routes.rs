@@ -10,8 +10,8 @@ use weir_shared::error_code::ErrorCode;
 
 use crate::endpoints::jobs::Served;
 use crate::endpoints::{
-    batch_scrape, browser, crawl, feedback, interact, jobs, map, mcp, monitor, not_built, parse, scrape, search, team,
-    v1,
+    agent, batch_scrape, browser, crawl, extract, feedback, interact, jobs, map, mcp, monitor, parse, scrape, search,
+    team, v1,
 };
 use crate::error::ApiError;
 use crate::openapi::{Described, Group, Operation};
@@ -153,15 +153,18 @@ fn routes() -> Routes {
             .put(team::threat_protection::handle, || team::threat_protection::doc("setThreatProtection", "Set the team's threat protection")))
         // The same as tools of the Model Context Protocol.
         .service(at("/mcp").post(mcp::handle, mcp::doc))
-        // Further groups (spec 1, wire 12).
-        .service(at("/v2/extract").post(not_built::handle, || not_built::doc("startExtract", "Start an extraction")))
-        .service(at("/v2/extract/{id}").get(not_built::handle, || not_built::doc("getExtract", "Status of an extraction")))
+        // Extractions and agents (wire 22, 23).
+        .service(at("/v2/extract").post(extract::start::handle, extract::start::doc))
+        .service(at("/v2/extract/{id}").get(extract::status::handle, extract::status::doc))
         .service(at("/v2/agent")
-            .post(not_built::handle, || not_built::doc("startAgent", "Start an agent"))
-            .get(not_built::handle, || not_built::doc("listAgents", "List agents")))
+            .post(agent::start::handle, agent::start::doc)
+            .get(agent::list::handle, agent::list::doc))
+        .service(at("/v2/agent/threads/{id}").get(agent::thread::handle, agent::thread::doc))
         .service(at("/v2/agent/{id}")
-            .get(not_built::handle, || not_built::doc("getAgent", "Status of an agent"))
-            .delete(not_built::handle, || not_built::doc("cancelAgent", "Cancel an agent")))
+            .get(agent::status::handle, agent::status::doc)
+            .delete(agent::cancel::handle, agent::cancel::doc))
+        .service(at("/v2/agent/{id}/trace").get(agent::trace::handle, agent::trace::doc))
+        .service(at("/v2/agent/{id}/snapshots/{page}").get(agent::snapshot::handle, agent::snapshot::doc))
         // Version 1 (wire 26).
         .service(at("/v1/scrape").post(v1::scrape::handle, v1::scrape::doc))
         .service(at("/v1/batch/scrape").post(v1::batch::handle, v1::batch::doc))
@@ -191,8 +194,8 @@ fn routes() -> Routes {
         .service(at("/v1/team/token-usage/historical").get(team::token_usage::historical, || team::token_usage::doc_historical().group(Group::V1)))
         .service(at("/v1/team/queue-status").get(team::concurrency::queue_status, || team::concurrency::doc_queue_status().group(Group::V1)))
         .service(at("/v1/concurrency-check").get(team::concurrency::check, || team::concurrency::doc_check().group(Group::V1)))
-        .service(at("/v1/extract").post(not_built::handle, || not_built::doc("startExtractV1", "Start an extraction")))
-        .service(at("/v1/extract/{id}").get(not_built::handle, || not_built::doc("getExtractV1", "Status of an extraction")))
+        .service(at("/v1/extract").post(v1::extract::handle, v1::extract::doc))
+        .service(at("/v1/extract/{id}").get(extract::status::handle, || extract::status::doc().named(Group::V1, "getExtractV1")))
         .service(at("/v1/llmstxt").post(v1::llmstxt::start, v1::llmstxt::doc_start))
         .service(at("/v1/llmstxt/{id}").get(v1::llmstxt::status, v1::llmstxt::doc_status))
         // Beside the API.

@@ -63,6 +63,12 @@ error_codes! {
     Forbidden = 403, "FORBIDDEN";
     /// The address guard refuses the target: not a public address.
     AddressBlocked = 403, "unsafe_domain_blocked";
+    /// An agent is to use another product's catalogue (wire 23).
+    ExchangeNotEnabled = 403, "exchange_not_enabled";
+    /// No run of this team's is of that thread (wire 23).
+    ThreadNotFound = 404, "thread_not_found";
+    /// Another run of the thread has not ended (wire 23).
+    ThreadBusy = 409, "thread_busy";
     /// Unknown, expired or not visible to this team.
     NotFound = 404, "NOT_FOUND";
     /// The path is known, the method is not.

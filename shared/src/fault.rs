@@ -27,11 +27,17 @@ pub enum FaultPoint {
     BeforePost,
     /// A receiver has a delivery; it is not recorded.
     AfterPost,
+    /// A step of a task is written down; nothing of it is done.
+    StepBegun,
+    /// A step of a task is done; what came of it is not written down.
+    StepDone,
+    /// What came of a step of a task is written down.
+    StepStored,
 }
 
 impl FaultPoint {
     /// Every point.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::AfterClaim,
         Self::BetweenBlobAndRow,
         Self::BeforeCommit,
@@ -39,6 +45,9 @@ impl FaultPoint {
         Self::BeforeAcknowledgement,
         Self::BeforePost,
         Self::AfterPost,
+        Self::StepBegun,
+        Self::StepDone,
+        Self::StepStored,
     ];
 
     /// Its name in [`ENVIRONMENT`].
@@ -51,6 +60,9 @@ impl FaultPoint {
             Self::BeforeAcknowledgement => "before_acknowledgement",
             Self::BeforePost => "before_post",
             Self::AfterPost => "after_post",
+            Self::StepBegun => "step_begun",
+            Self::StepDone => "step_done",
+            Self::StepStored => "step_stored",
         }
     }
 }

@@ -10,6 +10,7 @@
 //! | `scrape` | somebody waits for this page |
 //! | `lane` | this team has pages to claim: take turns with the other teams' wake-ups |
 //! | `webhook` | this job has deliveries to make |
+//! | `task` | this extraction or agent may go on |
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
@@ -70,13 +71,19 @@ pub const SCRAPE_QUEUE: &str = "scrape";
 pub const TEAM_QUEUE: &str = "lane";
 /// Queue of [`Wakeup::Webhook`].
 pub const WEBHOOK_QUEUE: &str = "webhook";
+/// Queue of [`Wakeup::Task`].
+pub const TASK_QUEUE: &str = "task";
 
 /// Wake-ups a new batch sends at most: enough for several workers to join in at once.
 const TEAM_WAKEUPS_AT_START: usize = 4;
 
 /// The signal that tells other processes of a wake-up.
-pub(crate) const SIGNALS: [(&str, Signal); 3] =
-    [(SCRAPE_QUEUE, Signal::Scrape), (TEAM_QUEUE, Signal::Team), (WEBHOOK_QUEUE, Signal::Webhook)];
+pub(crate) const SIGNALS: [(&str, Signal); 4] = [
+    (SCRAPE_QUEUE, Signal::Scrape),
+    (TEAM_QUEUE, Signal::Team),
+    (WEBHOOK_QUEUE, Signal::Webhook),
+    (TASK_QUEUE, Signal::Task),
+];
 
 /// How much older a wake-up says it is. Postgres tells of a wake-up that is due when its transaction began, by its own
 /// clock: of one that is a second younger nobody would hear.
@@ -106,6 +113,10 @@ pub enum Wakeup {
         v: u8,
         job: JobId,
     },
+    Task {
+        v: u8,
+        job: JobId,
+    },
 }
 
 impl Wakeup {
@@ -116,7 +127,7 @@ impl Wakeup {
 
     fn version(&self) -> u8 {
         match self {
-            Self::Scrape { v, .. } | Self::Team { v, .. } | Self::Webhook { v, .. } => *v,
+            Self::Scrape { v, .. } | Self::Team { v, .. } | Self::Webhook { v, .. } | Self::Task { v, .. } => *v,
         }
     }
 
@@ -125,6 +136,7 @@ impl Wakeup {
             Self::Scrape { .. } => SCRAPE_QUEUE,
             Self::Team { .. } => TEAM_QUEUE,
             Self::Webhook { .. } => WEBHOOK_QUEUE,
+            Self::Task { .. } => TASK_QUEUE,
         }
     }
 }
@@ -168,6 +180,11 @@ pub async fn webhook_wakeup(tx: &mut Tx, job: JobId, pause: Duration) -> StoreRe
     push(tx, Wakeup::Webhook { v: 1, job }, 1, pause).await
 }
 
+/// For a task that may go on, after `pause` (whole seconds, rounded up).
+pub async fn task_wakeup(tx: &mut Tx, job: JobId, pause: Duration) -> StoreResult<()> {
+    push(tx, Wakeup::Task { v: 1, job }, 1, pause).await
+}
+
 /// Invitations for teams, in case one was lost: to those that no wake-up that is due invites already, or a queue that is
 /// slower than the reminders would grow by them.
 pub async fn remind_teams(tx: &mut Tx, teams: &[TeamId]) -> StoreResult<()> {
@@ -177,6 +194,11 @@ pub async fn remind_teams(tx: &mut Tx, teams: &[TeamId]) -> StoreResult<()> {
 /// The same for jobs with deliveries to make.
 pub async fn remind_webhooks(tx: &mut Tx, jobs: &[JobId]) -> StoreResult<()> {
     remind(tx, WEBHOOK_QUEUE, jobs.iter().map(|job| Wakeup::Webhook { v: 1, job: *job })).await
+}
+
+/// The same for tasks that may go on.
+pub async fn remind_tasks(tx: &mut Tx, jobs: &[JobId]) -> StoreResult<()> {
+    remind(tx, TASK_QUEUE, jobs.iter().map(|job| Wakeup::Task { v: 1, job: *job })).await
 }
 
 async fn remind(tx: &mut Tx, queue: &str, wakeups: impl ExactSizeIterator<Item = Wakeup>) -> StoreResult<()> {
@@ -239,7 +261,9 @@ pub async fn due(db: &Db) -> StoreResult<Vec<(String, i64)>> {
                 " UNION ALL ",
                 one_queue!($database "lane"),
                 " UNION ALL ",
-                one_queue!($database "webhook")
+                one_queue!($database "webhook"),
+                " UNION ALL ",
+                one_queue!($database "task")
             )
         };
     }

@@ -24,6 +24,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("WEIR_SEARCH_URL=", "the same with search backends"),
     ("weir-worker", "the service of this test has one"),
     ("WEIR_WORKER_BIND=", "the same with an address"),
+    ("weir agent show", "wants an agent, and so a language model; agent.rs"),
     ("weir mcp", "speaks until its input ends; mcp.rs"),
     ("export DATABASE_URL=", "several machines; hosts.rs"),
     ("weir backup", "backup.rs"),

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the clock and the environment themselves")]
 
 mod actions;
+mod agent;
 mod auth;
 mod backup;
 mod batch;
@@ -19,6 +20,7 @@ mod crawl;
 mod document;
 mod errors;
 mod escape;
+mod extract;
 mod faults;
 mod feedback;
 mod formats;

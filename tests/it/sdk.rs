@@ -38,6 +38,9 @@ pub async fn suite_with_model(name: &str, mut command: tokio::process::Command, 
         "quotations" => Said::json(&json!({"passages": [marker_in(&asked["messages"][1]["content"])]})),
         "residue" => Said::json(&json!({"drop": []})),
         "names" => Said::json(&json!({"found": []})),
+        "step" => {
+            Said::json(&json!({"thought": "It is seen.", "tool": "finish", "answer": "seen", "data": {"seen": "seen"}}))
+        }
         name => Said::json(&json!({name: "seen"})),
     })
     .await;
@@ -137,6 +140,20 @@ both_databases! {
         let mut command = tokio::process::Command::new("node");
         command.arg(checkout().join("tests/sdk/js/v1.cjs")).env("NODE_PATH", modules);
         suite_with_model(&named("javascript-v1", &database), command, database).await;
+    }
+
+    async fn the_official_python_sdk_waits_for_extractions_and_agents(database) {
+        let Some(python) = installed("venv/bin/python") else { return };
+        let mut command = tokio::process::Command::new(python);
+        command.arg(checkout().join("tests/sdk/python/tasks.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+        suite_with_model(&named("python-tasks", &database), command, database).await;
+    }
+
+    async fn the_official_javascript_clients_wait_for_extractions_and_agents(database) {
+        let Some(modules) = installed("js/node_modules") else { return };
+        let mut command = tokio::process::Command::new("node");
+        command.arg(checkout().join("tests/sdk/js/tasks.cjs")).env("NODE_PATH", modules);
+        suite_with_model(&named("javascript-tasks", &database), command, database).await;
     }
 
     async fn the_official_rust_sdk_works(database) {

@@ -7,7 +7,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use weir_api::routes::UPLOAD;
 use weir_shared::random;
-use weir_tests::{Answer, Caller, Database, FixtureSite, TestService, both_databases, finished};
+use weir_tests::{
+    Answer, Caller, Database, FixtureSite, ModelStandIn, Said, ServiceOptions, TestService, both_databases, finished,
+};
 
 /// Words that only the first team's things hold.
 const MARK: &str = "walls-secret";
@@ -53,7 +55,12 @@ fn is_public(path: &str) -> bool {
 both_databases! {
     async fn another_teams_key_reaches_nothing_on_any_route(database) {
         let site = FixtureSite::start().await;
-        let service = TestService::start(database).await;
+        let model = ModelStandIn::answering(|name, _| match name {
+            "step" => Said::Hang,
+            _ => Said::json(&json!({ "said": MARK })),
+        }).await;
+        let options = ServiceOptions::new(database).env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
+        let service = TestService::start_with(options).await;
         let url = site.url(&format!("/small/1?{MARK}"));
         let document = service.post("/v2/scrape", &json!({ "url": url })).await.ok();
         let scrape = document["data"]["metadata"]["scrapeId"].as_str().unwrap().to_owned();
@@ -83,6 +90,11 @@ both_databases! {
         let address = upload["data"]["uploadUrl"].as_str().unwrap();
         ids.push(address.split(['/', '?']).nth(6).unwrap().to_owned());
         ids.push(upload["data"]["uploadRef"].as_str().unwrap().to_owned());
+
+        let agent = service.post("/v2/agent", &json!({ "prompt": MARK, "urls": [url] })).await.ok();
+        let [agent, thread] = ["id", "threadId"].map(|name| agent[name].as_str().unwrap().to_owned());
+        let extract = service.post("/v2/extract", &json!({ "urls": [url], "prompt": MARK })).await.id();
+        ids.extend([agent.clone(), thread, extract]);
 
         let other = service.new_team("others");
         let unknown = random::id().to_string();
@@ -130,7 +142,10 @@ both_databases! {
         let sessions = service.get("/v2/browser?status=active").await.ok();
         assert_eq!(sessions["sessions"][0]["id"], session.as_str(), "{sessions}");
         assert_eq!(service.get(&format!("/v2/monitor/{monitor}")).await.ok()["data"]["name"], MARK);
-        for path in [format!("/v2/monitor/{monitor}"), format!("/v2/batch/scrape/{running}"), format!("/v2/crawl/{crawl}"), format!("/v2/browser/{session}")] {
+        assert_eq!(service.get(&format!("/v2/agent/{agent}")).await.ok()["status"], "processing");
+        let (running, crawl) = (format!("/v2/batch/scrape/{running}"), format!("/v2/crawl/{crawl}"));
+        let (monitor, agent) = (format!("/v2/monitor/{monitor}"), format!("/v2/agent/{agent}"));
+        for path in [monitor, running, crawl, format!("/v2/browser/{session}"), agent] {
             service.delete(&path).await.ok();
         }
         service.delete(&format!("/v2/browser/profiles/{MARK}")).await.ok();
@@ -173,16 +188,13 @@ async fn what_there_is_not_says_so_in_json() {
     let id = random::id();
     let (get, post, delete, patch) = (Method::GET, Method::POST, Method::DELETE, Method::PATCH);
     for (method, path, status) in [
-        // Operations that are not built (wire 12).
-        (&post, "/v2/extract".to_owned(), 501),
-        (&get, format!("/v2/extract/{id}"), 501),
-        (&post, "/v2/agent".to_owned(), 501),
-        (&get, "/v2/agent".to_owned(), 501),
-        (&get, format!("/v2/agent/{id}"), 501),
-        (&delete, format!("/v2/agent/{id}"), 501),
+        // Tasks that there are not.
+        (&get, format!("/v2/extract/{id}"), 404),
+        (&get, format!("/v2/agent/{id}"), 404),
+        (&delete, format!("/v2/agent/{id}"), 404),
         // Paths of the newest clients.
         (&get, format!("/v2/agent/{id}/trace"), 404),
-        (&get, format!("/v2/agent/{id}/snapshots/1"), 404),
+        (&get, format!("/v2/agent/{id}/snapshots/{id}"), 404),
         (&get, format!("/v2/agent/threads/{id}"), 404),
         (&patch, format!("/v2/monitor/{id}"), 400),
         (&post, format!("/v2/monitor/{id}/run"), 404),
@@ -198,8 +210,7 @@ async fn what_there_is_not_says_so_in_json() {
         (&get, format!("/v2/browser/{id}/replay"), 404),
         // Version 1, and what was before it (wire 26).
         (&get, "/v1/scrape".to_owned(), 405),
-        (&post, "/v1/extract".to_owned(), 501),
-        (&get, format!("/v1/extract/{id}"), 501),
+        (&get, format!("/v1/extract/{id}"), 404),
         (&get, format!("/v1/llmstxt/{id}"), 404),
         (&post, "/v1/deep-research".to_owned(), 404),
         (&get, format!("/v1/deep-research/{id}"), 404),

@@ -11,6 +11,7 @@ use weir_shared::config::Settings;
 use weir_shared::figures::Counter;
 use weir_shared::ids::{JobId, KeyId, TeamId, WorkerId};
 use weir_shared::llm::Spent;
+use weir_shared::search::Backends;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::{Db, StoreResult, crawls, jobs, model_usage};
 use weir_shared::wake::Wake;
@@ -35,6 +36,8 @@ pub struct Process {
     pub blobs: Blobs,
     pub fetcher: HttpFetcher,
     pub poster: Poster,
+    /// Where the searches of tasks are made.
+    pub search: Backends,
     /// The robots.txt files of sites lately visited.
     pub robots: RobotsStore,
     /// What the browsers are forced through.

@@ -31,6 +31,7 @@ pub mod replayer;
 pub mod sessions;
 pub mod site;
 pub mod sweeper;
+mod task;
 #[cfg(test)]
 mod testing;
 pub mod tidier;

@@ -10,7 +10,7 @@ use weir_shared::clock;
 use weir_shared::ids::PageId;
 use weir_shared::store::page::rescue::{self, Loss};
 use weir_shared::store::page::rows::Claimed;
-use weir_shared::store::{StoreResult, nodes, profiles, sessions, team_lock, webhooks};
+use weir_shared::store::{StoreResult, nodes, profiles, sessions, tasks, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
@@ -131,5 +131,5 @@ async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
     rescue::remind_teams(&mut tx, forgotten).await?;
     webhooks::remind(&mut tx, forgotten).await?;
     tx.commit().await?;
-    Ok(())
+    tasks::remind(db, forgotten, now).await
 }

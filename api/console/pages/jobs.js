@@ -14,7 +14,7 @@ import { Icon } from "../parts/icon.js";
 
 const STATUSES = ["scraping", "completed", "failed", "cancelled"];
 const AGES = [["15m", "Last 15 minutes"], ["1h", "Last hour"], ["24h", "Last day"], ["168h", "Last week"]];
-const KIND_NAMES = ["scrape", "batch", "crawl", "map", "search"];
+const KIND_NAMES = ["scrape", "batch", "crawl", "map", "search", "extract", "agent"];
 
 export default function Jobs() {
   const [query, change] = useQuery();

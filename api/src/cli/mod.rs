@@ -2,6 +2,7 @@
 //!
 //! Exit code 0 success, 1 failure, 2 bad usage. `--json` makes every command that lists or shows print one JSON value.
 
+mod agent;
 mod backup;
 mod config;
 mod console;
@@ -77,6 +78,9 @@ enum Command {
     /// What callers say of their results.
     #[command(subcommand)]
     Feedback(feedback::FeedbackCommand),
+    /// Agents and extractions, step by step.
+    #[command(subcommand)]
+    Agent(agent::AgentCommand),
     /// The console.
     #[command(subcommand)]
     Console(console::ConsoleCommand),
@@ -137,6 +141,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Workers(command) => workers::run(command, &open(&settings).await?, output).await?,
         Command::Console(command) => console::run(command, &open(&settings).await?, &settings, output).await?,
         Command::Monitor(command) => monitors::run(command, &open(&settings).await?, output).await?,
+        Command::Agent(command) => agent::run(command, &open(&settings).await?, output).await?,
         Command::Feedback(command) => feedback::run(command, &open(&settings).await?, output).await?,
         Command::Webhooks(command) => webhooks::run(command, &open(&settings).await?, output).await?,
     }
@@ -191,6 +196,7 @@ mod tests {
             "monitor run 0190c0de-0000-7000-8000-000000000000",
             "monitor pause 0190c0de-0000-7000-8000-000000000000 --resume",
             "monitor history 0190c0de-0000-7000-8000-000000000000 --limit 5 --json",
+            "agent show 0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f --json",
             "webhooks replay --job 0190c0de-0000-7000-8000-000000000000",
         ] {
             let words = std::iter::once("weir").chain(line.split(' '));

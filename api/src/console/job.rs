@@ -12,7 +12,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{DeliveryId, JobId, KeyId, PageId};
 use weir_shared::store::console::pages::{self as page_lists, After, START};
 use weir_shared::store::jobs::{JobRow, JobSpec};
-use weir_shared::store::{crawls, jobs, keys, maps, webhooks};
+use weir_shared::store::{crawls, jobs, keys, maps, tasks, webhooks};
 use weir_shared::time::Timestamp;
 
 use super::body;
@@ -307,6 +307,16 @@ async fn asked(app: &App, job: &JobRow, spec: &JobSpec) -> ApiResult<Option<Aske
             is_whole = false;
             body.insert("scrapeOptions".to_owned(), options.into());
             "/v2/search"
+        }
+        JobKind::Extract | JobKind::Agent => {
+            let Some(task) = tasks::load(&app.db, job.id).await? else { return Ok(None) };
+            // What of it is the service's own is not a body's.
+            is_whole = false;
+            body.extend(fields(serde_json::to_value(&task.spec).unwrap_or_default()));
+            for name in ["kind", "before", "warning", "version", "strict"] {
+                body.remove(name);
+            }
+            if job.kind == JobKind::Agent { "/v2/agent" } else { "/v2/extract" }
         }
     };
     if let Some(hook) = &job.webhook {

@@ -123,6 +123,51 @@ pub static TOOLS: &[Tool] = &[
         result: Outcome::Whole,
     },
     Tool {
+        name: "firecrawl_extract",
+        title: "Extract data",
+        text: "Starts to read data out of several pages or a whole site (`https://example.com/*`), by a prompt or a JSON schema, \
+            and answers at once with an id. Ask firecrawl_extract_status until the status is completed or failed. For one \
+            page use firecrawl_scrape with a json format.",
+        effect: Effect::Acts,
+        method: Method::POST,
+        path: "/v2/extract",
+        id: None,
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: "firecrawl_extract_status",
+        title: "Status of an extraction",
+        text: "The state of an extraction, and its data when it is completed.",
+        effect: Effect::Reads,
+        method: Method::GET,
+        path: "/v2/extract/{id}",
+        id: Some("id"),
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: "firecrawl_agent",
+        title: "Start an agent",
+        text: "Starts an agent that looks for an answer by itself over several pages: it searches, reads, and uses forms where \
+            it must. It takes minutes, and answers at once with an id: ask firecrawl_agent_status every 15 to 30 seconds \
+            until the status is completed or failed. With `schema` the answer is data. For pages that are known use \
+            firecrawl_scrape or firecrawl_extract.",
+        effect: Effect::Acts,
+        method: Method::POST,
+        path: "/v2/agent",
+        id: None,
+        result: Outcome::Whole,
+    },
+    Tool {
+        name: "firecrawl_agent_status",
+        title: "Status of an agent",
+        text: "The state of an agent, and its answer when it is completed.",
+        effect: Effect::Reads,
+        method: Method::GET,
+        path: "/v2/agent/{id}",
+        id: Some("id"),
+        result: Outcome::Whole,
+    },
+    Tool {
         name: PARSE,
         title: "Parse a file",
         text: "Reads a file of the user's: Word, OpenDocument, RTF, Excel, PowerPoint, EPUB, PDF, HTML, CSV or a picture, as \

@@ -18,13 +18,14 @@ pub enum Group {
     Map,
     Search,
     Monitor,
+    Extract,
+    Agent,
     Browser,
     Interact,
     Team,
     Mcp,
     Console,
     V1,
-    Later,
     Service,
 }
 
@@ -37,13 +38,14 @@ impl Group {
         Self::Map,
         Self::Search,
         Self::Monitor,
+        Self::Extract,
+        Self::Agent,
         Self::Browser,
         Self::Interact,
         Self::Team,
         Self::Mcp,
         Self::Console,
         Self::V1,
-        Self::Later,
         Self::Service,
     ];
 
@@ -58,6 +60,8 @@ impl Group {
             Self::Map => ("Map", "The addresses of a site."),
             Self::Search => ("Search", "The web, its news and its pictures, with the pages of the hits."),
             Self::Monitor => ("Monitors", "Pages, crawls and searches that are looked at by a schedule."),
+            Self::Extract => ("Extract", "Data out of many pages, read by a language model and put together."),
+            Self::Agent => ("Agent", "Answers that an agent looks for by itself, step by step."),
             Self::Browser => ("Browser sessions", "A browser of one's own, by code or over the DevTools protocol."),
             Self::Interact => ("Interact", "Going on from a scrape, by code or by a prompt."),
             Self::Team => ("Team", "What the team did, used and may use. These calls cost nothing."),
@@ -67,7 +71,6 @@ impl Group {
                 "What the pages below /console ask for. A cookie is needed, and `X-Weir-CSRF` to change anything.",
             ),
             Self::V1 => ("Version 1", "The same under the names of before, for clients that call /v1."),
-            Self::Later => ("Not built yet", "Operations that answer 501."),
             Self::Service => ("Service", "Health, figures and this document. No key is needed."),
         }
     }
@@ -186,6 +189,11 @@ impl Operation {
 
     pub fn group(self, group: Group) -> Self {
         Self { group, ..self }
+    }
+
+    /// The same operation under another name.
+    pub fn named(self, group: Group, id: &'static str) -> Self {
+        Self { group, id, ..self }
     }
 
     /// The answer is the same whatever the path's id is.

@@ -40,6 +40,8 @@ impl From<JobKind> for Endpoint {
             JobKind::Crawl => Self::Crawl,
             JobKind::Map => Self::Map,
             JobKind::Search => Self::Search,
+            JobKind::Extract => Self::Extract,
+            JobKind::Agent => Self::Agent,
         }
     }
 }

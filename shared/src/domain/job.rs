@@ -16,11 +16,17 @@ words! {
         Map = "map",
         /// The hits of a search, whose pages somebody waits for together.
         Search = "search",
+        /// Data out of named pages, which a task reads.
+        Extract = "extract",
+        /// An answer that a task looks for by itself.
+        Agent = "agent",
     }
     /// Events of a webhook (wire 7).
     WebhookEvent {
         Started = "started",
         Page = "page",
+        /// A step of an agent's task.
+        Action = "action",
         Completed = "completed",
         Failed = "failed",
         Cancelled = "cancelled",
@@ -84,7 +90,7 @@ impl JobKind {
         match self {
             Self::Scrape | Self::Map => 0,
             // Its ends are told as a job's, because they are many.
-            Self::Batch | Self::Crawl | Self::Search => 1,
+            Self::Batch | Self::Crawl | Self::Search | Self::Extract | Self::Agent => 1,
         }
     }
 
@@ -101,7 +107,14 @@ impl JobKind {
             Self::Crawl => "crawl",
             Self::Map => "map",
             Self::Search => "search",
+            Self::Extract => "extract",
+            Self::Agent => "agent",
         }
+    }
+
+    /// Whether it is a task: it ends when the task says so, and not with its last page.
+    pub const fn is_task(self) -> bool {
+        matches!(self, Self::Extract | Self::Agent)
     }
 }
 
@@ -110,7 +123,7 @@ impl WebhookEvent {
     pub const fn stage(self) -> i64 {
         match self {
             Self::Started => 0,
-            Self::Page => 1,
+            Self::Page | Self::Action => 1,
             Self::Completed | Self::Failed | Self::Cancelled => 2,
         }
     }

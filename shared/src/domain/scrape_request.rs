@@ -18,6 +18,7 @@ mod preview;
 mod redaction;
 mod scrape;
 mod search;
+mod task;
 mod threat;
 mod unavailable;
 mod upload;
@@ -33,6 +34,7 @@ pub use monitor::{
 pub use preview::{PreviewRequest, parse_preview};
 pub use scrape::{ScrapeRequest, parse_scrape};
 pub use search::parse_search;
+pub use task::{AgentRequest, ExtractRequest, parse_agent, parse_extract, parse_v1_extract};
 pub(in crate::domain) use unavailable::no_exchange;
 pub use upload::{AnnouncedFile, ParseRequest, parse_announced, parse_upload, parse_upload_ref};
 pub use v1::{parse_v1_batch, parse_v1_crawl, parse_v1_llmstxt, parse_v1_map, parse_v1_scrape, parse_v1_search};

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::reach::host_of;
+
 /// Which hosts a way out refuses: names in small letters, without a port.
 pub type RefusedHosts = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
@@ -21,18 +23,33 @@ pub struct SiteRules {
     /// Top-level domains that are never allowed, without a dot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked_tlds: Vec<String>,
+    /// Hosts, with their ports, that documents may come from, redirects included; empty: any. What a page loads besides is
+    /// not bound by it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub documents: Vec<String>,
 }
 
 impl SiteRules {
     /// For what belongs to no request of a caller.
     pub fn none() -> &'static Self {
-        static NONE: SiteRules = SiteRules { allowed: Vec::new(), blocked: Vec::new(), blocked_tlds: Vec::new() };
+        static NONE: SiteRules =
+            SiteRules { allowed: Vec::new(), blocked: Vec::new(), blocked_tlds: Vec::new(), documents: Vec::new() };
         &NONE
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
+        self.blocks_nothing() && self.documents.is_empty()
+    }
+
+    fn blocks_nothing(&self) -> bool {
         self.blocked.is_empty() && self.blocked_tlds.is_empty()
+    }
+
+    /// Whether a document may be fetched from there: what [`SiteRules::allows`], from a host that documents may come from.
+    pub fn allows_document(&self, url: &Url) -> bool {
+        let is_named = || host_of(url).is_some_and(|host| self.documents.contains(&host));
+        self.allows(url) && (self.documents.is_empty() || is_named())
     }
 
     /// Whether the site of an address may be asked, and answered.
@@ -42,7 +59,7 @@ impl SiteRules {
 
     /// The same by the host alone, an IPv6 address in brackets.
     pub fn allows_host(&self, host: &str) -> bool {
-        if self.is_empty() {
+        if self.blocks_nothing() {
             return true;
         }
         let host = host.trim_end_matches('.').to_ascii_lowercase();
@@ -56,20 +73,21 @@ impl SiteRules {
 
     /// The hosts that a way out for one page refuses; `None`: it needs no rules of its own.
     pub fn refused(&self) -> Option<RefusedHosts> {
-        let rules = (!self.is_empty()).then(|| self.clone())?;
+        let rules = (!self.blocks_nothing()).then(|| self.clone())?;
         Some(Arc::new(move |host| !rules.allows_host(host)))
     }
 
     /// These rules and others, of which each blocks.
     pub fn and(mut self, more: Self) -> Self {
         // What one allows, the other may still block: only what both lists name goes before both.
-        self.allowed = match (self.is_empty(), more.is_empty()) {
+        self.allowed = match (self.blocks_nothing(), more.blocks_nothing()) {
             (true, _) => more.allowed,
             (false, true) => self.allowed,
             (false, false) => self.allowed.into_iter().filter(|pattern| more.allowed.contains(pattern)).collect(),
         };
         self.blocked.extend(more.blocked);
         self.blocked_tlds.extend(more.blocked_tlds);
+        self.documents.extend(more.documents);
         self
     }
 }
@@ -118,6 +136,7 @@ mod tests {
             allowed: list(&["good.bad.test", "*.fine.zip"]),
             blocked: list(&["bad.test", "*.bad.test", "ads*.test", "Bücher.example", "127.0.0.2"]),
             blocked_tlds: vec!["zip".to_owned()],
+            documents: Vec::new(),
         };
         for (url, allowed) in [
             ("https://bad.test/x", false),
@@ -137,6 +156,23 @@ mod tests {
             assert_eq!(rules.allows(&Url::parse(url).expect("a URL")), allowed, "{url}");
         }
         assert!(SiteRules::none().allows(&Url::parse("https://bad.test/").expect("a URL")));
+    }
+
+    #[test]
+    fn documents_come_from_the_named_hosts_alone() {
+        let rules = SiteRules { documents: vec!["a.test".into(), "127.0.0.1:81".into()], ..SiteRules::default() };
+        let url = |text: &str| Url::parse(text).expect("a URL");
+        for (address, may) in [
+            ("https://A.test/x", true),
+            ("http://127.0.0.1:81/", true),
+            ("https://b.test/", false),
+            ("https://a.test:81/", false),
+            ("http://127.0.0.1/", false),
+        ] {
+            assert_eq!(rules.allows_document(&url(address)), may, "{address}");
+            assert!(rules.allows(&url(address)), "what a page loads besides comes from anywhere");
+        }
+        assert!(!rules.is_empty() && rules.refused().is_none());
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub async fn job(tx: &mut Tx, id: JobId, now: Timestamp) -> StoreResult<bool> {
         " WHERE id = $1 AND status = ",
         JobMove::Cancel.from().sql()
     );
+    // A task has nothing more to do.
+    const TASK: &str = "UPDATE task SET due_at = NULL WHERE job_id = $1";
     let owner: Option<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(OWNER).bind(id).fetch_optional(conn).await?);
     let Some((team,)) = owner else { return Ok(false) };
     team_lock::lock(tx, team).await?;
@@ -45,6 +47,7 @@ pub async fn job(tx: &mut Tx, id: JobId, now: Timestamp) -> StoreResult<bool> {
         return Ok(false);
     }
     drop_waiting(tx, id, now, DROPPED_AT_ONCE).await?;
+    on_db!(tx, |conn| sqlx::query(TASK).bind(id).execute(conn).await?.rows_affected());
     let job = jobs::lock(tx, id).await?;
     if let Some(job) = job.filter(|j| j.webhook.as_ref().is_some_and(|w| w.wants(WebhookEvent::Cancelled))) {
         webhooks::queue(tx, job.team_id, id, None, WebhookEvent::Cancelled, now).await?;

@@ -54,6 +54,7 @@ pub mod sitemaps;
 pub mod slices;
 pub mod snapshots;
 pub mod sweep;
+pub mod tasks;
 pub mod team_lock;
 pub mod teams;
 #[cfg(test)]

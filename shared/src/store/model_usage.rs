@@ -10,7 +10,13 @@ use crate::{on_db, on_pool};
 use super::{Db, StoreResult, Tx};
 
 /// Adds what was spent.
-async fn add(tx: &mut Tx, team: TeamId, key: Option<KeyId>, spent: Spent, now: Timestamp) -> StoreResult<()> {
+pub(super) async fn add(
+    tx: &mut Tx,
+    team: TeamId,
+    key: Option<KeyId>,
+    spent: Spent,
+    now: Timestamp,
+) -> StoreResult<()> {
     const SQL: &str = "INSERT INTO model_month (team_id, month, api_key_id, sent, received) VALUES ($1, $2, $3, $4, $5) \
         ON CONFLICT (team_id, month, api_key_id) DO UPDATE SET sent = model_month.sent + excluded.sent, \
         received = model_month.received + excluded.received";

@@ -27,10 +27,12 @@ const EMPTYING_TRIES: u32 = 10;
 /// Takes content and addresses out of the rows of a job that has ended. Locks as every writer does: team, pages, job.
 pub async fn blank(tx: &mut Tx, job: JobId) -> StoreResult<()> {
     const OWNER: &str = "SELECT team_id FROM job WHERE id = $1";
-    const ROWS: [&str; 4] = [
+    const ROWS: [&str; 6] = [
         "UPDATE page SET url = '', error = NULL WHERE job_id = $1",
         "UPDATE page_attempt SET error = '' WHERE job_id = $1",
         "DELETE FROM document WHERE job_id = $1",
+        "DELETE FROM task_step WHERE job_id = $1",
+        "DELETE FROM task WHERE job_id = $1",
         "UPDATE job SET options = '{\"zeroDataRetention\":true}', target = '', site = NULL WHERE id = $1",
     ];
     let owner: Option<(TeamId,)> = on_db!(tx, |conn| sqlx::query_as(OWNER).bind(job).fetch_optional(conn).await?);

@@ -39,12 +39,13 @@ pub enum Signal {
     Scrape,
     Team,
     Webhook,
+    Task,
     /// The end of a page or a change of its job.
     End,
 }
 
 impl Signal {
-    const ALL: [Self; 4] = [Self::Scrape, Self::Team, Self::Webhook, Self::End];
+    const ALL: [Self; 5] = [Self::Scrape, Self::Team, Self::Webhook, Self::Task, Self::End];
 
     /// The file beside the database.
     fn file(self, database: &Path) -> PathBuf {
@@ -53,6 +54,7 @@ impl Signal {
             Self::Scrape => "-scrape",
             Self::Team => "-lane",
             Self::Webhook => "-webhook",
+            Self::Task => "-task",
             Self::End => "-ends",
         });
         name.into()
@@ -74,8 +76,8 @@ impl Signals {
     /// # Errors
     /// When the database's folder cannot be written to.
     pub fn open(database: &Path) -> anyhow::Result<Self> {
-        let [scrape, team, webhook, end] = Signal::ALL.map(|signal| signal.open(database));
-        Ok(Self([scrape?, team?, webhook?, end?]))
+        let [scrape, team, webhook, task, end] = Signal::ALL.map(|signal| signal.open(database));
+        Ok(Self([scrape?, team?, webhook?, task?, end?]))
     }
 
     fn send(&self, signal: Signal) {

@@ -30,13 +30,15 @@ const WASTE_PAUSE_MS: i64 = 60_000;
 
 /// The tables that hold rows of a job, with their keys, in the order in which they are emptied. Pages go first: without
 /// its page no attempt writes anything more. Documents come after them.
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 8] = [
     ("page", "id"),
     ("page_attempt", "page_id, epoch"),
     ("webhook_delivery", "id"),
     ("webhook_attempt", "delivery_id, attempt"),
     ("crawl_url", "job_id, key"),
     ("crawl", "job_id"),
+    ("task_step", "job_id, key"),
+    ("task", "job_id"),
 ];
 
 /// Removes some of the jobs past their expiry with all their rows; their blobs are left to [`remove_waste`]. Returns how

@@ -195,8 +195,10 @@ impl Interception {
 
     fn verdict(&self, paused: &Paused<'_>) -> Verdict {
         let Ok(url) = Url::parse(&paused.request.url) else { return Verdict::Pass };
-        if !self.sites.allows(&url) {
-            if paused.resource_type == "Document" {
+        let is_document = paused.resource_type == "Document";
+        let is_allowed = if is_document { self.sites.allows_document(&url) } else { self.sites.allows(&url) };
+        if !is_allowed {
+            if is_document {
                 self.has_refused_site.store(true, Ordering::Relaxed);
             }
             return Verdict::Refuse;
@@ -207,7 +209,6 @@ impl Interception {
             return Verdict::Refuse;
         }
         let is_named = self.caller.names(&url);
-        let is_document = paused.resource_type == "Document";
         let is_at_home = {
             let mut at_home = self.at_home.lock().unwrap_or_else(PoisonError::into_inner);
             match (is_document, is_named) {

@@ -463,7 +463,7 @@ impl Render<'_> {
         }
         let url = Url::parse(&settled.url).unwrap_or_else(|_| self.request.url.clone());
         // However a page came to be there, it is not answered.
-        if !self.request.sites.allows(&url) {
+        if !self.request.sites.allows_document(&url) {
             return Err(RenderError::SiteRefused);
         }
         // Over plain HTTP a refusal of the proxy is a document; the site may answer with these statuses too.

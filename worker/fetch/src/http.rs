@@ -235,7 +235,7 @@ impl Inner {
         loop {
             let credentials = take_credentials(&mut url);
             self.guard.check_url(&url).map_err(|error| FetchError::from_guard(error, host(&url)))?;
-            if !request.sites.allows(&url) {
+            if !request.sites.allows_document(&url) {
                 return Err(FetchError::SiteRefused { host: host(&url).to_owned() });
             }
             if request.proxy.is_some() {

@@ -123,6 +123,9 @@ pub(super) async fn perform(driver: &mut BrowserDriver, home: &Home, action: &Ac
             if dialog.kind == "prompt" && text.is_some() && !is_home {
                 return refuse(foreign(home));
             }
+            if text.as_ref().is_some_and(|text| !home.may_type(text)) {
+                return refuse(foreign_words());
+            }
             driver.answer_dialog(*accept, text.as_deref()).await?;
             if *accept { "The dialog was accepted.".to_owned() } else { "The dialog was dismissed.".to_owned() }
         }
@@ -147,10 +150,16 @@ fn foreign(home: &Home) -> String {
     format!("Refused: this is not the task's site ({}). Nothing is typed or opened elsewhere.", home.names())
 }
 
+/// The refusal for text that is not the task's own.
+fn foreign_words() -> String {
+    "Refused: only words that stand in the person's own task are typed.".to_owned()
+}
+
 /// An address that the model may name.
 fn address(home: &Home, text: &str) -> DriverResult<Url> {
     let Ok(url) = Url::parse(text.trim()) else { return refuse("That is no complete address.") };
-    if home.holds(&url) { Ok(url) } else { refuse(foreign(home)) }
+    let may = if home.is_confined() { home.lets_in(url.as_str(), false) } else { home.holds(&url) };
+    if may { Ok(url) } else { refuse(foreign(home)) }
 }
 
 /// The object of an element of the last snapshot, in a world that shares the document with the page and nothing else: no
@@ -236,6 +245,9 @@ async fn judged(driver: &BrowserDriver, home: &Home, object: &str, question: &st
 }
 
 async fn fill(driver: &BrowserDriver, home: &Home, name: &str, text: &str, submit: bool) -> DriverResult<String> {
+    if !home.may_type(text) {
+        return refuse(foreign_words());
+    }
     let object = resolve(driver, name).await?;
     let allowed = judged(driver, home, &object, "ready").await?;
     let holds = ask(driver, &object, "insert", json!([text, allowed])).await?.value.unwrap_or_default();
@@ -296,6 +308,9 @@ async fn press(driver: &BrowserDriver, home: &Home, wanted: &str) -> DriverResul
         }
         (None, None) => return refuse("There is no such key."),
     };
+    if home.is_confined() && letter.is_some_and(|letter| !letter.is_whitespace()) && modifiers & 7 == 0 {
+        return refuse("Characters are not pressed one by one: fill the field.");
+    }
     if modifiers & 6 != 0 && key.eq_ignore_ascii_case("v") {
         return refuse("Nothing is pasted: fill the field with its text.");
     }

@@ -48,6 +48,8 @@ pub(super) struct NavigationGuard {
     pub home: Home,
     /// The first address that was refused.
     pub refused: Option<String>,
+    /// Tabs that were opened for an address that was refused.
+    pub tabs: Vec<String>,
 }
 
 /// A request that was stopped and waits for a decision.
@@ -57,6 +59,8 @@ pub(super) struct Paused {
     pub request_id: String,
     #[serde(default)]
     frame_id: String,
+    /// The request whose answer has led here.
+    redirected_request_id: Option<String>,
     request: Request,
 }
 
@@ -178,12 +182,17 @@ impl BrowserState {
         }
     }
 
-    /// Whether a request may go on: all do but those for a document in the window that is not the task's.
+    /// Whether a request may go on: all do but those for a document in the window that is not the task's; of a task of its
+    /// own, for one in any window and frame.
     pub fn lets_through(&mut self, paused: &Paused) -> bool {
         let is_main = self.target() == Some(paused.frame_id.as_str());
-        let Some(gate) = self.gate.as_mut().filter(|_| is_main) else { return true };
-        let is_home = gate.home.holds_text(&paused.request.url);
-        if !is_home {
+        let is_tab = self.tabs.iter().any(|tab| tab.target == paused.frame_id);
+        let Some(gate) = self.gate.as_mut().filter(|gate| is_main || gate.home.is_confined()) else { return true };
+        let is_home = gate.home.lets_in(&paused.request.url, paused.redirected_request_id.is_some());
+        if !is_home && is_tab && !is_main {
+            gate.tabs.push(paused.frame_id.clone());
+        }
+        if !is_home && (is_main || is_tab) {
             gate.refused.get_or_insert_with(|| paused.request.url.clone());
         }
         is_home

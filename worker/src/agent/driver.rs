@@ -28,6 +28,8 @@ use crate::browser::wait::{self, Look, WaitScript};
 const CALL: Duration = Duration::from_secs(5);
 /// How long a click or a key may take to set a document on its way.
 const BEGINNING: Duration = Duration::from_millis(120);
+/// How long a tab that was opened may take to set out for its address.
+const OPENING: Duration = Duration::from_secs(2);
 /// How long a page is waited for.
 const LOADING: Duration = Duration::from_secs(10);
 /// Frames that are read, and tabs that are told of.
@@ -137,18 +139,27 @@ impl Frames {
     }
 }
 
+/// Every request for a document.
+fn documents() -> Value {
+    json!([{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}])
+}
+
 /// Lets a request go on, or ends it without a word to the page.
 fn answer(cdp: &Cdp, session: &str, paused: &Paused, goes_on: bool) {
+    // What the whole browser is held back at belongs to no tab.
+    let session = Some(session).filter(|session| !session.is_empty());
     let (method, params) = match goes_on {
         true => (Fetch::ContinueRequest::NAME, json!({"requestId": paused.request_id})),
         false => (Fetch::FailRequest::NAME, json!({"requestId": paused.request_id, "errorReason": "Aborted"})),
     };
-    drop(cdp.send_as::<Value>(method, Some(session), params));
+    drop(cdp.send_as::<Value>(method, session, params));
 }
 
 impl BrowserDriver {
     /// Takes hold of the browser's newest tab that shows something.
-    pub async fn open(cdp: Cdp) -> DriverResult<Self> {
+    ///
+    /// With `confined` no document of any tab or frame is fetched that it does not let in, from here on.
+    pub async fn open(cdp: Cdp, confined: Option<&Home>) -> DriverResult<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: watch::Sender::new(()) });
         let mut events: Events = cdp.every_event(wants);
         let (reader, gate) = (Arc::clone(&shared), cdp.clone());
@@ -157,6 +168,7 @@ impl BrowserDriver {
                 if event.method == PAUSED {
                     if let Some(paused) = event.params::<Paused>() {
                         answer(&gate, &event.session, &paused, reader.lock().lets_through(&paused));
+                        reader.changed.send_replace(());
                     }
                     continue;
                 }
@@ -173,6 +185,11 @@ impl BrowserDriver {
         };
         let discover = json!({"discover": true, "filter": [{"type": "page"}]});
         driver.browser::<Value>("Target.setDiscoverTargets", discover).await?;
+        if let Some(home) = confined {
+            let gate = NavigationGuard { home: home.clone(), refused: None, tabs: Vec::new() };
+            driver.shared.lock().gate = Some(gate);
+            driver.browser::<Value>("Fetch.enable", json!({ "patterns": documents() })).await?;
+        }
         driver.until(clock::deadline(CALL), |state| !state.tabs.is_empty()).await;
         driver.take_a_tab().await?;
         Ok(driver)
@@ -300,7 +317,9 @@ impl BrowserDriver {
                     state.tabs.last().filter(|tab| tab.opener.is_some() && tab.opener.as_deref() == state.target());
                 newest.map(|tab| (tab.target.clone(), tab.name.clone()))
             };
-            if let Some((target, name)) = opened {
+            if let Some((target, name)) = opened
+                && !self.shut_out(&target).await
+            {
                 self.attach(&target).await?;
                 told = Some(format!("It opened a new tab, {name}, which is the one you see now."));
             }
@@ -311,6 +330,25 @@ impl BrowserDriver {
         }
         self.settle().await?;
         Ok(told)
+    }
+
+    /// Closes a tab that was opened for an address that may not be; whether it was.
+    async fn shut_out(&self, target: &str) -> bool {
+        if !self.shared.lock().gate.as_ref().is_some_and(|gate| gate.home.is_confined()) {
+            return false;
+        }
+        let is_refused =
+            |state: &BrowserState| state.gate.as_ref().is_some_and(|gate| gate.tabs.iter().any(|tab| tab == target));
+        let has_page = |state: &BrowserState| {
+            state.tabs.iter().any(|tab| tab.target == target && !matches!(tab.url.as_str(), "" | "about:blank"))
+        };
+        self.until(clock::deadline(OPENING), |state| is_refused(state) || has_page(state)).await;
+        if !is_refused(&self.shared.lock()) {
+            return false;
+        }
+        let _ = self.browser::<Value>("Target.closeTarget", json!({ "targetId": target })).await;
+        self.until(clock::deadline(CALL), |state| state.tabs.iter().all(|tab| tab.target != target)).await;
+        true
     }
 
     /// Waits for the page, or a dialog.
@@ -351,9 +389,10 @@ impl BrowserDriver {
         struct Began {
             error_text: Option<String>,
         }
-        self.shared.lock().gate = Some(NavigationGuard { home: home.clone(), refused: None });
-        let documents = json!([{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]);
-        self.page::<Value>("Fetch.enable", json!({ "patterns": documents })).await?;
+        self.shared.lock().gate = Some(NavigationGuard { home: home.clone(), refused: None, tabs: Vec::new() });
+        if !home.is_confined() {
+            self.page::<Value>("Fetch.enable", json!({ "patterns": documents() })).await?;
+        }
         let began = match self.page::<Began>("Page.navigate", json!({ "url": url })).await {
             // The page asks by a dialog whether it may be left.
             Err(DriverError::Refused(_)) if self.dialog().is_some() => return Ok(()),
@@ -374,8 +413,12 @@ impl BrowserDriver {
 
     /// Lets the tab go wherever its page leads.
     pub async fn let_go(&self) -> DriverResult<()> {
-        if self.shared.lock().gate.take().is_none() {
-            return Ok(());
+        {
+            let mut state = self.shared.lock();
+            if state.gate.as_ref().is_none_or(|gate| gate.home.is_confined()) {
+                return Ok(());
+            }
+            state.gate = None;
         }
         match self.page::<Value>("Fetch.disable", json!({})).await {
             // The tab is closed, or holds a dialog: without a gate every request goes on.

@@ -19,19 +19,19 @@ mod snapshot;
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use url::Url;
 use weir_shared::clock;
 use weir_shared::config::ModelSettings;
-use weir_shared::llm::{ModelError, Question, Role, TokenMeter, ask_for_json};
+use weir_shared::llm::{ModelError, Question, Role, Spent, TokenMeter, ask_for_json};
 use weir_shared::random;
 
 use crate::browser::cdp::Cdp;
 use driver::{BrowserDriver, DriverError, View};
 use protocol::Action;
-use site::Home;
+pub use site::Home;
 use snapshot::cut;
 
 /// Actions of one task (wire 8.4: about 25).
@@ -105,26 +105,41 @@ pub enum AgentError {
     Browser,
 }
 
-/// Works on `task` until it is done or a bound is met. `scraped` is the page that the session continues; `tell` is
-/// called with each step for the session's viewers. What the model costs is added to `meter`.
+/// Keeps what the model said before anything comes of it: the number of the step, the answer and what it cost. `false`: it
+/// could not be kept, and nothing more is done.
+pub type Keep = dyn Fn(usize, Value, Spent) -> BoxFuture<'static, bool> + Send + Sync;
+
+/// What bounds a task.
+pub struct Limits<'a> {
+    /// Where it may work.
+    pub home: Home,
+    pub deadline: Instant,
+    /// Adds up what the model costs.
+    pub meter: &'a TokenMeter,
+    /// Keeps each answer of the model.
+    pub keep: Option<&'a Keep>,
+}
+
+/// Works on `task` until it is done or a bound is met. `tell` is called with each step for the session's viewers.
 ///
 /// # Errors
 /// When the model or the browser failed before anything was done.
 pub async fn work(
     cdp: Cdp,
     model: &ModelSettings,
-    scraped: &Url,
     task: &str,
-    deadline: Instant,
-    meter: &TokenMeter,
+    limits: Limits<'_>,
     tell: impl Fn(&str) + Send,
 ) -> Result<TaskOutcome, AgentError> {
-    let driver = BrowserDriver::open(cdp).await.map_err(|_| AgentError::Browser)?;
+    let Limits { home, deadline, meter, keep } = limits;
+    let driver =
+        BrowserDriver::open(cdp, home.is_confined().then_some(&home)).await.map_err(|_| AgentError::Browser)?;
     let mut agent = Agent {
         driver,
         model,
         meter,
-        home: Home::new(scraped, task),
+        keep,
+        home,
         task,
         fence: random::hex::<8>(),
         schema: protocol::schema(),
@@ -157,6 +172,7 @@ struct Agent<'a> {
     driver: BrowserDriver,
     model: &'a ModelSettings,
     meter: &'a TokenMeter,
+    keep: Option<&'a Keep>,
     home: Home,
     task: &'a str,
     /// Marks what comes from pages; no page can know it.
@@ -183,7 +199,12 @@ impl Agent<'_> {
             if self.tokens >= TOKENS {
                 return Ok(TaskEnd::Stopped(format!("The agent stopped at its bound of about {TOKENS} tokens.")));
             }
-            let (thought, said) = match self.ask().await {
+            let before = self.meter.read();
+            let asked = self.ask().await;
+            if !self.kept(number, &asked, before).await {
+                return Ok(TaskEnd::Stopped("The agent stopped: its steps cannot be kept.".to_owned()));
+            }
+            let (thought, said) = match asked {
                 Ok(answer) => match protocol::read(&answer) {
                     Ok((thought, action)) => (thought, Ok((answer, action))),
                     Err(hint) => (String::new(), Err(hint)),
@@ -228,6 +249,18 @@ impl Agent<'_> {
             self.view = view;
         }
         Ok(TaskEnd::Stopped(format!("The agent stopped at its bound of {STEPS} steps, before the task was done.")))
+    }
+
+    /// Keeps what the model said, where that is wanted.
+    async fn kept(&self, number: usize, asked: &Result<Value, ModelError>, before: Spent) -> bool {
+        let Some(keep) = self.keep else { return true };
+        let now = self.meter.read();
+        let spent = Spent { sent: now.sent - before.sent, received: now.received - before.received };
+        let said = match asked {
+            Ok(answer) => json!({ "answer": answer }),
+            Err(error) => json!({ "failed": error.to_string() }),
+        };
+        keep(number, said, spent).await
     }
 
     fn note(&mut self, number: usize, thought: String, answer: Option<&Value>, outcome: Result<String, String>) {

@@ -3,38 +3,49 @@
 //!
 //! What the address guard refuses is out of reach anyway: the browser has no way to it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
-use url::{Host, Url};
+use url::Url;
+use weir_shared::domain::reach::{Reach, addresses_in, compared, host_of, site_of, words_of};
 
 /// The sites of one task.
 #[derive(Debug, Clone)]
-pub(super) struct Home(BTreeSet<String>);
+pub struct Home {
+    sites: BTreeSet<String>,
+    /// Of a task of its own, which no person watches: more is held.
+    confined: Option<Arc<Confined>>,
+}
+
+/// What a task of its own is held to besides.
+#[derive(Debug)]
+struct Confined {
+    /// The words that may be typed.
+    words: HashSet<String>,
+    /// Addresses that alone may be opened, and the hosts that their redirects may lead to.
+    only: Option<(HashSet<String>, HashSet<String>)>,
+}
 
 impl Home {
     /// The site of the scraped page, and those that the prompt names.
     pub fn new(scraped: &Url, prompt: &str) -> Self {
-        let mut sites: BTreeSet<String> = site_of(scraped).into_iter().collect();
-        let is_edge = |c: char| !c.is_alphanumeric() && c != '/';
-        let words = prompt.split(|c: char| c.is_whitespace() || "\"'`<>()[]{},;|".contains(c));
-        for word in words.map(|word| word.trim_matches(is_edge)).filter(|word| word.contains(['.', ':'])) {
-            let url = if word.contains("://") { Url::parse(word) } else { Url::parse(&format!("http://{word}")) };
-            let Some(url) = url.ok().filter(|url| matches!(url.scheme(), "http" | "https")) else { continue };
-            // `file.txt` and `3.5` do not name a site; an address with its scheme always does.
-            let is_name = match url.host() {
-                Some(Host::Domain(name)) => psl::suffix(name.as_bytes()).is_some_and(|suffix| suffix.is_known()),
-                _ => false,
-            };
-            if is_name || word.contains("://") {
-                sites.extend(site_of(&url));
-            }
-        }
-        Self(sites)
+        let sites = site_of(scraped).into_iter().chain(addresses_in(prompt).iter().filter_map(site_of)).collect();
+        Self { sites, confined: None }
+    }
+
+    /// The sites of a task that works by itself: its browser never leaves them, and only the task's own words are typed.
+    pub fn of_task(reach: &Reach) -> Self {
+        let only = reach.is_strict().then(|| {
+            let hosts = reach.named().iter().filter_map(|address| host_of(&Url::parse(address).ok()?)).collect();
+            (reach.named().clone(), hosts)
+        });
+        let confined = Confined { words: reach.words().clone(), only };
+        Self { sites: reach.own_sites().clone(), confined: Some(Arc::new(confined)) }
     }
 
     /// Whether an address belongs to the task.
     pub fn holds(&self, url: &Url) -> bool {
-        site_of(url).is_some_and(|site| self.0.contains(&site))
+        site_of(url).is_some_and(|site| self.sites.contains(&site))
     }
 
     /// The same for a text; one that is not an address belongs nowhere.
@@ -42,23 +53,32 @@ impl Home {
         Url::parse(url).is_ok_and(|url| self.holds(&url))
     }
 
+    /// Whether the browser may never leave the task's sites, however it comes to a link.
+    pub fn is_confined(&self) -> bool {
+        self.confined.is_some()
+    }
+
+    /// Whether a document may be fetched from there; `is_redirect`: another one has led there.
+    pub fn lets_in(&self, url: &str, is_redirect: bool) -> bool {
+        let Ok(url) = Url::parse(url) else { return false };
+        let only = self.confined.as_ref().and_then(|confined| confined.only.as_ref());
+        match only {
+            None => self.holds(&url),
+            Some((addresses, hosts)) => {
+                addresses.contains(&compared(&url))
+                    || is_redirect && host_of(&url).is_some_and(|host| hosts.contains(&host))
+            }
+        }
+    }
+
+    /// Whether a text may be typed at all.
+    pub fn may_type(&self, text: &str) -> bool {
+        self.confined.as_ref().is_none_or(|confined| words_of(text).all(|word| confined.words.contains(&word)))
+    }
+
     /// The names of the sites, for the text that the model gets.
     pub fn names(&self) -> String {
-        self.0.iter().cloned().collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// The registered domain; of an address without a name the address with its port.
-fn site_of(url: &Url) -> Option<String> {
-    if !matches!(url.scheme(), "http" | "https") {
-        return None;
-    }
-    match url.host()? {
-        Host::Domain(name) => {
-            let name = name.trim_end_matches('.');
-            Some(psl::domain_str(name).unwrap_or(name).to_owned())
-        }
-        host => Some(format!("{host}:{}", url.port_or_known_default()?)),
+        self.sites.iter().cloned().collect::<Vec<_>>().join(", ")
     }
 }
 

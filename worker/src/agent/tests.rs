@@ -125,7 +125,7 @@ impl Desk {
     async fn open() -> Self {
         let (chromium, sites) = (Chromium::start().await, Sites::start().await);
         let cdp = Cdp::connect_over(chromium.connect().await.unwrap(), &chromium.ws_path()).await.unwrap();
-        let driver = BrowserDriver::open(cdp).await.unwrap();
+        let driver = BrowserDriver::open(cdp, None).await.unwrap();
         let home = Home::new(&Url::parse(&sites.home("/")).unwrap(), "a task that names no site");
         Self { _chromium: chromium, sites, home, driver }
     }

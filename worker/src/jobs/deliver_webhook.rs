@@ -24,7 +24,7 @@ use weir_shared::queue::{self, WEBHOOK_QUEUE, Wakeup};
 use weir_shared::store::monitors::checks::{self, CheckRow};
 use weir_shared::store::monitors::pages::CheckPageRow;
 use weir_shared::store::webhooks::{self, Attempt, ClaimedDelivery};
-use weir_shared::store::{Db, StoreError, StoreResult, documents, jobs, monitors, pages, teams};
+use weir_shared::store::{Db, StoreError, StoreResult, documents, jobs, monitors, pages, tasks, teams};
 use weir_shared::time::Timestamp;
 use weir_shared::traces::{self, Side, TraceParent};
 
@@ -264,9 +264,16 @@ async fn body(
         JobKind::Crawl => "crawl",
         JobKind::Map => "map",
         JobKind::Search => "search",
+        JobKind::Extract => "extract",
+        JobKind::Agent => "agent",
     };
     let mut data = Vec::new();
     let mut error = None;
+    if kind.is_task() {
+        let (told, why) = of_task(db, kind, delivery).await?;
+        data.extend(told.iter().map(serde_json::value::to_raw_value).collect::<Result<Vec<_>, _>>()?);
+        error = why;
+    }
     match (delivery.event, delivery.page_id) {
         (WebhookEvent::Page, Some(page)) => match documents::by_page(db, blobs, page).await? {
             Some(document) if spec.version == ApiVersion::V1 => data.push(shaped(&document.json).into_owned()),
@@ -280,6 +287,7 @@ async fn body(
                 error = Some(text);
             }
         },
+        _ if kind.is_task() => {}
         (WebhookEvent::Cancelled, _) => error = Some("The job was cancelled.".to_owned()),
         (WebhookEvent::Failed, _) => error = Some("The job failed.".to_owned()),
         _ => {}
@@ -338,4 +346,42 @@ fn told_of_page(check: &CheckRow, page: &CheckPageRow) -> StoreResult<Value> {
         told["diff"] = json!({ "text": text });
     }
     Ok(told)
+}
+
+/// What receivers are told of a task (wire 22, 23), and why it failed.
+async fn of_task(db: &Db, kind: JobKind, delivery: &ClaimedDelivery) -> StoreResult<(Option<Value>, Option<String>)> {
+    let job = jobs::load(db, delivery.job_id).await?;
+    let credits = job.as_ref().map_or(0, |job| job.credits_used);
+    let is_agent = kind == JobKind::Agent;
+    if let (WebhookEvent::Action, Some(step)) = (delivery.event, delivery.page_id) {
+        let steps = tasks::steps(db, delivery.job_id).await?;
+        let Some(at) = steps.iter().position(|row| row.id == step.to_string()) else { return Ok((None, None)) };
+        // What it had cost by then: the same at each try.
+        let used: i64 = steps[..=at].iter().map(|row| row.credits).sum();
+        let input: Value = serde_json::from_str(&steps[at].says).unwrap_or_default();
+        return Ok((Some(json!({"creditsUsed": used, "action": steps[at].kind, "input": input})), None));
+    }
+    let outcome = tasks::load(db, delivery.job_id).await?.and_then(|task| task.outcome).unwrap_or_default();
+    Ok(match delivery.event {
+        WebhookEvent::Completed if is_agent => {
+            let data = outcome.data.or_else(|| outcome.message.map(Value::String));
+            (Some(json!({"creditsUsed": credits, "data": data})), None)
+        }
+        WebhookEvent::Completed => {
+            let mut told = json!({"success": true, "data": outcome.data, "extractId": delivery.job_id,
+                "totalUrlsScraped": outcome.pages});
+            if let Some(sources) = outcome.sources {
+                told["sources"] = sources;
+            }
+            (Some(told), None)
+        }
+        WebhookEvent::Failed => {
+            let why = outcome.error.unwrap_or_else(|| "The job failed.".to_owned());
+            (is_agent.then(|| json!({"creditsUsed": credits})), Some(why))
+        }
+        WebhookEvent::Cancelled => {
+            (is_agent.then(|| json!({"creditsUsed": credits})), Some("The job was cancelled.".to_owned()))
+        }
+        _ => (None, None),
+    })
 }

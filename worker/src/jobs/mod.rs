@@ -2,6 +2,7 @@
 
 mod deliver_webhook;
 mod job;
+mod run_task;
 mod serve_page;
 mod serve_team;
 
@@ -10,5 +11,9 @@ pub use self::serve_page::ServePage;
 pub use self::serve_team::ServeTeam;
 
 /// Every kind of job.
-pub const KINDS: [Kind; 3] =
-    [Kind::of::<ServePage>(), Kind::of::<ServeTeam>(), Kind::of::<deliver_webhook::DeliverWebhook>()];
+pub const KINDS: [Kind; 4] = [
+    Kind::of::<ServePage>(),
+    Kind::of::<ServeTeam>(),
+    Kind::of::<deliver_webhook::DeliverWebhook>(),
+    Kind::of::<run_task::RunTask>(),
+];

@@ -1,6 +1,6 @@
 //! The answer of a map: its links in their order, as many as were asked for, with what the caller should know.
 
-use weir_shared::domain::map::{MapAnswer, MapOptions};
+use weir_shared::domain::map::{Link, MapAnswer, MapOptions};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::documents;
 use weir_shared::store::page::end::Encoded;
@@ -11,19 +11,19 @@ use super::rank;
 use crate::page::cpu::blocking;
 use crate::page::task::PageTask;
 
-/// Orders the links and packs the answer. `language` is the site's, as its page says.
-///
-/// # Errors
-/// When the answer cannot be stored.
-pub async fn answer(
-    task: &PageTask,
-    options: MapOptions,
-    links: LinkSet,
-    language: Option<String>,
-    mut warnings: Vec<String>,
-) -> Result<Encoded, MapError> {
-    let (job, work) = (task.page.job_id, task.clone());
-    let stored = blocking(move || {
+/// What was read of a site.
+pub struct Gathered {
+    pub options: MapOptions,
+    pub links: LinkSet,
+    /// The site's, as its page says.
+    pub language: Option<String>,
+    pub warnings: Vec<String>,
+}
+
+impl Gathered {
+    /// The links in their order, as many as were asked for, and what the caller should know. Computes.
+    pub fn ordered(self) -> (Vec<Link>, Vec<String>) {
+        let Self { options, links, language, mut warnings } = self;
         let (mut links, unfiltered) = links.finish();
         if unfiltered {
             warnings.push("Nothing but the page itself lies below its path, so links of the whole site are given. Set filterByPath to true to leave them out.".to_owned());
@@ -37,6 +37,18 @@ pub async fn answer(
         if links.len() <= 1 {
             warnings.push(few(links.len()).to_owned());
         }
+        (links, warnings)
+    }
+}
+
+/// Orders the links and packs the answer.
+///
+/// # Errors
+/// When the answer cannot be stored.
+pub async fn answer(task: &PageTask, gathered: Gathered) -> Result<Encoded, MapError> {
+    let (job, work) = (task.page.job_id, task.clone());
+    let stored = blocking(move || {
+        let (links, warnings) = gathered.ordered();
         let warning = (!warnings.is_empty()).then(|| warnings.join(" "));
         let answer = MapAnswer { success: true, id: job, links: &links, warning };
         let (page, blobs) = (&work.page, &work.context.process.blobs);

@@ -9,18 +9,21 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::clock;
 use weir_shared::domain::crawl::SitemapMode;
-use weir_shared::domain::map::{CREDITS, MAX_LIMIT, MapOptions, MapScope};
+use weir_shared::domain::map::{CREDITS, Link, MAX_LIMIT, MapOptions, MapScope};
 use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::TeamId;
 use weir_shared::store::maps;
 use weir_shared::store::page::end::{Encoded, Outcome};
 
-use super::answer::answer;
+use super::answer::{Gathered, answer};
 use super::error::MapError;
 use super::links::LinkSet;
 use super::page::Visited;
 use super::walk::{Map, Sitemaps};
+use crate::context::WorkerContext;
 use crate::fetch::{CallerHeaders, FetchError, ProxyKind};
+use crate::page::cpu::blocking;
 use crate::page::request::accept_language;
 use crate::page::task::PageTask;
 use crate::site::SiteRoute;
@@ -77,8 +80,35 @@ pub async fn run(task: &PageTask) -> Outcome {
 }
 
 async fn map(task: &PageTask, options: MapOptions, deadline: Instant) -> Result<Encoded, MapError> {
+    let (context, page) = (&task.context, &task.page);
+    answer(task, gather(context, page.team_id, &page.url, options, deadline).await?).await
+}
+
+/// The links of a site in their order, for a task of this worker.
+///
+/// # Errors
+/// Why there are none.
+pub async fn links(
+    context: &Arc<WorkerContext>,
+    team: TeamId,
+    url: &str,
+    options: MapOptions,
+) -> Result<Vec<Link>, MapError> {
+    let deadline = clock::deadline(options.timeout.map_or(PATIENCE, Duration::from_millis).min(PATIENCE));
+    let gathered = gather(context, team, url, options, deadline).await?;
+    blocking(move || Ok(gathered.ordered().0)).await.map_err(|_| MapError::internal())
+}
+
+/// Reads the site.
+async fn gather(
+    context: &Arc<WorkerContext>,
+    team: TeamId,
+    url: &str,
+    options: MapOptions,
+    deadline: Instant,
+) -> Result<Gathered, MapError> {
     let mut warnings = Vec::new();
-    let map = prepare(task, options, deadline, &mut warnings)?;
+    let map = prepare(context, team, url, options, deadline, &mut warnings)?;
     let (sitemaps, visited, ()) =
         tokio::join!(map.read_sitemaps(&map.url, map.names_sitemap), map.visit_start(), map.recall());
     let start = judge_start(&map, &sitemaps, visited, &mut warnings).await?;
@@ -97,18 +127,18 @@ async fn map(task: &PageTask, options: MapOptions, deadline: Instant) -> Result<
     map.keep(sitemaps.walk.fresh).await;
     let Map { options, links, .. } = map;
     let links = links.into_inner().unwrap_or_else(PoisonError::into_inner);
-    answer(task, options, links, language, warnings).await
+    Ok(Gathered { options, links, language, warnings })
 }
 
 fn prepare<'a>(
-    task: &'a PageTask,
+    context: &'a Arc<WorkerContext>,
+    team: TeamId,
+    asked: &str,
     options: MapOptions,
     deadline: Instant,
     warnings: &mut Vec<String>,
 ) -> Result<Map<'a>, MapError> {
-    let PageTask { context, page, .. } = task;
-    let url =
-        fetch_url(&page.url).map_err(|error| MapError { code: ErrorCode::BadRequest, message: error.to_string() })?;
+    let url = fetch_url(asked).map_err(|error| MapError { code: ErrorCode::BadRequest, message: error.to_string() })?;
     if !options.sites.allows(&url) {
         let host = url.host_str().unwrap_or_default();
         let message = format!("The site {host} is blocked by the lists of threatProtection.");
@@ -129,8 +159,8 @@ fn prepare<'a>(
     // To be ordered by relevance, more than what is asked for must be known.
     let enough = if options.search.is_some() { MAX_LIMIT as usize } else { options.limit };
     let links = Mutex::new(LinkSet::new(scope.clone(), filter, enough));
-    let headers = Arc::new(CallerHeaders::new(&page.url, &options.headers));
-    Ok(Map { context, team: page.team_id, url, names_sitemap, scope, route, headers, deadline, links, options })
+    let headers = Arc::new(CallerHeaders::new(asked, &options.headers));
+    Ok(Map { context, team, url, names_sitemap, scope, route, headers, deadline, links, options })
 }
 
 /// The page itself, where it was read. Without it the sitemaps must do, and where nothing at all came of the site the

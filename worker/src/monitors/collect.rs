@@ -109,7 +109,8 @@ impl Monitors {
         let process = &self.context.process;
         loop {
             let skip = hand.targets[n].documents;
-            let part = documents::slice(&process.db, &process.blobs, job, skip, DOCUMENTS, DOCUMENT_BYTES).await?;
+            let part = documents::Part { skip, limit: DOCUMENTS, max_bytes: DOCUMENT_BYTES };
+            let part = documents::slice(&process.db, &process.blobs, job, part).await?;
             let Some(last) = part.last().map(|document| document.seq) else { return Ok(Held::Yes) };
             let looked = blocking(move || part.iter().map(Looked::read).collect::<StoreResult<Vec<_>>>()).await?;
             let mut tx = process.db.begin().await?;

@@ -6,6 +6,7 @@ use tokio::sync::OnceCell;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::{SandboxChoice, Settings};
 use weir_shared::guard::AddressGuard;
+use weir_shared::search::Backends;
 use weir_shared::store::{self, Db};
 use weir_shared::wake::Wake;
 
@@ -36,6 +37,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
         robots: RobotsStore::new(fetcher.clone()),
         fetcher,
         poster: Poster::new(guard)?,
+        search: Backends::new(settings.search.clone()),
         egress: doors.open,
         ad_free: doors.ad_free,
         proxies,

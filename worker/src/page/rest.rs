@@ -86,7 +86,7 @@ async fn pause(task: &PageTask, asked: Duration, deadline: Instant) -> Option<Du
             let pause = asked.max(LEAST * 2_u32.pow(task.rests.min(10)));
             (clock::instant() + pause + ANSWER < deadline).then_some(pause)
         }
-        JobKind::Batch | JobKind::Crawl | JobKind::Search => {
+        JobKind::Batch | JobKind::Crawl | JobKind::Search | JobKind::Extract | JobKind::Agent => {
             let pause = asked.max(LEAST);
             if pause > MOST {
                 return None;

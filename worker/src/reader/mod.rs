@@ -29,9 +29,10 @@ use weir_shared::llm::{ModelError, TokenMeter};
 
 pub use self::judge::{Hit, Verdict};
 pub use self::page_text::PageText;
+pub(crate) use self::passages::{Excerpt, room};
+pub(crate) use self::quote::foreign_host;
 
 use self::ask::Task;
-use self::passages::Excerpt;
 
 /// Longest texts that are taken, characters.
 const MAX_SUMMARY: usize = 8_000;
@@ -280,7 +281,7 @@ fn text_of(said: Value, field: &str, most: usize, page: PageText<'_>) -> Result<
 }
 
 /// Every text in a value.
-fn strings(value: &Value) -> impl Iterator<Item = &str> {
+pub(crate) fn strings(value: &Value) -> impl Iterator<Item = &str> {
     let mut open = vec![value];
     std::iter::from_fn(move || {
         loop {

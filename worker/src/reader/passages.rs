@@ -19,12 +19,12 @@ const LEAST: usize = 4_000;
 const GAP: &str = "\n\n[…]\n\n";
 
 /// Bytes of a page that fit beside an answer of so many tokens.
-pub(super) fn room(context: usize, answer: u32) -> usize {
+pub(crate) fn room(context: usize, answer: u32) -> usize {
     (context.saturating_sub(OVERHEAD + answer as usize) * BYTES_PER_TOKEN).max(LEAST)
 }
 
 /// A page, or a part of it.
-pub(super) struct Excerpt<'a> {
+pub(crate) struct Excerpt<'a> {
     pub text: Cow<'a, str>,
     /// The page's own data, if it fits.
     pub structured: Option<String>,

@@ -95,7 +95,7 @@ fn same(c: char) -> char {
 }
 
 /// A host in an address in `text` that neither the page nor its address names.
-pub(super) fn foreign_host(text: &str, page: PageText<'_>) -> Option<String> {
+pub(crate) fn foreign_host(text: &str, page: PageText<'_>) -> Option<String> {
     static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?i)(\b[a-z][a-z0-9+.-]{1,15}:)?//(?:[^\s/?#@]*@)?([^\s/?#:)\]>,']+)").expect("a constant")
     });

@@ -106,6 +106,7 @@ mod tests {
             default_limit: 10,
             metered: false,
             avoid: None,
+            only: None,
         };
         let mut tx = db.begin().await.unwrap();
         let id = sessions::create(&mut tx, &new, db.now()).await.unwrap().unwrap().id;

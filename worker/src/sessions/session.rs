@@ -28,7 +28,7 @@ use super::resources::{OpenError, SessionResources};
 use super::save::Archive;
 use super::start::{load, owner, start_cold};
 use super::warm::WarmPool;
-use crate::agent::{self, AgentError};
+use crate::agent::{self, AgentError, Home, Keep, Limits};
 use crate::browser::Companion;
 use crate::browser::cdp::Cdp;
 use crate::exec::{ExecError, Execution, Runners};
@@ -260,8 +260,20 @@ impl Session {
         timeout: Duration,
         meter: &TokenMeter,
     ) -> Option<Result<agent::TaskOutcome, PromptError>> {
+        let home = Home::new(self.scraped.get()?, task);
+        self.prompt_within(model, task, timeout, (home, meter, None)).await
+    }
+
+    /// The same where the agent may do no more than `home` allows, and `keep` has each answer of the model first.
+    pub async fn prompt_within(
+        &self,
+        model: &ModelSettings,
+        task: &str,
+        timeout: Duration,
+        (home, meter, keep): (Home, &TokenMeter, Option<&Keep>),
+    ) -> Option<Result<agent::TaskOutcome, PromptError>> {
         let handle = self.handle()?;
-        let scraped = self.scraped.get()?;
+        self.scraped.get()?;
         let deadline = clock::deadline(timeout);
         let work = async {
             let in_line = tokio::time::timeout_at(deadline - timeout / 2, self.agent.lock()).await;
@@ -273,7 +285,8 @@ impl Session {
                     live.announce(text);
                 }
             };
-            Ok(agent::work(cdp, model, scraped, task, deadline, meter, tell).await?)
+            let limits = Limits { home, deadline, meter, keep };
+            Ok(agent::work(cdp, model, task, limits, tell).await?)
         };
         tokio::select! {
             outcome = work => Some(outcome),

@@ -124,6 +124,7 @@ async fn try_place(
         default_limit: app.settings.limits.team_sessions,
         metered: app.settings.limits.metered,
         avoid,
+        only: None,
     };
     let mut tx = app.db.begin().await?;
     let placed = sessions::create(&mut tx, &new, app.db.now()).await?;

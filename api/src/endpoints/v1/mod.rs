@@ -16,6 +16,7 @@
 pub mod batch;
 pub mod crawl;
 pub mod document;
+pub mod extract;
 pub mod llmstxt;
 pub mod map;
 pub mod scrape;

@@ -26,7 +26,7 @@ const OWN_FIELDS: &[&str] = &[
     "auditMetadata",
 ];
 /// Events a webhook can ask for (wire 7).
-const EVENTS: &[&str] = &["started", "page", "completed", "failed", "cancelled"];
+pub(super) const EVENTS: &[&str] = &["started", "page", "completed", "failed", "cancelled"];
 /// Largest `metadata` of a webhook, bytes of JSON: it comes with every delivery.
 const MAX_METADATA: usize = 65_536;
 
@@ -134,7 +134,7 @@ pub(super) fn read_webhook(version: ApiVersion, fields: &mut Fields<'_, '_>) -> 
 pub(super) fn read_webhook_of(
     version: ApiVersion,
     fields: &mut Fields<'_, '_>,
-    events: &[&'static str],
+    known: &[&'static str],
 ) -> Option<WebhookSpec> {
     let value = fields.get("webhook")?;
     let path = fields.path_of("webhook");
@@ -149,7 +149,7 @@ pub(super) fn read_webhook_of(
                 version,
             })
         }
-        Value::Object(_) => read_webhook_object(version, value, path, fields.issues, events),
+        Value::Object(_) => read_webhook_object(version, value, path, fields.issues, known),
         other => {
             fields.issues.wrong_union(path, "string or object", other);
             None

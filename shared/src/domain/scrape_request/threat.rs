@@ -28,6 +28,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, unavailable: &mut Vec<Unavailabl
             let text = text.trim().trim_start_matches('.');
             pattern(text).filter(|tld| !tld.contains(['.', '*']))
         }),
+        documents: Vec::new(),
     };
     nested.finish();
     let refused = match mode {

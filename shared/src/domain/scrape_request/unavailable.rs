@@ -15,6 +15,11 @@ pub(in crate::domain) fn no_exchange(path: Path) -> ValidationError {
     refusal(ErrorCode::Forbidden, path, "Exchange is not enabled for this team.")
 }
 
+/// The same of an agent, in the words and with the code that its clients know.
+pub(super) fn no_exchange_here(path: Path) -> ValidationError {
+    refusal(ErrorCode::ExchangeNotEnabled, path, "Exchange is not enabled for this team.")
+}
+
 /// The first unavailable option as an error.
 pub(super) fn refuse_unavailable(unavailable: Vec<Unavailable>) -> Result<(), ValidationError> {
     match unavailable.into_iter().next() {

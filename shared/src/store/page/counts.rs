@@ -1,10 +1,12 @@
 //! The counts of jobs, changed with the pages they count; whether a job ends with that, and who is told.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use crate::domain::job::{JobMove, JobStatus, WebhookEvent};
+use crate::domain::job::{JobKind, JobMove, JobStatus, WebhookEvent};
 use crate::domain::webhook::WebhookSpec;
 use crate::ids::{JobId, PageId, TeamId};
+use crate::queue;
 use crate::store::frontier::Growth;
 use crate::store::signals::{Signal, notify_done};
 use crate::store::{StoreError, StoreResult, Tx, cancel, webhooks};
@@ -57,10 +59,14 @@ pub(super) async fn count(
         if has_ended {
             counted.ended.push(*job);
         }
+        if after.waits_for_pages {
+            queue::task_wakeup(tx, *job, Duration::ZERO).await?;
+        }
         let webhook: Option<WebhookSpec> = after.webhook.as_deref().map(serde_json::from_str).transpose()?;
         if let Some(spec) = webhook {
             let end = has_ended.then_some(after.status);
-            queue_events(tx, after.team, *job, &spec, &delta.pages, end, now).await?;
+            let pages: &[PageId] = if after.kind.is_task() { &[] } else { &delta.pages };
+            queue_events(tx, after.team, *job, &spec, pages, end, now).await?;
         }
     }
     Ok(counted)
@@ -72,6 +78,9 @@ struct After {
     status: JobStatus,
     completed: i64,
     webhook: Option<String>,
+    kind: JobKind,
+    /// It is a task whose pages have all ended: it may go on.
+    waits_for_pages: bool,
 }
 
 /// Adds to the counts of one job, and ends it when these were its last pages.
@@ -86,12 +95,12 @@ async fn add(tx: &mut Tx, job: JobId, delta: &Delta, now: Timestamp) -> StoreRes
                  due_at = CASE WHEN $4 > 0 THEN 0 ELSE due_at END, credits_used = credits_used + $5, \
                  total = total + $7, hidden = hidden - $8, ",
                 job_after!("$2", "$3", "$7", "$6"),
-                " WHERE id = $1 RETURNING team_id, status, completed, webhook"
+                " WHERE id = $1 RETURNING team_id, status, completed, webhook, kind, total, failed"
                 $(, $more)*
             )
         };
     }
-    type Row = (TeamId, String, i64, Option<String>);
+    type Row = (TeamId, String, i64, Option<String>, String, i64, i64);
     macro_rules! bound {
         ($sql:expr) => {
             sqlx::query_as($sql)
@@ -118,7 +127,9 @@ async fn add(tx: &mut Tx, job: JobId, delta: &Delta, now: Timestamp) -> StoreRes
     if delta.queued > 0 && status != JobStatus::Scraping {
         cancel::drop_late(tx, job, delta.queued, now).await?;
     }
-    Ok(After { team: row.0, status, completed: row.2, webhook: row.3 })
+    let kind: JobKind = row.4.parse().map_err(StoreError::Corrupt)?;
+    let waits_for_pages = kind.is_task() && status == JobStatus::Scraping && row.2 + row.6 >= row.5;
+    Ok(After { team: row.0, status, completed: row.2, webhook: row.3, kind, waits_for_pages })
 }
 
 /// Queues what the job's receiver wants to know: ends of pages, and the job's own (`end`), if it was not told of it before.

@@ -10,6 +10,9 @@ use crate::store::{Db, StoreResult, Tx, team_lock};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool, queue};
 
+/// A task has gone on without the page, and its job has no other end.
+const IS_NO_TASK: &str = sql!("job.kind NOT IN (", JobKind::Extract.sql(), ", ", JobKind::Agent.sql(), ")");
+
 /// Which dead pages to replay; `None` or nothing means any.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayFilter {
@@ -56,6 +59,7 @@ pub async fn replayable(db: &Db, filter: &ReplayFilter, now: Timestamp) -> Store
         select.push(" AND EXISTS (SELECT 1 FROM job WHERE job.id = page.job_id AND job.status <> ");
         select.push(JobStatus::Cancelled.sql());
         select.push(" AND COALESCE(job.origin, '') <> ").push_bind(monitor::ORIGIN);
+        select.push(" AND ").push(IS_NO_TASK);
         if filter.background {
             select.push(" AND job.rank > 0 AND job.kind <> ").push(JobKind::Search.sql());
         }
@@ -91,6 +95,8 @@ pub async fn replay(tx: &mut Tx, page: PageId, metered: bool, now: Timestamp) ->
         PageMove::Replay.from().sql(),
         " AND EXISTS (SELECT 1 FROM job WHERE job.id = page.job_id AND job.status <> ",
         JobStatus::Cancelled.sql(),
+        " AND ",
+        IS_NO_TASK,
         " AND job.expires_at > $2)"
     );
     const JOB: &str = sql!(

@@ -73,7 +73,7 @@ pub(super) fn room(limit: Option<i64>, default: i64, running: i64) -> i64 {
 
 /// What a job becomes when so many pages more have completed and failed and so many rows came to it. It ends with its
 /// last page. A batch completes even when every page failed: the failures are in its errors. A crawl fails when it has
-/// nothing but failures: its start page could not be read. A scrape or map is its one page.
+/// nothing but failures: its start page could not be read. A scrape or map is its one page. A task ends its job itself.
 macro_rules! job_after {
     ($completed:literal, $failed:literal, $rows:literal, $now:literal) => {
         sql!(
@@ -98,7 +98,11 @@ macro_rules! job_after {
         sql!(
             "status <> ",
             $crate::domain::job::JobMove::Complete.from().sql(),
-            concat!(" OR completed + failed + ", $completed, " + ", $failed, " < total + ", $rows)
+            " OR kind IN (",
+            $crate::domain::job::JobKind::Extract.sql(),
+            ", ",
+            $crate::domain::job::JobKind::Agent.sql(),
+            concat!(") OR completed + failed + ", $completed, " + ", $failed, " < total + ", $rows)
         )
     };
 }

@@ -25,6 +25,8 @@ pub struct NewSession<'a> {
     pub metered: bool,
     /// A worker that could not be reached a moment ago: not this one.
     pub avoid: Option<WorkerId>,
+    /// The only worker that will do: the one that asks for itself.
+    pub only: Option<WorkerId>,
 }
 
 /// Where a session was placed.
@@ -87,7 +89,7 @@ pub async fn create(tx: &mut Tx, new: &NewSession<'_>, now: Timestamp) -> StoreR
         }
         version = profile_version(tx, new.team, &profile.name).await?;
     }
-    let (worker, address) = match choose_worker(tx, new.avoid, now).await? {
+    let (worker, address) = match choose_worker(tx, new, now).await? {
         Ok(chosen) => chosen,
         Err(refusal) => return Ok(Err(refusal)),
     };
@@ -132,7 +134,7 @@ const TRIAL_MS: i64 = 20_000;
 
 async fn choose_worker(
     tx: &mut Tx,
-    avoid: Option<WorkerId>,
+    new: &NewSession<'_>,
     now: Timestamp,
 ) -> StoreResult<Result<(WorkerId, String), NotPlaced>> {
     const SQL: &str = sql!(
@@ -160,7 +162,8 @@ async fn choose_worker(
         let why = workers.into_iter().find_map(|w| w.sessions_refused);
         return Ok(Err(NotPlaced::NotOffered { why }));
     }
-    workers.retain(|w| w.taken < w.session_slots && Some(w.id) != avoid);
+    workers
+        .retain(|w| w.taken < w.session_slots && Some(w.id) != new.avoid && new.only.is_none_or(|only| w.id == only));
     // Of workers with equal room the one that has run longest.
     let best = workers.into_iter().rev().max_by_key(|w| w.session_slots - w.taken);
     Ok(best.map(|w| (w.id, w.address)).ok_or(NotPlaced::Full))

@@ -59,6 +59,7 @@ fn plain(team: TeamId, request: &CreateSession) -> NewSession<'_> {
         default_limit: 10,
         metered: false,
         avoid: None,
+        only: None,
     }
 }
 
