@@ -492,7 +492,7 @@ pub fn is_discussion(dom: &Dom, url: &str) -> bool {
         })
 }
 
-/// Whether readers' comments are what the page is for: beside them there are hardly any paragraphs.
+/// Whether readers' comments are what the page is for: beside them there is hardly any prose.
 fn is_about_comments(dom: &Dom, m: &Measures) -> bool {
     let mut cache = Cache::default();
     let (mut inside, mut beside, mut comments_end) = (0u32, 0u32, 0);
@@ -505,7 +505,8 @@ fn is_about_comments(dom: &Dom, m: &Measures) -> bool {
                 comments_end = dom.end(i);
             }
         }
-        if tag == Tag::P && m.text[i] > 80 {
+        // Not paragraphs alone: many articles are written in plain boxes.
+        if tag == Tag::Text && m.text[i] > 80 {
             let sum = if i < comments_end { &mut inside } else { &mut beside };
             *sum += m.text[i] - m.links[i];
         }
@@ -521,8 +522,10 @@ const CONSENT_TEXT: u32 = 250;
 /// Drops long notices about cookies: boxes whose words keep coming back to them, on pages that are not about them.
 fn consent_texts(dom: &Dom, m: &Measures, kept: &Protected, dropped: &mut [bool]) {
     let is_word = |word: &str| {
-        let word = word.trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();
-        matches!(word.as_str(), "cookie" | "cookies" | "consent" | "gdpr" | "ccpa" | "iab" | "datenschutz")
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        ["cookie", "cookies", "consent", "gdpr", "ccpa", "iab", "datenschutz"]
+            .iter()
+            .any(|w| word.eq_ignore_ascii_case(w))
     };
     // Words of the subject, and all words, of each element.
     let (mut subject, mut words) = (vec![0u32; dom.len()], vec![0u32; dom.len()]);

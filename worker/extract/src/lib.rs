@@ -23,8 +23,10 @@
 //! measure, tokens    how much text stands where; what names of classes hint at
 //! filter, scope      what is left out; where the main content is
 //! marks              what manuals and blogs put around their text for the reader's mouse
+//! blocks             which runs of text are content, by trees grown on known pages
 //! select             the caller's CSS selectors
 //! markdown, clean_html, links, images, metadata, structured, media, embedded     what is made of the tree
+//! about              what metadata leaves open, from linked data and the byline
 //! signals            whether scripts make the page
 //! things, goods      what the page describes as data; prices and the like
 //! product, menu      the product that the page offers, the menu that it shows

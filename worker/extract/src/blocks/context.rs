@@ -89,13 +89,13 @@ pub fn stage_of(dom: &Dom, block: &Block, stage: &[u8]) -> u8 {
 struct Groups {
     /// Their number and text, by parent and likeness.
     sums: HashMap<(usize, u64), (f32, f32)>,
-    /// The likeness of an element and its place among those alike.
-    places: HashMap<usize, (u64, f32)>,
+    /// By node, the likeness of an element and its place among those alike.
+    places: Vec<(u64, f32)>,
 }
 
 impl Groups {
     fn of(dom: &Dom, m: &Measures) -> Self {
-        let mut groups = Self { sums: HashMap::new(), places: HashMap::new() };
+        let mut groups = Self { sums: HashMap::new(), places: vec![(0, 0.0); dom.len()] };
         for i in m.body + 1..dom.end(m.body) {
             if m.text[i] == 0 || !dom.tag(i).is_element() {
                 continue;
@@ -107,16 +107,16 @@ impl Groups {
             let sum = groups.sums.entry((dom.parent(i), likeness)).or_default();
             sum.0 += 1.0;
             sum.1 += m.text[i] as f32;
-            groups.places.insert(i, (likeness, sum.0));
+            groups.places[i] = (likeness, sum.0);
         }
         groups
     }
 
     /// Number and text of the group of `i`, and its place there.
     fn find(&self, dom: &Dom, i: usize) -> Option<(f32, f32, f32)> {
-        let (likeness, place) = self.places.get(&i)?;
-        let (count, text) = self.sums.get(&(dom.parent(i), *likeness))?;
-        Some((*count, *text, *place))
+        let (likeness, place) = self.places[i];
+        let (count, text) = self.sums.get(&(dom.parent(i), likeness))?;
+        Some((*count, *text, place))
     }
 }
 

@@ -48,8 +48,10 @@ pub fn read(dom: &Dom, block: &Block, text: &str, page: &Page) -> Said {
         low.hash(&mut hasher);
         let found = words::of_text(&low);
         bits |= found;
-        for (k, kind) in kinds.iter_mut().enumerate() {
-            *kind += flag(found & 1 << k != 0);
+        if found != 0 {
+            for (k, kind) in kinds.iter_mut().enumerate() {
+                *kind += flag(found & 1 << k != 0);
+            }
         }
         titled += flag(page.title.contains(&low));
         described += flag(page.described.contains(&low));

@@ -1,6 +1,7 @@
 //! What words and names hint at, for the facts of blocks. Hints only; what they are worth is learned.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
 /// Number of kinds of words.
@@ -90,9 +91,33 @@ const NAME: [&str; NAME_KINDS] = [
     "lang language languages locale country region currency translate switcher picker",
 ];
 
+/// FNV-1a. The words in the tables are ours, so nobody can choose many that collide.
+#[derive(Clone, Copy, Debug)]
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+type Table = HashMap<&'static str, u32, BuildHasherDefault<Fnv>>;
+
 /// A bit for each kind, by word.
-fn table(kinds: &[&'static str]) -> HashMap<&'static str, u32> {
-    let mut table = HashMap::new();
+fn table(kinds: &[&'static str]) -> Table {
+    let mut table = Table::default();
     for (bit, words) in kinds.iter().enumerate() {
         for word in words.split_ascii_whitespace() {
             *table.entry(word).or_insert(0) |= 1 << bit;
@@ -101,8 +126,8 @@ fn table(kinds: &[&'static str]) -> HashMap<&'static str, u32> {
     table
 }
 
-static BY_WORD: LazyLock<HashMap<&'static str, u32>> = LazyLock::new(|| table(&TEXT));
-static BY_NAME: LazyLock<HashMap<&'static str, u32>> = LazyLock::new(|| table(&NAME));
+static BY_WORD: LazyLock<Table> = LazyLock::new(|| table(&TEXT));
+static BY_NAME: LazyLock<Table> = LazyLock::new(|| table(&NAME));
 
 /// Kinds of a word in lower case.
 pub fn of_text(word: &str) -> u32 {
