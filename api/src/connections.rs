@@ -1,15 +1,30 @@
 //! The connections of clients: an upgraded one is kept open by the server until somebody hangs up.
 
+use std::net::SocketAddr;
+
 use actix_web::HttpRequest;
 use actix_web::dev::Extensions;
 use actix_web::rt::net::TcpStream;
 use weir_shared::hang_up::{HangUp, Line};
+
+/// Where the server listens that a connection has come to.
+struct Server(SocketAddr);
 
 /// Notes a new connection, for [`hang_up`].
 pub fn remember(connection: &dyn std::any::Any, known: &mut Extensions) {
     if let Some(connection) = connection.downcast_ref::<TcpStream>() {
         known.insert(Line::of(connection));
     }
+}
+
+/// Notes where a new connection has come to, for [`server`].
+pub fn remember_server(address: SocketAddr, known: &mut Extensions) {
+    known.insert(Server(address));
+}
+
+/// The address that this process listens on, as the request's connection has it.
+pub fn server(request: &HttpRequest) -> Option<SocketAddr> {
+    Some(request.conn_data::<Server>()?.0)
 }
 
 /// What ends the connection of an upgraded request, once it is dropped with the answer. For the request's handler.

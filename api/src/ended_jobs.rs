@@ -1,7 +1,8 @@
 //! Rows of jobs that have ended, remembered for a moment: a client that pages through fifty thousand documents reads
 //! the row once, not five hundred times.
 //!
-//! Such a row changes only when an operator replays its pages; that shows up when the moment has passed.
+//! Such a row changes when an operator replays its pages or deletes the job. Who takes it from here holds it against the
+//! database in the statement that reads the documents (`slice_of_ended`).
 
 use std::time::Duration;
 

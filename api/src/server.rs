@@ -1,15 +1,12 @@
 //! Starts and stops the HTTP server.
 //!
-//! A stop refuses new connections at once, cuts short whoever waits for news, lets direct scrapes go on for a while,
-//! and ends within a bound.
+//! A stop accepts nothing more, cuts short whoever waits for news, answers what was accepted, and ends within a bound.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::dev::ServerHandle;
-use actix_web::middleware::from_fn;
-use actix_web::{HttpServer, web};
+use actix_web::web;
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -21,32 +18,25 @@ use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::traces;
 use weir_shared::wake::Wake;
 
-use crate::access_log;
 use crate::app::{App, AppData};
 use crate::auth::CallerCache;
 use crate::bodies::Bodies;
-use crate::connections;
 use crate::console::{Console, minute};
-use crate::cors;
 use crate::direct_dispatch::DirectDispatch;
 use crate::ended_jobs::EndedJobs;
 use crate::first_key::{self, FirstKey};
 use crate::handed_over;
+use crate::http_server::HttpServer;
 use crate::limits::Limiter;
 use crate::metrics::Metrics;
 use crate::queue_headroom::QueueHeadroom;
 use crate::relay_target::{RelayTargets, RowTargets};
-use crate::routes;
 use crate::worker_client::WorkerClient;
 
-/// Seconds from the stop signal to the end, whoever is still connected.
-const STOP_SECONDS: u64 = 15;
+/// From the stop signal to the end, whoever is still connected. The packages' own bounds on a stop are longer.
+const STOP_BOUND: Duration = Duration::from_secs(30);
 /// Bound on writing the last minute's figures.
 const LAST_FIGURES: Duration = Duration::from_secs(2);
-/// How long an idle connection is kept for its next request.
-const KEEP_ALIVE: Duration = Duration::from_secs(75);
-/// How long a client may take to send the head of its request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A server that answers.
 pub struct Running {
@@ -55,10 +45,9 @@ pub struct Running {
     /// The default team's key.
     pub key: FirstKey,
     db: Db,
-    handle: ServerHandle,
+    server: HttpServer,
     stopping: CancellationToken,
     minutes: Option<JoinHandle<()>>,
-    task: JoinHandle<std::io::Result<()>>,
 }
 
 /// Opens the pool of the API, or of an operator's command.
@@ -119,33 +108,14 @@ pub async fn start(settings: Settings, db: Db) -> anyhow::Result<Running> {
     let app = build(settings, db.clone()).await?;
     let stopping = app.stopping.clone();
     let minutes = minute::start(&app);
-    let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    let server = HttpServer::new(move || {
-        actix_web::App::new()
-            .app_data(app.clone())
-            .wrap(from_fn(cors::allow))
-            .wrap(from_fn(access_log::observe))
-            .configure(routes::configure)
-    })
-    .workers(cores)
-    .on_connect(connections::remember)
-    .keep_alive(KEEP_ALIVE)
-    .client_request_timeout(HEAD_TIMEOUT)
-    // CDP messages are small, and their client waits for each answer: do not collect them.
-    .tcp_nodelay(true)
-    .shutdown_timeout(STOP_SECONDS)
-    .disable_signals();
-    let server = match handed_over::socket(bind)? {
-        Some(socket) => server.listen(socket),
-        None => server.bind(bind),
+    let (socket, is_ours) = match handed_over::socket(bind)? {
+        Some(socket) => (socket, false),
+        None => (TcpListener::bind(bind).with_context(|| format!("cannot listen on {bind}"))?, true),
     };
-    let server = server.with_context(|| format!("cannot listen on {bind}"))?;
-    let address = server.addrs().first().copied().context("the server has no address")?;
-    let server = server.run();
-    let handle = server.handle();
-    let task = tokio::spawn(server);
+    let address = socket.local_addr()?;
+    let server = HttpServer::start(&app, socket, is_ours)?;
     tracing::info!(%address, "the API listens");
-    Ok(Running { address, key, db, handle, stopping, minutes, task })
+    Ok(Running { address, key, db, server, stopping, minutes })
 }
 
 /// The process's state over a database that is up to date.
@@ -190,22 +160,16 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
 }
 
 impl Running {
-    /// Stops within a bound: waiting scrapes get some seconds, everybody else is cut short.
+    /// Stops within a bound: waiting scrapes are answered, whoever waits for news is cut short.
     pub async fn stop(self) {
         self.stopping.cancel();
-        let bound = Duration::from_secs(STOP_SECONDS + 2);
-        if tokio::time::timeout(bound, self.handle.stop(true)).await.is_err() {
+        if !self.server.stop(STOP_BOUND).await {
             tracing::warn!("connections were still open at the end");
         }
         if let Some(minutes) = self.minutes {
             let _ = tokio::time::timeout(LAST_FIGURES, minutes).await;
         }
         self.db.close().await;
-    }
-
-    /// Ends only if the server ends by itself, which is a failure.
-    async fn ended(&mut self) -> anyhow::Result<()> {
-        (&mut self.task).await.context("the server's task")?.context("the server")
     }
 }
 
@@ -224,7 +188,7 @@ pub async fn serve(settings: Settings) -> anyhow::Result<()> {
     }
     tokio::select! {
         () = stop.cancelled() => {}
-        ended = running.ended() => return ended,
+        ended = running.server.ended() => return ended,
     }
     tracing::info!("stopping");
     running.stop().await;

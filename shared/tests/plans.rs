@@ -32,6 +32,7 @@ use weir_shared::random;
 use weir_shared::store::console::figures::Span;
 use weir_shared::store::console::jobs::Filter;
 use weir_shared::store::console::sign_ins::{self, SignIn};
+use weir_shared::store::documents::Part;
 use weir_shared::store::feedback::NewFeedback;
 use weir_shared::store::jobs::NewJob;
 use weir_shared::store::monitors::Settings;
@@ -254,13 +255,17 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     for id in [job, direct.job.id] {
         jobs::load(db, id).await.unwrap();
         jobs::spec(db, id).await.unwrap();
-        documents::slice(db, blobs, id, 0, 10, 1 << 20).await.unwrap();
+        let part = Part { skip: 0, limit: 10, max_bytes: 1 << 20 };
+        documents::slice(db, blobs, id, part).await.unwrap();
+        let job = jobs::load(db, id).await.unwrap().unwrap();
+        documents::slice_of_ended(db, blobs, &job, part).await.unwrap();
         pages::failed_of(db, id, 10).await.unwrap();
     }
     pages::load(db, direct.page).await.unwrap();
     pages::ended_among(db, &[direct.page]).await.unwrap();
     pages::open_among(db, &[direct.page]).await.unwrap();
     documents::by_page(db, blobs, direct.page).await.unwrap();
+    documents::steps(db, direct.page).await.unwrap();
     documents::metadata(db, &[direct.page]).await.unwrap();
     let lookup = Lookup { key: CacheKey(direct.page.to_string()), from: Timestamp(0), to: now };
     cache::find(db, blobs, &lookup).await.unwrap();

@@ -19,6 +19,7 @@ import quality
 import searches
 import sessions
 import team
+import traced
 from world import Postgres, Site
 
 NAMES = {
@@ -38,6 +39,7 @@ NAMES = {
     "interact": interact.interact,
     "team": team.team,
     "limits": team.limits,
+    "traces": traced.traces,
     "quality": quality.quality,
 }
 

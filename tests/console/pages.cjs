@@ -273,7 +273,7 @@ run(async () => {
     await page.waitForURL(/tab=metadata/);
     await page.getByRole('tab', { name: 'As JSON' }).click();
     await page.locator('pre').filter({ hasText: '"attributes"' }).waitFor();
-    await page.getByText('Fetched, read and committed').waitFor();
+    for (const step of [/^Fetched in /, /^Extracted in /, /^Committed/]) await page.getByRole('listitem').getByText(step).first().waitFor();
   });
 
   await test('a page that failed says why and what to do', async () => {

@@ -46,7 +46,7 @@ run(async () => {
     await page.getByRole('heading', { name: `${BASE}/welcome` }).waitFor();
     await page.getByRole('table', { name: 'Pages of the job' }).getByRole('link').first().click();
     await page.getByRole('heading', { level: 1, name: 'Welcome to Weir' }).waitFor();
-    await page.getByText('Fetched, read and committed').waitFor();
+    for (const step of [/^Fetched in /, /^Extracted in /, /^Committed/]) await page.getByRole('listitem').getByText(step).first().waitFor();
 
     // The site breaks.
     isBroken = true;

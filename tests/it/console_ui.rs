@@ -2,8 +2,13 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::Duration;
 
-use weir_tests::{Database, ServiceOptions, TestService, both_databases, checkout, long_tests, wait_until};
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use weir_tests::{
+    Database, ModelStandIn, Said, ServiceOptions, TestService, both_databases, checkout, long_tests, wait_until,
+};
 use weir_worker::sandbox::find_chromium;
 
 const OPERATOR: &str = "operators-key-of-the-tests";
@@ -16,10 +21,12 @@ fn modules() -> Option<PathBuf> {
 
 /// A service with the keys of operators, whose sandbox works: suites open sessions.
 async fn service(database: Database) -> TestService {
-    let options = ServiceOptions::new(database)
-        .env("WEIR_CONSOLE_KEY", OPERATOR)
-        .env("WEIR_CONSOLE_READ_KEY", READER)
-        .env("WEIR_WARM_BROWSERS", "0");
+    service_with(ServiceOptions::new(database)).await
+}
+
+async fn service_with(options: ServiceOptions) -> TestService {
+    let options =
+        options.env("WEIR_CONSOLE_KEY", OPERATOR).env("WEIR_CONSOLE_READ_KEY", READER).env("WEIR_WARM_BROWSERS", "0");
     let service = TestService::start_with(options).await;
     wait_until("a worker that takes sessions", || async {
         let workers = service.cli_json(&["workers", "list", "--json"]);
@@ -107,4 +114,77 @@ both_databases! {
         let service = service(database).await;
         passes_with(&service, script("axe.cjs", modules)).await;
     }
+
+    async fn what_goes_on_is_seen_while_somebody_looks(database) {
+        let Some(modules) = modules() else { return };
+        let scroll = Said::does("scroll", json!({"direction": "down"}));
+        let finish = Said::does("finish", json!({"answer": "in stock", "success": true}));
+        let model = ModelStandIn::start(vec![scroll, finish]).await;
+        let options = ServiceOptions::new(database).env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
+        let service = service_with(options).await;
+        passes_with(&service, script("live.cjs", modules)).await;
+    }
+
+    // The log tells each statement. Nobody is scraped meanwhile; what the service asks by itself counts as well.
+    async fn an_open_tab_costs_next_to_nothing(database) {
+        let Some(modules) = modules() else { return };
+        let service = service_with(ServiceOptions::new(database).env("WEIR_LOG", "info,sqlx::query=debug")).await;
+        let mut command = script("open.cjs", modules);
+        command.env("BASE", service.base()).env("KEY", service.key()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut tab = command.spawn().unwrap();
+        let mut lines = BufReader::new(tab.stdout.take().unwrap()).lines();
+        let before = used(&service, WHILE).await;
+        while lines.next_line().await.unwrap().is_some_and(|line| line != "open") {}
+        let with_tab = used(&service, WHILE).await;
+        drop(tab.stdin.take());
+        assert!(tab.wait().await.unwrap().success());
+        println!("without a tab {before:?}, with one {with_tab:?}, in {WHILE:?}");
+        assert!(with_tab.statements > 10, "the log tells each statement");
+        let statements = with_tab.statements - before.statements;
+        assert!(statements <= WHILE.as_secs(), "{statements} statements in {WHILE:?}");
+        // The log itself, and a program that is not optimized, cost more than the tab.
+        let most = WHILE.mul_f64(if cfg!(debug_assertions) { 0.03 } else { 0.01 });
+        assert!(with_tab.cpu.saturating_sub(before.cpu) < most, "{before:?}, {with_tab:?}");
+    }
+}
+
+/// The pictures of docs/console.md; `PICTURES` names the folder that they go to.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn its_pictures_can_be_taken_anew() {
+    if !long_tests() {
+        return;
+    }
+    let Some(modules) = modules() else { return };
+    let hosts = ["kettles", "docs.harbour", "news.lighthouse"].map(|name| format!("{name}.example=127.0.0.2"));
+    let service = service_with(ServiceOptions::new(Database::Sqlite).env("WEIR_ALLOW_HOSTS", hosts.join(","))).await;
+    let folder = std::env::var("PICTURES").map_or_else(|_| service.folder().join("pictures"), PathBuf::from);
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut command = script("pictures.cjs", modules);
+    command.env("OUT", &folder).env("SITES", format!("127.0.0.2:{}", weir_tests::free_port()));
+    if weir_tests::is_root() {
+        command.env("SITES", "127.0.0.2:80");
+    }
+    passes_with(&service, command).await;
+    assert_eq!(weir_tests::files_below(&folder).len(), 14);
+}
+
+/// How long an open tab is looked at.
+const WHILE: Duration = Duration::from_secs(30);
+
+/// What the API process has used in a while.
+#[derive(Debug)]
+struct Used {
+    statements: u64,
+    cpu: Duration,
+}
+
+async fn used(service: &TestService, a_while: Duration) -> Used {
+    let now = || {
+        let log = std::fs::read_to_string(service.folder().join("api.log")).unwrap();
+        Used { statements: log.matches("summary").count() as u64, cpu: service.api_cpu() }
+    };
+    let before = now();
+    tokio::time::sleep(a_while).await;
+    let after = now();
+    Used { statements: after.statements - before.statements, cpu: after.cpu - before.cpu }
 }

@@ -491,7 +491,7 @@ async fn a_stopping_api_answers_what_it_has_in_hand_though_its_other_threads_are
 fn threads_of(process: u32) -> usize {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
     let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-    tasks.map(name).filter(|name| name.starts_with("actix")).count()
+    tasks.map(name).filter(|name| name.starts_with("http ")).count()
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::json;
-use weir_tests::{Database, FixtureSite, TestService, binary_folder, checkout, finished, installed};
+use weir_tests::{
+    Database, FixtureSite, SearchStandIn, ServiceOptions, TestService, binary_folder, checkout, finished, installed,
+};
 
 const PAGES: &[&str] = &["README.md", "docs/use.md", "docs/packages.md"];
 
@@ -19,6 +21,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("claude mcp add", "a program of somebody else; mcp.rs speaks with a stock client"),
     ("weir serve", "the service of this test is one"),
     ("WEIR_BIND=", "the same with an address"),
+    ("WEIR_SEARCH_URL=", "the same with search backends"),
     ("weir-worker", "the service of this test has one"),
     ("WEIR_WORKER_BIND=", "the same with an address"),
     ("weir mcp", "speaks until its input ends; mcp.rs"),
@@ -65,6 +68,7 @@ fn to_run(code: &str) -> Option<String> {
 
 struct Handbook {
     service: TestService,
+    _search: SearchStandIn,
     site: FixtureSite,
     /// A job that stands where the pages say `ID`.
     job: String,
@@ -73,14 +77,16 @@ struct Handbook {
 impl Handbook {
     async fn open() -> Self {
         let site = FixtureSite::start().await;
-        let service = TestService::start(Database::Sqlite).await;
+        let search = SearchStandIn::finding([1, 2, 3].map(|n| site.url(&format!("/article/{n}"))).to_vec()).await;
+        let options = ServiceOptions::new(Database::Sqlite).env("WEIR_SEARCH_URL", &search.url);
+        let service = TestService::start_with(options).await;
         let job = service.post("/v2/batch/scrape", &json!({ "urls": [site.url("/article/3")] })).await.id();
         finished(service.caller(), &job, Duration::from_secs(60)).await;
         std::fs::create_dir_all(service.folder().join("data")).unwrap();
         std::fs::write(service.folder().join("data/api-key"), service.caller().key.as_deref().unwrap()).unwrap();
         let report = checkout().join("worker/office/tests/files/headings.docx");
         std::fs::copy(report, service.folder().join("report.docx")).unwrap();
-        Self { service, site, job }
+        Self { service, _search: search, site, job }
     }
 
     /// The page's words with this service's address, this site's pages and this job.

@@ -4,12 +4,15 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Answer, Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, checkout, files_below,
-    processes_mentioning, wait_until,
+    Answer, Caller, ChildUse, ChildWatch, Database, FixtureSite, HostileFile, ServiceOptions, TestService, Told,
+    both_databases, checkout, files_below, hostile_files, processes_mentioning, wait_until,
 };
 
 const BOUNDARY: &str = "part-of-a-test";
 const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+/// What the reader of one file may use. Without optimization it takes longer, and not more memory.
+const READER: ChildUse =
+    ChildUse { memory: 600 << 20, cpu: std::time::Duration::from_secs(if cfg!(debug_assertions) { 4 } else { 1 }) };
 
 /// A part of a form.
 fn part(name: &str, file_name: Option<&str>, content_type: &str, bytes: &[u8]) -> Vec<u8> {
@@ -208,4 +211,44 @@ async fn what_cannot_be_read_is_told_by_name() {
         (Some("word"), Some(".docx"), Some(true))
     );
     assert_eq!(service.anonymous().get("/v2/parse/formats").await.status, 401);
+}
+
+/// What is wrong with the answer to a hostile file.
+fn fault_of(file: &HostileFile, answer: &Answer) -> Option<String> {
+    let is_refused = answer.status == 500 && answer.code() == "SCRAPE_UNSUPPORTED_FILE_ERROR";
+    let markdown = answer.body["data"]["markdown"].as_str();
+    let is_right = match file.told {
+        Told::Refused(words) => is_refused && answer.error().contains(words),
+        Told::Read(words) => markdown.is_some_and(|text| text.contains(words)),
+        Told::Answered => is_refused || answer.status == 200 && markdown.is_some(),
+    };
+    let head: String = answer.text.chars().take(300).collect();
+    (!is_right).then(|| format!("{}: {:?} was expected, and {} came: {head}", file.name, file.told, answer.status))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_files_are_told_by_name_within_bounds_and_the_next_file_is_read() {
+    let service = TestService::start_with(options(Database::Sqlite)).await;
+    let (caller, whole) = (service.caller(), fixture("whole.docx"));
+    let read_whole = || async {
+        parse(caller, "a.docx", DOCX, &whole, &json!({"maxAge": 0})).await.ok()["data"]["markdown"].clone()
+    };
+    let good = read_whole().await;
+    let files = hostile_files();
+    assert!(files.len() >= 40, "{}", files.len());
+    let mut faults = Vec::new();
+    for file in &files {
+        let bytes = file.bytes();
+        let watch = ChildWatch::start(service.worker_process(0), "__office");
+        let options = json!({"timeout": 120_000});
+        let answer = parse(caller, file.name, "application/octet-stream", &bytes, &options).await;
+        let used = watch.stop();
+        println!("{:>5} MiB {:>6.2?} {} {}", used.memory >> 20, used.cpu, file.name, answer.error());
+        faults.extend(fault_of(file, &answer));
+        if used.memory > READER.memory || used.cpu > READER.cpu {
+            faults.push(format!("{}: its reader used {used:?}", file.name));
+        }
+        assert_eq!(read_whole().await, good, "after {}", file.name);
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
 }

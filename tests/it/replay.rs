@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use weir_tests::{
-    FixtureSite, ServiceOptions, TestService, both_databases, documents_of, ended_at, errors_of, finished, wait_until,
-    wait_until_within,
+    ConsoleUser, FixtureSite, ServiceOptions, TestService, both_databases, documents_of, ended_at, errors_of, finished,
+    wait_until, wait_until_within,
 };
 
 /// A site that closes every connection until it is healed; then it takes its time.
@@ -146,5 +146,33 @@ both_databases! {
         let page = service.cli_json(&["jobs", "show", errors[0]["id"].as_str().unwrap(), "--json"]);
         assert_eq!(page["replays"], 1, "{page}");
         assert_eq!(page["attempts"].as_array().unwrap().len(), 2, "the old try and the new one: {page}");
+    }
+
+    // Rows of jobs that have ended are remembered for a moment: never for longer than they are so.
+    async fn a_job_that_is_replayed_or_deleted_is_told_as_it_is_at_once(database) {
+        let site = FixtureSite::start().await;
+        let service = TestService::start(database).await;
+        let user = ConsoleUser::with_key(service.base(), service.key()).await;
+        let body = json!({ "urls": [site.url("/article/1"), site.url("/hang")], "timeout": 1_500 });
+        let id = service.post("/v2/batch/scrape", &body).await.id();
+        let path = format!("/v2/batch/scrape/{id}?limit=1");
+        for by in ["console", "command line"] {
+            finished(service.caller(), &id, Duration::from_secs(60)).await;
+            // Somebody reads it all the time.
+            let (caller, read) = (service.caller().clone(), path.clone());
+            let reader = tokio::spawn(async move { loop { caller.get(&read).await; } });
+            if by == "console" {
+                assert_eq!(user.post("/jobs/replay", &json!({ "ids": [id] })).await.ok()["pages"], 1);
+            } else {
+                assert_eq!(service.cli_json(&["jobs", "replay", &id, "--json"])["replayed"], 1);
+            }
+            let status = service.get(&path).await.ok();
+            reader.abort();
+            assert_eq!((&status["status"], &status["total"]), (&json!("scraping"), &json!(2)), "by the {by}: {status}");
+        }
+        finished(service.caller(), &id, Duration::from_secs(60)).await;
+        service.get(&path).await.ok();
+        assert_eq!(user.post("/jobs/delete", &json!({ "ids": [id] })).await.ok()["done"], 1);
+        assert_eq!(service.get(&path).await.status, 404, "it is gone");
     }
 }

@@ -247,19 +247,67 @@ async fn the_official_sdks_search_over_brave() {
     let backend = SearchStandIn::brave(hits.to_vec(), "brave-key").await;
     let options = options(Database::Sqlite, &[]).env("WEIR_SEARCH_URL", "brave").env("WEIR_SEARCH_KEY", "brave-key");
     let service = TestService::start_with(options.env("WEIR_BRAVE_URL", &backend.url)).await;
-    if let Some(modules) = installed("js/node_modules") {
-        let mut command = tokio::process::Command::new("node");
-        command.arg(checkout().join("tests/sdk/js/brave.cjs")).env("NODE_PATH", modules);
-        passes("javascript-brave", &mut command, &service, &site).await;
-    }
-    if let Some(python) = installed("venv/bin/python") {
-        let mut command = tokio::process::Command::new(python);
-        command.arg(checkout().join("tests/sdk/python/brave.py")).env("PYTHONDONTWRITEBYTECODE", "1");
-        passes("python-brave", &mut command, &service, &site).await;
+    for (name, mut command) in suites("brave") {
+        passes(&name, &mut command, &service, &site).await;
     }
     let asked = backend.asked();
     assert!(asked.iter().all(|asked| asked.head.contains("x-subscription-token: brave-key")), "{asked:?}");
     for path in ["/web/search", "/news/search", "/images/search"] {
         assert!(asked.iter().any(|asked| asked.path == path), "{path}: {asked:?}");
+    }
+}
+
+/// The suites of this name, of the SDKs that are installed.
+fn suites(name: &str) -> Vec<(String, tokio::process::Command)> {
+    let suite = |program: &std::path::Path, path: String| {
+        let mut command = tokio::process::Command::new(program);
+        command.arg(checkout().join("tests/sdk").join(path)).env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+    };
+    let python = installed("venv/bin/python").map(|python| suite(&python, format!("python/{name}.py")));
+    let javascript = installed("js/node_modules").map(|modules| {
+        let mut command = suite(std::path::Path::new("node"), format!("js/{name}.cjs"));
+        command.env("NODE_PATH", modules);
+        command
+    });
+    let named = [("python", python), ("javascript", javascript)];
+    named.into_iter().filter_map(|(sdk, command)| Some((format!("{sdk}-{name}"), command?))).collect()
+}
+
+/// Each way to fail that makes a backend rest has a service of its own, or the others would only see it resting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_official_sdks_and_mcp_server_meet_failing_backends() {
+    let site = FixtureSite::start().await;
+    let good = SearchStandIn::finding(["/article/7", "/article/8"].map(|path| site.url(path)).to_vec()).await;
+    for is_brave in [false, true] {
+        let failing = SearchStandIn::failing(is_brave).await;
+        let start = async |then: &str| {
+            let first = if is_brave { "brave" } else { &failing.url };
+            let options = options(Database::Sqlite, &[]).env("WEIR_SEARCH_URL", format!("{first}{then}"));
+            let options = options.env("WEIR_SEARCH_KEY", "k").env("WEIR_BRAVE_URL", &failing.url);
+            TestService::start_with(options).await
+        };
+        let steady = start("").await;
+        let mut resting = std::collections::BTreeMap::new();
+        for way in ["too many", "a page for people", "no json"] {
+            resting.insert(way, start("").await);
+        }
+        let followed = start(&format!(",{}", good.url)).await;
+        let known = |service: &TestService| json!({"url": service.base(), "key": service.key()});
+        let services: serde_json::Map<String, Value> =
+            resting.iter().map(|(way, service)| ((*way).to_owned(), known(service))).collect();
+        for (name, mut command) in suites("failing") {
+            let name = format!("{name}-{}", if is_brave { "brave" } else { "searxng" });
+            command
+                .env("RESTING", Value::from(services.clone()).to_string())
+                .env("FOLLOWED", known(&followed).to_string());
+            passes(&name, &mut command, &steady, &site).await;
+        }
+        let asked = |words: &str| failing.asked().iter().filter(|asked| asked.query["q"] == words).count();
+        for (way, service) in &resting {
+            // Once by the service that has nobody else to ask, whoever calls it; `followed` is asked for one of them.
+            assert_eq!(asked(way), if *way == "too many" { 2 } else { 1 }, "{way}: it rests");
+            assert_eq!(credits(service).await, 0, "{way}: nothing is paid for");
+        }
     }
 }

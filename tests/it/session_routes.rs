@@ -241,7 +241,7 @@ async fn a_session_keeps_its_proxy_and_is_never_without_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_s_list_of_ad_hosts_holds_for_pages_profiles_and_sessions() {
     let list = std::env::temp_dir().join(format!("weir-ads-{}.txt", free_port()));
-    std::fs::write(&list, "! a list\n||own.test^$third-party\n/banner/*\nshop.test##.ad\n").unwrap();
+    std::fs::write(&list, "! a list\n||own.test^$third-party\n/banner/*\n/sponsors/*$image\nshop.test##.ad\n").unwrap();
     let options = ServiceOptions::new(Database::Sqlite).env("WEIR_WARM_BROWSERS", "0");
     let service = service(options.env("WEIR_AD_LISTS", list.display().to_string())).await;
     let (caller, pages) = (service.caller(), OwnPages::start().await);
@@ -277,6 +277,25 @@ async fn an_operator_s_list_of_ad_hosts_holds_for_pages_profiles_and_sessions() 
     let text = run(caller, &format!("{path}/execute"), "node", &blocked).await;
     assert_eq!(text, "This host is on the list of ads and trackers (blockAds).");
     caller.delete(&path).await.ok();
+
+    // Rules about addresses and kinds hold for what a page asks for, and not for the page that the caller asks for.
+    for path in ["/banner/1.js", "/banner/frame", "/sponsors/film"] {
+        pages.put(path, "<main><h1>In a banner</h1><p>Here is something to be read.</p></main>");
+    }
+    let url = pages.put(
+        "/rules",
+        "<main><h1>Rules</h1><p>A page of some words.</p></main><script src='/banner/1.js'></script><iframe src='/banner/frame'>\
+         </iframe><script>fetch('/sponsors/film')</script>",
+    );
+    for (open, hits) in [(false, 0), (true, 1)] {
+        scrape(caller, &url, json!({ "waitFor": 300, "blockAds": !open })).await;
+        for path in ["/banner/1.js", "/banner/frame"] {
+            assert_eq!(pages.heads(path).len(), hits, "{path}, {open}");
+        }
+        assert_eq!(pages.heads("/sponsors/film").len(), hits + 1, "of no rule for this kind");
+    }
+    let document = scrape(caller, &pages.url("/banner/frame"), json!({ "waitFor": 1 })).await;
+    assert!(document["markdown"].as_str().unwrap().contains("In a banner"), "{document}");
 
     // A worker does not start with a list that it cannot use.
     std::fs::write(&list, "<html>not a list</html>\n").unwrap();

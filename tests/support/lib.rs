@@ -12,6 +12,7 @@ mod console;
 mod contract;
 mod database;
 mod forward_proxy;
+mod hostile_files;
 mod hosts;
 mod lost_answer;
 mod model;
@@ -32,12 +33,15 @@ pub use console::ConsoleUser;
 pub use contract::fault;
 pub use database::{Database, PostgresCluster, WriteLock};
 pub use forward_proxy::ForwardProxy;
+pub use hostile_files::{HostileFile, Told, hostile_files};
 pub use hosts::{Host, Hub};
 pub use lost_answer::LostAnswer;
 pub use model::{ModelStandIn, Said};
 pub use own_pages::OwnPages;
 pub use page::{Truth, documents_at, documents_of, ended_at, errors_of, finished, markdown_of};
-pub use process::{Process, ProcessInfo, free_port, processes_mentioning};
+pub use process::{
+    ChildUse, ChildWatch, Process, ProcessInfo, free_port, processes_mentioning, signal, threads_have_stopped,
+};
 pub use relay_stage::{RelayStage, StageChromium};
 pub use search::{Answered, SearchAsked, SearchStandIn, found};
 pub use service::{Machine, ServiceOptions, TestService, WEBHOOK_SECRET, binary_folder, files_below};

@@ -5,7 +5,9 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use weir_shared::clock;
@@ -181,4 +183,71 @@ pub fn processes_mentioning(word: &str) -> Vec<ProcessInfo> {
         }
     }
     all.into_iter().filter(|info| found.contains(&info.id)).collect()
+}
+
+/// What the children of a process that mention a word have used, looked at all the time until it is asked for.
+pub struct ChildWatch {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<ChildUse>,
+}
+
+/// The most that any one child used.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ChildUse {
+    /// Resident at its highest, bytes.
+    pub memory: u64,
+    /// Of its processor, to a hundredth of a second.
+    pub cpu: Duration,
+}
+
+impl ChildWatch {
+    pub fn start(parent: u32, word: &'static str) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            let mut most = ChildUse::default();
+            while !over.load(Ordering::Relaxed) {
+                for child in children_of(parent) {
+                    let Some(used) = used_by(child, word) else { continue };
+                    most.memory = most.memory.max(used.memory);
+                    most.cpu = most.cpu.max(used.cpu);
+                }
+                // The highest mark and the time only grow: what is lost is what the last moment added.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            most
+        });
+        Self { is_over, thread }
+    }
+
+    pub fn stop(self) -> ChildUse {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+fn children_of(parent: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<u32>>()).collect()
+}
+
+/// `None`: it is gone, or another program yet.
+fn used_by(child: u32, word: &str) -> Option<ChildUse> {
+    let command = fs::read_to_string(format!("/proc/{child}/cmdline")).ok()?;
+    if !command.contains(word) {
+        return None;
+    }
+    let status = fs::read_to_string(format!("/proc/{child}/status")).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let peak: u64 = peak.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(ChildUse { memory: peak << 10, cpu: cpu_of(child)? })
+}
+
+/// Processor time of a process so far, to a hundredth of a second.
+pub fn cpu_of(process: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    let ticks: u64 = fields[11].parse::<u64>().ok()? + fields[12].parse::<u64>().ok()?;
+    Some(Duration::from_millis(ticks * 10))
 }

@@ -24,6 +24,8 @@ pub enum Answered {
     Json(Value),
     /// A page for people.
     Html,
+    /// Called JSON, and none.
+    Text(&'static str),
     /// With further header lines.
     Status(u16, &'static str),
     After(Duration, Value),
@@ -76,6 +78,7 @@ impl SearchStandIn {
                             Answered::Html => {
                                 (200, "content-type: text/html", "<html><h1>Hello</h1></html>".to_owned())
                             }
+                            Answered::Text(text) => (200, json, text.to_owned()),
                             Answered::Status(status, headers) => (status, headers, String::new()),
                             Answered::Json(body) => (200, json, body.to_string()),
                             Answered::After(time, body) => {
@@ -117,6 +120,36 @@ impl SearchStandIn {
                 })),
                 "/news/search" | "/images/search" => Answered::Json(json!({"type": "news", "results": results})),
                 _ => Answered::Status(404, "content-type: application/json"),
+            }
+        })
+        .await
+    }
+
+    /// A SearXNG, or a Brave Search API, that fails in the way that it is asked for.
+    pub async fn failing(is_brave: bool) -> Self {
+        let shaped = move |results: Value| {
+            let brave = json!({"query": {"more_results_available": true}, "web": {"results": results}});
+            Answered::Json(if is_brave { brave } else { json!({"results": results}) })
+        };
+        let full: Vec<String> = (0..20).map(|n| format!("https://hit-{n}.example/")).collect();
+        let full: Value = full.iter().enumerate().map(brave_hit).collect();
+        Self::start(move |asked| {
+            let is_first = if is_brave { asked.query["offset"] == "0" } else { asked.query["pageno"] == "1" };
+            match asked.query["q"].as_str() {
+                "too many" => Answered::Status(429, "retry-after: 300"),
+                "a page for people" => Answered::Html,
+                "no json" => Answered::Text("{\"results\": ["),
+                "broken" => Answered::Status(500, "x-broken: yes"),
+                "slow" => Answered::Hang,
+                "empty" => shaped(json!([])),
+                "no list" => shaped(json!("text")),
+                "odd" => shaped(
+                    json!([7, null, {"url": 1}, {"url": "ftp://x/"}, {"url": "https://ok.example/", "title": []}]),
+                ),
+                "repeated" => shaped(full.clone()),
+                "too many later" if is_first => shaped(full.clone()),
+                "too many later" => Answered::Status(429, "retry-after: 300"),
+                other => panic!("{other} is not in the script"),
             }
         })
         .await

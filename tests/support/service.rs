@@ -11,7 +11,7 @@ use serde_json::Value;
 use weir_shared::{clock, random};
 
 use crate::database::{FreshDatabase, WriteLock, is_writable};
-use crate::process::{Process, ProcessInfo, free_port, processes_mentioning, signal, threads_have_stopped};
+use crate::process::{Process, ProcessInfo, cpu_of, free_port, processes_mentioning, signal, threads_have_stopped};
 use crate::{Answer, Caller, Database, wait_until, wait_until_within};
 
 /// The secret that signs webhooks of every service under test.
@@ -391,7 +391,17 @@ impl TestService {
     }
 
     fn worker_id(&self, n: usize) -> String {
-        self.workers[n].as_ref().expect("it was started").id().to_string()
+        self.worker_process(n).to_string()
+    }
+
+    /// Processor time of the API so far, to a hundredth of a second.
+    pub fn api_cpu(&self) -> Duration {
+        cpu_of(self.api.as_ref().expect("it was started").id()).expect("it runs")
+    }
+
+    /// The process of one worker.
+    pub fn worker_process(&self, n: usize) -> u32 {
+        self.workers[n].as_ref().expect("it was started").id()
     }
 
     /// What one worker says of itself: the value of a line of its metrics, 0 where there is none.

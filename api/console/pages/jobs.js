@@ -45,7 +45,7 @@ export default function Jobs() {
           ${AGES.map(([value, text]) => html`<option value=${value}>${text}</option>`)}
           ${since && !AGES.some(([value]) => value === since)
             ? html`<option value=${since}>Since ${since}</option>` : null}</select>
-      <${Typed} label="Site" placeholder="Site, e.g. example.com" value=${host}
+      <${Typed} label="Site" placeholder="Site: example.com" value=${host}
         onChange=${(value) => change({ host: value })} />
       <${Typed} label="Error code" placeholder="Error code" value=${code}
         onChange=${(value) => change({ code: value })} />

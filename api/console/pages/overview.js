@@ -20,7 +20,8 @@ export default function Overview() {
   const [query, change] = useQuery();
   const range = RANGES.some(([name]) => name === query.range) ? query.range : "hour";
   const overview = useData((signal) => get("/overview", { range }, signal), [range],
-    { every: range === "hour" ? 10_000 : 60_000 });
+    // Figures are written once a minute.
+    { every: 30_000 });
   const it = overview.data;
   // The live figures change every second; what is below them is drawn when it was read anew.
   const below = useMemo(() => html`${!it ? (overview.error ? null : html`<${Card}><${Loading} rows=${6} /><//>`)
@@ -81,7 +82,7 @@ function Now({ overview }) {
       value=${overview ? share : none}
         note=${overview ? `${format.count(overview.totals.failed)} of ${format.count(overview.totals.pages)}` : ""} />
     <${Tile} name="Half of pages take" value=${overview ? format.duration(overview.totals.p50Ms) : none}
-      note=${overview ? `95 % at most ${format.duration(overview.totals.p95Ms)}` : ""} />
+      note=${overview ? `95 % in ${format.duration(overview.totals.p95Ms)}` : ""} />
     <${Tile} name="Sessions" href=${link("/sessions")} value=${show(now.sessions)}
       note=${now.browsers !== null && now.browsers !== undefined ? format.plural(now.browsers, "page browser") : ""}
         line=${line("sessions")} />
@@ -161,7 +162,7 @@ function Errors({ it, range }) {
 }
 
 function Latest() {
-  const jobs = useData(async (signal) => (await get("/jobs", { limit: 8 }, signal)).jobs, [], { every: 5000 });
+  const jobs = useData(async (signal) => (await get("/jobs", { limit: 8 }, signal)).jobs, [], { every: 15_000 });
   return html`<${Card} title="Latest jobs" flush
       actions=${html`<a class="button small" href=${link("/jobs")}>All jobs</a>`}>
     <${Table} label="Latest jobs" rows=${jobs.data} error=${jobs.error} retry=${jobs.reload} id=${(job) => job.id}

@@ -1,12 +1,12 @@
 // One page of a job: what was made of it, how it went, how it has changed.
 import { html, cls, useMemo, useState } from "../lib/ui.js";
-import { get } from "../lib/api.js";
+import { callOk, get } from "../lib/api.js";
 import { link, useQuery } from "../lib/router.js";
 import { useData } from "../lib/data.js";
 import { throughAll } from "../lib/bulk.js";
 import { keptText, leftOut } from "../lib/left-out.js";
 import { explain } from "../lib/words.js";
-import { mayChange, store } from "../lib/store.js";
+import { mayChange, seesAll, store } from "../lib/store.js";
 import { operationOf } from "../lib/snippets.js";
 import * as format from "../lib/format.js";
 import { Button, Card, Copy, Empty, Facts, Head, Id, Lasting, Loading, Outside, Segments, Status, Time, Trouble } from "../parts/basics.js";
@@ -27,14 +27,18 @@ export default function PageOfJob({ one, two }) {
   const back = { href: link(`/jobs/${one}`), label: "The job" };
   const it = page.data;
   const document_ = it && it.document;
+  const hasBoth = Boolean(document_) && typeof document_.rawHtml === "string"
+    && (typeof document_.html === "string" || typeof document_.markdown === "string");
+  const anew = it && it.url && job.data && job.data.request && PAGES_OF.includes(job.data.kind)
+    ? { ...scrapeOptions(job.data), url: it.url, formats: ["rawHtml", "html"] } : null;
   const extra = useMemo(() => [
-    document_ && typeof document_.rawHtml === "string"
-      && (typeof document_.html === "string" || typeof document_.markdown === "string")
-      ? { id: "left", label: "Left out", show: () => html`<${LeftOut} page=${document_} />` } : null,
+    hasBoth ? { id: "left", label: "Left out", show: () => html`<${LeftOut} page=${document_} />` }
+      : document_ && anew && mayChange() ? { id: "left", label: "Left out",
+        show: () => html`<${LeftOutAnew} body=${anew} team=${job.data.team.id} />` } : null,
     document_ ? { id: "history", label: "History",
       show: () => html`<${History} base=${`${base}/pages/${encodeURIComponent(two)}`} />` } : null,
     document_ ? { id: "all", label: "As JSON", show: () => html`<${Json} value=${document_} tall />` } : null,
-  ].filter(Boolean), [document_]);
+  ].filter(Boolean), [document_, JSON.stringify(anew)]);
   const frame = useMemo(() => (name) => `/console/api${base}/pages/${encodeURIComponent(two)}/html${name === "rawHtml" ? "?raw=1" : ""}`,
     [one, two]);
   if (page.error && !it) return html`<${Head} title="Page" back=${back} />
@@ -98,6 +102,9 @@ function scrapeOptions(job) {
   return body;
 }
 
+/// What each step that ended is called.
+const STEPS = { fetch: "Fetched", render: "Rendered", extract: "Extracted" };
+
 function Timeline({ page }) {
   const events = [
     { at: page.queuedAt, text: "Queued", tone: "" },
@@ -110,8 +117,12 @@ function Timeline({ page }) {
     ]),
     page.startedAt && !page.attempts.some((attempt) => attempt.startedAt === page.startedAt) ? { at: page.startedAt,
       text: page.status === "running" ? "Being worked on" : "Work began", tone: "busy" } : null,
+    ...(page.startedAt ? page.steps || [] : []).map((step) => ({
+      at: new Date(new Date(page.startedAt).getTime() + step.beganMs + step.tookMs).toISOString(),
+      text: html`${STEPS[step.name] || step.name} <span class="soft num">in ${format.duration(step.tookMs)}</span>`,
+      tone: "busy" })),
     page.finishedAt && !page.attempts.some((attempt) => attempt.endedAt === page.finishedAt) ? { at: page.finishedAt,
-      text: { done: "Fetched, read and committed", failed: "Given up", cancelled: "Cancelled" }[page.status]
+      text: { done: "Committed", failed: "Given up", cancelled: "Cancelled" }[page.status]
         || page.status, tone: page.status === "done" ? "good" : page.status === "failed" ? "bad" : "" } : null,
   ].filter((event) => event && event.at).sort((a, b) => new Date(a.at) - new Date(b.at));
   const metadata = (page.document && page.document.metadata) || {};
@@ -129,6 +140,27 @@ function Timeline({ page }) {
     metadata.cacheState ? ["Cache", String(metadata.cacheState)] : null,
     metadata.creditsUsed !== undefined ? ["Credits", format.count(metadata.creditsUsed)] : null,
   ]} />` : null}`;
+}
+
+const PAGES_OF = ["scrape", "batch", "crawl"];
+
+/// The same for a page whose job kept no raw HTML: it is scraped once more, in both forms, when somebody asks for that.
+function LeftOutAnew({ body, team }) {
+  const [state, set] = useState({});
+  const look = async () => {
+    set({ busy: true });
+    try {
+      const answer = await callOk("POST", "/v2/scrape", { body, query: seesAll() ? { team } : undefined });
+      set({ page: answer.data });
+    } catch (error) {
+      set({ error });
+    }
+  };
+  if (state.page) return html`<p class="hint">As the page is now.</p><${LeftOut} page=${state.page} />`;
+  return html`${state.error ? html`<${Trouble} error=${state.error} />` : null}
+    <${Empty} title="The job kept no raw HTML of this page"
+      action=${html`<${Button} kind="primary" busy=${state.busy} onClick=${look}>Scrape it and compare<//>`}>
+      Scraped once more, with the job's options, it shows what the filter left out. That costs what a scrape costs.<//>`;
 }
 
 function LeftOut({ page }) {

@@ -1,5 +1,5 @@
 // One session: watch it or take it over, run code in it, end it.
-import { html, cls, useState } from "../lib/ui.js";
+import { html, cls, useEffect, useRef, useState } from "../lib/ui.js";
 import { call, get } from "../lib/api.js";
 import { link, useQuery } from "../lib/router.js";
 import { useData } from "../lib/data.js";
@@ -39,6 +39,7 @@ export default function Session({ one }) {
   const it = found.data;
   const open = it.status === "active";
   const inHand = query.view === "use" && it.interactiveLiveViewUrl;
+  const frame = useRef(null);
   const view = sameOrigin(inHand ? it.interactiveLiveViewUrl : it.liveViewUrl);
   return html`<${Head} title=${`Session ${format.shortId(it.id)}`} back=${back}
       note=${html`<${Status} value=${it.status} label=${open ? "open" : "ended"} />`}>
@@ -52,11 +53,12 @@ export default function Session({ one }) {
     <div class="grid-side">
       <div class="stack">
         ${open ? (view ? html`<section class="card" aria-label="Live view">
-                <iframe key=${view} class="session-frame" src=${view}
+                <iframe key=${view} ref=${frame} class="session-frame" src=${view}
                   title=${inHand ? "The session's browser, yours to use" : "Live view of the session"}
                     allow="clipboard-read; clipboard-write"></iframe></section>`
     : html`<${Card}><${Empty} title="This session may not be watched">It was opened without a live view.<//><//>`)
     : html`<${Card}><${Empty} title="The session has ended">${it.endReason ? `Because: ${it.endReason}.` : ""}<//><//>`}
+        ${open && view ? html`<${AsItHappens} frame=${frame} />` : null}
         ${open && mayChange() ? html`<${Run} session=${it} />` : null}
       </div>
       <${Card} title="About"><${Facts} items=${[
@@ -75,6 +77,25 @@ export default function Session({ one }) {
   ]} /><//>
     </div>
     ${ending ? html`<${EndSession} session=${it} onClose=${() => end(false)} onDone=${found.reload} />` : null}`;
+}
+
+/// What the live view tells of, such as each step of a task while it is carried out. Only the frame of this page is heard.
+function AsItHappens({ frame }) {
+  const [told, setTold] = useState([]);
+  useEffect(() => {
+    const hear = (event) => {
+      const { data, origin, source } = event;
+      if (origin !== location.origin || !frame.current || source !== frame.current.contentWindow) return;
+      if (!data || data.liveView !== "notice" || typeof data.text !== "string") return;
+      setTold((told) => [{ at: new Date().toISOString(), text: data.text.slice(0, 500) }, ...told].slice(0, 100));
+    };
+    addEventListener("message", hear);
+    return () => removeEventListener("message", hear);
+  }, []);
+  if (!told.length) return null;
+  return html`<${Card} title="As it happens"><ol class="timeline" aria-label="What happens in this browser">
+      ${told.map((entry, at) => html`<li key=${told.length - at}><${Time} at=${entry.at} />
+          <span class="wrap-any">${entry.text}</span></li>`)}</ol><//>`;
 }
 
 /// Code for the session's browser; what was run stays listed with what came out.
@@ -128,8 +149,19 @@ function Output({ answer }) {
   const parts = [["Result", result], ["Output", printed], ["Errors", body.stderr],
     ["Error", body.error]].filter(([, value]) => value !== undefined && value !== null && value !== "");
   return html`<div class="stack-s"><span class="soft num">${format.duration(answer.ms)}</span>
+      ${Array.isArray(body.steps) && body.steps.length ? html`<${Steps} steps=${body.steps} />` : null}
       ${parts.length ? parts.map(([name, value]) => html`
             <div key=${name} class="stack-s"><span class="soft">${name}</span>
               ${typeof value === "string" ? html`<${Code} text=${value} />` : html`<${Json} value=${value} />`}</div>`)
                 : html`<${Json} value=${body} />`}</div>`;
+}
+
+/// What was done for a task, step by step.
+function Steps({ steps }) {
+  return html`<ol class="timeline" aria-label="Steps of the task">${steps.map((step) => html`
+      <li key=${step.number} class=${step.done ? "good" : "bad"}>
+        <span class="num">${format.count(step.number)}</span>
+        <span class="wrap-any"><strong>${String((step.action && step.action.tool) || "no action")}</strong>
+          ${" "}${String(step.thought || "")}
+          <span class="soft"> ${String(step.outcome || "").slice(0, 300)}</span></span></li>`)}</ol>`;
 }

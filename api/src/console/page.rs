@@ -40,6 +40,8 @@ struct Detail {
     #[serde(flatten)]
     page: Page,
     attempts: Vec<Attempt>,
+    /// What the attempt that gave the document did.
+    steps: Vec<Step>,
     /// As the public API gives it.
     #[schemars(schema_with = "document_schema")]
     document: Option<Map<String, Value>>,
@@ -68,6 +70,17 @@ struct Attempt {
     ended_at: String,
     code: Option<String>,
     error: String,
+}
+
+/// Milliseconds from the attempt's beginning.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ConsoleStep")]
+struct Step {
+    /// fetch, render or extract.
+    name: String,
+    began_ms: u64,
+    took_ms: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -148,6 +161,7 @@ pub async fn show(app: AppData, request: HttpRequest, path: Path<(String, String
     body::no_query(&request)?;
     let page = load_page(&app, &request, &path).await?;
     let attempts = pages::attempts_of(&app.db, page.id).await?;
+    let steps = documents::steps(&app.db, page.id).await?;
     let (found, document_error) = match document(&app, page.id).await {
         // It is lost: what is known of the page is shown all the same.
         Err(error) if error.code() == ErrorCode::NotFound => (None, Some(error.to_string())),
@@ -169,12 +183,19 @@ pub async fn show(app: AppData, request: HttpRequest, path: Path<(String, String
     let detail = Detail {
         page: page.into(),
         attempts: attempts.into_iter().map(attempt).collect(),
+        steps: steps.as_deref().map(read_steps).unwrap_or_default(),
         document,
         document_error,
         document_bytes: bytes,
         cut,
     };
     Ok(HttpResponse::Ok().json(detail))
+}
+
+/// What is stored of them; none where it was written otherwise.
+fn read_steps(text: &str) -> Vec<Step> {
+    let steps: Vec<(String, u64, u64)> = serde_json::from_str(text).unwrap_or_default();
+    steps.into_iter().map(|(name, began_ms, took_ms)| Step { name, began_ms, took_ms }).collect()
 }
 
 /// Cuts what is long of a document; returns the fields.

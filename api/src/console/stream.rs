@@ -1,6 +1,6 @@
-//! `/console/api/stream`: how things stand, about once a second, for as long as somebody looks.
+//! `/console/api/stream`: how things stand, every one and a half seconds, for as long as somebody looks.
 //!
-//! One task of the process asks the database, one statement a second, and all tabs hear of what it found; it ends when the
+//! One task of the process asks the database, one statement each time, and all tabs hear of what it found; it ends when the
 //! last of them is gone. Every tenth statement asks whether the sessions of the tabs still live instead.
 
 use std::collections::{BTreeMap, HashMap};
@@ -29,8 +29,8 @@ use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
 
-/// From one statement to the next.
-const EVERY: Duration = Duration::from_secs(1);
+/// From one statement to the next: with what a page reads besides it is less than one a second.
+const EVERY: Duration = Duration::from_millis(1_500);
 /// Every so many statements it is asked whether the sessions still live.
 const CHECK_EVERY: u64 = 10;
 /// A silent line is written to after this time, so that a dead one is noticed.
@@ -121,7 +121,8 @@ struct Event {
 
 /// `GET /console/api/stream` in the API's document.
 pub fn doc() -> Operation {
-    let text = "Server-sent events: `figures` about once a second, until the session ends or the process stops.";
+    let text =
+        "Server-sent events: `figures` every one and a half seconds, until the session ends or the process stops.";
     of_teams(Operation::new(Group::Console, "consoleStream", "Live figures", text)).bare_answer(200, "The events.")
 }
 
@@ -193,7 +194,7 @@ impl Streams {
     }
 }
 
-/// Asks, once a second, until nobody listens.
+/// Asks, again and again, until nobody listens.
 async fn sample_until_alone(app: Data<App>) {
     let mut paces: HashMap<String, Pace> = HashMap::new();
     let mut round = 0_u64;

@@ -25,7 +25,7 @@ use crate::error::{ApiError, ApiResult};
 /// What the worker may need past the job's own timeout to write its end down.
 const MARGIN: Duration = Duration::from_millis(2_000);
 /// How long a waiting call may go on when the process has been told to stop.
-const STOP_GRACE: Duration = Duration::from_secs(10);
+const STOP_GRACE: Duration = Duration::from_secs(25);
 
 /// When to come back to a queue that was full.
 const QUEUE_RETRY_SECONDS: u64 = 30;

@@ -14,6 +14,7 @@ use weir_shared::operator_http::{self, ReadError};
 use weir_shared::random;
 
 use crate::access_log::RequestId;
+use crate::connections;
 use crate::json;
 
 /// Bound on one call: the longest `timeout` of any route, with what its answer may take beyond that.
@@ -62,7 +63,7 @@ impl Weir {
     /// # Errors
     /// When the process has no address.
     pub fn within(request: &HttpRequest) -> anyhow::Result<Self> {
-        let mut address = request.app_config().local_addr();
+        let mut address = connections::server(request).context("this process has no address")?;
         if address.ip().is_unspecified() {
             // Bound to every address of the machine; its own is one of them.
             let own = if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() };

@@ -177,8 +177,9 @@ pub const SETTINGS: &[Setting] = &[
     open(
         "WEIR_AD_LISTS",
         Value("builtin"),
-        "whose hosts `blockAds` keeps browsers from: `builtin` and paths of files, comma-separated; hosts files, lists of \
-         names, or Adblock rules for whole hosts (`||ads.test^`)",
+        "what `blockAds` keeps browsers from: `builtin` and paths of files, comma-separated; hosts files, lists of names, or \
+         filter lists in Adblock syntax. Rules about more than whole hosts (`||ads.test^`) have each request of a rendered \
+         page asked about; sessions follow those about hosts",
     ),
     addresses(
         "WEIR_OTLP_URL",

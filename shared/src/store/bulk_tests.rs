@@ -36,7 +36,8 @@ fn done(page: Claimed, key: Option<&str>) -> Finished {
         let url = page.url.clone();
         Box::new(CacheEntry { key: CacheKey(key.to_owned()), url, site: None })
     });
-    let document = Encoded { size: 19, packed: body.len() as i64, body: Body::Inline(body), cache, snapshot: None };
+    let document =
+        Encoded { size: 19, packed: body.len() as i64, body: Body::Inline(body), cache, snapshot: None, steps: None };
     let outcome = Outcome::Done { document, credits: 1 };
     Finished { page, kind: Some(JobKind::Batch), key: None, outcome }
 }

@@ -11,6 +11,7 @@ use crate::blobs::Blobs;
 use crate::ids::{JobId, PageId};
 use crate::on_pool;
 
+use super::jobs::JobRow;
 use super::page::end::{Body, Encoded};
 use super::{Db, StoreError, StoreResult, pages};
 
@@ -50,7 +51,7 @@ pub fn encode(
     } else {
         Body::Inline(packed)
     };
-    Ok(Encoded { size: json.len() as i64, packed: length, body, cache: None, snapshot: None })
+    Ok(Encoded { size: json.len() as i64, packed: length, body, cache: None, snapshot: None, steps: None })
 }
 
 /// Compressors at rest: making one costs more than compressing a small document with it.
@@ -147,40 +148,73 @@ pub(super) fn unpack(
     }
 }
 
-/// Documents after the first `skip`, at most `limit` of them and about `max_bytes`; at least one if there is one. In the
-/// place of one that is lost stands what is known of its page.
+/// Which documents of a job are read: those after the first `skip`, at most `limit` and about `max_bytes` of them; at
+/// least one if there is one.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    pub skip: i64,
+    pub limit: i64,
+    pub max_bytes: usize,
+}
+
+/// A part of a job's documents. In the place of one that is lost stands what is known of its page.
 ///
 /// # Errors
 /// [`StoreError::BlobsAway`] when a blob among them cannot be read now.
-pub async fn slice(
-    db: &Db,
-    blobs: &Blobs,
-    job: JobId,
-    skip: i64,
-    limit: i64,
-    max_bytes: usize,
-) -> StoreResult<Vec<StoredDocument>> {
-    const SIZES: &str = "SELECT seq, size FROM document WHERE job_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+pub async fn slice(db: &Db, blobs: &Blobs, job: JobId, part: Part) -> StoreResult<Vec<StoredDocument>> {
     const BODIES: &str = "SELECT seq, page_id, size, body, blob FROM document \
         WHERE job_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
-    let last = if limit == 1 {
-        skip.saturating_add(1)
-    } else {
-        let sizes: Vec<(i64, i64)> =
-            on_pool!(db, |pool| sqlx::query_as(SIZES).bind(job).bind(skip).bind(limit).fetch_all(pool).await?);
-        let mut bytes = 0usize;
-        let mut last = skip;
-        for (seq, size) in sizes {
-            bytes = bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
-            if bytes > max_bytes && last > skip {
-                break;
-            }
-            last = seq;
-        }
-        last
-    };
+    let last = end_of(db, job, part).await?;
     let rows: Vec<Columns> =
-        on_pool!(db, |pool| sqlx::query_as(BODIES).bind(job).bind(skip).bind(last).fetch_all(pool).await?);
+        on_pool!(db, |pool| sqlx::query_as(BODIES).bind(job).bind(part.skip).bind(last).fetch_all(pool).await?);
+    read(db, blobs, job, rows).await
+}
+
+/// The same of a job that had ended when its row was read, in one statement with whether the row says so still: there are
+/// none where the job was replayed or deleted since then.
+///
+/// # Errors
+/// As those of [`slice`].
+pub async fn slice_of_ended(db: &Db, blobs: &Blobs, job: &JobRow, part: Part) -> StoreResult<Vec<StoredDocument>> {
+    const BODIES: &str = "SELECT seq, page_id, size, body, blob FROM document \
+        WHERE job_id = $1 AND seq > $2 AND seq <= $3 \
+        AND EXISTS (SELECT 1 FROM job WHERE id = $1 AND finished_at = $4 AND expires_at = $5) ORDER BY seq";
+    let last = end_of(db, job.id, part).await?;
+    let rows: Vec<Columns> = on_pool!(db, |pool| {
+        sqlx::query_as(BODIES)
+            .bind(job.id)
+            .bind(part.skip)
+            .bind(last)
+            .bind(job.finished_at)
+            .bind(job.expires_at)
+            .fetch_all(pool)
+            .await?
+    });
+    read(db, blobs, job.id, rows).await
+}
+
+/// The place of the last document of a part.
+async fn end_of(db: &Db, job: JobId, part: Part) -> StoreResult<i64> {
+    const SIZES: &str = "SELECT seq, size FROM document WHERE job_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    let Part { skip, limit, max_bytes } = part;
+    if limit == 1 {
+        return Ok(skip.saturating_add(1));
+    }
+    let sizes: Vec<(i64, i64)> =
+        on_pool!(db, |pool| sqlx::query_as(SIZES).bind(job).bind(skip).bind(limit).fetch_all(pool).await?);
+    let mut bytes = 0usize;
+    let mut last = skip;
+    for (seq, size) in sizes {
+        bytes = bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
+        if bytes > max_bytes && last > skip {
+            break;
+        }
+        last = seq;
+    }
+    Ok(last)
+}
+
+async fn read(db: &Db, blobs: &Blobs, job: JobId, rows: Vec<Columns>) -> StoreResult<Vec<StoredDocument>> {
     let mut documents = Vec::with_capacity(rows.len());
     for (seq, page_id, read) in decode_all(blobs, rows).await? {
         let json = match read {
@@ -193,6 +227,14 @@ pub async fn slice(
         documents.push(StoredDocument { seq, page_id, json });
     }
     Ok(documents)
+}
+
+/// What the attempt at a page did, as it was stored with its document (`document.steps`).
+pub async fn steps(db: &Db, page: PageId) -> StoreResult<Option<String>> {
+    const SQL: &str = "SELECT steps FROM document WHERE page_id = $1";
+    let found: Option<(Option<String>,)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_optional(pool).await?);
+    Ok(found.and_then(|row| row.0))
 }
 
 /// What a document says of its page.

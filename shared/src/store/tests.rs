@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::documents::Part;
 use super::page::claim::Claim;
 use super::page::end::{Body, Encoded, Finished, Outcome};
 use super::page::replay::Replay;
@@ -45,6 +46,7 @@ fn done(page: Claimed) -> Finished {
         body: Body::Inline(zstd::bulk::compress(&json, 1).unwrap()),
         cache: None,
         snapshot: None,
+        steps: None,
     };
     Finished { page, kind: Some(JobKind::Batch), key: None, outcome: Outcome::Done { document, credits: 1 } }
 }
@@ -90,10 +92,18 @@ async fn a_batch_runs_to_completion_with_documents_in_order_and_credits_once() {
         finish(&db, rest.pages.into_iter().map(done).collect()).await;
         assert_eq!(counts(&db, id).await, (JobStatus::Completed, 5, 0, 5, 0));
         let blobs = crate::blobs::Blobs::open(&std::env::temp_dir()).unwrap();
-        let seqs: Vec<i64> =
-            documents::slice(&db, &blobs, id, 1, 3, 1 << 20).await.unwrap().iter().map(|d| d.seq).collect();
+        let seqs: Vec<i64> = documents::slice(&db, &blobs, id, Part { skip: 1, limit: 3, max_bytes: 1 << 20 })
+            .await
+            .unwrap()
+            .iter()
+            .map(|d| d.seq)
+            .collect();
         assert_eq!(seqs, [2, 3, 4]);
-        assert_eq!(documents::slice(&db, &blobs, id, 0, 100, 1).await.unwrap().len(), 1, "at least one");
+        assert_eq!(
+            documents::slice(&db, &blobs, id, Part { skip: 0, limit: 100, max_bytes: 1 }).await.unwrap().len(),
+            1,
+            "at least one"
+        );
         assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 5);
         assert_recount(&db, id).await;
     }

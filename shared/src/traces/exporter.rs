@@ -14,9 +14,9 @@ use crate::operator_http;
 
 /// Spans that wait for the collector; further ones fall out.
 const LINE: usize = 8_192;
-/// Spans in one call at most.
+/// Spans in one call at most. When as many wait they are sent.
 const CALL: usize = 1_024;
-/// How long the first of a line waits for company.
+/// How long the first of a line waits for so many.
 const LINGER: Duration = Duration::from_secs(1);
 /// Bound on one call.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -55,6 +55,8 @@ struct Line {
     spans: Mutex<Vec<Record>>,
     /// The first span of a line has come. The thread is woken once a call, not once a span.
     has_come: Notify,
+    /// A call is full.
+    is_full: Notify,
     /// What is left is to be sent at once.
     is_ending: Notify,
     /// Everything from before the end was told of is sent.
@@ -66,15 +68,20 @@ struct Line {
 impl Traces {
     /// Starts the thread that sends.
     pub(super) fn start(url: url::Url, service: &'static str) -> anyhow::Result<Self> {
+        Self::start_with(url, service, LINGER)
+    }
+
+    fn start_with(url: url::Url, service: &'static str, linger: Duration) -> anyhow::Result<Self> {
         let line = Arc::new(Line {
             spans: Mutex::default(),
             has_come: Notify::new(),
+            is_full: Notify::new(),
             is_ending: Notify::new(),
             is_sent: Notify::new(),
             lost: AtomicU64::new(0),
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let sender = Sender { line: Arc::clone(&line), url, service, told_at: None };
+        let sender = Sender { line: Arc::clone(&line), url, service, linger, told_at: None };
         std::thread::Builder::new().name("traces".to_owned()).spawn(move || runtime.block_on(sender.run()))?;
         Ok(Self(line))
     }
@@ -89,10 +96,12 @@ impl Traces {
             return;
         }
         spans.push(record);
-        let is_first = spans.len() == 1;
+        let count = spans.len();
         drop(spans);
-        if is_first {
-            self.0.has_come.notify_one();
+        match count {
+            1 => self.0.has_come.notify_one(),
+            CALL => self.0.is_full.notify_one(),
+            _ => {}
         }
     }
 
@@ -111,6 +120,7 @@ struct Sender {
     line: Arc<Line>,
     url: url::Url,
     service: &'static str,
+    linger: Duration,
     /// When the log last told of a failure.
     told_at: Option<tokio::time::Instant>,
 }
@@ -122,7 +132,7 @@ impl Sender {
         while !is_ending {
             let lingers = async {
                 line.has_come.notified().await;
-                tokio::time::sleep(LINGER).await;
+                let _ = tokio::time::timeout(self.linger, line.is_full.notified()).await;
             };
             tokio::select! {
                 () = lingers => {}
@@ -242,7 +252,32 @@ fn write_word(text: &mut String, word: &str) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
     use super::*;
+
+    /// A line of spans waits for company until a call is full and no longer: a busy process would lose spans otherwise.
+    #[test]
+    fn a_full_call_is_sent_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1/traces", listener.local_addr().unwrap()).parse().unwrap();
+        let traces = Traces::start_with(url, "weir-test", Duration::from_secs(3_600)).unwrap();
+        let own = TraceParent { trace: 1, span: 2, is_sampled: true };
+        for _ in 0..CALL {
+            let (name, side) = (Cow::Borrowed("page"), Side::Internal);
+            traces.send(Record { own, parent: None, name, side, began: 5, ended: 7, values: Vec::new(), error: None });
+        }
+        let (mut call, _) = listener.accept().unwrap();
+        call.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (mut got, mut part) = (String::new(), [0; 65_536]);
+        while got.matches("\"spanId\"").count() < CALL {
+            let count = call.read(&mut part).unwrap();
+            assert!(count > 0, "the call ended early");
+            got.push_str(std::str::from_utf8(&part[..count]).unwrap());
+        }
+        call.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+    }
 
     #[test]
     fn what_is_written_is_json_whatever_the_words_are() {

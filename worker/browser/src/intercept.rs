@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use headless_chrome::protocol::cdp::types::Method as _;
@@ -103,8 +103,12 @@ impl OwnHeaders {
 /// The rules of one page.
 #[derive(Debug)]
 pub(super) struct Interception {
-    /// The hosts that are refused here; `None`: none, or its proxy does so.
+    /// What is refused here; `None`: nothing, or its proxy does so.
     ads: Option<Arc<AdHosts>>,
+    /// As requested: what its rules call the page.
+    page: Url,
+    /// The frame of the page itself, once it has asked for its document.
+    main_frame: OnceLock<String>,
     /// The page's own site keeps its requests even when it is on the block list itself.
     own_host: Option<String>,
     /// Whose headers they are, and which origins were named.
@@ -131,11 +135,13 @@ pub(super) struct Interception {
 }
 
 impl Interception {
-    /// The rules that `request` asks for. `ads`: hosts to refuse; `None` where its proxy does so already.
+    /// The rules that `request` asks for. `ads`: what to refuse; `None` where its proxy does all of that already.
     pub fn new(request: &RenderRequest, own: &OwnHeaders, ads: Option<Arc<AdHosts>>) -> Self {
         let url = &request.url;
         Self {
             ads,
+            page: url.clone(),
+            main_frame: OnceLock::new(),
             own_host: url.host_str().map(str::to_owned),
             caller: request.headers.clone(),
             extra: own.extra.clone(),
@@ -197,7 +203,7 @@ impl Interception {
         }
         let host = url.host_str().unwrap_or_default();
         let is_own_host = Some(host) == self.own_host.as_deref();
-        if !is_own_host && self.ads.as_ref().is_some_and(|ads| ads.has(host)) {
+        if !is_own_host && self.ads.as_ref().is_some_and(|ads| ads.has(host)) || self.is_ad(paused, &url) {
             return Verdict::Refuse;
         }
         let is_named = self.caller.names(&url);
@@ -219,6 +225,17 @@ impl Interception {
             return if is_document { Verdict::Leave } else { Verdict::Refuse };
         }
         Verdict::Pass
+    }
+
+    /// Whether a rule of a list is about this request. What the caller has asked for is none of them: the first document
+    /// is the page's, and so is whatever its frame goes to.
+    fn is_ad(&self, paused: &Paused<'_>, url: &Url) -> bool {
+        let Some(ads) = self.ads.as_ref().filter(|ads| ads.have_rules()) else { return false };
+        let is_document = paused.resource_type == "Document";
+        if is_document && self.main_frame.get_or_init(|| paused.frame_id.to_owned()) == paused.frame_id {
+            return false;
+        }
+        ads.refuse(url, &self.page, filter_kind(paused.resource_type))
     }
 
     /// Takes the caller's cookies out of the store, for good.
@@ -308,6 +325,23 @@ impl Interception {
     /// What is wrong with the last certificate that was refused.
     pub fn refused_certificate(&self) -> Option<String> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What filter lists call a kind of request of the browser's protocol.
+fn filter_kind(resource_type: &str) -> &'static str {
+    match resource_type {
+        "Document" => "subdocument",
+        "Stylesheet" => "stylesheet",
+        "Image" => "image",
+        "Media" | "TextTrack" => "media",
+        "Font" => "font",
+        "Script" => "script",
+        "XHR" | "Fetch" | "EventSource" => "xmlhttprequest",
+        "WebSocket" => "websocket",
+        "Ping" => "ping",
+        "CSPViolationReport" => "csp_report",
+        _ => "other",
     }
 }
 

@@ -166,7 +166,10 @@ pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderReques
         };
         tab.exit = own;
         let own = OwnHeaders::split(request);
-        let ads = (request.block_ads && !refuses_ads).then(|| Arc::clone(&process.access.ads));
+        // The way out knows hosts only; rules about more are asked here, of pages that do not lie on such a host.
+        let ads = &process.access.ads;
+        let are_asked = !refuses_ads || ads.have_rules() && ads.are_refused_to(&request.url);
+        let ads = (request.block_ads && are_asked).then(|| Arc::clone(ads));
         let interception = Interception::new(request, &own, ads);
         let is_read = AtomicBool::new(false);
         let render =

@@ -203,3 +203,40 @@ fn no_input_makes_it_panic() {
         let _ = page(html, &ExtractOptions { only_main_content: false, remove_base64_images: false, ..all.clone() });
     }
 }
+
+#[test]
+fn a_long_notice_about_cookies_goes_by_its_words() {
+    let purposes: String = (0..12)
+        .map(|n| format!("<div><h4>Purpose {n}</h4><p>These cookies let partner {n} count visits with your consent and see which pages are read most often.</p></div>"))
+        .collect();
+    let article = format!("<h1>Boats</h1><p>{}</p>", PROSE.repeat(6));
+    let markdown = main_markdown(&format!("<div>{article}</div><div class=x7>{purposes}</div>"));
+    assert!(markdown.contains("harbour") && !markdown.contains("partner 3"), "{markdown}");
+    let policy = main_markdown(&format!("<h1>Cookie policy</h1><div class=x7>{purposes}</div>"));
+    assert!(policy.contains("partner 3") && policy.contains("partner 11"), "{policy}");
+}
+
+#[test]
+fn comments_stay_where_they_are_the_page() {
+    let comments: String = (0..20).map(|n| format!("<div class=comment><p>Reader {n}: {PROSE}</p></div>")).collect();
+    let discussion = main_markdown(&format!("<h1>Boats</h1><p>harbour.test</p><div id=comments>{comments}</div>"));
+    assert!(discussion.contains("Reader 3:") && discussion.contains("Reader 19:"), "{discussion}");
+    let article = format!("<h1>Boats</h1><p>{0}</p><p>{0}</p><div id=comments>{comments}</div>", PROSE.repeat(12));
+    let markdown = main_markdown(&article);
+    assert!(markdown.contains("harbour was quiet") && !markdown.contains("Reader 3:"), "{markdown}");
+}
+
+#[test]
+fn a_product_s_description_that_is_not_shown_is_taken_from_its_data() {
+    let data = |text: &str| {
+        format!(
+            r#"<script type="application/ld+json">{{"@type":"Product","name":"Deck chair","url":"https://x.test/d/page","description":"{text}","offers":{{"price":"9.00","priceCurrency":"EUR"}}}}</script>"#
+        )
+    };
+    let hidden = "A folding chair of oiled beech with a seat of striped canvas that stands firm on wet decks and dries within the hour.";
+    let shown = format!("<h1>Deck chair</h1><p>9.00 €</p><p>{PROSE}</p>");
+    let markdown = main_markdown(&format!("{}{shown}", data(hidden)));
+    assert!(markdown.starts_with(&format!("# Deck chair\n\n{hidden}\n\n")), "{markdown}");
+    let markdown = main_markdown(&format!("{}{shown}<p>{hidden}</p>", data(hidden)));
+    assert_eq!(markdown.matches("oiled beech").count(), 1, "{markdown}");
+}

@@ -1,15 +1,20 @@
 //! The hosts of ads and trackers, which `blockAds` keeps browsers from: a list of our own, or lists of the operator's
 //! (`WEIR_AD_LISTS`).
 //!
-//! A browser's way out sees the host of a request and, through TLS, nothing else of it. So of a list those rules are
-//! taken that stand for whole hosts, and the others are passed over:
+//! A browser's way out sees the host of a request and, through TLS, nothing else of it. It refuses what is listed as a
+//! whole host, which costs a page nothing. Rules that look at more are for the browser to ask about each request, and it
+//! does where the operator's lists have such ([`rules`]):
 //!
 //! ```text
 //! 0.0.0.0 ads.test tracker.test    as in a hosts file: these hosts alone
 //! ads.test                         a name: the host and its subdomains
 //! ||ads.test^                      Adblock syntax: likewise; also with $third-party, $all and $important
 //! @@||good.ads.test^               an exception: this host and its subdomains are let through after all
+//! /banner/*$image,domain=a.test    everything else: by address, kind and page
+//! @@||ads.test/ok.js               an exception for a part of a host: all of the host is judged by the browser then
 //! ```
+
+mod rules;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +22,7 @@ use std::path::{Path, PathBuf};
 use url::{Host, Url};
 use weir_shared::config::AdList;
 
+use self::rules::AddressRules;
 use super::proxy::HostFilter;
 
 /// The list that is there without any setting.
@@ -46,7 +52,7 @@ pub enum AdListError {
     #[error("WEIR_AD_LISTS: {0} is larger than 64 MiB")]
     TooLarge(PathBuf),
     #[error(
-        "WEIR_AD_LISTS: {0} names no host: allowed are hosts files, lists of names, and Adblock rules such as ||ads.test^"
+        "WEIR_AD_LISTS: {0} has no rule: allowed are hosts files, lists of names, and Adblock rules such as ||ads.test^"
     )]
     Empty(PathBuf),
     #[error("WEIR_AD_LISTS: the lists have more than {0} hosts together")]
@@ -60,6 +66,8 @@ struct Rule {
     blocks_subdomains: bool,
     /// With its subdomains; wins over what is blocked.
     allows: bool,
+    /// Part of it, or some requests to it, are let through: it is not refused as a whole, with its subdomains.
+    is_split: bool,
 }
 
 /// Whether a host is one of ads and trackers.
@@ -67,14 +75,25 @@ struct Rule {
 pub struct AdHosts {
     /// By lower-case name. A look at a host asks once for each of its labels.
     names: HashMap<Box<str>, Rule>,
+    /// What of the lists looks at more than hosts; `None`: nothing.
+    rules: Option<AddressRules>,
+}
+
+/// Lists as they are read: what becomes of a text's lines.
+#[derive(Default)]
+struct Reading {
+    names: HashMap<Box<str>, Rule>,
+    /// Rules in filter syntax, one a line, and how many of them are about more than whole hosts.
+    rules: String,
+    by_address: usize,
 }
 
 impl AdHosts {
     /// The list that is there without any setting.
     pub fn builtin() -> Self {
-        let mut hosts = Self { names: HashMap::new() };
-        hosts.add(BUILTIN, MAX_HOSTS);
-        hosts
+        let mut reading = Reading::default();
+        reading.add(BUILTIN, MAX_HOSTS);
+        reading.finish()
     }
 
     /// Reads the lists. Blocks.
@@ -86,55 +105,28 @@ impl AdHosts {
     }
 
     fn read_at_most(lists: &[AdList], most: usize) -> Result<Self, AdListError> {
-        let mut hosts = Self { names: HashMap::new() };
+        let mut reading = Reading::default();
         for list in lists {
             match list {
-                AdList::Builtin => _ = hosts.add(BUILTIN, most),
-                AdList::File(path) => hosts.add_file(path, most)?,
+                AdList::Builtin => _ = reading.add(BUILTIN, most),
+                AdList::File(path) => reading.add_file(path, most)?,
             }
-            if hosts.names.len() > most {
+            if reading.len() > most {
                 return Err(AdListError::TooMany(most));
             }
         }
-        Ok(hosts)
+        Ok(reading.finish())
     }
 
-    fn add_file(&mut self, path: &Path, most: usize) -> Result<(), AdListError> {
-        use std::io::Read as _;
-        let unreadable = |error| AdListError::Unreadable(path.to_owned(), error);
-        let file = std::fs::File::open(path).map_err(unreadable)?;
-        let mut bytes = Vec::new();
-        // Bounded while it is read: a pipe or a growing file has no size that can be asked for.
-        file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > MAX_FILE {
-            return Err(AdListError::TooLarge(path.to_owned()));
-        }
-        let (taken, passed_over) = self.add(&String::from_utf8_lossy(&bytes), most);
-        if taken == 0 {
-            return Err(AdListError::Empty(path.to_owned()));
-        }
-        tracing::info!(list = %path.display(), taken, passed_over, "a list of ad hosts is read");
-        Ok(())
+    /// Whether requests are to be asked about one by one: see [`AdHosts::refuse`].
+    pub fn have_rules(&self) -> bool {
+        self.rules.is_some()
     }
 
-    /// How many hosts a list names, and how many of its rules are not about whole hosts. What is more than `most` and one
-    /// is not taken in.
-    fn add(&mut self, text: &str, most: usize) -> (usize, usize) {
-        let (mut taken, mut passed_over) = (0, 0);
-        for line in text.lines() {
-            let before = taken;
-            if line.len() <= MAX_LINE && self.names.len() <= most {
-                for (name, rule) in read_line(line) {
-                    let known = self.names.entry(name.into_boxed_str()).or_default();
-                    known.blocks |= rule.blocks;
-                    known.blocks_subdomains |= rule.blocks_subdomains;
-                    known.allows |= rule.allows;
-                    taken += 1;
-                }
-            }
-            passed_over += usize::from(taken == before && !is_comment(line.trim()));
-        }
-        (taken, passed_over)
+    /// Whether a request of `page` to `url` is one for ads by more than its host. `kind`: what is asked for, in the words
+    /// of filter lists (`script`, `image`, `subdocument` …).
+    pub fn refuse(&self, url: &Url, page: &Url, kind: &str) -> bool {
+        self.rules.as_ref().is_some_and(|rules| rules.refuse(url, page, kind))
     }
 
     /// Whether a browser that is to meet no ads is kept from `host`.
@@ -147,7 +139,7 @@ impl AdHosts {
         let mut is_itself = true;
         loop {
             if let Some(rule) = self.names.get(name.as_str()) {
-                if rule.allows {
+                if rule.allows || rule.is_split {
                     return false;
                 }
                 is_blocked |= rule.blocks_subdomains || is_itself && rule.blocks;
@@ -167,6 +159,81 @@ impl AdHosts {
     }
 }
 
+impl Reading {
+    /// Hosts and rules.
+    fn len(&self) -> usize {
+        self.names.len() + self.by_address
+    }
+
+    fn add_file(&mut self, path: &Path, most: usize) -> Result<(), AdListError> {
+        use std::io::Read as _;
+        let unreadable = |error| AdListError::Unreadable(path.to_owned(), error);
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        let mut bytes = Vec::new();
+        // Bounded while it is read: a pipe or a growing file has no size that can be asked for.
+        file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > MAX_FILE {
+            return Err(AdListError::TooLarge(path.to_owned()));
+        }
+        let (taken, passed_over) = self.add(&String::from_utf8_lossy(&bytes), most);
+        if taken == 0 {
+            return Err(AdListError::Empty(path.to_owned()));
+        }
+        tracing::info!(list = %path.display(), taken, passed_over, "a list of ads is read");
+        Ok(())
+    }
+
+    /// How many hosts and rules a list has, and how many of its lines say nothing of requests. What is more than `most`
+    /// and one is not taken in.
+    fn add(&mut self, text: &str, most: usize) -> (usize, usize) {
+        let (mut taken, mut passed_over) = (0, 0);
+        for line in text.lines() {
+            let line = line.trim().trim_start_matches('\u{feff}');
+            if is_comment(line) {
+                continue;
+            }
+            let before = taken;
+            if line.len() <= MAX_LINE && self.len() <= most {
+                taken += self.add_line(line);
+            }
+            passed_over += usize::from(taken == before);
+        }
+        (taken, passed_over)
+    }
+
+    /// How many hosts or rules a line has.
+    fn add_line(&mut self, line: &str) -> usize {
+        let hosts = read_line(line);
+        let count = hosts.len();
+        for (name, rule) in hosts {
+            let known = self.names.entry(name.into_boxed_str()).or_default();
+            known.blocks |= rule.blocks;
+            known.blocks_subdomains |= rule.blocks_subdomains;
+            known.allows |= rule.allows;
+        }
+        // Names that stand alone are refused as hosts whatever a rule says.
+        let is_filter = line.starts_with("||") || line.starts_with("@@||");
+        if count > 0 && !is_filter || count == 0 && !rules::is_rule(line) {
+            return count;
+        }
+        if count == 0 {
+            self.by_address += 1;
+            if let Some(name) = line.strip_prefix("@@||").and_then(|rule| host_name(host_of(rule))) {
+                self.names.entry(name.into_boxed_str()).or_default().is_split = true;
+            }
+        }
+        self.rules.push_str(line);
+        self.rules.push('\n');
+        count.max(1)
+    }
+
+    /// Without rules about more than hosts, no request has to be asked about.
+    fn finish(self) -> AdHosts {
+        let rules = (self.by_address > 0).then(|| AddressRules::new(self.rules));
+        AdHosts { names: self.names, rules }
+    }
+}
+
 impl HostFilter for AdHosts {
     fn blocks(&self, host: &str) -> bool {
         self.has(host)
@@ -179,11 +246,7 @@ fn is_comment(line: &str) -> bool {
 
 /// The hosts that a line of a list names.
 fn read_line(line: &str) -> Vec<(String, Rule)> {
-    let line = line.trim().trim_start_matches('\u{feff}');
-    if is_comment(line) {
-        return Vec::new();
-    }
-    let subdomains = Rule { blocks: true, blocks_subdomains: true, allows: false };
+    let subdomains = Rule { blocks: true, blocks_subdomains: true, ..Rule::default() };
     if let Some(rule) = line.strip_prefix("@@||") {
         let allowed = Rule { allows: true, ..Rule::default() };
         return adblock_host(rule).map(|name| (name, allowed)).into_iter().collect();
@@ -205,6 +268,11 @@ fn read_line(line: &str) -> Vec<(String, Rule)> {
     }
     let itself = Rule { blocks: true, ..Rule::default() };
     words.filter_map(host_name).map(|name| (name, itself)).collect()
+}
+
+/// The host that an address of a rule begins with.
+fn host_of(rule: &str) -> &str {
+    rule.split(['^', '/', '*', '$', ':', '?', '|']).next().unwrap_or_default()
 }
 
 /// The host of `ads.test^` or `ads.test^$third-party`; `None`: the rule is not about a whole host.
@@ -235,9 +303,9 @@ mod tests {
     use super::*;
 
     fn hosts(list: &str) -> AdHosts {
-        let mut hosts = AdHosts { names: HashMap::new() };
-        hosts.add(list, MAX_HOSTS);
-        hosts
+        let mut reading = Reading::default();
+        reading.add(list, MAX_HOSTS);
+        reading.finish()
     }
 
     #[test]
@@ -256,9 +324,12 @@ mod tests {
 
     #[test]
     fn the_list_holds_no_name_twice_and_every_line_is_one() {
-        let names: Vec<&str> = BUILTIN.lines().filter(|line| !is_comment(line)).collect();
+        let rules: Vec<&str> = BUILTIN.lines().filter(|line| !is_comment(line)).collect();
+        let names: Vec<&str> =
+            rules.iter().map(|rule| rule.strip_prefix("||").unwrap().strip_suffix('^').unwrap()).collect();
         let hosts = AdHosts::builtin();
         assert!(names.len() > 100 && hosts.names.len() == names.len());
+        assert!(!hosts.have_rules(), "no request is held back for it");
         assert!(names.iter().all(|name| hosts.has(name) && hosts.has(&format!("x.{name}"))));
     }
 
@@ -306,6 +377,38 @@ mod tests {
     }
 
     #[test]
+    fn rules_about_more_than_hosts_are_matched_by_address_kind_and_page() {
+        let hosts = hosts(
+            "! Title: a list\n||whole.test^\n/banner/*$image\n||mixed.test/ads/\n||only.test^$script,domain=shop.test\n\
+             ||third.test/x$third-party\n||partly.test^\n@@||partly.test/player.js$script\nshop.test##.ad\n\
+             &ad_box=\n@@/banner/ours.png$domain=shop.test\ntwo words.test/x\n<a href=\"/x\">\n",
+        );
+        assert!(hosts.have_rules());
+        let page: Url = "https://www.shop.test/".parse().unwrap();
+        let asked = |url: &str, kind: &str| hosts.refuse(&url.parse().unwrap(), &page, kind);
+        for (url, kind, is_refused) in [
+            ("https://cdn.test/banner/1.png", "image", true),
+            ("https://cdn.test/banner/1.js", "script", false),
+            ("https://cdn.test/banner/ours.png", "image", false),
+            ("https://mixed.test/ads/1.js", "script", true),
+            ("https://mixed.test/film.mp4", "media", false),
+            ("https://only.test/a.js", "script", true),
+            ("https://only.test/a.png", "image", false),
+            ("https://third.test/x", "script", true),
+            ("https://cdn.test/?a=1&ad_box=2", "xmlhttprequest", true),
+            ("https://partly.test/player.js", "script", false),
+            ("https://partly.test/ad.js", "script", true),
+            ("https://words.test/x", "script", false),
+        ] {
+            assert_eq!(asked(url, kind), is_refused, "{kind} {url}");
+        }
+        let own: Url = "https://third.test/".parse().unwrap();
+        assert!(!hosts.refuse(&"https://a.third.test/x".parse().unwrap(), &own, "script"), "of the site itself");
+        assert!(hosts.has("whole.test"), "at the way out");
+        assert!(!hosts.has("partly.test") && !hosts.has("mixed.test"), "not as a whole");
+    }
+
+    #[test]
     fn lists_of_files_stand_beside_or_instead_of_the_own_one_and_unusable_files_are_named() {
         let folder = std::env::temp_dir().join(format!("weir-ads-{}", weir_shared::random::hex::<8>()));
         std::fs::create_dir(&folder).unwrap();
@@ -325,7 +428,7 @@ mod tests {
         assert_eq!(error, "WEIR_AD_LISTS: the lists have more than 3 hosts together");
         let page = file("page.html", b"<html>\n<p>no list</p>\n");
         let missing = AdList::File(folder.join("missing.txt"));
-        for (list, words) in [(page, "page.html names no host"), (missing, "missing.txt: No such file")] {
+        for (list, words) in [(page, "page.html has no rule"), (missing, "missing.txt: No such file")] {
             let error = AdHosts::read(&[list]).unwrap_err().to_string();
             assert!(error.starts_with("WEIR_AD_LISTS: ") && error.contains(words), "{error}");
         }

@@ -63,7 +63,7 @@ pub async fn run(task: &PageTask) -> Outcome {
     match result {
         Ok(document) => {
             pages.with_label_values(&["map", "done"]).inc();
-            let _ = task.engine.set("map");
+            let _ = task.attempted.engine.set("map");
             Outcome::Done { document, credits: CREDITS }
         }
         Err(error) => {

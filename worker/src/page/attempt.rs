@@ -87,7 +87,7 @@ pub fn judge(task: &PageTask, result: Result<(Product, Engine), PageError>) -> O
     let error = match result {
         Ok((product, engine)) => {
             pages.with_label_values(&[engine.as_str(), "done"]).inc();
-            let _ = task.engine.set(engine.as_str());
+            let _ = task.attempted.engine.set(engine.as_str());
             return Outcome::Done { document: product.document, credits: product.credits };
         }
         Err(error) if error.is_early => {

@@ -47,9 +47,9 @@ pub async fn load(task: &PageTask, mut request: PageRequest, deadline: Instant) 
     match rendered(task, &mut request, deadline).await? {
         Ok(rendered) => {
             rest::respect_rendered(task, &request, rendered.status, deadline).await?;
-            let span = traces::below(task.trace, "extract", Side::Internal);
+            let (span, step) = (traces::below(task.trace, "extract", Side::Internal), task.attempted.step("extract"));
             let (made, is_blocked) = from_rendered(task, &request, rendered).await?;
-            drop(span);
+            drop((span, step));
             Ok(Loaded { made, engine: Engine::Browser, is_blocked })
         }
         Err(error @ RenderError::NotHtml { .. }) if !options.actions.is_empty() => {
@@ -113,17 +113,17 @@ async fn file_after_all(task: &PageTask, mut request: PageRequest, deadline: Ins
 }
 
 async fn fetch(task: &PageTask, request: &mut PageRequest, deadline: Instant) -> Result<FromFetched, PageError> {
-    let mut span = traces::below(task.trace, "fetch", Side::Client);
+    let (mut span, step) = (traces::below(task.trace, "fetch", Side::Client), task.attempted.step("fetch"));
     let fetched = task.context.process.fetcher.fetch(request.to_fetch(task.options(), deadline)).await;
     match &fetched {
         Ok(fetched) => span.number("http.response.status_code", fetched.status.into()),
         Err(_) => span.fail("FETCH"),
     }
-    drop(span);
+    drop((span, step));
     let fetched = fetched?;
     request.is_trusted &= fetched.is_trusted;
     rest::respect(task, &fetched, deadline).await?;
-    let _span = traces::below(task.trace, "extract", Side::Internal);
+    let _ends = (traces::below(task.trace, "extract", Side::Internal), task.attempted.step("extract"));
     from_fetched(task, request, fetched, deadline).await
 }
 
@@ -132,7 +132,7 @@ async fn rendered(
     request: &mut PageRequest,
     deadline: Instant,
 ) -> Result<Result<Rendered, RenderError>, PageError> {
-    let mut span = traces::below(task.trace, "render", Side::Client);
+    let (mut span, _step) = (traces::below(task.trace, "render", Side::Client), task.attempted.step("render"));
     let rendered = browse(task, request, deadline).await?;
     match &rendered {
         Ok(rendered) => span.number("http.response.status_code", rendered.status.into()),

@@ -3,7 +3,7 @@
 //! ```text
 //! error, kind, refusal       why there is no document; what a body is; whether an answer is a refusal
 //! scripted_hosts             which hosts need a browser
-//! cpu, product, task         the threads that compute; what comes of a page; what every step works on
+//! cpu, product, steps, task  the threads that compute; what comes of a page, and in which steps; what each works on
 //! request                    where and how a page is asked for, by which proxy route
 //! rest                       what a site says that wants to be asked later, and how long a page waits for it
 //! cached, draft              what the cache has of it; a document before it is whole
@@ -31,6 +31,7 @@ pub mod refusal;
 pub mod request;
 pub mod rest;
 pub mod scripted_hosts;
+pub mod steps;
 pub mod task;
 pub mod uploaded;
 pub mod work;

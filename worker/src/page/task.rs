@@ -1,6 +1,6 @@
 //! A claimed page together with its job and its worker: what every step from the request to the document works on.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use url::Url;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
@@ -9,6 +9,7 @@ use weir_shared::store::page::rows::Claimed;
 use weir_shared::traces::TraceParent;
 
 use super::product::Harvest;
+use super::steps::Attempted;
 use crate::context::WorkerContext;
 
 /// A claimed page with its job and its worker. Steps that compute take a copy to their own thread.
@@ -21,8 +22,8 @@ pub struct PageTask {
     pub rests: u32,
     /// The attempt's span.
     pub trace: Option<TraceParent>,
-    /// What got the page, when it is known.
-    pub engine: Arc<OnceLock<&'static str>>,
+    /// What is known of the attempt so far.
+    pub attempted: Arc<Attempted>,
 }
 
 impl PageTask {

@@ -15,6 +15,7 @@ use weir_shared::traces::{self, Side, Span};
 
 use super::attempt::{attempt, judge};
 use super::rest;
+use super::steps::Attempted;
 use super::task::PageTask;
 use crate::context::WorkerContext;
 use crate::dispatch::held::HeldPage;
@@ -45,13 +46,16 @@ pub async fn run(
     };
     let started = Stopwatch::start();
     let mut span = attempt_span(&page, &spec);
-    let (trace, engine) = (span.own(), Arc::default());
-    let task = PageTask { context: Arc::clone(context), page, spec, rests: 0, trace, engine };
-    let outcome = tokio::select! {
+    let (trace, attempted) = (span.own(), Arc::new(Attempted::begin()));
+    let task = PageTask { context: Arc::clone(context), page, spec, rests: 0, trace, attempted };
+    let mut outcome = tokio::select! {
         biased;
         () = context.fenced.cancelled() => return None,
         outcome = outcome(&task) => outcome,
     };
+    if let Some(document) = outcome.document_mut() {
+        document.steps = task.attempted.told();
+    }
     drop(slot);
     let duration = started.elapsed();
     context.process.metrics.page_seconds.observe(duration.as_secs_f64());
@@ -101,7 +105,7 @@ fn describe(span: &mut Span, outcome: &Outcome) {
 
 /// Counts a page that has ended, for the console's figures.
 fn count(task: &PageTask, outcome: &Outcome, duration: Duration) {
-    let engine = task.engine.get().copied().unwrap_or("none");
+    let engine = task.attempted.engine.get().copied().unwrap_or("none");
     let (code, credits) = match outcome {
         Outcome::Done { credits, .. } => (None, *credits),
         Outcome::Crawled { document, credits, .. } => (None, if document.is_some() { *credits } else { return }),

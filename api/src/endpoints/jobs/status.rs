@@ -17,11 +17,11 @@ use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::ids::JobId;
-use weir_shared::store::documents::{self, StoredDocument};
+use weir_shared::store::documents::{self, Part, StoredDocument};
 use weir_shared::store::jobs::JobRow;
 use weir_shared::store::{crawls, pages};
 
-use super::{Names, Served, load_own, read_own, served_by};
+use super::{Names, Served, load_own, remembered_own, served_by};
 use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::endpoints::v1;
@@ -170,21 +170,57 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
     let caller = app.authorize(&request, Bucket::Status).await?;
     let (served, id): (_, JobId) = (served_by(&request)?, extract::path_id(&id)?);
     let paging = extract::paging(request.query_string())?;
-    let mut job = read_own(&app, &caller, served, id).await?;
-    if let Some(skip) = paging.skip {
-        job = wait_for_documents(&app, &caller, served, job, skip).await?;
-    }
-    let skip = paging.skip.unwrap_or(0);
-    // No more documents than the counts in this body tell of, although more may be there by now.
-    let limit = paging.limit.unwrap_or(DEFAULT_LIMIT).min(job.completed - skip);
-    let documents = match limit {
-        1.. => documents::slice(&app.db, &app.blobs, id, skip, limit, PAGE_BYTES).await?,
-        _ => Vec::new(),
+    let (job, documents) = match read_remembered(&app, &caller, served, id, paging).await? {
+        Some(read) => read,
+        None => read(&app, &caller, served, id, paging).await?,
     };
-    let end = skip + documents.len() as i64;
+    let end = paging.skip.unwrap_or(0) + documents.len() as i64;
     let more = job.status == JobStatus::Scraping || end < job.completed;
     let next = more.then(|| next_url(&app.base_url(&request), &served.path(id), end, paging));
     Ok(HttpResponse::Ok().json(Body::new(&app, served.version, &job, &documents, next).await?))
+}
+
+/// The documents that a body about this job holds; `None`: there are none.
+fn part(job: &JobRow, paging: Paging) -> Option<Part> {
+    let skip = paging.skip.unwrap_or(0);
+    // No more documents than the counts in this body tell of, although more may be there by now.
+    let limit = paging.limit.unwrap_or(DEFAULT_LIMIT).min(job.completed - skip);
+    (limit > 0).then_some(Part { skip, limit, max_bytes: PAGE_BYTES })
+}
+
+/// A job that had ended a moment ago, if it has still, and its documents. That it has is said with them, so where there are
+/// none its row is to be read.
+async fn read_remembered(
+    app: &App,
+    caller: &Caller,
+    served: Served,
+    id: JobId,
+    paging: Paging,
+) -> ApiResult<Option<(JobRow, Vec<StoredDocument>)>> {
+    let Some(job) = remembered_own(app, caller, served, id)? else { return Ok(None) };
+    let Some(part) = part(&job, paging) else { return Ok(None) };
+    let documents = documents::slice_of_ended(&app.db, &app.blobs, &job, part).await?;
+    Ok((!documents.is_empty()).then_some((job, documents)))
+}
+
+/// The job as it is, and its documents.
+async fn read(
+    app: &App,
+    caller: &Caller,
+    served: Served,
+    id: JobId,
+    paging: Paging,
+) -> ApiResult<(JobRow, Vec<StoredDocument>)> {
+    let mut job = load_own(app, caller, served, id).await?;
+    app.ended_jobs.remember(&job, app.db.clock().instant());
+    if let Some(skip) = paging.skip {
+        job = wait_for_documents(app, caller, served, job, skip).await?;
+    }
+    let documents = match part(&job, paging) {
+        Some(part) => documents::slice(&app.db, &app.blobs, id, part).await?,
+        None => Vec::new(),
+    };
+    Ok((job, documents))
 }
 
 /// The next page's address. An empty page of a running job repeats the one just asked for, letter by letter: the

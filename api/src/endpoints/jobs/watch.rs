@@ -35,7 +35,7 @@ use weir_shared::domain::job::JobStatus;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::hang_up::HangUp;
 use weir_shared::ids::JobId;
-use weir_shared::store::documents;
+use weir_shared::store::documents::{self, Part};
 use weir_shared::store::jobs::JobRow;
 
 use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES, shown};
@@ -211,7 +211,9 @@ async fn send_all(app: &App, served: Served, socket: &mut Socket, mut job: JobRo
 async fn catch_up(app: &App, served: Served, socket: &mut Socket, job: &JobRow) -> Result<i64, WatchEnd> {
     let limit = DEFAULT_LIMIT.min(job.completed);
     let documents = match limit {
-        1.. => documents::slice(&app.db, &app.blobs, job.id, 0, limit, PAGE_BYTES).await.map_err(ApiError::from)?,
+        1.. => documents::slice(&app.db, &app.blobs, job.id, Part { skip: 0, limit, max_bytes: PAGE_BYTES })
+            .await
+            .map_err(ApiError::from)?,
         _ => Vec::new(),
     };
     let count = documents.len() as i64;
@@ -232,7 +234,8 @@ async fn send_documents(
     open: Range<i64>,
 ) -> Result<i64, WatchEnd> {
     let limit = FRAMES_AT_ONCE.min(open.end - open.start);
-    let documents = documents::slice(&app.db, &app.blobs, id, open.start, limit, BYTES_AT_ONCE).await;
+    let documents =
+        documents::slice(&app.db, &app.blobs, id, Part { skip: open.start, limit, max_bytes: BYTES_AT_ONCE }).await;
     let documents = documents.map_err(ApiError::from)?;
     if documents.is_empty() {
         // The job has expired and was removed while its documents were sent.

@@ -8,11 +8,12 @@ use weir_shared::domain::search::{SearchRequest, Source};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::queue;
+use weir_shared::store::documents::{self, Part};
 use weir_shared::store::jobs::{self, JobRow, NewJob};
 use weir_shared::store::page::rows;
 use weir_shared::store::pages::{self, PageRow};
 use weir_shared::store::retention::expiry;
-use weir_shared::store::{Tx, cancel, documents};
+use weir_shared::store::{Tx, cancel};
 use weir_shared::time::Timestamp;
 
 use super::answer::{Item, Page};
@@ -145,7 +146,8 @@ async fn read(app: &App, job: JobId, rows: &[PageRow]) -> ApiResult<(HashMap<usi
     let mut found = HashMap::new();
     let (mut skip, mut bytes) = (0, 0);
     while bytes < MOST {
-        let part = documents::slice(&app.db, &app.blobs, job, skip, MAX_PAGES, MOST - bytes).await?;
+        let part = documents::slice(&app.db, &app.blobs, job, Part { skip, limit: MAX_PAGES, max_bytes: MOST - bytes })
+            .await?;
         if part.is_empty() {
             break;
         }

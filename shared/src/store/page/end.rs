@@ -50,6 +50,14 @@ impl Outcome {
         }
     }
 
+    /// The document to store, if there is one.
+    pub fn document_mut(&mut self) -> Option<&mut Encoded> {
+        match self {
+            Self::Done { document, .. } | Self::Crawled { document: Some(document), .. } => Some(document),
+            _ => None,
+        }
+    }
+
     /// The document to store and what it costs, if there is one.
     pub(in crate::store) fn document(&self) -> Option<(&Encoded, i64)> {
         match self {
@@ -74,6 +82,8 @@ pub struct Encoded {
     pub cache: Option<Box<CacheEntry>>,
     /// What the page's changes are told from the next time.
     pub snapshot: Option<Box<Packed>>,
+    /// What its attempt did and how long each took, JSON (`document.steps`).
+    pub steps: Option<String>,
 }
 
 /// A compressed document: in the row, or in a blob that is already written.

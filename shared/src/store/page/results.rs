@@ -102,7 +102,8 @@ macro_rules! push_documents {
                 .push_bind(end.page.id)
                 .push_bind(document.size)
                 .push_bind(document.body.inline())
-                .push_bind(document.body.blob());
+                .push_bind(document.body.blob())
+                .push_bind(document.steps.as_deref());
         });
     };
 }

@@ -117,7 +117,7 @@ macro_rules! done {
 pub(super) use done;
 
 /// The beginning of the statement that stores documents.
-pub(super) const INSERT_DOCUMENT: &str = "INSERT INTO document (job_id, seq, page_id, size, body, blob) ";
+pub(super) const INSERT_DOCUMENT: &str = "INSERT INTO document (job_id, seq, page_id, size, body, blob, steps) ";
 
 /// The statement that enters documents in the cache, around its rows. Whoever stored a page before is replaced.
 pub(super) const INSERT_CACHED: &str = "INSERT INTO cached_page (key, team_id, url, site, page_id, bytes, cached_at) ";

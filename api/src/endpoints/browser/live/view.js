@@ -116,7 +116,11 @@ function take(message) {
       state = message;
       render();
       break;
-    case 'notice': notice(message.text); break;
+    case 'notice':
+      notice(message.text);
+      // The console, which shows this view in a frame, lists what is told. Nobody of another origin hears of it.
+      if (parent !== window) parent.postMessage({ liveView: 'notice', text: message.text }, location.origin);
+      break;
     case 'clipboard':
       navigator.clipboard?.writeText(message.text).catch(() => notice('Your browser did not allow the copy.'));
       break;

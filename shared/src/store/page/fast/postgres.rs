@@ -79,7 +79,7 @@ const FINISH: &str = sql!(
     notify_done!(page "$1"),
     " END), stored AS (",
     INSERT_DOCUMENT,
-    "SELECT id, completed, $1, $7, $8, $9 FROM counted), kept AS (",
+    "SELECT id, completed, $1, $7, $8, $9, $17 FROM counted), kept AS (",
     INSERT_CACHED,
     "SELECT $10, $3, $11, $12, $1, $13, $5 FROM counted WHERE $10 IS NOT NULL",
     REPLACE_CACHED,

@@ -63,7 +63,7 @@ macro_rules! finish {
             COUNT_DONE,
             " WHERE id = $4 AND changes() = 1 RETURNING status; ",
             INSERT_DOCUMENT,
-            "SELECT id, completed, $1, $7, $8, $9 FROM job WHERE id = $4 AND changes() = 1; ",
+            "SELECT id, completed, $1, $7, $8, $9, $17 FROM job WHERE id = $4 AND changes() = 1; ",
             $(finish!(in_the $cached),)?
             LEDGER_ENTRY,
             "SELECT 'page:' || $1, $3, $14, $15, $6, $5 WHERE $6 > 0 AND changes() = 1",

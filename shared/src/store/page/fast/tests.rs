@@ -162,7 +162,7 @@ fn document(draw: &mut Draw, now: Timestamp) -> Encoded {
     let cache = draw.one_in(2).then(|| Box::new(entry(draw.below(3), draw.one_in(2))));
     let packed = || Box::new(Packed::new("a".repeat(64), now, &Snapshot::default()).unwrap());
     let snapshot = draw.one_in(8).then(packed);
-    Encoded { size: 10 + draw.below(90) as i64, packed: 3, body, cache, snapshot }
+    Encoded { size: 10 + draw.below(90) as i64, packed: 3, body, cache, snapshot, steps: None }
 }
 
 /// A statement of the test's own, with ids and numbers only.

@@ -28,7 +28,7 @@ impl<'a> DirectEnd<'a> {
     }
 }
 
-/// `$1` to `$16` of the statements that end a page.
+/// `$1` to `$17` of the statements that end a page.
 macro_rules! end_values {
     ($sql:expr, $direct:ident, $now:ident) => {{
         let (page, document, place) = (&$direct.end.page, $direct.document, $direct.place());
@@ -49,6 +49,7 @@ macro_rules! end_values {
             .bind($direct.end.key)
             .bind($direct.kind.credit_kind())
             .bind(page.dispatched)
+            .bind(document.steps.as_deref())
     }};
 }
 pub(super) use end_values;
