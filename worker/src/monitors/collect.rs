@@ -3,6 +3,7 @@
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::domain::monitor::{Billing, Progress, Summary, TargetType, outcome};
 use weir_shared::ids::{JobId, PageId};
+use weir_shared::store::documents::Part;
 use weir_shared::store::jobs::JobRow;
 use weir_shared::store::monitors::checks::{self, CheckRow, End, Step};
 use weir_shared::store::monitors::pages::{self as found_pages, Found};
@@ -108,8 +109,8 @@ impl Monitors {
     async fn documents(&self, hand: &mut InHand<'_>, n: usize, job: JobId) -> StoreResult<Held> {
         let process = &self.context.process;
         loop {
-            let skip = hand.targets[n].documents;
-            let part = documents::Part { skip, limit: DOCUMENTS, max_bytes: DOCUMENT_BYTES };
+            let (skip, limit, max_bytes) = (hand.targets[n].documents, DOCUMENTS, DOCUMENT_BYTES);
+            let part = Part { skip, limit, max_bytes };
             let part = documents::slice(&process.db, &process.blobs, job, part).await?;
             let Some(last) = part.last().map(|document| document.seq) else { return Ok(Held::Yes) };
             let looked = blocking(move || part.iter().map(Looked::read).collect::<StoreResult<Vec<_>>>()).await?;
