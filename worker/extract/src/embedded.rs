@@ -12,11 +12,6 @@ const MAX_TEXT: usize = 2 << 20;
 /// Shortest string of framework state that counts as prose, bytes.
 const MIN_PROSE: usize = 80;
 
-/// Words below which a product's description says nothing that its name does not.
-const SHORT_DESCRIPTION: usize = 12;
-/// Words in a row by which a description is found in a text.
-const RUN: usize = 4;
-
 /// Text of the page's JSON-LD or framework state as markdown paragraphs, if there is any.
 pub fn content(dom: &Dom) -> Option<String> {
     let mut linked = String::new();
@@ -35,45 +30,6 @@ pub fn content(dom: &Dom) -> Option<String> {
     }
     let best = if linked.len() >= state.len() { linked } else { state };
     (!best.trim().is_empty()).then_some(best)
-}
-
-/// Adds what the page's linked data says of its product (`told`) below the heading of `markdown`, where the page shows it
-/// only after a click or by a script: of its words, few stand in the text.
-pub fn add_description(dom: &Dom, markdown: &mut String, told: impl FnOnce() -> Option<String>) {
-    let mut linked = (0..dom.len()).filter(|&i| {
-        dom.tag(i) == Tag::Script && dom.attr(i, &local_name!("type")).is_some_and(|kind| kind.contains("ld+json"))
-    });
-    if !linked.any(|i| (i..dom.end(i)).any(|j| dom.text(j).contains("Product"))) {
-        return;
-    }
-    let Some(text) = told() else { return };
-    let text = strip_tags(&text);
-    let text = text.trim();
-    let words: Vec<String> = words_of(text);
-    if words.len() < SHORT_DESCRIPTION || text.len() > MAX_TEXT {
-        return;
-    }
-    let shown = format!(" {} ", words_of(markdown).join(" "));
-    let runs = words.windows(RUN).step_by(RUN);
-    let (all, there) = runs.fold((0, 0), |(all, there), run| {
-        (all + 1, there + usize::from(shown.contains(&format!(" {} ", run.join(" ")))))
-    });
-    if there * 2 >= all {
-        return;
-    }
-    let text = text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
-    // After the first heading, or before everything.
-    let at = match markdown.lines().next() {
-        Some(line) if line.starts_with("# ") => line.len(),
-        _ => 0,
-    };
-    let added = if at == 0 { format!("{text}\n\n") } else { format!("\n\n{text}") };
-    markdown.insert_str(at, &added);
-}
-
-/// Words in lower case.
-fn words_of(text: &str) -> Vec<String> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
 
 fn paragraph(out: &mut String, text: &str) {

@@ -35,10 +35,7 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
     if rules.main_only {
         headed_sections(dom, m, &kept, dropped);
     }
-    let article = rules.main_only && !rules.discussion && is_article(dom, m) && !is_about_comments(dom, m);
-    if rules.main_only {
-        consent_texts(dom, m, &kept, dropped);
-    }
+    let article = rules.main_only && !rules.discussion && is_article(dom, m);
     // Ends of the innermost open elements that make footers and headers their own.
     let mut article_end = 0;
     let mut main_end = 0;
@@ -337,7 +334,7 @@ fn in_heading(dom: &Dom, i: usize) -> bool {
 }
 
 /// What headings say that stand over links to elsewhere or over forms, not over content. Lower case.
-pub const ASIDE_HEADINGS: &[&str] = &[
+const ASIDE_HEADINGS: &[&str] = &[
     "related",
     "recommended",
     "you may also",
@@ -490,98 +487,6 @@ pub fn is_discussion(dom: &Dom, url: &str) -> bool {
                 && (i..dom.end(i))
                     .any(|j| dom.text(j).contains("DiscussionForumPosting") || dom.text(j).contains("\"QAPage\""))
         })
-}
-
-/// Whether readers' comments are what the page is for: beside them there is hardly any prose.
-fn is_about_comments(dom: &Dom, m: &Measures) -> bool {
-    let mut cache = Cache::default();
-    let (mut inside, mut beside, mut comments_end) = (0u32, 0u32, 0);
-    for i in m.body..dom.end(m.body) {
-        let tag = dom.tag(i);
-        if matches!(tag, Tag::Div | Tag::Section | Tag::Ol | Tag::Ul | Tag::Li | Tag::Aside) && i >= comments_end {
-            let is_named = cache.of(dom.class(i)).any(Hints::COMMENTS)
-                || dom.attr(i, &local_name!("id")).is_some_and(|id| cache.of(id).any(Hints::COMMENTS));
-            if is_named {
-                comments_end = dom.end(i);
-            }
-        }
-        // Not paragraphs alone: many articles are written in plain boxes.
-        if tag == Tag::Text && m.text[i] > 80 {
-            let sum = if i < comments_end { &mut inside } else { &mut beside };
-            *sum += m.text[i] - m.links[i];
-        }
-    }
-    inside > 1000 && beside * 5 < inside
-}
-
-/// Share of a text's words that speak of cookies and consent, from which on it is a notice.
-const CONSENT_WORDS: f32 = 0.02;
-/// Least text of such a notice, characters; shorter ones are known by their names.
-const CONSENT_TEXT: u32 = 250;
-
-/// Drops long notices about cookies: boxes whose words keep coming back to them, on pages that are not about them.
-fn consent_texts(dom: &Dom, m: &Measures, kept: &Protected, dropped: &mut [bool]) {
-    let is_word = |word: &str| {
-        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-        ["cookie", "cookies", "consent", "gdpr", "ccpa", "iab", "datenschutz"]
-            .iter()
-            .any(|w| word.eq_ignore_ascii_case(w))
-    };
-    // Words of the subject, and all words, of each element.
-    let (mut subject, mut words) = (vec![0u32; dom.len()], vec![0u32; dom.len()]);
-    let mut any = 0;
-    let mut i = m.body;
-    while i < dom.end(m.body) {
-        if m.invisible[i] || dropped[i] {
-            i = dom.end(i);
-            continue;
-        }
-        if dom.tag(i) == Tag::Text {
-            for word in dom.text(i).split_ascii_whitespace() {
-                words[i] += 1;
-                subject[i] += u32::from(is_word(word));
-            }
-            any += subject[i];
-        }
-        i += 1;
-    }
-    if any < 4 {
-        return;
-    }
-    for i in (m.body + 1..dom.end(m.body)).rev() {
-        let p = dom.parent(i);
-        subject[p] += subject[i];
-        words[p] += words[i];
-    }
-    // A page about cookies says so in its heading, and then most of its text is about them.
-    let about = subject[m.body] as f32 >= CONSENT_WORDS * words[m.body] as f32 && {
-        let headed = (m.body..dom.end(m.body)).find(|&i| matches!(dom.tag(i), Tag::H1) && m.text[i] > 0);
-        headed.is_none_or(|h| {
-            dom.text_of(h).split_ascii_whitespace().any(|w| is_word(w) || w.eq_ignore_ascii_case("privacy"))
-        })
-    };
-    if about {
-        return;
-    }
-    let mut i = m.body + 1;
-    while i < dom.end(m.body) {
-        let is_box =
-            matches!(dom.tag(i), Tag::Div | Tag::Section | Tag::Aside | Tag::Dialog | Tag::Form | Tag::Ul | Tag::Other);
-        if is_box
-            && !dropped[i]
-            && !kept.heading[i]
-            && m.text[i] >= CONSENT_TEXT
-            && subject[i] >= 4
-            && subject[i] as f32 >= CONSENT_WORDS * words[i] as f32
-            // The widest such box may also hold the page, whose own words are then many.
-            && words[i] * 2 < words[m.body] + subject[i] * 25
-        {
-            dropped[i] = true;
-            i = dom.end(i);
-            continue;
-        }
-        i += 1;
-    }
 }
 
 /// Whether the page is one article: it says so, or it is mostly paragraphs of one text.

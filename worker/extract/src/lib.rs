@@ -23,10 +23,8 @@
 //! measure, tokens    how much text stands where; what names of classes hint at
 //! filter, scope      what is left out; where the main content is
 //! marks              what manuals and blogs put around their text for the reader's mouse
-//! blocks             which runs of text are content, by trees grown on known pages
 //! select             the caller's CSS selectors
 //! markdown, clean_html, links, images, metadata, structured, media, embedded     what is made of the tree
-//! about              what metadata leaves open, from linked data and the byline
 //! signals            whether scripts make the page
 //! things, goods      what the page describes as data; prices and the like
 //! product, menu      the product that the page offers, the menu that it shows
@@ -37,7 +35,6 @@ pub mod charset;
 
 mod about;
 mod address;
-mod blocks;
 mod clean_html;
 mod embedded;
 pub mod feed;
@@ -230,10 +227,6 @@ impl Page {
     pub fn extract(&self, options: &ExtractOptions) -> Extracted {
         let mut warning =
             self.cut.then(|| "The page is too large or too deeply nested; only a part of it was read.".to_owned());
-        let mut metadata = metadata::of_page(&self.dom, &self.addresses);
-        about::complete(&self.dom, &self.url, &mut metadata);
-        let signals = self.signals();
-        let urls = [Some(&self.url), signals.canonical.as_ref()];
         let (mut markdown, mut html) = (None, None);
         if options.markdown || options.html {
             let mut part = self.part(options, options.only_main_content);
@@ -241,11 +234,7 @@ impl Page {
                 part = self.part(options, false);
             }
             if options.markdown {
-                let (mut text, full) = self.markdown(options, &part);
-                if options.only_main_content && !options.chooses() {
-                    let told = || product::description(&self.dom, &self.addresses, &metadata, urls);
-                    embedded::add_description(&self.dom, &mut text, told);
-                }
+                let (text, full) = self.markdown(options, &part);
                 if full {
                     warning.get_or_insert_with(|| "The markdown was cut at its size limit.".to_owned());
                 }
@@ -268,8 +257,12 @@ impl Page {
         {
             warning = Some(warning.map_or(told.to_owned(), |text| format!("{text} {told}")));
         }
+        let mut metadata = metadata::of_page(&self.dom, &self.addresses);
+        about::complete(&self.dom, &self.url, &mut metadata);
         let structured =
             options.structured.then(|| structured::of_page(&self.dom, &self.addresses, &metadata)).flatten();
+        let signals = self.signals();
+        let urls = [Some(&self.url), signals.canonical.as_ref()];
         let product = options.product.then(|| product::of_page(&self.dom, &self.addresses, &metadata, urls)).flatten();
         let menu = options.menu.then(|| menu::of_page(&self.dom, &self.addresses, &metadata, &self.url)).flatten();
         Extracted {
@@ -305,48 +298,6 @@ impl Page {
         }
     }
 
-    /// Facts of the page's blocks of text with that text, as the model of blocks is trained on them; and their names.
-    pub fn block_facts(&self) -> (Vec<String>, Vec<(String, Vec<f32>)>) {
-        let (dom, m) = (&self.dom, &self.measures);
-        let mut dropped = m.invisible.clone();
-        let stage = self.rules(true, &mut dropped);
-        let Some(blocks) = blocks::cut(dom, m) else { return (Vec::new(), Vec::new()) };
-        let page = blocks::page::Page::of(dom, m, &self.url);
-        let table = blocks::facts::of_blocks(dom, m, &blocks, &stage, &page);
-        let rows = blocks
-            .iter()
-            .zip(table.values.chunks(table.width.max(1)))
-            .map(|(b, row)| (blocks::text_of(dom, m, b), row.to_vec()))
-            .collect();
-        (blocks::facts::names(), rows)
-    }
-
-    /// Leaves out what the rules take for surroundings. By node, which step did so; 0 for none.
-    fn rules(&self, ads: bool, dropped: &mut [bool]) -> Vec<u8> {
-        let (dom, m) = (&self.dom, &self.measures);
-        let mut stage = vec![0u8; dom.len()];
-        let mut note = |step: u8, dropped: &[bool]| {
-            for (stage, gone) in stage.iter_mut().zip(dropped) {
-                if *gone && *stage == 0 {
-                    *stage = step;
-                }
-            }
-        };
-        filter::apply(dom, m, filter::Rules { main_only: true, ads, discussion: self.discussion }, dropped);
-        note(1, dropped);
-        scope::narrow(dom, m, dropped);
-        note(2, dropped);
-        // Last, as less text around a short page would let the scope close in on a part of it.
-        marks::apply(dom, m, &self.addresses, dropped);
-        note(3, dropped);
-        for i in 1..dom.len() {
-            if stage[i] == 0 {
-                stage[i] = stage[dom.parent(i)];
-            }
-        }
-        stage
-    }
-
     /// The nodes that markdown and HTML are made of.
     fn part(&self, options: &ExtractOptions, main_only: bool) -> Part {
         let (dom, m) = (&self.dom, &self.measures);
@@ -356,19 +307,19 @@ impl Page {
             dropped[i] = true;
         }
         let chosen = !options.include_tags.is_empty();
+        let rules = filter::Rules {
+            main_only: main_only && !chosen,
+            ads: options.block_ads && !chosen,
+            discussion: self.discussion,
+        };
+        filter::apply(dom, m, rules, &mut dropped);
         let roots = if chosen {
             outermost(dom, &included)
         } else {
             if main_only {
-                let excluded = dropped.clone();
-                let stage = self.rules(options.block_ads, &mut dropped);
-                blocks::choose::apply(dom, m, &self.url, &stage, &mut dropped);
-                for (gone, excluded) in dropped.iter_mut().zip(&excluded) {
-                    *gone |= excluded;
-                }
-            } else {
-                let rules = filter::Rules { main_only, ads: options.block_ads, discussion: self.discussion };
-                filter::apply(dom, m, rules, &mut dropped);
+                scope::narrow(dom, m, &mut dropped);
+                // Afterwards, as less text around a short page would let the scope close in on a part of it.
+                marks::apply(dom, m, &self.addresses, &mut dropped);
             }
             vec![0]
         };

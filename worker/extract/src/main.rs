@@ -40,9 +40,6 @@ struct Arguments {
     /// Also write the cleaned HTML, and JSON-LD, microdata and OpenGraph as data.
     #[arg(long)]
     all: bool,
-    /// Write the facts of the page's blocks of text, which the model of blocks is trained on.
-    #[arg(long, hide = true)]
-    facts: bool,
     /// Write the markdown alone instead of JSON.
     #[arg(long)]
     markdown: bool,
@@ -76,10 +73,6 @@ fn read(arguments: &Arguments) -> anyhow::Result<Vec<u8>> {
 
 fn run(arguments: &Arguments, html: &str) -> anyhow::Result<String> {
     let input = PageInput { url: &arguments.url, html, rendered: arguments.rendered };
-    if arguments.facts {
-        let (names, rows) = weir_extract::parse(&input).block_facts();
-        return Ok(serde_json::to_string(&json!({"names": names, "rows": rows}))? + "\n");
-    }
     let options = ExtractOptions {
         markdown: true,
         html: arguments.all,

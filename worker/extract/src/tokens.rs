@@ -65,11 +65,6 @@ impl Hints {
         self.0 & other.0 != 0
     }
 
-    /// Whether the hint of this number is set.
-    pub fn has(self, number: usize) -> bool {
-        self.0 & 1 << number != 0
-    }
-
     /// Both sets together.
     pub const fn or(self, other: Hints) -> Hints {
         Hints(self.0 | other.0)

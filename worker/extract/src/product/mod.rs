@@ -71,7 +71,16 @@ pub fn of_page(
     metadata: &Map<String, Value>,
     [url, canonical]: [Option<&url::Url>; 2],
 ) -> Option<Product> {
-    let page = Page::of(dom, addresses, metadata, [url, canonical]);
+    let headings = (0..dom.len()).filter(|&i| dom.tag(i) == Tag::H1).take(5).map(|i| dom.text_of(i));
+    let titles = ["og:title", "ogTitle"].iter().filter_map(|key| metadata.get(*key)?.as_str().map(str::to_owned));
+    let page = Page {
+        dom,
+        addresses,
+        metadata,
+        urls: [canonical, url].into_iter().flatten().map(|url| url.as_str().to_owned()).collect(),
+        names: headings.chain(titles).map(|name| folded(&name)).filter(|name| !name.is_empty()).collect(),
+        cards: OnceCell::new(),
+    };
     let said: Vec<Value> = linked::read(dom).collect();
     if listing::is_declared(&Things::new(&said)) {
         return None;
@@ -95,46 +104,12 @@ pub fn of_page(
     found
 }
 
-/// What linked data says of the page's product, as plain text; `None` where it describes none.
-pub fn description(
-    dom: &Dom,
-    addresses: &Addresses,
-    metadata: &Map<String, Value>,
-    urls: [Option<&url::Url>; 2],
-) -> Option<String> {
-    let said: Vec<Value> = linked::read(dom).collect();
-    let things = Things::new(&said);
-    if listing::is_declared(&things) {
-        return None;
-    }
-    described::product(&Page::of(dom, addresses, metadata, urls), &things)?.description
-}
-
 /// A name without its spelling, to be compared.
 fn folded(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).take(500).collect()
 }
 
-impl<'a> Page<'a> {
-    /// What is told of the page in several places.
-    fn of(
-        dom: &'a Dom,
-        addresses: &'a Addresses,
-        metadata: &'a Map<String, Value>,
-        [url, canonical]: [Option<&url::Url>; 2],
-    ) -> Self {
-        let headings = (0..dom.len()).filter(|&i| dom.tag(i) == Tag::H1).take(5).map(|i| dom.text_of(i));
-        let titles = ["og:title", "ogTitle"].iter().filter_map(|key| metadata.get(*key)?.as_str().map(str::to_owned));
-        Self {
-            dom,
-            addresses,
-            metadata,
-            urls: [canonical, url].into_iter().flatten().map(|url| url.as_str().to_owned()).collect(),
-            names: headings.chain(titles).map(|name| folded(&name)).filter(|name| !name.is_empty()).collect(),
-            cards: OnceCell::new(),
-        }
-    }
-
+impl Page<'_> {
     /// The page's own address.
     fn url(&self) -> String {
         self.urls.first().cloned().unwrap_or_default()
