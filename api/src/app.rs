@@ -23,10 +23,9 @@ use weir_shared::store::Db;
 use weir_shared::traces;
 use weir_shared::wake::Wake;
 
-use crate::auth::{Caller, CallerCache, CallerTeam, Credentials, credentials};
+use crate::auth::{Caller, CallerCache, CallerTeam, Credentials, SignedIn, credentials};
 use crate::bodies::Bodies;
-use crate::console::Console;
-use crate::console::public::SignedIn;
+use crate::console::state::Console;
 use crate::direct_dispatch::DirectDispatch;
 use crate::ended_jobs::EndedJobs;
 use crate::error::{ApiError, ApiResult};

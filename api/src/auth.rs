@@ -36,6 +36,9 @@ impl Caller {
     }
 }
 
+/// Left in the request's extensions by the console: who calls, in the place of a key. Nothing else puts it there.
+pub struct SignedIn(pub Caller);
+
 /// Left in the request's extensions for the access log.
 #[derive(Debug, Clone, Copy)]
 pub struct CallerTeam(pub TeamId);

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use actix_web::web;
 use anyhow::Context;
+use tokio::net::TcpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +36,8 @@ use crate::worker_client::WorkerClient;
 
 /// From the stop signal to the end, whoever is still connected. The packages' own bounds on a stop are longer.
 const STOP_BOUND: Duration = Duration::from_secs(30);
+/// Connections that wait to be accepted, at most.
+const LINE: u32 = 2_048;
 /// Bound on writing the last minute's figures.
 const LAST_FIGURES: Duration = Duration::from_secs(2);
 
@@ -110,12 +113,20 @@ pub async fn start(settings: Settings, db: Db) -> anyhow::Result<Running> {
     let minutes = minute::start(&app);
     let (socket, is_ours) = match handed_over::socket(bind)? {
         Some(socket) => (socket, false),
-        None => (TcpListener::bind(bind).with_context(|| format!("cannot listen on {bind}"))?, true),
+        None => (listen(bind).with_context(|| format!("cannot listen on {bind}"))?, true),
     };
     let address = socket.local_addr()?;
     let server = HttpServer::start(&app, socket, is_ours)?;
     tracing::info!(%address, "the API listens");
     Ok(Running { address, key, db, server, stopping, minutes })
+}
+
+/// A socket of our own, with room for a burst of callers: the standard library's has a line of 128.
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(LINE)?.into_std()
 }
 
 /// The process's state over a database that is up to date.

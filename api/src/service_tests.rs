@@ -294,7 +294,7 @@ async fn unknown_paths_methods_and_operations_answer_in_json() {
         (Method::POST, "/v2/map", 400),
         (Method::POST, "/v2/crawl", 400),
         (Method::POST, "/v2/search", 400),
-        (Method::POST, "/v2/agent", 501),
+        (Method::POST, "/v2/agent", 400),
         (Method::GET, "/v2/scrape/5", 400),
         (Method::GET, "/v2/batch/scrape/5", 400),
         (Method::DELETE, "/v2/batch/scrape/5", 400),

@@ -18,7 +18,9 @@ pub mod page;
 pub mod public;
 mod session;
 pub mod sign_in;
+pub mod state;
 pub mod stream;
+mod streams;
 pub mod teams;
 pub mod usage;
 mod wire;
@@ -33,14 +35,6 @@ use weir_shared::error_code::ErrorCode;
 
 use crate::app::App;
 use crate::error::ApiError;
-
-/// What a process keeps for the console.
-#[derive(Default)]
-pub struct Console {
-    attempts: attempts::Attempts,
-    /// Tabs that listen.
-    streams: stream::Streams,
-}
 
 const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 /// Of answers that are no pages.

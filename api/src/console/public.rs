@@ -12,14 +12,11 @@ use weir_shared::error_code::ErrorCode;
 
 use super::session::enter;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::{Caller, SignedIn};
 use crate::error::{ApiError, ApiResult};
 
 /// Where the public API stands a second time.
 pub const ROOT: &str = "/console/api/public";
-
-/// Left in the request's extensions: who calls, in the place of a key. Nothing else puts it there.
-pub struct SignedIn(pub Caller);
 
 /// The middleware of these routes.
 ///

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::web::{Bytes, Data};
@@ -13,7 +13,6 @@ use actix_web::{HttpRequest, HttpResponse};
 use futures_util::stream;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use weir_shared::domain::node::Load;
 use weir_shared::error_code::ErrorCode;
@@ -25,6 +24,7 @@ use weir_shared::time::Timestamp;
 use super::body;
 use super::jobs::of_teams;
 use super::session::enter;
+use super::streams::{Joined, MOST, Sample, TeamSample, Told, Worker};
 use crate::app::{App, AppData};
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
@@ -35,41 +35,6 @@ const EVERY: Duration = Duration::from_millis(1_500);
 const CHECK_EVERY: u64 = 10;
 /// A silent line is written to after this time, so that a dead one is noticed.
 const BEAT: Duration = Duration::from_secs(15);
-/// Tabs that one process serves at once.
-const MOST: usize = 64;
-
-/// Where a tab hears of samples; `None`: there is none yet.
-type Told = watch::Receiver<Option<Arc<Sample>>>;
-
-/// What all tabs of a process share.
-#[derive(Default)]
-pub struct Streams(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    /// Sessions that listen: how many tabs, and what ends them.
-    sessions: HashMap<String, (usize, CancellationToken)>,
-    tabs: usize,
-    /// Where the task tells what it found; `None`: there is no task.
-    told: Option<watch::Sender<Option<Arc<Sample>>>>,
-}
-
-/// How things stood at a moment.
-#[derive(Debug, Default)]
-struct Sample {
-    at: Option<Timestamp>,
-    teams: BTreeMap<TeamId, TeamSample>,
-    workers: Vec<Worker>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct TeamSample {
-    queued: i64,
-    jobs: i64,
-    oldest: Option<Timestamp>,
-    running: i64,
-    sessions: i64,
-}
 
 /// What a worker did up to its last heartbeat, and how fast it was before.
 #[derive(Default)]
@@ -77,25 +42,6 @@ struct Pace {
     heartbeat_at: i64,
     pages: BTreeMap<String, (u64, u64)>,
     /// Done and failed pages a second, by engine.
-    rates: BTreeMap<String, (f64, f64)>,
-}
-
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "ConsoleStreamWorker")]
-struct Worker {
-    id: String,
-    name: String,
-    state: String,
-    busy: i64,
-    slots: i64,
-    sessions: i64,
-    session_slots: i64,
-    browsers: i64,
-    memory_bytes: Option<i64>,
-    pages_per_second: f64,
-    #[serde(skip)]
-    #[schemars(skip)]
     rates: BTreeMap<String, (f64, f64)>,
 }
 
@@ -134,63 +80,7 @@ struct Tab {
 
 impl Drop for Tab {
     fn drop(&mut self) {
-        let mut state = self.app.console.streams.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.tabs -= 1;
-        if let Some((tabs, _)) = state.sessions.get_mut(&self.session) {
-            *tabs -= 1;
-            if *tabs == 0 {
-                state.sessions.remove(&self.session);
-            }
-        }
-    }
-}
-
-impl Streams {
-    /// Ends the streams of a session.
-    pub fn end(&self, session: &str) {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, over)) = state.sessions.get(session) {
-            over.cancel();
-        }
-    }
-
-    /// Another tab listens; `None`: there are too many.
-    fn join(&self, app: &AppData, session: &str) -> Option<(Tab, Told, CancellationToken)> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.tabs >= MOST {
-            return None;
-        }
-        state.tabs += 1;
-        let (tabs, over) = state.sessions.entry(session.to_owned()).or_default();
-        *tabs += 1;
-        let over = over.clone();
-        let receiver = match &state.told {
-            Some(told) => told.subscribe(),
-            None => {
-                let (told, receiver) = watch::channel(None);
-                state.told = Some(told);
-                app.runtime.spawn(sample_until_alone(app.clone()));
-                receiver
-            }
-        };
-        Some((Tab { app: app.clone(), session: session.to_owned() }, receiver, over))
-    }
-
-    /// Sessions that listen; `None`: nobody does, and the task is over.
-    fn listeners(&self) -> Option<Vec<String>> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.tabs == 0 {
-            state.told = None;
-            return None;
-        }
-        Some(state.sessions.keys().cloned().collect())
-    }
-
-    fn tell(&self, sample: Sample) {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(told) = &state.told {
-            told.send_replace(Some(Arc::new(sample)));
-        }
+        self.app.console.streams.leave(&self.session);
     }
 }
 
@@ -360,9 +250,12 @@ impl Listening {
 pub async fn handle(app: AppData, request: HttpRequest) -> ApiResult<HttpResponse> {
     let viewer = enter(&app, &request).await?;
     body::no_query(&request)?;
-    let joined = app.console.streams.join(&app, &viewer.session);
     let busy = || ApiError::new(ErrorCode::Unavailable, format!("More than {MOST} tabs listen to this process"));
-    let (tab, mut told, over) = joined.ok_or_else(busy)?;
+    let Joined { mut told, over, is_first } = app.console.streams.join(&viewer.session).ok_or_else(busy)?;
+    if is_first {
+        app.runtime.spawn(sample_until_alone(app.clone()));
+    }
+    let tab = Tab { app: app.clone(), session: viewer.session.clone() };
     // What was found a moment ago is told at once.
     told.mark_changed();
     let left_ms = viewer.row.expires_at.ms_since(app.db.now()).unsigned_abs();

@@ -12,7 +12,7 @@ use weir_shared::config::{DatabaseUrl, SandboxChoice, Settings};
 use weir_shared::examination::{self, Examination};
 use weir_shared::runners::InstalledRunners;
 
-use super::{Check, Finding};
+use super::finding::{Check, Finding};
 
 /// Least free space where data, blobs and boxes lie, bytes: below it writes fail soon.
 const LEAST_FREE: u64 = 1024 * 1024 * 1024;

@@ -1,6 +1,7 @@
 //! `weir doctor`: whether this machine has what the service promises; one line a check, with the mend where something is
 //! missing. What makes a worker weaker without stopping it is told as `weak`, and is no failure.
 
+mod finding;
 mod machine;
 mod shared_things;
 
@@ -9,42 +10,8 @@ use std::process::ExitCode;
 use serde_json::json;
 use weir_shared::config::Settings;
 
+use self::finding::Finding;
 use super::output::Output;
-
-/// What a check found.
-enum Finding {
-    /// As it should be.
-    Good(String),
-    /// It works, and something that is promised does not.
-    Weak { what: String, mend: String },
-    /// It does not work.
-    Bad { what: String, mend: String },
-}
-
-impl Finding {
-    fn good(what: impl Into<String>) -> Self {
-        Self::Good(what.into())
-    }
-
-    fn weak(what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self::Weak { what: what.into(), mend: mend.into() }
-    }
-
-    fn bad(what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self::Bad { what: what.into(), mend: mend.into() }
-    }
-
-    fn parts(&self) -> (&'static str, &str, Option<&str>) {
-        match self {
-            Self::Good(what) => ("ok", what, None),
-            Self::Weak { what, mend } => ("weak", what, Some(mend)),
-            Self::Bad { what, mend } => ("FAIL", what, Some(mend)),
-        }
-    }
-}
-
-/// A check's name and what it found.
-type Check = (&'static str, Finding);
 
 /// Runs every check, whatever the others said. Exit code 1 when one failed.
 ///

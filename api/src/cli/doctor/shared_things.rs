@@ -7,7 +7,7 @@ use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::store::{self, Db, PoolUse, clock, migrations, nodes};
 use weir_shared::wake;
 
-use super::{Check, Finding};
+use super::finding::{Check, Finding};
 use crate::server;
 
 /// Most that the database's clock may differ from ours, milliseconds: all follow the database's, so this is only told.
