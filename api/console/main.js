@@ -18,6 +18,8 @@ const PAGES = [
   { path: /^\/playground(?:\/([^/]+))?$/, file: "playground" },
   { path: /^\/sessions$/, file: "sessions" },
   { path: /^\/sessions\/([^/]+)$/, file: "session" },
+  { path: /^\/monitors$/, file: "monitors" },
+  { path: /^\/monitors\/([^/]+)$/, file: "monitor" },
   { path: /^\/failures$/, file: "failures" },
   { path: /^\/usage$/, file: "usage" },
   { path: /^\/keys$/, file: "keys" },
@@ -27,7 +29,7 @@ const PAGES = [
 
 const NAVIGATION = [
   ["", "overview", "Overview"], ["/jobs", "jobs", "Jobs"], ["/playground", "playground", "Playground"],
-    ["/sessions", "sessions", "Sessions"],
+    ["/sessions", "sessions", "Sessions"], ["/monitors", "monitors", "Monitors"],
   ["/failures", "failures", "Failures"], ["/usage", "usage", "Usage"], ["/keys", "keys", "Keys"],
     ["/teams", "teams", "Teams", true], ["/workers", "workers", "Workers", true],
 ];

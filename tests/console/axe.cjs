@@ -23,6 +23,9 @@ run(async () => {
   const { body: batch } = await api('POST', '/v2/batch/scrape', { urls: [web.url('/a'), 'http://127.0.0.1:1/closed'], maxAge: 0, webhook: web.url('/hook') });
   await ended(`/v2/batch/scrape/${batch.id}`);
   const { body: session } = await api('POST', '/v2/browser', { ttl: 300 });
+  const target = { type: 'scrape', urls: [web.url('/a')] };
+  const { body: { data: monitor } } = await api('POST', '/v2/monitor', { name: 'Kettles', schedule: { cron: '0 6 * * *' }, targets: [target] });
+  await api('POST', `/v2/monitor/${monitor.id}/run`, {});
 
   for (const [theme, width] of [['light', 1440], ['dark', 1440], ['light', 360], ['dark', 360]]) {
     const shown = { theme, width, height: 800 };
@@ -43,8 +46,8 @@ run(async () => {
       const paths = [
         '/console', '/console?range=week', '/console/jobs', '/console/jobs?host=nowhere.example', `/console/jobs/${failed.id}`, `/console/jobs/${failed.id}?status=failed`, `/console/jobs/${failed.id}?tab=request`, `/console/jobs/${failed.id}?tab=webhooks`,
         ...['markdown', 'html', 'rawHtml', 'screenshot', 'links', 'left', 'changes', 'history', 'metadata', 'all'].map((tab) => `${pageOfJob}?tab=${tab}`),
-        ...['scrape', 'batch', 'crawl', 'map', 'search', 'parse', 'browser'].map((name) => `/console/playground/${name}`),
-        '/console/sessions', '/console/sessions?status=destroyed', `/console/sessions/${session.id}`, '/console/failures', '/console/usage', '/console/keys', '/console/teams', '/console/workers', '/console/nothing', '/console/jobs/not-a-job',
+        ...['scrape', 'batch', 'crawl', 'map', 'search', 'parse', 'extract', 'agent', 'monitor', 'browser'].map((name) => `/console/playground/${name}`),
+        '/console/sessions', '/console/sessions?status=destroyed', `/console/sessions/${session.id}`, '/console/monitors', `/console/monitors/${monitor.id}`, '/console/failures', '/console/usage', '/console/keys', '/console/teams', '/console/workers', '/console/nothing', '/console/jobs/not-a-job',
       ];
       for (const path of paths) {
         await visit(page, path);

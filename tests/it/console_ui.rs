@@ -115,6 +115,15 @@ both_databases! {
         passes_with(&service, script("axe.cjs", modules)).await;
     }
 
+    async fn monitors_and_agents_are_watched_and_worked_with(database) {
+        let Some(modules) = modules() else { return };
+        let end = json!({"thought": "I know.", "tool": "finish", "answer": "It costs 31 crowns.", "sources": []});
+        let model = ModelStandIn::start(vec![Said::json(&end)]).await;
+        let options = ServiceOptions::new(database).env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
+        let service = service_with(options).await;
+        passes_with(&service, script("monitors.cjs", modules)).await;
+    }
+
     async fn what_goes_on_is_seen_while_somebody_looks(database) {
         let Some(modules) = modules() else { return };
         let scroll = Said::does("scroll", json!({"direction": "down"}));

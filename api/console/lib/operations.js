@@ -11,6 +11,12 @@ export const OPERATIONS = [
   { id: "search", name: "Search", path: "/v2/search", first: ["query", "limit", "sources"], says: "The web by words." },
   { id: "parse", name: "Parse", path: "/v2/parse", schema: "ParseOptions", first: ["formats"],
     says: "A file instead of a page.", file: true },
+  { id: "extract", name: "Extract", path: "/v2/extract", first: ["urls", "prompt", "schema"],
+    says: "Data out of many pages, by a language model.", job: "/v2/extract" },
+  { id: "agent", name: "Agent", path: "/v2/agent", first: ["prompt", "urls", "schema", "maxCredits"],
+    says: "An answer that is looked for step by step.", job: "/v2/agent" },
+  { id: "monitor", name: "Monitor", path: "/v2/monitor", first: ["name", "schedule", "targets", "goal"],
+    says: "Looks again and again, and tells what has changed." },
   { id: "browser", name: "Browser", path: "/v2/browser", first: ["ttl", "activityTtl", "blockAds"],
     says: "A browser of your own for a while." },
 ];

@@ -10,6 +10,9 @@ const CALLS = {
     lead: ["url", "prompt"], plain: true },
   search: { path: "/v2/search", python: "search", js: "search", lead: ["query"] },
   parse: { path: "/v2/parse", python: "parse", js: "parse", file: true },
+  extract: { path: "/v2/extract", python: "extract", js: "extract", lead: [] },
+  agent: { path: "/v2/agent", python: "agent", js: "agent", lead: [] },
+  monitor: { path: "/v2/monitor", python: "create_monitor", js: "createMonitor", lead: [] },
   browser: { path: "/v2/browser", python: "browser", js: "browser", lead: [] },
 };
 /// Options of the call itself in a batch; everything else is how each page is scraped.
@@ -114,4 +117,5 @@ function fit(parts, indent) {
 
 /// The operation of a job's kind, for "the same as".
 export const operationOf = (kind) => ({ scrape: "scrape", batch: "batch", batch_scrape: "batch", batchScrape: "batch",
-    crawl: "crawl", map: "map", search: "search", parse: "parse", browser: "browser" })[kind];
+    crawl: "crawl", map: "map", search: "search", parse: "parse", browser: "browser",
+    extract: "extract", agent: "agent" })[kind];

@@ -12,6 +12,7 @@ import { operationOf, snippets } from "../lib/snippets.js";
 import * as format from "../lib/format.js";
 import { Button, Card, Confirm, Empty, Facts, Head, Id, Lasting, Loading, Outside, Progress, Segments, Status, Tabs, Tag, Time, Trouble } from "../parts/basics.js";
 import { Code, Json } from "../parts/code.js";
+import { Result, Steps } from "../parts/steps.js";
 import { Table } from "../parts/table.js";
 import { ACTIONS } from "../parts/bulk.js";
 import { playgroundLink } from "./playground.js";
@@ -30,7 +31,9 @@ export default function Job({ one }) {
   if (!job.data) return html`<${Head} title="Job" back=${{ href: link("/jobs"), label: "Jobs" }} />
     <${Card}><${Loading} rows=${6} /><//>`;
   const it = job.data;
-  const tab = query.tab || "pages";
+  const isTask = it.kind === "agent" || it.kind === "extract";
+  const first = isTask ? "result" : "pages";
+  const tab = query.tab || first;
   const failed = it.failed > 0;
   const run = async () => {
     const sum = await throughAll(`/jobs/${asking}`, { ids: [one] });
@@ -78,12 +81,16 @@ export default function Job({ one }) {
       ${it.crawl && it.crawl.warning ? html`<p class="banner warn">${it.crawl.warning}</p>` : null}
     </div><//>
     <${Card}>
-      <${Tabs} label="About the job" at=${tab} onChange=${(id) => change({ tab: id === "pages" ? "" : id, status: "" })}
+      <${Tabs} label="About the job" at=${tab} onChange=${(id) => change({ tab: id === first ? "" : id, status: "" })}
         tabs=${[
+    isTask ? { id: "result", label: "Result" } : null,
+    it.kind === "agent" ? { id: "steps", label: "Steps" } : null,
     { id: "pages", label: "Pages", count: it.total }, { id: "request", label: "Request" },
     it.webhook ? { id: "webhooks", label: "Webhooks" } : null,
   ].filter(Boolean)}>
-        ${tab === "request" ? html`<${Request} job=${it} />` : tab === "webhooks" ? html`<${Webhooks} job=${it} />`
+        ${tab === "result" ? html`<${Result} job=${it} ended=${ended} />`
+          : tab === "steps" ? html`<${Steps} job=${it} ended=${ended} />`
+          : tab === "request" ? html`<${Request} job=${it} />` : tab === "webhooks" ? html`<${Webhooks} job=${it} />`
           : html`<${Pages} job=${it} ended=${ended} status=${query.status}
               onStatus=${(status) => change({ status })} />`}
       <//>

@@ -174,6 +174,10 @@ function shown(operation, body, query) {
           ${body.expiresAt ? format.exact(body.expiresAt) : "its time is up"}</strong>.</p>
             <div class="actions"><a class="button primary" href=${link(`/sessions/${body.id}`)}>Watch it</a></div>
             <${Json} value=${body} /></div>`;
+  if (operation.id === "monitor" && body.data && body.data.id) return html`
+    <div class="stack-s"><div class="actions">
+      <a class="button primary" href=${link(`/monitors/${body.data.id}`)}>Open the monitor</a></div>
+      <${Json} value=${body.data} tall /></div>`;
   if (body.data && typeof body.data === "object") return html`<${DocumentView} document=${body.data} />`;
   return html`<${Json} value=${body} tall />`;
 }
@@ -198,17 +202,18 @@ function Started({ operation, id, query }) {
     return answer.body;
   }, [id]);
   const job = status.data;
-  const ended = job && job.status && job.status !== "scraping";
+  const ended = job && job.status && !["scraping", "processing"].includes(job.status);
   useTicks(ended ? 0 : 1000, status.reload);
   return html`<div class="stack">
     <div class="pane-tools"><${Id} id=${id} />${job ? html`<${Status} value=${job.status} />` : null}
       <a class="button small" href=${link(`/jobs/${id}`)}>Open the job</a></div>
-    ${job ? html`<div class="progress-cell"><${Progress} done=${job.completed || 0} total=${job.total || 0} />
+    ${job && job.total !== undefined ? html`<div class="progress-cell"><${Progress} done=${job.completed || 0} total=${job.total || 0} />
           <div class="progress-words">
             <span>${format.count(job.completed || 0)} of ${format.plural(job.total || 0, "page")}</span>
             <span>${format.plural(job.creditsUsed || 0, "credit")}</span></div></div>` : null}
     ${job && Array.isArray(job.data) ? job.data.slice(0, 20).map((page, at) => html`
-          <${PageOf} key=${at} page=${page} />`) : null}
+          <${PageOf} key=${at} page=${page} />`)
+      : job && job.data && ended ? html`<${Json} value=${job.data} tall />` : null}
   </div>`;
 }
 
