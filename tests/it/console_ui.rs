@@ -136,6 +136,10 @@ both_databases! {
 
     // The log tells each statement. Nobody is scraped meanwhile; what the service asks by itself counts as well.
     async fn an_open_tab_costs_next_to_nothing(database) {
+        // Two looks of half a minute each.
+        if !long_tests() {
+            return;
+        }
         let Some(modules) = modules() else { return };
         let service = service_with(ServiceOptions::new(database).env("WEIR_LOG", "info,sqlx::query=debug")).await;
         let mut command = script("open.cjs", modules);
