@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::web::{Bytes, Data};

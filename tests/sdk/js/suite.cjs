@@ -449,14 +449,15 @@ function tests() {
     await rejectsWith(404, client.getMonitor(made.id));
   });
 
-  // Methods of the specification: they are tested here, in browser.cjs and in interact.cjs.
+  // Methods of the specification: they are tested here, in browser.cjs, interact.cjs and tasks.cjs.
   const covered = `scrape search searchFeedback feedback parse interact stopInteraction scrapeExecute stopInteractiveBrowser deleteScrapeBrowser map startCrawl
     getCrawlStatus cancelCrawl crawl getCrawlErrors getActiveCrawls crawlParamsPreview startBatchScrape getBatchScrapeStatus
     getBatchScrapeErrors cancelBatchScrape batchScrape browser browserExecute deleteBrowser listBrowsers getConcurrency
     getCreditUsage getTokenUsage getCreditUsageHistorical getTokenUsageHistorical getQueueStatus watcher scrapeUrl crawlUrl
     asyncCrawlUrl checkCrawlStatus checkCrawlErrors mapUrl batchScrapeUrls asyncBatchScrapeUrls checkBatchScrapeStatus
     checkBatchScrapeErrors constructor isCloudService createMonitor listMonitors getMonitor updateMonitor deleteMonitor
-    runMonitor listMonitorChecks getMonitorCheck`.split(/\s+/);
+    runMonitor listMonitorChecks getMonitorCheck extract startExtract getExtractStatus agent startAgent getAgentStatus
+    getAgentThread getAgentTrace listAgents cancelAgent`.split(/\s+/);
 
   test("what there is not says so in JSON", async () => {
     // Between the SDK and the service, so that answers are seen as they are sent.
@@ -481,8 +482,6 @@ function tests() {
       const others = names.filter((name) => !covered.includes(name));
       assert.ok(others.includes("findTools"), others.join());
       const some = {
-        startExtract: [{ urls: [site("/small/1")], prompt: "x" }], extract: [{ urls: [site("/small/1")], prompt: "x" }],
-        startAgent: [{ prompt: "x" }], agent: [{ prompt: "x" }],
         findTools: [{}], scrapeAlexandria: [{ provider: "x", capability: "y", options: {} }],
       };
       for (const name of others) {

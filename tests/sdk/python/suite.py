@@ -561,7 +561,7 @@ class Monitors(Sdk):
 class Rest(Sdk):
     """Every method that no other test here calls: its route is not there, or not yet, and says so in JSON."""
 
-    # Methods of this package's specification. What they do is tested above, in browser.py and in interact.py.
+    # Methods of this package's specification. What they do is tested above, in browser.py, interact.py and tasks.py.
     COVERED = """scrape search parse get_parse_formats crawl start_crawl wait_crawl get_crawl_status get_crawl_status_page get_crawl_errors get_active_crawls
         active_crawls cancel_crawl crawl_params_preview map batch_scrape start_batch_scrape get_batch_scrape_status
         get_batch_scrape_status_page get_batch_scrape_errors cancel_batch_scrape interact stop_interaction
@@ -569,7 +569,9 @@ class Rest(Sdk):
         get_concurrency get_credit_usage get_token_usage get_credit_usage_historical get_token_usage_historical
         get_queue_status watcher scrape_url crawl_url map_url async_crawl_url check_crawl_status check_crawl_errors
         batch_scrape_urls async_batch_scrape_urls check_batch_scrape_status check_batch_scrape_errors create_monitor
-        list_monitors get_monitor update_monitor delete_monitor run_monitor list_monitor_checks get_monitor_check""".split()
+        list_monitors get_monitor update_monitor delete_monitor run_monitor list_monitor_checks get_monitor_check
+        extract start_extract get_extract_status agent start_agent get_agent_status get_agent_thread get_agent_trace
+        list_agents cancel_agent""".split()
     # These post to /v2/scrape what another product's catalogue is asked for. Clients look for the words of the refusal.
     REFUSED = ["find_tools", "scrape_alexandria"]
     REFUSAL = "Exchange is not enabled for this team."

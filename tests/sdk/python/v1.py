@@ -187,11 +187,14 @@ class Rest(Sdk):
         self.assertGreater(self.client.get_credit_usage_historical().periods[-1].creditsUsed, 0)
         self.assertTrue(self.client.get_token_usage_historical(by_api_key=True).periods[-1].apiKey)
 
+    def test_an_extract_is_waited_for_and_read(self):
+        done = self.client.extract([site("/small/1")], prompt="What is seen", schema=SCHEMA)
+        self.assertEqual((done.success, done.data), (True, {"seen": "seen"}))
+        started = self.client.async_extract([site("/small/1")], prompt="What is seen", schema=SCHEMA)
+        self.assertIn(self.client.get_extract_status(started.id).status, ("processing", "completed"))
+
     def test_what_there_is_not_says_so(self):
-        for call in (lambda: self.client.extract([site("/small/1")], prompt="x"),
-                     lambda: self.client.async_extract([site("/small/1")], prompt="x", schema=SCHEMA),
-                     lambda: self.client.get_extract_status(str(uuid.uuid4()))):
-            self.assert_refused(501, call, "not available yet")
+        self.assertRaises(Exception, lambda: self.client.get_extract_status(str(uuid.uuid4())))
         for call in (lambda: self.client.check_generate_llms_text_status(str(uuid.uuid4())),
                      lambda: self.client.deep_research("whales"),
                      lambda: self.client.check_deep_research_status(str(uuid.uuid4()))):
