@@ -118,7 +118,7 @@ function Page({ page }) {
     ${page.error ? html`<p class="banner warn">${page.error}</p>` : null}
     ${judgment ? html`<p>${judgment.meaningful ? "It matters: " : "It does not matter: "}${judgment.reason || ""}</p>` : null}
     ${page.diff && page.diff.text ? html`<${Diff} text=${textOfDiff(page.diff)} />` : null}
-    ${page.diff && page.diff.json ? html`<${Fold} title="Fields that differ"><${Json} value=${page.diff.json} /><//>` : null}
+    ${page.diff && page.diff.json && !page.diff.json.files ? html`<${Fold} title="Fields that differ"><${Json} value=${page.diff.json} /><//>` : null}
     ${page.snapshot ? html`<${Fold} title="Fields as they are now"><${Json} value=${page.snapshot} /><//>` : null}
   </section>`;
 }

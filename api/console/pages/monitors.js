@@ -49,7 +49,7 @@ export default function Monitors() {
     { name: "Last found", hide: "narrow", cell: (monitor) => html`<${Found} summary=${monitor.lastCheckSummary} />` },
     { name: "Last", kind: "tight", hide: "narrow", cell: (monitor) => html`
         <${Time} at=${monitor.lastRunAt} fallback="never" />` },
-    { name: "Next", kind: "tight", cell: (monitor) => (monitor.currentCheckId ? "now"
+    { name: "Next", kind: "tight", hide: "narrow", cell: (monitor) => (monitor.currentCheckId ? "now"
         : html`<${Time} at=${monitor.nextRunAt} fallback="–" />`) },
     { name: "Credits a month", numeric: true, hide: "medium",
       cell: (monitor) => format.count(monitor.estimatedCreditsPerMonth) },
