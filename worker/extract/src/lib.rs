@@ -20,6 +20,7 @@
 //! ```text
 //! charset            bytes to text
 //! guard, tree        hostile markup cut down; the tree, read once
+//! markup             ordinary tags and text read fast, the rest by the tokenizer
 //! measure, tokens    how much text stands where; what names of classes hint at
 //! filter, scope      what is left out; where the main content is
 //! marks              what manuals and blogs put around their text for the reader's mouse
@@ -45,6 +46,7 @@ mod images;
 mod links;
 mod markdown;
 mod marks;
+mod markup;
 mod measure;
 pub mod media;
 pub mod menu;
