@@ -31,6 +31,7 @@ pub mod feedback;
 pub mod frontier;
 pub mod jobs;
 pub mod keys;
+mod lasting_plans;
 pub mod leases;
 pub mod lines;
 pub mod maps;
