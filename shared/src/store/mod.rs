@@ -11,6 +11,7 @@ mod sql;
 
 pub mod activity;
 mod arrival;
+pub mod attention;
 #[cfg(test)]
 mod bulk_tests;
 pub mod cache;
