@@ -60,6 +60,8 @@ mod things;
 mod tokens;
 mod tree;
 
+use std::cell::OnceCell;
+
 use address::Addresses;
 use measure::Measures;
 use tree::Dom;
@@ -188,6 +190,8 @@ pub struct Page {
     discussion: bool,
     script_bytes: usize,
     cut: bool,
+    /// What was said of it, once it was asked for.
+    signals: OnceCell<PageSignals>,
 }
 
 /// Reads a page.
@@ -205,6 +209,7 @@ pub fn parse(input: &PageInput<'_>) -> Page {
         discussion,
         script_bytes: parsed.script_bytes,
         cut: parsed.cut,
+        signals: OnceCell::new(),
     }
 }
 
@@ -215,14 +220,14 @@ pub fn extract(input: &PageInput<'_>, options: &ExtractOptions) -> Extracted {
 
 impl Page {
     /// Says what kind of page this is.
-    pub fn signals(&self) -> PageSignals {
-        PageSignals {
+    pub fn signals(&self) -> &PageSignals {
+        self.signals.get_or_init(|| PageSignals {
             text_chars: self.measures.total() as usize,
             script_bytes: self.script_bytes,
             looks_script_rendered: signals::looks_script_rendered(&self.dom, &self.measures),
             meta_refresh: metadata::refresh(&self.dom, &self.addresses),
             canonical: metadata::canonical(&self.dom, &self.addresses),
-        }
+        })
     }
 
     /// Makes what is asked for.
@@ -263,7 +268,7 @@ impl Page {
         about::complete(&self.dom, &self.url, &mut metadata);
         let structured =
             options.structured.then(|| structured::of_page(&self.dom, &self.addresses, &metadata)).flatten();
-        let signals = self.signals();
+        let signals = self.signals().clone();
         let urls = [Some(&self.url), signals.canonical.as_ref()];
         let product = options.product.then(|| product::of_page(&self.dom, &self.addresses, &metadata, urls)).flatten();
         let menu = options.menu.then(|| menu::of_page(&self.dom, &self.addresses, &metadata, &self.url)).flatten();
@@ -325,7 +330,7 @@ impl Page {
             }
             vec![0]
         };
-        let is_empty = !chosen && scope::kept_text(dom, &dropped, &roots) == 0;
+        let is_empty = !chosen && !scope::holds_text(dom, &dropped, &roots);
         Part { dropped, roots, is_empty }
     }
 
