@@ -47,9 +47,9 @@ use weir_shared::store::slices::Slices;
 use weir_shared::store::snapshots::{Packed, Snapshot};
 use weir_shared::store::uploads::{NewUpload, Offered};
 use weir_shared::store::{
-    Db, PoolUse, activity, cache, cancel, console, credits, documents, drafts, feedback, jobs, keys, migrate, monitors,
-    nodes, pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep, team_lock, teams, turns,
-    uploads, webhooks,
+    Db, PoolUse, activity, attention, cache, cancel, console, credits, documents, drafts, feedback, jobs, keys,
+    migrate, monitors, nodes, pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep, team_lock,
+    teams, turns, uploads, webhooks,
 };
 use weir_shared::time::Timestamp;
 
@@ -230,11 +230,12 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     let url = "http://site.test/1".parse().unwrap();
     turns::begin_rest(&mut tx, team, &url, now.plus_ms(5_000)).await.unwrap();
     turns::rest_of(&mut tx, team, &url, job, Timestamp(i64::MAX), now).await.unwrap();
-    nodes::heartbeat(&mut tx, worker, now).await.unwrap();
+    nodes::heartbeat(&mut tx, worker, now, None).await.unwrap();
     nodes::bury(&mut tx, now).await.unwrap();
     profiles::free_abandoned(&mut tx).await.unwrap();
     sessions::touch(&mut tx, &[(SessionId::new(), now)]).await.unwrap();
     tx.commit().await.unwrap();
+    attention::is_wanted(db, now, now).await.unwrap();
 
     // Files that come apart, and what is said of results.
     let new = NewUpload { team, key: None, name: "a.pdf", content_type: None };

@@ -20,6 +20,7 @@
 //! ```text
 //! charset            bytes to text
 //! guard, tree        hostile markup cut down; the tree, read once
+//! markup             ordinary tags and text read fast, the rest by the tokenizer
 //! measure, tokens    how much text stands where; what names of classes hint at
 //! filter, scope      what is left out; where the main content is
 //! marks              what manuals and blogs put around their text for the reader's mouse
@@ -45,6 +46,7 @@ mod images;
 mod links;
 mod markdown;
 mod marks;
+mod markup;
 mod measure;
 pub mod media;
 pub mod menu;
@@ -58,6 +60,8 @@ mod structured;
 mod things;
 mod tokens;
 mod tree;
+
+use std::cell::OnceCell;
 
 use address::Addresses;
 use measure::Measures;
@@ -187,6 +191,8 @@ pub struct Page {
     discussion: bool,
     script_bytes: usize,
     cut: bool,
+    /// What was said of it, once it was asked for.
+    signals: OnceCell<PageSignals>,
 }
 
 /// Reads a page.
@@ -204,6 +210,7 @@ pub fn parse(input: &PageInput<'_>) -> Page {
         discussion,
         script_bytes: parsed.script_bytes,
         cut: parsed.cut,
+        signals: OnceCell::new(),
     }
 }
 
@@ -214,14 +221,14 @@ pub fn extract(input: &PageInput<'_>, options: &ExtractOptions) -> Extracted {
 
 impl Page {
     /// Says what kind of page this is.
-    pub fn signals(&self) -> PageSignals {
-        PageSignals {
+    pub fn signals(&self) -> &PageSignals {
+        self.signals.get_or_init(|| PageSignals {
             text_chars: self.measures.total() as usize,
             script_bytes: self.script_bytes,
             looks_script_rendered: signals::looks_script_rendered(&self.dom, &self.measures),
             meta_refresh: metadata::refresh(&self.dom, &self.addresses),
             canonical: metadata::canonical(&self.dom, &self.addresses),
-        }
+        })
     }
 
     /// Makes what is asked for.
@@ -262,7 +269,7 @@ impl Page {
         about::complete(&self.dom, &self.url, &mut metadata);
         let structured =
             options.structured.then(|| structured::of_page(&self.dom, &self.addresses, &metadata)).flatten();
-        let signals = self.signals();
+        let signals = self.signals().clone();
         let urls = [Some(&self.url), signals.canonical.as_ref()];
         let product = options.product.then(|| product::of_page(&self.dom, &self.addresses, &metadata, urls)).flatten();
         let menu = options.menu.then(|| menu::of_page(&self.dom, &self.addresses, &metadata, &self.url)).flatten();
@@ -327,7 +334,7 @@ impl Page {
             }
             vec![0]
         };
-        let is_empty = !chosen && scope::kept_text(dom, &dropped, &roots) == 0;
+        let is_empty = !chosen && !scope::holds_text(dom, &dropped, &roots);
         Part { dropped, roots, is_empty }
     }
 

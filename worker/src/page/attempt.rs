@@ -38,7 +38,8 @@ pub async fn attempt(task: &PageTask) -> Result<(Product, Engine), PageError> {
     if let Some(product) = cached::find(task).await? {
         return Ok((product, Engine::Cache));
     }
-    let work = AssertUnwindSafe(scrape(task, deadline)).catch_unwind();
+    // On the heap, so that what is wrapped around it here and below moves a pointer and not ten kilobytes at each step.
+    let work = AssertUnwindSafe(Box::pin(scrape(task, deadline))).catch_unwind();
     match tokio::time::timeout_at(deadline + RESERVE, work).await {
         Ok(Ok(result)) => result,
         Ok(Err(_)) => Err(PageError::again(ErrorCode::Unknown, "Internal error.")),
