@@ -27,6 +27,30 @@ fn state(document: &Value) -> Option<&str> {
     document["metadata"]["cacheState"].as_str()
 }
 
+/// Head and body, which an empty line is between.
+fn split(message: &[u8]) -> (String, &[u8]) {
+    let end = message.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("an empty line");
+    (String::from_utf8(message[..end].to_vec()).unwrap(), &message[end + 4..])
+}
+
+/// The records of an archive: their heads and their blocks, read by what their heads say of their length.
+fn records(mut file: &[u8]) -> Vec<(BTreeMap<String, String>, &[u8])> {
+    let mut records = Vec::new();
+    while !file.is_empty() {
+        let (head, rest) = split(file);
+        let mut lines = head.split("\r\n");
+        assert_eq!(lines.next(), Some("WARC/1.1"));
+        let fields = lines.map(|line| line.split_once(": ").expect("a field"));
+        let fields: BTreeMap<String, String> =
+            fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        assert!(fields["WARC-Record-ID"].starts_with("<urn:uuid:") && fields["WARC-Date"].ends_with('Z'), "{head}");
+        let (block, rest) = rest.split_at(fields["Content-Length"].parse().unwrap());
+        file = rest.strip_prefix(b"\r\n\r\n").expect("two ends of lines behind a block");
+        records.push((fields, block));
+    }
+    records
+}
+
 both_databases! {
     async fn a_page_is_asked_for_once_and_answered_to_all_who_ask_the_same(database) {
         let site = FixtureSite::start().await;
@@ -243,6 +267,44 @@ both_databases! {
         }
         let lost = scrape(service.caller(), json!({ "url": url, "formats": ["rawHtml"] })).await;
         assert_eq!((state(&lost), lost["rawHtml"].as_str()), (Some("miss"), Some(noise.as_str())));
+    }
+
+    async fn what_is_kept_is_exported_in_the_form_of_archives(database) {
+        let site = OwnPages::start().await;
+        let service = service(database).await;
+        let body = "<h1>Archived</h1><p>Words that are kept.\r\n\r\nWARC/1.1\r\nis no record.</p>";
+        for path in ["/one", "/two"] {
+            scrape(service.caller(), json!({ "url": site.put(path, body) })).await;
+        }
+        let gone = site.put_with("/gone", 404, "<p>It is gone.</p>");
+        scrape(service.caller(), json!({ "url": gone })).await;
+        let (plain, folder) = (service.folder().join("pages.warc"), service.folder().join("pages"));
+        let summary = service.cli_json(&["pages", "export", "--warc", plain.to_str().unwrap(), "--json"]);
+        assert_eq!(summary, json!({ "pages": 3, "lost": 0, "files": 1 }));
+        let again = service.try_cli(&["pages", "export", "--warc", plain.to_str().unwrap()]);
+        assert!(!again.status.success(), "what is there stays");
+        service.cli(&["pages", "export", "--warc", folder.to_str().unwrap()]);
+        let packed = std::fs::read(folder.join("weir-00000.warc.gz")).unwrap();
+        let mut unpacked = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::MultiGzDecoder::new(packed.as_slice()), &mut unpacked).unwrap();
+        for file in [std::fs::read(plain).unwrap(), unpacked] {
+            let records = records(&file);
+            let kinds: Vec<&str> = records.iter().map(|record| record.0["WARC-Type"].as_str()).collect();
+            assert_eq!(kinds, ["warcinfo", "response", "response", "response"]);
+            let named: BTreeMap<&str, &[u8]> =
+                records[1..].iter().map(|(head, block)| (head["WARC-Target-URI"].as_str(), *block)).collect();
+            for path in ["/one", "/two"] {
+                let (http, sent) = split(named[site.url(path).as_str()]);
+                assert!(http.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html"), "{http}");
+                assert!(http.ends_with(&format!("\r\nContent-Length: {}", sent.len())), "{http}");
+                assert!(String::from_utf8_lossy(sent).contains(body));
+            }
+            assert!(split(named[gone.as_str()]).0.starts_with("HTTP/1.1 404 Not Found\r\n"));
+        }
+        // Only what was asked for.
+        let other = service.folder().join("other.warc");
+        let summary = service.cli_json(&["pages", "export", "--warc", other.to_str().unwrap(), "--site", "other.test", "--json"]);
+        assert_eq!(summary["pages"], 0);
     }
 
     async fn a_rendered_page_is_kept_with_all_that_came(database) {
