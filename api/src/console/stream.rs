@@ -66,8 +66,7 @@ struct Event {
 
 /// `GET /console/api/stream` in the API's document.
 pub fn doc() -> Operation {
-    let text =
-        "Server-sent events: `figures` every two seconds, until the session ends or the process stops.";
+    let text = "Server-sent events: `figures` every two seconds, until the session ends or the process stops.";
     of_teams(Operation::new(Group::Console, "consoleStream", "Live figures", text)).bare_answer(200, "The events.")
 }
 
