@@ -174,6 +174,8 @@ pub struct PageSignals {
     pub script_bytes: usize,
     /// The content is likely made by scripts and not in this HTML.
     pub looks_script_rendered: bool,
+    /// There is nothing to read on it, or only the promise of something.
+    pub says_nothing: bool,
     /// Seconds and target of a `meta` refresh.
     pub meta_refresh: Option<(u32, url::Url)>,
     /// The page's own idea of its address.
@@ -226,6 +228,7 @@ impl Page {
             text_chars: self.measures.total() as usize,
             script_bytes: self.script_bytes,
             looks_script_rendered: signals::looks_script_rendered(&self.dom, &self.measures),
+            says_nothing: self.says_nothing(),
             meta_refresh: metadata::refresh(&self.dom, &self.addresses),
             canonical: metadata::canonical(&self.dom, &self.addresses),
         })
@@ -286,6 +289,13 @@ impl Page {
             menu,
             signals,
             warning,
+        }
+    }
+
+    fn says_nothing(&self) -> bool {
+        match self.measures.total() {
+            0 => !signals::has_media(&self.dom, 0),
+            _ => self.rendered && signals::is_only_placeholder(&self.dom, &self.measures),
         }
     }
 
