@@ -28,6 +28,8 @@
 //! signals            whether scripts make the page
 //! things, goods      what the page describes as data; prices and the like
 //! product, menu      the product that the page offers, the menu that it shows
+//! extractor          what somebody else has named, by selectors and transformations
+//! outline, sketch    a page's markup in little room; what a page is built like
 //! feed               RSS and Atom, which do not go through the tree
 //! ```
 
@@ -37,6 +39,7 @@ mod about;
 mod address;
 mod clean_html;
 mod embedded;
+pub mod extractor;
 pub mod feed;
 mod filter;
 pub mod goods;
@@ -49,14 +52,18 @@ mod measure;
 pub mod media;
 pub mod menu;
 mod metadata;
+mod outline;
 pub mod product;
 mod scope;
 mod select;
 mod signals;
+mod sketch;
 mod structured;
 mod things;
 mod tokens;
 mod tree;
+
+pub use sketch::Sketch;
 
 use address::Addresses;
 use measure::Measures;
