@@ -23,6 +23,7 @@ use crate::dispatch::held::HeldPages;
 use crate::dispatch::slots::PageSlots;
 use crate::fetch::{AdHosts, EgressProxy, HttpFetcher, Poster, ProxyPools};
 use crate::finisher::Finisher;
+use crate::learn::Extractors;
 use crate::metrics::Metrics;
 use crate::page::scripted_hosts::ScriptedHosts;
 use crate::sandbox::Sandbox;
@@ -60,6 +61,8 @@ pub struct Process {
     pub slots: PageSlots,
     /// Hosts whose pages lately needed a browser.
     pub scripted_hosts: ScriptedHosts,
+    /// The extractors lately used.
+    pub extractors: Extractors,
     /// The addresses that are known to be in the frontiers of crawls.
     pub frontiers: Arc<FrontierMemory>,
     /// What sessions need; prepared after the start.

@@ -23,9 +23,8 @@ use super::proxy_retry::load_page;
 use super::rest;
 use super::task::PageTask;
 use super::uploaded::from_upload;
+use crate::learn;
 
-/// How soon a page that waits for its profile looks again, milliseconds.
-const LINE_MS: i64 = 500;
 /// Time kept back for extraction and the commit.
 const RESERVE: Duration = Duration::from_millis(50);
 
@@ -38,6 +37,7 @@ pub async fn attempt(task: &PageTask) -> Result<(Product, Engine), PageError> {
     if let Some(product) = cached::find(task).await? {
         return Ok((product, Engine::Cache));
     }
+    learn::line(task).await?;
     let work = AssertUnwindSafe(scrape(task, deadline)).catch_unwind();
     match tokio::time::timeout_at(deadline + RESERVE, work).await {
         Ok(Ok(result)) => result,
@@ -90,11 +90,11 @@ pub fn judge(task: &PageTask, result: Result<(Product, Engine), PageError>) -> O
             let _ = task.attempted.engine.set(engine.as_str());
             return Outcome::Done { document: product.document, credits: product.credits };
         }
-        Err(error) if error.is_early => {
-            return Outcome::Postponed { run_at: context.process.db.now().plus_ms(LINE_MS) };
-        }
         Err(error) => error,
     };
+    if let Some(pause_ms) = error.early_ms {
+        return Outcome::Postponed { run_at: context.process.db.now().plus_ms(pause_ms) };
+    }
     // Where a caller waits, the next try begins at once.
     let next = || next_try(page, spec.kind == JobKind::Scrape, context.process.db.now());
     let rested = error.rest.as_ref().and_then(|rest| rest.run_at);

@@ -124,6 +124,6 @@ fn from_html(
     if task.context.process.browsers.is_some() && is_missing {
         return Ok(FromFetched::NeedsBrowser);
     }
-    let made = html::document(task, response, extracted, &text)?;
+    let made = html::document(task, response, extracted, &text, Some((&text, false)))?;
     Ok(FromFetched::Page { made, is_blocked })
 }

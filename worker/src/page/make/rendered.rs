@@ -34,7 +34,8 @@ pub async fn from_rendered(
         let input = PageInput { url: &response.url, html: &page_html, rendered: true };
         let extracted = extract::parse(&input).extract(&html::extract_options(&task.spec));
         let is_blocked = is_refusal(response.status, &page_html, extracted.signals.text_chars);
-        let made = html::document(&task, response, extracted, raw.as_deref().unwrap_or(&page_html))?;
+        let source = Some((page_html.as_str(), true));
+        let made = html::document(&task, response, extracted, raw.as_deref().unwrap_or(&page_html), source)?;
         Ok((made, is_blocked))
     })
     .await
