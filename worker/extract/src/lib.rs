@@ -56,6 +56,7 @@ mod outline;
 pub mod product;
 mod scope;
 mod select;
+mod shop;
 mod signals;
 mod sketch;
 mod structured;
@@ -325,6 +326,9 @@ impl Page {
         } else {
             if main_only {
                 scope::narrow(dom, m, &mut dropped);
+                if shop::is_one_product(dom) {
+                    shop::apply(dom, m, &mut dropped);
+                }
                 // Afterwards, as less text around a short page would let the scope close in on a part of it.
                 marks::apply(dom, m, &self.addresses, &mut dropped);
             }
