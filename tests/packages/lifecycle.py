@@ -180,6 +180,10 @@ def wait_ready(system):
 
 def code_runs(key):
     """A session's code in each language, in a box below the worker's unit."""
+    # Pages do not wait for the boxes to be tried, sessions do.
+    deadline = time.monotonic() + 60
+    while not json.loads(call("/readyz")[1])["sessionSlots"] and time.monotonic() < deadline:
+        time.sleep(0.2)
     status, text = call("/v2/browser", {"ttl": 120}, key)
     check(status == 200, f"a session opens {'' if status == 200 else text[:300]}")
     session = json.loads(text)["id"]
