@@ -97,7 +97,7 @@ impl Worker {
     async fn fall_silent(&self, ms: i64) -> Timestamp {
         let heard = self.db.now().plus_ms(-ms);
         let mut tx = self.db.begin().await.unwrap();
-        nodes::heartbeat(&mut tx, self.id, heard).await.unwrap();
+        nodes::heartbeat(&mut tx, self.id, heard, None).await.unwrap();
         tx.commit().await.unwrap();
         heard
     }

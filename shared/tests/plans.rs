@@ -17,7 +17,7 @@ use weir_shared::blobs::Blobs;
 use weir_shared::config::DatabaseUrl;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::api_version::ApiVersion;
-use weir_shared::domain::cache::{CacheKey, Lookup};
+use weir_shared::domain::cache::{CacheKey, Head, Lookup, Parts};
 use weir_shared::domain::console::Role;
 use weir_shared::domain::feedback::Subject;
 use weir_shared::domain::job::{JobKind, JobStatus, PageState, WebhookEvent};
@@ -38,7 +38,7 @@ use weir_shared::store::jobs::NewJob;
 use weir_shared::store::monitors::Settings;
 use weir_shared::store::monitors::checks::{self, End, Step};
 use weir_shared::store::monitors::pages::{Detail, Found};
-use weir_shared::store::page::end::{CacheEntry, Finished, Outcome};
+use weir_shared::store::page::end::{Finished, Outcome, Version};
 use weir_shared::store::page::replay::ReplayFilter;
 use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::page::scrape::NewScrape;
@@ -47,9 +47,9 @@ use weir_shared::store::slices::Slices;
 use weir_shared::store::snapshots::{Packed, Snapshot};
 use weir_shared::store::uploads::{NewUpload, Offered};
 use weir_shared::store::{
-    Db, PoolUse, activity, cache, cancel, console, credits, documents, drafts, feedback, jobs, keys, migrate, monitors,
-    nodes, pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep, team_lock, teams, turns,
-    uploads, webhooks,
+    Db, PoolUse, activity, attention, cache, cancel, console, credits, documents, drafts, feedback, jobs, keys,
+    migrate, monitors, nodes, pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep, team_lock,
+    teams, turns, uploads, webhooks,
 };
 use weir_shared::time::Timestamp;
 
@@ -80,7 +80,7 @@ const SMALL: [&str; 21] = [
 ];
 /// Looks through an index that holds only what is under way, or all of it where all of it is asked for, now and then and
 /// beside everybody else: the weighing of cache and snapshots.
-const WHOLE: [&str; 14] = [
+const WHOLE: [&str; 15] = [
     "monitor_deleted",
     "webhook_delivery_due",
     "page_running",
@@ -94,6 +94,7 @@ const WHOLE: [&str; 14] = [
     "webhook_delivery_waiting",
     "webhook_delivery_dead",
     "cached_page_age",
+    "page_content_use",
     "page_snapshot_room",
 ];
 
@@ -164,11 +165,20 @@ async fn batch(db: &Db, team: TeamId, count: usize, now: Timestamp) -> JobId {
 fn done(blobs: &Blobs, page: Claimed) -> Finished {
     let text = serde_json::json!({ "markdown": "text" });
     let mut document = documents::encode(blobs, page.job_id, page.id, page.epoch, &text).unwrap();
-    document.cache = Some(Box::new(CacheEntry {
-        key: CacheKey(page.id.to_string()),
-        url: page.url.clone(),
-        site: Some("site.test".to_owned()),
-    }));
+    let body: &[u8] = b"text";
+    let (url, parts) = (url::Url::parse("http://site.test/").unwrap(), [Some(body), None, None, None]);
+    let head = Head {
+        asked: None,
+        url,
+        status: 200,
+        content_type: None,
+        charset: None,
+        timezone: None,
+        is_unseen: false,
+        parts: Parts::of(&parts),
+    };
+    let places = (vec![CacheKey(page.id.to_string())], 1_000);
+    document.version = Version::pack(places, &page.url, &head, &parts).unwrap().map(Box::new);
     document.snapshot =
         Some(Box::new(Packed::new(page.id.to_string(), Timestamp(1_700_000_000_000), &Snapshot::default()).unwrap()));
     Finished { page, kind: Some(JobKind::Batch), key: None, outcome: Outcome::Done { document, credits: 1 } }
@@ -230,11 +240,12 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     let url = "http://site.test/1".parse().unwrap();
     turns::begin_rest(&mut tx, team, &url, now.plus_ms(5_000)).await.unwrap();
     turns::rest_of(&mut tx, team, &url, job, Timestamp(i64::MAX), now).await.unwrap();
-    nodes::heartbeat(&mut tx, worker, now).await.unwrap();
+    nodes::heartbeat(&mut tx, worker, now, None).await.unwrap();
     nodes::bury(&mut tx, now).await.unwrap();
     profiles::free_abandoned(&mut tx).await.unwrap();
     sessions::touch(&mut tx, &[(SessionId::new(), now)]).await.unwrap();
     tx.commit().await.unwrap();
+    attention::is_wanted(db, now, now).await.unwrap();
 
     // Files that come apart, and what is said of results.
     let new = NewUpload { team, key: None, name: "a.pdf", content_type: None };
@@ -267,8 +278,12 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     documents::by_page(db, blobs, direct.page).await.unwrap();
     documents::steps(db, direct.page).await.unwrap();
     documents::metadata(db, &[direct.page]).await.unwrap();
-    let lookup = Lookup { key: CacheKey(direct.page.to_string()), from: Timestamp(0), to: now };
-    cache::find(db, blobs, &lookup).await.unwrap();
+    let keys = vec![CacheKey(direct.page.to_string())];
+    let lookup = Lookup { keys, from: Timestamp(0), to: now, now };
+    let found = cache::find(db, &lookup).await.unwrap();
+    let uses = cache::Uses::default();
+    found.iter().for_each(|found| uses.note(found, now.plus_ms(9_000_000)));
+    uses.tell(db).await.unwrap();
     cache::known_urls(db, team, "site.test", 10).await.unwrap();
     snapshots::get(db, team, "key").await.unwrap();
     activity::page(db, team, None, Timestamp(0), None, 10).await.unwrap();
@@ -311,6 +326,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     while sweep::expire(db, &mut slices, now.plus_ms(90_000_000)).await.unwrap() > 0 {}
     sweep::remove_waste(db, blobs, now.plus_ms(90_000_000)).await.unwrap();
     cache::evict(db, 0, now.plus_ms(1)).await.unwrap();
+    cache::remove_waste(db, blobs, now.plus_ms(1)).await.unwrap();
     snapshots::weigh(db).await.unwrap();
     let mut tx = db.begin().await.unwrap();
     queue::team_wakeup(&mut tx, team, Duration::ZERO).await.unwrap();

@@ -8,8 +8,8 @@ const { signedIn, settled, test, run } = require('./lib.cjs');
 run(async () => {
   await test('a tab stays open', async () => {
     const page = await signedIn('/console');
-    await settled(page);
     await page.getByText('Live', { exact: true }).waitFor();
+    await settled(page);
     console.log('open');
     await new Promise((over) => process.stdin.resume().on('end', over));
   }, 300_000);

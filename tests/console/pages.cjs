@@ -273,7 +273,8 @@ run(async () => {
     await page.waitForURL(/tab=metadata/);
     await page.getByRole('tab', { name: 'As JSON' }).click();
     await page.locator('pre').filter({ hasText: '"attributes"' }).waitFor();
-    for (const step of [/^Fetched in /, /^Extracted in /, /^Committed/]) await page.getByRole('listitem').getByText(step).first().waitFor();
+    // A page with a picture is rendered and not fetched before.
+    for (const step of [/^Rendered in /, /^Extracted in /, /^Committed/]) await page.getByRole('listitem').getByText(step).first().waitFor();
   });
 
   await test('a page that failed says why and what to do', async () => {

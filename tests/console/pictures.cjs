@@ -110,7 +110,10 @@ run(async () => {
         await tab.getByText('HTTP 200').waitFor();
       });
       await take('failures', '/console/failures');
-      await take('usage', '/console/usage');
+      await take('usage', '/console/usage', async () => {
+        await tab.getByLabel('As team').selectOption({ label: 'tests' });
+        await tab.getByText('Credits', { exact: false }).first().waitFor();
+      });
     }
     server.closeAllConnections();
     server.close();

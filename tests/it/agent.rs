@@ -16,7 +16,7 @@ use weir_tests::{
 use crate::extract::{BOUND, ended, options, shown, used};
 
 /// Which step the model is asked for.
-fn turn(asked: &Value) -> usize {
+pub fn turn(asked: &Value) -> usize {
     let text = asked["messages"][1]["content"].as_str().unwrap();
     let at = text.rfind("This is step ").expect("a question of an agent") + "This is step ".len();
     text[at..].split(' ').next().unwrap().parse().unwrap()
@@ -36,17 +36,17 @@ async fn plays(script: Vec<Value>) -> ModelStandIn {
     .await
 }
 
-fn act(tool: &str, more: Value) -> Value {
+pub fn act(tool: &str, more: Value) -> Value {
     let mut said = json!({"thought": format!("I {tool}."), "tool": tool});
     said.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     said
 }
 
-fn finish(data: Value, sources: &[&str]) -> Value {
+pub fn finish(data: Value, sources: &[&str]) -> Value {
     act("finish", json!({"answer": "done", "data": data, "sources": sources}))
 }
 
-fn founded() -> Value {
+pub fn founded() -> Value {
     json!({"type": "object", "required": ["founded"], "properties": {"founded": {"type": "integer"}}})
 }
 
@@ -355,7 +355,7 @@ async fn of_a_team_that_keeps_nothing_nothing_stays() {
 }
 
 /// A service with browsers.
-async fn with_browsers(options: ServiceOptions) -> TestService {
+pub async fn with_browsers(options: ServiceOptions) -> TestService {
     let options = options.env("WEIR_SESSIONS_PER_WORKER", "2").env("WEIR_WARM_BROWSERS", "0");
     let service = TestService::start_with(options).await;
     wait_until_within(BOUND, "a worker that takes sessions", || async {

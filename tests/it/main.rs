@@ -42,6 +42,7 @@ mod options;
 mod params_preview;
 mod parse;
 mod pdf;
+mod plays;
 mod profiles;
 mod proxies;
 mod reading;

@@ -10,11 +10,11 @@ use weir_shared::clock;
 use weir_shared::ids::PageId;
 use weir_shared::store::page::rescue::{self, Loss};
 use weir_shared::store::page::rows::Claimed;
-use weir_shared::store::{StoreResult, nodes, profiles, sessions, tasks, team_lock, webhooks};
+use weir_shared::store::{StoreResult, attention, nodes, profiles, sessions, tasks, team_lock, webhooks};
 use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
-use crate::lease;
+use crate::lease::Lease;
 
 /// Pause between sweeps.
 const EVERY: Duration = Duration::from_millis(2_500);
@@ -33,11 +33,12 @@ const LOCKED_TEAMS: i64 = 5;
 pub async fn run(context: Arc<WorkerContext>) {
     let mut last_good: Option<Instant> = None;
     let mut round = 0_u32;
+    let mut lease = Lease::new("sweep", LEASE_MS);
     let mut unknown = HashSet::new();
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
         // After an outage every heartbeat is old, also those of living workers: they get the time to send one.
         let may_bury = last_good.is_some_and(|at| at.elapsed() < EVERY * 3);
-        match one(&context, may_bury).await {
+        match one(&context, &mut lease, may_bury).await {
             Ok(()) => last_good = Some(clock::instant()),
             Err(error) => tracing::warn!(%error, "a sweep failed; the next one follows"),
         }
@@ -98,10 +99,14 @@ async fn rescue(context: &WorkerContext, now: Timestamp) -> StoreResult<usize> {
     Ok(orphans)
 }
 
-async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
+async fn one(context: &WorkerContext, lease: &mut Lease, may_bury: bool) -> StoreResult<()> {
     let db = &context.process.db;
+    if !lease.hold(context).await? {
+        return Ok(());
+    }
     let now = context.process.db.now();
-    if !lease::hold(context, "sweep", now, now.plus_ms(LEASE_MS)).await? {
+    let forgotten = now.plus_ms(-FORGOTTEN_MS);
+    if !attention::is_wanted(db, now, forgotten).await? {
         return Ok(());
     }
     if may_bury {
@@ -127,7 +132,6 @@ async fn one(context: &WorkerContext, may_bury: bool) -> StoreResult<()> {
     profiles::free_abandoned(&mut tx).await?;
     tx.commit().await?;
     let mut tx = db.begin().await?;
-    let forgotten = now.plus_ms(-FORGOTTEN_MS);
     rescue::remind_teams(&mut tx, forgotten).await?;
     webhooks::remind(&mut tx, forgotten).await?;
     tx.commit().await?;

@@ -34,8 +34,9 @@ export default function Monitors() {
     setBusy("");
   };
   const head = html`<${Head} title="Monitors">
-    <a class="button primary" href=${link("/playground/monitor")}><${Icon} name="plus" /><span>New monitor</span></a><//>`;
-  if (!acting.id) return html`${head}<${Card}><div class="form">${acting.field}</div><//>`;
+    <a class="button primary" href=${link("/playground/monitor")}><${Icon} name="plus" /><span>New monitor</span></a><//>
+    ${acting.field ? html`<${Card}><div class="form">${acting.field}</div><//>` : null}`;
+  if (!acting.id) return head;
   return html`${head}
     <${Card} flush><${Table} label="Monitors" ...${list} retry=${list.reload} id=${(monitor) => monitor.id}
       empty=${html`<${Empty} title="Nothing is monitored">A monitor looks at pages, sites or searches by a schedule, and

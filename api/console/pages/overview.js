@@ -162,7 +162,7 @@ function Errors({ it, range }) {
 }
 
 function Latest() {
-  const jobs = useData(async (signal) => (await get("/jobs", { limit: 8 }, signal)).jobs, [], { every: 15_000 });
+  const jobs = useData(async (signal) => (await get("/jobs", { limit: 8 }, signal)).jobs, [], { every: 30_000 });
   return html`<${Card} title="Latest jobs" flush
       actions=${html`<a class="button small" href=${link("/jobs")}>All jobs</a>`}>
     <${Table} label="Latest jobs" rows=${jobs.data} error=${jobs.error} retry=${jobs.reload} id=${(job) => job.id}

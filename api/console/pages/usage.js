@@ -24,8 +24,9 @@ export default function Usage() {
         signal) : Promise.resolve(null)), [days, acting.id], { every: 30_000 });
   const head = html`<${Head} title="Usage">
       <${Segments} label="Days" at=${days} options=${[["7", "7 days"], ["30", "30 days"], ["90", "90 days"]]}
-        onChange=${(value) => change({ days: value === "30" ? "" : value })} /><//>`;
-  if (!acting.id) return html`${head}<${Card}><div class="form">${acting.field}</div><//>`;
+        onChange=${(value) => change({ days: value === "30" ? "" : value })} /><//>
+    ${acting.field ? html`<${Card}><div class="form">${acting.field}</div><//>` : null}`;
+  if (!acting.id) return head;
   if (usage.error) return html`${head}<${Trouble} error=${usage.error} retry=${usage.reload} />`;
   if (!usage.data) return html`${head}<${Card}><${Loading} rows=${6} /><//>`;
   return html`${head}<${Shown} usage=${usage.data} days=${Number(days)} by=${by}

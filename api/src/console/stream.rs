@@ -1,4 +1,4 @@
-//! `/console/api/stream`: how things stand, every one and a half seconds, for as long as somebody looks.
+//! `/console/api/stream`: how things stand, every two seconds, for as long as somebody looks.
 //!
 //! One task of the process asks the database, one statement each time, and all tabs hear of what it found; it ends when the
 //! last of them is gone. Every tenth statement asks whether the sessions of the tabs still live instead.
@@ -29,7 +29,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::openapi::{Group, Operation};
 
 /// From one statement to the next: with what a page reads besides it is less than one a second.
-const EVERY: Duration = Duration::from_millis(1_500);
+const EVERY: Duration = Duration::from_secs(2);
 /// Every so many statements it is asked whether the sessions still live.
 const CHECK_EVERY: u64 = 10;
 /// A silent line is written to after this time, so that a dead one is noticed.
@@ -66,8 +66,7 @@ struct Event {
 
 /// `GET /console/api/stream` in the API's document.
 pub fn doc() -> Operation {
-    let text =
-        "Server-sent events: `figures` every one and a half seconds, until the session ends or the process stops.";
+    let text = "Server-sent events: `figures` every two seconds, until the session ends or the process stops.";
     of_teams(Operation::new(Group::Console, "consoleStream", "Live figures", text)).bare_answer(200, "The events.")
 }
 

@@ -13,7 +13,7 @@ use sqlx::sqlite::{
 
 use super::db::{Db, PostgresDb, SqliteDb};
 use super::signals::Signals;
-use super::{clock, lines};
+use super::{clock, lasting_plans, lines};
 use crate::clock::Clock;
 use crate::config::DatabaseUrl;
 use crate::fault::Faults;
@@ -134,6 +134,7 @@ async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow
         .idle_timeout(None)
         .max_lifetime(None)
         .test_before_acquire(false)
+        .after_connect(|connection, _| Box::pin(lasting_plans::keep(connection)))
         // A full disk makes SQLite roll back by itself, and the driver still counts the transaction as open: such a
         // connection would refuse every further one.
         .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))

@@ -11,6 +11,7 @@ mod sql;
 
 pub mod activity;
 mod arrival;
+pub mod attention;
 #[cfg(test)]
 mod bulk_tests;
 pub mod cache;
@@ -31,6 +32,7 @@ pub mod feedback;
 pub mod frontier;
 pub mod jobs;
 pub mod keys;
+mod lasting_plans;
 pub mod leases;
 pub mod lines;
 pub mod maps;

@@ -73,15 +73,22 @@ pub async fn insert(tx: &mut Tx, node: &NodeRow) -> StoreResult<()> {
 }
 
 /// A sign of life of the process and of its workers in the queue library's books, which would otherwise hand their
-/// wake-ups to others while they wait or drain. Returns the state the operator wants; `None`: declared dead.
-pub async fn heartbeat(tx: &mut Tx, id: WorkerId, now: Timestamp) -> StoreResult<Option<NodeState>> {
+/// wake-ups to others while they wait or drain. `load`: what it has to do at the moment, for people. Returns the state the
+/// operator wants; `None`: declared dead.
+pub async fn heartbeat(
+    tx: &mut Tx,
+    id: WorkerId,
+    now: Timestamp,
+    load: Option<&Load>,
+) -> StoreResult<Option<NodeState>> {
     const OURS: &str = sql!(
-        "UPDATE worker_node SET heartbeat_at = $2 WHERE id = $1 AND state <> ",
+        "UPDATE worker_node SET heartbeat_at = $2, load = COALESCE($3, load) WHERE id = $1 AND state <> ",
         NodeState::Dead.sql(),
         " RETURNING state"
     );
+    let load = load.map(serde_json::to_string).transpose()?;
     let state: Option<(NodeState,)> =
-        on_db!(tx, |conn| sqlx::query_as(OURS).bind(id).bind(now).fetch_optional(conn).await?);
+        on_db!(tx, |conn| sqlx::query_as(OURS).bind(id).bind(now).bind(load).fetch_optional(conn).await?);
     let mine = format!("{id}/%");
     // The library's own tables, so the two differ.
     match tx {
@@ -135,14 +142,6 @@ pub async fn offer_sessions(tx: &mut Tx, id: WorkerId, slots: i64, refused: Opti
 pub async fn say_box_limits(tx: &mut Tx, id: WorkerId, limits: &str) -> StoreResult<()> {
     const SQL: &str = "UPDATE worker_node SET box_limits = $2 WHERE id = $1";
     on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(limits).execute(conn).await?.rows_affected());
-    Ok(())
-}
-
-/// Says what a worker has to do at the moment, for people.
-pub async fn say_load(tx: &mut Tx, id: WorkerId, load: &Load) -> StoreResult<()> {
-    const SQL: &str = "UPDATE worker_node SET load = $2 WHERE id = $1";
-    let load = serde_json::to_string(load)?;
-    on_db!(tx, |conn| sqlx::query(SQL).bind(id).bind(load).execute(conn).await?.rows_affected());
     Ok(())
 }
 

@@ -44,7 +44,7 @@ fn done(page: Claimed) -> Finished {
         size: json.len() as i64,
         packed: json.len() as i64,
         body: Body::Inline(zstd::bulk::compress(&json, 1).unwrap()),
-        cache: None,
+        version: None,
         snapshot: None,
         steps: None,
     };
@@ -683,15 +683,15 @@ async fn workers_are_listed_while_they_beat_and_buried_after() {
         let node = node(WorkerId::new(), now);
         let mut tx = db.begin().await.unwrap();
         nodes::insert(&mut tx, &node).await.unwrap();
-        assert_eq!(nodes::heartbeat(&mut tx, node.id, now).await.unwrap(), Some(NodeState::Live));
+        assert_eq!(nodes::heartbeat(&mut tx, node.id, now, None).await.unwrap(), Some(NodeState::Live));
         assert!(nodes::drain(&mut tx, "host-1").await.unwrap());
-        assert_eq!(nodes::heartbeat(&mut tx, node.id, now).await.unwrap(), Some(NodeState::Draining));
+        assert_eq!(nodes::heartbeat(&mut tx, node.id, now, None).await.unwrap(), Some(NodeState::Draining));
         tx.commit().await.unwrap();
         let later = now.plus_ms(nodes::DEAD_MS + 1);
         assert!(nodes::live(&db, later).await.unwrap().is_empty());
         let mut tx = db.begin().await.unwrap();
         assert_eq!(nodes::bury(&mut tx, later).await.unwrap(), 1);
-        assert_eq!(nodes::heartbeat(&mut tx, node.id, later).await.unwrap(), None, "the dead do not speak");
+        assert_eq!(nodes::heartbeat(&mut tx, node.id, later, None).await.unwrap(), None, "the dead do not speak");
         tx.commit().await.unwrap();
     }
 }

@@ -9,7 +9,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use html5ever::buffer_queue::BufferQueue;
 use html5ever::interface::TreeSink;
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
@@ -17,6 +16,7 @@ use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use html5ever::{LocalName, local_name};
 use memchr::{memchr, memchr_iter, memmem};
 
+use super::markup::{self, Watch};
 use super::tree::{Dom, Sink};
 
 /// Attributes kept per tag.
@@ -41,8 +41,6 @@ const MAX_DRAWING: usize = 256 << 10;
 const TIME_BUDGET: Duration = Duration::from_millis(700);
 /// Tokens between looks at the clock.
 const CLOCK_EVERY: u32 = 2048;
-/// Bytes given to the tokenizer at a time, so that it can be stopped.
-const CHUNK: usize = 1 << 20;
 
 /// A tree and whether anything of the page was left out of it.
 #[derive(Debug)]
@@ -81,21 +79,10 @@ pub fn parse_as(html: &str, scripting: bool) -> Parsed {
         full: Cell::new(false),
         clock: Clock::start(),
     };
-    let tokenizer = Tokenizer::new(gate, TokenizerOpts::default());
-    let input = BufferQueue::default();
-    let mut from = 0;
-    while from < text.len() && !tokenizer.sink.full.get() {
-        let to = text.ceil_char_boundary((from + CHUNK).min(text.len()));
-        let length = u32::try_from(to - from).expect("a chunk is small");
-        input.push_back(text.subtendril(u32::try_from(from).expect("the page is below MAX_BYTES"), length));
-        from = to;
-        // The tokenizer pauses after each script and at each charset declaration; neither matters to a decoded page.
-        while !input.is_empty() {
-            let _ = tokenizer.feed(&input);
-        }
-    }
+    let tokenizer = Tokenizer::new(Watch::new(gate), TokenizerOpts { discard_bom: false, ..Default::default() });
+    markup::feed(&tokenizer, &text, |gate| gate.full.get());
     tokenizer.end();
-    let gate = tokenizer.sink;
+    let gate = tokenizer.sink.sink;
     cut |= gate.full.get();
     Parsed { dom: gate.builder.sink.finish(), script_bytes, cut }
 }
@@ -173,7 +160,7 @@ fn formatting_kind(name: &LocalName) -> Option<usize> {
 }
 
 /// Elements the tokenizer must see start, as they switch it to raw text.
-fn is_raw_text(name: &LocalName) -> bool {
+pub fn is_raw_text(name: &LocalName) -> bool {
     matches!(
         *name,
         local_name!("script")
@@ -339,7 +326,22 @@ fn reduce(html: &str) -> Reduced {
         }
     }
     out.push_slice(&html[copied..]);
-    Reduced { text: out, script_bytes }
+    Reduced { text: with_plain_lines(out), script_bytes }
+}
+
+/// The same text with `\n` alone at the end of each line, which is what every reader of HTML makes of it.
+fn with_plain_lines(text: StrTendril) -> StrTendril {
+    let Some(first) = memchr(b'\r', text.as_bytes()) else { return text };
+    let mut out = StrTendril::with_capacity(text.len32());
+    let (mut copied, mut next) = (0, Some(first));
+    while let Some(at) = next {
+        out.push_slice(&text[copied..at]);
+        out.push_slice("\n");
+        copied = at + 1 + usize::from(text.as_bytes().get(at + 1) == Some(&b'\n'));
+        next = memchr(b'\r', &text.as_bytes()[copied..]).map(|n| copied + n);
+    }
+    out.push_slice(&text[copied..]);
+    out
 }
 
 fn comment_end(bytes: &[u8], from: usize) -> usize {

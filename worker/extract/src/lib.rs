@@ -20,6 +20,7 @@
 //! ```text
 //! charset            bytes to text
 //! guard, tree        hostile markup cut down; the tree, read once
+//! markup             ordinary tags and text read fast, the rest by the tokenizer
 //! measure, tokens    how much text stands where; what names of classes hint at
 //! filter, scope      what is left out; where the main content is
 //! marks              what manuals and blogs put around their text for the reader's mouse
@@ -45,6 +46,7 @@ mod images;
 mod links;
 mod markdown;
 mod marks;
+mod markup;
 mod measure;
 pub mod media;
 pub mod menu;
@@ -52,11 +54,14 @@ mod metadata;
 pub mod product;
 mod scope;
 mod select;
+mod shop;
 mod signals;
 mod structured;
 mod things;
 mod tokens;
 mod tree;
+
+use std::cell::OnceCell;
 
 use address::Addresses;
 use measure::Measures;
@@ -169,6 +174,8 @@ pub struct PageSignals {
     pub script_bytes: usize,
     /// The content is likely made by scripts and not in this HTML.
     pub looks_script_rendered: bool,
+    /// There is nothing to read on it, or only the promise of something.
+    pub says_nothing: bool,
     /// Seconds and target of a `meta` refresh.
     pub meta_refresh: Option<(u32, url::Url)>,
     /// The page's own idea of its address.
@@ -186,6 +193,8 @@ pub struct Page {
     discussion: bool,
     script_bytes: usize,
     cut: bool,
+    /// What was said of it, once it was asked for.
+    signals: OnceCell<PageSignals>,
 }
 
 /// Reads a page.
@@ -203,6 +212,7 @@ pub fn parse(input: &PageInput<'_>) -> Page {
         discussion,
         script_bytes: parsed.script_bytes,
         cut: parsed.cut,
+        signals: OnceCell::new(),
     }
 }
 
@@ -213,14 +223,15 @@ pub fn extract(input: &PageInput<'_>, options: &ExtractOptions) -> Extracted {
 
 impl Page {
     /// Says what kind of page this is.
-    pub fn signals(&self) -> PageSignals {
-        PageSignals {
+    pub fn signals(&self) -> &PageSignals {
+        self.signals.get_or_init(|| PageSignals {
             text_chars: self.measures.total() as usize,
             script_bytes: self.script_bytes,
             looks_script_rendered: signals::looks_script_rendered(&self.dom, &self.measures),
+            says_nothing: self.says_nothing(),
             meta_refresh: metadata::refresh(&self.dom, &self.addresses),
             canonical: metadata::canonical(&self.dom, &self.addresses),
-        }
+        })
     }
 
     /// Makes what is asked for.
@@ -261,7 +272,7 @@ impl Page {
         about::complete(&self.dom, &self.url, &mut metadata);
         let structured =
             options.structured.then(|| structured::of_page(&self.dom, &self.addresses, &metadata)).flatten();
-        let signals = self.signals();
+        let signals = self.signals().clone();
         let urls = [Some(&self.url), signals.canonical.as_ref()];
         let product = options.product.then(|| product::of_page(&self.dom, &self.addresses, &metadata, urls)).flatten();
         let menu = options.menu.then(|| menu::of_page(&self.dom, &self.addresses, &metadata, &self.url)).flatten();
@@ -278,6 +289,13 @@ impl Page {
             menu,
             signals,
             warning,
+        }
+    }
+
+    fn says_nothing(&self) -> bool {
+        match self.measures.total() {
+            0 => !signals::has_media(&self.dom, 0),
+            _ => self.rendered && signals::is_only_placeholder(&self.dom, &self.measures),
         }
     }
 
@@ -318,12 +336,15 @@ impl Page {
         } else {
             if main_only {
                 scope::narrow(dom, m, &mut dropped);
+                if shop::is_one_product(dom) {
+                    shop::apply(dom, m, &mut dropped);
+                }
                 // Afterwards, as less text around a short page would let the scope close in on a part of it.
                 marks::apply(dom, m, &self.addresses, &mut dropped);
             }
             vec![0]
         };
-        let is_empty = !chosen && scope::kept_text(dom, &dropped, &roots) == 0;
+        let is_empty = !chosen && !scope::holds_text(dom, &dropped, &roots);
         Part { dropped, roots, is_empty }
     }
 

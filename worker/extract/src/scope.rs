@@ -16,21 +16,22 @@ const PLAIN_SHARE: f32 = 0.7;
 /// the page's prose.
 const BESIDE: (f32, u32, f32) = (0.3, 250, 0.04);
 
-/// Text kept below `roots`, characters without whitespace.
-pub fn kept_text(dom: &Dom, dropped: &[bool], roots: &[usize]) -> u32 {
-    let mut sum = 0;
-    for &root in roots {
+/// Whether anything of the text below `roots` is not dropped.
+pub fn holds_text(dom: &Dom, dropped: &[bool], roots: &[usize]) -> bool {
+    roots.iter().any(|&root| {
         let mut i = root;
         while i < dom.end(root) {
             if dropped[i] {
                 i = dom.end(i);
                 continue;
             }
-            sum += count(dom.text(i));
+            if count(dom.text(i)) > 0 {
+                return true;
+            }
             i += 1;
         }
-    }
-    sum
+        false
+    })
 }
 
 /// What is left of the page after the filter, per subtree.

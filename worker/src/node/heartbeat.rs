@@ -84,8 +84,7 @@ async fn beat(
 
 async fn sign(db: &Db, process: &Process, id: WorkerId) -> store::StoreResult<Option<NodeState>> {
     let mut tx = db.begin_relaxed().await?;
-    let state = nodes::heartbeat(&mut tx, id, db.now()).await?;
-    nodes::say_load(&mut tx, id, &load::load(process)).await?;
+    let state = nodes::heartbeat(&mut tx, id, db.now(), Some(&load::load(process))).await?;
     tx.commit().await?;
     Ok(state)
 }

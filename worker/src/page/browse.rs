@@ -31,7 +31,7 @@ async fn in_pool(task: &PageTask, request: &PageRequest, deadline: Instant) -> R
     let Some(browsers) = &task.context.process.browsers else {
         return Err(RenderError::Unavailable("this worker has no browsers (WEIR_PAGE_BROWSERS=0)".to_owned()));
     };
-    browsers.render(request.to_render(task.options(), deadline)).await
+    browsers.render(request.to_render(task, deadline)).await
 }
 
 /// The page in a browser of its own, with what the profile holds.
@@ -50,7 +50,7 @@ async fn on_profile(
     let proxy = upstream.and_then(|place| process.upstreams.get(place)).map(|[open, _]| open);
     let exit = PageExit { egress: proxy.unwrap_or(&process.egress).addr(), upstream };
     // The whole browser goes that way, and not this page alone.
-    let rendering = RenderRequest { upstream: None, ..request.to_render(task.options(), deadline) };
+    let rendering = RenderRequest { upstream: None, ..request.to_render(task, deadline) };
     let busy = "Another session is currently writing to this profile. Try again when it has ended, or set saveChanges \
         to false.";
     let work = OnProfile { resources, exit, page: &task.page, profile };

@@ -13,7 +13,7 @@ use weir_shared::store::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 use weir_shared::traces::{self, Side, Span};
 
-use super::attempt::{attempt, judge};
+use super::attempt::{attempt, attempt_stored, judge};
 use super::rest;
 use super::steps::Attempted;
 use super::task::PageTask;
@@ -121,12 +121,18 @@ async fn outcome(task: &PageTask) -> Outcome {
     if is_worn_out(task.page.claims - 1) {
         return Outcome::Failed { code: ErrorCode::RetryLimit, error: "The page was given up.".to_owned(), credits: 0 };
     }
+    // On the heap: every page's task would be as large as the largest of these.
     match (&task.spec.crawl, task.spec.kind) {
-        (_, JobKind::Map) => map::work::run(task).await,
-        (Some(crawl), _) => crawl::page::work(task, &crawl.scope).await,
-        (None, _) => match rest::resting(task).await {
-            Some(outcome) => outcome,
-            None => judge(task, attempt(task).await),
-        },
+        (_, JobKind::Map) => Box::pin(map::work::run(task)).await,
+        (Some(crawl), _) => Box::pin(crawl::page::work(task, &crawl.scope)).await,
+        (None, _) => {
+            if let Some(stored) = attempt_stored(task).await {
+                return judge(task, stored);
+            }
+            match rest::resting(task).await {
+                Some(outcome) => outcome,
+                None => judge(task, attempt(task).await),
+            }
+        }
     }
 }

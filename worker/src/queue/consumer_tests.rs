@@ -217,7 +217,7 @@ async fn a_draining_consumer_keeps_its_wake_ups_while_the_heartbeat_goes_on() {
             async move {
                 loop {
                     let mut tx = db.begin().await.unwrap();
-                    nodes::heartbeat(&mut tx, id, db.now()).await.unwrap();
+                    nodes::heartbeat(&mut tx, id, db.now(), None).await.unwrap();
                     tx.commit().await.unwrap();
                     tokio::time::sleep(Duration::from_millis(300)).await;
                 }

@@ -599,8 +599,6 @@ fn every_rule_of_a_crawl_is_held() {
         (json!({"url": "a.com", "scrapeOptions": {"timeout": 5}}), json!(["scrapeOptions", "timeout"]), "too_small"),
         (json!({"url": "a.com", "scrapeOptions": {"url": "x"}}), json!(["scrapeOptions"]), "unrecognized_keys"),
         (json!({"url": "a.com", "scrapeOptions": []}), json!(["scrapeOptions"]), "invalid_type"),
-        (json!({"url": "a.com", "scrapeOptions": {"minAge": 1}}), json!(["scrapeOptions", "minAge"]), "custom"),
-        (json!({"url": "a.com", "scrapeOptions": {"lockdown": true}}), json!(["scrapeOptions", "lockdown"]), "custom"),
         (json!({"url": "a.com", "formats": ["links"]}), json!([]), "unrecognized_keys"),
         (json!({"url": "a.com", "webhook": {"url": "x"}}), json!(["webhook", "url"]), "invalid_format"),
     ] {

@@ -89,7 +89,7 @@ async fn what_stands_now_is_told_by_team_and_worker_in_one_statement() {
         let load = Load { version: "1".into(), busy: 2, pages, ..Load::default() };
         let mut tx = db.begin().await.unwrap();
         nodes::insert(&mut tx, &node).await.unwrap();
-        nodes::say_load(&mut tx, id, &load).await.unwrap();
+        nodes::heartbeat(&mut tx, id, now, Some(&load)).await.unwrap();
         tx.commit().await.unwrap();
         let lines = console::figures::now(&db).await.unwrap();
         let queue = |team: &str| lines.iter().find(|line| line.what == "queue" && line.id == team).unwrap();

@@ -14,7 +14,7 @@ use super::rows::Claimed;
 use super::rules::CLAIMED_COLUMNS;
 
 /// Which pages in work are so for a worker that is dead, or never was.
-const IS_ORPHAN: &str = sql!(
+pub(in crate::store) const IS_ORPHAN: &str = sql!(
     "state = ",
     PageState::Running.sql(),
     " AND owner NOT IN (SELECT id FROM worker_node WHERE state <> ",

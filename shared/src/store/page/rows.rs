@@ -6,8 +6,11 @@ use crate::on_db;
 use crate::store::{StoreResult, Tx};
 use crate::time::Timestamp;
 
-/// Rows in one INSERT: SQLite takes 32,766 values a statement.
+/// Rows in one INSERT on Postgres, where each is a way to the server and back.
 const INSERT_ROWS: usize = 1_000;
+/// Rows in one INSERT on SQLite. To read the text of a statement takes longer than to write its rows, so it is kept
+/// prepared, which one of a size that comes again and again can be.
+const KEPT_ROWS: usize = 100;
 
 /// Place of the page row that stands for reading the sitemaps: it is claimed, fenced and rescued like a page, and never
 /// shown. The start page is number 0.
@@ -67,7 +70,11 @@ pub(in crate::store) async fn insert(
     pages: &[NewPage<'_>],
     now: Timestamp,
 ) -> StoreResult<()> {
-    for chunk in pages.chunks(INSERT_ROWS) {
+    let at_once = match tx {
+        Tx::Sqlite(_) => KEPT_ROWS,
+        Tx::Postgres(_) => INSERT_ROWS,
+    };
+    for chunk in pages.chunks(at_once) {
         on_db!(tx, |conn| {
             let mut insert = sqlx::QueryBuilder::new(insert_page!());
             insert.push_values(chunk, |mut values, page| {
@@ -82,7 +89,7 @@ pub(in crate::store) async fn insert(
                     .push_bind(now)
                     .push_bind(now);
             });
-            insert.build().persistent(chunk.len() == 1).execute(conn).await?.rows_affected()
+            insert.build().persistent(matches!(chunk.len(), 1 | KEPT_ROWS)).execute(conn).await?.rows_affected()
         });
     }
     Ok(())

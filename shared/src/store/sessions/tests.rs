@@ -286,7 +286,7 @@ async fn the_worker_with_the_most_free_slots_is_taken() {
         assert_eq!(try_place(&db, &new, now).await, Err(NotPlaced::NotYet), "it may still be trying its sandbox");
         let later = now.plus_ms(25_000);
         let mut tx = db.begin().await.unwrap();
-        nodes::heartbeat(&mut tx, undecided, later).await.unwrap();
+        nodes::heartbeat(&mut tx, undecided, later, None).await.unwrap();
         tx.commit().await.unwrap();
         assert_eq!(try_place(&db, &new, later).await, Err(NotPlaced::NotOffered { why: None }));
         let mut tx = db.begin().await.unwrap();
@@ -408,8 +408,8 @@ async fn sessions_of_a_dead_worker_end_with_its_last_sign_of_life() {
         let heard = now.plus_ms(125_000);
         let later = heard.plus_ms(nodes::DEAD_MS + 1);
         let mut tx = db.begin().await.unwrap();
-        nodes::heartbeat(&mut tx, dies, heard).await.unwrap();
-        nodes::heartbeat(&mut tx, lives, later).await.unwrap();
+        nodes::heartbeat(&mut tx, dies, heard, None).await.unwrap();
+        nodes::heartbeat(&mut tx, lives, later, None).await.unwrap();
         tx.commit().await.unwrap();
         assert!(!orphans_exist(&db, heard).await.unwrap() && orphans_exist(&db, later).await.unwrap());
         assert!(load(&db, active).await.unwrap().unwrap().is_orphan(later), "seen before it is buried");

@@ -46,6 +46,10 @@ pub fn document(
     let options = task.options();
     let offers = media::taken(options, extracted.media)?;
     response.warnings.extend(extracted.warning);
+    // What is not there now may be there the next time.
+    if extracted.signals.says_nothing {
+        response.sent = None;
+    }
     let wants_links = options.wants(&Format::Links);
     let harvest = task.spec.crawl.is_some().then(|| Harvest {
         url: response.url.clone(),

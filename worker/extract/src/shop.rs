@@ -1,0 +1,240 @@
+//! A page that sells one thing: what the shop shows besides it goes.
+//!
+//! Shops say by linked data or `og:type` that a page is one product's. On such a page a mass of short links is a menu
+//! wherever it stands, and a row of like cards with a picture and a link each shows other goods. On any other page both may
+//! be what the page is for, so nothing of this is asked there. Reviews stay: they are of this product.
+
+use html5ever::local_name;
+use memchr::memmem;
+
+use super::measure::Measures;
+use super::tree::{Dom, Tag};
+
+/// A menu: at least this part of its text is links, 0 to 1.
+const MENU_DENSITY: f32 = 0.85;
+/// At least so many of them.
+const MENU_LINKS: u32 = 8;
+/// Of so many characters each, on average.
+const MENU_WORDS: u32 = 24;
+/// Cards of other goods come in rows of so many. More of them are a list, which the page is for.
+const CARDS: std::ops::RangeInclusive<usize> = 3..=24;
+/// Characters of one card.
+const CARD: std::ops::RangeInclusive<u32> = 8..=120;
+/// What is left must hold this many characters that are no links.
+const LEFT: u32 = 200;
+
+/// Whether the page says that it is one product's.
+pub fn is_one_product(dom: &Dom) -> bool {
+    let mut products = 0;
+    for i in 0..dom.len() {
+        match dom.tag(i) {
+            Tag::Meta if dom.attr_named(i, "property") == Some("og:type") => {
+                let kind = dom.attr_named(i, "content").unwrap_or_default();
+                if matches!(kind.strip_prefix("og:").unwrap_or(kind), "product" | "product.item") {
+                    return true;
+                }
+            }
+            Tag::Script if dom.attr(i, &local_name!("type")).is_some_and(|kind| kind.contains("ld+json")) => {
+                for text in (i..dom.end(i)).map(|j| dom.text(j)) {
+                    if memmem::find(text.as_bytes(), b"\"ItemList\"").is_some() {
+                        return false;
+                    }
+                    products += types(text);
+                }
+            }
+            _ => {}
+        }
+    }
+    (1..=2).contains(&products)
+}
+
+/// How often linked data say that something is a product.
+fn types(text: &str) -> usize {
+    memmem::find_iter(text.as_bytes(), b"\"@type\"")
+        .filter(|at| {
+            let rest = text[at + 7..].trim_start().strip_prefix(':').unwrap_or_default();
+            let rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '[' || c == '"');
+            let rest = rest.strip_prefix("http").and_then(|r| r.split_once("schema.org/")).map_or(rest, |(_, r)| r);
+            rest.starts_with("Product\"") || rest.starts_with("ProductGroup\"")
+        })
+        .count()
+}
+
+/// Adds to `dropped` what such a page shows besides its product.
+pub fn apply(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
+    let page = Page::of(dom, m, dropped);
+    let mut cards = Vec::new();
+    let mut i = m.body + 1;
+    while i < dom.end(m.body) {
+        if dropped[i] {
+            i = dom.end(i);
+            continue;
+        }
+        if dom.tag(i).is_element() && !page.has_heading[i] && page.stays_without(m, i) {
+            if page.is_menu(m, i) {
+                dropped[i] = true;
+                i = dom.end(i);
+                continue;
+            }
+            cards.extend(other_goods(dom, m, i, dropped));
+        }
+        i += 1;
+    }
+    // Where they are most of the page, they are what it is for.
+    if cards.iter().map(|&card| m.text[card]).sum::<u32>() <= page.text / 2 {
+        cards.into_iter().for_each(|card| dropped[card] = true);
+    }
+}
+
+/// What is counted once for the whole page.
+struct Page {
+    /// Per node: whether it is or holds a heading of the first rank.
+    has_heading: Vec<bool>,
+    /// Links per node, subtree included.
+    anchors: Vec<u32>,
+    /// Characters of the page.
+    text: u32,
+    /// Characters of the page that are no links.
+    prose: u32,
+}
+
+impl Page {
+    fn of(dom: &Dom, m: &Measures, dropped: &[bool]) -> Self {
+        let n = dom.len();
+        let (mut has_heading, mut anchors) = (vec![false; n], vec![0; n]);
+        for i in (m.body + 1..dom.end(m.body)).rev() {
+            anchors[i] += u32::from(dom.tag(i) == Tag::A && m.text[i] > 0);
+            has_heading[i] |= dom.tag(i) == Tag::H1 && m.text[i] > 0;
+            let parent = dom.parent(i);
+            anchors[parent] += anchors[i];
+            has_heading[parent] |= has_heading[i];
+        }
+        let (mut prose, mut text) = (0, 0);
+        let mut i = m.body;
+        while i < dom.end(m.body) {
+            if dropped[i] {
+                i = dom.end(i);
+                continue;
+            }
+            if dom.tag(i) == Tag::Text {
+                prose += m.text[i] - m.links[i];
+                text += m.text[i];
+            }
+            i += 1;
+        }
+        Page { has_heading, anchors, prose, text }
+    }
+
+    /// Whether the page still says something without this element.
+    fn stays_without(&self, m: &Measures, i: usize) -> bool {
+        self.prose.saturating_sub(m.text[i] - m.links[i]) >= LEFT
+    }
+
+    fn is_menu(&self, m: &Measures, i: usize) -> bool {
+        let links = self.anchors[i];
+        links >= MENU_LINKS && m.link_density(i) >= MENU_DENSITY && m.links[i] <= links * MENU_WORDS
+    }
+}
+
+/// The children of an element that are cards of other goods.
+fn other_goods(dom: &Dom, m: &Measures, i: usize, dropped: &[bool]) -> Vec<usize> {
+    let cards: Vec<usize> = dom
+        .children(i)
+        .filter(|&child| !dropped[child] && CARD.contains(&m.text[child]) && m.links[child] > 0 && is_card(dom, child))
+        .collect();
+    if CARDS.contains(&cards.len()) { cards } else { Vec::new() }
+}
+
+/// A link to another page and a picture.
+fn is_card(dom: &Dom, i: usize) -> bool {
+    let (mut link, mut picture) = (false, false);
+    for j in i..dom.end(i) {
+        match dom.tag(j) {
+            Tag::A => {
+                link |= dom
+                    .attr(j, &local_name!("href"))
+                    .is_some_and(|href| !href.starts_with('#') && !href.starts_with("javascript:"));
+            }
+            Tag::Img => picture = true,
+            _ => {}
+        }
+    }
+    link && picture
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::guard;
+    use super::*;
+
+    const PRODUCT: &str = r#"<script type="application/ld+json">{"@type": "Product", "name": "Kettle"}</script>"#;
+    const OFFER: &str = "<h1>Kettle</h1><p>It boils a litre in four minutes and keeps it warm for an hour on its own \
+        plate. The handle is of oak, the spout pours without a drop, and the lid stays shut. It comes with a cloth of \
+        linen, a brush for the spout and a card on how to descale it, which is wanted twice a year.</p>";
+
+    fn kept(page: &str) -> String {
+        let dom = guard::parse(page).dom;
+        let m = Measures::of(&dom, false);
+        let mut dropped = m.invisible.clone();
+        if is_one_product(&dom) {
+            apply(&dom, &m, &mut dropped);
+        }
+        let mut out = String::new();
+        let mut i = m.body;
+        while i < dom.len() {
+            if dropped[i] {
+                i = dom.end(i);
+                continue;
+            }
+            out.push_str(dom.text(i));
+            i += 1;
+        }
+        out
+    }
+
+    fn card(n: usize) -> String {
+        format!("<div class=c><a href='/goods/{n}'><img src='{n}.jpg'>Another pot {n}</a> <b>€ 2{n}</b></div>")
+    }
+
+    #[test]
+    fn menus_and_other_goods_go_from_the_page_of_one_product() {
+        let menu: String = (0..12).map(|n| format!("<li><a href='/c/{n}'>Shelf number {n}</a></li>")).collect();
+        let cards: String = (0..4).map(card).collect();
+        let rest = format!("<ul>{menu}</ul><div>{cards}</div>");
+        let out = kept(&format!("{PRODUCT}{OFFER}{rest}"));
+        assert!(out.contains("boils a litre") && out.contains("Kettle"), "{out}");
+        for gone in ["Shelf number", "Another pot"] {
+            assert!(!out.contains(gone), "{gone}: {out}");
+        }
+        // Elsewhere both may be what the page is for.
+        let out = kept(&format!("{OFFER}{rest}"));
+        assert!(["Shelf number", "Another pot"].iter().all(|kept| out.contains(kept)), "{out}");
+    }
+
+    #[test]
+    fn what_the_page_is_for_stays() {
+        // Few cards, cards that are most of the page, pictures of the product itself, and a page of little else.
+        let two: String = (0..2).map(card).collect();
+        assert!(kept(&format!("{PRODUCT}{OFFER}<div>{two}</div>")).contains("Another pot 1"));
+        let many: String = (0..40).map(card).collect();
+        assert!(kept(&format!("{PRODUCT}{OFFER}<div>{many}</div>")).contains("Another pot 1"));
+        let pictures = "<div><a href='#big'><img src=a.jpg>Front of it</a></div>".repeat(4);
+        assert!(kept(&format!("{PRODUCT}{OFFER}<div>{pictures}</div>")).contains("Front of it"));
+        let cards: String = (0..4).map(card).collect();
+        assert!(kept(&format!("{PRODUCT}<h1>Kettle</h1><div>{cards}</div>")).contains("Another pot 1"));
+    }
+
+    #[test]
+    fn a_page_of_one_product_is_told_from_a_list_of_them() {
+        let is = |text: &str| is_one_product(&guard::parse(text).dom);
+        assert!(is(PRODUCT));
+        assert!(is("<meta property='og:type' content='product'>"));
+        assert!(is("<meta property='og:type' content='og:product'>"));
+        assert!(is(r#"<script type="application/ld+json">{"@type":["http://schema.org/Product"]}</script>"#));
+        assert!(!is("<p>\"@type\": \"Product\"</p>"));
+        assert!(!is("<meta property='og:type' content='website'>"));
+        let list = r#"<script type="application/ld+json">{"@type":"ItemList","items":[{"@type":"Product"}]}</script>"#;
+        assert!(!is(list));
+        assert!(!is(&PRODUCT.repeat(3)));
+    }
+}
