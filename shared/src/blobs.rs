@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Context;
+use uuid::Uuid;
 
 use self::bucket::Bucket;
 pub use self::copy::Copied;
@@ -22,6 +23,8 @@ use crate::random;
 
 /// Where profiles lie.
 const PROFILES: &str = "profiles";
+/// Where what sites have sent lies.
+const VERSIONS: &str = "versions";
 
 /// `WEIR_BLOBS`: where blobs lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,6 +140,12 @@ impl Blobs {
         format!("{}{}.file", job_prefix(id), random::id().simple())
     }
 
+    /// Key of what a site has sent, which outlives every job.
+    pub fn version_key(id: Uuid) -> String {
+        let id = id.to_string();
+        format!("{VERSIONS}/{}/{id}.zst", &id[24..26])
+    }
+
     /// Stores `bytes` under `key`: on disk when this returns.
     ///
     /// # Errors
@@ -175,13 +184,13 @@ impl Blobs {
         }
     }
 
-    /// Removes one blob; a missing one is fine.
-    pub fn remove(&self, key: &str) {
+    /// Removes one blob; a missing one is fine. `false`: it could not be done now.
+    pub fn remove(&self, key: &str) -> bool {
         let removed = match &self.0 {
             Storage::Folder(root) => std::fs::remove_file(root.join(key)),
             Storage::Bucket(bucket) => bucket.remove(key),
         };
-        let _ = tell_failure(removed, key);
+        tell_failure(removed, key)
     }
 
     /// Removes everything of a job. `false`: it could not be done now.

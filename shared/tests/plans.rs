@@ -17,7 +17,7 @@ use weir_shared::blobs::Blobs;
 use weir_shared::config::DatabaseUrl;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::api_version::ApiVersion;
-use weir_shared::domain::cache::{CacheKey, Lookup};
+use weir_shared::domain::cache::{CacheKey, Head, Lookup, Parts};
 use weir_shared::domain::console::Role;
 use weir_shared::domain::feedback::Subject;
 use weir_shared::domain::job::{JobKind, JobStatus, PageState, WebhookEvent};
@@ -33,12 +33,13 @@ use weir_shared::store::console::figures::Span;
 use weir_shared::store::console::jobs::Filter;
 use weir_shared::store::console::sign_ins::{self, SignIn};
 use weir_shared::store::documents::Part;
+use weir_shared::store::extractors::{Learning, Topic};
 use weir_shared::store::feedback::NewFeedback;
 use weir_shared::store::jobs::NewJob;
 use weir_shared::store::monitors::Settings;
 use weir_shared::store::monitors::checks::{self, End, Step};
 use weir_shared::store::monitors::pages::{Detail, Found};
-use weir_shared::store::page::end::{CacheEntry, Finished, Outcome};
+use weir_shared::store::page::end::{Finished, Outcome, Version};
 use weir_shared::store::page::replay::ReplayFilter;
 use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::page::scrape::NewScrape;
@@ -47,9 +48,9 @@ use weir_shared::store::slices::Slices;
 use weir_shared::store::snapshots::{Packed, Snapshot};
 use weir_shared::store::uploads::{NewUpload, Offered};
 use weir_shared::store::{
-    Db, PoolUse, activity, attention, cache, cancel, console, credits, documents, drafts, feedback, jobs, keys,
-    migrate, monitors, nodes, pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep, team_lock,
-    teams, turns, uploads, webhooks,
+    Db, PoolUse, activity, attention, cache, cancel, console, credits, documents, drafts, extractors, feedback, jobs,
+    keys, migrate, monitors, nodes, pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep,
+    team_lock, teams, turns, uploads, webhooks,
 };
 use weir_shared::time::Timestamp;
 
@@ -80,7 +81,7 @@ const SMALL: [&str; 21] = [
 ];
 /// Looks through an index that holds only what is under way, or all of it where all of it is asked for, now and then and
 /// beside everybody else: the weighing of cache and snapshots.
-const WHOLE: [&str; 14] = [
+const WHOLE: [&str; 15] = [
     "monitor_deleted",
     "webhook_delivery_due",
     "page_running",
@@ -94,6 +95,7 @@ const WHOLE: [&str; 14] = [
     "webhook_delivery_waiting",
     "webhook_delivery_dead",
     "cached_page_age",
+    "page_content_use",
     "page_snapshot_room",
 ];
 
@@ -164,11 +166,20 @@ async fn batch(db: &Db, team: TeamId, count: usize, now: Timestamp) -> JobId {
 fn done(blobs: &Blobs, page: Claimed) -> Finished {
     let text = serde_json::json!({ "markdown": "text" });
     let mut document = documents::encode(blobs, page.job_id, page.id, page.epoch, &text).unwrap();
-    document.cache = Some(Box::new(CacheEntry {
-        key: CacheKey(page.id.to_string()),
-        url: page.url.clone(),
-        site: Some("site.test".to_owned()),
-    }));
+    let body: &[u8] = b"text";
+    let (url, parts) = (url::Url::parse("http://site.test/").unwrap(), [Some(body), None, None, None]);
+    let head = Head {
+        asked: None,
+        url,
+        status: 200,
+        content_type: None,
+        charset: None,
+        timezone: None,
+        is_unseen: false,
+        parts: Parts::of(&parts),
+    };
+    let places = (vec![CacheKey(page.id.to_string())], 1_000);
+    document.version = Version::pack(places, &page.url, &head, &parts).unwrap().map(Box::new);
     document.snapshot =
         Some(Box::new(Packed::new(page.id.to_string(), Timestamp(1_700_000_000_000), &Snapshot::default()).unwrap()));
     Finished { page, kind: Some(JobKind::Batch), key: None, outcome: Outcome::Done { document, credits: 1 } }
@@ -268,10 +279,15 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     documents::by_page(db, blobs, direct.page).await.unwrap();
     documents::steps(db, direct.page).await.unwrap();
     documents::metadata(db, &[direct.page]).await.unwrap();
-    let lookup = Lookup { key: CacheKey(direct.page.to_string()), from: Timestamp(0), to: now };
-    cache::find(db, blobs, &lookup).await.unwrap();
+    let keys = vec![CacheKey(direct.page.to_string())];
+    let lookup = Lookup { keys, from: Timestamp(0), to: now, now };
+    let found = cache::find(db, &lookup).await.unwrap();
+    let uses = cache::Uses::default();
+    found.iter().for_each(|found| uses.note(found, now.plus_ms(9_000_000)));
+    uses.tell(db).await.unwrap();
     cache::known_urls(db, team, "site.test", 10).await.unwrap();
     snapshots::get(db, team, "key").await.unwrap();
+    learning(db, team).await;
     activity::page(db, team, None, Timestamp(0), None, 10).await.unwrap();
     activity::page(db, team, Some(Endpoint::Scrape), Timestamp(0), None, 10).await.unwrap();
     credits::balance(db, team).await.unwrap();
@@ -312,9 +328,39 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     while sweep::expire(db, &mut slices, now.plus_ms(90_000_000)).await.unwrap() > 0 {}
     sweep::remove_waste(db, blobs, now.plus_ms(90_000_000)).await.unwrap();
     cache::evict(db, 0, now.plus_ms(1)).await.unwrap();
+    cache::remove_waste(db, blobs, now.plus_ms(1)).await.unwrap();
     snapshots::weigh(db).await.unwrap();
     let mut tx = db.begin().await.unwrap();
     queue::team_wakeup(&mut tx, team, Duration::ZERO).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+/// What is asked and written to learn how pages are read.
+async fn learning(db: &Db, team: TeamId) {
+    let (topic, worker, now) = (Topic { team, site: "site.test".into(), wish: "w".into() }, WorkerId::new(), db.now());
+    let mut tx = db.begin().await.unwrap();
+    extractors::lock(&mut tx, &topic, now).await.unwrap();
+    extractors::begin_reading(&mut tx, &topic, "p", worker, now, now.plus_ms(1)).await.unwrap();
+    extractors::keep(&mut tx, &topic, "p", worker, "s", b"x").await.unwrap();
+    extractors::body(&mut tx, &topic, "p").await.unwrap();
+    extractors::begin_writing(&mut tx, &topic, worker, now.plus_ms(1)).await.unwrap();
+    extractors::end_writing(&mut tx, &topic, worker).await.unwrap();
+    extractors::set(&mut tx, &topic, &Learning::default()).await.unwrap();
+    let id = extractors::insert(&mut tx, &topic, "{}", 1, now).await.unwrap();
+    extractors::forget(&mut tx, &topic, &["p".to_owned()]).await.unwrap();
+    extractors::leave(&mut tx, &topic, "q", worker).await.unwrap();
+    tx.commit().await.unwrap();
+    extractors::look(db, &topic, now).await.unwrap();
+    extractors::in_use(db, &topic).await.unwrap();
+    extractors::form(db, id).await.unwrap();
+    extractors::count(db, id, 10, now).await.unwrap();
+    extractors::take_check(db, id, 250).await.unwrap();
+    extractors::take_doubt(db, id).await.unwrap();
+    extractors::rewrite(db, id, 0, "{}").await.unwrap();
+    extractors::strike(db, id).await.unwrap();
+    extractors::acquit(db, id).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    extractors::expire(&mut tx, now).await.unwrap();
     tx.commit().await.unwrap();
 }
 

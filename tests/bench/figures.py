@@ -155,7 +155,7 @@ def crawl(report, site, databases, scale):
 
 def run_crawl(service, url, **options):
     """Wall seconds, CPU seconds with Postgres, and the pages of a crawl of the tree."""
-    body = {"url": url, "sitemap": "skip", "ignoreQueryParameters": True, **options}
+    body = {"url": url, "sitemap": "skip", "ignoreQueryParameters": True, "scrapeOptions": {"maxAge": 0}, **options}
     cpu = sum(service.cpu())
     began = time.monotonic()
     path = f"/v2/crawl/{service.client.ok('POST', '/v2/crawl', body)['id']}?limit=1"

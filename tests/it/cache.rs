@@ -1,10 +1,16 @@
 //! The cache of pages (spec 4.7, wire 2.3, 3.2): who is answered from it, for what price, and who is not.
 
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use weir_shared::clock::Stopwatch;
+use weir_shared::fault::ENVIRONMENT;
+use weir_shared::random;
 use weir_tests::{
-    Caller, Database, FixtureSite, ServiceOptions, TestService, both_databases, documents_of, ended_at, finished,
+    Caller, Database, FixtureSite, OwnPages, ServiceOptions, TestService, both_databases, documents_at, documents_of,
+    ended_at, files_below, finished,
 };
 
 const BOUND: Duration = Duration::from_secs(60);
@@ -19,6 +25,30 @@ async fn scrape(caller: &Caller, body: Value) -> Value {
 
 fn state(document: &Value) -> Option<&str> {
     document["metadata"]["cacheState"].as_str()
+}
+
+/// Head and body, which an empty line is between.
+fn split(message: &[u8]) -> (String, &[u8]) {
+    let end = message.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("an empty line");
+    (String::from_utf8(message[..end].to_vec()).unwrap(), &message[end + 4..])
+}
+
+/// The records of an archive: their heads and their blocks, read by what their heads say of their length.
+fn records(mut file: &[u8]) -> Vec<(BTreeMap<String, String>, &[u8])> {
+    let mut records = Vec::new();
+    while !file.is_empty() {
+        let (head, rest) = split(file);
+        let mut lines = head.split("\r\n");
+        assert_eq!(lines.next(), Some("WARC/1.1"));
+        let fields = lines.map(|line| line.split_once(": ").expect("a field"));
+        let fields: BTreeMap<String, String> =
+            fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        assert!(fields["WARC-Record-ID"].starts_with("<urn:uuid:") && fields["WARC-Date"].ends_with('Z'), "{head}");
+        let (block, rest) = rest.split_at(fields["Content-Length"].parse().unwrap());
+        file = rest.strip_prefix(b"\r\n\r\n").expect("two ends of lines behind a block");
+        records.push((fields, block));
+    }
+    records
 }
 
 both_databases! {
@@ -59,8 +89,14 @@ both_databases! {
         assert_eq!(states, ["hit", "miss"]);
         assert_eq!((site.hit_count("/cache/a").await, site.hit_count("/cache/b").await), (1, 1));
 
-        // Other options are another page; an age of 0 asks the site and renews what is kept.
-        assert_eq!(state(&scrape(caller, json!({ "url": url, "formats": ["html"] })).await), Some("miss"));
+        // Other formats are made of the same answer; another way of asking is another page.
+        let html = scrape(caller, json!({ "url": url, "formats": ["html", "rawHtml"], "onlyMainContent": false })).await;
+        assert_eq!(state(&html), Some("hit"));
+        assert!(html["rawHtml"].as_str().unwrap().contains("fetch number 1"), "{html}");
+        assert_eq!(site.hit_count("/cache/a").await, 1);
+        let without_ads = json!({ "url": url, "blockAds": false });
+        assert_eq!(state(&scrape(caller, without_ads).await), Some("miss"));
+        // An age of 0 asks the site and renews what is kept.
         let fresh = scrape(caller, json!({ "url": url, "formats": ["markdown", "links"], "maxAge": 0 })).await;
         assert_eq!(state(&fresh), None);
         assert!(fresh["markdown"].as_str().unwrap().contains("fetch number 3"), "{fresh}");
@@ -107,8 +143,193 @@ both_databases! {
         let errors = caller.get(&format!("{path}/errors")).await.ok();
         assert_eq!(errors["errors"][0]["code"], "SCRAPE_LOCKDOWN_CACHE_MISS");
         assert_eq!((site.hit_count("/cache/only").await, site.hit_count("/cache/none").await), (1, 0));
-        let crawl = caller.post("/v2/crawl", &json!({ "url": url, "scrapeOptions": { "lockdown": true } })).await;
-        assert_eq!(crawl.status, 400, "{}", crawl.text);
+    }
+
+    // The done line of the page store: fetched once, every format made of it, for scrapes, batches and crawls.
+    async fn what_was_fetched_once_is_answered_in_every_format(database) {
+        let site = FixtureSite::start().await;
+        let service = service(database).await;
+        let caller = service.caller();
+        let urls = [site.url("/article/1"), site.url("/mix/3"), site.url("/files/report.pdf"), site.url("/article/2")];
+        let batch = async |options: Value| {
+            let mut body = options;
+            body["urls"] = json!(urls);
+            body["maxAge"] = json!(600_000);
+            let id = caller.post("/v2/batch/scrape", &body).await.id();
+            let ended = finished(caller, &id, BOUND).await;
+            assert_eq!(ended["completed"], urls.len(), "{ended}");
+            documents_of(caller, &id).await
+        };
+        let first = batch(json!({ "formats": ["markdown"] })).await;
+        assert!(first.iter().all(|document| state(document) == Some("miss")));
+        let asked = site.hits("/").await;
+        let formats = json!(["html", "links", "rawHtml", "images", { "type": "attributes", "selectors": [{ "selector": "a", "attribute": "href" }] }]);
+        for document in batch(json!({ "formats": formats })).await {
+            assert_eq!(state(&document), Some("hit"), "{}", document["metadata"]);
+            assert!(document["links"].is_array() && document["rawHtml"].is_string() && document["html"].is_string());
+            let one = scrape(caller, json!({ "url": document["metadata"]["sourceURL"], "formats": ["rawBase64"] })).await;
+            assert!(state(&one) == Some("hit") && one["rawBase64"].is_string(), "{one}");
+        }
+        // The same formats are the same text, whether their site was asked or not.
+        let key = |document: &Value| document["metadata"]["sourceURL"].as_str().unwrap().to_owned();
+        for again in batch(json!({ "formats": ["markdown"] })).await {
+            let before = first.iter().find(|before| key(before) == key(&again)).unwrap();
+            assert_eq!(again["markdown"], before["markdown"]);
+            let meta = |document: &Value| {
+                let mut meta = document["metadata"].as_object().unwrap().clone();
+                meta.retain(|name, _| !matches!(name.as_str(), "scrapeId" | "cacheState" | "cachedAt"));
+                meta
+            };
+            assert_eq!(meta(&again), meta(before));
+        }
+        for url in &urls {
+            let locked = scrape(caller, json!({ "url": url, "formats": ["html"], "lockdown": true })).await;
+            assert_eq!((state(&locked), &locked["metadata"]["creditsUsed"]), (Some("hit"), &json!(5)));
+        }
+        assert_eq!(site.hits("/").await, asked, "no request to the site");
+    }
+
+    async fn a_crawl_over_a_stored_site_asks_it_for_nothing(database) {
+        let site = OwnPages::start().await;
+        site.put_file("/robots.txt", "text/plain", "User-agent: *\nDisallow: /shut\nCrawl-delay: 1\n");
+        site.put("/", "<h1>Start</h1><p>Words of the start. <a href=/a>a</a> <a href=/b>b</a> <a href=/shut>c</a></p>");
+        site.put("/a", "<p>Words of a. <a href=/gone>gone</a></p>");
+        site.put("/b", "<p>Words of b. <a href=/a>a</a></p>");
+        site.put("/new", "<p>Words of the new.</p>");
+        site.put_with("/gone", 404, "<p>It is gone.</p>");
+        let service = service(database).await;
+        let caller = service.caller();
+        let crawl = async |scrape: Value| {
+            let body = json!({ "url": site.url("/"), "sitemap": "include", "scrapeOptions": scrape });
+            let id = caller.post("/v2/crawl", &body).await.id();
+            let path = format!("/v2/crawl/{id}");
+            let ended = ended_at(caller, &path, BOUND).await;
+            let documents = documents_at(caller, &path).await;
+            let pages: BTreeMap<String, Option<String>> = documents
+                .iter()
+                .map(|page| {
+                    let url = page["metadata"]["sourceURL"].as_str().unwrap();
+                    (url.replace(&site.url(""), ""), state(page).map(str::to_owned))
+                })
+                .collect();
+            (ended, pages)
+        };
+        let all = |word: &str| {
+            let page = |path: &str| (path.to_owned(), Some(word.to_owned()));
+            BTreeMap::from([page("/"), page("/a"), page("/b"), page("/gone")])
+        };
+        let (ended, pages) = crawl(json!({ "formats": ["links"] })).await;
+        assert_eq!(pages, all("miss"), "{ended}");
+        let asked = site.all_heads();
+        let began = Stopwatch::start();
+        let (ended, pages) = crawl(json!({ "formats": ["markdown", "rawHtml"], "maxAge": 600_000 })).await;
+        assert_eq!((pages, &ended["warning"]), (all("hit"), &Value::Null), "{ended}");
+        assert!(ended["data"][0]["markdown"].is_string(), "{ended}");
+        assert!(began.elapsed() < Duration::from_secs(3), "nobody waits for the turn of a site that is not asked");
+        let (ended, pages) = crawl(json!({ "lockdown": true })).await;
+        assert_eq!((pages, &ended["creditsUsed"]), (all("hit"), &json!(4 * 5)), "{ended}");
+        assert_eq!(site.all_heads(), asked, "no request to the site, for robots.txt and sitemaps neither");
+
+        // What is not kept is asked for, and nothing else.
+        site.put("/b", "<p>Words of b. <a href=/new>new</a></p>");
+        scrape(caller, json!({ "url": site.url("/b"), "maxAge": 0 })).await;
+        let (ended, pages) = crawl(json!({ "formats": ["markdown"] })).await;
+        assert_eq!(pages.get("/new"), Some(&Some("miss".to_owned())), "{ended}");
+        assert_eq!(site.all_heads().len(), asked.len() + 2);
+        let (ended, pages) = crawl(json!({ "formats": ["markdown"], "minAge": 1 })).await;
+        assert!(pages.len() == 5 && pages.values().all(|state| state.as_deref() == Some("hit")), "{ended}");
+        assert_eq!(site.all_heads().len(), asked.len() + 2);
+        // Without an age the site is asked for all of it.
+        let (ended, _) = crawl(json!({ "formats": ["links"], "maxAge": 0 })).await;
+        assert!(site.all_heads().len() >= asked.len() + 2 + 5, "{ended}");
+    }
+
+    async fn a_worker_killed_between_blob_and_row_keeps_pages_as_any(database) {
+        let site = FixtureSite::start().await;
+        let options = ServiceOptions::new(database).env("WEIR_CACHE_SIZE", "100MB");
+        let mut service = TestService::start_with(options.env(ENVIRONMENT, "between_blob_and_row=kill")).await;
+        service.remove_env(ENVIRONMENT);
+        // Too large for a row: it is a blob, for it does not compress.
+        let noise: String = (0..48).map(|_| random::hex::<16_384>()).collect();
+        let url = site.serve_file("large.txt", "text/plain", noise.clone().into_bytes()).await;
+        let id = service.post("/v2/batch/scrape", &json!({ "urls": [url], "formats": ["links"] })).await.id();
+        let status = service.await_worker(0, BOUND);
+        assert_eq!(status.signal(), Some(9), "{status}");
+        service.start_worker(0);
+        assert_eq!(finished(service.caller(), &id, BOUND).await["completed"], 1);
+        let asked = site.hits("/").await;
+        let again = scrape(service.caller(), json!({ "url": url, "formats": ["rawHtml"] })).await;
+        assert_eq!((state(&again), again["rawHtml"].as_str()), (Some("hit"), Some(noise.as_str())));
+        assert_eq!(site.hits("/").await, asked);
+        // Its blob may go while it is read about: then its site is asked.
+        for file in files_below(&service.folder().join("blobs/versions")) {
+            std::fs::remove_file(file).unwrap();
+        }
+        let lost = scrape(service.caller(), json!({ "url": url, "formats": ["rawHtml"] })).await;
+        assert_eq!((state(&lost), lost["rawHtml"].as_str()), (Some("miss"), Some(noise.as_str())));
+    }
+
+    async fn what_is_kept_is_exported_in_the_form_of_archives(database) {
+        let site = OwnPages::start().await;
+        let service = service(database).await;
+        let body = "<h1>Archived</h1><p>Words that are kept.\r\n\r\nWARC/1.1\r\nis no record.</p>";
+        for path in ["/one", "/two"] {
+            scrape(service.caller(), json!({ "url": site.put(path, body) })).await;
+        }
+        let gone = site.put_with("/gone", 404, "<p>It is gone.</p>");
+        scrape(service.caller(), json!({ "url": gone })).await;
+        let (plain, folder) = (service.folder().join("pages.warc"), service.folder().join("pages"));
+        let summary = service.cli_json(&["pages", "export", "--warc", plain.to_str().unwrap(), "--json"]);
+        assert_eq!(summary, json!({ "pages": 3, "lost": 0, "files": 1 }));
+        let again = service.try_cli(&["pages", "export", "--warc", plain.to_str().unwrap()]);
+        assert!(!again.status.success(), "what is there stays");
+        service.cli(&["pages", "export", "--warc", folder.to_str().unwrap()]);
+        let packed = std::fs::read(folder.join("weir-00000.warc.gz")).unwrap();
+        let mut unpacked = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::MultiGzDecoder::new(packed.as_slice()), &mut unpacked).unwrap();
+        for file in [std::fs::read(plain).unwrap(), unpacked] {
+            let records = records(&file);
+            let kinds: Vec<&str> = records.iter().map(|record| record.0["WARC-Type"].as_str()).collect();
+            assert_eq!(kinds, ["warcinfo", "response", "response", "response"]);
+            let named: BTreeMap<&str, &[u8]> =
+                records[1..].iter().map(|(head, block)| (head["WARC-Target-URI"].as_str(), *block)).collect();
+            for path in ["/one", "/two"] {
+                let (http, sent) = split(named[site.url(path).as_str()]);
+                assert!(http.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html"), "{http}");
+                assert!(http.ends_with(&format!("\r\nContent-Length: {}", sent.len())), "{http}");
+                assert!(String::from_utf8_lossy(sent).contains(body));
+            }
+            assert!(split(named[gone.as_str()]).0.starts_with("HTTP/1.1 404 Not Found\r\n"));
+        }
+        // Only what was asked for.
+        let other = service.folder().join("other.warc");
+        let summary = service.cli_json(&["pages", "export", "--warc", other.to_str().unwrap(), "--site", "other.test", "--json"]);
+        assert_eq!(summary["pages"], 0);
+    }
+
+    async fn a_rendered_page_is_kept_with_all_that_came(database) {
+        let site = OwnPages::start().await;
+        let shell = "<div id=root></div><script>root.innerHTML = '<h1>Made</h1><p>By a script, with words.</p>'</script>";
+        let url = site.put("/app", shell);
+        let service = service(database).await;
+        let caller = service.caller();
+        let shot = json!({ "type": "screenshot", "fullPage": false });
+        let first = scrape(caller, json!({ "url": url, "formats": [shot, "markdown"] })).await;
+        assert_eq!((state(&first), first["markdown"].as_str()), (Some("miss"), Some("# Made\n\nBy a script, with words.\n")));
+        let asked = site.all_heads().len();
+        for formats in [json!(["markdown", "html", "links"]), json!(["rawHtml"]), json!([shot])] {
+            let again = scrape(caller, json!({ "url": url, "formats": formats })).await;
+            assert_eq!(state(&again), Some("hit"), "{formats}");
+            for (name, value) in again.as_object().unwrap().iter().filter(|(name, _)| first.get(name.as_str()).is_some()) {
+                assert!(name == "metadata" || *value == first[name.as_str()], "{name}");
+            }
+            if let Some(raw) = again["rawHtml"].as_str() {
+                assert!(raw.contains("<div id=root></div>"), "as the site sent it: {raw}");
+            }
+        }
+        assert_eq!(site.all_heads().len(), asked);
+        let other = json!({ "type": "screenshot", "fullPage": true });
+        assert_eq!(state(&scrape(caller, json!({ "url": url, "formats": [other] })).await), Some("miss"));
     }
 }
 
@@ -125,7 +346,6 @@ async fn what_is_a_callers_own_or_no_good_page_is_not_cached() {
         ("/cache/enhanced", json!({ "proxy": "enhanced" }), None),
         ("/cache/unkept", json!({ "storeInCache": false }), Some("miss")),
         ("/flaky/cache?fail=9&status=503", json!({}), Some("miss")),
-        ("/status/404", json!({}), Some("miss")),
     ] {
         let mut body = options;
         body["url"] = json!(site.url(path));
@@ -141,13 +361,19 @@ async fn what_is_a_callers_own_or_no_good_page_is_not_cached() {
     assert_eq!(state(&scrape(caller, json!({ "url": own })).await), Some("hit"));
     assert_eq!(state(&scrape(&service.new_team("stranger"), json!({ "url": own })).await), Some("miss"));
 
-    // Pages of a crawl are asked for, and kept.
+    // That a page is gone is kept for a while.
+    for shown in ["miss", "hit"] {
+        let gone = scrape(caller, json!({ "url": site.url("/status/404") })).await;
+        assert_eq!((state(&gone), &gone["metadata"]["statusCode"]), (Some(shown), &json!(404)));
+    }
+
+    // Pages of a crawl are answered and kept as any.
     scrape(caller, json!({ "url": site.url("/small/1") })).await;
     let crawl = json!({ "url": site.url("/small/1"), "limit": 1, "sitemap": "skip" });
     let id = caller.post("/v2/crawl", &crawl).await.id();
     let ended = ended_at(caller, &format!("/v2/crawl/{id}"), BOUND).await;
-    assert_eq!(state(&ended["data"][0]), None, "{ended}");
-    assert_eq!(site.hit_count("/small/1").await, 2);
+    assert_eq!(state(&ended["data"][0]), Some("hit"), "{ended}");
+    assert_eq!(site.hit_count("/small/1").await, 1);
 
     // Without room nothing is kept.
     let service = TestService::start_with(ServiceOptions::new(Database::Sqlite).env("WEIR_CACHE_SIZE", "0")).await;

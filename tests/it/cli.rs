@@ -1,5 +1,6 @@
 //! The operator's commands.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -132,8 +133,31 @@ async fn doctor_names_what_is_wrong_with_its_mend() {
         let says = |key: &str, text: &str| found[key].as_str().is_some_and(|said| said.contains(text));
         assert!(says("detail", what) && says("mend", mend), "{found}");
     }
+    let (_, checks) = examined(&service, &[]);
+    let installed = check(&checks, "runners")["detail"].as_str().unwrap().replace("installed in ", "");
+    let broken = runners_without_a_library(&service, Path::new(&installed));
+    let (code, checks) = examined(&service, &[("WEIR_RUNNERS", broken.as_str())]);
+    let found = check(&checks, "runners");
+    assert!(code == Some(1) && found["detail"].as_str().unwrap().contains("libatomic.so.1"), "{found}");
+    assert!(found["mend"].as_str().unwrap().contains("libatomic1"), "{found}");
     let (_, checks) = examined(&service, &[("WEIR_SANDBOX", "off")]);
     assert_eq!(check(&checks, "sandbox")["state"], "weak");
+}
+
+/// The installed runners with a Node that starts as on a machine without one of its libraries.
+fn runners_without_a_library(service: &TestService, installed: &Path) -> String {
+    let folder = service.folder().join("runners");
+    std::fs::create_dir_all(&folder).unwrap();
+    for part in ["node_modules", "python"] {
+        std::os::unix::fs::symlink(installed.join(part), folder.join(part)).unwrap();
+    }
+    let node = folder.join("node");
+    std::fs::write(&node, "#!/bin/sh\necho 'libatomic.so.1: cannot open shared object file' >&2\nexit 127\n").unwrap();
+    std::fs::set_permissions(&node, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut record: Value = serde_json::from_slice(&std::fs::read(installed.join("installed.json")).unwrap()).unwrap();
+    record["node"] = json!(node);
+    std::fs::write(folder.join("installed.json"), record.to_string()).unwrap();
+    folder.display().to_string()
 }
 
 #[tokio::test]

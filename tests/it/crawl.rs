@@ -413,8 +413,6 @@ both_databases! {
         })
         .await;
         let progress = service.get(&path).await.ok()["progress"].clone();
-        let warning = service.get(&path).await.ok()["warning"].clone();
-        assert!(warning.as_str().is_some_and(|text| text.contains("maxAge")), "an option without effect is told: {warning}");
         assert!(progress["discovered"].as_u64().unwrap() > 1 && progress["queued"].as_u64().is_some(), "{progress}");
         let watched = service.cli_json(&["jobs", "show", &id, "--json"]);
         assert!(watched["discovered"].as_u64().unwrap() > 1, "{watched}");

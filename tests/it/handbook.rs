@@ -1,4 +1,4 @@
-//! The commands of README and of the pages about tasks, run as they stand there. What cannot be run by a test stands in
+//! The commands of README and of every page of `docs/`, run as they stand there. What cannot be run by a test stands in
 //! [`NOT_RUN`], with the reason: a block that is neither fails.
 
 use std::process::Command;
@@ -9,7 +9,16 @@ use weir_tests::{
     Database, FixtureSite, SearchStandIn, ServiceOptions, TestService, binary_folder, checkout, finished, installed,
 };
 
-const PAGES: &[&str] = &["README.md", "docs/use.md", "docs/packages.md"];
+/// README first: the other pages go on where it ended.
+fn pages() -> Vec<String> {
+    let names = std::fs::read_dir(checkout().join("docs")).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut pages: Vec<String> =
+        names.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}")).collect();
+    pages.sort_unstable_by_key(|page| (page != "docs/use.md", page.clone()));
+    pages.insert(0, "README.md".to_owned());
+    pages
+}
 
 /// Blocks, by the beginning of their first line, or single commands by theirs, and why nobody runs them here.
 const NOT_RUN: &[(&str, &str)] = &[
@@ -30,9 +39,9 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("weir backup", "backup.rs"),
     ("weir restore", "backup.rs"),
     ("apt-get install ./weir", "tests/packages/lifecycle.py"),
-    ("docker load", "needs a container engine"),
-    ("cp secret.env.example", "needs a cluster; tests/packages/files.py holds the manifests to their schemas"),
-    ("sha256sum --check", "needs a release"),
+    ("docker load", "tests/packages/image.py"),
+    ("cp secret.env.example", "needs a cluster; tests/packages/files.py puts the manifests together"),
+    ("sha256sum --check", "tests/packages/release.py"),
     ("page = weir.scrape", "needs a model; reading.rs"),
     ("from firecrawl.v2.types", "needs a model; reading.rs"),
     ("print(weir.interact(scrape, prompt", "needs a model; interact.rs"),
@@ -117,7 +126,7 @@ async fn every_command_of_the_pages_about_tasks_does_what_it_says() {
     let book = Handbook::open().await;
     let key = book.service.caller().key.clone().unwrap();
     let (mut python, mut shell) = (String::new(), 0);
-    for page in PAGES {
+    for page in &pages() {
         for (language, code) in blocks(page) {
             let Some(code) = to_run(&code) else { continue };
             let code = book.here(&code);
@@ -142,6 +151,10 @@ async fn every_command_of_the_pages_about_tasks_does_what_it_says() {
                     assert_eq!(book.run(page, command, &code).lines().count(), 2, "one line a page");
                 }
                 "json" => drop(serde_json::from_str::<serde_json::Value>(&code).unwrap()),
+                // Drawings.
+                "" | "text" => {}
+                // Read by tests/packages/files.py.
+                "yaml" => {}
                 other => panic!("{page}: nobody runs a block of {other:?}"),
             }
         }
@@ -156,7 +169,7 @@ async fn every_command_of_the_pages_about_tasks_does_what_it_says() {
 
 #[test]
 fn what_is_not_run_is_on_a_page() {
-    let lines: Vec<String> = PAGES.iter().flat_map(|page| blocks(page)).map(|(_, code)| code).collect();
+    let lines: Vec<String> = pages().iter().flat_map(|page| blocks(page)).map(|(_, code)| code).collect();
     for (start, _) in NOT_RUN {
         let is_there = lines.iter().any(|code| code.lines().any(|line| line.trim_start().starts_with(start)));
         assert!(is_there, "{start} stands on no page any more");

@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Holds compose's files and the Kubernetes manifests to their schemas, and to README's table of settings.
+"""Holds compose's files and the Kubernetes manifests to their schemas, and to README's table of settings; reads the YAML
+that stands on the pages of docs/.
 
     tests/packages/files.py        needs the packages of tests/packages/requirements.txt
 """
 
 import json
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import compose_spec
@@ -67,8 +71,40 @@ def manifests():
         yield {line.split("=")[0] for line in (FILES / "kubernetes" / name).read_text().splitlines() if line}
 
 
+def together():
+    """What kubectl makes of the kustomization, with the settings of the example."""
+    if not shutil.which("kubectl"):
+        print("files: skipped: the kustomization, because kubectl is missing")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        place = shutil.copytree(FILES / "kubernetes", Path(folder, "kubernetes"))
+        shutil.copy(place / "secret.env.example", place / "secret.env")
+        done = subprocess.run(["kubectl", "kustomize", str(place)], capture_output=True, text=True)
+    assert done.returncode == 0, f"kubectl kustomize: {done.stderr}"
+    made = list(yaml.safe_load_all(done.stdout))
+    for content in made:
+        kubernetes_validate.validate(content, KUBERNETES, strict=True)
+    names = {(content["kind"], content["metadata"]["name"]) for content in made}
+    for content in made:
+        if content["kind"] == "Deployment":
+            for container in content["spec"]["template"]["spec"]["containers"]:
+                for source in container["envFrom"]:
+                    wanted = ("ConfigMap", source["configMapRef"]["name"]) if "configMapRef" in source else ("Secret", source["secretRef"]["name"])
+                    assert wanted in names, f"{content['metadata']['name']} wants {wanted}, which is not made"
+    print(f"files: kubectl puts {len(made)} objects together")
+
+
+def pages():
+    """The blocks of YAML on the pages."""
+    for page in sorted(ROOT.glob("docs/*.md")):
+        for block in re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.M | re.S):
+            assert isinstance(yaml.safe_load(block), dict), f"{page.name}: {block}"
+
+
 def main():
     """Exit code 1 when one is wrong."""
+    pages()
+    together()
     known = settings() | FOREIGN
     for names in [*compose("compose.yaml"), *compose("compose.many.yaml"), *manifests()]:
         if names - known:

@@ -92,7 +92,7 @@ class System:
         mount -t proc proc "$0/proc"; mount -t tmpfs tmpfs "$0/run"; mount -t tmpfs tmpfs "$0/tmp"
         mount -t sysfs -o ro sysfs "$0/sys"; mount -t cgroup2 cgroup2 "$0/sys/fs/cgroup"; mount --rbind /dev "$0/dev"
         mount -t tmpfs tmpfs "$0/dev/shm"
-        cd "$0"; mkdir -p old; pivot_root . old; umount -l /old
+        cd "$0"; pivot_root . mnt; umount -l /mnt
         exec env -i container=weir PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --log-target=null
     """
 
@@ -178,6 +178,21 @@ def wait_ready(system):
     sys.exit("packages: FAILED: not ready within a minute")
 
 
+def code_runs(key):
+    """A session's code in each language, in a box below the worker's unit."""
+    # Pages do not wait for the boxes to be tried, sessions do.
+    deadline = time.monotonic() + 60
+    while not json.loads(call("/readyz")[1])["sessionSlots"] and time.monotonic() < deadline:
+        time.sleep(0.2)
+    status, text = call("/v2/browser", {"ttl": 120}, key)
+    check(status == 200, f"a session opens {'' if status == 200 else text[:300]}")
+    session = json.loads(text)["id"]
+    for language, code in (("node", "await page.goto('about:blank'); 40 + 2"), ("python", "40 + 2"), ("bash", "agent-browser --version >&2; echo 42")):
+        status, text = call(f"/v2/browser/{session}/execute", {"code": code, "language": language, "timeout": 60}, key)
+        is_right = status == 200 and json.loads(text).get("result", "").strip() == "42"
+        check(is_right, f"code runs in {language} {'' if is_right else text[:500]}")
+
+
 class Load:
     """Twenty calls a second until it is stopped, each a page that is fetched anew."""
 
@@ -244,7 +259,11 @@ def main(first, second, base=None):
         wait_ready(system)
         states = system.do("systemctl", "is-active", *units).split()
         check(states == ["active"] * 3, f"the units run: {states}")
-        say("; ".join(line for line in system.ask("sh", "-c", "cd /var/lib/weir && runuser -u weir -- weir doctor").stdout.splitlines()))
+        doctor = system.ask("sh", "-c", "cd /var/lib/weir && runuser -u weir -- weir doctor")
+        for line in doctor.stdout.splitlines():
+            say(f"    {line}")
+        if len(packages) > 1:
+            check(doctor.returncode == 0, "weir doctor finds nothing that fails")
 
         system.do("sh", "-c", "printf 'WEIR_ALLOW_NETS=127.0.0.0/8\\nWEIR_RATE_LIMITS=off\\n' >> /etc/weir/weir.env")
         system.do("systemctl", "restart", "weir.service", "weir-worker@1.service")
@@ -256,6 +275,9 @@ def main(first, second, base=None):
         status, text = call("/v2/scrape", {"url": f"http://127.0.0.1:{SITE}/js/timer/1?delay=300", "maxAge": 0}, key)
         truth = json.load(urllib.request.urlopen(f"http://127.0.0.1:{SITE}/_ctl/truth?path=/js/timer/1"))
         check(status == 200 and all(marker in text for marker in truth["main"]), "a page that scripts make has its text")
+
+        if len(packages) > 1:
+            code_runs(key)
 
         was = [system.do("systemctl", "show", "-p", "MainPID", "--value", unit) for unit in units[1:]]
         load = Load(key)
@@ -271,7 +293,7 @@ def main(first, second, base=None):
 
         system.do("sh", "-c", "dpkg --purge weir weir-runners 2>&1 || dpkg --purge weir")
         check(not system.ask("pgrep", "-u", "weir").stdout, "no process is left")
-        left = sorted(path for path in root.files() - before if not path.startswith("var/lib/weir/"))
+        left = sorted(path for path in root.files() - before if not path.startswith("var/lib/weir/data"))
         # The user's line stands in files that were there before, and their copies.
         left = [path for path in left if not (path.startswith("etc/") and path.endswith("-"))]
         check(left == ["var/lib/weir"], f"only the state is left: {left}")

@@ -12,6 +12,7 @@ use weir_shared::figures::Counter;
 use weir_shared::ids::{JobId, KeyId, TeamId, WorkerId};
 use weir_shared::llm::Spent;
 use weir_shared::search::Backends;
+use weir_shared::store::cache::Uses;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::{Db, StoreResult, crawls, jobs, model_usage};
 use weir_shared::wake::Wake;
@@ -23,6 +24,7 @@ use crate::dispatch::held::HeldPages;
 use crate::dispatch::slots::PageSlots;
 use crate::fetch::{AdHosts, EgressProxy, HttpFetcher, Poster, ProxyPools};
 use crate::finisher::Finisher;
+use crate::learn::Extractors;
 use crate::metrics::Metrics;
 use crate::page::scripted_hosts::ScriptedHosts;
 use crate::sandbox::Sandbox;
@@ -60,6 +62,10 @@ pub struct Process {
     pub slots: PageSlots,
     /// Hosts whose pages lately needed a browser.
     pub scripted_hosts: ScriptedHosts,
+    /// What of the store of pages was read lately.
+    pub uses: Uses,
+    /// The extractors lately used.
+    pub extractors: Extractors,
     /// The addresses that are known to be in the frontiers of crawls.
     pub frontiers: Arc<FrontierMemory>,
     /// What sessions need; prepared after the start.

@@ -8,13 +8,17 @@ use std::time::Duration;
 
 use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::store::slices::Slices;
-use weir_shared::store::{StoreResult, activity, cache, cancel, monitors, retention, sessions, snapshots, sweep};
+use weir_shared::store::{
+    StoreResult, activity, cache, cancel, extractors, monitors, retention, sessions, snapshots, sweep,
+};
 
 use crate::context::WorkerContext;
 use crate::lease::Lease;
 
 /// Pause between rounds.
 const EVERY: Duration = Duration::from_secs(5);
+/// Pause between two times that it is told which stored pages were read.
+const TELL_EVERY: Duration = Duration::from_secs(60);
 /// The lease outlives a few rounds, so that one worker keeps the task. Two at once do no harm.
 const LEASE_MS: i64 = 30_000;
 /// What grows slowly is looked at every so many rounds.
@@ -29,6 +33,7 @@ pub async fn run(context: Arc<WorkerContext>) {
     tokio::select! {
         () = rows(&context) => {}
         () = waste(&context) => {}
+        () = uses(&context) => {}
         () = context.draining.cancelled() => {}
         () = context.fenced.cancelled() => {}
     }
@@ -55,7 +60,17 @@ async fn rows(context: &WorkerContext) {
     }
 }
 
-/// Blobs of jobs that are gone.
+/// Which stored pages this worker has read, told by each.
+async fn uses(context: &WorkerContext) {
+    loop {
+        tokio::time::sleep(TELL_EVERY).await;
+        if let Err(error) = context.process.uses.tell(&context.process.db).await {
+            tracing::warn!(%error, "it could not be written down which stored pages are in use");
+        }
+    }
+}
+
+/// Blobs of jobs that are gone, and of pages that are not kept any more.
 async fn waste(context: &WorkerContext) {
     let mut lease = Lease::new("waste", LEASE_MS);
     loop {
@@ -63,7 +78,9 @@ async fn waste(context: &WorkerContext) {
             if !lease.hold(context).await? {
                 return Ok(0);
             }
-            sweep::remove_waste(&context.process.db, &context.process.blobs, context.process.db.now()).await
+            let (db, blobs) = (&context.process.db, &context.process.blobs);
+            let of_jobs = sweep::remove_waste(db, blobs, db.now()).await?;
+            StoreResult::Ok(of_jobs + cache::remove_waste(db, blobs, db.now()).await?)
         };
         match removed.await {
             Ok(0) => tokio::time::sleep(EVERY).await,
@@ -130,7 +147,9 @@ async fn slowly(context: &WorkerContext) -> StoreResult<()> {
     tx.commit().await?;
     loop {
         let mut tx = db.begin().await?;
-        let more = activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await? | snapshots::expire(&mut tx, now).await?;
+        let more = activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await?
+            | snapshots::expire(&mut tx, now).await?
+            | extractors::expire(&mut tx, now).await?;
         tx.commit().await?;
         if !more {
             break;

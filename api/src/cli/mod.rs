@@ -15,6 +15,7 @@ mod mcp;
 mod migrate;
 mod monitors;
 mod output;
+mod pages;
 mod replay;
 mod rows;
 mod teams;
@@ -81,6 +82,9 @@ enum Command {
     /// Agents and extractions, step by step.
     #[command(subcommand)]
     Agent(agent::AgentCommand),
+    /// What is kept of sites.
+    #[command(subcommand)]
+    Pages(pages::PagesCommand),
     /// The console.
     #[command(subcommand)]
     Console(console::ConsoleCommand),
@@ -140,6 +144,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Jobs(command) => jobs::run(command, &open(&settings).await?, &settings, output).await?,
         Command::Workers(command) => workers::run(command, &open(&settings).await?, output).await?,
         Command::Console(command) => console::run(command, &open(&settings).await?, &settings, output).await?,
+        Command::Pages(command) => pages::run(command, &open(&settings).await?, &settings, output).await?,
         Command::Monitor(command) => monitors::run(command, &open(&settings).await?, output).await?,
         Command::Agent(command) => agent::run(command, &open(&settings).await?, output).await?,
         Command::Feedback(command) => feedback::run(command, &open(&settings).await?, output).await?,
@@ -197,6 +202,7 @@ mod tests {
             "monitor pause 0190c0de-0000-7000-8000-000000000000 --resume",
             "monitor history 0190c0de-0000-7000-8000-000000000000 --limit 5 --json",
             "agent show 0197f2a0-3c5e-7cc1-b1a5-0e7d1c2b3a4f --json",
+            "pages export --warc /var/backups/pages.warc.gz --site example.com --json",
             "webhooks replay --job 0190c0de-0000-7000-8000-000000000000",
         ] {
             let words = std::iter::once("weir").chain(line.split(' '));
@@ -214,6 +220,7 @@ mod tests {
             "key create",
             "jobs replay",
             "jobs show 5",
+            "pages export",
             "monitor run 5",
             "jobs replay --older-than soon",
             "webhooks replay",

@@ -166,7 +166,11 @@ pub const SETTINGS: &[Setting] = &[
     addresses("WEIR_URL", Value("http://127.0.0.1:3002"), "the Weir that `weir mcp` calls"),
     secret("WEIR_KEY", Words("none"), "a key of it"),
     open("WEIR_RESULT_TTL", Value("24h"), "how long results of jobs and ended sessions stay"),
-    open("WEIR_CACHE_SIZE", Value("1GB"), "what cached pages may take together; the oldest go first; `0`: no cache"),
+    open(
+        "WEIR_CACHE_SIZE",
+        Value("1GB"),
+        "what kept pages may take together, compressed; those not used for longest go first; `0`: none are kept",
+    ),
     addresses(
         "WEIR_PROXY_BASIC",
         Words("none"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sqlx::ConnectOptions as _;
 
-use super::page::end::{Body, CacheEntry, Encoded, Finished, Outcome};
+use super::page::end::{Body, Encoded, Finished, Outcome, Version};
 use super::page::rows::Claimed;
 use super::slices::Slices;
 use super::testing::{databases, job, team};
@@ -29,15 +29,27 @@ async fn claim(db: &Db, team: TeamId, want: usize) -> Vec<Claimed> {
     claim.pages
 }
 
-/// The end of a page with a small document, in the cache under `key`.
+/// What a site has sent for it, at this place.
+fn sent(page: &Claimed, place: &str) -> Version {
+    Version {
+        places: vec![CacheKey(place.to_owned())],
+        counts_ms: 60_000,
+        url: page.url.clone(),
+        site: None,
+        digest: format!("of {place}"),
+        head: "{}".to_owned(),
+        size: 3,
+        packed: 3,
+        body: Body::Inline(vec![1, 2, 3]),
+    }
+}
+
+/// The end of a page with a small document; what its site has sent is kept under `key`.
 fn done(page: Claimed, key: Option<&str>) -> Finished {
     let body = zstd::bulk::compress(br#"{"markdown":"text"}"#, 1).unwrap();
-    let cache = key.map(|key| {
-        let url = page.url.clone();
-        Box::new(CacheEntry { key: CacheKey(key.to_owned()), url, site: None })
-    });
+    let version = key.map(|key| Box::new(sent(&page, key)));
     let document =
-        Encoded { size: 19, packed: body.len() as i64, body: Body::Inline(body), cache, snapshot: None, steps: None };
+        Encoded { size: 19, packed: body.len() as i64, body: Body::Inline(body), version, snapshot: None, steps: None };
     let outcome = Outcome::Done { document, credits: 1 };
     Finished { page, kind: Some(JobKind::Batch), key: None, outcome }
 }
@@ -355,22 +367,27 @@ async fn what_is_taken_out_of_a_jobs_rows_locks_as_its_end_does() {
 }
 
 #[tokio::test]
-async fn cached_pages_of_a_group_are_written_in_the_order_of_their_keys() {
+async fn what_sites_sent_for_a_group_is_written_in_the_order_of_its_keys() {
     for db in databases().await {
         if matches!(db, Db::Sqlite(_)) {
             continue;
         }
         let team = team(&db, "a").await;
         job(&db, team, JobKind::Batch, 3, None).await;
-        for key in [
-            "INSERT INTO cached_page (key, team_id, url, page_id, bytes, cached_at) VALUES ('a', 't', 'u', 'p', 1, 1)",
-            "INSERT INTO cached_page (key, team_id, url, page_id, bytes, cached_at) VALUES ('z', 't', 'u', 'p', 1, 1)",
+        for row in [
+            "INSERT INTO page_content (digest, size, packed, used_at, body) VALUES ('of a', 1, 1, 1, '')",
+            "INSERT INTO page_content (digest, size, packed, used_at, body) VALUES ('of z', 1, 1, 1, '')",
+            "INSERT INTO page_version (key, team_id, url, digest, head, stored_at, expires_at) \
+             VALUES ('a', 't', 'u', 'of a', '', 1, 1)",
+            "INSERT INTO page_version (key, team_id, url, digest, head, stored_at, expires_at) \
+             VALUES ('z', 't', 'u', 'of z', '', 1, 1)",
         ] {
-            run(&db, key).await;
+            run(&db, row).await;
         }
-        // Another writer holds the first key and waits for the last one.
+        // Another writer holds the first content and waits for the last one, then the same with the versions. Three pages
+        // are written in two parts.
         let mut tx = db.begin().await.unwrap();
-        const FIRST: &str = "UPDATE cached_page SET bytes = 2 WHERE key = 'a'";
+        const FIRST: &str = "UPDATE page_content SET used_at = 2 WHERE digest = 'of a'";
         on_db!(&mut tx, |conn| sqlx::query(FIRST).execute(conn).await.unwrap().rows_affected());
         let pages = claim(&db, team, 3).await;
         let ends: Vec<Finished> =
@@ -378,10 +395,16 @@ async fn cached_pages_of_a_group_are_written_in_the_order_of_their_keys() {
         let other = db.clone();
         let ending = tokio::spawn(async move { finish::finish(&other, &ends, other.now()).await });
         wait_for_a_lock(&db).await;
-        const LAST: &str = "UPDATE cached_page SET bytes = 2 WHERE key = 'z'";
-        on_db!(&mut tx, |conn| sqlx::query(LAST).execute(conn).await.unwrap().rows_affected());
+        for sql in [
+            "UPDATE page_content SET used_at = 2 WHERE digest = 'of z'",
+            "UPDATE page_version SET stored_at = 2 WHERE key = 'a'",
+            "UPDATE page_version SET stored_at = 2 WHERE key = 'z'",
+        ] {
+            on_db!(&mut tx, |conn| sqlx::query(sql).execute(conn).await.unwrap().rows_affected());
+        }
         tx.commit().await.unwrap();
         assert_eq!(ending.await.unwrap().unwrap().written.len(), 3);
+        assert_eq!(count(&db, "SELECT COUNT(*) FROM page_version WHERE digest = 'of ' || key").await, 3);
     }
 }
 

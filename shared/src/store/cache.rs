@@ -1,226 +1,443 @@
-//! Cached pages: stored with the end of their page, read by what was asked of them, dropped when there are too many.
+//! What sites have sent: stored with the end of the page that brought it, read to make pages of it without asking again,
+//! dropped when it takes too much.
 //!
-//! A cached page has no copy of its document as long as the job is kept that brought it; it is read there. When the job
-//! expires, a document in its row moves here. One that lies in a blob goes with its job, and so does its cached page.
+//! ```text
+//! page_version   one way of asking for a page -> what is known of the newest answer, and its content
+//! page_content   what came, compressed, once each; a large one lies in a blob
+//! page_blob      blobs that may be nobody's
+//! ```
+//!
+//! What was not used for longest goes first. Reads write nothing: [`Uses`] remembers them, and tells the database of each
+//! content once an hour. A content that no version names any more is not used any more, so it needs no search. A version
+//! whose content is gone is as good as none.
 
-use serde_json::value::RawValue;
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+use sqlx::AssertSqlSafe;
 
 use crate::blobs::Blobs;
-use crate::domain::cache::Lookup;
-use crate::domain::job::{JobKind, PageState};
+use crate::domain::cache::{CacheKey, Head, Lookup, Parts, short};
+use crate::domain::map::site_of;
 use crate::domain::scrape::LOCKDOWN_MAX_AGE_MS;
-use crate::domain::scrape::ScrapeOptions;
-use crate::ids::{JobId, KeyId, PageId, TeamId};
+use crate::fault::FaultPoint;
+use crate::ids::TeamId;
+use crate::random;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::page::end::{Encoded, Finished, Outcome};
-use super::page::results::write_done;
-use super::page::rows::{Claimed, insert_page};
-use super::page::rules::job_after;
-use super::{Db, StoreError, StoreResult, Tx, documents, jobs, retention};
+use super::page::end::{Body, Version};
+use super::{Db, StoreError, StoreResult, Tx, documents};
 
-/// What a row takes besides its document, about, bytes.
-const ROW: i64 = 500;
+/// What the rows of a content take besides it, about, bytes.
+const ROW: i64 = 1_000;
 /// Rows dropped in one transaction.
 const STEP: i64 = 500;
+/// A use is written down when the last one was so long ago, milliseconds.
+const USE_MS: i64 = 3_600_000;
+/// Uses that wait to be written down; further ones are forgotten.
+const MOST_USES: usize = 10_000;
+/// How long a blob may wait for its row before it is nobody's, milliseconds.
+const BLOB_MS: i64 = 6 * 3_600_000;
+/// Between two tries to remove a blob, milliseconds.
+const WASTE_PAUSE_MS: i64 = 60_000;
+/// A content may unpack to so many bytes at most.
+const MOST: i64 = 256 << 20;
 
-/// A page that was found.
-#[derive(Debug)]
-pub struct CachedPage {
-    pub cached_at: Timestamp,
-    pub json: Box<RawValue>,
+/// The parts of a content, in the order of [`Parts`].
+pub type PartsOf<'a> = [Option<&'a [u8]>; 4];
+
+impl Parts {
+    /// The lengths of these.
+    pub fn of(parts: &PartsOf<'_>) -> Self {
+        let [body, dom, shot, branding] = parts.map(|part| part.map(<[u8]>::len));
+        Self { body, dom, shot, branding }
+    }
 }
 
-/// The page that is looked for.
-pub async fn find(db: &Db, blobs: &Blobs, lookup: &Lookup) -> StoreResult<Option<CachedPage>> {
-    const SQL: &str = "SELECT c.cached_at, COALESCE(c.size, d.size), COALESCE(c.body, d.body), d.blob \
-        FROM cached_page c LEFT JOIN document d ON d.page_id = c.page_id AND c.body IS NULL \
-        WHERE c.key = $1 AND c.cached_at >= $2 AND c.cached_at <= $3";
-    type Row = (Timestamp, Option<i64>, Option<Vec<u8>>, Option<String>);
-    let found: Option<Row> = on_pool!(db, |pool| {
-        sqlx::query_as(SQL).bind(lookup.key.0.as_str()).bind(lookup.from).bind(lookup.to).fetch_optional(pool).await?
+impl Version {
+    /// Makes an answer ready to be stored at these places, where it counts for so long. `None`: it is too large. Computes.
+    ///
+    /// # Errors
+    /// When it cannot be compressed.
+    pub fn pack(
+        (places, counts_ms): (Vec<CacheKey>, i64),
+        url: &str,
+        head: &Head,
+        parts: &PartsOf<'_>,
+    ) -> std::io::Result<Option<Self>> {
+        let size: usize = parts.iter().flatten().map(|part| part.len()).sum();
+        if size as i64 > MOST {
+            return Ok(None);
+        }
+        let packed = match parts {
+            [Some(body), None, None, None] => documents::compress(body)?,
+            parts => documents::compress(&parts.iter().flatten().copied().collect::<Vec<_>>().concat())?,
+        };
+        let mut digest = Sha256::new();
+        for length in Parts::of(parts).all() {
+            digest.update(length.map_or(u64::MAX, |length| length as u64).to_le_bytes());
+        }
+        digest.update(&packed);
+        Ok(Some(Self {
+            places,
+            counts_ms,
+            url: url.to_owned(),
+            site: site_of(url),
+            digest: short(digest),
+            head: serde_json::to_string(head).map_err(std::io::Error::other)?,
+            size: size as i64,
+            packed: packed.len() as i64,
+            body: Body::Inline(packed),
+        }))
+    }
+
+    /// Puts a large content among the blobs, where it waits for its row. That it does is written down first, so that it
+    /// does not stay for ever where its row never comes.
+    ///
+    /// # Errors
+    /// When it cannot be stored now.
+    pub async fn settle(&mut self, db: &Db, blobs: &Blobs) -> StoreResult<()> {
+        let Body::Inline(packed) = &mut self.body else { return Ok(()) };
+        if packed.len() <= documents::INLINE_LIMIT {
+            return Ok(());
+        }
+        let key = Blobs::version_key(random::id());
+        let mut tx = db.begin_relaxed().await?;
+        expect_blobs(&mut tx, std::slice::from_ref(&key), db.now().plus_ms(BLOB_MS)).await?;
+        tx.commit().await?;
+        let (blobs, at, bytes) = (blobs.clone(), key.clone(), std::mem::take(packed));
+        let stored = tokio::task::spawn_blocking(move || blobs.put(&at, &bytes)).await;
+        stored.map_err(|error| StoreError::Corrupt(error.to_string()))?.map_err(StoreError::BlobsAway)?;
+        self.body = Body::Blob(key);
+        Ok(())
+    }
+}
+
+/// An answer that was found, its content still packed.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub stored_at: Timestamp,
+    pub head: Head,
+    digest: String,
+    size: i64,
+    body: Option<Vec<u8>>,
+    blob: Option<String>,
+    used_at: Timestamp,
+}
+
+/// The parts of a content, unpacked.
+#[derive(Debug)]
+pub struct Content {
+    bytes: Vec<u8>,
+    parts: Parts,
+}
+
+impl Content {
+    /// The parts, in the order of [`Parts`].
+    pub fn into_parts(mut self) -> [Option<Vec<u8>>; 4] {
+        let lengths = self.parts.all();
+        let mut parts = [const { None }; 4];
+        // From the end, so that each is cut off and the first one stays where it is.
+        for place in (0..lengths.len()).rev().filter(|place| lengths[*place].is_some()) {
+            let begin: usize = lengths[..place].iter().flatten().sum();
+            parts[place] = Some(self.bytes.split_off(begin));
+        }
+        parts
+    }
+}
+
+impl Found {
+    /// What its content is known by.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Unpacks the content. Computes, and blocks where it lies in a blob.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when it cannot be read, [`StoreError::BlobsAway`] when it cannot be read now.
+    pub fn unpack(&self, blobs: &Blobs) -> StoreResult<Content> {
+        let lost = |why: &dyn std::fmt::Display| StoreError::Lost(format!("content {}: {why}", self.digest));
+        let read;
+        let packed = match (&self.body, &self.blob) {
+            (Some(body), _) => body,
+            (None, Some(key)) => {
+                read = blobs.get(key).map_err(|error| match blobs.is_away(&error) {
+                    true => StoreError::BlobsAway(error),
+                    false => lost(&error),
+                })?;
+                &read
+            }
+            (None, None) => return Err(lost(&"it has no body")),
+        };
+        let parts = self.head.parts;
+        let size = parts.all().iter().flatten().try_fold(0_usize, |sum, length| sum.checked_add(*length));
+        let size = size.filter(|size| *size as i64 == self.size && self.size <= MOST);
+        let size = size.ok_or_else(|| lost(&"its parts are not as long as it is"))?;
+        let bytes = zstd::bulk::decompress(packed, size).map_err(|error| lost(&error))?;
+        match bytes.len() == size {
+            true => Ok(Content { bytes, parts }),
+            false => Err(lost(&"it is cut")),
+        }
+    }
+}
+
+/// The answers that were stored where it is looked, newest first.
+///
+/// # Errors
+/// When the database cannot be asked.
+pub async fn find(db: &Db, lookup: &Lookup) -> StoreResult<Vec<Found>> {
+    type Row = (Timestamp, String, String, i64, Option<Vec<u8>>, Option<String>, Timestamp);
+    let rows: Vec<Row> = on_pool!(db, |pool| {
+        let mut select = sqlx::QueryBuilder::new(
+            "SELECT v.stored_at, v.head, v.digest, c.size, c.body, c.blob, c.used_at FROM page_version v \
+             JOIN page_content c ON c.digest = v.digest WHERE v.key IN (",
+        );
+        let mut list = select.separated(", ");
+        for key in &lookup.keys {
+            list.push_bind(key.0.as_str());
+        }
+        select.push(") AND v.stored_at >= ").push_bind(lookup.from);
+        select.push(" AND v.stored_at <= ").push_bind(lookup.to);
+        select.push(" AND v.expires_at > ").push_bind(lookup.now).push(" ORDER BY v.stored_at DESC");
+        select.build_query_as().fetch_all(pool).await?
     });
-    let Some((cached_at, Some(size), body, blob)) = found else { return Ok(None) };
-    let unpacked = match blob {
-        None => documents::unpack(blobs, size, body, None),
-        Some(_) => {
-            let blobs = blobs.clone();
-            let reading = tokio::task::spawn_blocking(move || documents::unpack(&blobs, size, body, blob));
-            reading.await.map_err(|e| StoreError::Corrupt(e.to_string()))?
+    let found =
+        rows.into_iter().filter_map(|(stored_at, head, digest, size, body, blob, used_at)| match serde_json::from_str(
+            &head,
+        ) {
+            Ok(head) => Some(Found { stored_at, head, digest, size, body, blob, used_at }),
+            Err(error) => {
+                tracing::warn!(%error, "what is known of a stored page cannot be read");
+                None
+            }
+        });
+    Ok(found.collect())
+}
+
+/// An answer with its place.
+#[derive(Debug)]
+pub struct Kept {
+    pub key: String,
+    pub found: Found,
+}
+
+/// What is kept, of one registered domain or of all, in the order of the keys: the first ones after a key.
+///
+/// # Errors
+/// When the database cannot be asked.
+pub async fn kept_after(db: &Db, key: &str, site: Option<&str>, limit: i64) -> StoreResult<Vec<Kept>> {
+    const SQL: &str = "SELECT v.key, v.stored_at, v.head, v.digest, c.size, c.body, c.blob, c.used_at \
+        FROM page_version v JOIN page_content c ON c.digest = v.digest \
+        WHERE v.key > $1 AND ($2 IS NULL OR v.site = $2) ORDER BY v.key LIMIT $3";
+    type Row = (String, Timestamp, String, String, i64, Option<Vec<u8>>, Option<String>, Timestamp);
+    let rows: Vec<Row> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(key).bind(site).bind(limit).fetch_all(pool).await?);
+    let kept = rows.into_iter().map(|(key, stored_at, head, digest, size, body, blob, used_at)| {
+        let head =
+            serde_json::from_str(&head).map_err(|error| StoreError::Corrupt(format!("page_version: {error}")))?;
+        Ok(Kept { key, found: Found { stored_at, head, digest, size, body, blob, used_at } })
+    });
+    kept.collect()
+}
+
+/// Which contents were read lately, as far as the database is to hear of it.
+#[derive(Debug, Default)]
+pub struct Uses(Mutex<HashSet<String>>);
+
+impl Uses {
+    /// Remembers that this was read at that time.
+    pub fn note(&self, found: &Found, now: Timestamp) {
+        if now.ms_since(found.used_at) < USE_MS {
+            return;
         }
-    };
-    match unpacked {
-        Ok(json) => Ok(Some(CachedPage { cached_at, json })),
-        // Its job may have expired between the two reads.
-        Err(StoreError::Lost(why)) => {
-            tracing::debug!(why, "a cached page is gone");
-            Ok(None)
+        let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if uses.len() < MOST_USES {
+            uses.insert(found.digest.clone());
         }
-        Err(error) => Err(error),
+    }
+
+    /// Tells the database.
+    ///
+    /// # Errors
+    /// When it cannot be told; what was remembered is forgotten then.
+    pub async fn tell(&self, db: &Db) -> StoreResult<()> {
+        let uses = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut uses: Vec<String> = uses.into_iter().collect();
+        uses.sort_unstable();
+        for part in uses.chunks(STEP as usize) {
+            const SQL: &str = "UPDATE page_content SET used_at = $2 WHERE digest = $1 AND used_at < $2";
+            let (mut tx, now) = (db.begin_relaxed().await?, db.now());
+            for digest in part {
+                on_db!(&mut tx, |conn| sqlx::query(SQL).bind(digest).bind(now).execute(conn).await?.rows_affected());
+            }
+            tx.commit().await?;
+        }
+        Ok(())
     }
 }
 
 /// Addresses of a site that the team has stored, newest first.
 pub async fn known_urls(db: &Db, team: TeamId, site: &str, limit: i64) -> StoreResult<Vec<String>> {
-    const SQL: &str = "SELECT url FROM cached_page WHERE site = $1 AND team_id = $2 ORDER BY cached_at DESC LIMIT $3";
+    const SQL: &str = "SELECT url FROM page_version WHERE site = $1 AND team_id = $2 ORDER BY stored_at DESC LIMIT $3";
     let rows: Vec<(String,)> =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(site).bind(team).bind(limit).fetch_all(pool).await?);
     Ok(rows.into_iter().map(|row| row.0).collect())
 }
 
-/// A scrape that is answered from the cache at once.
-pub struct Answered<'a> {
-    pub job: JobId,
-    pub page: PageId,
-    pub team: TeamId,
-    pub key: Option<KeyId>,
-    pub options: &'a ScrapeOptions,
-    /// As requested.
-    pub url: &'a str,
-    pub origin: Option<&'a str>,
-    pub document: Encoded,
-    pub credits: i64,
-    pub now: Timestamp,
-    pub expires_at: Timestamp,
-}
-
-/// Writes such a scrape: job, page, document and ledger, all of it done.
-pub async fn write_answered(tx: &mut Tx, scrape: Answered<'_>) -> StoreResult<()> {
-    const PAGE: &str = sql!(
-        insert_page!(", started_at, finished_at"),
-        "VALUES ($1, $2, $3, 0, $4, 0, ",
-        PageState::Done.sql(),
-        ", $5, $5, $5, $5)"
-    );
-    const DONE: &str = sql!(
-        "UPDATE job SET queued = 0, completed = 1, credits_used = $2, ",
-        job_after!("1", "0", "0", "$3"),
-        " WHERE id = $1"
-    );
-    let Answered { job, page, team, key, now, .. } = scrape;
-    let row = jobs::NewJob {
-        id: job,
-        team,
-        key,
-        kind: JobKind::Scrape,
-        options: scrape.options,
-        target: scrape.url,
-        origin: scrape.origin,
-        max_concurrency: None,
-        webhook: None,
-        total: 1,
-        created_at: now,
-        expires_at: scrape.expires_at,
-    };
-    jobs::insert(tx, &row).await?;
-    on_db!(tx, |conn| {
-        sqlx::query(PAGE).bind(page).bind(job).bind(team).bind(scrape.url).bind(now).execute(&mut *conn).await?;
-        sqlx::query(DONE).bind(job).bind(scrape.credits).bind(now).execute(conn).await?.rows_affected()
-    });
-    let page = Claimed {
-        id: page,
-        job_id: job,
-        team_id: team,
-        idx: 0,
-        url: scrape.url.to_owned(),
-        depth: 0,
-        epoch: 0,
-        claims: 0,
-        tries: 0,
-        queued_at: now,
-        started_at: now,
-        owner: None,
-        limited: false,
-        may_rest: false,
-        dispatched: false,
-    };
-    let outcome = Outcome::Done { document: scrape.document, credits: scrape.credits };
-    write_done(tx, &Finished { page, kind: Some(JobKind::Scrape), key, outcome }, now).await?;
-    if scrape.options.zero_retention { retention::blank(tx, job).await } else { Ok(()) }
-}
-
-/// Before the documents of these pages go: the ones in rows that the cache reads move there, those that are `blobs` leave
-/// it. Rows are taken in the order of their keys, as where pages are stored.
-pub(super) async fn take_over(tx: &mut Tx, inline: &[PageId], blobs: &[PageId]) -> StoreResult<()> {
-    const MOVE: &str = "UPDATE cached_page SET body = d.body, size = d.size FROM document d \
-        WHERE cached_page.key = $1 AND cached_page.body IS NULL AND d.page_id = cached_page.page_id \
-        AND d.body IS NOT NULL";
-    const DROP: &str = "DELETE FROM cached_page WHERE key = $1 AND body IS NULL";
-    if inline.is_empty() && blobs.is_empty() {
-        return Ok(());
-    }
-    let lock = if matches!(tx, Tx::Postgres(_)) { " FOR UPDATE" } else { "" };
-    let read: Vec<(String, PageId)> = on_db!(tx, |conn| {
-        let mut select =
-            sqlx::QueryBuilder::new("SELECT key, page_id FROM cached_page WHERE body IS NULL AND page_id IN (");
-        let mut list = select.separated(", ");
-        for page in inline.iter().chain(blobs) {
-            list.push_bind(*page);
-        }
-        select.push(") ORDER BY key").push(lock);
-        select.build_query_as().persistent(false).fetch_all(conn).await?
-    });
-    for (key, page) in read {
-        let sql = if blobs.contains(&page) { DROP } else { MOVE };
-        on_db!(tx, |conn| sqlx::query(sql).bind(key).execute(conn).await?.rows_affected());
+/// Writes down that these blobs may be nobody's from then on.
+async fn expect_blobs(tx: &mut Tx, blobs: &[String], due_at: Timestamp) -> StoreResult<()> {
+    const SQL: &str = "INSERT INTO page_blob (blob, due_at) VALUES ($1, $2) \
+        ON CONFLICT (blob) DO UPDATE SET due_at = excluded.due_at";
+    for blob in blobs {
+        on_db!(tx, |conn| sqlx::query(SQL).bind(blob).bind(due_at).execute(conn).await?.rows_affected());
     }
     Ok(())
 }
 
-/// Drops pages that are too old, and the oldest while all together take more than `bound` bytes. Returns how many.
-pub async fn evict(db: &Db, bound: i64, now: Timestamp) -> StoreResult<u64> {
-    const OLD: &str = "SELECT key FROM cached_page WHERE cached_at < $1 ORDER BY cached_at LIMIT $2";
-    const SIZE: &str = "SELECT CAST(COALESCE(SUM(bytes), 0) + COUNT(*) * $1 AS BIGINT) FROM cached_page";
-    const OLDEST: &str = "SELECT key, bytes FROM cached_page ORDER BY cached_at LIMIT $1";
-    let mut dropped = 0;
-    loop {
-        let mut tx = db.begin().await?;
-        let before = now.plus_ms(-LOCKDOWN_MAX_AGE_MS);
-        let old: Vec<(String,)> =
-            on_db!(&mut tx, |conn| sqlx::query_as(OLD).bind(before).bind(STEP).fetch_all(conn).await?);
-        if old.is_empty() {
-            break;
-        }
-        dropped += remove(&mut tx, old.into_iter().map(|row| row.0).collect()).await?;
-        tx.commit().await?;
+/// Removes blobs that are nobody's. Returns how many were looked at.
+///
+/// # Errors
+/// When the database cannot be asked.
+pub async fn remove_waste(db: &Db, blobs: &Blobs, now: Timestamp) -> StoreResult<usize> {
+    const DUE: &str = "SELECT blob, (SELECT COUNT(*) FROM page_content c WHERE c.blob = page_blob.blob) \
+        FROM page_blob WHERE due_at <= $1 ORDER BY due_at LIMIT $2";
+    const SETTLED: &str = "DELETE FROM page_blob WHERE blob = $1 AND due_at <= $2";
+    type Due = (String, i64);
+    let mut due: Vec<Due> = on_pool!(db, |pool| sqlx::query_as(DUE).bind(now).bind(STEP).fetch_all(pool).await?);
+    if due.is_empty() {
+        return Ok(0);
     }
-    let size: (i64,) = on_pool!(db, |pool| sqlx::query_as(SIZE).bind(ROW).fetch_one(pool).await?);
-    let mut over = size.0 - bound;
-    while over > 0 {
-        let mut tx = db.begin().await?;
-        let oldest: Vec<(String, i64)> =
-            on_db!(&mut tx, |conn| sqlx::query_as(OLDEST).bind(STEP).fetch_all(conn).await?);
-        let mut keys = Vec::new();
-        for (key, bytes) in oldest {
-            if over <= 0 {
-                break;
-            }
-            over -= bytes + ROW;
-            keys.push(key);
-        }
-        if keys.is_empty() {
-            break;
-        }
-        dropped += remove(&mut tx, keys).await?;
-        tx.commit().await?;
+    let blobs = blobs.clone();
+    // One that cannot be removed now is tried again later.
+    let removal = move || {
+        let left: Vec<Due> = due.extract_if(.., |(blob, users)| *users == 0 && !blobs.remove(blob)).collect();
+        (due, left)
+    };
+    let removal = tokio::task::spawn_blocking(removal).await;
+    let (settled, left) = removal.map_err(|error| StoreError::Corrupt(error.to_string()))?;
+    let mut tx = db.begin_relaxed().await?;
+    for (blob, _) in &settled {
+        on_db!(&mut tx, |conn| sqlx::query(SETTLED).bind(blob).bind(now).execute(conn).await?.rows_affected());
     }
-    Ok(dropped)
+    let left: Vec<String> = left.into_iter().map(|row| row.0).collect();
+    expect_blobs(&mut tx, &left, now.plus_ms(WASTE_PAUSE_MS)).await?;
+    tx.commit().await?;
+    Ok(settled.len() + left.len())
 }
 
-/// Removes rows. They are locked in the order of their keys, as where pages are stored.
-async fn remove(tx: &mut Tx, keys: Vec<String>) -> StoreResult<u64> {
-    let lock = if matches!(tx, Tx::Postgres(_)) { " ORDER BY key FOR UPDATE" } else { "" };
-    Ok(on_db!(tx, |conn| {
-        let mut delete =
-            sqlx::QueryBuilder::new("DELETE FROM cached_page WHERE key IN (SELECT key FROM cached_page WHERE key IN (");
+/// Drops what has expired, and what was not used for longest while all together takes more than `bound` bytes. Returns how
+/// many contents and versions went.
+///
+/// # Errors
+/// When the database cannot be asked.
+pub async fn evict(db: &Db, bound: i64, now: Timestamp) -> StoreResult<u64> {
+    const SIZE: &str = "SELECT CAST(COALESCE(SUM(packed), 0) + COUNT(*) * $1 AS BIGINT) FROM page_content";
+    const OLD: &str = "SELECT digest, packed FROM page_content WHERE used_at < $1 ORDER BY used_at LIMIT $2";
+    drop_old_rows(db).await?;
+    let mut dropped = drop_expired(db, now).await?;
+    let before = now.plus_ms(-LOCKDOWN_MAX_AGE_MS);
+    let size: (i64,) = on_pool!(db, |pool| sqlx::query_as(SIZE).bind(ROW).fetch_one(pool).await?);
+    let mut over = size.0 - bound;
+    loop {
+        // A content that nobody has used for so long is no version's that counts.
+        let until = if over > 0 { Timestamp(i64::MAX) } else { before };
+        let oldest: Vec<(String, i64)> =
+            on_pool!(db, |pool| sqlx::query_as(OLD).bind(until).bind(STEP).fetch_all(pool).await?);
+        let mut digests = Vec::new();
+        for (digest, packed) in oldest {
+            if over <= 0 && until != before {
+                break;
+            }
+            over -= packed + ROW;
+            digests.push(digest);
+        }
+        let gone = drop_contents(db, &digests, now).await?;
+        if gone == 0 {
+            return Ok(dropped);
+        }
+        dropped += gone;
+    }
+}
+
+/// What the release before has kept, and may still write as long as a process of it lives.
+async fn drop_old_rows(db: &Db) -> StoreResult<()> {
+    const SQL: &str = "DELETE FROM cached_page WHERE key IN (SELECT key FROM cached_page ORDER BY cached_at LIMIT $1";
+    loop {
+        let mut tx = db.begin_relaxed().await?;
+        let sql = format!("{SQL}{})", unlocked(&tx));
+        let gone =
+            on_db!(&mut tx, |conn| sqlx::query(AssertSqlSafe(sql)).bind(STEP).execute(conn).await?.rows_affected());
+        tx.commit().await?;
+        if gone == 0 {
+            return Ok(());
+        }
+    }
+}
+
+async fn drop_expired(db: &Db, now: Timestamp) -> StoreResult<u64> {
+    const SQL: &str = "DELETE FROM page_version WHERE key IN \
+        (SELECT key FROM page_version WHERE expires_at <= $1 LIMIT $2";
+    let mut dropped = 0;
+    loop {
+        let mut tx = db.begin_relaxed().await?;
+        let sql = format!("{SQL}{})", unlocked(&tx));
+        let gone = on_db!(&mut tx, |conn| {
+            sqlx::query(AssertSqlSafe(sql)).bind(now).bind(STEP).execute(conn).await?.rows_affected()
+        });
+        tx.commit().await?;
+        if gone == 0 {
+            return Ok(dropped);
+        }
+        dropped += gone;
+    }
+}
+
+/// What somebody is just storing stays: it is in use, and to wait for it could be a deadlock.
+fn unlocked(tx: &Tx) -> &'static str {
+    if matches!(tx, Tx::Postgres(_)) { " FOR UPDATE SKIP LOCKED" } else { "" }
+}
+
+/// Removes contents and the versions that name them.
+async fn drop_contents(db: &Db, digests: &[String], now: Timestamp) -> StoreResult<u64> {
+    if digests.is_empty() {
+        return Ok(0);
+    }
+    let mut tx = db.begin_relaxed().await?;
+    let lock = unlocked(&tx);
+    let gone: Vec<(String, Option<String>)> = on_db!(&mut tx, |conn| {
+        let mut delete = sqlx::QueryBuilder::new(
+            "DELETE FROM page_content WHERE digest IN (SELECT digest FROM page_content WHERE digest IN (",
+        );
         let mut list = delete.separated(", ");
-        for key in &keys {
-            list.push_bind(key.as_str());
+        for digest in digests {
+            list.push_bind(digest.as_str());
+        }
+        delete.push(")").push(lock).push(") RETURNING digest, blob");
+        delete.build_query_as().persistent(false).fetch_all(conn).await?
+    });
+    if gone.is_empty() {
+        return Ok(0);
+    }
+    on_db!(&mut tx, |conn| {
+        let mut delete = sqlx::QueryBuilder::new(
+            "DELETE FROM page_version WHERE key IN (SELECT key FROM page_version WHERE digest IN (",
+        );
+        let mut list = delete.separated(", ");
+        for (digest, _) in &gone {
+            list.push_bind(digest.as_str());
         }
         delete.push(")").push(lock).push(")");
         delete.build().persistent(false).execute(conn).await?.rows_affected()
-    }))
+    });
+    let count = gone.len() as u64;
+    let blobs: Vec<String> = gone.into_iter().filter_map(|row| row.1).collect();
+    expect_blobs(&mut tx, &blobs, now).await?;
+    db.faults().reach(FaultPoint::BeforeCommit)?;
+    tx.commit().await?;
+    Ok(count)
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
-use serde_json::{Value, json};
+use serde_json::json;
+use url::Url;
 
 use super::*;
-use crate::domain::cache::CacheKey;
-use crate::domain::job::JobStatus;
+use crate::domain::job::JobKind;
+use crate::fault::Fault;
 use crate::ids::WorkerId;
-use crate::random;
-use crate::store::page::end::CacheEntry;
+use crate::store::page::end::{Finished, Outcome};
 use crate::store::page::{claim, finish};
 use crate::store::slices::Slices;
-use crate::store::{credits, pages, sweep, testing};
+use crate::store::{sweep, testing};
 
 fn blobs() -> Blobs {
     Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", random::id()))).unwrap()
@@ -20,26 +20,57 @@ fn key(name: &str) -> CacheKey {
 }
 
 fn any(name: &str) -> Lookup {
-    Lookup { key: key(name), from: Timestamp(0), to: Timestamp(i64::MAX) }
+    Lookup { keys: vec![key(name)], from: Timestamp(0), to: Timestamp(i64::MAX), now: Timestamp(0) }
 }
 
-async fn found(db: &Db, blobs: &Blobs, name: &str) -> Option<Value> {
-    let page = find(db, blobs, &any(name)).await.unwrap()?;
-    Some(serde_json::from_str(page.json.get()).unwrap())
+fn head(parts: &PartsOf<'_>) -> Head {
+    let url = Url::parse("http://site.test/").unwrap();
+    Head {
+        asked: None,
+        url,
+        status: 200,
+        content_type: None,
+        charset: None,
+        timezone: None,
+        is_unseen: false,
+        parts: Parts::of(parts),
+    }
 }
 
-/// Scrapes a page and stores it under `name` at `at`; its job.
-async fn stored(db: &Db, blobs: &Blobs, team: TeamId, name: &str, text: &str, at: Timestamp) -> JobId {
+fn version(name: &str, body: &[u8]) -> Version {
+    let parts: PartsOf<'_> = [Some(body), None, None, None];
+    let url = format!("http://site.test/{name}");
+    Version::pack((vec![key(name)], LOCKDOWN_MAX_AGE_MS), &url, &head(&parts), &parts).unwrap().unwrap()
+}
+
+/// The body that is kept under a name, unpacked.
+async fn found(db: &Db, blobs: &Blobs, name: &str) -> Option<Vec<u8>> {
+    let found = find(db, &any(name)).await.unwrap();
+    found.first().map(|found| found.unpack(blobs).unwrap().into_parts()[0].clone().unwrap())
+}
+
+/// Ends a page with this version at `at`.
+async fn store(db: &Db, blobs: &Blobs, team: TeamId, version: Version, at: Timestamp) -> StoreResult<()> {
     let (job, ids) = testing::job(db, team, JobKind::Scrape, 1, None).await;
     let claimed = claim::claim_one(db, team, ids[0], WorkerId::new(), 50, db.now()).await.unwrap();
     let page = claimed.unwrap().0;
-    let mut document = documents::encode(blobs, job, page.id, page.epoch, &json!({ "markdown": text })).unwrap();
-    let url = format!("http://site.test/{name}");
-    document.cache = Some(Box::new(CacheEntry { key: key(name), url, site: Some("site.test".into()) }));
+    let mut document = documents::encode(blobs, job, page.id, page.epoch, &json!({})).unwrap();
+    document.version = Some(Box::new(version));
     let outcome = Outcome::Done { document, credits: 1 };
     let end = [Finished { page, kind: Some(JobKind::Scrape), key: None, outcome }];
-    assert_eq!(finish::finish(db, &end, at).await.unwrap().ended, [job]);
-    job
+    finish::finish(db, &end, at).await.map(|report| assert_eq!(report.ended, [job]))
+}
+
+async fn stored(db: &Db, blobs: &Blobs, team: TeamId, name: &str, body: &[u8], at: Timestamp) {
+    let mut version = version(name, body);
+    version.settle(db, blobs).await.unwrap();
+    store(db, blobs, team, version, at).await.unwrap();
+}
+
+async fn contents(db: &Db) -> i64 {
+    const SQL: &str = "SELECT COUNT(*) FROM page_content";
+    let count: (i64,) = on_pool!(db, |pool| sqlx::query_as(SQL).fetch_one(pool).await.unwrap());
+    count.0
 }
 
 #[tokio::test]
@@ -48,17 +79,24 @@ async fn a_page_is_found_by_its_key_and_age_until_another_takes_its_place() {
         let (blobs, team) = (blobs(), testing::team(&db, "a").await);
         let other = testing::team(&db, "b").await;
         assert_eq!(found(&db, &blobs, "x").await, None);
-        stored(&db, &blobs, team, "x", "first", Timestamp(1_000)).await;
-        stored(&db, &blobs, team, "y", "else", Timestamp(1_500)).await;
-        assert_eq!(found(&db, &blobs, "x").await.unwrap()["markdown"], "first");
-        for (from, to, is_there) in [(1_000, 1_000, true), (1_001, 9_000, false), (0, 999, false)] {
-            let lookup = Lookup { key: key("x"), from: Timestamp(from), to: Timestamp(to) };
-            assert_eq!(find(&db, &blobs, &lookup).await.unwrap().is_some(), is_there, "{from} {to}");
+        stored(&db, &blobs, team, "x", b"first", Timestamp(1_000)).await;
+        stored(&db, &blobs, team, "y", b"else", Timestamp(1_500)).await;
+        assert_eq!(found(&db, &blobs, "x").await.unwrap(), b"first");
+        for (from, to, now, is_there) in [
+            (1_000, 1_000, 0, true),
+            (1_001, 9_000, 0, false),
+            (0, 999, 0, false),
+            (0, 9_000, 1_000 + LOCKDOWN_MAX_AGE_MS, false),
+        ] {
+            let lookup = Lookup { keys: vec![key("x")], from: Timestamp(from), to: Timestamp(to), now: Timestamp(now) };
+            assert_eq!(find(&db, &lookup).await.unwrap().len(), usize::from(is_there), "{from} {to} {now}");
         }
+        let both = Lookup { keys: vec![key("x"), key("y"), key("z")], ..any("x") };
+        let times: Vec<i64> = find(&db, &both).await.unwrap().iter().map(|found| found.stored_at.0).collect();
+        assert_eq!(times, [1_500, 1_000], "newest first");
         assert_eq!(known_urls(&db, team, "site.test", 10).await.unwrap(), ["http://site.test/y", "http://site.test/x"]);
-        stored(&db, &blobs, other, "x", "second", Timestamp(2_000)).await;
-        let page = find(&db, &blobs, &any("x")).await.unwrap().unwrap();
-        assert_eq!((page.cached_at, page.json.get()), (Timestamp(2_000), r#"{"markdown":"second"}"#));
+        stored(&db, &blobs, other, "x", b"second", Timestamp(2_000)).await;
+        assert_eq!(found(&db, &blobs, "x").await.unwrap(), b"second");
         assert_eq!(known_urls(&db, team, "site.test", 10).await.unwrap(), ["http://site.test/y"]);
         assert_eq!(known_urls(&db, other, "site.test", 10).await.unwrap(), ["http://site.test/x"]);
         assert!(known_urls(&db, team, "other.test", 10).await.unwrap().is_empty());
@@ -66,71 +104,175 @@ async fn a_page_is_found_by_its_key_and_age_until_another_takes_its_place() {
 }
 
 #[tokio::test]
-async fn a_small_document_outlives_its_job_and_a_large_one_goes_with_it() {
+async fn what_is_equal_is_stored_once_whatever_address_it_came_from() {
     for db in testing::databases().await {
         let (blobs, team) = (blobs(), testing::team(&db, "a").await);
-        stored(&db, &blobs, team, "small", "kept", Timestamp(1_000)).await;
-        let noise = random::bytes::<400_000>().to_vec();
-        stored(&db, &blobs, team, "large", &hex::encode(noise), Timestamp(1_000)).await;
-        assert_eq!(found(&db, &blobs, "large").await.unwrap()["markdown"].as_str().unwrap().len(), 800_000);
+        stored(&db, &blobs, team, "x", b"text", Timestamp(1_000)).await;
+        stored(&db, &blobs, team, "y", b"text", Timestamp(2_000)).await;
+        stored(&db, &blobs, team, "x", b"text", Timestamp(3_000)).await;
+        assert_eq!(contents(&db).await, 1);
+        assert_eq!(find(&db, &any("x")).await.unwrap()[0].stored_at, Timestamp(3_000), "it is as new as asked for");
+        assert_eq!(found(&db, &blobs, "y").await.unwrap(), b"text");
+        // The same bytes in other parts are another content.
+        let parts: PartsOf<'_> = [Some(b"te"), Some(b"xt"), None, None];
+        let version = Version::pack((vec![key("z")], 9), "http://site.test/", &head(&parts), &parts).unwrap().unwrap();
+        store(&db, &blobs, team, version, Timestamp(1)).await.unwrap();
+        let lookup = Lookup { now: Timestamp(1), ..any("z") };
+        let found = find(&db, &lookup).await.unwrap();
+        let content = found[0].unpack(&blobs).unwrap();
+        assert_eq!(content.into_parts(), [Some(b"te".to_vec()), Some(b"xt".to_vec()), None, None]);
+        assert_eq!(contents(&db).await, 2);
+        assert!(find(&db, &Lookup { now: Timestamp(10), ..any("z") }).await.unwrap().is_empty(), "its time is over");
+    }
+}
+
+#[tokio::test]
+async fn pages_outlive_their_jobs_and_large_ones_lie_in_blobs() {
+    for db in testing::databases().await {
+        let (blobs, team) = (blobs(), testing::team(&db, "a").await);
+        let noise = random::bytes::<400_000>();
+        stored(&db, &blobs, team, "small", b"kept", db.now()).await;
+        stored(&db, &blobs, team, "large", &noise, db.now()).await;
+        // The same once more has a blob for nothing.
+        stored(&db, &blobs, team, "large", &noise, db.now()).await;
+        assert_eq!(blobs.list().unwrap().len(), 2);
         let later = db.now().plus_ms(90_000_000);
         while sweep::expire(&db, &mut Slices::default(), later).await.unwrap() > 0 {}
         sweep::remove_waste(&db, &blobs, later).await.unwrap();
-        assert_eq!(found(&db, &blobs, "small").await.unwrap()["markdown"], "kept");
-        assert_eq!(found(&db, &blobs, "large").await, None);
-        // One that is stored anew has its document with its job again.
-        let job = stored(&db, &blobs, team, "small", "anew", Timestamp(5_000)).await;
-        assert_eq!(found(&db, &blobs, "small").await.unwrap()["markdown"], "anew");
-        assert!(jobs::load(&db, job).await.unwrap().is_some());
+        assert_eq!(remove_waste(&db, &blobs, db.now()).await.unwrap(), 0, "a row may still come");
+        assert_eq!(remove_waste(&db, &blobs, later).await.unwrap(), 2);
+        assert_eq!(blobs.list().unwrap().len(), 1);
+        assert_eq!(found(&db, &blobs, "small").await.unwrap(), b"kept");
+        assert_eq!(found(&db, &blobs, "large").await.unwrap(), noise);
+        // The blob goes with its content.
+        assert_eq!(evict(&db, 0, later).await.unwrap(), 2);
+        assert_eq!((found(&db, &blobs, "large").await, remove_waste(&db, &blobs, later).await.unwrap()), (None, 1));
+        assert!(blobs.list().unwrap().is_empty());
+        assert_eq!(remove_waste(&db, &blobs, later).await.unwrap(), 0);
     }
 }
 
 #[tokio::test]
-async fn the_oldest_go_first_when_there_are_too_many() {
+async fn a_blob_whose_row_never_came_does_not_stay() {
     for db in testing::databases().await {
         let (blobs, team) = (blobs(), testing::team(&db, "a").await);
-        let now = db.now();
-        for (name, at) in [("a", now.plus_ms(-3)), ("b", now.plus_ms(-2)), ("c", now.plus_ms(-1))] {
-            stored(&db, &blobs, team, name, "text", at).await;
+        let mut version = version("large", &random::bytes::<400_000>());
+        version.settle(&db, &blobs).await.unwrap();
+        db.faults().arm(FaultPoint::BetweenBlobAndRow, Fault::Fail, 1);
+        assert!(store(&db, &blobs, team, version, db.now()).await.is_err());
+        assert!(db.faults().have_happened());
+        assert_eq!((found(&db, &blobs, "large").await, blobs.list().unwrap().len()), (None, 1));
+        assert_eq!(remove_waste(&db, &blobs, db.now().plus_ms(BLOB_MS)).await.unwrap(), 1);
+        assert!(blobs.list().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_used_for_longest_goes_first() {
+    for db in testing::databases().await {
+        let (blobs, team) = (blobs(), testing::team(&db, "a").await);
+        let (now, day) = (db.now(), 86_400_000);
+        for (name, at) in [("a", now.plus_ms(-3 * day)), ("b", now.plus_ms(-2 * day)), ("c", now.plus_ms(-day))] {
+            stored(&db, &blobs, team, name, name.as_bytes(), at).await;
         }
         assert_eq!(evict(&db, 1 << 20, now).await.unwrap(), 0);
+        // One that was read is in use; one that was read lately needs no telling.
+        let uses = Uses::default();
+        let read = find(&db, &any("a")).await.unwrap();
+        uses.note(&read[0], now);
+        uses.tell(&db).await.unwrap();
+        uses.note(&find(&db, &any("a")).await.unwrap()[0], now);
+        assert!(uses.0.lock().unwrap().is_empty());
         assert_eq!(evict(&db, 2 * (ROW + 100), now).await.unwrap(), 1);
-        assert_eq!(found(&db, &blobs, "a").await, None);
-        assert!(found(&db, &blobs, "b").await.is_some());
-        assert_eq!(evict(&db, 1 << 20, now.plus_ms(LOCKDOWN_MAX_AGE_MS)).await.unwrap(), 2, "two years");
-        stored(&db, &blobs, team, "d", "text", now).await;
-        assert_eq!(evict(&db, 0, now).await.unwrap(), 1);
+        assert_eq!((found(&db, &blobs, "a").await.is_some(), found(&db, &blobs, "b").await), (true, None));
+        // What is replaced is not used any more, and is the first to go.
+        let later = now.plus_ms(60_000);
+        stored(&db, &blobs, team, "a", b"anew", later).await;
+        stored(&db, &blobs, team, "c", b"anew", later).await;
+        assert_eq!(contents(&db).await, 3);
+        assert_eq!(evict(&db, ROW + 100, later).await.unwrap(), 2);
+        assert_eq!(found(&db, &blobs, "c").await.unwrap(), b"anew");
+        let end = later.plus_ms(LOCKDOWN_MAX_AGE_MS + 1);
+        assert_eq!(evict(&db, 1 << 20, end).await.unwrap(), 3, "two versions and what they named");
     }
 }
 
 #[tokio::test]
-async fn an_answered_scrape_has_all_its_rows_and_its_bill() {
+async fn a_content_that_is_not_what_its_row_says_is_lost_and_nothing_worse() {
     for db in testing::databases().await {
         let (blobs, team) = (blobs(), testing::team(&db, "a").await);
-        let (job, page, now) = (JobId::new(), PageId::new(), db.now());
-        let options = ScrapeOptions::default();
-        let document = documents::encode(&blobs, job, page, 0, &json!({ "markdown": "x" })).unwrap();
-        let scrape = Answered {
-            job,
-            page,
-            team,
-            key: None,
-            options: &options,
-            url: "http://site.test/",
-            origin: None,
-            document,
-            credits: 3,
-            now,
-            expires_at: now.plus_ms(1_000),
-        };
+        stored(&db, &blobs, team, "x", b"some text", Timestamp(1)).await;
+        for (set, digest) in [
+            ("UPDATE page_content SET body = '123'", "damaged"),
+            ("UPDATE page_content SET size = 9000000000000", "too long"),
+            (r#"UPDATE page_version SET head = replace(head, '"body":9', '"body":18446744073709551615')"#, "longer"),
+        ] {
+            let mut tx = db.begin().await.unwrap();
+            on_db!(&mut tx, |conn| sqlx::query(set).execute(conn).await.unwrap().rows_affected());
+            tx.commit().await.unwrap();
+            let found = find(&db, &any("x")).await.unwrap();
+            assert!(matches!(found[0].unpack(&blobs), Err(StoreError::Lost(_))), "{digest}");
+        }
+        const HEAD: &str = "UPDATE page_version SET head = 'of another release'";
         let mut tx = db.begin().await.unwrap();
-        write_answered(&mut tx, scrape).await.unwrap();
+        on_db!(&mut tx, |conn| sqlx::query(HEAD).execute(conn).await.unwrap().rows_affected());
         tx.commit().await.unwrap();
-        let row = jobs::load(&db, job).await.unwrap().unwrap();
-        assert_eq!((row.status, row.total, row.completed, row.queued), (JobStatus::Completed, 1, 1, 0));
-        assert_eq!((row.credits_used, row.finished_at), (3, Some(now)));
-        assert_eq!(documents::by_page(&db, &blobs, page).await.unwrap().unwrap().json.get(), r#"{"markdown":"x"}"#);
-        assert_eq!(pages::load(&db, page).await.unwrap().unwrap().url, "http://site.test/");
-        assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 3);
+        assert!(find(&db, &any("x")).await.unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_is_read_while_others_are_dropped_is_whole_or_not_there() {
+    for db in testing::databases().await {
+        let (blobs, team) = (blobs(), testing::team(&db, "a").await);
+        let body = |n: usize| [format!("{n} ").repeat(100).into_bytes(), random::bytes::<400_000>().to_vec()].concat();
+        let mut large = Vec::new();
+        for n in 0..6 {
+            let body = if n % 2 == 0 { body(n) } else { format!("small {n}").into_bytes() };
+            stored(&db, &blobs, team, &n.to_string(), &body, db.now().plus_ms(n as i64)).await;
+            large.push(body);
+        }
+        let dropping = {
+            let (db, blobs) = (db.clone(), blobs.clone());
+            tokio::spawn(async move {
+                for bound in (0..6).rev() {
+                    evict(&db, bound * (ROW + 400_000), db.now()).await.unwrap();
+                    remove_waste(&db, &blobs, db.now().plus_ms(1)).await.unwrap();
+                }
+            })
+        };
+        let mut reads = 0;
+        while !dropping.is_finished() {
+            for (n, body) in large.iter().enumerate() {
+                for found in find(&db, &any(&n.to_string())).await.unwrap() {
+                    match found.unpack(&blobs) {
+                        Ok(content) => assert_eq!(content.into_parts()[0].as_ref(), Some(body)),
+                        Err(error) => assert!(matches!(error, StoreError::Lost(_)), "{error}"),
+                    }
+                    reads += 1;
+                }
+            }
+        }
+        dropping.await.unwrap();
+        assert!(reads > 0);
+        assert_eq!((contents(&db).await, blobs.list().unwrap().values().filter(|size| **size > 9_999).count()), (0, 0));
+    }
+}
+
+#[tokio::test]
+async fn what_the_release_before_has_kept_goes() {
+    for db in testing::databases().await {
+        let mut tx = db.begin().await.unwrap();
+        for n in 0..1_200_i64 {
+            const SQL: &str = "INSERT INTO cached_page (key, team_id, url, page_id, bytes, cached_at) \
+                VALUES ($1, 't', 'u', 'p', 1, $2)";
+            let key = n.to_string();
+            on_db!(&mut tx, |conn| sqlx::query(SQL).bind(key).bind(n).execute(conn).await.unwrap().rows_affected());
+        }
+        tx.commit().await.unwrap();
+        evict(&db, 1 << 20, db.now()).await.unwrap();
+        const COUNT: &str = "SELECT COUNT(*) FROM cached_page";
+        let left: (i64,) = on_pool!(&db, |pool| sqlx::query_as(COUNT).fetch_one(pool).await.unwrap());
+        assert_eq!(left.0, 0);
     }
 }

@@ -16,7 +16,7 @@ use super::page::end::{Body, Encoded};
 use super::{Db, StoreError, StoreResult, pages};
 
 /// Compressed documents above this many bytes become blobs.
-const INLINE_LIMIT: usize = 256 * 1024;
+pub(super) const INLINE_LIMIT: usize = 256 * 1024;
 
 /// A document may unpack to this many bytes at most.
 const SIZE_LIMIT: usize = 256 * 1024 * 1024;
@@ -51,14 +51,14 @@ pub fn encode(
     } else {
         Body::Inline(packed)
     };
-    Ok(Encoded { size: json.len() as i64, packed: length, body, cache: None, snapshot: None, steps: None })
+    Ok(Encoded { size: json.len() as i64, packed: length, body, version: None, snapshot: None, steps: None })
 }
 
 /// Compressors at rest: making one costs more than compressing a small document with it.
 static COMPRESSORS: Mutex<Vec<zstd::bulk::Compressor<'static>>> = Mutex::new(Vec::new());
 const COMPRESSORS_KEPT: usize = 4;
 
-fn compress(json: &[u8]) -> std::io::Result<Vec<u8>> {
+pub(super) fn compress(json: &[u8]) -> std::io::Result<Vec<u8>> {
     let idle = || COMPRESSORS.lock().unwrap_or_else(PoisonError::into_inner);
     let resting = idle().pop();
     let mut compressor = match resting {

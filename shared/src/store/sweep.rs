@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::slices::Slices;
-use super::{Db, StoreResult, Tx, cache, cancel, console, retention, sitemaps, turns, uploads};
+use super::{Db, StoreResult, Tx, cancel, console, retention, sitemaps, turns, uploads};
 
 /// Expired jobs that are removed together. (A transaction that a crash of the database loses is done again.)
 const JOBS: i64 = 1_000;
@@ -139,7 +139,7 @@ async fn remove_rows(tx: &mut Tx, table: &str, key: &str, jobs: &[JobId], limit:
     }))
 }
 
-/// Removes some documents of these jobs; those that the cache reads move there.
+/// Removes some documents of these jobs.
 async fn remove_documents(tx: &mut Tx, jobs: &[JobId], limit: i64) -> StoreResult<usize> {
     type Row = (PageId, Option<i64>);
     let found: Vec<Row> = on_db!(tx, |conn| {
@@ -155,11 +155,7 @@ async fn remove_documents(tx: &mut Tx, jobs: &[JobId], limit: i64) -> StoreResul
         bytes += size.unwrap_or(0).max(1);
         is_first || bytes <= DOCUMENT_BYTES
     };
-    let (inline, blobs): (Vec<Row>, Vec<Row>) =
-        found.iter().take_while(fits).copied().partition(|(_, size)| size.is_some());
-    let pages = |rows: &[Row]| rows.iter().map(|row| row.0).collect::<Vec<PageId>>();
-    cache::take_over(tx, &pages(&inline), &pages(&blobs)).await?;
-    let gone: Vec<PageId> = inline.iter().chain(&blobs).map(|row| row.0).collect();
+    let gone: Vec<PageId> = found.iter().take_while(fits).map(|row| row.0).collect();
     if gone.is_empty() {
         return Ok(0);
     }

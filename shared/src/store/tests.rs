@@ -44,7 +44,7 @@ fn done(page: Claimed) -> Finished {
         size: json.len() as i64,
         packed: json.len() as i64,
         body: Body::Inline(zstd::bulk::compress(&json, 1).unwrap()),
-        cache: None,
+        version: None,
         snapshot: None,
         steps: None,
     };

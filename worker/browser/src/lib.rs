@@ -151,6 +151,20 @@ pub struct Shot {
     pub mime: &'static str,
 }
 
+impl Shot {
+    /// The picture as clients get it.
+    pub fn data_uri(&self) -> String {
+        format!("data:{};base64,{}", self.mime, self.data)
+    }
+
+    /// The same the other way round. `None`: it is no picture of ours.
+    pub fn of_data_uri(uri: &str) -> Option<Self> {
+        let (mime, data) = uri.strip_prefix("data:")?.split_once(";base64,")?;
+        let mime = ["image/png", "image/jpeg"].into_iter().find(|known| *known == mime)?;
+        Some(Self { data: data.to_owned(), mime })
+    }
+}
+
 /// What came of a page.
 #[derive(Debug, Clone)]
 pub struct Rendered {

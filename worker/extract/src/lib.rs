@@ -29,6 +29,8 @@
 //! signals            whether scripts make the page
 //! things, goods      what the page describes as data; prices and the like
 //! product, menu      the product that the page offers, the menu that it shows
+//! extractor          what somebody else has named, by selectors and transformations
+//! outline, sketch    a page's markup in little room; what a page is built like
 //! feed               RSS and Atom, which do not go through the tree
 //! ```
 
@@ -38,6 +40,7 @@ mod about;
 mod address;
 mod clean_html;
 mod embedded;
+pub mod extractor;
 pub mod feed;
 mod filter;
 pub mod goods;
@@ -51,15 +54,19 @@ mod measure;
 pub mod media;
 pub mod menu;
 mod metadata;
+mod outline;
 pub mod product;
 mod scope;
 mod select;
 mod shop;
 mod signals;
+mod sketch;
 mod structured;
 mod things;
 mod tokens;
 mod tree;
+
+pub use sketch::Sketch;
 
 use std::cell::OnceCell;
 
@@ -174,6 +181,8 @@ pub struct PageSignals {
     pub script_bytes: usize,
     /// The content is likely made by scripts and not in this HTML.
     pub looks_script_rendered: bool,
+    /// There is nothing to read on it, or only the promise of something.
+    pub says_nothing: bool,
     /// Seconds and target of a `meta` refresh.
     pub meta_refresh: Option<(u32, url::Url)>,
     /// The page's own idea of its address.
@@ -226,6 +235,7 @@ impl Page {
             text_chars: self.measures.total() as usize,
             script_bytes: self.script_bytes,
             looks_script_rendered: signals::looks_script_rendered(&self.dom, &self.measures),
+            says_nothing: self.says_nothing(),
             meta_refresh: metadata::refresh(&self.dom, &self.addresses),
             canonical: metadata::canonical(&self.dom, &self.addresses),
         })
@@ -286,6 +296,13 @@ impl Page {
             menu,
             signals,
             warning,
+        }
+    }
+
+    fn says_nothing(&self) -> bool {
+        match self.measures.total() {
+            0 => !signals::has_media(&self.dom, 0),
+            _ => self.rendered && signals::is_only_placeholder(&self.dom, &self.measures),
         }
     }
 

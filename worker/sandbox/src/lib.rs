@@ -433,6 +433,13 @@ fn explain(words: &str) -> String {
             "Chromium's own sandbox cannot start inside a box: nested user namespaces are forbidden on this machine ({words})"
         );
     }
+    if has(&["mount proc"]) {
+        return format!(
+            "this machine lets no box have a /proc of its own, because something is mounted over parts of /proc, as \
+             container engines do by default (docker: systempaths=unconfined, podman: unmask=ALL, Kubernetes: procMount \
+             Unmasked) ({words})"
+        );
+    }
     if has(&["namespace", "uid map", "Operation not permitted", "Permission denied"]) {
         return format!(
             "this machine forbids the user namespaces that boxes need, often by a container's seccomp profile, \

@@ -212,10 +212,10 @@ impl Running {
         line.write_all(order).await?;
         match wire::receive(line).await? {
             (Reply::Ready, fds) => {
-                // Before, its file systems may still be the machine's.
+                // Before, its file systems may still be the machine's. A short program may have ended by now, and the box
+                // with it: nothing is left to be watched, and the end is told as any other.
                 if let Some((watcher, bounds)) = watcher {
-                    let watch = watcher.watch(pid, bounds, self.shared.kill.clone(), self.shared.is_boxed);
-                    *self.shared.watch() = Some(watch.ok_or(io::ErrorKind::UnexpectedEof)?);
+                    *self.shared.watch() = watcher.watch(pid, bounds, self.shared.kill.clone(), self.shared.is_boxed);
                 }
                 Ok(fds)
             }

@@ -435,6 +435,23 @@ async fn without_cgroups_a_watcher_bounds_the_box_as_a_whole() {
     world.close([dir]).await;
 }
 
+/// On a busy machine a program may be over before its box is looked at for the first time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_ends_before_anybody_watches_has_run() {
+    let Some(mut world) = World::new().await else { return };
+    world.sandbox.cgroups = Cgroups::without();
+    let (dir, sandbox) = (world.dir(), &world.sandbox);
+    let run = async || {
+        let spec = CodeSpec { program: vec!["true".into()], ..CodeSpec::default() };
+        sandbox.start_code(&dir, spec).await.unwrap().exited().await
+    };
+    for _ in 0..20 {
+        let codes: [_; 8] = tokio::join!(run(), run(), run(), run(), run(), run(), run(), run()).into();
+        assert_eq!(codes, [Some(0); 8]);
+    }
+    world.close([dir]).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn strict_takes_no_sessions_where_boxes_cannot_be_bounded_and_degraded_does() {
     let Some(mut world) = World::new().await else { return };
@@ -878,19 +895,31 @@ async fn the_probe_is_quick_and_says_what_it_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_machine_that_cannot_says_why_and_starts_nothing() {
     let Some(mut world) = World::new().await else { return };
-    let (dir, fake) = (world.dir(), world.run_dir.join("bwrap"));
-    fs::write(&fake, "#!/bin/sh\necho 'bwrap: No permissions to create new namespace, likely because the kernel does not allow it' >&2\nexit 1\n").unwrap();
+    let (dir, fake, words) = (world.dir(), world.run_dir.join("bwrap"), world.run_dir.join("words"));
+    fs::write(&fake, format!("#!/bin/sh\ncat {} >&2\nexit 1\n", words.display())).unwrap();
     fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     world.sandbox.bwrap = Some(fake.clone());
-    let error = world.sandbox.probe().await.unwrap_err();
-    assert!(error.to_string().starts_with("this machine forbids the user namespaces that boxes need"), "{error}");
+    for (said, explained) in [
+        (
+            "Can't mount proc on /newroot/proc: Operation not permitted",
+            "this machine lets no box have a /proc of its own",
+        ),
+        (
+            "No permissions to create new namespace, likely because the kernel does not allow it",
+            "this machine forbids the user namespaces that boxes need",
+        ),
+    ] {
+        fs::write(&words, format!("bwrap: {said}\n")).unwrap();
+        let error = world.sandbox.probe().await.unwrap_err();
+        assert!(error.to_string().starts_with(explained), "{error}");
+    }
     assert!(world.sandbox.start_browser(&dir, BrowserSpec::session()).await.is_err());
     assert!(world.sandbox.start_code(&dir, CodeSpec::default()).await.is_err());
     world.sandbox.bwrap = None;
     assert!(matches!(world.sandbox.start_browser(&dir, BrowserSpec::session()).await, Err(SandboxError::Refused(_))));
     assert!(matches!(world.sandbox.start_code(&dir, CodeSpec::default()).await, Err(SandboxError::Refused(_))));
     assert_eq!(world.sandbox.probe().await.unwrap_err().to_string(), NO_BWRAP);
-    fs::remove_file(fake).unwrap();
+    [fake, words].into_iter().for_each(|file| fs::remove_file(file).unwrap());
     world.close([dir]).await;
 }
 

@@ -70,7 +70,7 @@ impl Watcher {
         process::own_and_shared_memory(std::process::id()).is_some()
     }
 
-    /// Watches the box whose first process this is. `None`: it has ended already.
+    /// Watches the box whose first process this is. `None`: it has ended already, or is being ended.
     pub fn watch(&self, pid: u32, bounds: Bounds, kill: CancellationToken, is_boxed: bool) -> Option<Watch> {
         let first = Identity::of(pid)?;
         let mut boxes = lock(&self.0);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use url::Url;
 use weir_shared::domain::crawl::scope::CrawlScope;
 use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
@@ -12,13 +13,13 @@ use super::rules::{path_and_query, rules_of};
 use super::sitemaps;
 use super::turn::wait_for_turn;
 use super::visit::Visit;
-use crate::page::attempt::{attempt, judge};
+use crate::page::attempt::{Tried, attempt, attempt_stored, judge};
 use crate::page::cpu::blocking;
 use crate::page::product::Harvest;
 use crate::page::request::site_proxy;
 use crate::page::rest;
 use crate::page::task::PageTask;
-use crate::site::SiteRoute;
+use crate::site::{Robots, RobotsRules, SiteRoute};
 
 /// Works on a claimed page, or on the step that reads the sitemaps.
 pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
@@ -32,17 +33,25 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
     if !sites.allows(&url) {
         return Outcome::Failed { code: ErrorCode::AddressBlocked, error: refused, credits: 0 };
     }
-    if let Some(outcome) = rest::resting(task).await {
-        return outcome;
-    }
     let proxy = site_proxy(&context.process.proxies, task.options());
     let route = SiteRoute { proxy, sites: sites.clone(), ..SiteRoute::default() };
     if page.idx == SITEMAP_IDX {
+        if let Some(outcome) = rest::resting(task).await {
+            return outcome;
+        }
         // Addresses that it has entered stay, so the next worker may read the sitemaps from the beginning.
         return tokio::select! {
-            outcome = sitemaps::run(context, page, scope, route) => outcome,
+            outcome = sitemaps::run(task, scope, route) => outcome,
             () = context.draining.cancelled() => Outcome::GivenBack,
         };
+    }
+    // For what is kept of the page nothing is asked of the site, robots.txt neither: what is known of it counts.
+    if let Some(stored) = attempt_stored(task).await {
+        let robots = context.process.robots.known(&url, &route).filter(|_| !scope.options().ignore_robots_txt);
+        return end(task, scope, url, robots, stored).await;
+    }
+    if let Some(outcome) = rest::resting(task).await {
+        return outcome;
     }
     let robots = match scope.options().ignore_robots_txt {
         true => None,
@@ -51,8 +60,7 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
     let rules = robots.as_ref().map(|robots| rules_of(robots, scope.options()));
     // Where robots.txt could not be fetched, the attempt itself will tell the caller why the site is out of reach.
     let is_unknown = robots.as_ref().is_some_and(|robots| robots.is_unreachable());
-    let forbids = rules.as_ref().is_some_and(|rules| !rules.allows(path_and_query(&url)));
-    if forbids && !is_unknown {
+    if !is_unknown && forbids(rules.as_ref(), &url) {
         return Outcome::Blocked { key: scope.key(&url) };
     }
     match wait_for_turn(&context.process.db, page, scope.options(), rules.as_ref(), &url).await {
@@ -63,13 +71,28 @@ pub async fn work(task: &PageTask, scope: &Arc<CrawlScope>) -> Outcome {
             return Outcome::GivenBack;
         }
     }
-    let mut result = attempt(task).await;
+    end(task, scope, url, robots, attempt(task).await).await
+}
+
+fn forbids(rules: Option<&RobotsRules>, url: &Url) -> bool {
+    rules.is_some_and(|rules| !rules.allows(path_and_query(url)))
+}
+
+/// The end of a page, as far as robots.txt lets it have one.
+async fn end(
+    task: &PageTask,
+    scope: &Arc<CrawlScope>,
+    url: Url,
+    robots: Option<Arc<Robots>>,
+    mut result: Tried,
+) -> Outcome {
+    let rules = robots.map(|robots| rules_of(&robots, scope.options()));
+    let is_forbidden = forbids(rules.as_ref(), &url);
     let harvest = result.as_mut().ok().and_then(|(product, _)| product.harvest.take());
-    let outcome = judge(task, result);
-    match (outcome, harvest) {
-        (Outcome::Done { .. }, _) if forbids => Outcome::Blocked { key: scope.key(&url) },
+    match (judge(task, result), harvest) {
+        (Outcome::Done { .. }, _) if is_forbidden => Outcome::Blocked { key: scope.key(&url) },
         (Outcome::Done { document, credits }, Some(harvest)) => {
-            let sites = sites.clone();
+            let (sites, page) = (task.options().sites.clone(), &task.page);
             let visit =
                 Visit { scope: Arc::clone(scope), rules, sites, url, is_start: page.idx == 0, depth: page.depth };
             conclude(task, visit, harvest, document, credits).await

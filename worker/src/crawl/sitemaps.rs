@@ -22,7 +22,8 @@ use super::rules::{path_and_query, rules_of};
 use crate::context::WorkerContext;
 use crate::page::cpu::blocking;
 use crate::page::next_try::next_try;
-use crate::site::sitemap::{self, Batch, Bounds, Source};
+use crate::page::task::PageTask;
+use crate::site::sitemap::{self, Asking, Batch, Bounds, Source};
 use crate::site::sitemap_cache::SitemapCache;
 use crate::site::{RobotsRules, SiteRoute};
 
@@ -34,9 +35,18 @@ const GROUP: usize = 1_000;
 const AHEAD: usize = 4;
 
 /// Reads the sitemaps, as far as the crawl has room for what they list.
-pub async fn run(context: &Arc<WorkerContext>, page: &Claimed, scope: &Arc<CrawlScope>, route: SiteRoute) -> Outcome {
-    let options = scope.options();
-    let robots = context.process.robots.get(scope.base(), &route).await;
+pub async fn run(task: &PageTask, scope: &Arc<CrawlScope>, route: SiteRoute) -> Outcome {
+    let PageTask { context, page, .. } = task;
+    let (options, wanted) = (scope.options(), &task.options().cache);
+    let asking = match (wanted.is_only_cache(), wanted.is_asked()) {
+        (true, _) => Asking::Nobody,
+        (false, true) => Asking::OnceAnHour,
+        (false, false) => Asking::Always,
+    };
+    let robots = match asking {
+        Asking::Nobody => context.process.robots.known(scope.base(), &route).unwrap_or_default(),
+        _ => context.process.robots.get(scope.base(), &route).await,
+    };
     let rules = (!options.ignore_robots_txt).then(|| Arc::new(rules_of(&robots, options)));
     let mut bounds = Bounds::until(clock::deadline(PATIENCE));
     let pause = rules.as_ref().and_then(|rules| rules.crawl_delay);
@@ -45,13 +55,19 @@ pub async fn run(context: &Arc<WorkerContext>, page: &Claimed, scope: &Arc<Crawl
     }
     let cache = SitemapCache::new(context.process.db.clone(), page.team_id, String::new(), true);
     let sites = route.sites.clone();
-    let source =
-        Source { fetcher: context.process.fetcher.clone(), route, headers: Arc::default(), cache: Some(cache.clone()) };
+    let source = Source {
+        fetcher: context.process.fetcher.clone(),
+        route,
+        headers: Arc::default(),
+        cache: Some(cache.clone()),
+        asking,
+    };
     let (sender, batches) = mpsc::channel(AHEAD);
     let starts = sitemap::starts(&robots, scope.base());
     let walk = sitemap::collect(&source, starts, bounds, sender);
     let (walk, added) = tokio::join!(walk, take_in(context, page, scope, (rules, sites), batches));
     cache.put(walk.fresh).await;
+    cache.put_absent(walk.absent).await;
     match added {
         Ok(count) => {
             let warning = if count == 0 && options.sitemap == SitemapMode::Only {

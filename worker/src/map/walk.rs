@@ -20,7 +20,7 @@ use super::links::{LinkSet, Origin};
 use super::page::{self, Visited};
 use crate::context::WorkerContext;
 use crate::fetch::{CallerHeaders, FetchError};
-use crate::site::sitemap::{self, Batch, Bounds, Source, Walk};
+use crate::site::sitemap::{self, Asking, Batch, Bounds, Source, Walk};
 use crate::site::sitemap_cache::{Packed, SitemapCache};
 use crate::site::{ROBOTS_AGENT, RobotsRules, SiteRoute};
 
@@ -93,6 +93,7 @@ impl Map<'_> {
             route: self.route.clone(),
             headers: Arc::clone(&self.headers),
             cache: self.cache(),
+            asking: Asking::Always,
         };
         let (sink, batches) = mpsc::channel(8);
         let mut bounds = Bounds::until(self.deadline);

@@ -7,7 +7,7 @@ use weir_shared::blobs::Blobs;
 use weir_shared::config::{SandboxChoice, Settings};
 use weir_shared::guard::AddressGuard;
 use weir_shared::search::Backends;
-use weir_shared::store::{self, Db};
+use weir_shared::store::{self, Db, cache};
 use weir_shared::wake::Wake;
 
 use crate::browser::{BrowserConfig, BrowserPool};
@@ -35,6 +35,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
     Ok(Process {
         wake: Wake::start_for_worker(&settings.database_url, settings.listen_url.as_deref(), &db).await?,
         robots: RobotsStore::new(fetcher.clone()),
+        extractors: Default::default(),
         fetcher,
         poster: Poster::new(guard)?,
         search: Backends::new(settings.search.clone()),
@@ -48,6 +49,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
         figures: Arc::default(),
         scripted_hosts: ScriptedHosts::default(),
         frontiers: Arc::default(),
+        uses: cache::Uses::default(),
         session_resources: OnceCell::new(),
         sessions: RwLock::default(),
         life: RwLock::default(),

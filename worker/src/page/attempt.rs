@@ -13,7 +13,7 @@ use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::end::Outcome;
 use weir_shared::store::page::rows::Claimed;
 
-use super::cached;
+use super::cached::from_store;
 use super::complete::{complete, refuse_unreadable};
 use super::error::PageError;
 use super::load::Loaded;
@@ -23,23 +23,38 @@ use super::proxy_retry::load_page;
 use super::rest;
 use super::task::PageTask;
 use super::uploaded::from_upload;
+use crate::learn;
 
-/// How soon a page that waits for its profile looks again, milliseconds.
-const LINE_MS: i64 = 500;
 /// Time kept back for extraction and the commit.
 const RESERVE: Duration = Duration::from_millis(50);
 
-/// One try, within the page's time.
+/// What comes of one try.
+pub type Tried = Result<(Product, Engine), PageError>;
+
+/// The page without asking its site, within the page's time. `None`: the site is to be asked.
+pub async fn attempt_stored(task: &PageTask) -> Option<Tried> {
+    let deadline = deadline(&task.page, &task.spec, clock::instant());
+    let found = within(task, deadline, from_store(task, deadline)).await;
+    found.map(|product| product.map(|product| (product, Engine::Cache))).transpose()
+}
+
+/// One try at asking the site, within the page's time.
 ///
 /// # Errors
 /// When there is no document, or not in time.
-pub async fn attempt(task: &PageTask) -> Result<(Product, Engine), PageError> {
+pub async fn attempt(task: &PageTask) -> Tried {
     let deadline = deadline(&task.page, &task.spec, clock::instant());
-    if let Some(product) = cached::find(task).await? {
-        return Ok((product, Engine::Cache));
-    }
+    learn::line(task).await?;
+    within(task, deadline, scrape(task, deadline)).await
+}
+
+async fn within<T>(
+    task: &PageTask,
+    deadline: Instant,
+    work: impl Future<Output = Result<T, PageError>>,
+) -> Result<T, PageError> {
     // On the heap, so that what is wrapped around it here and below moves a pointer and not ten kilobytes at each step.
-    let work = AssertUnwindSafe(Box::pin(scrape(task, deadline))).catch_unwind();
+    let work = AssertUnwindSafe(Box::pin(work)).catch_unwind();
     match tokio::time::timeout_at(deadline + RESERVE, work).await {
         Ok(Ok(result)) => result,
         Ok(Err(_)) => Err(PageError::again(ErrorCode::Unknown, "Internal error.")),
@@ -47,13 +62,25 @@ pub async fn attempt(task: &PageTask) -> Result<(Product, Engine), PageError> {
     }
 }
 
-async fn scrape(task: &PageTask, deadline: Instant) -> Result<(Product, Engine), PageError> {
+async fn scrape(task: &PageTask, deadline: Instant) -> Tried {
     refuse_unreadable(&task.context, task.options())?;
     let loaded = match &task.options().upload {
         Some(upload) => from_upload(task, upload, deadline).await?,
         None => load_patiently(task, deadline).await?,
     };
-    Ok((complete(task, loaded.made, deadline).await?, loaded.engine))
+    let mut product = complete(task, loaded.made, deadline).await?;
+    settle(task, &mut product).await;
+    Ok((product, loaded.engine))
+}
+
+/// Finds a place for what the site has sent. The page does without where there is none.
+async fn settle(task: &PageTask, product: &mut Product) {
+    let process = &task.context.process;
+    let Some(version) = &mut product.document.version else { return };
+    if let Err(error) = version.settle(&process.db, &process.blobs).await {
+        tracing::warn!(%error, page.id = %task.page.id, "what a site has sent cannot be kept");
+        product.document.version = None;
+    }
 }
 
 /// Asks for the page, and again where its site wants to be asked later and the page's own time allows it.
@@ -82,7 +109,7 @@ fn deadline(page: &Claimed, spec: &JobSpec, started: Instant) -> Instant {
 }
 
 /// Turns a result into the end of the attempt: done, failed for good, or another try after a pause.
-pub fn judge(task: &PageTask, result: Result<(Product, Engine), PageError>) -> Outcome {
+pub fn judge(task: &PageTask, result: Tried) -> Outcome {
     let PageTask { context, page, spec, .. } = task;
     let pages = &context.process.metrics.pages;
     let error = match result {
@@ -91,11 +118,11 @@ pub fn judge(task: &PageTask, result: Result<(Product, Engine), PageError>) -> O
             let _ = task.attempted.engine.set(engine.as_str());
             return Outcome::Done { document: product.document, credits: product.credits };
         }
-        Err(error) if error.is_early => {
-            return Outcome::Postponed { run_at: context.process.db.now().plus_ms(LINE_MS) };
-        }
         Err(error) => error,
     };
+    if let Some(pause_ms) = error.early_ms {
+        return Outcome::Postponed { run_at: context.process.db.now().plus_ms(pause_ms) };
+    }
     // Where a caller waits, the next try begins at once.
     let next = || next_try(page, spec.kind == JobKind::Scrape, context.process.db.now());
     let rested = error.rest.as_ref().and_then(|rest| rest.run_at);

@@ -12,6 +12,9 @@ use crate::browser::{RenderError, RenderRequest, Rendered};
 use crate::sessions;
 use crate::sessions::page::{OnProfile, PageExit, PageTrouble};
 
+/// How soon a page that waits for its profile looks again, milliseconds.
+const LINE_MS: i64 = 500;
+
 /// Renders the page. What a browser could not do with it is the inner error: there may be another way to its document.
 ///
 /// # Errors
@@ -31,7 +34,7 @@ async fn in_pool(task: &PageTask, request: &PageRequest, deadline: Instant) -> R
     let Some(browsers) = &task.context.process.browsers else {
         return Err(RenderError::Unavailable("this worker has no browsers (WEIR_PAGE_BROWSERS=0)".to_owned()));
     };
-    browsers.render(request.to_render(task.options(), deadline)).await
+    browsers.render(request.to_render(task, deadline)).await
 }
 
 /// The page in a browser of its own, with what the profile holds.
@@ -50,7 +53,7 @@ async fn on_profile(
     let proxy = upstream.and_then(|place| process.upstreams.get(place)).map(|[open, _]| open);
     let exit = PageExit { egress: proxy.unwrap_or(&process.egress).addr(), upstream };
     // The whole browser goes that way, and not this page alone.
-    let rendering = RenderRequest { upstream: None, ..request.to_render(task.options(), deadline) };
+    let rendering = RenderRequest { upstream: None, ..request.to_render(task, deadline) };
     let busy = "Another session is currently writing to this profile. Try again when it has ended, or set saveChanges \
         to false.";
     let work = OnProfile { resources, exit, page: &task.page, profile };
@@ -61,7 +64,7 @@ async fn on_profile(
             }
             Ok(Ok(rendered))
         }
-        Err(PageTrouble::InLine) => Err(PageError::early(ErrorCode::ProfileBusy, busy)),
+        Err(PageTrouble::InLine) => Err(PageError::early(ErrorCode::ProfileBusy, busy, LINE_MS)),
         Err(PageTrouble::Busy) if task.spec.kind == JobKind::Scrape => {
             Err(PageError::last(ErrorCode::ProfileBusy, busy))
         }

@@ -5,17 +5,19 @@ use url::Url;
 use weir_shared::domain::action::ActionResults;
 use weir_shared::domain::document::Document;
 use weir_shared::domain::pdf_blocks;
-use weir_shared::domain::price::Bill;
+use weir_shared::domain::price::{self, Bill};
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::documents;
 use weir_shared::store::snapshots::Packed;
+use weir_shared::time::Timestamp;
 
-use super::cached;
 use super::error::PageError;
 use super::product::{Harvest, Product};
 use super::request::PageRequest;
+use super::sent::Sent;
 use super::task::PageTask;
+use crate::learn::Source;
 
 /// Everything of a site's response that goes into the document besides the extracted parts.
 pub struct SiteResponse {
@@ -32,6 +34,10 @@ pub struct SiteResponse {
     pub proxy_used: &'static str,
     /// Everything that came over TLS came over certificates that verify.
     pub is_trusted: bool,
+    /// The site was not asked: the page was stored then.
+    pub stored_at: Option<Timestamp>,
+    /// What is kept for later requests, if all of it came as it should.
+    pub sent: Option<Box<Sent>>,
 }
 
 impl SiteResponse {
@@ -47,6 +53,8 @@ impl SiteResponse {
             warnings: request.warnings_at(&url),
             proxy_used: request.route.proxy_used,
             is_trusted: request.is_trusted,
+            stored_at: request.stored_at,
+            sent: None,
             url,
         }
     }
@@ -64,6 +72,8 @@ impl SiteResponse {
             warnings: Vec::new(),
             proxy_used: "basic",
             is_trusted: true,
+            stored_at: None,
+            sent: None,
         }
     }
 }
@@ -75,6 +85,8 @@ pub struct Draft {
     /// What the page says of itself as data.
     pub structured: Option<Value>,
     pub harvest: Option<Harvest>,
+    /// The page's HTML, where it may be read by what was learned.
+    pub source: Option<Source>,
     /// What is delivered so far.
     pub bill: Bill,
     /// What its changes are told from the next time.
@@ -111,7 +123,7 @@ impl Draft {
         }
         let media = [&document.audio, &document.video].into_iter().flatten().count() as i64;
         let bill = Bill { stealth: response.proxy_used == "stealth", media, ..Bill::of(options) };
-        Self { response, document, structured: None, harvest: None, bill, snapshot: None }
+        Self { response, document, structured: None, harvest: None, source: None, bill, snapshot: None }
     }
 
     /// Something the caller should know.
@@ -137,8 +149,8 @@ impl Draft {
     /// When the document cannot be stored.
     pub fn encode(mut self, task: &PageTask) -> Result<Product, PageError> {
         let PageTask { context, page, .. } = task;
-        let cache_use = cached::cache_use(task);
-        self.write_metadata(task, cache_use.is_miss);
+        let credits = self.credits(task);
+        self.write_metadata(task, credits);
         let Self { response, mut document, harvest, bill, snapshot, .. } = self;
         document.screenshot = response.screenshot;
         if let Some(blocks) = &mut document.blocks {
@@ -147,20 +159,25 @@ impl Draft {
         if !response.warnings.is_empty() {
             document.warning = Some(response.warnings.join(" "));
         }
-        let is_faultless = response.status == 200 && document.warning.is_none();
         // Without a verified certificate anybody may have sent it, so it is not answered to others.
-        let may_be_shared = is_faultless && response.is_trusted;
+        let may_be_shared = response.is_trusted && !bill.stealth;
         let blobs = &context.process.blobs;
         let mut document = documents::encode(blobs, page.job_id, page.id, page.epoch, &document).map_err(|error| {
             tracing::error!(%error, page.id = %page.id, "a document cannot be stored");
             PageError::again(ErrorCode::Unknown, "The document could not be stored.")
         })?;
         document.snapshot = snapshot;
-        document.cache = cache_use.entry.filter(|_| may_be_shared && !bill.stealth);
-        Ok(Product { document, harvest, credits: bill.credits() })
+        document.version = response.sent.filter(|_| may_be_shared).and_then(|sent| sent.pack(task));
+        Ok(Product { document, harvest, credits })
     }
 
-    fn write_metadata(&mut self, task: &PageTask, is_miss: bool) {
+    /// What the page costs: the same whether its site was asked or not, but for lockdown.
+    fn credits(&self, task: &PageTask) -> i64 {
+        let is_locked = task.options().cache.lockdown && self.response.stored_at.is_some();
+        if is_locked { price::LOCKDOWN_HIT } else { self.bill.credits() }
+    }
+
+    fn write_metadata(&mut self, task: &PageTask, credits: i64) {
         let (page, response) = (&task.page, &self.response);
         let meta = &mut self.document.metadata;
         let mut put = |key: &str, value: Value| meta.insert(key.to_owned(), value);
@@ -178,12 +195,15 @@ impl Draft {
             put("error", json!(format!("The page answered with status {}.", response.status)));
         }
         put("proxyUsed", json!(response.proxy_used));
-        put("creditsUsed", json!(self.bill.credits()));
+        put("creditsUsed", json!(credits));
         put("concurrencyLimited", json!(page.limited));
         if page.limited {
             put("concurrencyQueueDurationMs", json!(page.started_at.ms_since(page.queued_at)));
         }
-        if is_miss {
+        if let Some(stored_at) = response.stored_at {
+            put("cacheState", json!("hit"));
+            put("cachedAt", json!(stored_at.to_iso()));
+        } else if task.asks_store() {
             put("cacheState", json!("miss"));
         }
     }

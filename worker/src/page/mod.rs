@@ -5,12 +5,14 @@
 //! scripted_hosts             which hosts need a browser
 //! cpu, product, steps, task  the threads that compute; what comes of a page, and in which steps; what each works on
 //! request                    where and how a page is asked for, by which proxy route
+//! sent                       what a site has sent, into the store of pages and out of it
 //! rest                       what a site says that wants to be asked later, and how long a page waits for it
-//! cached, draft              what the cache has of it; a document before it is whole
+//! draft                      a document before it is whole
 //! make/                      from a site's response to a draft
 //! browse, load, proxy_retry  one way to the response, all ways by one route, one route after the other
 //! uploaded                   a file that the caller has sent, which needs no way
 //! complete/                  what a model reads in it, redaction, changes
+//! cached                     the page without asking its site
 //! next_try, attempt, work    when a page is tried again; one try; from claim to end for every kind of job
 //! ```
 
@@ -31,6 +33,7 @@ pub mod refusal;
 pub mod request;
 pub mod rest;
 pub mod scripted_hosts;
+pub mod sent;
 pub mod steps;
 pub mod task;
 pub mod uploaded;

@@ -8,10 +8,13 @@ use weir_shared::domain::location::Location;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::store::cache::Found;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::rows::Claimed;
+use weir_shared::time::Timestamp;
 
 use super::error::PageError;
+use super::task::PageTask;
 use crate::browser::{RenderRequest, ScreenshotRequest, languages};
 use crate::fetch::{CallerHeaders, Chosen, FetchRequest, ProxyKind, ProxyPools, ProxyUrl};
 
@@ -69,6 +72,8 @@ pub struct PageRequest {
     caller: CallerHeaders,
     /// The caller's headers went along with the first request.
     begins_at_home: bool,
+    /// The site is not asked: the page was stored then.
+    pub stored_at: Option<Timestamp>,
 }
 
 impl PageRequest {
@@ -80,7 +85,23 @@ impl PageRequest {
         let url = fetch_url(&page.url).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
         let caller = CallerHeaders::new(spec.named(&page.url), &spec.options.headers);
         let begins_at_home = caller.has_secrets_for(&url);
-        Ok(Self { url, route, is_trusted: true, warnings: Vec::new(), caller, begins_at_home })
+        Ok(Self { url, route, is_trusted: true, warnings: Vec::new(), caller, begins_at_home, stored_at: None })
+    }
+
+    /// For a page that was stored, as it was asked for then.
+    ///
+    /// # Errors
+    /// As for [`PageRequest::new`].
+    pub fn of_stored(task: &PageTask, found: &Found) -> Result<Self, PageError> {
+        let route = ProxyRoute { chosen: None, proxy_used: "basic", warning: None };
+        let request = Self::new(&task.page, &task.spec, route)?;
+        let url = found.head.asked.as_ref().unwrap_or(&found.head.url).clone();
+        Ok(Self { url, stored_at: Some(found.stored_at), ..request })
+    }
+
+    /// Whether what the site sends now may be answered to others later, as far as the way to it tells.
+    pub fn may_be_kept(&self, task: &PageTask) -> bool {
+        self.stored_at.is_none() && self.route.warning.is_none() && task.keeps_pages()
     }
 
     /// The operator's proxy; `None`: directly.
@@ -114,7 +135,8 @@ impl PageRequest {
     }
 
     /// The page in a browser.
-    pub fn to_render(&self, options: &ScrapeOptions, deadline: Instant) -> RenderRequest {
+    pub fn to_render(&self, task: &PageTask, deadline: Instant) -> RenderRequest {
+        let (options, is_kept) = (task.options(), self.may_be_kept(task));
         let screenshot = options.screenshot().map(|shot| ScreenshotRequest {
             full_page: shot.full_page,
             quality: shot.quality,
@@ -130,7 +152,8 @@ impl PageRequest {
             location: options.location.as_ref().map(|l| (l.country.clone(), l.languages.clone())),
             screenshot,
             actions: options.actions.clone(),
-            want_raw: options.wants(&Format::RawHtml),
+            // Whoever asks for it later has it, too.
+            want_raw: options.wants(&Format::RawHtml) || is_kept,
             want_branding: options.wants(&Format::Branding),
             deadline,
             in_profile: false,

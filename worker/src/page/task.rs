@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use url::Url;
+use weir_shared::domain::cache;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::rows::Claimed;
@@ -30,6 +31,16 @@ impl PageTask {
     /// What the caller asked for.
     pub fn options(&self) -> &ScrapeOptions {
         &self.spec.options
+    }
+
+    /// Whether what sites send may be kept for later requests, as far as the options tell.
+    pub fn keeps_pages(&self) -> bool {
+        self.context.process.settings.cache_size > 0 && self.options().cache.is_kept()
+    }
+
+    /// Whether the page may be answered without asking its site.
+    pub fn asks_store(&self) -> bool {
+        self.context.process.settings.cache_size > 0 && cache::is_asked(self.options())
     }
 
     /// Whether a file's text is to be made markdown: it is asked for, or something is read out of it.

@@ -13,7 +13,7 @@ use weir_shared::store::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 use weir_shared::traces::{self, Side, Span};
 
-use super::attempt::{attempt, judge};
+use super::attempt::{attempt, attempt_stored, judge};
 use super::rest;
 use super::steps::Attempted;
 use super::task::PageTask;
@@ -125,9 +125,14 @@ async fn outcome(task: &PageTask) -> Outcome {
     match (&task.spec.crawl, task.spec.kind) {
         (_, JobKind::Map) => Box::pin(map::work::run(task)).await,
         (Some(crawl), _) => Box::pin(crawl::page::work(task, &crawl.scope)).await,
-        (None, _) => match rest::resting(task).await {
-            Some(outcome) => outcome,
-            None => judge(task, attempt(task).await),
-        },
+        (None, _) => {
+            if let Some(stored) = attempt_stored(task).await {
+                return judge(task, stored);
+            }
+            match rest::resting(task).await {
+                Some(outcome) => outcome,
+                None => judge(task, attempt(task).await),
+            }
+        }
     }
 }

@@ -87,6 +87,14 @@ impl RobotsStore {
         self.fetch(url, route).await.robots
     }
 
+    /// The same where it is known already, without asking the site.
+    pub fn known(&self, url: &Url, route: &SiteRoute) -> Option<Arc<Robots>> {
+        let kept = self.lock();
+        let known = kept.files.get(&url.origin().ascii_serialization())?.file.get()?;
+        let is_allowed = known.refused.as_ref().is_none_or(|host| !route.sites.allows_host(host));
+        (is_allowed && known.until > clock::instant()).then(|| Arc::clone(&known.robots))
+    }
+
     /// Forgets the origin's file, so that the next one who asks gets a fresh one.
     pub fn forget(&self, url: &Url) {
         self.lock().remove(&url.origin().ascii_serialization());

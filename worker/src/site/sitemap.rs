@@ -58,6 +58,16 @@ pub struct Source {
     pub headers: Arc<CallerHeaders>,
     /// Absent: every file is fetched.
     pub cache: Option<SitemapCache>,
+    pub asking: Asking,
+}
+
+/// Whether the site is asked for what is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asking {
+    Always,
+    /// What is not there is not asked for again in the next hour.
+    OnceAnHour,
+    Nobody,
 }
 
 /// How far a walk goes.
@@ -100,6 +110,8 @@ pub struct Walk {
     pub cut: bool,
     /// Files to put into the cache.
     pub fresh: Vec<(Url, Packed)>,
+    /// Addresses where there is none.
+    pub absent: Vec<Url>,
 }
 
 /// The sitemaps to begin with: those of robots.txt, or else the usual places.
@@ -172,6 +184,7 @@ pub async fn collect(source: &Source, starts: Vec<Url>, bounds: Bounds, sink: mp
             kept += packed.len();
             walk.fresh.push((url, packed));
         }
+        walk.absent.extend(end.absent);
         for url in end.children {
             if seen.contains(url.as_str()) {
                 continue;
@@ -199,30 +212,28 @@ struct FileEnd {
     ending: Option<Ending>,
     children: Vec<Url>,
     fresh: Option<(Url, Packed)>,
+    /// There is none.
+    absent: Option<Url>,
 }
 
 async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sender<Batch>) -> FileEnd {
     let Todo { number, url, depth } = todo;
-    let mut end = FileEnd { number, depth, ending: None, children: Vec::new(), fresh: None };
+    let mut end = FileEnd { number, depth, ending: None, children: Vec::new(), fresh: None, absent: None };
     let cache = source.cache.as_ref().filter(|_| source.headers.is_empty());
     if let Some(cache) = cache
         && let Some(packed) = cache.get(&url).await
     {
-        let mut collector = Collector::new(number, sink, None);
-        let _turn = READERS.acquire().await;
-        let read = tokio::task::spawn_blocking(move || {
-            let whole = packed.read(|item| collector.take(item));
-            collector.flush();
-            (whole, collector.children)
-        });
-        match read.await {
-            Ok((true, children)) => {
-                (end.ending, end.children) = (Some(Ending::Whole), children);
+        if packed.is_empty() {
+            // There is none. Who asks for it always finds out anew.
+            if source.asking != Asking::Always {
                 return end;
             }
-            // Entries already sent come again; who receives them drops repeats.
-            Ok((false, _)) | Err(_) => return end,
+        } else {
+            return read_kept(packed, end, sink).await;
         }
+    }
+    if source.asking == Asking::Nobody {
+        return end;
     }
     let deadline = bounds.deadline.min(clock::deadline(FILE_PATIENCE));
     let request = FetchRequest {
@@ -237,7 +248,11 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
     };
     let opened = match source.fetcher.open(request).await {
         Ok(opened) if (200..300).contains(&opened.status) => opened,
-        Ok(_) => return end,
+        Ok(opened) => {
+            let is_absent = matches!(opened.status, 404 | 410) && cache.is_some() && opened.is_trusted;
+            end.absent = (is_absent && source.asking == Asking::OnceAnHour).then_some(url);
+            return end;
+        }
         Err(error) => {
             tracing::debug!(host = url.host_str().unwrap_or_default(), %error, "a sitemap could not be fetched");
             return end;
@@ -253,6 +268,22 @@ async fn read_file(source: Source, todo: Todo, bounds: Bounds, sink: mpsc::Sende
         end.fresh = collector.packer.and_then(|packer| packer.finish()).map(|packed| (url, packed));
     }
     end.children = collector.children;
+    end
+}
+
+/// Reads a file that was kept.
+async fn read_kept(packed: Packed, mut end: FileEnd, sink: mpsc::Sender<Batch>) -> FileEnd {
+    let mut collector = Collector::new(end.number, sink, None);
+    let _turn = READERS.acquire().await;
+    let read = tokio::task::spawn_blocking(move || {
+        let whole = packed.read(|item| collector.take(item));
+        collector.flush();
+        (whole, collector.children)
+    });
+    // Where it cannot be read: entries already sent come again; who receives them drops repeats.
+    if let Ok((true, children)) = read.await {
+        (end.ending, end.children) = (Some(Ending::Whole), children);
+    }
     end
 }
 

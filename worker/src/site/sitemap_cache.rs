@@ -15,6 +15,8 @@ use super::sitemap_reader::{Item, SitemapEntry};
 
 /// How long a file counts (spec 4.9), milliseconds.
 const FRESH_MS: i64 = 7 * 86_400_000;
+/// How long it counts that there is none, milliseconds.
+const ABSENT_MS: i64 = 3_600_000;
 /// A larger file is fetched each time, bytes compressed.
 const MAX_PACKED: usize = 2 << 20;
 /// A kept file unpacks to this many bytes at most.
@@ -51,8 +53,18 @@ impl SitemapCache {
         }
     }
 
+    /// Keeps in mind for an hour that there are no such files.
+    pub async fn put_absent(&self, urls: Vec<Url>) {
+        let files = urls.into_iter().map(|url| (url, Packed(Vec::new()))).collect();
+        self.put_for(files, ABSENT_MS).await;
+    }
+
     /// Keeps files; a failure costs the next reader a fetch and is logged only.
     pub async fn put(&self, files: Vec<(Url, Packed)>) {
+        self.put_for(files, FRESH_MS).await;
+    }
+
+    async fn put_for(&self, files: Vec<(Url, Packed)>, counts_ms: i64) {
         if files.is_empty() {
             return;
         }
@@ -60,7 +72,7 @@ impl SitemapCache {
         let rows: Vec<(String, Vec<u8>)> = files.into_iter().map(|(url, packed)| (self.key(&url), packed.0)).collect();
         let write = async {
             let mut tx = self.db.begin_relaxed().await?;
-            sitemaps::put(&mut tx, self.team, &rows, now, now.plus_ms(FRESH_MS)).await?;
+            sitemaps::put(&mut tx, self.team, &rows, now, now.plus_ms(counts_ms)).await?;
             tx.commit().await
         };
         if let Err(error) = write.await {

@@ -45,7 +45,7 @@ async fn site(pages: Vec<(&'static str, Vec<u8>)>) -> (Url, Arc<AtomicUsize>) {
 fn source() -> Source {
     let guard = AddressGuard::new(vec!["127.0.0.0/8".parse().expect("a net")], HashMap::new());
     let fetcher = HttpFetcher::new(guard, FetchConfig::default()).expect("a fetcher");
-    Source { fetcher, route: SiteRoute::default(), headers: Arc::default(), cache: None }
+    Source { fetcher, route: SiteRoute::default(), headers: Arc::default(), cache: None, asking: Asking::Always }
 }
 
 async fn walk(base: &Url, start: &str, bounds: Bounds) -> (Vec<String>, Walk) {

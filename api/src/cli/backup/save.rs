@@ -34,7 +34,7 @@ pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Re
     folder.keep_manifest(&manifest)?;
     folder.forget_other_database(kind)?;
     // Only now: what an older backup needed stays until the newer one is whole.
-    to.list()?.keys().filter(|key| !blobs.contains_key(*key)).for_each(|key| to.remove(key));
+    to.list()?.keys().filter(|key| !blobs.contains_key(*key)).for_each(|key| _ = to.remove(key));
     db.close().await;
 
     let copied = Copied { blobs: first.blobs + second.blobs, bytes: first.bytes + second.bytes, gone: 0 };

@@ -70,15 +70,7 @@ fn told(found: &Examination, settings: &Settings) -> Vec<Check> {
         None => {}
     }
     if settings.worker.sessions > 0 {
-        checks.push((
-            "runners",
-            match InstalledRunners::find(&settings.worker.runners) {
-                Ok(runners) => Finding::good(format!("installed in {}", runners.folder.display())),
-                Err(why) => {
-                    Finding::bad(why, "scripts/setup, or WEIR_SESSIONS_PER_WORKER=0 for a worker without sessions")
-                }
-            },
-        ));
+        checks.push(("runners", runners(&settings.worker.runners)));
     }
     checks.push((
         "recognition",
@@ -168,6 +160,29 @@ fn sandbox(wanted: SandboxChoice) -> Finding {
         ),
         Err(error) => Finding::bad(format!("cannot run unshare: {error}"), "install util-linux"),
     }
+}
+
+/// Whether what sessions run code with is there, and its interpreters start: Node wants libraries that a small Debian lacks.
+fn runners(folder: &Path) -> Finding {
+    let found = match InstalledRunners::find(folder) {
+        Ok(found) => found,
+        Err(why) => {
+            let mend = "scripts/setup, or WEIR_SESSIONS_PER_WORKER=0 for a worker without sessions";
+            return Finding::bad(why, mend);
+        }
+    };
+    for program in [&found.node, &found.python] {
+        let said = match Command::new(program).arg("--version").stdin(Stdio::null()).output() {
+            Ok(output) if output.status.success() => continue,
+            Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        return Finding::bad(
+            format!("{} does not run: {said}", program.display()),
+            "install the library that it misses (libatomic1, libstdc++6)",
+        );
+    }
+    Finding::good(format!("installed in {}", found.folder.display()))
 }
 
 /// Free space where the service writes.

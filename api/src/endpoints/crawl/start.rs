@@ -9,7 +9,6 @@ use weir_shared::crawl_prompt;
 use weir_shared::domain::activity::Endpoint;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
 use weir_shared::domain::price;
-use weir_shared::domain::scrape::MAX_AGE_MS;
 use weir_shared::domain::scrape_request::{CrawlRequest, crawl_fields, parse_crawl, with_prompt_options};
 use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::error_code::ErrorCode;
@@ -118,11 +117,6 @@ pub(in crate::endpoints) async fn run(
     let limit = affordable(app, &mut tx, &caller, crawl.options.limit, price::most(&crawl.scrape)).await?;
     idempotency::take(&mut tx, caller.team_id(), key, now).await?;
     let id = insert(app, &mut tx, &caller, &crawl, limit, now).await?;
-    if asks_of_cache(crawl.scrape.cache.max_age) {
-        let text =
-            "maxAge has no effect on which pages are fetched: a crawl reads each page anew to see where it leads.";
-        crawls::warn(&mut tx, id, text).await?;
-    }
     if let Some(sentence) = prompt.as_ref().and_then(|prompt| prompt.warning.as_deref()) {
         crawls::warn(&mut tx, id, sentence).await?;
     }
@@ -130,13 +124,6 @@ pub(in crate::endpoints) async fn run(
 
     let url = format!("{}{}", app.base_url(request), Served::new(crawl.version, JobKind::Crawl).path(id));
     Ok(HttpResponse::Ok().json(Body { success: true, id, url, prompt }))
-}
-
-/// Whether a caller has chosen how old a page of a crawl may be. Clients send values of their own with every request,
-/// and 0 is what a crawl does anyhow.
-fn asks_of_cache(max_age: i64) -> bool {
-    const CLIENTS_DEFAULT: i64 = 14_400_000;
-    !matches!(max_age, 0 | MAX_AGE_MS | CLIENTS_DEFAULT)
 }
 
 /// Turns the prompt, if there is one, into options; those that the body names win (wire 5.1).

@@ -1,6 +1,5 @@
 //! One page, answered when it is done (wire 3.1).
 
-mod cached;
 pub mod run;
 pub mod status;
 

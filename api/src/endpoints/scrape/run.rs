@@ -26,7 +26,7 @@ use weir_shared::store::{StoreError, credits, documents, pages};
 use weir_shared::traces;
 use weir_shared::worker_api::direct::DirectScrape;
 
-use super::{cached, document_answer};
+use super::document_answer;
 use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::direct_dispatch::Dispatched;
@@ -81,9 +81,6 @@ pub(in crate::endpoints) async fn run(
 /// Scrapes what is settled: a page, or a file that is at hand.
 pub(in crate::endpoints) async fn scraped(app: &AppData, caller: Caller, scrape: ScrapeRequest) -> ApiResult<Scraped> {
     let is_named = scrape.origin.as_deref().is_some_and(|origin| origin.contains("website"));
-    if let Some((document, page)) = cached::answer(app, &caller, &scrape).await? {
-        return Ok(Scraped { document, named: is_named.then_some(page) });
-    }
     let scrape = accept(app, &caller, scrape);
     let named = is_named.then_some(scrape.page);
     Ok(Scraped { document: answer(app, caller, scrape).await?, named })

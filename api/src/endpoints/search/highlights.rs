@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use actix_web::web;
 use futures_util::future::join_all;
-use serde::Deserialize;
-use weir_shared::domain::cache;
+use weir_extract::{ExtractOptions, PageInput};
+use weir_shared::blobs::Blobs;
+use weir_shared::domain::cache::{self, Head};
 use weir_shared::domain::scrape::ScrapeOptions;
 use weir_shared::domain::search::Source;
 use weir_shared::passages::{rank, split};
-use weir_shared::store::cache as store;
+use weir_shared::store::cache::{self as store, Found};
 
 use super::answer::Item;
 use super::asked::Asked;
@@ -55,19 +56,34 @@ fn head(text: &str) -> &str {
     &text[..text.floor_char_boundary(MOST_TEXT)]
 }
 
-/// The markdown of a page as the cache has it for requests without options.
+/// The markdown of a page, of what is kept of it for requests without options.
 async fn cached(app: &App, asked: &Asked, url: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Document {
-        markdown: String,
-    }
     if app.settings.cache_size == 0 {
         return None;
     }
     let lookup = cache::lookup(url, &ScrapeOptions::default(), asked.caller.team_id(), app.db.now())?;
-    let found = store::find(&app.db, &app.blobs, &lookup).await.ok()??;
-    let document: Document = serde_json::from_str(found.json.get()).ok()?;
-    Some(head(&document.markdown).to_owned())
+    let found = store::find(&app.db, &lookup).await.ok()?;
+    let found = found.into_iter().find(|found| found.head.status == 200 && is_page(&found.head))?;
+    let blobs = app.blobs.clone();
+    web::block(move || text_of(&found, &blobs)).await.ok()?
+}
+
+fn is_page(found: &Head) -> bool {
+    let said = found.content_type.as_deref().unwrap_or("text/html").to_ascii_lowercase();
+    said.starts_with("text/html") || said.starts_with("application/xhtml+xml")
+}
+
+/// The main text of a page of HTML. Computes and blocks.
+fn text_of(found: &Found, blobs: &Blobs) -> Option<String> {
+    let [body, dom, ..] = found.unpack(blobs).ok()?.into_parts();
+    let (rendered, charset) = (dom.is_some(), found.head.charset.as_deref());
+    let bytes = dom.or(body)?;
+    let html = weir_extract::charset::decode(&bytes, if rendered { Some("utf-8") } else { charset });
+    let wanted =
+        ExtractOptions { markdown: true, only_main_content: true, block_ads: true, ..ExtractOptions::default() };
+    let page = PageInput { url: &found.head.url, html: &html, rendered };
+    let markdown = weir_extract::extract(&page, &wanted).markdown?;
+    Some(head(&markdown).to_owned())
 }
 
 /// The passages that share most with the query, in the page's order; `None`: none shares a word.

@@ -79,12 +79,6 @@ fn read_scrape_options(
         let text = "profile is not possible in a crawl, whose pages are many and at once";
         nested.issues.rule(nested.path_of("profile"), text);
     }
-    // A crawl has to read the site to find its pages.
-    for (name, is_given) in [("lockdown", options.cache.lockdown), ("minAge", options.cache.min_age.is_some())] {
-        if is_given {
-            nested.issues.rule(nested.path_of(name), format!("{name} is not possible in a crawl, which asks the site"));
-        }
-    }
     nested.ignore(&["origin", "integration"]);
     nested.finish();
     options

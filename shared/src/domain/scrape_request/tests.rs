@@ -380,7 +380,8 @@ fn formats_that_are_read_have_their_options() {
         {"type": "question", "question": "a?"}, {"type": "highlights", "query": "b"},
     ]);
     let options = scrape(json!({"formats": formats, "onlyCleanContent": true})).unwrap().options;
-    let json = JsonFormat { prompt: Some("prices".into()), schema: Some(schema), check_prompt_injection: true };
+    let json =
+        JsonFormat { prompt: Some("prices".into()), schema: Some(schema), check_prompt_injection: true, learn: false };
     let question = Format::Question(Question { question: "a?".into() });
     let highlights = Format::Highlights(Highlights { query: "b".into() });
     assert_eq!(options.formats, vec![Format::Summary, Format::Json(json), question, highlights]);
@@ -599,8 +600,6 @@ fn every_rule_of_a_crawl_is_held() {
         (json!({"url": "a.com", "scrapeOptions": {"timeout": 5}}), json!(["scrapeOptions", "timeout"]), "too_small"),
         (json!({"url": "a.com", "scrapeOptions": {"url": "x"}}), json!(["scrapeOptions"]), "unrecognized_keys"),
         (json!({"url": "a.com", "scrapeOptions": []}), json!(["scrapeOptions"]), "invalid_type"),
-        (json!({"url": "a.com", "scrapeOptions": {"minAge": 1}}), json!(["scrapeOptions", "minAge"]), "custom"),
-        (json!({"url": "a.com", "scrapeOptions": {"lockdown": true}}), json!(["scrapeOptions", "lockdown"]), "custom"),
         (json!({"url": "a.com", "formats": ["links"]}), json!([]), "unrecognized_keys"),
         (json!({"url": "a.com", "webhook": {"url": "x"}}), json!(["webhook", "url"]), "invalid_format"),
     ] {

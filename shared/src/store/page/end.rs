@@ -58,6 +58,11 @@ impl Outcome {
         }
     }
 
+    /// What the site has sent, where that is stored with the document.
+    pub(in crate::store) fn version(&self) -> Option<&Version> {
+        self.document()?.0.version.as_deref()
+    }
+
     /// The document to store and what it costs, if there is one.
     pub(in crate::store) fn document(&self) -> Option<(&Encoded, i64)> {
         match self {
@@ -78,8 +83,8 @@ pub struct Encoded {
     pub packed: i64,
     /// Where the compressed text lies.
     pub body: Body,
-    /// Its place in the cache, if it has one.
-    pub cache: Option<Box<CacheEntry>>,
+    /// What the site has sent, where that is kept.
+    pub version: Option<Box<Version>>,
     /// What the page's changes are told from the next time.
     pub snapshot: Option<Box<Packed>>,
     /// What its attempt did and how long each took, JSON (`document.steps`).
@@ -93,14 +98,25 @@ pub enum Body {
     Blob(String),
 }
 
-/// A document's place in the cache.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CacheEntry {
-    pub key: CacheKey,
+/// What a site has sent, ready to be stored for later requests.
+#[derive(Debug, Clone)]
+pub struct Version {
+    /// Where it is found.
+    pub places: Vec<CacheKey>,
+    /// How long it counts, milliseconds.
+    pub counts_ms: i64,
     /// As requested.
     pub url: String,
     /// Its registered domain.
     pub site: Option<String>,
+    /// What its content is known by.
+    pub digest: String,
+    /// What else is known of it, JSON.
+    pub head: String,
+    /// Bytes of the content before and after compression.
+    pub size: i64,
+    pub packed: i64,
+    pub body: Body,
 }
 
 /// An address found on a page or in a sitemap, with its key.

@@ -30,7 +30,9 @@ pub async fn finish(db: &Db, group: &[Finished], now: Timestamp) -> StoreResult<
 }
 
 fn has_blob(end: &Finished) -> bool {
-    end.outcome.document().is_some_and(|(document, _)| matches!(document.body, Body::Blob(_)))
+    let is_blob = |body: &Body| matches!(body, Body::Blob(_));
+    end.outcome.document().is_some_and(|(document, _)| is_blob(&document.body))
+        || end.outcome.version().is_some_and(|version| is_blob(&version.body))
 }
 
 async fn commit(db: &Db, group: &[Finished], now: Timestamp) -> StoreResult<Report> {
@@ -129,11 +131,19 @@ async fn store(
     mut first_seq: BTreeMap<JobId, i64>,
     now: Timestamp,
 ) -> StoreResult<()> {
-    // Taken in the order of their keys over all parts, because every writer locks them so.
-    let mut cached = results::cached_rows(live).into_iter();
+    // Contents before versions, each in the order of their keys over all parts, because every writer locks them so.
+    let (contents, versions) = (results::contents(live), results::versions(live));
+    let (mut contents, is_one) = (contents.into_iter(), parts::parts(live).count() == 1);
     for part in parts::parts(live) {
-        let cached = cached.by_ref().take(part.len()).collect();
-        write_results(tx, Results::of(part, &mut first_seq, cached), now).await?;
+        let mut results = Results::of(part, &mut first_seq);
+        results.contents = contents.by_ref().take(part.len()).collect();
+        if is_one {
+            results.versions.clone_from(&versions);
+        }
+        write_results(tx, results, now).await?;
+    }
+    for part in parts::parts(&versions).filter(|_| !is_one) {
+        write_results(tx, Results::of_versions(part), now).await?;
     }
     for end in live {
         if let Some(snapshot) = end.outcome.document().and_then(|(document, _)| document.snapshot.as_ref()) {

@@ -1,4 +1,4 @@
-//! What ends leave besides the state of their pages and jobs: documents, their place in the cache, the bill.
+//! What ends leave besides the state of their pages and jobs: documents, what the site has sent, the bill.
 
 use std::collections::BTreeMap;
 
@@ -13,41 +13,45 @@ use crate::store::signals::SqliteTx;
 use crate::store::{StoreResult, Tx};
 use crate::time::Timestamp;
 
-use super::end::{CacheEntry, Encoded, Finished, Outcome};
-use super::rules::{INSERT_CACHED, INSERT_DOCUMENT, REPLACE_CACHED};
+use super::end::{Encoded, Finished, Outcome, Version};
+use super::rules::{INSERT_CONTENT, INSERT_DOCUMENT, INSERT_VERSION, KNOWN_CONTENT, REPLACE_VERSION};
 
-/// A document with its place in the cache and its packed size.
-pub(super) type CachedRow<'a> = (&'a CacheEntry, &'a Finished, i64);
+/// What one page's site has sent, at one of its places.
+pub(super) type VersionRow<'a> = (&'a CacheKey, &'a Version, &'a Finished);
 
-/// The documents among these ends that have a place in the cache, in the order of their keys, each once: transactions
-/// of other teams may write the same ones.
-pub(super) fn cached_rows<'a>(ends: &[&'a Finished]) -> Vec<CachedRow<'a>> {
-    let mut rows: BTreeMap<&CacheKey, CachedRow<'a>> = BTreeMap::new();
+/// What sites have sent for these pages, in the order of their digests, each once: transactions of other teams may write
+/// the same.
+pub(super) fn contents<'a>(ends: &[&'a Finished]) -> Vec<&'a Version> {
+    let versions = ends.iter().filter_map(|end| end.outcome.version());
+    let rows: BTreeMap<&str, &Version> = versions.map(|version| (version.digest.as_str(), version)).collect();
+    rows.into_values().collect()
+}
+
+/// Where it is found, in the order of the keys, each once.
+pub(super) fn versions<'a>(ends: &[&'a Finished]) -> Vec<VersionRow<'a>> {
+    let mut rows: BTreeMap<&CacheKey, VersionRow<'a>> = BTreeMap::new();
     for end in ends {
-        let Some((document, _)) = end.outcome.document() else { continue };
-        if let Some(entry) = &document.cache {
-            rows.insert(&entry.key, (entry, end, document.packed));
+        if let Some(version) = end.outcome.version() {
+            rows.extend(version.places.iter().map(|place| (place, (place, version, *end))));
         }
     }
     rows.into_values().collect()
 }
 
-/// The document and the bill of a page that is done and whose rows say so already.
-pub(in crate::store) async fn write_done(tx: &mut Tx, end: &Finished, now: Timestamp) -> StoreResult<()> {
-    write_results(tx, Results::of(&[end], &mut BTreeMap::new(), cached_rows(&[end])), now).await
-}
-
 /// What ends leave besides the state of their pages and jobs.
+#[derive(Default)]
 pub(super) struct Results<'a> {
     /// With its place in the order of its job.
     documents: Vec<(&'a Finished, i64, &'a Encoded)>,
     /// With its credits.
     bills: Vec<(&'a Finished, i64)>,
-    cached: Vec<CachedRow<'a>>,
+    pub contents: Vec<&'a Version>,
+    pub versions: Vec<VersionRow<'a>>,
 }
 
 impl<'a> Results<'a> {
-    pub(super) fn of(ends: &[&'a Finished], first_seq: &mut BTreeMap<JobId, i64>, cached: Vec<CachedRow<'a>>) -> Self {
+    /// Documents and bills.
+    pub(super) fn of(ends: &[&'a Finished], first_seq: &mut BTreeMap<JobId, i64>) -> Self {
         let mut documents = Vec::new();
         for end in ends {
             if let Some((document, _)) = end.outcome.document() {
@@ -63,17 +67,25 @@ impl<'a> Results<'a> {
             };
             (credits > 0).then_some((*end, credits))
         };
-        Self { documents, bills: ends.iter().filter_map(bill).collect(), cached }
+        Self { documents, bills: ends.iter().filter_map(bill).collect(), ..Self::default() }
+    }
+
+    /// Where what sites have sent is found, and nothing else.
+    pub(super) fn of_versions(versions: &[VersionRow<'a>]) -> Self {
+        Self { versions: versions.to_vec(), ..Self::default() }
     }
 
     fn is_empty(&self) -> bool {
-        self.documents.is_empty() && self.bills.is_empty() && self.cached.is_empty()
+        self.documents.is_empty() && self.bills.is_empty() && self.contents.is_empty() && self.versions.is_empty()
     }
 
     /// Most pages leave all of it, so that there are few kinds of statements; the others are not kept prepared.
     fn is_usual(&self) -> bool {
         let documents = self.documents.len();
-        documents == self.bills.len() && (self.cached.is_empty() || documents == self.cached.len())
+        let is_usual = |count: usize| count == 0 || count == documents;
+        documents == self.bills.len()
+            && is_usual(self.contents.len())
+            && (documents == 0 || is_usual(self.versions.len()))
     }
 }
 
@@ -108,21 +120,41 @@ macro_rules! push_documents {
     };
 }
 
-/// Adds the statement that enters documents in the cache.
-macro_rules! push_cached {
-    ($query:ident, $rows:expr, $now:ident) => {
-        $query.push(INSERT_CACHED);
-        $query.push_values($rows, |mut values, (entry, end, packed)| {
+/// Adds the statement that stores what sites have sent.
+macro_rules! push_contents {
+    ($query:ident, $contents:expr, $now:ident) => {
+        $query.push(INSERT_CONTENT);
+        $query.push_values($contents, |mut values, version| {
             values
-                .push_bind(entry.key.0.as_str())
-                .push_bind(end.page.team_id)
-                .push_bind(entry.url.as_str())
-                .push_bind(entry.site.as_deref())
-                .push_bind(end.page.id)
-                .push_bind(packed)
-                .push_bind($now);
+                .push_bind(version.digest.as_str())
+                .push_bind(version.size)
+                .push_bind(version.packed)
+                .push_bind($now)
+                .push_bind(version.body.blob())
+                .push_bind(version.body.inline());
         });
-        $query.push(REPLACE_CACHED);
+        $query.push(KNOWN_CONTENT);
+    };
+}
+
+/// Adds the statement that says where it is found.
+macro_rules! push_versions {
+    ($query:ident, $rows:expr, $now:ident, $before:expr, $after:expr) => {
+        $query.push(INSERT_VERSION);
+        $query.push($before);
+        $query.push_values($rows, |mut values, (place, version, end)| {
+            values
+                .push_bind(place.0.as_str())
+                .push_bind(end.page.team_id)
+                .push_bind(version.url.as_str())
+                .push_bind(version.site.as_deref())
+                .push_bind(version.digest.as_str())
+                .push_bind(version.head.as_str())
+                .push_bind($now)
+                .push_bind($now.plus_ms(version.counts_ms));
+        });
+        $query.push($after);
+        $query.push(REPLACE_VERSION);
     };
 }
 
@@ -143,7 +175,7 @@ macro_rules! push_bills {
     };
 }
 
-/// Stores documents, enters them in the cache, and writes one ledger entry a billed page. A replayed page keeps its key,
+/// Stores documents and what sites have sent, and writes one ledger entry a billed page. A replayed page keeps its key,
 /// so it is billed once. All of it goes to the database in one go.
 pub(super) async fn write_results(tx: &mut Tx, results: Results<'_>, now: Timestamp) -> StoreResult<()> {
     if results.is_empty() {
@@ -167,14 +199,18 @@ pub(super) async fn write_results(tx: &mut Tx, results: Results<'_>, now: Timest
 /// Statements in one string. Returns what was entered in the ledger.
 async fn write_sqlite(tx: &mut SqliteTx, results: Results<'_>, now: Timestamp) -> StoreResult<Vec<(TeamId, i64)>> {
     let is_kept = results.is_usual();
-    let Results { documents, bills, cached } = results;
+    let Results { documents, bills, contents, versions } = results;
     let mut query = sqlx::QueryBuilder::new("");
     if !documents.is_empty() {
         push_documents!(query, documents);
         query.push("; ");
     }
-    if !cached.is_empty() {
-        push_cached!(query, cached, now);
+    if !contents.is_empty() {
+        push_contents!(query, contents, now);
+        query.push("; ");
+    }
+    if !versions.is_empty() {
+        push_versions!(query, versions, now, "", "");
         query.push("; ");
     }
     if !bills.is_empty() {
@@ -190,16 +226,25 @@ async fn write_postgres(
     now: Timestamp,
 ) -> StoreResult<()> {
     let is_kept = results.is_usual();
-    let Results { documents, bills, cached } = results;
+    let Results { documents, bills, contents, versions } = results;
     let mut query = sqlx::QueryBuilder::new("WITH ");
     if !documents.is_empty() {
         query.push("stored AS (");
         push_documents!(query, documents);
         query.push("), ");
     }
-    if !cached.is_empty() {
+    // Versions come after the contents: parts of a statement run in the order in which they need each other.
+    let has_contents = !contents.is_empty();
+    if has_contents {
+        query.push("came AS (");
+        push_contents!(query, contents, now);
+        query.push(" RETURNING 1), ");
+    }
+    if !versions.is_empty() {
         query.push("kept AS (");
-        push_cached!(query, cached, now);
+        let after =
+            if has_contents { ") AS given WHERE (SELECT COUNT(*) FROM came) >= 0" } else { ") AS given WHERE TRUE" };
+        push_versions!(query, versions, now, "SELECT * FROM (", after);
         query.push("), ");
     }
     if bills.is_empty() {

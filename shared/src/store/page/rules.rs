@@ -123,7 +123,13 @@ pub(super) use done;
 /// The beginning of the statement that stores documents.
 pub(super) const INSERT_DOCUMENT: &str = "INSERT INTO document (job_id, seq, page_id, size, body, blob, steps) ";
 
-/// The statement that enters documents in the cache, around its rows. Whoever stored a page before is replaced.
-pub(super) const INSERT_CACHED: &str = "INSERT INTO cached_page (key, team_id, url, site, page_id, bytes, cached_at) ";
-pub(super) const REPLACE_CACHED: &str = " ON CONFLICT (key) DO UPDATE SET team_id = excluded.team_id, url = excluded.url, site = excluded.site, \
-     page_id = excluded.page_id, bytes = excluded.bytes, body = NULL, size = NULL, cached_at = excluded.cached_at";
+/// The statement that stores what sites have sent, around its rows. What is there already is used once more.
+pub(super) const INSERT_CONTENT: &str = "INSERT INTO page_content (digest, size, packed, used_at, blob, body) ";
+pub(super) const KNOWN_CONTENT: &str = " ON CONFLICT (digest) DO UPDATE SET used_at = excluded.used_at";
+
+/// The statement that says what it is the newest answer to, around its rows. Whoever stored one before is replaced.
+pub(super) const INSERT_VERSION: &str =
+    "INSERT INTO page_version (key, team_id, url, site, digest, head, stored_at, expires_at) ";
+pub(super) const REPLACE_VERSION: &str = " ON CONFLICT (key) DO UPDATE SET team_id = excluded.team_id, url = excluded.url, \
+     site = excluded.site, digest = excluded.digest, head = excluded.head, stored_at = excluded.stored_at, \
+     expires_at = excluded.expires_at";

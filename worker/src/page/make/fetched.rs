@@ -14,6 +14,7 @@ use crate::page::error::PageError;
 use crate::page::kind::{BodyKind, sniff};
 use crate::page::refusal::is_refusal;
 use crate::page::request::PageRequest;
+use crate::page::sent::Sent;
 use crate::page::task::PageTask;
 
 /// Longest pause of a meta refresh that is followed, seconds.
@@ -59,6 +60,7 @@ pub async fn from_fetched(
     if fetched.incomplete {
         response.warnings.push("The page's compressed body was cut off; this is the readable part.".to_owned());
     }
+    response.sent = Sent::fetched(task, request, &fetched, kind);
     let task = task.clone();
     if task.options().wants(&Format::RawBase64) {
         return blocking(move || raw::document(&task, response, &fetched, kind).map(FromFetched::file)).await;
@@ -121,9 +123,10 @@ fn from_html(
     // A player may come with the page's scripts, and so may the description of a product.
     let is_missing =
         media::is_missing(task.options(), &extracted.media) || goods::is_missing(task.options(), &extracted);
-    if task.context.process.browsers.is_some() && is_missing {
+    let may_render = task.context.process.browsers.is_some() && !task.options().cache.is_only_cache();
+    if may_render && is_missing {
         return Ok(FromFetched::NeedsBrowser);
     }
-    let made = html::document(task, response, extracted, &text)?;
+    let made = html::document(task, response, extracted, &text, Some((&text, false)))?;
     Ok(FromFetched::Page { made, is_blocked })
 }

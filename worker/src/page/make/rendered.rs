@@ -1,5 +1,7 @@
 //! The document of a page that a browser has rendered.
 
+use bytes::Bytes;
+
 use super::html;
 use crate::browser::Rendered;
 use crate::extract::{self, PageInput};
@@ -8,6 +10,7 @@ use crate::page::draft::{Made, SiteResponse};
 use crate::page::error::PageError;
 use crate::page::refusal::is_refusal;
 use crate::page::request::PageRequest;
+use crate::page::sent::Sent;
 use crate::page::task::PageTask;
 
 /// Makes the document. With it, whether the site seems to refuse readers like us.
@@ -17,25 +20,34 @@ use crate::page::task::PageTask;
 pub async fn from_rendered(
     task: &PageTask,
     request: &PageRequest,
-    rendered: Rendered,
+    mut rendered: Rendered,
 ) -> Result<(Made, bool), PageError> {
-    let screenshot = rendered.screenshot.map(|shot| format!("data:{};base64,{}", shot.mime, shot.data));
+    let page_html = Bytes::from(std::mem::take(&mut rendered.html));
+    let raw = rendered.raw_html.take().map(Bytes::from);
+    let sent = Sent::rendered(task, request, &rendered, (&page_html, raw.as_ref()));
     let response = SiteResponse {
         timezone: rendered.timezone,
-        screenshot,
+        screenshot: rendered.screenshot.map(|shot| shot.data_uri()),
         branding: rendered.branding,
         actions: rendered.actions,
         is_trusted: request.is_trusted && rendered.is_trusted,
+        sent,
         ..SiteResponse::new(request, rendered.url, rendered.status, rendered.content_type)
     };
-    let (page_html, raw) = (rendered.html, rendered.raw_html);
     let task = task.clone();
     blocking(move || {
-        let input = PageInput { url: &response.url, html: &page_html, rendered: true };
+        let page_html = text(&page_html);
+        let input = PageInput { url: &response.url, html: page_html, rendered: true };
         let extracted = extract::parse(&input).extract(&html::extract_options(&task.spec));
-        let is_blocked = is_refusal(response.status, &page_html, extracted.signals.text_chars);
-        let made = html::document(&task, response, extracted, raw.as_deref().unwrap_or(&page_html))?;
+        let is_blocked = is_refusal(response.status, page_html, extracted.signals.text_chars);
+        let made =
+            html::document(&task, response, extracted, raw.as_ref().map_or(page_html, text), Some((page_html, true)))?;
         Ok((made, is_blocked))
     })
     .await
+}
+
+/// What was text a moment ago.
+fn text(bytes: &Bytes) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
 }

@@ -8,7 +8,8 @@ use crate::store::credits::{ENTERED_ONCE, LEDGER_ENTRY, used_more};
 use crate::store::jobs::{self, JobSpec, insert_job};
 use crate::store::page::rows::Claimed;
 use crate::store::page::rules::{
-    CLAIMED_COLUMNS, INSERT_CACHED, INSERT_DOCUMENT, IS_DUE_BY_ID, REPLACE_CACHED, TAKE, done, has_room, is_ours,
+    CLAIMED_COLUMNS, INSERT_CONTENT, INSERT_DOCUMENT, INSERT_VERSION, IS_DUE_BY_ID, KNOWN_CONTENT, REPLACE_VERSION,
+    TAKE, done, has_room, is_ours,
 };
 use crate::store::page::scrape::{NewScrape, scrape_values};
 use crate::store::signals::notify_done;
@@ -66,7 +67,7 @@ const INSERT_CLAIMED: &str = sql!(
 );
 
 /// In this order: lock the team, move the page, count it in its job and tell who waits (unless its worker does), store the
-/// document, enter it in the cache, bill it. Jobs of one page have no webhook.
+/// document and what the site has sent, bill it. Jobs of one page have no webhook.
 const FINISH: &str = sql!(
     "WITH held AS (SELECT id FROM team WHERE id = $3 AND NOT starved FOR NO KEY UPDATE), moved AS (UPDATE page SET ",
     done!("$5"),
@@ -79,10 +80,14 @@ const FINISH: &str = sql!(
     notify_done!(page "$1"),
     " END), stored AS (",
     INSERT_DOCUMENT,
-    "SELECT id, completed, $1, $7, $8, $9, $17 FROM counted), kept AS (",
-    INSERT_CACHED,
-    "SELECT $10, $3, $11, $12, $1, $13, $5 FROM counted WHERE $10 IS NOT NULL",
-    REPLACE_CACHED,
+    "SELECT id, completed, $1, $7, $8, $9, $17 FROM counted), came AS (",
+    INSERT_CONTENT,
+    "SELECT $13, $19, $20, $5, $21, $22 FROM counted WHERE $10 IS NOT NULL",
+    KNOWN_CONTENT,
+    " RETURNING 1), kept AS (",
+    INSERT_VERSION,
+    "SELECT $10, $3, $11, $12, $13, $18, $5, $23 FROM counted WHERE (SELECT COUNT(*) FROM came) = 1",
+    REPLACE_VERSION,
     "), entered AS (",
     LEDGER_ENTRY,
     "SELECT 'page:' || $1, $3, $14, $15, $6, $5 FROM counted WHERE $6 > 0",

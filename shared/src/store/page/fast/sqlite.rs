@@ -9,7 +9,8 @@ use crate::store::credits::{ENTERED_ONCE, LEDGER_ENTRY, used_more};
 use crate::store::jobs::{self, JobSpec, SpecColumns, insert_job};
 use crate::store::page::rows::Claimed;
 use crate::store::page::rules::{
-    CLAIMED_COLUMNS, INSERT_CACHED, INSERT_DOCUMENT, IS_DUE_BY_ID, REPLACE_CACHED, TAKE, done, has_room, is_ours,
+    CLAIMED_COLUMNS, INSERT_CONTENT, INSERT_DOCUMENT, INSERT_VERSION, IS_DUE_BY_ID, KNOWN_CONTENT, REPLACE_VERSION,
+    TAKE, done, has_room, is_ours,
 };
 use crate::store::page::scrape::{NewScrape, scrape_values};
 use crate::store::signals::Signal;
@@ -51,9 +52,9 @@ const INSERT_CLAIMED: &str = sql!(
     " WHERE changes() = 1 RETURNING id"
 );
 
-/// With `cached` the page is entered in the cache.
+/// With `kept` what the site has sent is stored.
 macro_rules! finish {
-    ($($cached:ident)?) => {
+    ($($kept:ident)?) => {
         sql!(
             "UPDATE page SET ",
             done!("$5"),
@@ -64,7 +65,7 @@ macro_rules! finish {
             " WHERE id = $4 AND changes() = 1 RETURNING status; ",
             INSERT_DOCUMENT,
             "SELECT id, completed, $1, $7, $8, $9, $17 FROM job WHERE id = $4 AND changes() = 1; ",
-            $(finish!(in_the $cached),)?
+            $(finish!(store $kept),)?
             LEDGER_ENTRY,
             "SELECT 'page:' || $1, $3, $14, $15, $6, $5 WHERE $6 > 0 AND changes() = 1",
             ENTERED_ONCE,
@@ -73,17 +74,21 @@ macro_rules! finish {
             " WHERE id = $3 AND changes() = 1"
         )
     };
-    (in_the cache) => {
+    (store version) => {
         sql!(
-            INSERT_CACHED,
-            "SELECT $10, $3, $11, $12, $1, $13, $5 WHERE changes() = 1",
-            REPLACE_CACHED,
+            INSERT_CONTENT,
+            "SELECT $13, $19, $20, $5, $21, $22 WHERE changes() = 1",
+            KNOWN_CONTENT,
+            "; ",
+            INSERT_VERSION,
+            "SELECT $10, $3, $11, $12, $13, $18, $5, $23 WHERE changes() = 1",
+            REPLACE_VERSION,
             "; "
         )
     };
 }
 const FINISH: &str = finish!();
-const FINISH_CACHED: &str = finish!(cache);
+const FINISH_AND_KEEP: &str = finish!(version);
 
 /// See [`super::claim_next`].
 pub async fn claim_next(
@@ -120,7 +125,7 @@ pub async fn insert_claimed(
 /// See [`super::finish`].
 pub async fn finish(db: &SqliteDb, direct: &DirectEnd<'_>, now: Timestamp) -> StoreResult<Option<String>> {
     let mut tx = db.begin().await?;
-    let sql = if direct.place().is_some() { FINISH_CACHED } else { FINISH };
+    let sql = if direct.version().is_some() { FINISH_AND_KEEP } else { FINISH };
     let written = end_values!(sql, direct, now).fetch_all(&mut *tx).await?.pop();
     if written.is_some() {
         if !direct.end.page.dispatched {

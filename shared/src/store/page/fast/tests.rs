@@ -18,7 +18,7 @@ use crate::ids::{JobId, KeyId, PageId, TeamId};
 use crate::queue::PageWakeup;
 use crate::store::jobs::NewJob;
 use crate::store::page::claim::claim_one;
-use crate::store::page::end::{Body, CacheEntry, Encoded, Outcome};
+use crate::store::page::end::{Body, Encoded, Outcome, Version};
 use crate::store::page::finish::finish_many;
 use crate::store::page::scrape::insert_scrape;
 use crate::store::snapshots::{Packed, Snapshot};
@@ -153,16 +153,25 @@ fn outcome(draw: &mut Draw, now: Timestamp) -> Outcome {
 
 fn document(draw: &mut Draw, now: Timestamp) -> Encoded {
     let body = if draw.one_in(4) { Body::Blob(format!("blob/{now}")) } else { Body::Inline(vec![1, 2, 3]) };
-    // Few keys, so that pages are replaced in the cache.
-    let entry = |key: u64, site: bool| CacheEntry {
-        key: CacheKey(format!("key {key}")),
-        url: "http://site.test/a".to_owned(),
-        site: site.then(|| "site.test".to_owned()),
-    };
-    let cache = draw.one_in(2).then(|| Box::new(entry(draw.below(3), draw.one_in(2))));
+    // Few keys and contents, so that some are there already. One in two places is for the general way.
+    let version = draw.one_in(2).then(|| {
+        let places = (0..if draw.one_in(6) { 2 } else { 1 }).map(|_| CacheKey(format!("key {}", draw.below(3))));
+        let places: Vec<CacheKey> = places.collect();
+        Box::new(Version {
+            places,
+            counts_ms: 1_000,
+            url: "http://site.test/a".to_owned(),
+            site: draw.one_in(2).then(|| "site.test".to_owned()),
+            digest: format!("digest {}", draw.below(3)),
+            head: format!("head {}", draw.below(3)),
+            size: 9,
+            packed: 3,
+            body: if draw.one_in(4) { Body::Blob("versions/one".to_owned()) } else { Body::Inline(vec![4, 5, 6]) },
+        })
+    });
     let packed = || Box::new(Packed::new("a".repeat(64), now, &Snapshot::default()).unwrap());
     let snapshot = draw.one_in(8).then(packed);
-    Encoded { size: 10 + draw.below(90) as i64, packed: 3, body, cache, snapshot, steps: None }
+    Encoded { size: 10 + draw.below(90) as i64, packed: 3, body, version, snapshot, steps: None }
 }
 
 /// A statement of the test's own, with ids and numbers only.

@@ -1,7 +1,7 @@
 //! What the fast statements of both databases are given, in the order of their placeholders.
 
 use crate::domain::job::JobKind;
-use crate::store::page::end::{CacheEntry, Encoded, Finished, Outcome};
+use crate::store::page::end::{Encoded, Finished, Outcome, Version};
 use crate::store::page::rows::insert_page;
 use crate::store::page::rules::{TAKEN_COLUMNS, job_after, taken};
 use crate::store::page::scrape::scrape_values;
@@ -18,20 +18,22 @@ impl<'a> DirectEnd<'a> {
     /// The end as such a one, if it is.
     pub fn of(end: &'a Finished) -> Option<Self> {
         let Outcome::Done { document, credits } = &end.outcome else { return None };
-        let kind = end.kind.filter(|kind| kind.is_direct() && document.snapshot.is_none())?;
+        let has_one_place = document.version.as_ref().is_none_or(|version| version.places.len() == 1);
+        let kind = end.kind.filter(|kind| kind.is_direct() && document.snapshot.is_none() && has_one_place)?;
         Some(Self { end, kind, document, credits: *credits })
     }
 
-    /// The document's place in the cache.
-    pub fn place(&self) -> Option<&'a CacheEntry> {
-        self.document.cache.as_deref()
+    /// What the site has sent, where that is kept.
+    pub fn version(&self) -> Option<&'a Version> {
+        self.document.version.as_deref()
     }
 }
 
-/// `$1` to `$17` of the statements that end a page.
+/// `$1` to `$23` of the statements that end a page.
 macro_rules! end_values {
     ($sql:expr, $direct:ident, $now:ident) => {{
-        let (page, document, place) = (&$direct.end.page, $direct.document, $direct.place());
+        let (page, document, version) = (&$direct.end.page, $direct.document, $direct.version());
+        let place = version.and_then(|version| version.places.first());
         sqlx::query_as::<_, (String,)>($sql)
             .bind(page.id)
             .bind(page.epoch)
@@ -42,14 +44,20 @@ macro_rules! end_values {
             .bind(document.size)
             .bind(document.body.inline())
             .bind(document.body.blob())
-            .bind(place.map(|place| place.key.0.as_str()))
-            .bind(place.map(|place| place.url.as_str()))
-            .bind(place.and_then(|place| place.site.as_deref()))
-            .bind(document.packed)
+            .bind(place.map(|place| place.0.as_str()))
+            .bind(version.map(|version| version.url.as_str()))
+            .bind(version.and_then(|version| version.site.as_deref()))
+            .bind(version.map(|version| version.digest.as_str()))
             .bind($direct.end.key)
             .bind($direct.kind.credit_kind())
             .bind(page.dispatched)
             .bind(document.steps.as_deref())
+            .bind(version.map(|version| version.head.as_str()))
+            .bind(version.map(|version| version.size))
+            .bind(version.map(|version| version.packed))
+            .bind(version.and_then(|version| version.body.blob()))
+            .bind(version.and_then(|version| version.body.inline()))
+            .bind(version.map(|version| $now.plus_ms(version.counts_ms)))
     }};
 }
 pub(super) use end_values;
