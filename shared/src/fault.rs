@@ -33,11 +33,15 @@ pub enum FaultPoint {
     StepDone,
     /// What came of a step of a task is written down.
     StepStored,
+    /// An extractor is to be written by this worker; the language model has not heard of it.
+    WritingBegun,
+    /// An extractor is written; no row has it.
+    WritingDone,
 }
 
 impl FaultPoint {
     /// Every point.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::AfterClaim,
         Self::BetweenBlobAndRow,
         Self::BeforeCommit,
@@ -48,6 +52,8 @@ impl FaultPoint {
         Self::StepBegun,
         Self::StepDone,
         Self::StepStored,
+        Self::WritingBegun,
+        Self::WritingDone,
     ];
 
     /// Its name in [`ENVIRONMENT`].
@@ -63,6 +69,8 @@ impl FaultPoint {
             Self::StepBegun => "step_begun",
             Self::StepDone => "step_done",
             Self::StepStored => "step_stored",
+            Self::WritingBegun => "writing_begun",
+            Self::WritingDone => "writing_done",
         }
     }
 }

@@ -74,6 +74,8 @@ ids! {
     MonitorId;
     /// One look at what a monitor watches.
     CheckId;
+    /// What reads pages of one template without a language model.
+    ExtractorId;
     /// One browser session, from its creation on; never used again.
     SessionId;
 }

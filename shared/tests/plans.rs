@@ -33,6 +33,7 @@ use weir_shared::store::console::figures::Span;
 use weir_shared::store::console::jobs::Filter;
 use weir_shared::store::console::sign_ins::{self, SignIn};
 use weir_shared::store::documents::Part;
+use weir_shared::store::extractors::{Learning, Topic};
 use weir_shared::store::feedback::NewFeedback;
 use weir_shared::store::jobs::NewJob;
 use weir_shared::store::monitors::Settings;
@@ -47,9 +48,9 @@ use weir_shared::store::slices::Slices;
 use weir_shared::store::snapshots::{Packed, Snapshot};
 use weir_shared::store::uploads::{NewUpload, Offered};
 use weir_shared::store::{
-    Db, PoolUse, activity, attention, cache, cancel, console, credits, documents, drafts, feedback, jobs, keys,
-    migrate, monitors, nodes, pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep, team_lock,
-    teams, turns, uploads, webhooks,
+    Db, PoolUse, activity, attention, cache, cancel, console, credits, documents, drafts, extractors, feedback, jobs,
+    keys, migrate, monitors, nodes, pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep,
+    team_lock, teams, turns, uploads, webhooks,
 };
 use weir_shared::time::Timestamp;
 
@@ -286,6 +287,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     uses.tell(db).await.unwrap();
     cache::known_urls(db, team, "site.test", 10).await.unwrap();
     snapshots::get(db, team, "key").await.unwrap();
+    learning(db, team).await;
     activity::page(db, team, None, Timestamp(0), None, 10).await.unwrap();
     activity::page(db, team, Some(Endpoint::Scrape), Timestamp(0), None, 10).await.unwrap();
     credits::balance(db, team).await.unwrap();
@@ -330,6 +332,35 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     snapshots::weigh(db).await.unwrap();
     let mut tx = db.begin().await.unwrap();
     queue::team_wakeup(&mut tx, team, Duration::ZERO).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+/// What is asked and written to learn how pages are read.
+async fn learning(db: &Db, team: TeamId) {
+    let (topic, worker, now) = (Topic { team, site: "site.test".into(), wish: "w".into() }, WorkerId::new(), db.now());
+    let mut tx = db.begin().await.unwrap();
+    extractors::lock(&mut tx, &topic, now).await.unwrap();
+    extractors::begin_reading(&mut tx, &topic, "p", worker, now, now.plus_ms(1)).await.unwrap();
+    extractors::keep(&mut tx, &topic, "p", worker, "s", b"x").await.unwrap();
+    extractors::body(&mut tx, &topic, "p").await.unwrap();
+    extractors::begin_writing(&mut tx, &topic, worker, now.plus_ms(1)).await.unwrap();
+    extractors::end_writing(&mut tx, &topic, worker).await.unwrap();
+    extractors::set(&mut tx, &topic, &Learning::default()).await.unwrap();
+    let id = extractors::insert(&mut tx, &topic, "{}", 1, now).await.unwrap();
+    extractors::forget(&mut tx, &topic, &["p".to_owned()]).await.unwrap();
+    extractors::leave(&mut tx, &topic, "q", worker).await.unwrap();
+    tx.commit().await.unwrap();
+    extractors::look(db, &topic, now).await.unwrap();
+    extractors::in_use(db, &topic).await.unwrap();
+    extractors::form(db, id).await.unwrap();
+    extractors::count(db, id, 10, now).await.unwrap();
+    extractors::take_check(db, id, 250).await.unwrap();
+    extractors::take_doubt(db, id).await.unwrap();
+    extractors::rewrite(db, id, 0, "{}").await.unwrap();
+    extractors::strike(db, id).await.unwrap();
+    extractors::acquit(db, id).await.unwrap();
+    let mut tx = db.begin().await.unwrap();
+    extractors::expire(&mut tx, now).await.unwrap();
     tx.commit().await.unwrap();
 }
 

@@ -32,6 +32,7 @@ mod hostile_pages;
 mod hosts;
 mod idempotency_paging;
 mod interact;
+mod learn;
 mod limits;
 mod locked;
 mod map;

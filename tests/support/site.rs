@@ -124,6 +124,16 @@ impl FixtureSite {
         Truth { main: list("main"), boilerplate: list("boilerplate") }
     }
 
+    /// The data that a page of `/lesson/` holds.
+    pub async fn data(&self, path: &str) -> Value {
+        self.control.get(&format!("/_ctl/truth?path={path}")).await.ok()
+    }
+
+    /// From now on pages below `key` are those of this version.
+    pub async fn change(&self, key: &str, version: u32) {
+        self.control.post(&format!("/_ctl/change/{key}?v={version}"), &json!({})).await.ok();
+    }
+
     /// Address of the webhook receiver `name`.
     pub fn webhook_url(&self, name: &str) -> String {
         self.url(&format!("/webhook/{name}"))

@@ -24,6 +24,7 @@ use crate::dispatch::held::HeldPages;
 use crate::dispatch::slots::PageSlots;
 use crate::fetch::{AdHosts, EgressProxy, HttpFetcher, Poster, ProxyPools};
 use crate::finisher::Finisher;
+use crate::learn::Extractors;
 use crate::metrics::Metrics;
 use crate::page::scripted_hosts::ScriptedHosts;
 use crate::sandbox::Sandbox;
@@ -63,6 +64,8 @@ pub struct Process {
     pub scripted_hosts: ScriptedHosts,
     /// What of the store of pages was read lately.
     pub uses: Uses,
+    /// The extractors lately used.
+    pub extractors: Extractors,
     /// The addresses that are known to be in the frontiers of crawls.
     pub frontiers: Arc<FrontierMemory>,
     /// What sessions need; prepared after the start.

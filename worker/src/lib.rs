@@ -14,6 +14,7 @@ mod dispatch;
 pub mod exec;
 pub mod finisher;
 mod jobs;
+mod learn;
 mod lease;
 pub mod listener;
 mod map;

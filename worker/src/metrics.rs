@@ -55,6 +55,10 @@ pub struct Metrics {
     pub agent_steps: IntCounter,
     /// Tokens that pages and tasks have cost at the language model, by direction (`sent`, `received`).
     pub model_tokens: IntCounterVec,
+    /// Extractors that a language model has written, by what came of them (`learned`, `failed`).
+    pub extractors: IntCounterVec,
+    /// Pages whose data an extractor has read.
+    pub extracted_pages: IntCounter,
     /// Profiles that could not be saved.
     pub profile_failures: IntCounter,
     /// Bytes of the profiles saved.
@@ -149,6 +153,13 @@ impl Metrics {
                 "Tokens that pages have cost at the language model, by direction",
                 &["direction"],
             )?,
+            extractors: counters(
+                to,
+                "weir_extractors_total",
+                "Extractors that the language model has written, by what came of them",
+                &["result"],
+            )?,
+            extracted_pages: counter(to, "weir_extracted_pages_total", "Pages whose data an extractor has read")?,
             profile_failures: counter(to, "weir_profile_failures_total", "Profiles that could not be saved")?,
             profile_bytes: counter(to, "weir_profile_bytes_total", "Bytes of the profiles saved")?,
             relay: {

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::store::slices::Slices;
-use weir_shared::store::{StoreResult, activity, cache, cancel, monitors, retention, sessions, snapshots, sweep};
+use weir_shared::store::{
+    StoreResult, activity, cache, cancel, extractors, monitors, retention, sessions, snapshots, sweep,
+};
 
 use crate::context::WorkerContext;
 use crate::lease::Lease;
@@ -145,7 +147,9 @@ async fn slowly(context: &WorkerContext) -> StoreResult<()> {
     tx.commit().await?;
     loop {
         let mut tx = db.begin().await?;
-        let more = activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await? | snapshots::expire(&mut tx, now).await?;
+        let more = activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await?
+            | snapshots::expire(&mut tx, now).await?
+            | extractors::expire(&mut tx, now).await?;
         tx.commit().await?;
         if !more {
             break;

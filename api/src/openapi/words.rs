@@ -84,6 +84,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("viewport.height", "CSS pixels."),
     ("json.prompt", "What to look for, in words."),
     ("json.schema", "JSON Schema of the answer."),
+    (
+        "json.mode",
+        "learn: the language model writes an extractor once for the pages of a template, which then are read without it. Needs a schema.",
+    ),
     ("json.checkPromptInjection", "Refuse pages that try to give the language model orders."),
     ("changeTracking.modes", "How changes are told."),
     ("changeTracking.schema", "JSON Schema of the fields to compare."),
@@ -179,6 +183,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("ExtractRequest.allowExternalLinks", "Answered with a warning: no links to other sites are followed."),
     ("enableWebSearch", "Read what a search of the web finds, too. Without addresses this is always so."),
     ("ExtractRequest.includeSubdomains", "Globs stand for pages of subdomains too."),
+    (
+        "ExtractRequest.mode",
+        "learn: pages of one template are read without the language model once an extractor is learned. Needs a schema.",
+    ),
     ("showSources", "Answer which pages each field comes from."),
     ("ExtractRequest.limit", "Pages at most."),
     ("ExtractRequest.timeout", "Milliseconds for the whole extraction."),

@@ -117,6 +117,7 @@ fn metadata_schema(_: &mut SchemaGenerator) -> Schema {
             "creditsUsed": {"type": "integer", "minimum": 0},
             "concurrencyLimited": {"type": "boolean", "description": "The page waited for a slot of its team."},
             "concurrencyQueueDurationMs": {"type": "integer", "minimum": 0},
+            "readBy": {"type": "string", "enum": ["model", "extractor"], "description": "Who has read json in its mode learn."},
             "numPages": {"type": "integer", "description": "Pages of a PDF that were read; those that an office file counts."},
             "wordCount": {"type": "integer", "description": "Words, as an office file counts them."},
             "totalPages": {"type": "integer", "description": "Pages that it has."},

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use jsonschema::PatternOptions;
 use percent_encoding::percent_decode_str;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Largest schema, bytes of JSON.
 const MAX_BYTES: usize = 100_000;
@@ -89,6 +89,50 @@ impl Schema {
             format!("{place}: {}", cut(&error.to_string()))
         };
         self.validator.iter_errors(value).take(FAULTS).map(told).collect()
+    }
+}
+
+/// A schema as one page is held to it: what another page may say is not required, and whatever is not said is null.
+pub fn relaxed(schema: &Value) -> Value {
+    let mut relaxed = schema.clone();
+    relax(&mut relaxed, true);
+    relaxed
+}
+
+fn relax(schema: &mut Value, is_top: bool) {
+    let Value::Object(fields) = schema else { return };
+    for name in ["required", "minItems", "minProperties", "dependentRequired", "minContains"] {
+        fields.remove(name);
+    }
+    if !is_top {
+        match fields.get_mut("type") {
+            Some(Value::String(kind)) if kind != "null" => {
+                let kind = std::mem::take(kind);
+                fields.insert("type".to_owned(), json!([kind, "null"]));
+            }
+            Some(Value::Array(kinds)) if !kinds.iter().any(|kind| kind == "null") => kinds.push("null".into()),
+            _ => {}
+        }
+        if let Some(Value::Array(words)) = fields.get_mut("enum")
+            && !words.contains(&Value::Null)
+        {
+            words.push(Value::Null);
+        }
+    }
+    for name in ["properties", "$defs", "definitions", "patternProperties"] {
+        for (_, part) in fields.get_mut(name).and_then(Value::as_object_mut).into_iter().flatten() {
+            relax(part, false);
+        }
+    }
+    for name in ["items", "additionalProperties"] {
+        if let Some(part) = fields.get_mut(name) {
+            relax(part, false);
+        }
+    }
+    for name in ["anyOf", "oneOf", "allOf", "prefixItems"] {
+        for part in fields.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten() {
+            relax(part, is_top);
+        }
     }
 }
 

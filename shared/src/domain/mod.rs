@@ -11,6 +11,7 @@ pub mod crawl;
 pub mod describe;
 pub mod document;
 pub mod document_v1;
+pub mod extractor;
 pub mod feedback;
 pub mod figures;
 pub mod goods;

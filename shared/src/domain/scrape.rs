@@ -216,6 +216,14 @@ impl ScrapeOptions {
         })
     }
 
+    /// The data that is to be read without a language model, once it is known how.
+    pub fn learned(&self) -> Option<&JsonFormat> {
+        self.formats.iter().find_map(|f| match f {
+            Format::Json(json) if json.learn => Some(json),
+            _ => None,
+        })
+    }
+
     /// Whether the page's text is needed although it may not be asked for.
     pub fn needs_text(&self) -> bool {
         self.checks_injection() || self.formats.iter().any(Format::is_read)
@@ -317,6 +325,9 @@ pub struct JsonFormat {
     pub schema: Option<Value>,
     /// The older place of [`ScrapeOptions::check_prompt_injection`].
     pub check_prompt_injection: bool,
+    /// Mode `learn`: the model learns to read the pages of a site, which then are read without it. There is a schema.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub learn: bool,
 }
 
 /// A question about the page, 1 to 10,000 characters.

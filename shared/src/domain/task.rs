@@ -72,6 +72,8 @@ pub struct ExtractSpec {
     pub ignore_sitemap: bool,
     /// The answer says which pages each field comes from.
     pub show_sources: bool,
+    /// Pages are read as they are scraped, without the language model once it is known how; there is a schema.
+    pub learn: bool,
     /// Most pages, 1 upwards.
     pub limit: usize,
     /// For everything, milliseconds.

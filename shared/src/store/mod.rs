@@ -26,6 +26,7 @@ mod db;
 pub mod documents;
 pub mod drafts;
 mod error;
+pub mod extractors;
 #[cfg(test)]
 mod fault_tests;
 pub mod feedback;

@@ -77,7 +77,7 @@ pub fn parse_as(html: &str, scripting: bool) -> Parsed {
         formatting: Default::default(),
         tokens: Cell::new(0),
         full: Cell::new(false),
-        clock: Clock::start(),
+        clock: Clock::start(TIME_BUDGET),
     };
     let tokenizer = Tokenizer::new(Watch::new(gate), TokenizerOpts { discard_bom: false, ..Default::default() });
     markup::feed(&tokenizer, &text, |gate| gate.full.get());
@@ -100,9 +100,11 @@ struct Gate {
     clock: Clock,
 }
 
-/// Processor time of this thread since the page was begun. A wall clock would cut good pages on a busy machine, so it
+/// Processor time of this thread since the work was begun. A wall clock would cut good pages on a busy machine, so it
 /// only says when to look at the real one.
-struct Clock {
+#[derive(Debug)]
+pub struct Clock {
+    budget: Duration,
     started: Instant,
     /// Processor time at the first look, nanoseconds.
     cpu: Cell<Option<u64>>,
@@ -113,22 +115,23 @@ impl Clock {
         clippy::disallowed_methods,
         reason = "a bound on work done, in a crate that knows no service and no clock"
     )]
-    fn start() -> Self {
-        Self { started: Instant::now(), cpu: Cell::new(None) }
+    pub fn start(budget: Duration) -> Self {
+        Self { budget, started: Instant::now(), cpu: Cell::new(None) }
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether the budget is used up.
+    pub fn is_over(&self) -> bool {
         let wall = self.started.elapsed();
-        if wall < TIME_BUDGET / 8 {
+        if wall < self.budget / 8 {
             return false;
         }
-        let Some(now) = thread_cpu_nanos() else { return wall > TIME_BUDGET * 4 };
+        let Some(now) = thread_cpu_nanos() else { return wall > self.budget * 4 };
         match self.cpu.get() {
             None => {
                 self.cpu.set(Some(now));
                 false
             }
-            Some(then) => Duration::from_nanos(now.saturating_sub(then)) > TIME_BUDGET * 7 / 8,
+            Some(then) => Duration::from_nanos(now.saturating_sub(then)) > self.budget * 7 / 8,
         }
     }
 }

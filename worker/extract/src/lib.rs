@@ -29,6 +29,8 @@
 //! signals            whether scripts make the page
 //! things, goods      what the page describes as data; prices and the like
 //! product, menu      the product that the page offers, the menu that it shows
+//! extractor          what somebody else has named, by selectors and transformations
+//! outline, sketch    a page's markup in little room; what a page is built like
 //! feed               RSS and Atom, which do not go through the tree
 //! ```
 
@@ -38,6 +40,7 @@ mod about;
 mod address;
 mod clean_html;
 mod embedded;
+pub mod extractor;
 pub mod feed;
 mod filter;
 pub mod goods;
@@ -51,15 +54,19 @@ mod measure;
 pub mod media;
 pub mod menu;
 mod metadata;
+mod outline;
 pub mod product;
 mod scope;
 mod select;
 mod shop;
 mod signals;
+mod sketch;
 mod structured;
 mod things;
 mod tokens;
 mod tree;
+
+pub use sketch::Sketch;
 
 use std::cell::OnceCell;
 

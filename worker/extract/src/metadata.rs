@@ -28,6 +28,7 @@ const SERVICE: &[&str] = &[
     "wordCount",
     "totalPages",
     "timezone",
+    "readBy",
 ];
 /// Keys that are read from elements of the page; a `meta` of that name, in any spelling, says nothing.
 const ELEMENTS: &[&str] = &["title", "language", "favicon"];

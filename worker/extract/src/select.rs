@@ -3,6 +3,7 @@
 //! Selectors are rare, so the tree of the selector engine is made only when a request has some: element by element from
 //! the page's own tree, which therefore is still parsed once.
 
+use ego_tree::NodeId;
 use scraper::{ElementRef, Html, Selector};
 
 use super::AttributeSelector;
@@ -57,36 +58,9 @@ fn matched(dom: &Dom, parsed: &[Vec<Selector>]) -> Vec<Vec<usize>> {
     if parsed.iter().all(Vec::is_empty) {
         return out;
     }
-    let mut html = Html::new_document();
-    let root = html.tree.root().id();
-    let mut nodes = vec![None; dom.len()];
-    let mut order = Vec::new();
+    let tree = Tree::of(dom);
     for i in 0..dom.len() {
-        let Some(element) = dom.element(i) else {
-            // Text matters to `:empty` alone.
-            if !dom.text(i).is_empty()
-                && let Some(Some(parent)) = nodes.get(dom.parent(i))
-                && let Some(mut parent) = html.tree.get_mut(*parent)
-                && !parent.has_children()
-            {
-                let text = scraper::node::Text { text: dom.text(i)[..dom.text(i).floor_char_boundary(16)].into() };
-                parent.append(scraper::Node::Text(text));
-            }
-            continue;
-        };
-        if order.len() >= MAX_ELEMENTS {
-            break;
-        }
-        let parent = nodes[dom.parent(i)].unwrap_or(root);
-        let copy = scraper::node::Element::new(element.name.clone(), element.attrs.clone());
-        if let Some(mut parent) = html.tree.get_mut(parent) {
-            let id = parent.append(scraper::Node::Element(copy)).id();
-            nodes[i] = Some(id);
-            order.push((i, id));
-        }
-    }
-    for (i, id) in order {
-        let Some(element) = html.tree.get(id).and_then(ElementRef::wrap) else { continue };
+        let Some(element) = tree.element(i) else { continue };
         for (selectors, found) in parsed.iter().zip(&mut out) {
             if selectors.iter().any(|s| s.matches(&element)) {
                 found.push(i);
@@ -94,6 +68,52 @@ fn matched(dom: &Dom, parsed: &[Vec<Selector>]) -> Vec<Vec<usize>> {
         }
     }
     out
+}
+
+/// The elements of a page as the selector engine has them.
+pub struct Tree {
+    html: Html,
+    /// By the page's own numbers.
+    ids: Vec<Option<NodeId>>,
+}
+
+impl Tree {
+    /// Copies the elements of a page.
+    pub fn of(dom: &Dom) -> Self {
+        let mut html = Html::new_document();
+        let root = html.tree.root().id();
+        let mut ids = vec![None; dom.len()];
+        let mut count = 0;
+        for i in 0..dom.len() {
+            let Some(element) = dom.element(i) else {
+                // Text matters to `:empty` alone.
+                if !dom.text(i).is_empty()
+                    && let Some(Some(parent)) = ids.get(dom.parent(i))
+                    && let Some(mut parent) = html.tree.get_mut(*parent)
+                    && !parent.has_children()
+                {
+                    let text = scraper::node::Text { text: dom.text(i)[..dom.text(i).floor_char_boundary(16)].into() };
+                    parent.append(scraper::Node::Text(text));
+                }
+                continue;
+            };
+            if count >= MAX_ELEMENTS {
+                break;
+            }
+            let parent = ids[dom.parent(i)].unwrap_or(root);
+            let copy = scraper::node::Element::new(element.name.clone(), element.attrs.clone());
+            if let Some(mut parent) = html.tree.get_mut(parent) {
+                ids[i] = Some(parent.append(scraper::Node::Element(copy)).id());
+                count += 1;
+            }
+        }
+        Self { html, ids }
+    }
+
+    /// Node `i` of the page, if it is an element that was copied.
+    pub fn element(&self, i: usize) -> Option<ElementRef<'_>> {
+        self.html.tree.get((*self.ids.get(i)?)?).and_then(ElementRef::wrap)
+    }
 }
 
 #[cfg(test)]

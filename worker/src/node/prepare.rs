@@ -35,6 +35,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
     Ok(Process {
         wake: Wake::start_for_worker(&settings.database_url, settings.listen_url.as_deref(), &db).await?,
         robots: RobotsStore::new(fetcher.clone()),
+        extractors: Default::default(),
         fetcher,
         poster: Poster::new(guard)?,
         search: Backends::new(settings.search.clone()),

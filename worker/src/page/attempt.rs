@@ -23,9 +23,8 @@ use super::proxy_retry::load_page;
 use super::rest;
 use super::task::PageTask;
 use super::uploaded::from_upload;
+use crate::learn;
 
-/// How soon a page that waits for its profile looks again, milliseconds.
-const LINE_MS: i64 = 500;
 /// Time kept back for extraction and the commit.
 const RESERVE: Duration = Duration::from_millis(50);
 
@@ -45,6 +44,7 @@ pub async fn attempt_stored(task: &PageTask) -> Option<Tried> {
 /// When there is no document, or not in time.
 pub async fn attempt(task: &PageTask) -> Tried {
     let deadline = deadline(&task.page, &task.spec, clock::instant());
+    learn::line(task).await?;
     within(task, deadline, scrape(task, deadline)).await
 }
 
@@ -118,11 +118,11 @@ pub fn judge(task: &PageTask, result: Tried) -> Outcome {
             let _ = task.attempted.engine.set(engine.as_str());
             return Outcome::Done { document: product.document, credits: product.credits };
         }
-        Err(error) if error.is_early => {
-            return Outcome::Postponed { run_at: context.process.db.now().plus_ms(LINE_MS) };
-        }
         Err(error) => error,
     };
+    if let Some(pause_ms) = error.early_ms {
+        return Outcome::Postponed { run_at: context.process.db.now().plus_ms(pause_ms) };
+    }
     // Where a caller waits, the next try begins at once.
     let next = || next_try(page, spec.kind == JobKind::Scrape, context.process.db.now());
     let rested = error.rest.as_ref().and_then(|rest| rest.run_at);

@@ -12,6 +12,9 @@ use crate::browser::{RenderError, RenderRequest, Rendered};
 use crate::sessions;
 use crate::sessions::page::{OnProfile, PageExit, PageTrouble};
 
+/// How soon a page that waits for its profile looks again, milliseconds.
+const LINE_MS: i64 = 500;
+
 /// Renders the page. What a browser could not do with it is the inner error: there may be another way to its document.
 ///
 /// # Errors
@@ -61,7 +64,7 @@ async fn on_profile(
             }
             Ok(Ok(rendered))
         }
-        Err(PageTrouble::InLine) => Err(PageError::early(ErrorCode::ProfileBusy, busy)),
+        Err(PageTrouble::InLine) => Err(PageError::early(ErrorCode::ProfileBusy, busy, LINE_MS)),
         Err(PageTrouble::Busy) if task.spec.kind == JobKind::Scrape => {
             Err(PageError::last(ErrorCode::ProfileBusy, busy))
         }

@@ -17,6 +17,7 @@ use super::product::{Harvest, Product};
 use super::request::PageRequest;
 use super::sent::Sent;
 use super::task::PageTask;
+use crate::learn::Source;
 
 /// Everything of a site's response that goes into the document besides the extracted parts.
 pub struct SiteResponse {
@@ -84,6 +85,8 @@ pub struct Draft {
     /// What the page says of itself as data.
     pub structured: Option<Value>,
     pub harvest: Option<Harvest>,
+    /// The page's HTML, where it may be read by what was learned.
+    pub source: Option<Source>,
     /// What is delivered so far.
     pub bill: Bill,
     /// What its changes are told from the next time.
@@ -120,7 +123,7 @@ impl Draft {
         }
         let media = [&document.audio, &document.video].into_iter().flatten().count() as i64;
         let bill = Bill { stealth: response.proxy_used == "stealth", media, ..Bill::of(options) };
-        Self { response, document, structured: None, harvest: None, bill, snapshot: None }
+        Self { response, document, structured: None, harvest: None, source: None, bill, snapshot: None }
     }
 
     /// Something the caller should know.

@@ -18,8 +18,8 @@ pub struct PageError {
     pub message: String,
     /// Another try may bring the page.
     pub is_retryable: bool,
-    /// Nothing has failed: another page goes first, and this one is to come back.
-    pub is_early: bool,
+    /// Nothing has failed: another page goes first, and this one is to come back after so many milliseconds.
+    pub early_ms: Option<i64>,
     /// The site wants to be asked again later, and the page can wait until then.
     pub rest: Option<Box<Rest>>,
     /// Whose doing it was, where that decides on the next proxy route.
@@ -50,7 +50,7 @@ enum Fault {
 impl PageError {
     /// Final: another try would end the same way.
     pub fn last(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), is_retryable: false, is_early: false, rest: None, fault: Fault::Anybody }
+        Self { code, message: message.into(), is_retryable: false, early_ms: None, rest: None, fault: Fault::Anybody }
     }
 
     /// Worth another try.
@@ -58,9 +58,9 @@ impl PageError {
         Self { is_retryable: true, ..Self::last(code, message) }
     }
 
-    /// Another page goes first. The code and the message are told only where the page cannot wait.
-    pub fn early(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { is_early: true, ..Self::last(code, message) }
+    /// Another page goes first, and this one comes back. The code and the message are told only where it cannot wait.
+    pub fn early(code: ErrorCode, message: impl Into<String>, pause_ms: i64) -> Self {
+        Self { early_ms: Some(pause_ms), ..Self::last(code, message) }
     }
 
     /// The site has answered that it wants to be asked later.
@@ -104,7 +104,7 @@ impl From<FetchError> for PageError {
             _ => Fault::Anybody,
         };
         let is_retryable = error.is_retryable();
-        Self { code: error.code(), message: error.message(), is_retryable, is_early: false, rest: None, fault }
+        Self { code: error.code(), message: error.message(), is_retryable, early_ms: None, rest: None, fault }
     }
 }
 
@@ -116,6 +116,6 @@ impl From<RenderError> for PageError {
             _ => Fault::Anybody,
         };
         let is_retryable = error.is_retryable();
-        Self { code: error.code(), message: error.message(), is_retryable, is_early: false, rest: None, fault }
+        Self { code: error.code(), message: error.message(), is_retryable, early_ms: None, rest: None, fault }
     }
 }

@@ -66,5 +66,5 @@ fn from_html(task: &PageTask, mut response: SiteResponse, file: &[u8]) -> Result
         response.warnings.push(text.to_owned());
     }
     let extracted = parsed.extract(&html::extract_options(&task.spec));
-    html::document(task, response, extracted, &text)
+    html::document(task, response, extracted, &text, None)
 }

@@ -1,5 +1,7 @@
 //! One question about a page, its answer judged, and once more with what was wrong.
 
+use std::future::ready;
+
 use serde_json::Value;
 use weir_shared::llm::{ModelError, Question, Role, ask_for_json};
 use weir_shared::random;
@@ -38,11 +40,23 @@ impl Reader<'_> {
         task: &Task<'_>,
         check: impl Fn(Value) -> Result<T, String>,
     ) -> Result<T, ReadError> {
+        self.ask_often(page, excerpt, task, 2, |said| ready(check(said))).await
+    }
+
+    /// The same with so many tries, and a check that may take its time.
+    pub(super) async fn ask_often<T, Checked: Future<Output = Result<T, String>>>(
+        &self,
+        page: PageText<'_>,
+        excerpt: &Excerpt<'_>,
+        task: &Task<'_>,
+        tries: usize,
+        check: impl Fn(Value) -> Checked,
+    ) -> Result<T, ReadError> {
         let model = self.model.ok_or(ReadError::NotConfigured)?;
         let system = format!("{SYSTEM}{}", task.rules);
         let mut turns = vec![(Role::User, told(page, excerpt, task))];
         let mut wrong = ReadError::Unusable(String::new());
-        for _ in 0..2 {
+        for _ in 0..tries {
             let question = Question {
                 system: &system,
                 turns: &turns,
@@ -55,7 +69,7 @@ impl Reader<'_> {
             let (said, hint) = match ask_for_json(model, &question, self.deadline, &self.meter).await {
                 Ok(answer) => {
                     let said = answer.to_string();
-                    match check(answer) {
+                    match check(answer).await {
                         Ok(value) => return Ok(value),
                         Err(problem) => {
                             let problem = cut(&problem, MAX_HINT).to_owned();

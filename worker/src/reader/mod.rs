@@ -18,6 +18,7 @@ mod names;
 mod page_text;
 mod passages;
 mod quote;
+mod write;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -31,6 +32,7 @@ pub use self::judge::{Hit, Verdict};
 pub use self::page_text::PageText;
 pub(crate) use self::passages::{Excerpt, room};
 pub(crate) use self::quote::foreign_host;
+pub use self::write::Shown;
 
 use self::ask::Task;
 

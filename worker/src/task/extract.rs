@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde_json::{Value, json};
 use weir_shared::domain::crawl::SitemapMode;
-use weir_shared::domain::json_schema::Schema;
+use weir_shared::domain::json_schema::{Schema, relaxed};
 use weir_shared::domain::map::{self, MapOptions};
 use weir_shared::domain::reach::compared;
 use weir_shared::domain::target::fetch_url;
@@ -14,7 +14,7 @@ use weir_shared::domain::task::{AT_ONCE, ExtractSpec, READING, StopReason, TaskO
 
 use super::act;
 use super::journal::{Ask, Halt, Journal, all, cut};
-use super::merge::{Merged, relaxed};
+use super::merge::Merged;
 use super::page::{self, Page};
 use super::words::{SYSTEM, excerpt, fenced, foreign_host, room_for};
 use crate::reader::strings;
@@ -242,6 +242,10 @@ async fn read_one(
     like: Option<&Value>,
 ) -> Result<Result<Value, String>, Halt> {
     in_time(journal, spec)?;
+    // With mode learn it was read as its page was, by an extractor or by the model.
+    if let Some(data) = page.data.clone().filter(|_| spec.learn) {
+        return Ok(Ok(data));
+    }
     let held_to = spec.schema.as_ref().map(relaxed);
     let judge = match held_to.as_ref().map(Schema::new).transpose() {
         Ok(judge) => judge,

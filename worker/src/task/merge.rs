@@ -146,50 +146,6 @@ fn shown(value: &Value) -> String {
     if end < text.len() { format!("{}…", &text[..end]) } else { text }
 }
 
-/// A schema as one page is held to it: what another page may say is not required, and whatever is not said is null.
-pub(super) fn relaxed(schema: &Value) -> Value {
-    let mut relaxed = schema.clone();
-    relax(&mut relaxed, true);
-    relaxed
-}
-
-fn relax(schema: &mut Value, is_top: bool) {
-    let Value::Object(fields) = schema else { return };
-    for name in ["required", "minItems", "minProperties", "dependentRequired", "minContains"] {
-        fields.remove(name);
-    }
-    if !is_top {
-        match fields.get_mut("type") {
-            Some(Value::String(kind)) if kind != "null" => {
-                let kind = std::mem::take(kind);
-                fields.insert("type".to_owned(), serde_json::json!([kind, "null"]));
-            }
-            Some(Value::Array(kinds)) if !kinds.iter().any(|kind| kind == "null") => kinds.push("null".into()),
-            _ => {}
-        }
-        if let Some(Value::Array(words)) = fields.get_mut("enum")
-            && !words.contains(&Value::Null)
-        {
-            words.push(Value::Null);
-        }
-    }
-    for name in ["properties", "$defs", "definitions", "patternProperties"] {
-        for (_, part) in fields.get_mut(name).and_then(Value::as_object_mut).into_iter().flatten() {
-            relax(part, false);
-        }
-    }
-    for name in ["items", "additionalProperties"] {
-        if let Some(part) = fields.get_mut(name) {
-            relax(part, false);
-        }
-    }
-    for name in ["anyOf", "oneOf", "allOf", "prefixItems"] {
-        for part in fields.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten() {
-            relax(part, is_top);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -247,7 +203,8 @@ mod tests {
         let schema = json!({"type": "object", "required": ["a", "b"], "properties": {
             "a": {"type": "string"}, "b": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/c"}}},
             "$defs": {"c": {"type": "object", "required": ["d"], "properties": {"d": {"enum": ["x"]}}}}});
-        let judge = weir_shared::domain::json_schema::Schema::new(&relaxed(&schema)).expect("a schema");
+        let judge = weir_shared::domain::json_schema::Schema::new(&weir_shared::domain::json_schema::relaxed(&schema))
+            .expect("a schema");
         for fine in [json!({}), json!({"a": null, "b": []}), json!({"b": [{"d": null}, {}]})] {
             assert!(judge.faults(&fine).is_empty(), "{fine}");
         }

@@ -21,6 +21,8 @@ pub(super) struct Page {
     pub title: String,
     pub markdown: String,
     pub links: Vec<String>,
+    /// The data that was read with it.
+    pub data: Option<Value>,
 }
 
 /// The page, or why there is none.
@@ -56,5 +58,6 @@ pub(super) async fn read(journal: &Journal, row: &PageRow) -> Result<Result<Page
         title: text("title"),
         markdown: document.markdown.unwrap_or_default(),
         links: document.links.unwrap_or_default(),
+        data: document.json,
     }))
 }

@@ -184,7 +184,10 @@ fn read_viewport(fields: &mut Fields<'_, '_>) -> Option<Viewport> {
 fn read_fields(name: &str, fields: &mut Fields<'_, '_>) -> Option<Format> {
     match name {
         "json" | "deterministicJson" => {
-            let json = read_json(fields);
+            let mut json = read_json(fields);
+            if name == "json" {
+                json.learn = read_learn(fields, json.schema.is_some());
+            }
             return (name == "json").then_some(Format::Json(json));
         }
         "changeTracking" => return Some(Format::ChangeTracking(read_change_tracking(fields))),
@@ -227,7 +230,20 @@ pub(super) fn read_json(fields: &mut Fields<'_, '_>) -> JsonFormat {
         prompt: read_prompt(fields),
         schema: read_schema(fields),
         check_prompt_injection: fields.bool("checkPromptInjection").unwrap_or(false),
+        learn: false,
     }
+}
+
+/// How data is read.
+pub(super) const MODES: &[&str] = &["read", "learn"];
+
+/// Whether it is learned how to read the data; that needs a schema.
+pub(super) fn read_learn(fields: &mut Fields<'_, '_>, has_schema: bool) -> bool {
+    let learns = fields.choice("mode", MODES) == Some("learn");
+    if learns && !has_schema {
+        fields.issues.rule(fields.path_of("mode"), "The mode learn needs a schema");
+    }
+    learns
 }
 
 fn read_prompt(fields: &mut Fields<'_, '_>) -> Option<String> {

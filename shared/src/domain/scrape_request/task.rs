@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::batch::{EVENTS, read_webhook_of};
 use super::body::{Nulls, read_body};
 use super::fields::label;
+use super::formats::read_learn;
 use super::options::{default_options, read_options};
 use super::threat;
 use super::unavailable::{Unavailable, no_exchange_here};
@@ -13,7 +14,7 @@ use crate::domain::api_version::ApiVersion;
 use crate::domain::json_schema;
 use crate::domain::location;
 use crate::domain::reach;
-use crate::domain::scrape::{Format, ScrapeOptions};
+use crate::domain::scrape::{Format, JsonFormat, ScrapeOptions};
 use crate::domain::target::{self, RequestContext};
 use crate::domain::task::{
     AgentMode, AgentSpec, DEFAULT_MAX_CREDITS, DEFAULT_PAGES, Effort, ExtractSpec, MAX_AGENT_URLS, MAX_PAGES,
@@ -108,6 +109,12 @@ fn read_extract(
     read_engine(fields);
     fields.bool("urlTrace");
     fields.ignore(&["auditMetadata", "domainTools", "toolDetail"]);
+    let system_prompt = fields.text("systemPrompt", 0..=MAX_PROMPT).map(str::to_owned);
+    let schema = read_schema(fields);
+    let learn = version == ApiVersion::V2 && read_learn(fields, schema.is_some());
+    if let Some(schema) = schema.as_ref().filter(|_| learn) {
+        scrape.formats.push(Format::Json(learned(schema, [&system_prompt, &prompt])));
+    }
     let warning = (external && !web_search).then(|| {
         "allowExternalLinks: the given pages and what their globs match were read, and no links to other sites."
             .to_owned()
@@ -116,11 +123,12 @@ fn read_extract(
         web_search: web_search || urls.is_empty(),
         urls,
         prompt,
-        schema: read_schema(fields),
-        system_prompt: fields.text("systemPrompt", 0..=MAX_PROMPT).map(str::to_owned),
+        schema,
+        system_prompt,
         include_subdomains: fields.bool("includeSubdomains").unwrap_or(true),
         ignore_sitemap: fields.bool("ignoreSitemap").unwrap_or(false),
         show_sources: fields.bool("showSources").unwrap_or(false),
+        learn,
         limit: fields.integer("limit", 1..=MAX_PAGES as i64).map_or(DEFAULT_PAGES, |limit| limit as usize),
         timeout: fields.integer("timeout", 1_000..=MAX_TIME_MS).unwrap_or(MAX_TIME_MS),
         warning,
@@ -134,6 +142,13 @@ fn read_extract(
         origin: label(fields, "origin"),
         integration: label(fields, "integration"),
     }
+}
+
+/// What is read of each page as it is scraped: what another page may say is not required.
+fn learned(schema: &Value, words: [&Option<String>; 2]) -> JsonFormat {
+    let words: Vec<&str> = words.into_iter().flatten().map(String::as_str).collect();
+    let prompt = (!words.is_empty()).then(|| words.join("\n\n"));
+    JsonFormat { prompt, schema: Some(json_schema::relaxed(schema)), learn: true, ..JsonFormat::default() }
 }
 
 /// The body without the fields that clients try out; `None`: there are none.

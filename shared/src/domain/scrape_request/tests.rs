@@ -380,7 +380,8 @@ fn formats_that_are_read_have_their_options() {
         {"type": "question", "question": "a?"}, {"type": "highlights", "query": "b"},
     ]);
     let options = scrape(json!({"formats": formats, "onlyCleanContent": true})).unwrap().options;
-    let json = JsonFormat { prompt: Some("prices".into()), schema: Some(schema), check_prompt_injection: true };
+    let json =
+        JsonFormat { prompt: Some("prices".into()), schema: Some(schema), check_prompt_injection: true, learn: false };
     let question = Format::Question(Question { question: "a?".into() });
     let highlights = Format::Highlights(Highlights { query: "b".into() });
     assert_eq!(options.formats, vec![Format::Summary, Format::Json(json), question, highlights]);

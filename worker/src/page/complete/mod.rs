@@ -52,8 +52,9 @@ pub async fn complete(task: &PageTask, made: Made, deadline: Instant) -> Result<
         Made::Unread(draft) => *draft,
     };
     let process = &task.context.process;
-    let reader = Reader::new(process.settings.model.as_ref(), deadline - KEPT_BACK);
-    let outcome = steps(task, &reader, &mut draft).await;
+    let deadline = deadline - KEPT_BACK;
+    let reader = Reader::new(process.settings.model.as_ref(), deadline);
+    let outcome = steps(task, &reader, deadline, &mut draft).await;
     // What the model has cost is written down whatever came of it.
     process.spent(task.page.team_id, task.spec.key, reader.meter.read()).await;
     outcome?;
@@ -61,9 +62,9 @@ pub async fn complete(task: &PageTask, made: Made, deadline: Instant) -> Result<
     blocking(move || draft.encode(&task)).await
 }
 
-async fn steps(task: &PageTask, reader: &Reader<'_>, draft: &mut Draft) -> Result<(), PageError> {
+async fn steps(task: &PageTask, reader: &Reader<'_>, deadline: Instant, draft: &mut Draft) -> Result<(), PageError> {
     let options = task.options();
-    read::read(reader, options, draft).await?;
+    read::read(task, reader, deadline, draft).await?;
     if let Some(redaction) = &options.redact_pii {
         redact::redact(redaction, options, reader, draft).await?;
     }

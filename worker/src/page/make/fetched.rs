@@ -127,6 +127,6 @@ fn from_html(
     if may_render && is_missing {
         return Ok(FromFetched::NeedsBrowser);
     }
-    let made = html::document(task, response, extracted, &text)?;
+    let made = html::document(task, response, extracted, &text, Some((&text, false)))?;
     Ok(FromFetched::Page { made, is_blocked })
 }

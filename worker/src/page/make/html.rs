@@ -7,6 +7,7 @@ use weir_shared::store::jobs::JobSpec;
 use super::attributes::{attribute_selector, attribute_values};
 use super::{goods, media};
 use crate::extract::{ExtractOptions, Extracted};
+use crate::learn::Source;
 use crate::page::draft::{Draft, Made, SiteResponse};
 use crate::page::error::PageError;
 use crate::page::product::Harvest;
@@ -33,7 +34,8 @@ pub fn extract_options(spec: &JobSpec) -> ExtractOptions {
     }
 }
 
-/// Makes the document of a page. `raw` is its HTML as the site sent it. Computes and blocks.
+/// Makes the document of a page. `raw` is its HTML as the site sent it, `source` the one that it was read from and
+/// whether that came from a browser, where it may be learned from. Computes and blocks.
 ///
 /// # Errors
 /// When the page does not offer the sound or film that is asked for, or the document cannot be stored.
@@ -42,6 +44,7 @@ pub fn document(
     mut response: SiteResponse,
     extracted: Extracted,
     raw: &str,
+    source: Option<(&str, bool)>,
 ) -> Result<Made, PageError> {
     let options = task.options();
     let offers = media::taken(options, extracted.media)?;
@@ -70,6 +73,8 @@ pub fn document(
         metadata: extracted.metadata,
         ..Document::default()
     };
-    let draft = Draft { structured: extracted.structured, harvest, ..Draft::new(response, document, options) };
+    let learned = source.filter(|_| options.learned().is_some());
+    let source = learned.map(|(html, rendered)| Source { html: html.into(), rendered });
+    let draft = Draft { structured: extracted.structured, harvest, source, ..Draft::new(response, document, options) };
     draft.advance(task)
 }

@@ -69,7 +69,7 @@ fn made(task: &PageTask, mut response: SiteResponse, read: OfficeFile) -> Result
     let input = PageInput { url: &response.url, html: &converted.html, rendered: true };
     let mut extracted = extract::extract(&input, &wanted);
     extracted.metadata = metadata;
-    html::document(task, response, extracted, &converted.html)
+    html::document(task, response, extracted, &converted.html, None)
 }
 
 /// Whether nothing is asked for that only a tree of elements tells: one of a sheet has a node for every cell.

@@ -40,7 +40,8 @@ pub async fn from_rendered(
         let input = PageInput { url: &response.url, html: page_html, rendered: true };
         let extracted = extract::parse(&input).extract(&html::extract_options(&task.spec));
         let is_blocked = is_refusal(response.status, page_html, extracted.signals.text_chars);
-        let made = html::document(&task, response, extracted, raw.as_ref().map_or(page_html, text))?;
+        let made =
+            html::document(&task, response, extracted, raw.as_ref().map_or(page_html, text), Some((page_html, true)))?;
         Ok((made, is_blocked))
     })
     .await

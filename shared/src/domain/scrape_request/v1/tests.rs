@@ -83,6 +83,7 @@ fn every_option_is_read() {
         prompt: Some("You are brief.\n\nthe owner".to_owned()),
         schema: Some(json!({"type": "object"})),
         check_prompt_injection: false,
+        learn: false,
     };
     assert_eq!(
         options.formats,
