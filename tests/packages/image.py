@@ -208,7 +208,7 @@ def escapes(image, words, program):
     # The test service takes no setting but its own: the runners lie where it looks for them.
     script = 'mkdir -p ~/.cache/weir && ln -s /usr/lib/weir/runners ~/.cache/weir/runners && cd "$0" && exec "$@"'
     done = subprocess.run(
-        ["podman", "run", "--rm", "--network=none", *words, "--env=HOME=/run/weir/home", "--env=TMPDIR=/run/weir",
+        ["podman", "run", "--rm", "--network=none", *words, "--env=HOME=/run/weir/home", "--tmpfs=/t:mode=1777,exec", "--env=TMPDIR=/t",
          "--env=WEIR_TEST_BIN_DIR=/usr/bin", "--env=WEIR_TEST_REQUIRE_ALL=1", f"--volume={ROOT}:{ROOT}:ro", f"--volume={program}:/it:ro", image,
          "sh", "-euc", script, str(ROOT / "tests"), "/it", "escape::", "--nocapture", "--test-threads=1"],
         capture_output=True, text=True)
