@@ -148,6 +148,12 @@ fn options(database: Database, model: &ModelStandIn) -> ServiceOptions {
     options.env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m-1")
 }
 
+/// What the API process remembers of a team is a moment old.
+async fn zero_retention_holds(caller: &Caller, body: &Value) {
+    let is_served = || async { (caller.post("/v2/scrape", body).await.status == 200).then_some(()) };
+    weir_tests::wait_until_within(BOUND, "the team keeps nothing", is_served).await;
+}
+
 fn learn(schema: &Value) -> Value {
     json!([{"type": "json", "schema": schema, "mode": "learn"}])
 }
@@ -225,7 +231,9 @@ both_databases! {
             let (read, all) = (by_model(&documents, &truth), questions(&model, template));
             let more = all.values().sum::<usize>() - calls;
             println!("{template}: {read} of 20 by the model in another design, {more} questions");
-            assert!((3..=4).contains(&read) && more <= 6, "{template}: {read} by the model, {all:?}");
+            // Three to learn from; what looks right in the old design is held against the model's reading up to twice, and
+            // agrees now and then, so that another page is learned from.
+            assert!((3..=6).contains(&read) && more <= 8, "{template}: {read} by the model, {all:?}");
         }
     }
 
@@ -265,7 +273,7 @@ both_databases! {
         let documents = service.get(&base).await.ok()["data"].as_array().unwrap().clone();
         let lessons: Vec<Value> = documents
             .into_iter()
-            .filter(|document| document["metadata"]["sourceURL"].as_str().unwrap().contains("/lesson/"))
+            .filter(|document| document["metadata"]["sourceURL"] != start)
             .collect();
         assert_eq!((lessons.len(), by_model(&lessons, &names)), (20, 0));
         assert!(model.asked().len() - asked <= 2, "the page of links is no lesson");
@@ -299,12 +307,13 @@ both_databases! {
 
         // What keeps nothing is read by what is there, and leaves nothing to learn from.
         service.cli(&["team", "set", "others", "--zero-data-retention", "on"]);
-        let asked = model.asked().len();
         let unkept = |n: usize| {
             let mut body = body(n);
             body["zeroDataRetention"] = json!(true);
             body
         };
+        zero_retention_holds(&other, &unkept(13)).await;
+        let asked = model.asked().len();
         for n in 13..19 {
             let data = other.post("/v2/scrape", &unkept(n)).await.ok()["data"].clone();
             assert!(data["warning"].as_str().unwrap().contains("nothing was learned"), "{data}");
@@ -312,6 +321,7 @@ both_databases! {
         }
         assert_eq!(model.asked().len() - asked, 6, "each by the model, and no extractor is written");
         service.cli(&["team", "set", "tests", "--zero-data-retention", "on"]);
+        zero_retention_holds(service.caller(), &unkept(20)).await;
         let data = service.post("/v2/scrape", &unkept(20)).await.ok()["data"].clone();
         assert_eq!((&data["metadata"]["readBy"], &data["metadata"]["creditsUsed"]), (&json!("extractor"), &json!(2)));
         let isbn = truth["/lesson/book/15"]["isbn"].as_str().unwrap();
