@@ -20,8 +20,7 @@ fn files_with(folder: &Path, text: &str, found: &mut Vec<String>) {
         let path = entry.path();
         if path.is_dir() {
             files_with(&path, text, found);
-        } else if std::fs::read(&path).is_ok_and(|bytes| bytes.windows(text.len()).any(|part| part == text.as_bytes()))
-        {
+        } else if std::fs::read(&path).is_ok_and(|bytes| memchr::memmem::find(&bytes, text.as_bytes()).is_some()) {
             found.push(path.display().to_string());
         }
     }
