@@ -24,6 +24,7 @@
 //! measure, tokens    how much text stands where; what names of classes hint at
 //! filter, scope      what is left out; where the main content is
 //! marks              what manuals and blogs put around their text for the reader's mouse
+//! template           what other pages of the site have, too
 //! select             the caller's CSS selectors
 //! markdown, clean_html, links, images, metadata, structured, media, embedded     what is made of the tree
 //! signals            whether scripts make the page
@@ -62,6 +63,7 @@ mod shop;
 mod signals;
 mod sketch;
 mod structured;
+pub mod template;
 mod things;
 mod tokens;
 mod tree;
@@ -69,6 +71,7 @@ mod tree;
 pub use sketch::Sketch;
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use address::Addresses;
 use measure::Measures;
@@ -123,6 +126,10 @@ pub struct ExtractOptions {
     pub remove_base64_images: bool,
     /// Leave out advertisements and consent banners.
     pub block_ads: bool,
+    /// What is known of the site's pages: what most of them have is left out of the main content.
+    pub site: Option<Arc<template::Site>>,
+    /// Say what others of the site's pages are compared with.
+    pub blocks: bool,
 }
 
 impl ExtractOptions {
@@ -166,6 +173,10 @@ pub struct Extracted {
     pub product: Option<product::Product>,
     /// The menu that the page shows, where it was looked for and is there.
     pub menu: Option<menu::Menu>,
+    /// What others of the site's pages are compared with, where it was asked for and the main content was made.
+    pub blocks: Option<template::Blocks>,
+    /// Characters that were left out because most pages of the site have them.
+    pub repeated: u32,
     /// The same as [`Page::signals`].
     pub signals: PageSignals,
     /// Something a reader of the result should know, in a sentence.
@@ -245,12 +256,13 @@ impl Page {
     pub fn extract(&self, options: &ExtractOptions) -> Extracted {
         let mut warning =
             self.cut.then(|| "The page is too large or too deeply nested; only a part of it was read.".to_owned());
-        let (mut markdown, mut html) = (None, None);
+        let (mut markdown, mut html, mut blocks, mut repeated) = (None, None, None, 0);
         if options.markdown || options.html {
             let mut part = self.part(options, options.only_main_content);
             if options.only_main_content && part.is_empty && self.measures.total() > 0 {
                 part = self.part(options, false);
             }
+            (blocks, repeated) = (part.blocks.take(), part.repeated);
             if options.markdown {
                 let (text, full) = self.markdown(options, &part);
                 if full {
@@ -294,6 +306,8 @@ impl Page {
             structured,
             product,
             menu,
+            blocks,
+            repeated,
             signals,
             warning,
         }
@@ -338,6 +352,8 @@ impl Page {
             discussion: self.discussion,
         };
         filter::apply(dom, m, rules, &mut dropped);
+        let mut blocks = None;
+        let mut repeated = 0;
         let roots = if chosen {
             outermost(dom, &included)
         } else {
@@ -348,11 +364,26 @@ impl Page {
                 }
                 // Afterwards, as less text around a short page would let the scope close in on a part of it.
                 marks::apply(dom, m, &self.addresses, &mut dropped);
+                (blocks, repeated) = self.leave_out_template(options, &mut dropped);
             }
             vec![0]
         };
         let is_empty = !chosen && !scope::holds_text(dom, &dropped, &roots);
-        Part { dropped, roots, is_empty }
+        Part { dropped, roots, is_empty, blocks, repeated }
+    }
+
+    /// Adds to `dropped` what most pages of the site have. Returns what others are compared with, and how many characters
+    /// that was.
+    fn leave_out_template(&self, options: &ExtractOptions, dropped: &mut [bool]) -> (Option<template::Blocks>, u32) {
+        let known = options.site.as_deref().filter(|site| site.is_of_use());
+        if !options.blocks && known.is_none() {
+            return (None, 0);
+        }
+        let (dom, m) = (&self.dom, &self.measures);
+        let runs = template::Runs::of(dom, m, dropped);
+        let Some(blocks) = runs.blocks(dom, m, &self.url) else { return (None, 0) };
+        let repeated = known.map_or(0, |site| template::leave_out(dom, m, (&runs, &blocks), site, dropped));
+        (options.blocks.then_some(blocks), repeated)
     }
 
     fn markdown(&self, options: &ExtractOptions, part: &Part) -> (String, bool) {
@@ -382,6 +413,8 @@ struct Part {
     dropped: Vec<bool>,
     roots: Vec<usize>,
     is_empty: bool,
+    blocks: Option<template::Blocks>,
+    repeated: u32,
 }
 
 /// Of nodes in document order, those not inside another of them.

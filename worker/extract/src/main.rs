@@ -1,12 +1,15 @@
 //! `weir-extract`: the extraction as a program. HTML in, JSON (or markdown alone) out.
 
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use anyhow::Context as _;
 use clap::Parser;
 use serde_json::{Value, json};
 use url::Url;
+use weir_extract::template::{Blocks, Site};
 use weir_extract::{AttributeSelector, ExtractOptions, PageInput, charset};
 
 /// Turns an HTML page into markdown, links and metadata.
@@ -37,6 +40,10 @@ struct Arguments {
     /// Read an attribute of the elements that a CSS selector chooses, as `SELECTOR@NAME`; may be given more than once.
     #[arg(long, value_name = "SELECTOR@NAME", value_parser = attribute)]
     attribute: Vec<AttributeSelector>,
+    /// What is known of the pages of its site, from calls before: what most of them have is left out. The page is added to
+    /// it, and the file is made where it is not there.
+    #[arg(long, value_name = "FILE")]
+    site: Option<PathBuf>,
     /// Also write the cleaned HTML, and JSON-LD, microdata and OpenGraph as data.
     #[arg(long)]
     all: bool,
@@ -71,8 +78,27 @@ fn read(arguments: &Arguments) -> anyhow::Result<Vec<u8>> {
     }
 }
 
+/// What is known of a site.
+fn site(path: &Path) -> anyhow::Result<Site> {
+    match std::fs::read(path) {
+        Ok(bytes) => {
+            Site::from_bytes(&bytes).with_context(|| format!("{} is not what this program writes", path.display()))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Site::default()),
+        Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "nothing else is here that would know the time")]
+fn learn(path: &Path, mut site: Site, blocks: &Blocks) -> anyhow::Result<()> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    site.learn(blocks, now);
+    std::fs::write(path, site.to_bytes()).with_context(|| format!("writing {}", path.display()))
+}
+
 fn run(arguments: &Arguments, html: &str) -> anyhow::Result<String> {
     let input = PageInput { url: &arguments.url, html, rendered: arguments.rendered };
+    let site = arguments.site.as_deref().map(site).transpose()?;
     let options = ExtractOptions {
         markdown: true,
         html: arguments.all,
@@ -88,8 +114,13 @@ fn run(arguments: &Arguments, html: &str) -> anyhow::Result<String> {
         exclude_tags: arguments.exclude.clone(),
         remove_base64_images: true,
         block_ads: true,
+        blocks: site.is_some(),
+        site: site.map(Arc::new),
     };
     let page = weir_extract::extract(&input, &options);
+    if let (Some(path), Some(site), Some(blocks)) = (&arguments.site, options.site, &page.blocks) {
+        learn(path, Arc::unwrap_or_clone(site), blocks)?;
+    }
     if arguments.markdown {
         return Ok(page.markdown.unwrap_or_default());
     }
@@ -104,6 +135,7 @@ fn run(arguments: &Arguments, html: &str) -> anyhow::Result<String> {
         ("video", json!(page.media.video)),
         ("metadata", Value::Object(page.metadata)),
         ("structured", json!(page.structured)),
+        ("templateChars", json!((page.repeated > 0).then_some(page.repeated))),
         ("warning", json!(page.warning)),
     ];
     let is_said = |value: &Value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty());

@@ -29,6 +29,7 @@ const SERVICE: &[&str] = &[
     "totalPages",
     "timezone",
     "readBy",
+    "templateChars",
 ];
 /// Keys that are read from elements of the page; a `meta` of that name, in any spelling, says nothing.
 const ELEMENTS: &[&str] = &["title", "language", "favicon"];
