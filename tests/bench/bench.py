@@ -19,6 +19,7 @@ import quality
 import searches
 import sessions
 import team
+import templates
 import traced
 from world import Postgres, Site
 
@@ -41,6 +42,7 @@ NAMES = {
     "limits": team.limits,
     "traces": traced.traces,
     "quality": quality.quality,
+    "templates": templates.templates,
 }
 
 

@@ -61,6 +61,7 @@ mod sessions;
 mod site_walk;
 mod sites;
 mod team;
+mod templates;
 mod traces;
 mod uploads;
 mod v1;

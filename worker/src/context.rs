@@ -27,6 +27,7 @@ use crate::finisher::Finisher;
 use crate::learn::Extractors;
 use crate::metrics::Metrics;
 use crate::page::scripted_hosts::ScriptedHosts;
+use crate::page::templates::Templates;
 use crate::sandbox::Sandbox;
 use crate::sessions::{SessionResources, Sessions};
 use crate::site::RobotsStore;
@@ -64,6 +65,8 @@ pub struct Process {
     pub scripted_hosts: ScriptedHosts,
     /// What of the store of pages was read lately.
     pub uses: Uses,
+    /// What pages of the sites lately visited have in common.
+    pub templates: Templates,
     /// The extractors lately used.
     pub extractors: Extractors,
     /// The addresses that are known to be in the frontiers of crawls.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::store::slices::Slices;
 use weir_shared::store::{
-    StoreResult, activity, cache, cancel, extractors, monitors, retention, sessions, snapshots, sweep,
+    StoreResult, activity, cache, cancel, extractors, monitors, retention, sessions, site_templates, snapshots, sweep,
 };
 
 use crate::context::WorkerContext;
@@ -60,12 +60,15 @@ async fn rows(context: &WorkerContext) {
     }
 }
 
-/// Which stored pages this worker has read, told by each.
+/// Which stored pages this worker has read, and what it has learned of sites: told by each.
 async fn uses(context: &WorkerContext) {
     loop {
         tokio::time::sleep(TELL_EVERY).await;
         if let Err(error) = context.process.uses.tell(&context.process.db).await {
             tracing::warn!(%error, "it could not be written down which stored pages are in use");
+        }
+        if let Err(error) = context.process.templates.tell(&context.process.db).await {
+            tracing::warn!(%error, "it could not be written down what pages of a site have in common");
         }
     }
 }
@@ -149,7 +152,8 @@ async fn slowly(context: &WorkerContext) -> StoreResult<()> {
         let mut tx = db.begin().await?;
         let more = activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await?
             | snapshots::expire(&mut tx, now).await?
-            | extractors::expire(&mut tx, now).await?;
+            | extractors::expire(&mut tx, now).await?
+            | site_templates::expire(&mut tx, now).await?;
         tx.commit().await?;
         if !more {
             break;

@@ -13,6 +13,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("url", "Address of the page. Without a scheme, http:// is put before it."),
     ("formats", "What to answer: names, or objects with a type and its options."),
     ("onlyMainContent", "Leave navigation, ads and footers out of markdown and html."),
+    (
+        "siteTemplates",
+        "Leave out of the main content what most pages of the site have in common, once ten of them are known.",
+    ),
     ("onlyCleanContent", "Have the language model leave out of the markdown what is not content."),
     ("includeTags", "CSS selectors: keep only these elements."),
     ("excludeTags", "CSS selectors of elements to leave out."),

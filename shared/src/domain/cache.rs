@@ -60,6 +60,11 @@ pub fn is_asked(options: &ScrapeOptions) -> bool {
     options.cache.is_asked() && options.change_tracking().is_none() && !is_sensitive(options)
 }
 
+/// Whether what a site answers to a request with these options may be of use to later ones.
+pub fn is_kept(options: &ScrapeOptions) -> bool {
+    options.cache.is_kept() && !is_sensitive(options)
+}
+
 /// What is looked for, for this request; `None`: nothing, because the caller does not want it or the options keep the page
 /// out of it.
 pub fn lookup(url: &str, options: &ScrapeOptions, team: TeamId, now: Timestamp) -> Option<Lookup> {

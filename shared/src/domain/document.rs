@@ -118,6 +118,7 @@ fn metadata_schema(_: &mut SchemaGenerator) -> Schema {
             "concurrencyLimited": {"type": "boolean", "description": "The page waited for a slot of its team."},
             "concurrencyQueueDurationMs": {"type": "integer", "minimum": 0},
             "readBy": {"type": "string", "enum": ["model", "extractor"], "description": "Who has read json in its mode learn."},
+            "templateChars": {"type": "integer", "description": "Characters that were left out because most pages of the site have them."},
             "numPages": {"type": "integer", "description": "Pages of a PDF that were read; those that an office file counts."},
             "wordCount": {"type": "integer", "description": "Words, as an office file counts them."},
             "totalPages": {"type": "integer", "description": "Pages that it has."},

@@ -24,6 +24,8 @@ pub struct ScrapeOptions {
     pub formats: Vec<Format>,
     /// Leave navigation, ads, footers and the like out of markdown and html. Default true.
     pub only_main_content: bool,
+    /// Leave out of it, too, what most pages of the site have, once enough of them are known. Default true.
+    pub site_templates: bool,
     /// Let a language model take what surrounds the content out of markdown. Default false.
     pub only_clean_content: bool,
     /// Fail the page when its text tries to instruct a language model. Default false.
@@ -84,6 +86,7 @@ impl Default for ScrapeOptions {
         Self {
             formats: vec![Format::Markdown],
             only_main_content: true,
+            site_templates: true,
             only_clean_content: false,
             check_prompt_injection: false,
             include_tags: Vec::new(),

@@ -53,6 +53,7 @@ pub mod searches;
 pub mod sessions;
 pub mod settings;
 pub mod signals;
+pub mod site_templates;
 pub mod sitemaps;
 pub mod slices;
 pub mod snapshots;

@@ -72,6 +72,8 @@ pub(super) async fn live(
     let _ = offering.await;
     if end == LifeEnd::Drained {
         drain(process, &context).await;
+        // What is lost of it is learned again.
+        let _ = tokio::time::timeout(LAST_WRITES, process.templates.tell(&process.db)).await;
     }
     if let Some(sessions) = process.set_sessions(None) {
         sessions.stop().await;

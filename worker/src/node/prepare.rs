@@ -16,6 +16,7 @@ use crate::dispatch::slots::PageSlots;
 use crate::fetch::{AdHosts, EgressOptions, EgressProxy, FetchConfig, HostFilter, HttpFetcher, Poster, ProxyPools};
 use crate::metrics::Metrics;
 use crate::page::scripted_hosts::ScriptedHosts;
+use crate::page::templates::Templates;
 use crate::sandbox::{Sandbox, SandboxConfig, SandboxMode};
 use crate::site::RobotsStore;
 
@@ -48,6 +49,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
         metrics: Metrics::new()?,
         figures: Arc::default(),
         scripted_hosts: ScriptedHosts::default(),
+        templates: Templates::default(),
         frontiers: Arc::default(),
         uses: cache::Uses::default(),
         session_resources: OnceCell::new(),

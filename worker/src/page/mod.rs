@@ -8,6 +8,7 @@
 //! sent                       what a site has sent, into the store of pages and out of it
 //! rest                       what a site says that wants to be asked later, and how long a page waits for it
 //! draft                      a document before it is whole
+//! templates                  what pages of a site have in common
 //! make/                      from a site's response to a draft
 //! browse, load, proxy_retry  one way to the response, all ways by one route, one route after the other
 //! uploaded                   a file that the caller has sent, which needs no way
@@ -36,5 +37,6 @@ pub mod scripted_hosts;
 pub mod sent;
 pub mod steps;
 pub mod task;
+pub mod templates;
 pub mod uploaded;
 pub mod work;

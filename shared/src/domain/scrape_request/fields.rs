@@ -36,6 +36,7 @@ pub(super) fn read_shared_options(fields: &mut Fields<'_, '_>, defaults: ScrapeO
     let skip_tls_verification = fields.bool("skipTlsVerification");
     ScrapeOptions {
         only_main_content: fields.bool("onlyMainContent").unwrap_or(defaults.only_main_content),
+        site_templates: fields.bool("siteTemplates").unwrap_or(defaults.site_templates),
         include_tags: read_selectors(fields, "includeTags"),
         exclude_tags: read_selectors(fields, "excludeTags"),
         headers: fields

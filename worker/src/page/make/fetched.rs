@@ -16,6 +16,7 @@ use crate::page::refusal::is_refusal;
 use crate::page::request::PageRequest;
 use crate::page::sent::Sent;
 use crate::page::task::PageTask;
+use crate::page::templates::KnownSite;
 
 /// Longest pause of a meta refresh that is followed, seconds.
 const REFRESH_SECONDS: u32 = 5;
@@ -79,8 +80,8 @@ pub async fn from_fetched(
         }
         BodyKind::Other => Err(PageError::unsupported(&media_type)),
         BodyKind::Html => {
-            let asked = request.url.clone();
-            blocking(move || from_html(&task, response, &fetched, &asked)).await
+            let (asked, site) = (request.url.clone(), KnownSite::of(&task, &response.url).await);
+            blocking(move || from_html(&task, response, &fetched, (&asked, site))).await
         }
         _ => {
             blocking(move || {
@@ -94,12 +95,12 @@ pub async fn from_fetched(
     }
 }
 
-/// `asked`: the address that was asked for. Computes and blocks.
+/// `asked`: the address that was asked for; `site`: what is known of the site that answered. Computes and blocks.
 fn from_html(
     task: &PageTask,
     response: SiteResponse,
     fetched: &Fetched,
-    asked: &Url,
+    (asked, site): (&Url, Option<KnownSite>),
 ) -> Result<FromFetched, PageError> {
     let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
     let parsed = extract::parse(&PageInput { url: &response.url, html: &text, rendered: false });
@@ -119,13 +120,20 @@ fn from_html(
         return Ok(FromFetched::NeedsBrowser);
     }
     let is_blocked = is_refusal(response.status, &text, signals.text_chars);
-    let extracted = parsed.extract(&html::extract_options(&task.spec));
+    let mut options = html::extract_options(&task.spec);
+    if let Some(site) = &site {
+        site.apply(&mut options);
+    }
+    let extracted = parsed.extract(&options);
     // A player may come with the page's scripts, and so may the description of a product.
     let is_missing =
         media::is_missing(task.options(), &extracted.media) || goods::is_missing(task.options(), &extracted);
     let may_render = task.context.process.browsers.is_some() && !task.options().cache.is_only_cache();
     if may_render && is_missing {
         return Ok(FromFetched::NeedsBrowser);
+    }
+    if let Some(site) = site.filter(|_| !is_blocked) {
+        site.learn(task, &response, &extracted);
     }
     let made = html::document(task, response, extracted, &text, Some((&text, false)))?;
     Ok(FromFetched::Page { made, is_blocked })

@@ -31,6 +31,8 @@ pub fn extract_options(spec: &JobSpec) -> ExtractOptions {
         exclude_tags: options.exclude_tags.clone(),
         remove_base64_images: options.remove_base64_images,
         block_ads: options.block_ads,
+        site: None,
+        blocks: false,
     }
 }
 
@@ -59,6 +61,10 @@ pub fn document(
         canonical: extracted.signals.canonical,
         links: extracted.links.clone().unwrap_or_default(),
     });
+    let mut metadata = extracted.metadata;
+    if extracted.repeated > 0 {
+        metadata.insert("templateChars".to_owned(), extracted.repeated.into());
+    }
     let document = Document {
         markdown: extracted.markdown,
         html: extracted.html,
@@ -70,7 +76,7 @@ pub fn document(
         menu: extracted.menu.map(goods::menu),
         audio: offers.audio,
         video: offers.video,
-        metadata: extracted.metadata,
+        metadata,
         ..Document::default()
     };
     let learned = source.filter(|_| options.learned().is_some());

@@ -12,6 +12,7 @@ use crate::page::refusal::is_refusal;
 use crate::page::request::PageRequest;
 use crate::page::sent::Sent;
 use crate::page::task::PageTask;
+use crate::page::templates::KnownSite;
 
 /// Makes the document. With it, whether the site seems to refuse readers like us.
 ///
@@ -34,12 +35,19 @@ pub async fn from_rendered(
         sent,
         ..SiteResponse::new(request, rendered.url, rendered.status, rendered.content_type)
     };
-    let task = task.clone();
+    let (task, site) = (task.clone(), KnownSite::of(task, &response.url).await);
     blocking(move || {
         let page_html = text(&page_html);
         let input = PageInput { url: &response.url, html: page_html, rendered: true };
-        let extracted = extract::parse(&input).extract(&html::extract_options(&task.spec));
+        let mut options = html::extract_options(&task.spec);
+        if let Some(site) = &site {
+            site.apply(&mut options);
+        }
+        let extracted = extract::parse(&input).extract(&options);
         let is_blocked = is_refusal(response.status, page_html, extracted.signals.text_chars);
+        if let Some(site) = site.filter(|_| !is_blocked) {
+            site.learn(&task, &response, &extracted);
+        }
         let made =
             html::document(&task, response, extracted, raw.as_ref().map_or(page_html, text), Some((page_html, true)))?;
         Ok((made, is_blocked))
