@@ -102,13 +102,13 @@ fn of_segment(s: &str) -> Hints {
         "comment" | "comments" | "commentlist" | "disqus" | "respond" => Hints::COMMENTS,
         "breadcrumb" | "breadcrumbs" | "crumbs" | "crumb" | "bread" => Hints::BREADCRUMB,
         "pagination" | "pager" | "paginator" | "paging" | "pagenav" => Hints::PAGINATION,
-        "skip" | "skiplink" | "sronly" | "visuallyhidden" => Hints::READER_ONLY,
+        "skip" | "skiplink" | "sronly" | "visuallyhidden" | "visually" => Hints::READER_ONLY,
         "toc" | "tableofcontents" => Hints::TOC,
         "search" | "searchform" | "searchbox" | "login" | "signin" => Hints::SEARCH,
         "tags" | "taglist" | "tagcloud" => Hints::TAGS,
         "author" | "authorbox" | "bio" => Hints::AUTHOR,
         "print" | "toolbar" | "tools" | "editsection" | "signature" | "actions" | "controls" | "reactions"
-        | "votes" | "voting" | "userextras" | "postprofile" | "badges" => Hints::TOOLS,
+        | "votes" | "voting" | "userextras" | "extras" | "postprofile" | "badges" => Hints::TOOLS,
         "content" | "main" | "article" | "entry" | "story" | "body" | "maincontent" | "post" => Hints::CONTENT,
         "has" | "with" | "no" | "without" | "layout" | "page" | "wrapper" | "wrap" | "container" | "outer" | "grid"
         | "row" | "col" | "columns" | "theme" | "template" | "left" | "right" | "inner" | "group" | "is" => {
@@ -146,6 +146,18 @@ fn of_name(name: &str) -> Hints {
     if !hints.is_none() && REMARKS.iter().any(|w| name.starts_with(&w[1..]) || name.contains(w)) {
         return Hints(hints.0 & (Hints::CONTENT.0 | Hints::LAYOUT.0));
     }
+    // What a forum says of who writes, in words that are written as one.
+    const WRITERS: [&str; 2] = ["usertitle", "user-title"];
+    let ends_with = |word: &str| {
+        bytes.iter().rev().zip(word.bytes().rev()).filter(|(a, b)| a.eq_ignore_ascii_case(b)).count() == word.len()
+    };
+    if WRITERS.iter().any(|word| ends_with(word)) {
+        hints = hints.or(Hints::TOOLS);
+    }
+    // The dialog of a common consent tool.
+    if ["ot-sdk", "ot-pc", "ot-cat", "ot-desc"].iter().any(|word| name.starts_with(word)) {
+        hints = hints.or(Hints::CONSENT);
+    }
     if name.eq_ignore_ascii_case("secondary") {
         hints = hints.or(Hints::SIDEBAR);
     }
@@ -170,7 +182,12 @@ impl<'a> Cache<'a> {
         if let Some(found) = self.0.get(value) {
             return *found;
         }
-        let hints = value.split_ascii_whitespace().take(24).fold(Hints::default(), |h, name| h.or(of_name(name)));
+        let names = || value.split_ascii_whitespace().take(24);
+        let mut hints = names().fold(Hints::default(), |h, name| h.or(of_name(name)));
+        // Not shown at any width of the screen.
+        if names().any(|name| name == "d-none") && !names().any(|name| name.starts_with("d-") && name != "d-none") {
+            hints = hints.or(Hints::READER_ONLY);
+        }
         self.0.insert(value, hints);
         hints
     }
@@ -190,6 +207,22 @@ mod tests {
         assert!(hints("CookieBanner").any(Hints::CONSENT));
         assert!(hints("ad_slot").any(Hints::AD));
         assert!(hints("postNavigation").any(Hints::NAV));
+    }
+
+    #[test]
+    fn what_forums_say_of_writers_and_consent_tools_of_cookies_is_known() {
+        assert!(hints("message-userExtras").any(Hints::TOOLS) && hints("message-userTitle").any(Hints::TOOLS));
+        assert!(hints("ot-cat-header").any(Hints::CONSENT) && !hints("ottoman").any(Hints::CONSENT));
+        assert!(hints("badge badge--sold-out").is_none(), "shops say so of goods");
+    }
+
+    #[test]
+    fn what_no_screen_shows_is_for_other_readers() {
+        assert!(
+            hints("u-visuallyHidden").any(Hints::READER_ONLY) && hints("a-visually-hidden").any(Hints::READER_ONLY)
+        );
+        assert!(hints("d-none").any(Hints::READER_ONLY));
+        assert!(!hints("d-none d-md-block").any(Hints::READER_ONLY), "shown from some width on");
     }
 
     #[test]
