@@ -11,6 +11,7 @@ fn properties() -> Vec<(&'static str, Value)> {
     vec![
         ("formats", json!(["links"])),
         ("onlyMainContent", json!(false)),
+        ("siteTemplates", json!(false)),
         ("onlyCleanContent", json!(true)),
         ("includeTags", json!(["main"])),
         ("excludeTags", json!(["nav"])),
