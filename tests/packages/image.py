@@ -108,10 +108,11 @@ class Container:
         return int(status or 0), text
 
     def until_ready(self, with_sessions=False):
-        """Until the API and a worker are there, and its boxes were tried."""
+        """Until the API, a worker and the test site are there, and the worker's boxes were tried."""
         for _ in range(300):
             status, text = self.call("/readyz")
-            if status == 200 and (json.loads(text)["sessionSlots"] or not with_sessions):
+            is_there = status == 200 and (json.loads(text)["sessionSlots"] or not with_sessions)
+            if is_there and self.do("curl", "-s", f"http://127.0.0.1:{SITE}/_ctl/truth?path=/article/1", check_it=False):
                 return
             time.sleep(0.2)
         sys.exit(f"image: FAILED: not ready within a minute\n{self.logs()[-6000:]}")
@@ -183,8 +184,8 @@ def weaker(image, release, need):
     try:
         weir.until_ready()
         key = weir.key()
-        status, _ = weir.call("/v2/scrape", {"url": f"http://127.0.0.1:{SITE}/article/1", "maxAge": 0}, key)
-        check(status == 200, f"without {need}: a page that needs no browser is scraped")
+        status, text = weir.call("/v2/scrape", {"url": f"http://127.0.0.1:{SITE}/article/1", "maxAge": 0}, key)
+        check(status == 200, f"without {need}: a page that needs no browser is scraped {'' if status == 200 else text[:500]}")
         status, text = weir.call("/v2/scrape", {"url": f"http://127.0.0.1:{SITE}/js/render/1", "maxAge": 0, "waitFor": 200}, key)
         say(f"    rendering: {status} {text[:200]}")
         check(status != 200, f"without {need}: nothing is rendered outside of a box")

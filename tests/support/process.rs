@@ -105,7 +105,20 @@ impl Drop for Process {
 
 /// Sends a signal to a process, or with `-N` to a group; one that is gone already is fine.
 pub fn signal(name: &str, target: &str) {
-    let _ = Command::new("kill").args([&format!("-{name}"), "--", target]).stderr(Stdio::null()).status();
+    use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+    let signal = match name {
+        "TERM" => Signal::TERM,
+        "KILL" => Signal::KILL,
+        "STOP" => Signal::STOP,
+        "CONT" => Signal::CONT,
+        _ => panic!("no test sends {name}"),
+    };
+    let number: i32 = target.parse().unwrap();
+    let pid = Pid::from_raw(number.abs()).unwrap();
+    let sent = if number < 0 { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
+    if let Err(error) = sent {
+        assert_eq!(error, rustix::io::Errno::SRCH, "{name} to {target}");
+    }
 }
 
 /// Whether no thread of the process runs any more, since it was told to stop.
