@@ -51,7 +51,15 @@ pub fn encode(
     } else {
         Body::Inline(packed)
     };
-    Ok(Encoded { size: json.len() as i64, packed: length, body, version: None, snapshot: None, steps: None })
+    Ok(Encoded {
+        size: json.len() as i64,
+        packed: length,
+        body,
+        version: None,
+        snapshot: None,
+        derived: None,
+        steps: None,
+    })
 }
 
 /// Compressors at rest: making one costs more than compressing a small document with it.
