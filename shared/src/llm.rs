@@ -107,6 +107,15 @@ pub struct Spent {
     pub received: i64,
 }
 
+/// What a model has said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// A JSON object.
+    pub said: Value,
+    /// The endpoint says nothing else than that the model was done: it was not cut off, and nothing was taken out.
+    pub is_ended: bool,
+}
+
 /// Asks for a JSON object. What it costs is added to `meter`, also when it fails.
 ///
 /// # Errors
@@ -117,6 +126,19 @@ pub async fn ask_for_json(
     deadline: Instant,
     meter: &TokenMeter,
 ) -> Result<Value, ModelError> {
+    ask_for_answer(model, question, deadline, meter).await.map(|answer| answer.said)
+}
+
+/// The same, with how the answer ended.
+///
+/// # Errors
+/// As for [`ask_for_json`].
+pub async fn ask_for_answer(
+    model: &ModelSettings,
+    question: &Question<'_>,
+    deadline: Instant,
+    meter: &TokenMeter,
+) -> Result<Answer, ModelError> {
     match tokio::time::timeout_at(deadline, ask(model, question, meter)).await {
         Ok(outcome) => outcome,
         Err(_) => {
@@ -131,7 +153,7 @@ fn tokens(text: &str) -> i64 {
     (text.len() / BYTES_PER_TOKEN) as i64
 }
 
-async fn ask(model: &ModelSettings, question: &Question<'_>, meter: &TokenMeter) -> Result<Value, ModelError> {
+async fn ask(model: &ModelSettings, question: &Question<'_>, meter: &TokenMeter) -> Result<Answer, ModelError> {
     let mut has_format = true;
     let mut tries = 0;
     let (asked, text) = loop {
@@ -151,9 +173,13 @@ async fn ask(model: &ModelSettings, question: &Question<'_>, meter: &TokenMeter)
     let counted = answer.as_ref().and_then(Completion::spent);
     meter.add(counted.unwrap_or_else(|| Spent { sent: tokens(&asked.to_string()), received: tokens(&text) }));
     let answer = answer.ok_or(ModelError::Unreadable)?;
-    let content = answer.choices.into_iter().next().and_then(|choice| choice.message.content);
-    let content = content.map(Content::into_text).ok_or(ModelError::Unreadable)?;
-    object_in(&content).ok_or(ModelError::NoJson(content))
+    let choice = answer.choices.into_iter().next().ok_or(ModelError::Unreadable)?;
+    let is_ended = choice.is_ended();
+    let content = choice.message.content.map(Content::into_text).ok_or(ModelError::Unreadable)?;
+    match object_in(&content) {
+        Some(said) => Ok(Answer { said, is_ended }),
+        None => Err(ModelError::NoJson(content)),
+    }
 }
 
 fn body(model: &ModelSettings, question: &Question<'_>, has_format: bool) -> Value {
@@ -232,11 +258,24 @@ impl Completion {
 #[derive(Deserialize)]
 struct Choice {
     message: Message,
+    /// `stop` where the model was done; whatever it is, it must not spoil the answer.
+    #[serde(default)]
+    finish_reason: Value,
 }
 
 #[derive(Deserialize)]
 struct Message {
     content: Option<Content>,
+    /// The model's words where it does not want to answer.
+    #[serde(default)]
+    refusal: Value,
+}
+
+impl Choice {
+    /// Whether the model was done and did answer, as far as the endpoint says.
+    fn is_ended(&self) -> bool {
+        (self.finish_reason.is_null() || self.finish_reason == "stop") && self.message.refusal.is_null()
+    }
 }
 
 /// A text, or a list of parts.
@@ -284,6 +323,24 @@ mod tests {
         }
         for text in ["", "[1]", "{", "}{", "no", "{\"a\":}"] {
             assert_eq!(object_in(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_off_or_refused_has_not_ended() {
+        let is_ended = |choice: Value| serde_json::from_value::<Choice>(choice).unwrap().is_ended();
+        let with = |reason: Value| json!({"message": {"content": "{}"}, "finish_reason": reason});
+        for (choice, ended) in [
+            (json!({"message": {"content": "{}"}}), true),
+            (with(json!(null)), true),
+            (with(json!("stop")), true),
+            (with(json!("length")), false),
+            (with(json!("content_filter")), false),
+            (with(json!(7)), false),
+            (json!({"message": {"content": "{}", "refusal": null}}), true),
+            (json!({"message": {"content": "{}", "refusal": "I will not."}}), false),
+        ] {
+            assert_eq!(is_ended(choice.clone()), ended, "{choice}");
         }
     }
 

@@ -81,7 +81,7 @@ const SMALL: [&str; 21] = [
 ];
 /// Looks through an index that holds only what is under way, or all of it where all of it is asked for, now and then and
 /// beside everybody else: the weighing of cache and snapshots.
-const WHOLE: [&str; 15] = [
+const WHOLE: [&str; 16] = [
     "monitor_deleted",
     "webhook_delivery_due",
     "page_running",
@@ -96,6 +96,7 @@ const WHOLE: [&str; 15] = [
     "webhook_delivery_dead",
     "cached_page_age",
     "page_content_use",
+    "page_derived_room",
     "page_snapshot_room",
 ];
 

@@ -9,8 +9,8 @@ use weir_shared::clock::Stopwatch;
 use weir_shared::fault::ENVIRONMENT;
 use weir_shared::random;
 use weir_tests::{
-    Caller, Database, FixtureSite, OwnPages, ServiceOptions, TestService, both_databases, documents_at, documents_of,
-    ended_at, files_below, finished,
+    Caller, Database, FixtureSite, ModelStandIn, OwnPages, Said, ServiceOptions, TestService, both_databases,
+    documents_at, documents_of, ended_at, files_below, finished,
 };
 
 const BOUND: Duration = Duration::from_secs(60);
@@ -305,6 +305,133 @@ both_databases! {
         let other = service.folder().join("other.warc");
         let summary = service.cli_json(&["pages", "export", "--warc", other.to_str().unwrap(), "--site", "other.test", "--json"]);
         assert_eq!(summary["pages"], 0);
+    }
+
+    async fn what_a_page_was_before_is_kept_and_archived(database) {
+        let site = OwnPages::start().await;
+        let service = service(database).await;
+        let caller = service.caller();
+        for price in ["four", "five", "five", "six"] {
+            let url = site.put("/tea", &format!("<h1>Prices</h1><p>Tea costs {price} euros.</p>"));
+            scrape(caller, json!({ "url": url, "maxAge": 0 })).await;
+        }
+        // What each was stored at, moved into the past: an hour for each version.
+        let hour = 3_600_000;
+        for table in ["page_version", "page_earlier"] {
+            service.execute(&format!("UPDATE {table} SET since = since - 1800000, stored_at = stored_at - 1800000")).await;
+        }
+        let older = "(SELECT digest FROM page_earlier ORDER BY stored_at LIMIT 1)";
+        service.execute(&format!("UPDATE page_earlier SET since = since - {hour}, stored_at = stored_at - {hour}")).await;
+        service.execute(&format!("UPDATE page_earlier SET since = since - {hour}, stored_at = stored_at - {hour} WHERE digest = {older}")).await;
+        let asked = site.all_heads().len();
+        let url = site.url("/tea");
+        for (min_age, price) in [(1, "six"), (hour, "five"), (2 * hour, "four")] {
+            let page = scrape(caller, json!({ "url": url, "minAge": min_age })).await;
+            assert_eq!(state(&page), Some("hit"));
+            assert!(page["markdown"].as_str().unwrap().contains(price), "{min_age}: {page}");
+        }
+        let none = caller.post("/v2/scrape", &json!({ "url": url, "minAge": 3 * hour })).await;
+        assert_eq!(none.code(), "SCRAPE_NO_CACHED_DATA");
+        let newest = scrape(caller, json!({ "url": url })).await;
+        assert!(newest["markdown"].as_str().unwrap().contains("six"), "{newest}");
+        assert_eq!(site.all_heads().len(), asked);
+        // Each version is a record of the archive, with its time.
+        let file = service.folder().join("versions.warc");
+        let summary = service.cli_json(&["pages", "export", "--warc", file.to_str().unwrap(), "--json"]);
+        assert_eq!(summary["pages"], 3);
+        let file = std::fs::read(file).unwrap();
+        let records = records(&file);
+        let times: std::collections::BTreeSet<&str> = records[1..].iter().map(|record| record.0["WARC-Date"].as_str()).collect();
+        assert!(times.len() == 3 && records[1..].iter().all(|record| record.0["WARC-Target-URI"] == url), "{times:?}");
+    }
+
+    async fn what_a_model_has_said_is_kept_with_the_page(database) {
+        let model = ModelStandIn::answering(|name, asked| {
+            let user = asked["messages"][1]["content"].as_str().unwrap();
+            let said = match name {
+                "summary" => json!({ "summary": "Tea costs four euros." }),
+                "data" => json!({ "price": 4 }),
+                "quotations" => json!({ "passages": ["Tea costs four euros."] }),
+                _ if user.contains("nonsense") => json!({ "answer": "" }),
+                _ => json!({ "answer": format!("Answer to {} letters.", user.len()) }),
+            };
+            if !user.contains("cut") {
+                return Said::json(&said);
+            }
+            let choice = json!({ "message": { "content": said.to_string() }, "finish_reason": "length" });
+            Said::Body(json!({ "choices": [choice] }).to_string())
+        })
+        .await;
+        let site = OwnPages::start().await;
+        let options = ServiceOptions::new(database).env("WEIR_CACHE_SIZE", "100MB").env("WEIR_PAGE_BROWSERS", "0");
+        let service = TestService::start_with(options.env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m")).await;
+        let caller = service.caller();
+        let url = site.put("/tea", "<main><h1>Prices</h1><p>Tea costs four euros.</p></main><footer>Imprint of the shop</footer>");
+        let asked_of = async |caller: &Caller, formats: Value, more: Value| {
+            let mut body = json!({ "url": url, "formats": formats });
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let before = model.asked().len();
+            let document = scrape(caller, body).await;
+            (model.asked().len() - before, document)
+        };
+        let question = |text: &str| json!([{ "type": "question", "question": text }]);
+        let schema = json!({ "type": "object", "properties": { "price": { "type": "number" } }, "required": ["price"] });
+        let data = json!({ "type": "json", "schema": schema, "prompt": "the price" });
+        let all = json!(["markdown", "summary", data, { "type": "highlights", "query": "tea" }]);
+        let (calls, first) = asked_of(caller, all.clone(), json!({})).await;
+        assert_eq!((calls, state(&first), &first["json"]), (3, Some("miss"), &json!({ "price": 4 })), "{first}");
+        let (calls, again) = asked_of(caller, all.clone(), json!({})).await;
+        assert_eq!((calls, state(&again)), (0, Some("hit")), "no model call and no fetch");
+        for field in ["markdown", "summary", "json", "highlights"] {
+            assert_eq!(again[field], first[field], "{field}");
+        }
+        assert_eq!(again["metadata"]["creditsUsed"], first["metadata"]["creditsUsed"], "for the price of a fresh one");
+        assert_eq!(site.all_heads().len(), 1);
+        // In a batch, too, and in part: what was not asked before is asked.
+        let batch = json!({ "urls": [url], "formats": ["summary", data, { "type": "question", "question": "What else?" }] });
+        let before = model.asked().len();
+        let id = caller.post("/v2/batch/scrape", &batch).await.id();
+        finished(caller, &id, BOUND).await;
+        assert_eq!((model.asked().len() - before, documents_of(caller, &id).await[0]["json"].clone()), (1, json!({ "price": 4 })));
+        assert_eq!(asked_of(caller, question("What else?"), json!({})).await.0, 0);
+        // Another question, prompt, schema, text or team is another question.
+        let other = json!([{ "type": "json", "schema": schema, "prompt": "the price of tea" }]);
+        assert_eq!(asked_of(caller, other, json!({})).await.0, 1);
+        assert_eq!(asked_of(caller, json!([{ "type": "json", "prompt": "the price" }]), json!({})).await.0, 1);
+        assert_eq!(asked_of(caller, question("What now?"), json!({})).await.0, 1);
+        assert_eq!(asked_of(caller, question("What now?"), json!({ "onlyMainContent": false })).await.0, 1);
+        let stranger = service.new_team("stranger");
+        let (calls, theirs) = asked_of(&stranger, question("What now?"), json!({})).await;
+        assert_eq!((calls, state(&theirs)), (1, Some("hit")), "teams are walls");
+        // Nothing of the request is kept in lockdown, and nothing where the caller says so; what is kept may be used.
+        for more in [json!({ "lockdown": true }), json!({ "storeInCache": false })] {
+            assert_eq!(asked_of(caller, question("What now?"), more.clone()).await.0, 0, "{more}");
+            for _ in 0..2 {
+                assert_eq!(asked_of(caller, question("A secret?"), more.clone()).await.0, 1, "{more}");
+            }
+        }
+        // What was cut off is delivered and not kept; what was refused twice is neither.
+        for _ in 0..2 {
+            let (calls, cut) = asked_of(caller, question("Is it cut?"), json!({})).await;
+            assert!(calls == 1 && cut["answer"].is_string(), "{cut}");
+            let formats = json!(["markdown", { "type": "question", "question": "Some nonsense?" }]);
+            let (calls, refused) = asked_of(caller, formats, json!({})).await;
+            assert!(calls == 2 && refused.get("answer").is_none(), "{refused}");
+        }
+        // An answer is no older than the page may be.
+        assert_eq!(asked_of(caller, question("What now?"), json!({ "maxAge": 0 })).await.0, 1);
+        assert_eq!(asked_of(caller, question("What now?"), json!({})).await.0, 0, "the page is the same as before");
+        service.execute("UPDATE page_derived SET made_at = made_at - 7200000").await;
+        assert_eq!(asked_of(caller, question("What now?"), json!({ "maxAge": 3_600_000 })).await.0, 1);
+        assert_eq!(asked_of(caller, question("What else?"), json!({})).await.0, 0);
+        // A page that reads differently is asked about anew.
+        site.put("/tea", "<main><h1>Prices</h1><p>Tea costs five euros.</p></main>");
+        asked_of(caller, json!(["markdown"]), json!({ "maxAge": 0 })).await;
+        assert_eq!(asked_of(caller, question("What now?"), json!({})).await.0, 1);
+        // What is damaged is asked for again, and is not the caller's trouble.
+        service.execute("UPDATE page_derived SET body = '123'").await;
+        let (calls, document) = asked_of(caller, question("What now?"), json!({})).await;
+        assert!(calls == 1 && document["answer"].is_string(), "{document}");
     }
 
     async fn a_rendered_page_is_kept_with_all_that_came(database) {

@@ -65,6 +65,36 @@ both_databases! {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_another_release_has_read_differently_has_not_changed() {
+    let options = options(Database::Sqlite).env("WEIR_CACHE_SIZE", "100MB");
+    let (service, pages) = (TestService::start_with(options).await, OwnPages::start().await);
+    let caller = service.caller();
+    let page = |price: &str| format!("<main><h1>Prices</h1><p>Tea costs {price} euros.</p></main>");
+    let diff = json!({"modes": ["git-diff"]});
+    let (url, other) = (pages.put("/page", &page("four")), pages.put("/other", &page("five")));
+    track(caller, &url, diff.clone()).await;
+    track(caller, &other, diff.clone()).await;
+    // Of what is stored reads now another text than was read then.
+    let of = |url: &str| format!("(SELECT digest FROM page_version WHERE url = '{url}')");
+    let body = format!("(SELECT body FROM page_content WHERE digest = {})", of(&other));
+    service.execute(&format!("UPDATE page_content SET body = {body} WHERE digest = {}", of(&url))).await;
+    pages.put("/page", &page("five"));
+    let same = track(caller, &url, diff.clone()).await;
+    assert_eq!((told(&same), same["changeTracking"].get("diff")), (("same", true), None), "{same}");
+    // What has changed has, whether the version before is stored or not.
+    for (price, forget) in [("six", false), ("seven", true)] {
+        if forget {
+            service.execute("DELETE FROM page_content").await;
+        }
+        pages.put("/page", &page(price));
+        let changed = track(caller, &url, diff.clone()).await;
+        assert_eq!(told(&changed), ("changed", true));
+        let text = changed["changeTracking"]["diff"]["text"].as_str().unwrap();
+        assert!(text.contains(&format!("+Tea costs {price} euros.\n")), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fields_are_read_of_both_versions_and_compared() {
     let model = ModelStandIn::answering(|_, asked| {
         let user = asked["messages"][1]["content"].as_str().unwrap();

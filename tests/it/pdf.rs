@@ -10,7 +10,9 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use weir_shared::clock::Stopwatch;
-use weir_tests::{Database, FixtureSite, TestService, binary_folder, both_databases, checkout, markdown_of};
+use weir_tests::{
+    Database, FixtureSite, ServiceOptions, TestService, binary_folder, both_databases, checkout, markdown_of,
+};
 
 async fn scrape(service: &TestService, body: Value) -> Value {
     service.post("/v2/scrape", &body).await.ok()["data"].clone()
@@ -247,10 +249,21 @@ fn pdf_of(pages: &[Result<&str, &[u8]>]) -> Vec<u8> {
     file
 }
 
+/// A kept recognition of one page with this text, as the database has it: a frame of zstd with one raw block, as hex.
+fn packed_text(text: &str) -> String {
+    let json = json!({ "1": { "markdown": format!("{text}\n"), "blocks": [] } }).to_string();
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x20, u8::try_from(json.len()).expect("a short text")];
+    let block = u32::try_from(json.len()).expect("a short text") << 3 | 1;
+    frame.extend(&block.to_le_bytes()[..3]);
+    frame.extend(json.bytes());
+    frame.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scans_are_recognised_where_that_is_installed_and_told_of_otherwise() {
     let site = FixtureSite::start().await;
-    let service = TestService::start(Database::Sqlite).await;
+    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_CACHE_SIZE", "100MB");
+    let service = TestService::start_with(options).await;
     let shot = json!({ "url": site.url("/article/7"), "formats": [{ "type": "screenshot", "quality": 95 }] });
     let document = scrape(&service, shot).await;
     let picture = document["screenshot"].as_str().unwrap().split_once(";base64,").unwrap().1.to_owned();
@@ -284,6 +297,16 @@ async fn scans_are_recognised_where_that_is_installed_and_told_of_otherwise() {
     assert!(document["warning"].as_str().unwrap().contains("page 2 is a picture"), "{document}");
 
     if is_installed {
+        // What was recognised is kept with the file, and taken from there: where another stands in its place, that.
+        let first = scrape(&service, with_parser(&scan, json!({}))).await;
+        let key = "key = 'pages'";
+        service.execute(&format!("UPDATE page_derived SET body = x'{}' WHERE {key}", packed_text("Kept words."))).await;
+        let kept = scrape(&service, with_parser(&scan, json!({}))).await;
+        assert_eq!((kept["metadata"]["cacheState"].as_str(), markdown_of(&kept)), (Some("hit"), "Kept words.\n"));
+        let mut fresh = with_parser(&scan, json!({}));
+        fresh["maxAge"] = json!(0);
+        assert_eq!(scrape(&service, fresh).await["markdown"], first["markdown"], "a file that came now is read");
+        assert_eq!(scrape(&service, with_parser(&scan, json!({}))).await["markdown"], first["markdown"]);
         for (url, mode) in [(&scan, "auto"), (&mixed, "auto"), (&mixed, "ocr")] {
             let document = scrape(&service, with_parser(url, json!({ "mode": mode }))).await;
             let markdown = markdown_of(&document);

@@ -51,7 +51,7 @@ async fn claimed(db: &Db, name: &str, count: usize) -> (TeamId, JobId, Vec<Claim
 
 fn done(page: Claimed) -> Finished {
     let body = Body::Inline(zstd::bulk::compress(b"{\"markdown\":\"text\"}", 1).unwrap());
-    let document = Encoded { size: 19, packed: 19, body, version: None, snapshot: None, steps: None };
+    let document = Encoded { size: 19, packed: 19, body, version: None, snapshot: None, derived: None, steps: None };
     Finished { page, kind: Some(JobKind::Batch), key: None, outcome: Outcome::Done { document, credits: 1 } }
 }
 
@@ -166,8 +166,15 @@ async fn a_blob_whose_commit_nobody_heard_of_stays() {
     let metrics = Metrics::new().unwrap();
     let (finisher, task) = Finisher::start(db.clone(), db.clone(), blobs.clone(), metrics, Arc::default());
     blobs.put("one", b"one").unwrap();
-    let document =
-        Encoded { size: 3, packed: 3, body: Body::Blob("one".into()), version: None, snapshot: None, steps: None };
+    let document = Encoded {
+        size: 3,
+        packed: 3,
+        body: Body::Blob("one".into()),
+        version: None,
+        snapshot: None,
+        derived: None,
+        steps: None,
+    };
     let page = pages.remove(0);
     let held: Arc<HeldPages> = Arc::default();
     let holding = held.hold(&page);

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::scrape::{Format, LOCKDOWN_MAX_AGE_MS, ProxyMode, ScrapeOptions};
+use super::scrape::{CacheOptions, Format, LOCKDOWN_MAX_AGE_MS, ProxyMode, ScrapeOptions};
 use super::screenshot::Screenshot;
 use super::target::fetch_url;
 use crate::ids::TeamId;
@@ -72,10 +72,11 @@ pub fn lookup(url: &str, options: &ScrapeOptions, team: TeamId, now: Timestamp) 
         return None;
     }
     let place = Place::of(url, options, team)?;
-    let (from, to) = match options.cache.min_age {
-        Some(least) => (Timestamp(0), now.plus_ms(-least.max(1).min(now.0))),
+    let from = oldest(&options.cache, now);
+    let to = match options.cache.min_age {
+        Some(least) => now.plus_ms(-least.max(1).min(now.0)),
         // No upper bound: a page with a time ahead of this clock is young enough, too.
-        None => (now.plus_ms(-options.cache.max_age.min(now.0)), Timestamp(i64::MAX)),
+        None => Timestamp(i64::MAX),
     };
     let which = match (options.screenshot(), options.wants(&Format::Branding)) {
         _ if options.wants(&Format::RawBase64) => vec![Which::Page, Which::Raw],
@@ -85,6 +86,21 @@ pub fn lookup(url: &str, options: &ScrapeOptions, team: TeamId, now: Timestamp) 
     };
     let keys = which.iter().flat_map(|which| [place.key(*which, false), place.key(*which, true)]).collect();
     Some(Lookup { keys, from, to, now })
+}
+
+/// From when on what was stored is young enough.
+pub fn oldest(options: &CacheOptions, now: Timestamp) -> Timestamp {
+    match options.min_age {
+        Some(_) => Timestamp(0),
+        None => now.plus_ms(-options.max_age.min(now.0)),
+    }
+}
+
+/// Everywhere that an answer to this request may be kept, however old it is.
+pub fn all_places(url: &str, options: &ScrapeOptions, team: TeamId) -> Vec<CacheKey> {
+    let Some(place) = Place::of(url, options, team) else { return Vec::new() };
+    let drawn = options.screenshot().map(Which::Drawn);
+    [Some(Which::Page), Some(Which::Raw), drawn].into_iter().flatten().map(|which| place.key(which, false)).collect()
 }
 
 /// Where an answer of a site is kept, and how long it counts, milliseconds; `None`: it is not.

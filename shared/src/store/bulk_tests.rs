@@ -48,8 +48,15 @@ fn sent(page: &Claimed, place: &str) -> Version {
 fn done(page: Claimed, key: Option<&str>) -> Finished {
     let body = zstd::bulk::compress(br#"{"markdown":"text"}"#, 1).unwrap();
     let version = key.map(|key| Box::new(sent(&page, key)));
-    let document =
-        Encoded { size: 19, packed: body.len() as i64, body: Body::Inline(body), version, snapshot: None, steps: None };
+    let document = Encoded {
+        size: 19,
+        packed: body.len() as i64,
+        body: Body::Inline(body),
+        version,
+        snapshot: None,
+        derived: None,
+        steps: None,
+    };
     let outcome = Outcome::Done { document, credits: 1 };
     Finished { page, kind: Some(JobKind::Batch), key: None, outcome }
 }

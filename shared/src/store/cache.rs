@@ -3,8 +3,10 @@
 //!
 //! ```text
 //! page_version   one way of asking for a page -> what is known of the newest answer, and its content
+//! page_earlier   the same for what it was before: written by the database when a version gets another content
 //! page_content   what came, compressed, once each; a large one lies in a blob
 //! page_blob      blobs that may be nobody's
+//! page_derived   what was made of a content at a cost: see [`super::derived`]
 //! ```
 //!
 //! What was not used for longest goes first. Reads write nothing: [`Uses`] remembers them, and tells the database of each
@@ -28,7 +30,7 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::page::end::{Body, Version};
-use super::{Db, StoreError, StoreResult, Tx, documents};
+use super::{Db, StoreError, StoreResult, Tx, derived, documents};
 
 /// What the rows of a content take besides it, about, bytes.
 const ROW: i64 = 1_000;
@@ -118,7 +120,10 @@ impl Version {
 /// An answer that was found, its content still packed.
 #[derive(Debug, Clone)]
 pub struct Found {
+    /// When it was stored last, as far as that is asked for.
     pub stored_at: Timestamp,
+    /// Since when it was stored with this content.
+    since: Timestamp,
     pub head: Head,
     digest: String,
     size: i64,
@@ -149,6 +154,12 @@ impl Content {
 }
 
 impl Found {
+    /// It as of a time at which it was there.
+    fn seen_by(self, to: Timestamp) -> Self {
+        let stored_at = if self.stored_at <= to { self.stored_at } else { self.since };
+        Self { stored_at, ..self }
+    }
+
     /// What its content is known by.
     pub fn digest(&self) -> &str {
         &self.digest
@@ -184,37 +195,92 @@ impl Found {
     }
 }
 
-/// The answers that were stored where it is looked, newest first.
+/// The columns of an answer and of its content.
+type Row = (String, Timestamp, Option<Timestamp>, String, String, i64, Option<Vec<u8>>, Option<String>, Timestamp);
+
+/// Where answers lie: the newest one to each way of asking, and what it was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Age {
+    Newest,
+    Earlier,
+}
+
+impl Age {
+    /// The beginning of a statement that reads them.
+    const fn select(self) -> &'static str {
+        match self {
+            Self::Newest => {
+                "SELECT v.key, v.stored_at, v.since, v.head, v.digest, c.size, c.body, c.blob, c.used_at \
+                 FROM page_version v JOIN page_content c ON c.digest = v.digest WHERE "
+            }
+            Self::Earlier => {
+                "SELECT v.key, v.stored_at, v.since, v.head, v.digest, c.size, c.body, c.blob, c.used_at \
+                 FROM page_earlier v JOIN page_content c ON c.digest = v.digest WHERE "
+            }
+        }
+    }
+}
+
+/// The answers that were stored where it is looked, newest first. Of a page that was the same for long any time since
+/// counts.
 ///
 /// # Errors
 /// When the database cannot be asked.
 pub async fn find(db: &Db, lookup: &Lookup) -> StoreResult<Vec<Found>> {
-    type Row = (Timestamp, String, String, i64, Option<Vec<u8>>, Option<String>, Timestamp);
-    let rows: Vec<Row> = on_pool!(db, |pool| {
-        let mut select = sqlx::QueryBuilder::new(
-            "SELECT v.stored_at, v.head, v.digest, c.size, c.body, c.blob, c.used_at FROM page_version v \
-             JOIN page_content c ON c.digest = v.digest WHERE v.key IN (",
-        );
+    let newest = rows_of(db, Age::Newest, lookup, None).await?;
+    // Where any age is young enough, what was before is of no use.
+    let earlier = match lookup.to == Timestamp(i64::MAX) {
+        true => Vec::new(),
+        false => rows_of(db, Age::Earlier, lookup, None).await?,
+    };
+    let read = |row: Row| match kept_of(row) {
+        Ok(kept) => Some(kept.found.seen_by(lookup.to)),
+        Err(error) => {
+            tracing::warn!(%error, "what is known of a stored page cannot be read");
+            None
+        }
+    };
+    Ok(newest.into_iter().chain(earlier).filter_map(read).collect())
+}
+
+/// The answer with this content, whether it is the newest or was there before.
+///
+/// # Errors
+/// When the database cannot be asked, or what it says cannot be read.
+pub async fn find_content(db: &Db, keys: &[CacheKey], digest: &str) -> StoreResult<Option<Found>> {
+    let lookup = Lookup { keys: keys.to_vec(), from: Timestamp(0), to: Timestamp(i64::MAX), now: Timestamp(0) };
+    for age in [Age::Newest, Age::Earlier] {
+        if let Some(row) = rows_of(db, age, &lookup, Some(digest)).await?.pop() {
+            return Ok(Some(kept_of(row)?.found));
+        }
+    }
+    Ok(None)
+}
+
+async fn rows_of(db: &Db, age: Age, lookup: &Lookup, digest: Option<&str>) -> StoreResult<Vec<Row>> {
+    Ok(on_pool!(db, |pool| {
+        let mut select = sqlx::QueryBuilder::new(age.select());
+        select.push("v.key IN (");
         let mut list = select.separated(", ");
         for key in &lookup.keys {
             list.push_bind(key.0.as_str());
         }
         select.push(") AND v.stored_at >= ").push_bind(lookup.from);
-        select.push(" AND v.stored_at <= ").push_bind(lookup.to);
-        select.push(" AND v.expires_at > ").push_bind(lookup.now).push(" ORDER BY v.stored_at DESC");
+        select.push(" AND COALESCE(v.since, v.stored_at) <= ").push_bind(lookup.to);
+        select.push(" AND v.expires_at > ").push_bind(lookup.now);
+        if let Some(digest) = digest {
+            select.push(" AND v.digest = ").push_bind(digest);
+        }
+        select.push(" ORDER BY v.stored_at DESC");
         select.build_query_as().fetch_all(pool).await?
-    });
-    let found =
-        rows.into_iter().filter_map(|(stored_at, head, digest, size, body, blob, used_at)| match serde_json::from_str(
-            &head,
-        ) {
-            Ok(head) => Some(Found { stored_at, head, digest, size, body, blob, used_at }),
-            Err(error) => {
-                tracing::warn!(%error, "what is known of a stored page cannot be read");
-                None
-            }
-        });
-    Ok(found.collect())
+    }))
+}
+
+fn kept_of(row: Row) -> StoreResult<Kept> {
+    let (key, stored_at, since, head, digest, size, body, blob, used_at) = row;
+    let head = serde_json::from_str(&head).map_err(|error| StoreError::Corrupt(format!("page_version: {error}")))?;
+    let since = since.unwrap_or(stored_at);
+    Ok(Kept { key, found: Found { stored_at, since, head, digest, size, body, blob, used_at } })
 }
 
 /// An answer with its place.
@@ -224,23 +290,27 @@ pub struct Kept {
     pub found: Found,
 }
 
-/// What is kept, of one registered domain or of all, in the order of the keys: the first ones after a key.
+/// What is kept, of one registered domain or of all, in the order of keys and digests: the first ones after such a pair.
 ///
 /// # Errors
 /// When the database cannot be asked.
-pub async fn kept_after(db: &Db, key: &str, site: Option<&str>, limit: i64) -> StoreResult<Vec<Kept>> {
-    const SQL: &str = "SELECT v.key, v.stored_at, v.head, v.digest, c.size, c.body, c.blob, c.used_at \
-        FROM page_version v JOIN page_content c ON c.digest = v.digest \
-        WHERE v.key > $1 AND ($2 IS NULL OR v.site = $2) ORDER BY v.key LIMIT $3";
-    type Row = (String, Timestamp, String, String, i64, Option<Vec<u8>>, Option<String>, Timestamp);
-    let rows: Vec<Row> =
-        on_pool!(db, |pool| sqlx::query_as(SQL).bind(key).bind(site).bind(limit).fetch_all(pool).await?);
-    let kept = rows.into_iter().map(|(key, stored_at, head, digest, size, body, blob, used_at)| {
-        let head =
-            serde_json::from_str(&head).map_err(|error| StoreError::Corrupt(format!("page_version: {error}")))?;
-        Ok(Kept { key, found: Found { stored_at, head, digest, size, body, blob, used_at } })
+pub async fn kept_after(
+    db: &Db,
+    age: Age,
+    (key, digest): (&str, &str),
+    site: Option<&str>,
+    limit: i64,
+) -> StoreResult<Vec<Kept>> {
+    let rows: Vec<Row> = on_pool!(db, |pool| {
+        let mut select = sqlx::QueryBuilder::new(age.select());
+        select.push("(v.key, v.digest) > (").push_bind(key).push(", ").push_bind(digest).push(")");
+        if let Some(site) = site {
+            select.push(" AND v.site = ").push_bind(site);
+        }
+        select.push(" ORDER BY v.key, v.digest LIMIT ").push_bind(limit);
+        select.build_query_as().fetch_all(pool).await?
     });
-    kept.collect()
+    rows.into_iter().map(kept_of).collect()
 }
 
 /// Which contents were read lately, as far as the database is to hear of it.
@@ -334,24 +404,28 @@ pub async fn remove_waste(db: &Db, blobs: &Blobs, now: Timestamp) -> StoreResult
 /// # Errors
 /// When the database cannot be asked.
 pub async fn evict(db: &Db, bound: i64, now: Timestamp) -> StoreResult<u64> {
-    const SIZE: &str = "SELECT CAST(COALESCE(SUM(packed), 0) + COUNT(*) * $1 AS BIGINT) FROM page_content";
-    const OLD: &str = "SELECT digest, packed FROM page_content WHERE used_at < $1 ORDER BY used_at LIMIT $2";
+    const SIZE: &str = "SELECT CAST((SELECT COALESCE(SUM(packed), 0) + COUNT(*) * $1 FROM page_content) \
+        + (SELECT COALESCE(SUM(packed), 0) + COUNT(*) * $2 FROM page_derived) AS BIGINT)";
+    const OLD: &str = "SELECT digest, CAST(packed + $1 + (SELECT COALESCE(SUM(d.packed), 0) + COUNT(*) * $2 \
+        FROM page_derived d WHERE d.digest = page_content.digest) AS BIGINT) \
+        FROM page_content WHERE used_at < $3 ORDER BY used_at LIMIT $4";
     drop_old_rows(db).await?;
     let mut dropped = drop_expired(db, now).await?;
     let before = now.plus_ms(-LOCKDOWN_MAX_AGE_MS);
-    let size: (i64,) = on_pool!(db, |pool| sqlx::query_as(SIZE).bind(ROW).fetch_one(pool).await?);
+    let size: (i64,) = on_pool!(db, |pool| sqlx::query_as(SIZE).bind(ROW).bind(derived::ROW).fetch_one(pool).await?);
     let mut over = size.0 - bound;
     loop {
         // A content that nobody has used for so long is no version's that counts.
         let until = if over > 0 { Timestamp(i64::MAX) } else { before };
-        let oldest: Vec<(String, i64)> =
-            on_pool!(db, |pool| sqlx::query_as(OLD).bind(until).bind(STEP).fetch_all(pool).await?);
+        let oldest: Vec<(String, i64)> = on_pool!(db, |pool| {
+            sqlx::query_as(OLD).bind(ROW).bind(derived::ROW).bind(until).bind(STEP).fetch_all(pool).await?
+        });
         let mut digests = Vec::new();
-        for (digest, packed) in oldest {
+        for (digest, room) in oldest {
             if over <= 0 && until != before {
                 break;
             }
-            over -= packed + ROW;
+            over -= room;
             digests.push(digest);
         }
         let gone = drop_contents(db, &digests, now).await?;
@@ -378,21 +452,26 @@ async fn drop_old_rows(db: &Db) -> StoreResult<()> {
 }
 
 async fn drop_expired(db: &Db, now: Timestamp) -> StoreResult<u64> {
-    const SQL: &str = "DELETE FROM page_version WHERE key IN \
+    const NEWEST: &str = "DELETE FROM page_version WHERE key IN \
         (SELECT key FROM page_version WHERE expires_at <= $1 LIMIT $2";
+    const EARLIER: &str = "DELETE FROM page_earlier WHERE (key, digest) IN \
+        (SELECT key, digest FROM page_earlier WHERE expires_at <= $1 LIMIT $2";
     let mut dropped = 0;
-    loop {
-        let mut tx = db.begin_relaxed().await?;
-        let sql = format!("{SQL}{})", unlocked(&tx));
-        let gone = on_db!(&mut tx, |conn| {
-            sqlx::query(AssertSqlSafe(sql)).bind(now).bind(STEP).execute(conn).await?.rows_affected()
-        });
-        tx.commit().await?;
-        if gone == 0 {
-            return Ok(dropped);
+    for delete in [NEWEST, EARLIER] {
+        loop {
+            let mut tx = db.begin_relaxed().await?;
+            let sql = format!("{delete}{})", unlocked(&tx));
+            let gone = on_db!(&mut tx, |conn| {
+                sqlx::query(AssertSqlSafe(sql)).bind(now).bind(STEP).execute(conn).await?.rows_affected()
+            });
+            tx.commit().await?;
+            if gone == 0 {
+                break;
+            }
+            dropped += gone;
         }
-        dropped += gone;
     }
+    Ok(dropped)
 }
 
 /// What somebody is just storing stays: it is in use, and to wait for it could be a deadlock.
@@ -421,17 +500,20 @@ async fn drop_contents(db: &Db, digests: &[String], now: Timestamp) -> StoreResu
     if gone.is_empty() {
         return Ok(0);
     }
-    on_db!(&mut tx, |conn| {
-        let mut delete = sqlx::QueryBuilder::new(
-            "DELETE FROM page_version WHERE key IN (SELECT key FROM page_version WHERE digest IN (",
-        );
-        let mut list = delete.separated(", ");
-        for (digest, _) in &gone {
-            list.push_bind(digest.as_str());
-        }
-        delete.push(")").push(lock).push(")");
-        delete.build().persistent(false).execute(conn).await?.rows_affected()
-    });
+    for delete in [
+        "DELETE FROM page_version WHERE key IN (SELECT key FROM page_version WHERE digest IN (",
+        "DELETE FROM page_earlier WHERE (key, digest) IN (SELECT key, digest FROM page_earlier WHERE digest IN (",
+    ] {
+        on_db!(&mut tx, |conn| {
+            let mut delete = sqlx::QueryBuilder::new(delete);
+            let mut list = delete.separated(", ");
+            for (digest, _) in &gone {
+                list.push_bind(digest.as_str());
+            }
+            delete.push(")").push(lock).push(")");
+            delete.build().persistent(false).execute(conn).await?.rows_affected()
+        });
+    }
     let count = gone.len() as u64;
     let blobs: Vec<String> = gone.into_iter().filter_map(|row| row.1).collect();
     expect_blobs(&mut tx, &blobs, now).await?;

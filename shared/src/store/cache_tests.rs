@@ -1,11 +1,12 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
-use serde_json::json;
+use serde_json::{Value, json};
 use url::Url;
 
 use super::*;
 use crate::domain::job::JobKind;
 use crate::fault::Fault;
 use crate::ids::WorkerId;
+use crate::store::derived::{Derived, Piece};
 use crate::store::page::end::{Finished, Outcome};
 use crate::store::page::{claim, finish};
 use crate::store::slices::Slices;
@@ -51,11 +52,28 @@ async fn found(db: &Db, blobs: &Blobs, name: &str) -> Option<Vec<u8>> {
 
 /// Ends a page with this version at `at`.
 async fn store(db: &Db, blobs: &Blobs, team: TeamId, version: Version, at: Timestamp) -> StoreResult<()> {
+    store_all(db, blobs, team, (Some(version), None), at).await
+}
+
+/// Ends a page with what was made of a content, at `at`.
+async fn derive(db: &Db, blobs: &Blobs, team: TeamId, digest: &str, made: &[(&str, Value)], at: Timestamp) {
+    let pieces = made.iter().map(|(key, value)| Piece::pack((*key).to_owned(), value).unwrap().unwrap()).collect();
+    let derived = Derived { digest: digest.to_owned(), pieces };
+    store_all(db, blobs, team, (None, Some(derived)), at).await.unwrap();
+}
+
+async fn store_all(
+    db: &Db,
+    blobs: &Blobs,
+    team: TeamId,
+    (version, derived): (Option<Version>, Option<Derived>),
+    at: Timestamp,
+) -> StoreResult<()> {
     let (job, ids) = testing::job(db, team, JobKind::Scrape, 1, None).await;
     let claimed = claim::claim_one(db, team, ids[0], WorkerId::new(), 50, db.now()).await.unwrap();
     let page = claimed.unwrap().0;
     let mut document = documents::encode(blobs, job, page.id, page.epoch, &json!({})).unwrap();
-    document.version = Some(Box::new(version));
+    (document.version, document.derived) = (version.map(Box::new), derived.map(Box::new));
     let outcome = Outcome::Done { document, credits: 1 };
     let end = [Finished { page, kind: Some(JobKind::Scrape), key: None, outcome }];
     finish::finish(db, &end, at).await.map(|report| assert_eq!(report.ended, [job]))
@@ -194,6 +212,114 @@ async fn what_was_not_used_for_longest_goes_first() {
         assert_eq!(found(&db, &blobs, "c").await.unwrap(), b"anew");
         let end = later.plus_ms(LOCKDOWN_MAX_AGE_MS + 1);
         assert_eq!(evict(&db, 1 << 20, end).await.unwrap(), 3, "two versions and what they named");
+    }
+}
+
+/// The number that was made so of a content.
+async fn made(db: &Db, digest: &str, key: &str, from: Timestamp) -> Option<i64> {
+    derived::get::<i64>(db, digest, key, from).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_was_made_of_a_content_is_kept_with_it_and_goes_with_it() {
+    for db in testing::databases().await {
+        let (blobs, team, now) = (blobs(), testing::team(&db, "a").await, db.now());
+        let (x, y) = (version("x", b"text").digest, version("y", b"other").digest);
+        derive(&db, &blobs, team, &x, &[("k", json!(1))], now).await;
+        assert_eq!(made(&db, &x, "k", Timestamp(0)).await, None, "there is no such content");
+        stored(&db, &blobs, team, "x", b"text", now.plus_ms(-2)).await;
+        stored(&db, &blobs, team, "y", b"other", now.plus_ms(-1)).await;
+        derive(&db, &blobs, team, &x, &[("l", json!(2)), ("k", json!(1))], now).await;
+        for (digest, key, from, is_there) in
+            [(&x, "k", now, true), (&x, "k", now.plus_ms(1), false), (&x, "m", now, false), (&y, "k", now, false)]
+        {
+            assert_eq!(made(&db, digest, key, from).await.is_some(), is_there, "{key}");
+        }
+        derive(&db, &blobs, team, &x, &[("k", json!(3))], now.plus_ms(9)).await;
+        assert_eq!(made(&db, &x, "k", now.plus_ms(9)).await, Some(3), "what was made last");
+        // No more than so many of one content, and those of others stay.
+        derive(&db, &blobs, team, &y, &[("k", json!(4))], now).await;
+        for n in 0..70_i64 {
+            derive(&db, &blobs, team, &x, &[(&format!("n{n}"), json!(n))], now.plus_ms(10 + n)).await;
+        }
+        assert_eq!(made(&db, &x, "n5", Timestamp(0)).await, None);
+        assert_eq!((made(&db, &x, "n6", Timestamp(0)).await, made(&db, &y, "k", now).await), (Some(6), Some(4)));
+        // They count: without them both contents would have room.
+        assert_eq!(evict(&db, 3 * (ROW + 100) + 64 * 400, now).await.unwrap(), 0);
+        assert_eq!(evict(&db, 3 * (ROW + 100), now).await.unwrap(), 1);
+        assert_eq!((made(&db, &x, "n69", Timestamp(0)).await, made(&db, &y, "k", now).await), (None, Some(4)));
+        let noise: String = (0..100).map(|_| random::hex::<16_384>()).collect();
+        assert!(Piece::pack("k".to_owned(), &noise).unwrap().is_none(), "too long");
+    }
+}
+
+/// Bodies that are found so, newest first, with their times.
+async fn bodies(db: &Db, blobs: &Blobs, to: i64) -> Vec<(i64, String)> {
+    let found = find(db, &Lookup { to: Timestamp(to), ..any("x") }).await.unwrap();
+    let text =
+        |found: &Found| String::from_utf8(found.unpack(blobs).unwrap().into_parts()[0].clone().unwrap()).unwrap();
+    found.iter().map(|found| (found.stored_at.0, text(found))).collect()
+}
+
+#[tokio::test]
+async fn what_a_page_was_before_is_found_by_its_age() {
+    for db in testing::databases().await {
+        let (blobs, team) = (blobs(), testing::team(&db, "a").await);
+        for (at, body) in [(1_000, "one"), (2_000, "one"), (3_000, "two"), (4_000, "three"), (5_000, "three")] {
+            stored(&db, &blobs, team, "x", body.as_bytes(), Timestamp(at)).await;
+        }
+        let of = |at: i64, body: &str| (at, body.to_owned());
+        for (to, wanted) in [
+            (999, vec![]),
+            (1_000, vec![of(1_000, "one")]),
+            (1_500, vec![of(1_000, "one")]),
+            (2_500, vec![of(2_000, "one")]),
+            (3_999, vec![of(3_000, "two"), of(2_000, "one")]),
+            // It was the same then, though it was stored again since.
+            (4_500, vec![of(4_000, "three"), of(3_000, "two"), of(2_000, "one")]),
+            (i64::MAX, vec![of(5_000, "three")]),
+        ] {
+            assert_eq!(bodies(&db, &blobs, to).await, wanted, "{to}");
+        }
+        // A page that goes back and forth has one row for each way it was, and no page has more than so many.
+        stored(&db, &blobs, team, "x", b"one", Timestamp(6_000)).await;
+        stored(&db, &blobs, team, "x", b"three", Timestamp(7_000)).await;
+        let again = bodies(&db, &blobs, 7_000).await;
+        assert_eq!(again, [of(7_000, "three"), of(6_000, "one"), of(5_000, "three"), of(3_000, "two")]);
+        let (one, two) = (version("x", b"one").digest, version("x", b"two").digest);
+        for digest in [&one, &two] {
+            let found = find_content(&db, &[key("x")], digest).await.unwrap().unwrap();
+            assert_eq!(found.digest(), digest);
+        }
+        assert!(find_content(&db, &[key("y")], &one).await.unwrap().is_none());
+        for n in 0..12 {
+            stored(&db, &blobs, team, "x", format!("number {n}").as_bytes(), Timestamp(8_000 + n)).await;
+        }
+        let kept: Vec<i64> = bodies(&db, &blobs, 9_000).await.into_iter().map(|found| found.0).collect();
+        assert_eq!(kept, (8_003..=8_011).rev().collect::<Vec<i64>>());
+        // All of it can be walked through, and goes with its contents or when its time is over.
+        let walked = |age| kept_after(&db, age, ("", ""), Some("site.test"), 50);
+        assert_eq!((walked(Age::Newest).await.unwrap().len(), walked(Age::Earlier).await.unwrap().len()), (1, 8));
+        evict(&db, 2 * (ROW + 100), Timestamp(8_012)).await.unwrap();
+        assert_eq!(bodies(&db, &blobs, 9_000).await.len(), 2);
+        evict(&db, 1 << 20, Timestamp(8_011 + LOCKDOWN_MAX_AGE_MS)).await.unwrap();
+        assert!(walked(Age::Earlier).await.unwrap().is_empty() && bodies(&db, &blobs, 9_000).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_release_that_knows_no_earlier_versions_does_not_spoil_them() {
+    for db in testing::databases().await {
+        let (blobs, team) = (blobs(), testing::team(&db, "a").await);
+        stored(&db, &blobs, team, "x", b"one", Timestamp(1_000)).await;
+        stored(&db, &blobs, team, "y", b"two", Timestamp(1_000)).await;
+        const AS_BEFORE: &str = "UPDATE page_version SET stored_at = 3000, digest = \
+            (SELECT digest FROM page_version WHERE key = 'y') WHERE key = 'x'";
+        let mut tx = db.begin().await.unwrap();
+        on_db!(&mut tx, |conn| sqlx::query(AS_BEFORE).execute(conn).await.unwrap().rows_affected());
+        tx.commit().await.unwrap();
+        assert_eq!(bodies(&db, &blobs, 2_000).await, [(1_000, "one".to_owned())]);
+        assert_eq!(bodies(&db, &blobs, 3_000).await, [(3_000, "two".to_owned()), (1_000, "one".to_owned())]);
     }
 }
 

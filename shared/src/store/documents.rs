@@ -50,7 +50,7 @@ pub fn encode(
     } else {
         Body::Inline(packed)
     };
-    Ok(Encoded { size: size as i64, packed: length, body, version: None, snapshot: None, steps: None })
+    Ok(Encoded { size: size as i64, packed: length, body, version: None, snapshot: None, derived: None, steps: None })
 }
 
 /// What packs at rest: making a compressor costs more than compressing a small document with it, and memory that was

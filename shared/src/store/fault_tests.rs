@@ -25,7 +25,7 @@ async fn claim(db: &Db, team: TeamId, worker: WorkerId, want: usize) -> Vec<Clai
 
 fn done(page: Claimed, kind: JobKind) -> Finished {
     let body = Body::Inline(zstd::bulk::compress(b"{}", 1).unwrap());
-    let document = Encoded { size: 2, packed: 2, body, version: None, snapshot: None, steps: None };
+    let document = Encoded { size: 2, packed: 2, body, version: None, snapshot: None, derived: None, steps: None };
     Finished { page, kind: Some(kind), key: None, outcome: Outcome::Done { document, credits: 1 } }
 }
 

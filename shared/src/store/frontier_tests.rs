@@ -127,7 +127,7 @@ async fn addresses_by_state(db: &Db, job: JobId) -> StoreResult<HashMap<String, 
 fn crawled(discovery: Discovery) -> Outcome {
     let body = Body::Inline(zstd::bulk::compress(b"{}", 1).unwrap());
     Outcome::Crawled {
-        document: Some(Encoded { size: 2, packed: 2, body, version: None, snapshot: None, steps: None }),
+        document: Some(Encoded { size: 2, packed: 2, body, version: None, snapshot: None, derived: None, steps: None }),
         credits: 1,
         discovery: Box::new(discovery),
     }

@@ -23,6 +23,7 @@ pub mod copies;
 pub mod crawls;
 pub mod credits;
 mod db;
+pub mod derived;
 pub mod documents;
 pub mod drafts;
 mod error;

@@ -30,6 +30,9 @@ pub struct Snapshot {
     pub data: Option<Value>,
     /// By what it was read: a digest of schema and prompt.
     pub data_by: Option<String>,
+    /// The stored content that the text was made of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }
 
 /// A snapshot ready to be kept.

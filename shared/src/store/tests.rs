@@ -46,6 +46,7 @@ fn done(page: Claimed) -> Finished {
         body: Body::Inline(zstd::bulk::compress(&json, 1).unwrap()),
         version: None,
         snapshot: None,
+        derived: None,
         steps: None,
     };
     Finished { page, kind: Some(JobKind::Batch), key: None, outcome: Outcome::Done { document, credits: 1 } }

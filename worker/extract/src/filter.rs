@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use html5ever::local_name;
 
-use super::measure::Measures;
+use super::measure::{Measures, is_title};
 use super::tokens::{Cache, Hints};
 use super::tree::{Dom, Tag};
 
@@ -71,7 +71,10 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
             hints = cache.of(class);
         }
         if !id.is_empty() {
-            hints = hints.or(cache.of(id));
+            let of_id = cache.of(id);
+            if !of_id.is_none() && !is_slug(dom, i, id) {
+                hints = hints.or(of_id);
+            }
         }
         let is_listed = !hints.is_none() && groups.get(class).is_some_and(|g| g.count >= 4 && g.text * 5 >= total);
         let place = Surroundings { in_article: i < article_end, in_main: i < main_end };
@@ -103,6 +106,16 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
     }
 }
 
+/// Whether an id is made of the words of the heading that the element begins with, as manuals do: the heading links to it.
+/// It says what is written there, not what the element is for.
+fn is_slug(dom: &Dom, i: usize, id: &str) -> bool {
+    let links_here = |j: usize| {
+        dom.tag(j) == Tag::A && dom.attr(j, &local_name!("href")).and_then(|h| h.strip_prefix('#')) == Some(id)
+    };
+    let heading = (i + 1..dom.end(i).min(i + 16)).find(|&j| dom.tag(j).heading_level().is_some());
+    heading.is_some_and(|h| (h + 1..dom.end(h).min(h + 40)).any(links_here))
+}
+
 #[derive(Clone, Copy)]
 struct Surroundings {
     in_article: bool,
@@ -124,7 +137,7 @@ impl Protected {
             .unwrap_or_default();
         let mut best: Option<(u32, usize)> = None;
         for i in m.body..dom.end(m.body) {
-            if dom.tag(i) == Tag::H1 && m.text[i] > 0 {
+            if is_title(dom, i) && m.text[i] > 0 {
                 let text = dom.text_of(i).to_lowercase();
                 let chrome = dom.ancestors(i).any(|a| matches!(dom.tag(a), Tag::Nav | Tag::Footer | Tag::Aside));
                 let words = text.split_whitespace().filter(|w| w.len() > 1 && title.contains(*w)).count() as u32;

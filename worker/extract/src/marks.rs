@@ -311,9 +311,15 @@ fn is_row(dom: &Dom, m: &Measures, up: usize) -> bool {
     turns > 0 && steps >= 2 && (plain <= 40 || plain <= 160 && dom.tag(up) != Tag::P && m.text[up] > 0 && steps >= 3)
 }
 
-/// Whether `i` is a row of steps by the name its generator gives it: DocBook, TeX4ht, Texinfo, AsciiDoctor, Javadoc.
+/// Whether `i` is a row of steps by the name its generator gives it: DocBook, TeX4ht, Texinfo, AsciiDoctor, Javadoc; or the
+/// project's name and the date that Doxygen puts around each page.
 fn is_named_row(dom: &Dom, m: &Measures, i: usize) -> bool {
     let class = dom.class(i);
+    if dom.tag(i) == Tag::Address && class == "footer"
+        || dom.tag(i) == Tag::Div && dom.attr(i, &local_name!("id")) == Some("titlearea")
+    {
+        return m.text[i] < 300;
+    }
     if class.is_empty() {
         return false;
     }
@@ -415,9 +421,11 @@ fn is_contents(
     walks: &mut usize,
 ) -> bool {
     let tag = dom.tag(i);
+    // A chapter with one section has a table of contents, too, where its generator says so; its title is half of it.
+    let (least, title) = if dom.class(i) == "toc" { (1, 24) } else { (2, 0) };
     if !matches!(tag, Tag::Div | Tag::Ul | Tag::Ol | Tag::Section)
         || m.links[i] == 0
-        || m.links[i] * 10 < m.text[i] * 7
+        || m.links[i] * 10 < m.text[i].saturating_sub(title) * 7
         || dom.end(i) - i > 8 * MOST_NODES
     {
         return false;
@@ -440,7 +448,7 @@ fn is_contents(
     }
     let links: Vec<&str> =
         (i..dom.end(i)).filter(|&j| dom.tag(j) == Tag::A).filter_map(|j| dom.attr(j, &local_name!("href"))).collect();
-    if links.len() < 2 || !links.iter().all(|h| addresses.own_fragment(h).is_some()) {
+    if links.len() < least || !links.iter().all(|h| addresses.own_fragment(h).is_some()) {
         return false;
     }
     if let Some(title) = before {

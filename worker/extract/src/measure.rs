@@ -179,6 +179,18 @@ fn is_notice(text: &str) -> bool {
     count(text) < 40 || ["script", "browser", "cookie"].iter().any(|w| low.contains(w))
 }
 
+/// Whether `i` is a heading of the whole page: the first level, what Javadoc wrote before its release 17, or what
+/// Doxygen writes.
+pub fn is_title(dom: &Dom, i: usize) -> bool {
+    let says_itself = || dom.attr(i, &local_name!("title")).is_some_and(|title| dom.text_of(i).trim() == title.trim());
+    match dom.tag(i) {
+        Tag::H1 => true,
+        Tag::H2 => dom.class(i) == "title" && says_itself(),
+        Tag::Div => dom.class(i) == "title" && dom.class(dom.parent(i)) == "headertitle",
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::guard;

@@ -5,7 +5,7 @@
 
 use html5ever::local_name;
 
-use super::measure::{Measures, count};
+use super::measure::{Measures, count, is_title};
 use super::tree::{Dom, Tag};
 
 /// Share of the page's prose that `main` or `article` must hold to be the content.
@@ -15,6 +15,11 @@ const PLAIN_SHARE: f32 = 0.7;
 /// Text beside the content stays if at most this share of it is links, it has this many characters, and this share of
 /// the page's prose.
 const BESIDE: (f32, u32, f32) = (0.3, 250, 0.04);
+/// What DocBook calls the element with the title of a part, beside which the part's text stands.
+const TITLES: &[&str] = &["titlepage", "refnamediv"];
+/// Parts of a page, and nodes of a part before its first text, that are looked at.
+const MOST_PARTS: usize = 64;
+const FIRST_TEXT: usize = 32;
 
 /// Whether anything of the text below `roots` is not dropped.
 pub fn holds_text(dom: &Dom, dropped: &[bool], roots: &[usize]) -> bool {
@@ -68,7 +73,7 @@ impl Kept {
                     kept.prose[i] = if i < link_end { c / 4 } else { c };
                 }
                 Tag::A => link_end = link_end.max(dom.end(i)),
-                Tag::H1 => kept.has_h1[i] = true,
+                Tag::H1 | Tag::H2 | Tag::Div if is_title(dom, i) => kept.has_h1[i] = true,
                 Tag::Main => kept.mains.push(i),
                 Tag::Article => kept.articles.push(i),
                 tag if tag.is_element() && dom.attr(i, &local_name!("role")) == Some("main") => kept.mains.push(i),
@@ -105,11 +110,43 @@ impl Kept {
             let next =
                 dom.children(root).filter(|&c| !dropped[c] && dom.tag(c).is_element()).max_by_key(|&c| self.prose[c]);
             match next {
-                Some(c) if self.prose[c] as f32 >= PLAIN_SHARE * total && can_hold_content(dom.tag(c)) => root = c,
+                Some(c)
+                    if self.prose[c] as f32 >= PLAIN_SHARE * total
+                        && can_hold_content(dom.tag(c))
+                        && !self.is_part_of_manual(dom, root, c, dropped) =>
+                {
+                    root = c;
+                }
                 _ => return root,
             }
         }
     }
+}
+
+impl Kept {
+    /// Whether `c` is a part of the page of a manual that `root` holds, however much longer it is than the other parts: one
+    /// of several sections with headings, or below the title that a generator writes as an element of its own.
+    fn is_part_of_manual(&self, dom: &Dom, root: usize, c: usize, dropped: &[bool]) -> bool {
+        let is_kept = |s: usize| s != c && !dropped[s] && self.text[s] > 0;
+        let siblings = || dom.children(root).take(MOST_PARTS).filter(|&s| is_kept(s));
+        let is_title = |s: usize| dom.class(s).split_ascii_whitespace().any(|w| TITLES.contains(&w));
+        if siblings().any(is_title) {
+            return true;
+        }
+        let is_named = |s: usize| match dom.tag(s) {
+            Tag::Section => dom.attr(s, &local_name!("id")).is_some(),
+            _ => !dom.class(s).is_empty(),
+        };
+        let is_like = |s: usize| dom.tag(s) == dom.tag(c) && dom.class(s) == dom.class(c) && is_named(s);
+        is_named(c) && begins_with_heading(dom, c) && siblings().any(|s| is_like(s) && begins_with_heading(dom, s))
+    }
+}
+
+/// Whether the first text of an element is a heading's.
+fn begins_with_heading(dom: &Dom, i: usize) -> bool {
+    let first = (i..dom.end(i).min(i + FIRST_TEXT)).find(|&j| count(dom.text(j)) > 0);
+    let mut up = first.into_iter().flat_map(|j| dom.ancestors(j)).take_while(|&a| a > i);
+    up.any(|a| dom.tag(a).heading_level().is_some())
 }
 
 /// Elements that may be gone into; parts of tables and lists stay with their siblings.
@@ -180,6 +217,41 @@ mod tests {
         );
         let out = kept(&page);
         assert!(out.contains("Head") && out.contains("end") && !out.contains("strip") && !out.contains("ad<"), "{out}");
+    }
+
+    #[test]
+    fn short_sections_of_a_manual_stay_beside_a_long_one() {
+        let prose = "Long words about the matter at hand. ".repeat(30);
+        for page in [
+            // AsciiDoc
+            format!(
+                "<div class=sect1><h2>SYNOPSIS</h2><div><pre>git cherry</pre></div></div><div class=sect1><h2>A</h2><div>{prose}</div></div>"
+            ),
+            // Sphinx
+            format!(
+                "<section id=a><h2><a></a>Goals</h2><p>git cherry</p></section><section id=b><h2>A</h2><p>{prose}</p></section>"
+            ),
+            // DocBook, the second with a table for nearly all of its text
+            format!(
+                "<div class=refnamediv><h2>Name</h2><p>git cherry</p></div><div class=refsect1><h2>A</h2><p>{prose}</p></div>"
+            ),
+            format!(
+                "<div class=titlepage><h2>git cherry</h2></div><p>x</p><div class=table><table><tr><td>{prose}</table></div>"
+            ),
+        ] {
+            let strip = "<div id=top><div>strip</div></div>";
+            let out = kept(&format!("{strip}<div id=content>{page}</div>"));
+            assert!(out.contains("git cherry") && out.contains("matter") && !out.contains("strip"), "{out}");
+        }
+        // What has no heading, or another name, is no part.
+        for beside in [
+            "<div class=ad>git cherry</div>",
+            "<div class=post>git cherry</div>",
+            "<div class=ad><h2>git cherry</h2></div>",
+        ] {
+            let out = kept(&format!("<div><div class=post><h2>A</h2><p>{prose}</p></div>{beside}</div>"));
+            assert!(!out.contains("git cherry"), "{out}");
+        }
     }
 
     #[test]

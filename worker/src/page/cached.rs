@@ -11,10 +11,8 @@ use super::complete::{complete, refuse_unreadable};
 use super::cpu::blocking;
 use super::draft::Made;
 use super::error::PageError;
-use super::make::fetched::{FromFetched, from_fetched};
-use super::make::rendered::from_rendered;
+use super::make::stored::from_stored;
 use super::product::Product;
-use super::request::PageRequest;
 use super::sent::Kept;
 use super::task::PageTask;
 
@@ -87,13 +85,8 @@ async fn make(task: &PageTask, found: &Found, deadline: Instant) -> Result<Optio
             None
         }
     };
-    let request = PageRequest::of_stored(task, found)?;
     match kept {
         None => Ok(None),
-        Some(Kept::Rendered(rendered)) => Ok(Some(from_rendered(task, &request, *rendered).await?.0)),
-        Some(Kept::Fetched(fetched)) => match from_fetched(task, &request, fetched, deadline).await? {
-            FromFetched::Page { made, .. } => Ok(Some(made)),
-            FromFetched::NeedsBrowser | FromFetched::Refresh(_) => Ok(None),
-        },
+        Some(kept) => from_stored(task, found, kept, deadline).await,
     }
 }

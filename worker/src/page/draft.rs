@@ -8,13 +8,15 @@ use weir_shared::domain::pdf_blocks;
 use weir_shared::domain::price::{self, Bill};
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::MonitorId;
+use weir_shared::store::derived::{Derived, Piece};
 use weir_shared::store::documents;
-use weir_shared::store::snapshots::Packed;
+use weir_shared::store::snapshots::{Packed, Snapshot};
 use weir_shared::time::Timestamp;
 
 use super::error::PageError;
 use super::product::{Harvest, Product};
-use super::request::PageRequest;
+use super::request::{PageRequest, Stored};
 use super::sent::Sent;
 use super::task::PageTask;
 use crate::learn::Source;
@@ -34,10 +36,12 @@ pub struct SiteResponse {
     pub proxy_used: &'static str,
     /// Everything that came over TLS came over certificates that verify.
     pub is_trusted: bool,
-    /// The site was not asked: the page was stored then.
-    pub stored_at: Option<Timestamp>,
+    /// The site was not asked: the page was stored.
+    pub stored: Option<Stored>,
     /// What is kept for later requests, if all of it came as it should.
     pub sent: Option<Box<Sent>>,
+    /// What was made of it at a cost, and may be kept with it.
+    pub derived: Vec<Piece>,
 }
 
 impl SiteResponse {
@@ -53,8 +57,9 @@ impl SiteResponse {
             warnings: request.warnings_at(&url),
             proxy_used: request.route.proxy_used,
             is_trusted: request.is_trusted,
-            stored_at: request.stored_at,
+            stored: request.stored.clone(),
             sent: None,
+            derived: Vec::new(),
             url,
         }
     }
@@ -72,8 +77,9 @@ impl SiteResponse {
             warnings: Vec::new(),
             proxy_used: "basic",
             is_trusted: true,
-            stored_at: None,
+            stored: None,
             sent: None,
+            derived: Vec::new(),
         }
     }
 }
@@ -90,7 +96,29 @@ pub struct Draft {
     /// What is delivered so far.
     pub bill: Bill,
     /// What its changes are told from the next time.
-    pub snapshot: Option<Box<Packed>>,
+    pub tracked: Option<Box<Tracked>>,
+}
+
+/// What a page's changes are told from the next time, before what it was made of is known.
+pub struct Tracked {
+    pub key: String,
+    pub scraped_at: Timestamp,
+    pub monitor: Option<MonitorId>,
+    pub snapshot: Snapshot,
+    /// The text is not this page's but that of an earlier one, which is as good as the same.
+    pub is_of_before: bool,
+}
+
+impl Tracked {
+    /// Packs it for a page made of the content with this digest. Computes.
+    fn pack(mut self, digest: Option<&str>) -> Result<Packed, PageError> {
+        if !self.is_of_before {
+            self.snapshot.version = digest.map(str::to_owned);
+        }
+        let packed = Packed::new(self.key, self.scraped_at, &self.snapshot);
+        let failed = |_| PageError::again(ErrorCode::Unknown, "The page's history could not be written.");
+        Ok(packed.map_err(failed)?.of_monitor(self.monitor))
+    }
 }
 
 /// What was made of a page.
@@ -123,7 +151,7 @@ impl Draft {
         }
         let media = [&document.audio, &document.video].into_iter().flatten().count() as i64;
         let bill = Bill { stealth: response.proxy_used == "stealth", media, ..Bill::of(options) };
-        Self { response, document, structured: None, harvest: None, source: None, bill, snapshot: None }
+        Self { response, document, structured: None, harvest: None, source: None, bill, tracked: None }
     }
 
     /// Something the caller should know.
@@ -151,7 +179,7 @@ impl Draft {
         let PageTask { context, page, .. } = task;
         let credits = self.credits(task);
         self.write_metadata(task, credits);
-        let Self { response, mut document, harvest, bill, snapshot, .. } = self;
+        let Self { response, mut document, harvest, bill, tracked, .. } = self;
         document.screenshot = response.screenshot;
         if let Some(blocks) = &mut document.blocks {
             pdf_blocks::settle(blocks, document.markdown.as_deref());
@@ -166,14 +194,21 @@ impl Draft {
             tracing::error!(%error, page.id = %page.id, "a document cannot be stored");
             PageError::again(ErrorCode::Unknown, "The document could not be stored.")
         })?;
-        document.snapshot = snapshot;
         document.version = response.sent.filter(|_| may_be_shared).and_then(|sent| sent.pack(task));
+        let digest = match (&document.version, response.stored) {
+            (Some(version), _) => Some(version.digest.clone()),
+            (None, stored) => stored.map(|stored| stored.digest),
+        };
+        document.snapshot = tracked.map(|tracked| tracked.pack(digest.as_deref()).map(Box::new)).transpose()?;
+        document.derived = digest
+            .filter(|_| !response.derived.is_empty())
+            .map(|digest| Derived { digest, pieces: response.derived }.into());
         Ok(Product { document, harvest, credits })
     }
 
     /// What the page costs: the same whether its site was asked or not, but for lockdown.
     fn credits(&self, task: &PageTask) -> i64 {
-        let is_locked = task.options().cache.lockdown && self.response.stored_at.is_some();
+        let is_locked = task.options().cache.lockdown && self.response.stored.is_some();
         if is_locked { price::LOCKDOWN_HIT } else { self.bill.credits() }
     }
 
@@ -200,9 +235,9 @@ impl Draft {
         if page.limited {
             put("concurrencyQueueDurationMs", json!(page.started_at.ms_since(page.queued_at)));
         }
-        if let Some(stored_at) = response.stored_at {
+        if let Some(stored) = &response.stored {
             put("cacheState", json!("hit"));
-            put("cachedAt", json!(stored_at.to_iso()));
+            put("cachedAt", json!(stored.at.to_iso()));
         } else if task.asks_store() {
             put("cacheState", json!("miss"));
         }

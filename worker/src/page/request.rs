@@ -60,6 +60,15 @@ pub fn site_proxy(proxies: &ProxyPools, options: &ScrapeOptions) -> Option<Proxy
     proxies.choose(ProxyKind::Basic, country, &[]).map(|chosen| chosen.proxy)
 }
 
+/// Where a page comes from whose site is not asked.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// When it was stored.
+    pub at: Timestamp,
+    /// What its content is known by.
+    pub digest: String,
+}
+
 /// Where a page is asked for, and how.
 pub struct PageRequest {
     pub url: Url,
@@ -72,8 +81,8 @@ pub struct PageRequest {
     caller: CallerHeaders,
     /// The caller's headers went along with the first request.
     begins_at_home: bool,
-    /// The site is not asked: the page was stored then.
-    pub stored_at: Option<Timestamp>,
+    /// The site is not asked: the page was stored.
+    pub stored: Option<Stored>,
 }
 
 impl PageRequest {
@@ -85,7 +94,7 @@ impl PageRequest {
         let url = fetch_url(&page.url).map_err(|_| PageError::last(ErrorCode::Site, "The URL is not valid."))?;
         let caller = CallerHeaders::new(spec.named(&page.url), &spec.options.headers);
         let begins_at_home = caller.has_secrets_for(&url);
-        Ok(Self { url, route, is_trusted: true, warnings: Vec::new(), caller, begins_at_home, stored_at: None })
+        Ok(Self { url, route, is_trusted: true, warnings: Vec::new(), caller, begins_at_home, stored: None })
     }
 
     /// For a page that was stored, as it was asked for then.
@@ -96,12 +105,13 @@ impl PageRequest {
         let route = ProxyRoute { chosen: None, proxy_used: "basic", warning: None };
         let request = Self::new(&task.page, &task.spec, route)?;
         let url = found.head.asked.as_ref().unwrap_or(&found.head.url).clone();
-        Ok(Self { url, stored_at: Some(found.stored_at), ..request })
+        let stored = Stored { at: found.stored_at, digest: found.digest().to_owned() };
+        Ok(Self { url, stored: Some(stored), ..request })
     }
 
     /// Whether what the site sends now may be answered to others later, as far as the way to it tells.
     pub fn may_be_kept(&self, task: &PageTask) -> bool {
-        self.stored_at.is_none() && self.route.warning.is_none() && task.keeps_pages()
+        self.stored.is_none() && self.route.warning.is_none() && task.keeps_pages()
     }
 
     /// The operator's proxy; `None`: directly.

@@ -43,6 +43,13 @@ impl PageTask {
         self.context.process.settings.cache_size > 0 && cache::is_asked(self.options())
     }
 
+    /// Whether what is made of a stored page at a cost may be kept with it. In lockdown nothing of the request is.
+    pub fn keeps_derived(&self) -> bool {
+        let options = self.options();
+        let is_lasting = options.cache.store_in_cache && !options.cache.lockdown && !options.zero_retention;
+        is_lasting && self.context.process.settings.cache_size > 0
+    }
+
     /// Whether a file's text is to be made markdown: it is asked for, or something is read out of it.
     pub fn wants_markdown(&self) -> bool {
         self.options().wants(&Format::Markdown) || self.options().needs_text()

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, timeout_at};
 
@@ -82,7 +83,7 @@ fn is_installed(name: &str) -> bool {
 }
 
 /// What was recognised on a page.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recognised {
     pub markdown: String,
     /// If they are asked for.

@@ -9,11 +9,13 @@
 //!
 //! A page is data and never a voice: it cannot choose the rules, and whatever the model was talked into is judged here by
 //! code. Data fits the caller's schema; quotations stand in the page word for word; no text names a host that the page
-//! does not name. Everything ends by the page's deadline.
+//! does not name. Everything ends by the page's deadline. What was found good is kept with a stored page (`kept`), and judged
+//! again when it is taken from there.
 
 mod ask;
 mod clean;
 mod judge;
+mod kept;
 mod names;
 mod page_text;
 mod passages;
@@ -29,6 +31,7 @@ use weir_shared::error_code::ErrorCode;
 use weir_shared::llm::{ModelError, TokenMeter};
 
 pub use self::judge::{Hit, Verdict};
+pub use self::kept::KeptAnswers;
 pub use self::page_text::PageText;
 pub(crate) use self::passages::{Excerpt, room};
 pub(crate) use self::quote::foreign_host;
@@ -88,12 +91,19 @@ pub struct Reader<'a> {
     /// When every question must be answered.
     deadline: Instant,
     pub meter: TokenMeter,
+    /// What the model has said of the page before.
+    kept: Option<&'a KeptAnswers>,
 }
 
 impl<'a> Reader<'a> {
     /// Answers come by `deadline` or not at all.
     pub fn new(model: Option<&'a ModelSettings>, deadline: Instant) -> Self {
-        Self { model, deadline, meter: TokenMeter::default() }
+        Self { model, deadline, meter: TokenMeter::default(), kept: None }
+    }
+
+    /// The same, for a page whose answers are kept.
+    pub fn knowing(self, kept: Option<&'a KeptAnswers>) -> Self {
+        Self { kept, ..self }
     }
 
     /// Whether there is a model to ask.

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use serde_json::json;
 use weir_shared::blobs::Blobs;
 use weir_shared::config::Settings;
-use weir_shared::store::cache::{self, Kept};
+use weir_shared::store::cache::{self, Age, Kept};
 use weir_shared::store::{Db, StoreError};
 
 use super::warc::Archive;
@@ -51,11 +51,17 @@ pub async fn run(to: &Path, site: Option<&str>, db: &Db, settings: &Settings, ou
     let (mut pages, mut lost) = (0_u64, 0_u64);
     // A page with a picture is found in several places.
     let mut written = HashSet::new();
-    let mut after = String::new();
+    let (mut age, mut after) = (Age::Newest, (String::new(), String::new()));
     loop {
-        let rows = cache::kept_after(db, &after, site, STEP).await?;
-        let Some(last) = rows.last() else { break };
-        after.clone_from(&last.key);
+        let rows = cache::kept_after(db, age, (&after.0, &after.1), site, STEP).await?;
+        let Some(last) = rows.last() else {
+            if age == Age::Earlier {
+                break;
+            }
+            (age, after) = (Age::Earlier, Default::default());
+            continue;
+        };
+        after = (last.key.clone(), last.found.digest().to_owned());
         for kept in rows {
             if !written.insert((kept.found.head.url.to_string(), kept.found.digest().to_owned())) {
                 continue;

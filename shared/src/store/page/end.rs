@@ -4,6 +4,7 @@ use crate::domain::cache::CacheKey;
 use crate::domain::job::JobKind;
 use crate::error_code::ErrorCode;
 use crate::ids::{JobId, KeyId, PageId};
+use crate::store::derived::Derived;
 use crate::store::snapshots::Packed;
 use crate::time::Timestamp;
 
@@ -87,6 +88,8 @@ pub struct Encoded {
     pub version: Option<Box<Version>>,
     /// What the page's changes are told from the next time.
     pub snapshot: Option<Box<Packed>>,
+    /// What was made of the site's answer at a cost, and is kept with it.
+    pub derived: Option<Box<Derived>>,
     /// What its attempt did and how long each took, JSON (`document.steps`).
     pub steps: Option<String>,
 }

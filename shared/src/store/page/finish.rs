@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::fault::FaultPoint;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::store::frontier::{self, Settled};
-use crate::store::{Db, StoreResult, Tx, parts, snapshots};
+use crate::store::{Db, StoreResult, Tx, derived, parts, snapshots};
 use crate::time::Timestamp;
 use crate::{on_db, queue};
 
@@ -149,6 +149,9 @@ async fn store(
         if let Some(snapshot) = end.outcome.document().and_then(|(document, _)| document.snapshot.as_ref()) {
             snapshots::put(tx, end.page.team_id, snapshot).await?;
         }
+    }
+    for made in results::derived(live) {
+        derived::put(tx, made, now).await?;
     }
     Ok(())
 }

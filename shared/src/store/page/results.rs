@@ -9,6 +9,7 @@ use crate::domain::job::JobKind;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::on_db;
 use crate::store::credits::{self, ENTERED_ONCE, LEDGER_ENTRY, used_more};
+use crate::store::derived::Derived;
 use crate::store::signals::SqliteTx;
 use crate::store::{StoreResult, Tx};
 use crate::time::Timestamp;
@@ -36,6 +37,14 @@ pub(super) fn versions<'a>(ends: &[&'a Finished]) -> Vec<VersionRow<'a>> {
         }
     }
     rows.into_values().collect()
+}
+
+/// What was made of them at a cost, in the order of the digests.
+pub(super) fn derived<'a>(ends: &[&'a Finished]) -> Vec<&'a Derived> {
+    let made = |end: &&'a Finished| end.outcome.document()?.0.derived.as_deref();
+    let mut all: Vec<&Derived> = ends.iter().filter_map(made).collect();
+    all.sort_by(|one, other| one.digest.cmp(&other.digest));
+    all
 }
 
 /// What ends leave besides the state of their pages and jobs.
@@ -151,7 +160,8 @@ macro_rules! push_versions {
                 .push_bind(version.digest.as_str())
                 .push_bind(version.head.as_str())
                 .push_bind($now)
-                .push_bind($now.plus_ms(version.counts_ms));
+                .push_bind($now.plus_ms(version.counts_ms))
+                .push_bind($now);
         });
         $query.push($after);
         $query.push(REPLACE_VERSION);

@@ -127,9 +127,11 @@ pub(super) const INSERT_DOCUMENT: &str = "INSERT INTO document (job_id, seq, pag
 pub(super) const INSERT_CONTENT: &str = "INSERT INTO page_content (digest, size, packed, used_at, blob, body) ";
 pub(super) const KNOWN_CONTENT: &str = " ON CONFLICT (digest) DO UPDATE SET used_at = excluded.used_at";
 
-/// The statement that says what it is the newest answer to, around its rows. Whoever stored one before is replaced.
+/// The statement that says what it is the newest answer to, around its rows. Whoever stored one before is replaced; the
+/// database keeps it among the earlier ones where its content was another.
 pub(super) const INSERT_VERSION: &str =
-    "INSERT INTO page_version (key, team_id, url, site, digest, head, stored_at, expires_at) ";
+    "INSERT INTO page_version (key, team_id, url, site, digest, head, stored_at, expires_at, since) ";
 pub(super) const REPLACE_VERSION: &str = " ON CONFLICT (key) DO UPDATE SET team_id = excluded.team_id, url = excluded.url, \
      site = excluded.site, digest = excluded.digest, head = excluded.head, stored_at = excluded.stored_at, \
-     expires_at = excluded.expires_at";
+     expires_at = excluded.expires_at, since = CASE WHEN page_version.digest = excluded.digest \
+     THEN page_version.since ELSE excluded.since END";

@@ -7,7 +7,8 @@ const PROSE: &str =
 
 fn read(html: &str) -> String {
     let url = url::Url::parse("https://x.test/docs/16/boats.html").expect("a URL");
-    let options = ExtractOptions { markdown: true, only_main_content: true, ..ExtractOptions::default() };
+    let options =
+        ExtractOptions { markdown: true, only_main_content: true, block_ads: true, ..ExtractOptions::default() };
     extract(&PageInput { url: &url, html, rendered: false }, &options).markdown.expect("asked for")
 }
 
@@ -132,4 +133,53 @@ fn code_is_whole_without_its_line_numbers() {
     }
     let numbers = read(&format!("<h1>Data</h1><p>{0}</p><pre>1\n2\n3</pre><p>{0}</p>", PROSE.repeat(3)));
     assert!(numbers.contains("```\n1\n2\n3\n```"), "{numbers}");
+}
+
+#[test]
+fn a_section_named_after_its_heading_is_what_it_says() {
+    // Sphinx: Python's page about cookies.
+    let section = "<section id=cookie-objects><h2>Cookie Objects<a class=headerlink href='#cookie-objects'>¶</a></h2>\
+        <p>One of these is read from a header.</p></section>";
+    check(
+        &format!("<h1>Cookies</h1>PROSE PROSE{section}<div id=cookie-note><h2>Cookies</h2><p>We use them.</p></div>"),
+        &["¶", "We use them"],
+        &["## Cookie Objects", "is read from a header"],
+    );
+}
+
+#[test]
+fn titles_of_the_second_level_stay() {
+    // Javadoc before its release 17.
+    check(
+        "<main role=main><div class=header><div class=subTitle>Package x</div><h2 title='Interface Boat' class=title>Interface \
+         Boat</h2></div><div class=contentContainer>PROSE</div></main>",
+        &[],
+        &["## Interface Boat", "The harbour"],
+    );
+}
+
+#[test]
+fn what_doxygen_puts_around_each_page_goes() {
+    check(
+        "<div id=top><div id=titlearea><table><tr><td><div id=projectname>json-boat <span>0.16</span></div></td></tr></table></div>\
+         <div id=nav-path class=navpath><ul><li><a href=d.html>build</a></ul></div></div>\
+         <div class=header><div class=headertitle><div class=title>build Directory Reference</div></div></div>\
+         <div class=contents><table><tr><td>file</td><td><a href=j.html>boat.h</a></td></tr></table>PROSE</div>\
+         <hr class=footer><address class=footer><small>Generated on Sun for json-boat by <a href='https://x.test/d'>d</a> 1.9.4\
+         </small></address>",
+        &["0.16", "Generated on"],
+        &["build Directory Reference", "boat.h"],
+    );
+    check("<h1>Boats</h1>PROSE<address>Written by hand in Oslo</address>PROSE", &[], &["Oslo"]);
+}
+
+#[test]
+fn a_table_of_contents_with_one_section_goes_with_its_title() {
+    // DocBook, in a manual on one page.
+    check(
+        "<h1>Boats</h1>PROSE<div class=chapter><h1 id=sub>Oars</h1><div class=toc><p><b>Table of Contents</b></p><dl class=toc><dt>\
+         <span class=section><a href='#pit'>Pitfalls with oars</a></span></dt></dl></div>PROSE<h2 id=pit>Pitfalls with oars</h2>PROSE</div>",
+        &["Table of Contents", "](https://x.test/docs/16/boats.html#pit"],
+        &["Oars", "Pitfalls with oars"],
+    );
 }

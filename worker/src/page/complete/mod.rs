@@ -9,6 +9,7 @@ mod track;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use weir_shared::domain::cache;
 use weir_shared::domain::scrape::{Format, Redaction, ScrapeOptions};
 use weir_shared::error_code::ErrorCode;
 
@@ -19,7 +20,7 @@ use super::error::PageError;
 use super::product::Product;
 use super::task::PageTask;
 use crate::context::WorkerContext;
-use crate::reader::{ReadError, Reader};
+use crate::reader::{KeptAnswers, ReadError, Reader};
 
 /// Time of the page that is kept back from the model for the rest.
 const KEPT_BACK: Duration = Duration::from_millis(300);
@@ -53,13 +54,30 @@ pub async fn complete(task: &PageTask, made: Made, deadline: Instant) -> Result<
     };
     let process = &task.context.process;
     let deadline = deadline - KEPT_BACK;
-    let reader = Reader::new(process.settings.model.as_ref(), deadline);
+    let kept = kept_answers(task, &draft);
+    let reader = Reader::new(process.settings.model.as_ref(), deadline).knowing(kept.as_ref());
     let outcome = steps(task, &reader, deadline, &mut draft).await;
     // What the model has cost is written down whatever came of it.
     process.spent(task.page.team_id, task.spec.key, reader.meter.read()).await;
     outcome?;
     let task = task.clone();
-    blocking(move || draft.encode(&task)).await
+    blocking(move || {
+        draft.response.derived.extend(kept.into_iter().flat_map(KeptAnswers::into_pieces));
+        draft.encode(&task)
+    })
+    .await
+}
+
+/// What the model has said of the page before. `None`: it is always asked, because what is told of changes must be new.
+fn kept_answers(task: &PageTask, draft: &Draft) -> Option<KeptAnswers> {
+    let (options, db) = (task.options(), &task.context.process.db);
+    if options.change_tracking().is_some() {
+        return None;
+    }
+    // An answer may be as old as the page.
+    let stored = draft.response.stored.as_ref();
+    let stored = stored.map(|stored| (stored.digest.clone(), cache::oldest(&options.cache, db.now())));
+    Some(KeptAnswers::new(db.clone(), task.page.team_id, stored, task.keeps_derived()))
 }
 
 async fn steps(task: &PageTask, reader: &Reader<'_>, deadline: Instant, draft: &mut Draft) -> Result<(), PageError> {
@@ -69,7 +87,7 @@ async fn steps(task: &PageTask, reader: &Reader<'_>, deadline: Instant, draft: &
         redact::redact(redaction, options, reader, draft).await?;
     }
     if let Some(tracking) = options.change_tracking() {
-        track::track(task, tracking, reader, draft).await?;
+        track::track(task, tracking, reader, deadline, draft).await?;
     }
     Ok(())
 }

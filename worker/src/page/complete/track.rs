@@ -1,16 +1,21 @@
 //! The format `changeTracking` of a page.
 
 use serde_json::{Map, Value};
+use tokio::time::Instant;
+use weir_shared::domain::cache;
 use weir_shared::domain::scrape::{ChangeTracking, JsonFormat};
 use weir_shared::domain::watch::Watch;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::store::snapshots::{self, Packed, Snapshot};
+use weir_shared::store::cache as store;
+use weir_shared::store::snapshots::{self, Snapshot};
 
 use super::failure::{page_error, warning};
 use crate::changes::{self, Status};
 use crate::page::cpu::blocking;
-use crate::page::draft::Draft;
+use crate::page::draft::{Draft, Made, Tracked};
 use crate::page::error::PageError;
+use crate::page::make::stored::from_stored;
+use crate::page::sent::Kept;
 use crate::page::task::PageTask;
 use crate::reader::{PageText, ReadError, Reader};
 
@@ -19,6 +24,7 @@ pub async fn track(
     task: &PageTask,
     tracking: &ChangeTracking,
     reader: &Reader<'_>,
+    deadline: Instant,
     draft: &mut Draft,
 ) -> Result<(), PageError> {
     let (page, options) = (&task.page, task.options());
@@ -37,7 +43,9 @@ pub async fn track(
         draft.warn("changeTracking: only the first 2 MiB of the page's text are compared.");
     }
     let now = Snapshot { is_gone, markdown, ..Snapshot::default() };
-    let mut compared = Compared { status: Status::of(before.as_ref(), &now), before, now, told: Map::new() };
+    let status = Status::of(before.as_ref(), &now);
+    let mut compared = Compared { status, before, now, is_of_before: false, told: Map::new() };
+    compared.make_anew(task, deadline).await;
     if let Some(watch) = &tracking.watch {
         compared = compared.without_noise(watch).await?;
     }
@@ -56,13 +64,8 @@ pub async fn track(
         return Ok(());
     }
     let (scraped_at, monitor) = (task.context.process.db.now(), tracking.watch.as_ref().map(|watch| watch.monitor));
-    let now = compared.now;
-    let pack = move || {
-        let packed = Packed::new(key, scraped_at, &now)
-            .map_err(|_| PageError::again(ErrorCode::Unknown, "The page's history could not be written."))?;
-        Ok(packed.of_monitor(monitor))
-    };
-    draft.snapshot = Some(Box::new(blocking(pack).await?));
+    let Compared { now: snapshot, is_of_before, .. } = compared;
+    draft.tracked = Some(Tracked { key, scraped_at, monitor, snapshot, is_of_before }.into());
     Ok(())
 }
 
@@ -71,11 +74,28 @@ struct Compared {
     status: Status,
     before: Option<Snapshot>,
     now: Snapshot,
+    /// The text that is kept of now is that of before.
+    is_of_before: bool,
     /// What the modes add to the report.
     told: Map<String, Value>,
 }
 
 impl Compared {
+    /// Of a page that reads differently, the earlier version is made anew where it is still stored: it may be another
+    /// release of ours that read it, and not the page that has changed.
+    async fn make_anew(&mut self, task: &PageTask, deadline: Instant) {
+        if self.status != Status::Changed {
+            return;
+        }
+        let Some(before) = &mut self.before else { return };
+        if let Some(digest) = &before.version
+            && let Some(markdown) = made_anew(task, digest, deadline).await
+        {
+            before.markdown = markdown;
+            self.status = Status::of(Some(before), &self.now);
+        }
+    }
+
     /// What differs only by what does not count is the same, and stays what the next page is compared with.
     async fn without_noise(mut self, watch: &Watch) -> Result<Self, PageError> {
         if self.status != Status::Changed {
@@ -89,6 +109,8 @@ impl Compared {
             {
                 self.status = Status::Same;
                 self.now.markdown.clone_from(&before.markdown);
+                self.now.version.clone_from(&before.version);
+                self.is_of_before = true;
             }
             Ok(self)
         })
@@ -173,6 +195,32 @@ impl Compared {
             }
             Err(error) => draft.warn(&warning("The judgement of the change is missing", &error)),
         }
+    }
+}
+
+/// The text of a stored version, as it is compared. `None`: it is not stored any more, or a model has worked on the text.
+async fn made_anew(task: &PageTask, digest: &str, deadline: Instant) -> Option<String> {
+    let (options, process) = (task.options(), &task.context.process);
+    if options.only_clean_content || options.redact_pii.is_some() {
+        return None;
+    }
+    let places = cache::all_places(&task.page.url, options, task.page.team_id);
+    if places.is_empty() {
+        return None;
+    }
+    let found = match store::find_content(&process.db, &places, digest).await {
+        Ok(found) => found?,
+        Err(error) => {
+            tracing::warn!(%error, page.id = %task.page.id, "an earlier version of a page cannot be read");
+            return None;
+        }
+    };
+    let (blobs, packed) = (process.blobs.clone(), found.clone());
+    let content = blocking(move || Ok(packed.unpack(&blobs).ok())).await.ok()??;
+    let kept = Kept::new(&found, content)?;
+    match Box::pin(from_stored(task, &found, kept, deadline)).await {
+        Ok(Some(Made::Unread(draft))) => draft.document.markdown.map(|text| changes::comparable(&text).0),
+        _ => None,
     }
 }
 

@@ -11,4 +11,6 @@ pub mod office;
 pub mod pdf;
 pub mod picture;
 mod raw;
+mod recognised;
 pub mod rendered;
+pub mod stored;

@@ -13,6 +13,7 @@ use weir_shared::error_code::ErrorCode;
 
 use super::files::without_elements;
 use super::markdown_html::html;
+use super::recognised;
 use crate::page::cpu::blocking;
 use crate::page::draft::{Draft, Made, SiteResponse};
 use crate::page::error::PageError;
@@ -173,10 +174,10 @@ async fn text_of(
     let has_text = text.pages.iter().any(|page| !page.is_picture && !page.markdown.is_empty());
     let left_out = match parser.mode {
         PdfMode::Fast => "they are not recognised in mode fast".to_owned(),
-        _ => match ocr::pages(&task.context.process.sandbox, &file, &pictures, parser.blocks, by).await {
-            Ok(mut recognised) => {
+        _ => match recognised::pages(task, response, &file, &pictures, parser.blocks, by).await {
+            Ok(mut read) => {
                 for page in &mut text.pages {
-                    let Some(recognised) = recognised.remove(&page.number) else { continue };
+                    let Some(recognised) = read.remove(&page.number) else { continue };
                     page.markdown = recognised.markdown;
                     if let Some(blocks) = &mut page.blocks {
                         blocks.items = recognised.blocks;

@@ -8,11 +8,12 @@ use weir_shared::error_code::ErrorCode;
 
 use super::files::without_elements;
 use super::markdown_html::html;
+use super::recognised;
 use crate::page::cpu::blocking;
 use crate::page::draft::{Draft, Made, SiteResponse};
 use crate::page::error::PageError;
 use crate::page::task::PageTask;
-use crate::pdf::ocr::{self, OcrError};
+use crate::pdf::ocr::OcrError;
 
 /// Whether a body of this type is read so.
 pub fn is_one(task: &PageTask, media_type: &str) -> bool {
@@ -22,12 +23,12 @@ pub fn is_one(task: &PageTask, media_type: &str) -> bool {
 /// Makes the document of an image.
 pub async fn document(
     task: PageTask,
-    response: SiteResponse,
+    mut response: SiteResponse,
     file: Bytes,
     deadline: Instant,
 ) -> Result<Made, PageError> {
     let timeout = task.options().timeout;
-    let read = ocr::image(&task.context.process.sandbox, &file, deadline).await;
+    let read = recognised::image(&task, &mut response, &file, deadline).await;
     let markdown = read.map_err(|error| match error {
         OcrError::Missing(why) => {
             PageError::last(ErrorCode::UnsupportedFile, format!("The text of the image cannot be read: {why}."))

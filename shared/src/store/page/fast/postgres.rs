@@ -86,7 +86,7 @@ const FINISH: &str = sql!(
     KNOWN_CONTENT,
     " RETURNING 1), kept AS (",
     INSERT_VERSION,
-    "SELECT $10, $3, $11, $12, $13, $18, $5, $23 FROM counted WHERE (SELECT COUNT(*) FROM came) = 1",
+    "SELECT $10, $3, $11, $12, $13, $18, $5, $23, $5 FROM counted WHERE (SELECT COUNT(*) FROM came) = 1",
     REPLACE_VERSION,
     "), entered AS (",
     LEDGER_ENTRY,

@@ -81,7 +81,7 @@ macro_rules! finish {
             KNOWN_CONTENT,
             "; ",
             INSERT_VERSION,
-            "SELECT $10, $3, $11, $12, $13, $18, $5, $23 WHERE changes() = 1",
+            "SELECT $10, $3, $11, $12, $13, $18, $5, $23, $5 WHERE changes() = 1",
             REPLACE_VERSION,
             "; "
         )

@@ -171,7 +171,7 @@ fn document(draw: &mut Draw, now: Timestamp) -> Encoded {
     });
     let packed = || Box::new(Packed::new("a".repeat(64), now, &Snapshot::default()).unwrap());
     let snapshot = draw.one_in(8).then(packed);
-    Encoded { size: 10 + draw.below(90) as i64, packed: 3, body, version, snapshot, steps: None }
+    Encoded { size: 10 + draw.below(90) as i64, packed: 3, body, version, snapshot, derived: None, steps: None }
 }
 
 /// A statement of the test's own, with ids and numbers only.

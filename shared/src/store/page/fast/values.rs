@@ -19,7 +19,8 @@ impl<'a> DirectEnd<'a> {
     pub fn of(end: &'a Finished) -> Option<Self> {
         let Outcome::Done { document, credits } = &end.outcome else { return None };
         let has_one_place = document.version.as_ref().is_none_or(|version| version.places.len() == 1);
-        let kind = end.kind.filter(|kind| kind.is_direct() && document.snapshot.is_none() && has_one_place)?;
+        let is_plain = document.snapshot.is_none() && document.derived.is_none() && has_one_place;
+        let kind = end.kind.filter(|kind| kind.is_direct() && is_plain)?;
         Some(Self { end, kind, document, credits: *credits })
     }
 
