@@ -1,6 +1,8 @@
 //! Monitors (wire 24): checks of pages, sites and searches that change, by a schedule and by hand, and what callers and
 //! receivers of webhooks are told.
 
+mod changing;
+mod week;
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
