@@ -41,8 +41,7 @@ pub fn encode(
     epoch: i64,
     document: &impl Serialize,
 ) -> std::io::Result<Encoded> {
-    let json = serde_json::to_vec(document).map_err(std::io::Error::other)?;
-    let packed = compress(&json)?;
+    let (size, packed) = pack(document)?;
     let length = packed.len() as i64;
     let body = if packed.len() > INLINE_LIMIT {
         let key = Blobs::key(job, page, epoch);
@@ -51,31 +50,67 @@ pub fn encode(
     } else {
         Body::Inline(packed)
     };
-    Ok(Encoded { size: json.len() as i64, packed: length, body, version: None, snapshot: None, steps: None })
+    Ok(Encoded { size: size as i64, packed: length, body, version: None, snapshot: None, steps: None })
 }
 
-/// Compressors at rest: making one costs more than compressing a small document with it.
-static COMPRESSORS: Mutex<Vec<zstd::bulk::Compressor<'static>>> = Mutex::new(Vec::new());
-const COMPRESSORS_KEPT: usize = 4;
+/// What packs at rest: making a compressor costs more than compressing a small document with it, and memory that was
+/// just used is nearer than fresh memory.
+static PACKERS: Mutex<Vec<Packer>> = Mutex::new(Vec::new());
+const PACKERS_KEPT: usize = 4;
 
-pub(super) fn compress(json: &[u8]) -> std::io::Result<Vec<u8>> {
-    let idle = || COMPRESSORS.lock().unwrap_or_else(PoisonError::into_inner);
-    let resting = idle().pop();
-    let mut compressor = match resting {
-        Some(compressor) => compressor,
-        None => zstd::bulk::Compressor::new(LEVEL)?,
-    };
-    let packed = compressor.compress(json)?;
-    let mut idle = idle();
-    // One that has grown with a large document is let go.
-    if idle.len() < COMPRESSORS_KEPT && json.len() <= LARGE {
-        idle.push(compressor);
-    }
-    Ok(packed)
-}
-
-/// A document from here on is large to its compressor, bytes.
+/// A document from here on is large to its packer, bytes.
 const LARGE: usize = 256 << 10;
+
+/// Writes and compresses in memory of its own, so that what is given away is as large as it has to be.
+struct Packer {
+    compressor: zstd::bulk::Compressor<'static>,
+    json: Vec<u8>,
+    packed: Vec<u8>,
+}
+
+impl Packer {
+    /// Lets one do this.
+    fn with<T>(work: impl FnOnce(&mut Self) -> std::io::Result<T>) -> std::io::Result<T> {
+        let idle = || PACKERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let resting = idle().pop();
+        let mut packer = match resting {
+            Some(packer) => packer,
+            None => Self { compressor: zstd::bulk::Compressor::new(LEVEL)?, json: Vec::new(), packed: Vec::new() },
+        };
+        let done = work(&mut packer)?;
+        let mut idle = idle();
+        // One that has grown with a large document is let go.
+        if idle.len() < PACKERS_KEPT && packer.json.capacity().max(packer.packed.capacity()) <= 2 * LARGE {
+            idle.push(packer);
+        }
+        Ok(done)
+    }
+
+    fn compress(&mut self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+        self.packed.clear();
+        self.packed.reserve(zstd::zstd_safe::compress_bound(bytes.len()));
+        self.compressor.compress_to_buffer(bytes, &mut self.packed)?;
+        Ok(self.packed.as_slice().to_vec())
+    }
+}
+
+/// Computes.
+pub(super) fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    Packer::with(|packer| packer.compress(bytes))
+}
+
+/// The length of its JSON, and that packed. Computes.
+fn pack(document: &impl Serialize) -> std::io::Result<(usize, Vec<u8>)> {
+    Packer::with(|packer| {
+        let mut json = std::mem::take(&mut packer.json);
+        json.clear();
+        serde_json::to_writer(&mut json, document).map_err(std::io::Error::other)?;
+        let packed = packer.compress(&json)?;
+        let length = json.len();
+        packer.json = json;
+        Ok((length, packed))
+    })
+}
 
 type Columns = (i64, PageId, i64, Option<Vec<u8>>, Option<String>);
 

@@ -358,7 +358,7 @@ impl Sandbox {
         ProcessLimits {
             files: Some(files),
             file_size: Some(file_size),
-            data: alone.then_some(bounds.memory),
+            data: alone.then_some(RESERVED * bounds.memory),
             processes: alone.then_some(bounds.processes),
         }
     }
@@ -413,6 +413,10 @@ impl Sandbox {
         }
     }
 }
+
+/// Programs reserve more than they use, Node 633 MB before its first line: where no cgroup counts what a box uses, each of
+/// its processes may reserve so many times the box's memory. What is used is bounded by [`watch`].
+const RESERVED: u64 = 2;
 
 /// How a worker gets cgroups.
 const DELEGATE: &str = "give the worker a cgroup of its own: Delegate=yes in its systemd unit, or start it by \

@@ -420,7 +420,7 @@ for pid in children:
     except ProcessLookupError: pass
 "#;
 
-/// Each of its processes is within the bound, all together are not.
+/// Each of its processes is within the bound, all together are not; then one is not that may reserve as much.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_cgroups_a_watcher_bounds_the_box_as_a_whole() {
     let Some(mut world) = World::new().await else { return };
@@ -432,6 +432,11 @@ async fn without_cgroups_a_watcher_bounds_the_box_as_a_whole() {
     let mut code = world.sandbox.start_code(&dir, CodeSpec { program, limits, ..CodeSpec::default() }).await.unwrap();
     assert_eq!(read_all(&mut code.stdout).await, "memfd EPERM\nkilled True\n");
     assert_eq!(code.exited().await, Some(0), "the box itself goes on");
+    let text = "import time\nprint('reserved', len(bytearray(200 << 20)), flush=True)\n\
+        b = b'x' * (200 << 20); time.sleep(15); print('TOO MUCH')";
+    let program: Vec<String> = ["python3", "-I", "-c", text].map(str::to_owned).into();
+    let mut code = world.sandbox.start_code(&dir, CodeSpec { program, limits, ..CodeSpec::default() }).await.unwrap();
+    assert_eq!(read_all(&mut code.stdout).await, "reserved 209715200\n");
     world.close([dir]).await;
 }
 
@@ -476,7 +481,8 @@ try:
         if os.fork() == 0: time.sleep(60); os._exit(0)
         forks += 1
 except OSError: pass
-try: b = bytearray(700 << 20); print("TOO MUCH")
+b = bytearray(700 << 20)
+try: b = bytearray(1400 << 20); print("TOO MUCH")
 except MemoryError: print("bounded", forks < 96)
 "#;
     let (code, out, err) = world.python(&dir, text).await;
