@@ -74,7 +74,12 @@ pub fn shown(n: usize, period: i64) -> BTreeMap<String, Shown> {
 /// What the site answers.
 pub fn answer(path: &str, now: Timestamp) -> (u16, String) {
     let n = path.split('/').nth(1).and_then(|n| n.parse().ok());
-    let found = n.and_then(|n| Some((n, shown(n, period(now)).remove(path)?)));
+    let found = n.and_then(|n| {
+        // Pages of a site that nothing leads to are still there, so that a crawl sees the site as its start page was.
+        let is_inner = Kind::of(n) == Kind::Site && path != format!("/{n}");
+        let inner = is_inner.then(|| Shown::Page(String::new()));
+        Some((n, inner.or_else(|| shown(n, period(now)).remove(path))?))
+    });
     let Some((n, shown)) = found else { return (404, "<p>There is no such page.</p>".to_owned()) };
     let body = match (shown, Kind::of(n)) {
         (Shown::Gone, _) => return (404, "<p>It is gone.</p>".to_owned()),
