@@ -9,6 +9,9 @@
 //! | is that deadline past | compare with [`instant`], which nobody moves: tokio does not either |
 //!
 //! Rules that depend on the time take `now` as an argument. `clippy.toml` forbids the functions behind these elsewhere.
+//!
+//! A test that moves the clock of processes names a file in their environment ([`ENVIRONMENT`]); builds without debug
+//! assertions have no way to be told so.
 
 #![expect(clippy::disallowed_methods, reason = "this is the one place that they are called in")]
 
@@ -19,6 +22,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::time::Timestamp;
+
+/// Names a file whose first eight bytes say how far a process's [`Clock`] is moved: milliseconds, little endian. Debug
+/// builds alone look at it, and anew whenever they ask for the time, so that all processes are moved in one moment.
+pub const ENVIRONMENT: &str = "WEIR_TEST_CLOCK";
 
 /// How far the database's clock is ahead of this machine's, milliseconds. A process has one database.
 static STEP_MS: AtomicI64 = AtomicI64::new(0);
@@ -65,17 +72,56 @@ impl Clock {
 
     /// The time now.
     pub fn now(&self) -> Timestamp {
-        of_database().plus_ms(self.moved_ms.load(Ordering::Relaxed))
+        of_database().plus_ms(self.moved_ms())
     }
 
     /// This moment, for what a process remembers for a while. It passes as the wall clock does, without its steps.
     pub fn instant(&self) -> Instant {
-        Instant::now() + Duration::from_millis(self.moved_ms.load(Ordering::Relaxed).unsigned_abs())
+        Instant::now() + Duration::from_millis(self.moved_ms().unsigned_abs())
+    }
+
+    fn moved_ms(&self) -> i64 {
+        self.moved_ms.load(Ordering::Relaxed).saturating_add(outside::moved_ms())
     }
 
     /// Makes time pass without waiting. For tests; nothing that is asleep wakes by it.
     pub fn advance(&self, by: Duration) {
         self.moved_ms.fetch_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+}
+
+/// How far a test that has started this process has moved its clock.
+#[cfg(not(debug_assertions))]
+mod outside {
+    /// Nobody has: this build does not look.
+    #[inline(always)]
+    pub const fn moved_ms() -> i64 {
+        0
+    }
+}
+
+#[cfg(debug_assertions)]
+mod outside {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt as _;
+    use std::sync::LazyLock;
+
+    use super::ENVIRONMENT;
+
+    static FILE: LazyLock<Option<File>> = LazyLock::new(|| {
+        let path = std::env::var_os(ENVIRONMENT)?;
+        Some(File::open(&path).unwrap_or_else(|error| panic!("{ENVIRONMENT}: {}: {error}", path.display())))
+    });
+
+    /// What its file says.
+    ///
+    /// # Panics
+    /// When it cannot be read: the test is wrong.
+    pub fn moved_ms() -> i64 {
+        let Some(file) = &*FILE else { return 0 };
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, 0).unwrap_or_else(|error| panic!("{ENVIRONMENT}: {error}"));
+        i64::from_le_bytes(bytes)
     }
 }
 

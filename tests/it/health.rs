@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use weir_shared::clock::Stopwatch;
-use weir_tests::{Database, FixtureSite, ServiceOptions, TestService, both_databases, errors_of, finished, wait_until};
+use weir_tests::{
+    Database, FixtureSite, MovedClock, ServiceOptions, TestService, both_databases, errors_of, finished, wait_until,
+};
 
 both_databases! {
     async fn readiness_follows_the_workers(database) {
@@ -42,6 +44,26 @@ both_databases! {
         assert_eq!((&status["completed"], &status["total"]), (&json!(60), &json!(60)), "what was left is done after the restart");
         assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
         assert!(errors_of(service.caller(), &id).await.is_empty());
+    }
+
+    async fn a_clock_that_is_set_forward_takes_no_worker_for_dead(database) {
+        let clock = MovedClock::new();
+        let (name, file) = clock.setting();
+        let options = ServiceOptions::new(database).workers(3).env(name, file).env("WEIR_PAGE_BROWSERS", "0");
+        let service = TestService::start_with(options.env("WEIR_SESSIONS_PER_WORKER", "0")).await;
+        service.workers_are_there().await;
+        for _ in 0..5 {
+            clock.advance(Duration::from_secs(60));
+            let moved = clock.now().to_iso();
+            wait_until("every worker has given a sign of life or is taken for dead", || async {
+                let workers = service.cli_json(&["workers", "list", "--json"]);
+                let workers = workers.as_array().unwrap();
+                // Those that only look silent are listed as dead, too, but their heartbeat is old.
+                workers.iter().all(|worker| worker["heartbeatAt"].as_str().unwrap() > moved.as_str()).then_some(())
+            })
+            .await;
+        }
+        assert!(!service.logs().contains("declared"), "{}", service.logs());
     }
 }
 

@@ -1,6 +1,9 @@
 //! Monitors (wire 24): checks of pages, sites and searches that change, by a schedule and by hand, and what callers and
 //! receivers of webhooks are told.
 
+mod changing;
+mod week;
+
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
@@ -155,6 +158,34 @@ both_databases! {
         // One that is back is new again.
         own.put("/index", &links(&["a", "b", "c"]));
         are(&check(caller, &id).await, &[("a", "same"), ("b", "new"), ("c", "same"), ("index", "changed")]);
+    }
+
+    async fn a_site_that_answers_with_failures_is_an_error_and_no_change(database) {
+        let (service, own) = (TestService::start_with(options(database)).await, OwnPages::start().await);
+        let caller = service.caller();
+        let (text, links) = ("<main><p>Tea costs four euros.</p></main>", "<p><a href='/tea'>The tea of the site</a></p>");
+        let (tea, start) = (own.put("/tea", text), own.put("/index", links));
+        let page = watch(caller, json!([{"type": "scrape", "urls": [tea]}]), json!({})).await;
+        let crawl = json!({"type": "crawl", "url": start, "crawlOptions": {"limit": 20, "sitemap": "skip",
+            "crawlEntireDomain": true}});
+        let site = watch(caller, json!([crawl]), json!({})).await;
+        are(&check(caller, &page).await, &[("tea", "new")]);
+        are(&check(caller, &site).await, &[("index", "new"), ("tea", "new")]);
+        for status in [500, 403, 500] {
+            own.put_with("/tea", status, "<p>Something broke.</p>");
+            own.put_with("/index", status, "<p>Something broke.</p>");
+            let broken = check(caller, &page).await;
+            are(&broken, &[("tea", "error")]);
+            let found = &broken["pages"][0];
+            assert_eq!((&broken["status"], &found["statusCode"]), (&json!("failed"), &json!(status)), "{broken}");
+            assert!(found["error"].as_str().is_some_and(|text| !text.is_empty()) && found.get("diff").is_none(), "{broken}");
+            // The page that led to the others was not read: nobody knows whether they are there.
+            are(&check(caller, &site).await, &[("index", "error")]);
+        }
+        own.put("/tea", text);
+        own.put("/index", links);
+        are(&check(caller, &page).await, &[("tea", "same")]);
+        are(&check(caller, &site).await, &[("index", "same"), ("tea", "same")]);
     }
 
     async fn what_does_not_count_is_the_same(database) {

@@ -16,10 +16,12 @@ mod hostile_files;
 mod hosts;
 mod lost_answer;
 mod model;
+mod moved_clock;
 mod own_pages;
 mod page;
 mod process;
 mod relay_stage;
+mod ruled_site;
 mod search;
 mod service;
 mod site;
@@ -37,12 +39,14 @@ pub use hostile_files::{HostileFile, Told, hostile_files};
 pub use hosts::{Host, Hub};
 pub use lost_answer::LostAnswer;
 pub use model::{ModelStandIn, Said};
+pub use moved_clock::MovedClock;
 pub use own_pages::OwnPages;
 pub use page::{Truth, documents_at, documents_of, ended_at, errors_of, finished, markdown_of};
 pub use process::{
     ChildUse, ChildWatch, Process, ProcessInfo, free_port, processes_mentioning, signal, threads_have_stopped,
 };
 pub use relay_stage::{RelayStage, StageChromium};
+pub use ruled_site::RuledSite;
 pub use search::{Answered, SearchAsked, SearchStandIn, found};
 pub use service::{Machine, ServiceOptions, TestService, WEBHOOK_SECRET, binary_folder, files_below};
 pub use site::{FixtureSite, SiteOptions};

@@ -31,15 +31,19 @@ const LOCKED_TEAMS: i64 = 5;
 
 /// Sweeps until the worker stops.
 pub async fn run(context: Arc<WorkerContext>) {
-    let mut last_good: Option<Instant> = None;
+    let mut last_good: Option<(Instant, Timestamp)> = None;
     let mut round = 0_u32;
     let mut lease = Lease::new("sweep", LEASE_MS);
     let mut unknown = HashSet::new();
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
-        // After an outage every heartbeat is old, also those of living workers: they get the time to send one.
-        let may_bury = last_good.is_some_and(|at| at.elapsed() < EVERY * 3);
+        // After an outage every heartbeat is old, also those of living workers, and so it is when the clock was set forward
+        // or the machine has slept: they get the time to send one.
+        let now = context.process.db.now();
+        let may_bury = last_good.is_some_and(|(at, time)| {
+            at.elapsed() < EVERY * 3 && Duration::from_millis(now.ms_since(time).unsigned_abs()) < EVERY * 3
+        });
         match one(&context, &mut lease, may_bury).await {
-            Ok(()) => last_good = Some(clock::instant()),
+            Ok(()) => last_good = Some((clock::instant(), now)),
             Err(error) => tracing::warn!(%error, "a sweep failed; the next one follows"),
         }
         if round.is_multiple_of(COMPARE_EVERY)

@@ -1,7 +1,7 @@
 //! A check goes on: what its pages came to is written down as they end, and when all targets are over it ends itself.
 
 use weir_shared::domain::job::{JobKind, JobStatus};
-use weir_shared::domain::monitor::{Billing, Progress, Summary, TargetType, outcome};
+use weir_shared::domain::monitor::{Billing, PageStatus, Progress, Summary, TargetType, outcome};
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::documents::Part;
 use weir_shared::store::jobs::JobRow;
@@ -121,6 +121,7 @@ impl Monitors {
             let pages = looked.into_iter().zip(keys).map(|(page, key)| page.found(&target, known.get(&key)));
             let pages = pages.collect::<StoreResult<Vec<_>>>()?;
             hand.targets[n].documents = last;
+            hand.targets[n].unread += pages.iter().filter(|page| page.status == PageStatus::Error).count() as i64;
             if self.write(tx, hand, &pages).await? == Held::No {
                 return Ok(Held::No);
             }
@@ -155,7 +156,8 @@ impl Monitors {
     /// cut short by its limit, or that could not read a page which may have led on.
     async fn missing(&self, hand: &mut InHand<'_>, n: usize, job: &JobRow) -> StoreResult<Held> {
         let db = &self.context.process.db;
-        if job.kind != JobKind::Crawl || job.status != JobStatus::Completed || job.failed > 0 {
+        let is_whole = job.failed == 0 && hand.targets[n].unread == 0;
+        if job.kind != JobKind::Crawl || job.status != JobStatus::Completed || !is_whole {
             return Ok(Held::Yes);
         }
         let limit = crawls::page_limit(db, job.id).await?;

@@ -268,6 +268,9 @@ pub struct Progress {
     /// Failed pages of the job that were looked at.
     #[serde(default)]
     pub failures: i64,
+    /// Pages that the site answered with a failure: what they would have led to is not known.
+    #[serde(default)]
+    pub unread: i64,
     /// Tries of a search that did not work.
     #[serde(default)]
     pub tries: i64,
@@ -291,8 +294,22 @@ impl Progress {
     /// A target that nothing was done about yet.
     pub const fn new(target_id: String, kind: TargetType) -> Self {
         let (job, error, results, matches) = (None, None, None, None);
-        let (documents, failures, tries, credits, judged, is_over) = (0, 0, 0, 0, 0, false);
-        Self { target_id, kind, job, documents, failures, tries, is_over, error, credits, results, matches, judged }
+        let (documents, failures, unread, tries, credits, judged, is_over) = (0, 0, 0, 0, 0, 0, false);
+        Self {
+            target_id,
+            kind,
+            job,
+            documents,
+            failures,
+            unread,
+            tries,
+            is_over,
+            error,
+            credits,
+            results,
+            matches,
+            judged,
+        }
     }
 }
 

@@ -28,13 +28,17 @@ pub async fn track(
     draft: &mut Draft,
 ) -> Result<(), PageError> {
     let (page, options) = (&task.page, task.options());
+    let is_gone = matches!(draft.response.status, 404 | 410);
+    if tracking.watch.is_some() && draft.response.status >= 400 && !is_gone {
+        // What a site says of its trouble is no version of its page: that of before stays to be compared with.
+        return Ok(());
+    }
     let key = changes::key(&page.url, options, tracking);
     let found = snapshots::get(&task.context.process.db, page.team_id, &key).await.map_err(|error| {
         tracing::warn!(%error, page.id = %page.id, "a page's history cannot be read");
         PageError::again(ErrorCode::Unknown, "The page's history could not be read.")
     })?;
     let (previous, before) = found.unzip();
-    let is_gone = matches!(draft.response.status, 404 | 410);
     let (markdown, is_cut) = match (&draft.document.markdown, is_gone) {
         (Some(markdown), false) => changes::comparable(markdown),
         _ => Default::default(),
