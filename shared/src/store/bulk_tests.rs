@@ -9,7 +9,7 @@ use sqlx::ConnectOptions as _;
 use super::page::end::{Body, Encoded, Finished, Outcome, Version};
 use super::page::rows::Claimed;
 use super::slices::Slices;
-use super::testing::{databases, job, team};
+use super::testing::{databases, job, team, wait_for_a_lock};
 use super::*;
 use crate::blobs::Blobs;
 use crate::clock::{self, Stopwatch};
@@ -74,16 +74,6 @@ async fn run(db: &Db, sql: &'static str) {
 
 async fn in_state(db: &Db, job: JobId, state: PageState) -> usize {
     pages::list(db, job, Some(state), 100_000).await.unwrap().len()
-}
-
-/// Waits until somebody waits for a lock of Postgres.
-async fn wait_for_a_lock(db: &Db) {
-    let end = clock::deadline(Duration::from_secs(20));
-    let sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while count(db, sql).await == 0 {
-        assert!(clock::instant() < end, "nobody waits");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 #[tokio::test]

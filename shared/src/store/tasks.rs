@@ -79,12 +79,17 @@ pub async fn claim(tx: &mut Tx, job: JobId, worker: WorkerId, now: Timestamp) ->
         RETURNING team_id, api_key_id, kind, spec, epoch, sent, received, created_at";
     const CALL: &str = "UPDATE task SET called = TRUE WHERE job_id = $1 AND owner IS NOT NULL AND NOT called";
     type Row = (TeamId, Option<KeyId>, String, String, i64, i64, i64, Timestamp);
-    let taken: Option<Row> =
+    let mut taken: Option<Row> =
         on_db!(tx, |conn| sqlx::query_as(TAKE).bind(job).bind(worker).bind(now).fetch_optional(conn).await?);
-    let Some((team, key, kind, spec, epoch, sent, received, created_at)) = taken else {
-        on_db!(tx, |conn| sqlx::query(CALL).bind(job).execute(conn).await?.rows_affected());
-        return Ok(None);
-    };
+    if taken.is_none() {
+        let told = on_db!(tx, |conn| sqlx::query(CALL).bind(job).execute(conn).await?.rows_affected());
+        // Who was at it may have let it go between the two statements, and has not heard of this.
+        if told == 0 {
+            taken =
+                on_db!(tx, |conn| sqlx::query_as(TAKE).bind(job).bind(worker).bind(now).fetch_optional(conn).await?);
+        }
+    }
+    let Some((team, key, kind, spec, epoch, sent, received, created_at)) = taken else { return Ok(None) };
     Ok(Some(ClaimedTask {
         job,
         team,

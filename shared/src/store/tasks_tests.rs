@@ -147,3 +147,25 @@ async fn a_cancelled_task_takes_nothing_more_and_a_dead_workers_is_called_for() 
         assert_eq!(listed.iter().map(|run| run.job).collect::<Vec<_>>(), [other], "the newest first");
     }
 }
+
+/// The end of a task's last page calls for it while it is let go: the one who comes finds it held, and then no longer held.
+#[tokio::test]
+async fn a_call_that_comes_while_a_task_is_let_go_is_not_lost() {
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let job = task(&db, team, None).await;
+        let at_it = claimed(&db, job).await.unwrap();
+        let mut tx = db.begin().await.unwrap();
+        release(&mut tx, &at_it, db.now().plus_ms(60_000), None).await.unwrap();
+        let called = tokio::spawn({
+            let db = db.clone();
+            async move { claimed(&db, job).await.is_some() }
+        });
+        // On SQLite it does not even begin before.
+        if matches!(db, Db::Postgres(_)) {
+            testing::wait_for_a_lock(&db).await;
+        }
+        tx.commit().await.unwrap();
+        assert!(called.await.unwrap());
+    }
+}

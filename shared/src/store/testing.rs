@@ -3,10 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::time::Duration;
+
+use crate::clock;
 use crate::config::DatabaseUrl;
 use crate::domain::job::JobKind;
 use crate::domain::scrape::ScrapeOptions;
 use crate::ids::{JobId, PageId, TeamId};
+use crate::on_pool;
 use crate::random;
 use crate::store::page::rows;
 
@@ -121,5 +125,19 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// Waits until somebody waits for a lock of Postgres.
+pub async fn wait_for_a_lock(db: &Db) {
+    let end = clock::deadline(Duration::from_secs(20));
+    let sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    loop {
+        let waiting: (i64,) = on_pool!(db, |pool| sqlx::query_as(sql).fetch_one(pool).await.unwrap());
+        if waiting.0 > 0 {
+            return;
+        }
+        assert!(clock::instant() < end, "nobody waits");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
