@@ -12,7 +12,7 @@ use super::slices::Slices;
 use super::testing::{databases, job, team, wait_for_a_lock};
 use super::*;
 use crate::blobs::Blobs;
-use crate::clock::{self, Stopwatch};
+use crate::clock::Stopwatch;
 use crate::domain::cache::CacheKey;
 use crate::domain::job::{JobKind, JobStatus, PageState, WebhookEvent};
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
