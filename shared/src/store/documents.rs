@@ -1,7 +1,6 @@
 //! Stored documents: compressed JSON, large ones as blobs, read back in the order of completion without parsing.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,16 +12,16 @@ use crate::on_pool;
 
 use super::jobs::JobRow;
 use super::page::end::{Body, Encoded};
-use super::{Db, StoreError, StoreResult, pages};
+use super::{Db, StoreError, StoreResult, packing, pages};
 
 /// Compressed documents above this many bytes become blobs.
 pub(super) const INLINE_LIMIT: usize = 256 * 1024;
 
+/// A document is unpacked for its metadata alone when it is no longer than this, bytes.
+const FOR_METADATA: usize = 256 << 10;
+
 /// A document may unpack to this many bytes at most.
 const SIZE_LIMIT: usize = 256 * 1024 * 1024;
-
-/// Speed over size: the pages are written once and mostly read once.
-const LEVEL: i32 = 1;
 
 /// A document as stored.
 #[derive(Debug, Clone)]
@@ -41,7 +40,7 @@ pub fn encode(
     epoch: i64,
     document: &impl Serialize,
 ) -> std::io::Result<Encoded> {
-    let (size, packed) = pack(document)?;
+    let (size, packed) = packing::pack(document)?;
     let length = packed.len() as i64;
     let body = if packed.len() > INLINE_LIMIT {
         let key = Blobs::key(job, page, epoch);
@@ -51,65 +50,6 @@ pub fn encode(
         Body::Inline(packed)
     };
     Ok(Encoded { size: size as i64, packed: length, body, version: None, snapshot: None, derived: None, steps: None })
-}
-
-/// What packs at rest: making a compressor costs more than compressing a small document with it, and memory that was
-/// just used is nearer than fresh memory.
-static PACKERS: Mutex<Vec<Packer>> = Mutex::new(Vec::new());
-const PACKERS_KEPT: usize = 4;
-
-/// A document from here on is large to its packer, bytes.
-const LARGE: usize = 256 << 10;
-
-/// Writes and compresses in memory of its own, so that what is given away is as large as it has to be.
-struct Packer {
-    compressor: zstd::bulk::Compressor<'static>,
-    json: Vec<u8>,
-    packed: Vec<u8>,
-}
-
-impl Packer {
-    /// Lets one do this.
-    fn with<T>(work: impl FnOnce(&mut Self) -> std::io::Result<T>) -> std::io::Result<T> {
-        let idle = || PACKERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let resting = idle().pop();
-        let mut packer = match resting {
-            Some(packer) => packer,
-            None => Self { compressor: zstd::bulk::Compressor::new(LEVEL)?, json: Vec::new(), packed: Vec::new() },
-        };
-        let done = work(&mut packer)?;
-        let mut idle = idle();
-        // One that has grown with a large document is let go.
-        if idle.len() < PACKERS_KEPT && packer.json.capacity().max(packer.packed.capacity()) <= 2 * LARGE {
-            idle.push(packer);
-        }
-        Ok(done)
-    }
-
-    fn compress(&mut self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-        self.packed.clear();
-        self.packed.reserve(zstd::zstd_safe::compress_bound(bytes.len()));
-        self.compressor.compress_to_buffer(bytes, &mut self.packed)?;
-        Ok(self.packed.as_slice().to_vec())
-    }
-}
-
-/// Computes.
-pub(super) fn compress(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    Packer::with(|packer| packer.compress(bytes))
-}
-
-/// The length of its JSON, and that packed. Computes.
-fn pack(document: &impl Serialize) -> std::io::Result<(usize, Vec<u8>)> {
-    Packer::with(|packer| {
-        let mut json = std::mem::take(&mut packer.json);
-        json.clear();
-        serde_json::to_writer(&mut json, document).map_err(std::io::Error::other)?;
-        let packed = packer.compress(&json)?;
-        let length = json.len();
-        packer.json = json;
-        Ok((length, packed))
-    })
 }
 
 type Columns = (i64, PageId, i64, Option<Vec<u8>>, Option<String>);
@@ -154,7 +94,7 @@ async fn in_place(db: &Db, page: PageId) -> StoreResult<Box<RawValue>> {
 pub fn open(size: i64, packed: &[u8]) -> StoreResult<Box<RawValue>> {
     let size = usize::try_from(size).unwrap_or(SIZE_LIMIT).min(SIZE_LIMIT);
     let damaged = |error: &dyn std::fmt::Display| StoreError::Lost(format!("it is damaged: {error}"));
-    let json = zstd::bulk::decompress(packed, size).map_err(|e| damaged(&e))?;
+    let json = packing::decompress(packed, size).map_err(|e| damaged(&e))?;
     let json = String::from_utf8(json).map_err(|e| damaged(&e))?;
     RawValue::from_string(json).map_err(|e| damaged(&e))
 }
@@ -306,8 +246,8 @@ pub async fn metadata(db: &Db, pages: &[PageId]) -> StoreResult<HashMap<PageId, 
         });
         let read = move || -> Vec<(PageId, PageMetadata)> {
             let unpack = |row: Columns| {
-                let size = usize::try_from(row.2).ok().filter(|size| *size <= LARGE)?;
-                let json = zstd::bulk::decompress(row.3.as_deref()?, size).ok()?;
+                let size = usize::try_from(row.2).ok().filter(|size| *size <= FOR_METADATA)?;
+                let json = packing::decompress(row.3.as_deref()?, size).ok()?;
                 Some((row.1, serde_json::from_slice::<Partial>(&json).ok()?.metadata))
             };
             rows.into_iter().filter_map(unpack).collect()

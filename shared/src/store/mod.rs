@@ -42,6 +42,7 @@ pub mod migrations;
 pub mod model_usage;
 pub mod monitors;
 pub mod nodes;
+mod packing;
 pub mod page;
 pub mod pages;
 mod parts;

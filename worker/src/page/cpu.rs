@@ -1,28 +1,59 @@
 //! Where extraction and encoding run: on threads that may compute for long, and not more of them than are of use.
+//!
+//! The threads are our own. A thread that has ended a piece takes the next one that waits, so that nobody is woken up while
+//! there is enough to do; tokio's threads for blocking calls are woken up for each call.
 
 use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
+use std::thread;
 
-use tokio::sync::Semaphore;
+use crossbeam_channel::Sender;
+use tokio::sync::oneshot;
 use weir_shared::error_code::ErrorCode;
 
 use super::error::PageError;
 
-/// Pieces of CPU work at once: more threads would not be faster, and each keeps memory of its own.
-static CORES: LazyLock<Semaphore> =
-    LazyLock::new(|| Semaphore::new(2 * std::thread::available_parallelism().map_or(2, NonZero::get)));
+type Piece = Box<dyn FnOnce() + Send>;
 
-/// CPU work off the async threads.
+/// Pieces that wait for a thread; there are at most a few for each page that is worked on.
+static PIECES: LazyLock<Sender<Piece>> = LazyLock::new(|| {
+    let (sender, receiver) = crossbeam_channel::unbounded::<Piece>();
+    // More threads would not be faster, and each keeps memory of its own; with fewer, two that wait for a blob would be
+    // all of a small machine.
+    for _ in 0..2 * thread::available_parallelism().map_or(2, NonZero::get) {
+        let receiver = receiver.clone();
+        let work = move || receiver.iter().for_each(|piece| piece());
+        if let Err(error) = thread::Builder::new().name("weir-cpu".to_owned()).spawn(work) {
+            tracing::error!(%error, "a thread for the extraction of pages cannot be started");
+        }
+    }
+    sender
+});
+
+/// CPU work off the async threads. What nobody waits for any more is not begun.
 ///
 /// # Errors
 /// What `work` answers; `UNKNOWN_ERROR` when it panics.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, PageError> + Send + 'static,
 ) -> Result<T, PageError> {
-    // The semaphore is never closed.
-    let _turn = CORES.acquire().await;
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "extraction panicked");
-        Err(PageError::last(ErrorCode::Unknown, "Internal error while reading the page."))
-    })
+    let (answer, answered) = oneshot::channel();
+    let piece = Box::new(move || {
+        if answer.is_closed() {
+            return;
+        }
+        // Nothing of what a panic leaves behind is seen again.
+        let outcome = catch_unwind(AssertUnwindSafe(work));
+        let _ = answer.send(outcome);
+    });
+    // Without any thread it is dropped, and nothing is answered.
+    let _ = PIECES.send(piece);
+    match answered.await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) | Err(_) => {
+            tracing::error!("extraction panicked");
+            Err(PageError::last(ErrorCode::Unknown, "Internal error while reading the page."))
+        }
+    }
 }
