@@ -57,3 +57,51 @@ pub async fn blocking<T: Send + 'static>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_costs_no_thread() {
+        for _ in 0..100 {
+            assert!(blocking::<()>(|| panic!("a page")).await.is_err());
+        }
+        assert_eq!(blocking(|| Ok(1)).await.ok(), Some(1));
+    }
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_is_not_begun() {
+        let (began, mut beginning) = tokio::sync::mpsc::unbounded_channel();
+        let gates: Vec<_> = (0..2 * thread::available_parallelism().map_or(2, NonZero::get))
+            .map(|_| {
+                let (gate, closed) = mpsc::channel::<()>();
+                let began = began.clone();
+                tokio::spawn(blocking(move || {
+                    let _ = began.send(());
+                    let _ = closed.recv();
+                    Ok(())
+                }));
+                gate
+            })
+            .collect();
+        for _ in &gates {
+            beginning.recv().await.expect("each thread is at work");
+        }
+        let is_begun = Arc::new(AtomicBool::new(false));
+        let begin = Arc::clone(&is_begun);
+        let mut given_up = Box::pin(blocking(move || {
+            begin.store(true, Ordering::SeqCst);
+            Ok(())
+        }));
+        assert!(futures_util::poll!(&mut given_up).is_pending());
+        drop(given_up);
+        drop(gates);
+        assert_eq!(blocking(|| Ok(1)).await.ok(), Some(1));
+        assert!(!is_begun.load(Ordering::SeqCst));
+    }
+}
