@@ -7,10 +7,17 @@
 use std::collections::HashMap;
 
 use html5ever::local_name;
+use memchr::memmem;
 
 use super::measure::{Measures, is_title};
 use super::tokens::{Cache, Hints};
 use super::tree::{Dom, Tag};
+
+/// A footer goes however long it is where so many characters are outside it.
+const LEAST_ABOVE_FOOT: u32 = 400;
+
+/// Nodes of an element that are looked through for one of a kind.
+const MOST_NODES: usize = 4096;
 
 /// What the filter may take out.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +42,7 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
     if rules.main_only {
         headed_sections(dom, m, &kept, dropped);
     }
-    let article = rules.main_only && !rules.discussion && is_article(dom, m);
+    let mut article = rules.main_only && !rules.discussion && is_article(dom, m);
     // Ends of the innermost open elements that make footers and headers their own.
     let mut article_end = 0;
     let mut main_end = 0;
@@ -96,6 +103,8 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
             i = dom.end(i);
             continue;
         }
+        // Where comments are most of the page, they are what it is for, and those within them with it.
+        article &= !(hints.any(Hints::COMMENTS) && candidate.share >= 0.5 && candidate.rest < 1500);
         match tag {
             Tag::Article => article_end = article_end.max(dom.end(i)),
             Tag::Main => main_end = main_end.max(dom.end(i)),
@@ -202,8 +211,9 @@ impl Candidate<'_> {
         let Self { hints, text, share, .. } = *self;
         // Small pages first: there a share says nothing.
         let is_consent = hints.any(Hints::CONSENT)
-            && (share < 0.4 || text < 400 && share < 0.7)
+            && (share < 0.4 || text < 400 && share < 0.7 || speaks_of_cookies(self.dom, self.i))
             && (!hints.any(Hints::CONTENT) || share < 0.1);
+        let is_consent = is_consent || hints.any(Hints::MODAL) && share > 0.04 && speaks_of_cookies(self.dom, self.i);
         let is_clearly_ad = hints.any(Hints::AD)
             && !hints.any(Hints::CONTENT.or(Hints::LAYOUT))
             && (share < 0.25 || text < 200 && share < 0.5);
@@ -236,12 +246,20 @@ impl Candidate<'_> {
                 let is_prose = density < 0.15 && share > 0.05 && self.hints.is_none();
                 !is_callout && !is_prose
             }
-            Tag::Footer => !place.in_article && share < 0.35 || share < 0.2 && density > 0.4,
+            Tag::Footer => !place.in_article && (share < 0.35 || self.is_long_foot()) || share < 0.2 && density > 0.4,
             Tag::Header => !place.in_article && !place.in_main && share < 0.3,
             Tag::Dialog => share < 0.3 && self.is_aside_popup(),
             Tag::Form => share < 0.08 && (share < 0.02 || asks_for_account(dom, i)),
             _ => false,
         }
+    }
+
+    /// Whether a footer of much text is still the page's: there is something above it, and it has no notes to that.
+    fn is_long_foot(&self) -> bool {
+        let is_note = |i: usize| self.dom.class(i).contains("footnote");
+        !self.place.in_main
+            && self.rest >= LEAST_ABOVE_FOOT
+            && !(self.i..self.dom.end(self.i)).take(MOST_NODES).any(is_note)
     }
 
     fn is_around_by_hints(&self, is_article: bool) -> bool {
@@ -305,6 +323,14 @@ impl Candidate<'_> {
         }
         self.share < 0.04 || self.density > 0.3 || asks_for_account(self.dom, self.i)
     }
+}
+
+/// Whether a text speaks of cookies again and again, as the dialogs do that ask for consent.
+fn speaks_of_cookies(dom: &Dom, i: usize) -> bool {
+    const OFTEN: usize = 3;
+    let finder = memmem::Finder::new("ookie");
+    let found = (i..dom.end(i)).flat_map(|j| finder.find_iter(dom.text(j).as_bytes()));
+    found.take(OFTEN).count() == OFTEN
 }
 
 /// Elements with the same `class`.

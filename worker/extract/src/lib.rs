@@ -40,6 +40,7 @@ pub mod charset;
 mod about;
 mod address;
 mod clean_html;
+mod copies;
 mod embedded;
 pub mod extractor;
 pub mod feed;
@@ -55,6 +56,7 @@ mod measure;
 pub mod media;
 pub mod menu;
 mod metadata;
+mod more;
 mod outline;
 pub mod product;
 mod scope;
@@ -358,12 +360,13 @@ impl Page {
             outermost(dom, &included)
         } else {
             if main_only {
-                scope::narrow(dom, m, &mut dropped);
+                scope::narrow(dom, m, self.discussion, &mut dropped);
                 if shop::is_one_product(dom) {
                     shop::apply(dom, m, &mut dropped);
                 }
                 // Afterwards, as less text around a short page would let the scope close in on a part of it.
                 marks::apply(dom, m, &self.addresses, &mut dropped);
+                copies::leave_out(dom, m, &mut dropped);
                 (blocks, repeated) = self.leave_out_template(options, &mut dropped);
             }
             vec![0]

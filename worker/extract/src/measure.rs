@@ -2,10 +2,14 @@
 
 use html5ever::local_name;
 
+use super::more;
 use super::tree::{Dom, Tag};
 
 /// Text in `noscript` longer than this is the page itself, not a notice, characters.
 const NOSCRIPT_CONTENT: u32 = 200;
+
+/// Hidden text shorter than this is not worth a click, characters.
+const LEAST_OPENED: u32 = 40;
 
 /// Visible text per node, subtree included, in characters without whitespace.
 #[derive(Debug)]
@@ -142,13 +146,18 @@ impl Measures {
                 self.text[i] < NOSCRIPT_CONTENT && is_notice(&dom.text_of(i))
             } else {
                 // Pages that show themselves by script hide their very content.
-                self.text[i] * 2 < before || self.text[i] == 0
+                (self.text[i] * 2 < before || self.text[i] == 0) && !self.is_a_click_away(dom, i)
             };
             if gone {
                 self.hide(dom, i);
                 covered = dom.end(i);
             }
         }
+    }
+
+    /// Whether hidden text is shown by a control beside it. A menu that is opened so is not text.
+    fn is_a_click_away(&self, dom: &Dom, i: usize) -> bool {
+        self.text[i] >= LEAST_OPENED && self.links[i] * 2 < self.text[i] && more::opens(dom, i)
     }
 
     fn hide(&mut self, dom: &Dom, i: usize) {

@@ -149,6 +149,12 @@ fn begins_with_heading(dom: &Dom, i: usize) -> bool {
     up.any(|a| dom.tag(a).heading_level().is_some())
 }
 
+/// Whether two elements are posts of one thread: the same tag, and the same first class.
+fn is_alike(dom: &Dom, a: usize, b: usize) -> bool {
+    let first = |i: usize| dom.class(i).split_ascii_whitespace().next();
+    dom.tag(a) == dom.tag(b) && first(a).is_some() && first(a) == first(b)
+}
+
 /// Elements that may be gone into; parts of tables and lists stay with their siblings.
 fn can_hold_content(tag: Tag) -> bool {
     matches!(
@@ -157,8 +163,9 @@ fn can_hold_content(tag: Tag) -> bool {
     )
 }
 
-/// Adds to `dropped` what stands beside the content.
-pub fn narrow(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
+/// Adds to `dropped` what stands beside the content. In a discussion the posts beside the longest one are content,
+/// however short.
+pub fn narrow(dom: &Dom, m: &Measures, discussion: bool, dropped: &mut [bool]) {
     let kept = Kept::of(dom, m, dropped);
     let total = kept.prose[m.body] as f32;
     let root = kept.root(dom, m.body, dropped);
@@ -174,7 +181,9 @@ pub fn narrow(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
             }
             let (text, prose) = (kept.text[c] as f32, kept.prose[c] as f32);
             let links = (text - prose) / text / 0.75;
-            let content = links < most_links && kept.prose[c] >= least_text && prose >= least_share * total;
+            let content = links < most_links
+                && (kept.prose[c] >= least_text && prose >= least_share * total
+                    || discussion && is_alike(dom, c, below));
             if !content {
                 dropped[c] = true;
             }
@@ -195,7 +204,7 @@ mod tests {
         let dom = guard::parse(html).dom;
         let m = Measures::of(&dom, false);
         let mut dropped = m.invisible.clone();
-        narrow(&dom, &m, &mut dropped);
+        narrow(&dom, &m, false, &mut dropped);
         let mut out = String::new();
         let mut i = m.body;
         while i < dom.len() {

@@ -203,3 +203,60 @@ fn no_input_makes_it_panic() {
         let _ = page(html, &ExtractOptions { only_main_content: false, remove_base64_images: false, ..all.clone() });
     }
 }
+
+#[test]
+fn a_long_footer_of_the_page_goes_and_its_notes_stay() {
+    let prose = PROSE.repeat(8);
+    let page = |foot: &str| main_markdown(&format!("<div><h1>Title</h1><p>{prose}</p></div><footer>{foot}</footer>"));
+    let long = "We serve Elsewhere, Anywhere and Nowhere. ".repeat(60);
+    assert!(!page(&format!("<p>{long}</p>")).contains("Elsewhere"));
+    assert!(page(&format!("<div class=footnotes><p>1. {long}</p></div>")).contains("Elsewhere"));
+    let only = main_markdown(&format!("<h1>Title</h1><footer><p>{long}</p></footer>"));
+    assert!(only.contains("Elsewhere"), "nothing else is on the page: {only}");
+}
+
+#[test]
+fn short_posts_of_a_thread_stay_beside_a_long_one() {
+    let url = url::Url::parse("https://x.test/thread/1").expect("a URL");
+    let post = |n: u32, text: &str| format!("<div class='post p{n}' id=p{n}><b>Ann</b><p>{text}</p></div>");
+    let html = format!(
+        "<div id=top>STRIP</div><div>{}{}{}</div>",
+        post(1, "Who sails?"),
+        post(2, &PROSE.repeat(40)),
+        post(3, "I do.")
+    );
+    let read = |url: &url::Url| {
+        extract(&PageInput { url, html: &html, rendered: false }, &main_content()).markdown.expect("asked for")
+    };
+    let markdown = read(&url);
+    assert!(["Who sails?", "I do.", "harbour"].iter().all(|text| markdown.contains(text)), "{markdown}");
+    assert!(!markdown.contains("STRIP"));
+    let other = read(&url::Url::parse("https://x.test/news/1").expect("a URL"));
+    assert!(!other.contains("Who sails?"), "elsewhere what is small beside the content goes: {other}");
+}
+
+#[test]
+fn comments_that_are_the_page_stay_whole() {
+    let answers: String = (0..6)
+        .map(|n| format!("<li><ol class=comments><li><p>Answer {n}. {}</p></li></ol></li>", PROSE.repeat(3)))
+        .collect();
+    let head = "<h1><a href=//y.test/>A link to talk about</a></h1>";
+    let markdown = main_markdown(&format!("{head}<ol class=comments>{answers}</ol>"));
+    assert!(markdown.contains("Answer 0") && markdown.contains("Answer 5"), "{markdown}");
+    let article = PROSE.repeat(30);
+    let markdown = main_markdown(&format!("<h1>T</h1><p>{article}</p><ol class=comments>{answers}</ol>"));
+    assert!(!markdown.contains("Answer 5"), "{markdown}");
+}
+
+#[test]
+fn a_dialog_about_cookies_goes_whatever_its_length() {
+    let cookies = "We and our partners use cookies to measure what you read. ".repeat(30);
+    for dialog in ["id=onetrust-consent-sdk", "class=fides-overlay", "class='cli-modal settings'"] {
+        let list: String = (0..8).map(|n| format!("<li><a href=/p{n}>Story number {n} of the day</a></li>")).collect();
+        let html = format!("<main><h1>Stories</h1><ul>{list}</ul></main><div {dialog}><p>{cookies}</p></div>");
+        let markdown = main_markdown(&html);
+        assert!(markdown.contains("Story number 7") && !markdown.contains("partners"), "{dialog}: {markdown}");
+    }
+    let about = format!("<article><h1>Cookies</h1><p>{cookies}</p></article>");
+    assert!(main_markdown(&about).contains("partners"), "an article about them stays");
+}

@@ -81,7 +81,7 @@ fn of_segment(s: &str) -> Hints {
     match s {
         "cookie" | "cookies" | "cookiebar" | "cookiebanner" | "cookieconsent" | "consent" | "gdpr" | "ccpa"
         | "onetrust" | "cookiebot" | "didomi" | "usercentrics" | "truste" | "cookielaw" | "iubenda" | "cky"
-        | "klaro" | "osano" | "trustarc" => Hints::CONSENT,
+        | "klaro" | "osano" | "trustarc" | "fides" => Hints::CONSENT,
         "ad" | "ads" | "advert" | "adverts" | "advertisement" | "advertising" | "adsbygoogle" | "adsense"
         | "adslot" | "adunit" | "adbox" | "sponsor" | "sponsored" | "sponsors" | "taboola" | "outbrain" | "dfp"
         | "gpt" | "doubleclick" | "leaderboard" | "adwrap" | "adcontainer" | "revcontent" | "mgid" => Hints::AD,
