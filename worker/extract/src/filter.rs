@@ -16,6 +16,9 @@ use super::tree::{Dom, Tag};
 /// A footer goes however long it is where so many characters are outside it.
 const LEAST_ABOVE_FOOT: u32 = 400;
 
+/// Characters of a button.
+const LONGEST_BUTTON: u32 = 12;
+
 /// Nodes of an element that are looked through for one of a kind.
 const MOST_NODES: usize = 4096;
 
@@ -28,6 +31,8 @@ pub struct Rules {
     pub ads: bool,
     /// Comments are what the page is for: a forum or the like.
     pub discussion: bool,
+    /// The page says that it is one product's.
+    pub product: bool,
 }
 
 /// Adds to `dropped` the subtree roots that are not content.
@@ -83,7 +88,9 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
                 hints = hints.or(of_id);
             }
         }
-        let is_listed = !hints.is_none() && groups.get(class).is_some_and(|g| g.count >= 4 && g.text * 5 >= total);
+        let group = if hints.is_none() { None } else { groups.get(class) };
+        let is_repeated = group.is_some_and(|g| g.count >= 4);
+        let is_listed = group.is_some_and(|g| g.count >= 4 && g.text * 5 >= total);
         let place = Surroundings { in_article: i < article_end, in_main: i < main_end };
         let candidate = Candidate {
             dom,
@@ -91,6 +98,7 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
             tag,
             role,
             hints,
+            is_repeated,
             is_listed,
             place,
             text: m.text[i],
@@ -181,6 +189,8 @@ struct Candidate<'d> {
     tag: Tag,
     role: &'d str,
     hints: Hints,
+    /// One of several of its kind.
+    is_repeated: bool,
     /// One of many of its kind that hold much of the page: a list is content whatever its class is called.
     is_listed: bool,
     place: Surroundings,
@@ -203,7 +213,7 @@ impl Candidate<'_> {
         }
         rules.ads && self.is_ad()
             || rules.main_only
-                && (self.is_around_by_role() || self.is_around_by_tag() || self.is_around_by_hints(is_article))
+                && (self.is_around_by_role() || self.is_around_by_tag() || self.is_around_by_hints(rules, is_article))
     }
 
     /// An advertisement or a consent banner.
@@ -262,10 +272,18 @@ impl Candidate<'_> {
             && !(self.i..self.dom.end(self.i)).take(MOST_NODES).any(is_note)
     }
 
-    fn is_around_by_hints(&self, is_article: bool) -> bool {
+    fn is_around_by_hints(&self, rules: Rules, is_article: bool) -> bool {
         let Self { tag, hints, text, share, density, place, .. } = *self;
         if hints.is_none() || self.is_listed {
             return false;
+        }
+        if hints.any(Hints::BUTTON)
+            && text <= LONGEST_BUTTON
+            && share < 0.02
+            && !in_heading(self.dom, self.i)
+            && !in_cell(self.dom, self.i)
+        {
+            return true;
         }
         let is_inline = matches!(
             tag,
@@ -297,7 +315,15 @@ impl Candidate<'_> {
         let in_page = !place.in_article && !place.in_main;
         // Each hint with the bounds within which it is believed.
         hints.any(Hints::MODAL) && share < 0.2 && !is_content && self.is_aside_popup()
-            || hints.any(Hints::SHARE) && share < 0.1 && (density > 0.4 || text < 60) && !is_content
+            || hints.any(Hints::SHARE) && share < 0.1 && !is_content
+            || !rules.product
+                && hints.any(Hints::FACETS)
+                && !hints.any(Hints::REVIEWS)
+                && share < 0.15
+                && !is_content
+                && self.rest >= LEAST_ABOVE_FOOT
+                && self.is_a_choice()
+            || is_article && hints.any(Hints::AUTHOR) && !self.is_repeated && share < 0.1 && !is_content
             || hints.any(Hints::NEWSLETTER) && share < 0.1 && !is_content
             || hints.any(Hints::TOOLS) && share < 0.02 && text < 200 && !matches!(tag, Tag::P | Tag::Table)
             || hints.any(Hints::BREADCRUMB) && share < 0.1
@@ -313,6 +339,12 @@ impl Candidate<'_> {
             || hints.any(Hints::RELATED) && share < 0.25 && (density > 0.4 || share < 0.05)
             || hints.any(Hints::SEARCH) && share < 0.05 && text < 300
             || hints.any(Hints::TOC) && share < 0.15 && density > 0.6
+    }
+
+    /// Whether an element offers choices rather than text.
+    fn is_a_choice(&self) -> bool {
+        let is_control = |i: usize| matches!(self.dom.tag(i), Tag::Input | Tag::Select | Tag::Button | Tag::Legend);
+        self.density > 0.5 || (self.i..self.dom.end(self.i)).take(MOST_NODES).any(is_control)
     }
 
     /// Whether a dialog is an interruption rather than a part of the content that opens on demand.
@@ -370,6 +402,10 @@ fn in_heading(dom: &Dom, i: usize) -> bool {
     dom.ancestors(i)
         .take(3)
         .any(|a| dom.tag(a).heading_level().is_some() || matches!(dom.tag(a), Tag::Dt | Tag::Summary))
+}
+
+fn in_cell(dom: &Dom, i: usize) -> bool {
+    dom.ancestors(i).take(3).any(|a| matches!(dom.tag(a), Tag::Td | Tag::Th))
 }
 
 /// What headings say that stand over links to elsewhere or over forms, not over content. Lower case.

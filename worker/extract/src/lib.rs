@@ -348,10 +348,13 @@ impl Page {
             dropped[i] = true;
         }
         let chosen = !options.include_tags.is_empty();
+        let main_only = main_only && !chosen;
+        let one_product = main_only && shop::is_one_product(dom);
         let rules = filter::Rules {
-            main_only: main_only && !chosen,
+            main_only,
             ads: options.block_ads && !chosen,
             discussion: self.discussion,
+            product: one_product || main_only && shop::has_one_product(dom),
         };
         filter::apply(dom, m, rules, &mut dropped);
         let mut blocks = None;
@@ -361,7 +364,10 @@ impl Page {
         } else {
             if main_only {
                 scope::narrow(dom, m, self.discussion, &mut dropped);
-                if shop::is_one_product(dom) {
+                if rules.product {
+                    shop::leave_out_reviews(dom, m, &mut dropped);
+                }
+                if one_product {
                     shop::apply(dom, m, &mut dropped);
                 }
                 // Afterwards, as less text around a short page would let the scope close in on a part of it.

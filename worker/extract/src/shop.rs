@@ -8,6 +8,7 @@ use html5ever::local_name;
 use memchr::memmem;
 
 use super::measure::Measures;
+use super::tokens::{Cache, Hints};
 use super::tree::{Dom, Tag};
 
 /// A menu: at least this part of its text is links, 0 to 1.
@@ -22,6 +23,11 @@ const CARDS: std::ops::RangeInclusive<usize> = 3..=24;
 const CARD: std::ops::RangeInclusive<u32> = 8..=120;
 /// What is left must hold this many characters that are no links.
 const LEFT: u32 = 200;
+
+/// What buyers say: at least so many characters, and at most this part of the page.
+const REVIEWS: (u32, f32) = (1000, 0.45);
+/// Without it the page must have this many characters that are no links.
+const LEFT_OF_PRODUCT: u32 = 1500;
 
 /// Whether the page says that it is one product's.
 pub fn is_one_product(dom: &Dom) -> bool {
@@ -46,6 +52,12 @@ pub fn is_one_product(dom: &Dom) -> bool {
         }
     }
     (1..=2).contains(&products)
+}
+
+/// Whether microdata say so of one element.
+pub fn has_one_product(dom: &Dom) -> bool {
+    let is_product = |kind: &str| kind.trim_end_matches('/').ends_with("schema.org/Product");
+    (0..dom.len()).filter(|&i| dom.attr(i, &local_name!("itemtype")).is_some_and(is_product)).take(2).count() == 1
 }
 
 /// How often linked data say that something is a product.
@@ -133,6 +145,36 @@ impl Page {
     fn is_menu(&self, m: &Measures, i: usize) -> bool {
         let links = self.anchors[i];
         links >= MENU_LINKS && m.link_density(i) >= MENU_DENSITY && m.links[i] <= links * MENU_WORDS
+    }
+}
+
+/// Adds to `dropped` what buyers say, where the page says enough of the product itself.
+pub fn leave_out_reviews(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
+    let page = Page::of(dom, m, dropped);
+    let mut cache = Cache::default();
+    let (mut reviews, mut left) = (Vec::new(), page.prose);
+    let mut i = m.body + 1;
+    while i < dom.end(m.body) {
+        if dropped[i] {
+            i = dom.end(i);
+            continue;
+        }
+        let is_large = m.text[i] >= REVIEWS.0 && m.text[i] as f32 <= REVIEWS.1 * page.text as f32;
+        let names = [dom.class(i), dom.attr(i, &local_name!("id")).unwrap_or_default()];
+        if is_large
+            && dom.tag(i).is_element()
+            && !page.has_heading[i]
+            && names.iter().any(|name| cache.of(name).any(Hints::REVIEWS))
+        {
+            left = left.saturating_sub(m.text[i] - m.links[i]);
+            reviews.push(i);
+            i = dom.end(i);
+            continue;
+        }
+        i += 1;
+    }
+    if left >= LEFT_OF_PRODUCT {
+        reviews.into_iter().for_each(|i| dropped[i] = true);
     }
 }
 
@@ -236,5 +278,27 @@ mod tests {
         let list = r#"<script type="application/ld+json">{"@type":"ItemList","items":[{"@type":"Product"}]}</script>"#;
         assert!(!is(list));
         assert!(!is(&PRODUCT.repeat(3)));
+    }
+
+    #[test]
+    fn what_buyers_say_goes_where_enough_is_said_of_the_product() {
+        let reviews = format!("<div id=product-reviews>{}</div>", "<p>I like how it pours, every day.</p>".repeat(50));
+        let left = |page: &str| {
+            let dom = guard::parse(page).dom;
+            let m = Measures::of(&dom, false);
+            let mut dropped = m.invisible.clone();
+            leave_out_reviews(&dom, &m, &mut dropped);
+            (m.body..dom.len()).any(|i| dropped[i] && dom.text_of(i).contains("every day"))
+        };
+        assert!(left(&format!("{}{reviews}", OFFER.repeat(8))));
+        assert!(!left(&format!("{OFFER}{reviews}")), "a page that lives of them keeps them");
+        assert!(!left(&format!("{}<div id=reviews><p>I like it.</p></div>", OFFER.repeat(8))), "a line stays");
+    }
+
+    #[test]
+    fn microdata_tell_a_page_of_one_product() {
+        let has = |text: &str| has_one_product(&guard::parse(text).dom);
+        let item = "<div itemscope itemtype='http://schema.org/Product'><h1>Kettle</h1></div>";
+        assert!(has(item) && !has(&item.repeat(2)) && !has("<div itemtype='http://schema.org/Offer'>x</div>"));
     }
 }

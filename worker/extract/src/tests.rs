@@ -260,3 +260,45 @@ fn a_dialog_about_cookies_goes_whatever_its_length() {
     let about = format!("<article><h1>Cookies</h1><p>{cookies}</p></article>");
     assert!(main_markdown(&about).contains("partners"), "an article about them stays");
 }
+
+#[test]
+fn what_narrows_a_list_down_goes_from_it() {
+    let cards: String = (0..20)
+        .map(|n| format!("<div class=card><a href=/p{n}>Lamp number {n}</a> of brass and glass</div>"))
+        .collect();
+    let facets = "<div class='list-filters'><label><input type=checkbox> FACET</label></div>";
+    let about = "<div class='basic-filters'><h5>What FILTERS are for</h5><p>They keep dust out of the water.</p></div>";
+    let markdown = main_markdown(&format!("<main><h1>Lamps</h1>{facets}{cards}{about}</main>"));
+    assert!(markdown.contains("Lamp number 19") && !markdown.contains("FACET"), "{markdown}");
+    assert!(markdown.contains("dust out of the water"), "words about filters are no choice: {markdown}");
+}
+
+#[test]
+fn buttons_by_name_go_and_longer_words_stay() {
+    let row = "<table><tr><td><a class=btn href=/a>AI</a><td>12</table>";
+    let html = format!(
+        "<h1>T</h1><p>{}</p><a class='btn btn-primary' href=/b>Get started</a>\
+         <a class=btn href=/c>Read the report on harbours of the north</a><h2><a class=btn href=/d>Part</a></h2>{row}",
+        PROSE.repeat(20)
+    );
+    let markdown = main_markdown(&html);
+    assert!(!markdown.contains("Get started"), "{markdown}");
+    assert!(["report on harbours", "Part", "AI"].iter().all(|kept| markdown.contains(kept)), "{markdown}");
+}
+
+#[test]
+fn the_box_about_the_author_goes_from_an_article_and_names_stay_in_a_list() {
+    let prose = PROSE.repeat(30);
+    let markdown = main_markdown(&format!("<h1>T</h1><p>{prose}</p><div class=author-box>Jo writes of boats.</div>"));
+    assert!(markdown.contains("harbour") && !markdown.contains("Jo writes"), "{markdown}");
+    let posts: String = (0..8)
+        .map(|n| {
+            format!(
+                "<section><h2>Post {n}</h2><p>{}</p><div class=author>By Writer {n}</div></section>",
+                PROSE.repeat(2)
+            )
+        })
+        .collect();
+    let markdown = main_markdown(&format!("<h1>Posts</h1>{posts}"));
+    assert!(markdown.contains("By Writer 7"), "{markdown}");
+}

@@ -57,6 +57,12 @@ hints! {
     AUTHOR = 19;
     /// Print, edit and similar tools.
     TOOLS = 20;
+    /// What narrows a list down.
+    FACETS = 21;
+    /// Buttons and links that look like one.
+    BUTTON = 22;
+    /// What buyers say.
+    REVIEWS = 23;
 }
 
 impl Hints {
@@ -107,6 +113,9 @@ fn of_segment(s: &str) -> Hints {
         "search" | "searchform" | "searchbox" | "login" | "signin" => Hints::SEARCH,
         "tags" | "taglist" | "tagcloud" => Hints::TAGS,
         "author" | "authorbox" | "bio" => Hints::AUTHOR,
+        "filter" | "filters" | "facet" | "facets" | "refine" | "refinement" | "refinements" => Hints::FACETS,
+        "btn" | "btns" | "button" | "buttons" => Hints::BUTTON,
+        "review" | "reviews" => Hints::REVIEWS,
         "print" | "toolbar" | "tools" | "editsection" | "signature" | "actions" | "controls" | "reactions"
         | "votes" | "voting" | "userextras" | "extras" | "postprofile" | "badges" => Hints::TOOLS,
         "content" | "main" | "article" | "entry" | "story" | "body" | "maincontent" | "post" => Hints::CONTENT,
