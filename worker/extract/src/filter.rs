@@ -41,15 +41,18 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
     if total == 0 || !(rules.main_only || rules.ads) {
         return;
     }
-    let kept = Protected::of(dom, m);
+    let mut kept = Protected::of(dom, m);
     let mut cache = Cache::default();
+    // First, as a dialog of consent may be longer than the page: all else is measured by what is left.
+    kept.total -= consent(dom, m, &kept, &mut cache, dropped).min(total - 1);
     let groups = groups(dom, m);
     if rules.main_only {
         headed_sections(dom, m, &kept, dropped);
     }
-    let mut article = rules.main_only && !rules.discussion && is_article(dom, m);
+    let mut article = rules.main_only && !rules.discussion && is_article(dom, m, dropped, kept.total);
     // Ends of the innermost open elements that make footers and headers their own.
     let mut article_end = 0;
+    let mut related = Vec::new();
     let mut main_end = 0;
     let mut i = m.body + 1;
     let end = dom.end(m.body);
@@ -107,6 +110,12 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
             density: m.link_density(i),
         };
         if candidate.is_boilerplate(rules, kept.heading[i], article) {
+            if !article && !rules.product && hints.any(Hints::RELATED) {
+                let other = Candidate { hints: hints.without(Hints::RELATED), ..candidate };
+                if !other.is_boilerplate(rules, kept.heading[i], article) {
+                    related.push(i);
+                }
+            }
             dropped[i] = true;
             i = dom.end(i);
             continue;
@@ -120,6 +129,30 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
             _ => {}
         }
         i += 1;
+    }
+    keep_lists(dom, m, &related, dropped);
+}
+
+/// Takes back what was left out for a name alone, such as "recirc", where that is more than all the rest: the page is a
+/// list of it.
+fn keep_lists(dom: &Dom, m: &Measures, named: &[usize], dropped: &mut [bool]) {
+    if named.is_empty() {
+        return;
+    }
+    let text: u32 = named.iter().map(|&i| m.text[i]).sum();
+    let (mut rest, mut i) = (0, m.body);
+    while i < dom.end(m.body) {
+        if dropped[i] {
+            i = dom.end(i);
+            continue;
+        }
+        if dom.tag(i) == Tag::Text {
+            rest += m.text[i];
+        }
+        i += 1;
+    }
+    if text > rest {
+        named.iter().for_each(|&i| dropped[i] = false);
     }
 }
 
@@ -357,6 +390,28 @@ impl Candidate<'_> {
     }
 }
 
+/// Leaves out dialogs about cookies near the body, and says how many characters they have.
+fn consent<'d>(dom: &'d Dom, m: &Measures, kept: &Protected, cache: &mut Cache<'d>, dropped: &mut [bool]) -> u32 {
+    let mut gone = 0;
+    let mut visit = |i: usize, cache: &mut Cache<'d>, dropped: &mut [bool]| {
+        if dropped[i] || kept.heading[i] || m.text[i] == 0 || !dom.tag(i).is_element() {
+            return;
+        }
+        let names = [dom.class(i), dom.attr(i, &local_name!("id")).unwrap_or_default()];
+        if names.iter().any(|name| cache.of(name).any(Hints::CONSENT)) && speaks_of_cookies(dom, i) {
+            dropped[i] = true;
+            gone += m.text[i];
+        }
+    };
+    for child in dom.children(m.body) {
+        visit(child, cache, dropped);
+        if !dropped[child] {
+            dom.children(child).for_each(|i| visit(i, cache, dropped));
+        }
+    }
+    gone
+}
+
 /// Whether a text speaks of cookies again and again, as the dialogs do that ask for consent.
 fn speaks_of_cookies(dom: &Dom, i: usize) -> bool {
     const OFTEN: usize = 3;
@@ -565,10 +620,15 @@ pub fn is_discussion(dom: &Dom, url: &str) -> bool {
 }
 
 /// Whether the page is one article: it says so, or it is mostly paragraphs of one text.
-fn is_article(dom: &Dom, m: &Measures) -> bool {
+fn is_article(dom: &Dom, m: &Measures, dropped: &[bool], total: u32) -> bool {
     let mut declared = false;
     let mut paragraphs = 0u32;
-    for i in 0..dom.len() {
+    let mut i = 0;
+    while i < dom.len() {
+        if i >= m.body && dropped[i] {
+            i = dom.end(i);
+            continue;
+        }
         match dom.tag(i) {
             Tag::Meta => {
                 declared |=
@@ -577,6 +637,7 @@ fn is_article(dom: &Dom, m: &Measures) -> bool {
             Tag::P if m.text[i] > 80 => paragraphs += m.text[i] - m.links[i],
             _ => {}
         }
+        i += 1;
     }
-    declared && paragraphs * 4 > m.total() || paragraphs * 2 > m.total()
+    declared && paragraphs * 4 > total || paragraphs * 2 > total
 }

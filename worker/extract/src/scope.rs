@@ -12,6 +12,9 @@ use super::tree::{Dom, Tag};
 const SEMANTIC_SHARE: f32 = 0.5;
 /// Share of the page's prose that another element must hold to be the content.
 const PLAIN_SHARE: f32 = 0.7;
+/// Nothing is the content that holds less than this share of all text that is left, links in full: of a list of links
+/// the words above it are most of the prose.
+const LEAST_TEXT: f32 = 0.5;
 /// Text beside the content stays if at most this share of it is links, it has this many characters, and this share of
 /// the page's prose.
 const BESIDE: (f32, u32, f32) = (0.3, 250, 0.04);
@@ -112,6 +115,7 @@ impl Kept {
             match next {
                 Some(c)
                     if self.prose[c] as f32 >= PLAIN_SHARE * total
+                        && self.text[c] as f32 >= LEAST_TEXT * self.text[body] as f32
                         && can_hold_content(dom.tag(c))
                         && !self.is_part_of_manual(dom, root, c, dropped) =>
                 {
@@ -269,5 +273,13 @@ mod tests {
         let page = format!("<section>1 {part}</section><section>2 {part}</section><section>3 {part}</section>");
         let out = kept(&page);
         assert!(["1 ", "2 ", "3 "].iter().all(|n| out.contains(n)));
+    }
+
+    #[test]
+    fn a_list_of_links_stays_below_the_words_about_it() {
+        let list: String = (0..20).map(|n| format!("<li><a href=/{n}>A dinner from the oven {n}</a></li>")).collect();
+        let words = "What can be made of an evening in the kitchen. ".repeat(9);
+        let out = kept(&format!("<div>strip</div><div><div><p>{words}</p></div><ul>{list}</ul></div>"));
+        assert!(out.contains("dinner from the oven 19") && out.contains("kitchen"), "{out}");
     }
 }

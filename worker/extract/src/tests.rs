@@ -302,3 +302,15 @@ fn the_box_about_the_author_goes_from_an_article_and_names_stay_in_a_list() {
     let markdown = main_markdown(&format!("<h1>Posts</h1>{posts}"));
     assert!(markdown.contains("By Writer 7"), "{markdown}");
 }
+
+#[test]
+fn a_list_of_what_is_called_related_stays_where_it_is_the_page() {
+    let related =
+        |n: u32| format!("<div class=recirc-list id=r{n}><a href=/r{n}>Recipe number {n} for a cold evening</a></div>");
+    let list: String = (0..12).map(related).collect();
+    let head = "<meta property=og:type content=article><h1>Dinners</h1>";
+    let markdown = main_markdown(&format!("{head}<p>All of them.</p>{list}"));
+    assert!(markdown.contains("Recipe number 11"), "{markdown}");
+    let markdown = main_markdown(&format!("{head}<p>{}</p>{list}", PROSE.repeat(30)));
+    assert!(!markdown.contains("Recipe number 11"), "below an article they are not it: {markdown}");
+}

@@ -76,6 +76,11 @@ impl Hints {
         Hints(self.0 | other.0)
     }
 
+    /// This set without another's hints.
+    pub const fn without(self, other: Hints) -> Hints {
+        Hints(self.0 & !other.0)
+    }
+
     /// Whether nothing is hinted.
     pub fn is_none(self) -> bool {
         self.0 == 0
