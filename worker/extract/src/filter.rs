@@ -348,7 +348,7 @@ impl Candidate<'_> {
         let in_page = !place.in_article && !place.in_main;
         // Each hint with the bounds within which it is believed.
         hints.any(Hints::MODAL) && share < 0.2 && !is_content && self.is_aside_popup()
-            || hints.any(Hints::SHARE) && share < 0.1 && !is_content
+            || hints.any(Hints::SHARE) && share < 0.1 && (density > 0.4 || text < 60) && !is_content
             || !rules.product
                 && hints.any(Hints::FACETS)
                 && !hints.any(Hints::REVIEWS)

@@ -22,7 +22,9 @@
 //! guard, tree        hostile markup cut down; the tree, read once
 //! markup             ordinary tags and text read fast, the rest by the tokenizer
 //! measure, tokens    how much text stands where; what names of classes hint at
+//! more               what is hidden until a reader asks for it
 //! filter, scope      what is left out; where the main content is
+//! shop, copies       what shops show besides one product; what a page has twice
 //! marks              what manuals and blogs put around their text for the reader's mouse
 //! template           what other pages of the site have, too
 //! select             the caller's CSS selectors
