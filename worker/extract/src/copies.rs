@@ -150,16 +150,7 @@ mod tests {
         let m = Measures::of(&dom, false);
         let mut dropped = m.invisible.clone();
         leave_out(&dom, &m, &mut dropped);
-        let mut out = String::new();
-        let mut i = m.body;
-        while i < dom.len() {
-            if dropped[i] {
-                i = dom.end(i);
-                continue;
-            }
-            out.push_str(dom.text(i));
-            i += 1;
-        }
+        let out = m.text_left(&dom, &dropped);
         assert!(!out.contains("COPY"), "the heading of a copy goes with it: {out}");
         out.matches("thrown by hand").count()
     }

@@ -180,6 +180,22 @@ impl Measures {
     pub fn link_density(&self, i: usize) -> f32 {
         if self.text[i] == 0 { 0.0 } else { self.links[i] as f32 / self.text[i] as f32 }
     }
+
+    /// The body's text without what was left out.
+    #[cfg(test)]
+    pub fn text_left(&self, dom: &Dom, dropped: &[bool]) -> String {
+        let mut out = String::new();
+        let mut i = self.body;
+        while i < dom.len() {
+            if dropped[i] {
+                i = dom.end(i);
+                continue;
+            }
+            out.push_str(dom.text(i));
+            i += 1;
+        }
+        out
+    }
 }
 
 /// Whether the text of a `noscript` only asks for scripts.

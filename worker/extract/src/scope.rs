@@ -209,17 +209,7 @@ mod tests {
         let m = Measures::of(&dom, false);
         let mut dropped = m.invisible.clone();
         narrow(&dom, &m, false, &mut dropped);
-        let mut out = String::new();
-        let mut i = m.body;
-        while i < dom.len() {
-            if dropped[i] {
-                i = dom.end(i);
-                continue;
-            }
-            out.push_str(dom.text(i));
-            i += 1;
-        }
-        out
+        m.text_left(&dom, &dropped)
     }
 
     #[test]

@@ -221,17 +221,7 @@ mod tests {
         if is_one_product(&dom) {
             apply(&dom, &m, &mut dropped);
         }
-        let mut out = String::new();
-        let mut i = m.body;
-        while i < dom.len() {
-            if dropped[i] {
-                i = dom.end(i);
-                continue;
-            }
-            out.push_str(dom.text(i));
-            i += 1;
-        }
-        out
+        m.text_left(&dom, &dropped)
     }
 
     fn card(n: usize) -> String {
