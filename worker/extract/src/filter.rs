@@ -412,11 +412,12 @@ fn consent<'d>(dom: &'d Dom, m: &Measures, kept: &Protected, cache: &mut Cache<'
     gone
 }
 
-/// Whether a text speaks of cookies again and again, as the dialogs do that ask for consent.
+/// Whether a text speaks of cookies again and again, as the dialogs do that ask for consent. Its beginning tells: such
+/// elements may stand in each other, and each of them is asked.
 fn speaks_of_cookies(dom: &Dom, i: usize) -> bool {
     const OFTEN: usize = 3;
     let finder = memmem::Finder::new("ookie");
-    let found = (i..dom.end(i)).flat_map(|j| finder.find_iter(dom.text(j).as_bytes()));
+    let found = (i..dom.end(i)).take(MOST_NODES).flat_map(|j| finder.find_iter(dom.text(j).as_bytes()));
     found.take(OFTEN).count() == OFTEN
 }
 
@@ -640,4 +641,19 @@ fn is_article(dom: &Dom, m: &Measures, dropped: &[bool], total: u32) -> bool {
         i += 1;
     }
     declared && paragraphs * 4 > total || paragraphs * 2 > total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::guard;
+    use super::*;
+
+    #[test]
+    fn whether_a_text_speaks_of_cookies_is_told_by_its_beginning() {
+        let cookies = "<p>Cookies, cookies and cookies.</p>";
+        let speaks = |html: &str| speaks_of_cookies(&guard::parse(html).dom, 0);
+        assert!(speaks(cookies));
+        // Who nests dialogs in dialogs has each of them looked through, so none is looked through to its end.
+        assert!(!speaks(&format!("{}{cookies}", "<b>a</b>".repeat(MOST_NODES))));
+    }
 }
