@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::bodies::Room;
 use crate::error::{ApiError, ApiResult};
-use crate::json::{self, Fault};
+use crate::json::{self, Fault, Reader};
 
 /// Largest JSON body, bytes (wire 1.8).
 pub const MAX_BODY: usize = 10 * 1024 * 1024;
@@ -62,10 +62,11 @@ pub async fn optional_json<T>(
     Ok((parsed(body, parser)?, room))
 }
 
-/// The body as text, for a reader of JSON that is not ours. The room is to be held as long as what it makes is used.
+/// The body as text. It is to be judged by [`check`] before anything reads it. The room is to be held as long as what is
+/// made of it is used.
 ///
 /// # Errors
-/// 413 over 10 MB, 429 when the key's bodies take up too much room, 400 when its values are too many for its length.
+/// 413 over 10 MB, 429 when the key's bodies take up too much room.
 pub async fn json_text(
     app: &App,
     caller: &Caller,
@@ -73,8 +74,15 @@ pub async fn json_text(
     payload: Payload,
 ) -> ApiResult<(Bytes, Room)> {
     let (body, room) = bytes(app, caller, request, payload).await?;
-    json::check(&body).map_err(refused)?;
     Ok((body.freeze(), room))
+}
+
+/// Judges a JSON text for who is going to read it.
+///
+/// # Errors
+/// 400 when its values are too many for its length.
+pub fn check(text: &[u8], reader: Reader) -> ApiResult<()> {
+    json::check(text, reader).map_err(refused)
 }
 
 /// What a parser makes of a JSON text.
@@ -83,14 +91,19 @@ pub async fn json_text(
 /// 400 when it is not JSON or its values are too many for its length, and what the parser says.
 pub fn parsed<T>(body: BytesMut, parser: impl FnOnce(&Value) -> Result<T, ValidationError>) -> ApiResult<T> {
     let value = json::decode(&body).map_err(refused)?;
-    let is_large = body.len() > LARGE;
+    let length = body.len();
     drop(body);
     let made = parser(&value);
     drop(value);
-    if is_large {
+    given_back(length);
+    Ok(made?)
+}
+
+/// Call when the values of a text of this length, bytes, are freed and somebody is waited for.
+pub fn given_back(length: usize) {
+    if length > LARGE {
         memory::give_back_now();
     }
-    Ok(made?)
 }
 
 async fn bytes(app: &App, caller: &Caller, request: &HttpRequest, mut payload: Payload) -> ApiResult<(BytesMut, Room)> {

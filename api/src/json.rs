@@ -37,7 +37,7 @@ pub enum Fault {
 /// # Errors
 /// When it is not JSON, or its values are too many for its length.
 pub fn decode(text: &[u8]) -> Result<Value, Fault> {
-    let sizes = count(text, FREE.max(text.len().saturating_mul(PER_BYTE)))?;
+    let sizes = count(text, budget(text, Reader::Ours))?;
     let seed = Seed { sizes: &sizes, next: &Cell::new(0) };
     let mut reader = serde_json::Deserializer::from_slice(text);
     let value = seed.deserialize(&mut reader).map_err(Fault::Malformed)?;
@@ -45,13 +45,30 @@ pub fn decode(text: &[u8]) -> Result<Value, Fault> {
     Ok(value)
 }
 
-/// Judges a text for a reader that is not ours. Those of libraries hold all values twice for a moment, so they may be half
-/// as many.
+/// What will read a text that is judged beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// [`decode`].
+    Ours,
+    /// One of a library: they hold all values twice for a moment, so these may be half as many.
+    Foreign,
+}
+
+/// Judges a text that is read later, or by others.
 ///
 /// # Errors
 /// When its values are too many for its length.
-pub fn check(text: &[u8]) -> Result<(), Fault> {
-    count(text, FREE.max(text.len().saturating_mul(PER_BYTE / 2))).map(drop)
+pub fn check(text: &[u8], reader: Reader) -> Result<(), Fault> {
+    count(text, budget(text, reader)).map(drop)
+}
+
+/// Room that the values of a text may take, bytes.
+fn budget(text: &[u8], reader: Reader) -> usize {
+    let per_byte = match reader {
+        Reader::Ours => PER_BYTE,
+        Reader::Foreign => PER_BYTE / 2,
+    };
+    FREE.max(text.len().saturating_mul(per_byte))
 }
 
 /// What a container holds, while it is counted.

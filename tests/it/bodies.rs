@@ -115,9 +115,6 @@ async fn no_body_costs_ten_times_its_length_on_any_route() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_call_of_a_tool_costs_ten_times_its_length() {
-    let mut service = TestService::start(Database::Sqlite).await;
-    let api = service.take_api();
-    let memory = Memory(api.id());
     let length = 8 * MB;
     let call = |name: &str, arguments: String| {
         let params = format!(r#"{{"name":"{name}","arguments":{arguments}}}"#);
@@ -140,6 +137,10 @@ async fn no_call_of_a_tool_costs_ten_times_its_length() {
         ),
         ("one text", scrape("includeTags", &format!("\"{}\"", "x".repeat(length - 10)))),
     ] {
+        // Each by a process of its own: what an earlier call has left to one would hide what the next one takes.
+        let mut service = TestService::start(Database::Sqlite).await;
+        let api = service.take_api();
+        let memory = Memory(api.id());
         let before = memory.start_over();
         let request = service.caller().request(Method::POST, "/mcp").header("content-type", "application/json");
         let answer = service.caller().send(request.body(body.clone())).await;

@@ -155,6 +155,13 @@ async fn a_hostile_body_is_refused_and_costs_little() {
         assert_eq!(answer.status, status, "{:.200}", answer.text);
         assert!(answer.is_base_error(), "{:.200}", answer.text);
     }
+    // What cannot be read of arguments is told as the protocol has it.
+    let deep = format!(r#"{{"x":{deep}}}"#);
+    for arguments in [deep.as_str(), r#"{"x":1e999}"#] {
+        let request = caller.request(Method::POST, "/mcp").header("content-type", "application/json");
+        let answer = caller.send(request.body(call(arguments))).await;
+        assert_eq!((answer.status, &answer.body["error"]["code"]), (200, &json!(-32602)), "{:.200}", answer.text);
+    }
     // Arguments that are not an object are refused by the protocol, unknown options by the route.
     let odd = ask(caller, "tools/call", json!({"name": "firecrawl_scrape", "arguments": [1]})).await;
     assert!(odd["error"]["code"].is_number() || odd["result"]["isError"] == true, "{odd}");

@@ -1,6 +1,7 @@
 //! `POST /mcp`: the Model Context Protocol over streamable HTTP, without sessions: each message is answered by itself, as
 //! JSON, by whichever process gets it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use actix_web::http::StatusCode;
@@ -13,13 +14,16 @@ use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
 use schemars::json_schema;
+use serde::Deserialize;
 use serde_json::json;
+use serde_json::value::RawValue;
 use tokio_util::task::AbortOnDropHandle;
 use weir_shared::error_code::ErrorCode;
 
 use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
 use crate::extract::{self, MAX_BODY};
+use crate::json::Reader;
 use crate::mcp::{Server, Weir};
 use crate::openapi::{Group, MakeSchema, Operation};
 use crate::routes::operations;
@@ -53,11 +57,17 @@ pub fn doc() -> Operation {
 pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> ApiResult<HttpResponse> {
     let caller = app.caller(&request).await?;
     let (body, _room) = extract::json_text(&app, &caller, &request, payload).await?;
+    let (body, arguments) = apart(body);
+    extract::check(&body, Reader::Foreign)?;
     if let Err(error) = serde_json::from_slice::<ClientJsonRpcMessage>(&body) {
         return Ok(not_a_message(&error));
     }
     let weir = Weir::within(&request).map_err(|error| ApiError::internal(&error))?;
-    let server = Server::new(weir, operations);
+    let mut server = Server::new(weir, operations);
+    if let Some(arguments) = arguments {
+        extract::check(&arguments, Reader::Ours)?;
+        server = server.with_arguments(arguments);
+    }
     let service = StreamableHttpService::new(
         move || Ok(server.clone()),
         Arc::new(NeverSessionManager::default()),
@@ -84,6 +94,36 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     }
 }
 
+/// A call of a tool, as far as it has to be known here.
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow)]
+    params: Params<'a>,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    arguments: &'a RawValue,
+}
+
+/// Takes the arguments out of a call of a tool: they may be megabytes, the library reads what it gets twice and keeps it
+/// while the route is waited for. What stays is the message with none, which the library judges; any other message stays
+/// whole.
+fn apart(body: Bytes) -> (Bytes, Option<Bytes>) {
+    let Ok(Call { method, params }) = serde_json::from_slice::<Call>(&body) else { return (body, None) };
+    let arguments = params.arguments.get();
+    if method != "tools/call" || !arguments.starts_with('{') {
+        return (body, None);
+    }
+    let arguments = body.slice_ref(arguments.as_bytes());
+    let start = arguments.as_ptr().addr() - body.as_ptr().addr();
+    let message = [&body[..start], b"{}", &body[start + arguments.len()..]].concat();
+    (message.into(), Some(arguments))
+}
+
 /// The request as the library has it. What it may be answered with, and that a body is JSON, is not the client's to say
 /// here, as on the other routes.
 fn message(request: &HttpRequest, body: Bytes) -> Result<hyper::Request<Full<Bytes>>, hyper::http::Error> {
@@ -104,4 +144,32 @@ fn not_a_message(error: &serde_json::Error) -> HttpResponse {
         false => (-32700, "Parse error: the body is not JSON"),
     };
     HttpResponse::BadRequest().json(json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": text}}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_taken_out_of_calls_alone() {
+        let cut = |text: &'static str| {
+            let (message, arguments) = apart(Bytes::from_static(text.as_bytes()));
+            (String::from_utf8_lossy(&message).into_owned(), arguments)
+        };
+        let whole = r#"{"id":1,"method":"tools/call","params":{"name":"a","argu\u006dents": {"b":[{}]} ,"_meta":{}}}"#;
+        let (message, arguments) = cut(whole);
+        assert_eq!(message, whole.replace(r#"{"b":[{}]}"#, "{}"));
+        assert_eq!(arguments.as_deref(), Some(br#"{"b":[{}]}"#.as_slice()));
+        for whole in [
+            "",
+            "[1]",
+            r#"{"method":"tools/list","params":{"arguments":{"b":1}}}"#,
+            r#"{"method":"tools/call","params":{"name":"a"}}"#,
+            r#"{"method":"tools/call","params":{"arguments":[1]}}"#,
+            // The library says what is wrong with it.
+            r#"{"method":"tools/call","params":{"arguments":{}},"params":{"arguments":{}}}"#,
+        ] {
+            assert_eq!(cut(whole), (whole.to_owned(), None));
+        }
+    }
 }

@@ -1,5 +1,8 @@
 //! What the protocol asks of a server: its tools, calls of them, and resources.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
+use actix_web::web::Bytes;
 use reqwest::Method;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -8,11 +11,12 @@ use rmcp::model::{
     ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::tools::{self, CREDITS, INTERACT, Outcome, PARSE, Tool};
 use super::weir::{Answer, Weir};
 use super::{arguments, files, resources, schema};
+use crate::json::{self, Fault};
 use crate::openapi::Described;
 
 const INSTRUCTIONS: &str = "Reads the web: single pages (scrape), many (batch_scrape), sites (map, crawl), searches, the \
@@ -28,17 +32,39 @@ pub struct Server {
     routes: fn() -> Vec<Described>,
     /// Files are on this machine, and its caller's to read.
     reads_files: bool,
+    /// The text of a call's arguments, where they were taken out of its message.
+    arguments: Arc<Mutex<Option<Bytes>>>,
 }
 
 impl Server {
     /// A server for a caller who is elsewhere: no file of this machine is touched for it.
     pub fn new(weir: Weir, routes: fn() -> Vec<Described>) -> Self {
-        Self { weir, routes, reads_files: false }
+        Self { weir, routes, reads_files: false, arguments: Arc::default() }
     }
 
     /// A server that its caller has started: it reads the files that the caller may read.
     pub fn of_user(weir: Weir, routes: fn() -> Vec<Described>) -> Self {
-        Self { weir, routes, reads_files: true }
+        Self { weir, routes, reads_files: true, arguments: Arc::default() }
+    }
+
+    /// The server for the one call whose arguments these are, a JSON object; its message comes without them.
+    pub fn with_arguments(self, arguments: Bytes) -> Self {
+        Self { arguments: Arc::new(Mutex::new(Some(arguments))), ..self }
+    }
+
+    /// What a call is given: by its message, or what was taken out of that. From here to where a route's body is made of
+    /// it nothing is waited for, so that the values are freed where they were made.
+    fn given(&self, request: CallToolRequestParams) -> Result<Map<String, Value>, ErrorData> {
+        let taken = self.arguments.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(text) = taken else { return Ok(request.arguments.unwrap_or_default()) };
+        match json::decode(&text) {
+            Ok(Value::Object(given)) => Ok(given),
+            Ok(_) => Err(ErrorData::invalid_params("The arguments of a call are an object.", None)),
+            Err(Fault::Malformed(error)) => {
+                Err(ErrorData::invalid_params(format!("The arguments cannot be read: {error}"), None))
+            }
+            Err(Fault::TooDense) => Err(ErrorData::invalid_params("The arguments have too many values.", None)),
+        }
     }
 
     /// Calls a tool. What fails is told in the result, where models read it.
@@ -117,7 +143,7 @@ impl Server {
         match (file, has_ref) {
             (None, true) => self.route(tool, given).await,
             (Some(file), false) if self.reads_files => {
-                let options = arguments::parts(tool, given).body.unwrap_or_else(|| json!({}));
+                let options = arguments::parts(tool, given).body.unwrap_or_else(|| Map::new().into());
                 let answer = file.send(&self.weir, tool.path, &options).await.map_err(|text| bad(&text))?;
                 if answer.is_good() { Ok(good(answer.body)) } else { Err(refused(answer)) }
             }
@@ -134,11 +160,8 @@ impl Server {
 
     async fn call(&self, tool: &Tool, path: &str, parts: arguments::Parts) -> Result<Answer, CallToolResult> {
         let ids: Vec<&str> = parts.ids.iter().map(String::as_str).collect();
-        let answer = self
-            .weir
-            .call(&tool.method, path, &ids, &parts.query, parts.body.as_ref())
-            .await
-            .map_err(|text| bad(&text))?;
+        let answer =
+            self.weir.call(&tool.method, path, &ids, &parts.query, parts.body).await.map_err(|text| bad(&text))?;
         if answer.is_good() { Ok(answer) } else { Err(refused(answer)) }
     }
 }
@@ -198,7 +221,7 @@ impl ServerHandler for Server {
         let Some(tool) = tools::named(&request.name) else {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
         };
-        let given = request.arguments.unwrap_or_default();
+        let given = self.given(request)?;
         tokio::select! {
             // Nobody waits for the result any more: the request to the route is dropped.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("The call was cancelled.", None)),
@@ -220,7 +243,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri;
-        let unknown = |text: String| ErrorData::resource_not_found(text, Some(json!({ "uri": uri })));
+        let unknown = |text: String| ErrorData::resource_not_found(text, Some(serde_json::json!({ "uri": uri })));
         let Some((job, id, query)) = resources::read(&uri) else {
             return Err(unknown("Resource not found".to_owned()));
         };

@@ -15,6 +15,7 @@ use weir_shared::random;
 
 use crate::access_log::RequestId;
 use crate::connections;
+use crate::extract;
 use crate::json;
 
 /// Bound on one call: the longest `timeout` of any route, with what its answer may take beyond that.
@@ -98,7 +99,8 @@ impl Weir {
         Ok(Self { base: settings.url.clone(), headers })
     }
 
-    /// Calls a route. The ids stand for the parameters of its path, in their order.
+    /// Calls a route. The ids stand for the parameters of its path, in their order. Of a large body only the text is left
+    /// while the answer is waited for.
     ///
     /// # Errors
     /// With words for the caller when there is no answer, or none of Weir's.
@@ -108,10 +110,16 @@ impl Weir {
         path: &str,
         ids: &[&str],
         query: &[(String, String)],
-        body: Option<&Value>,
+        body: Option<Value>,
     ) -> Result<Answer, String> {
-        let request = operator_http::client().request(method.clone(), self.url(path, ids, query));
-        self.answer(if let Some(body) = body { request.json(body) } else { request }).await
+        let mut request = operator_http::client().request(method.clone(), self.url(path, ids, query));
+        if let Some(body) = body {
+            let text = body.to_string();
+            drop(body);
+            extract::given_back(text.len());
+            request = request.header(CONTENT_TYPE, "application/json").body(text);
+        }
+        self.answer(request).await
     }
 
     /// Sends a route a form with a file and options.
