@@ -29,7 +29,7 @@ async fn ask(
     answer: impl FnOnce(&str) -> io::Result<Vec<IpAddr>> + Send + 'static,
 ) -> io::Result<Vec<IpAddr>> {
     let bare = name.trim_end_matches('.');
-    let place = places.take(psl::domain_str(bare).unwrap_or(bare)).await;
+    let place = places.take(weir_suffixes::registered_domain(bare).unwrap_or(bare)).await;
     let asking = tokio::task::spawn_blocking(move || {
         // Given back when there is an answer, whether or not somebody still waits for it.
         let _place = place;

@@ -160,7 +160,7 @@ pub fn site_of(requested: &str) -> Option<String> {
     let url = fetch_url(requested).ok()?;
     let host = url.host_str()?.trim_end_matches('.');
     let registered = match url.host() {
-        Some(url::Host::Domain(_)) => psl::domain_str(host),
+        Some(url::Host::Domain(_)) => weir_suffixes::registered_domain(host),
         _ => None,
     };
     Some(registered.unwrap_or(host).to_owned())

@@ -137,7 +137,7 @@ pub fn addresses_in(text: &str) -> Vec<Url> {
         let Some(url) = url.ok().filter(|url| matches!(url.scheme(), "http" | "https")) else { continue };
         // `file.txt` and `3.5` do not name a site; an address with its scheme always does.
         let is_name = match url.host() {
-            Some(Host::Domain(name)) => psl::suffix(name.as_bytes()).is_some_and(|suffix| suffix.is_known()),
+            Some(Host::Domain(name)) => weir_suffixes::listed_suffix(name).is_some(),
             _ => false,
         };
         if is_name || word.contains("://") {
@@ -155,7 +155,7 @@ pub fn site_of(url: &Url) -> Option<String> {
     match url.host()? {
         Host::Domain(name) => {
             let name = name.trim_end_matches('.');
-            Some(psl::domain_str(name).unwrap_or(name).to_owned())
+            Some(weir_suffixes::registered_domain(name).unwrap_or(name).to_owned())
         }
         host => Some(format!("{host}:{}", url.port_or_known_default()?)),
     }

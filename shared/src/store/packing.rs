@@ -42,10 +42,31 @@ impl<T> Resting<T> {
 /// A document from here on is large to its packer, bytes.
 const LARGE: usize = 256 << 10;
 
+/// JSON as it is written. A type of our own: what is generic over a plain `Vec` has been compiled for others already, and
+/// where that was a crate that no page waits for, documents would be written by its unoptimized code.
+#[derive(Default)]
+struct Json(Vec<u8>);
+
+impl std::io::Write for Json {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Writes and compresses in memory of its own, so that what is given away is as large as it has to be.
 struct Packer {
     compressor: zstd::bulk::Compressor<'static>,
-    json: Vec<u8>,
+    json: Json,
     packed: Vec<u8>,
 }
 
@@ -53,9 +74,9 @@ impl Packer {
     /// Lets one do this.
     fn with<T>(work: impl FnOnce(&mut Self) -> std::io::Result<T>) -> std::io::Result<T> {
         let make =
-            || Ok(Self { compressor: zstd::bulk::Compressor::new(LEVEL)?, json: Vec::new(), packed: Vec::new() });
+            || Ok(Self { compressor: zstd::bulk::Compressor::new(LEVEL)?, json: Json::default(), packed: Vec::new() });
         // One that has grown with a large document is let go.
-        PACKERS.with(make, work, |packer| packer.json.capacity().max(packer.packed.capacity()) <= 2 * LARGE)
+        PACKERS.with(make, work, |packer| packer.json.0.capacity().max(packer.packed.capacity()) <= 2 * LARGE)
     }
 
     fn compress(&mut self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
@@ -80,10 +101,10 @@ pub(super) fn decompress(packed: &[u8], size: usize) -> std::io::Result<Vec<u8>>
 pub(super) fn pack(document: &impl Serialize) -> std::io::Result<(usize, Vec<u8>)> {
     Packer::with(|packer| {
         let mut json = std::mem::take(&mut packer.json);
-        json.clear();
+        json.0.clear();
         serde_json::to_writer(&mut json, document).map_err(std::io::Error::other)?;
-        let packed = packer.compress(&json)?;
-        let length = json.len();
+        let packed = packer.compress(&json.0)?;
+        let length = json.0.len();
         packer.json = json;
         Ok((length, packed))
     })

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use chrono::NaiveDate;
 use reqwest::header::HeaderValue;
 use url::Url;
+use weir_suffixes::is_public_suffix;
 
 /// Most cookies one chain may collect; further ones are ignored.
 const MAX_COOKIES: usize = 200;
@@ -132,11 +133,6 @@ fn parse(url: &Url, header: &str, now: i64) -> Option<Cookie> {
 /// Host in lower case, an IPv6 literal in brackets.
 fn host_of(url: &Url) -> Option<String> {
     url.host_str().map(str::to_ascii_lowercase)
-}
-
-/// Whether anybody may have a name below this one, as below `co.uk`: then a cookie for all of them would reach others.
-fn is_public_suffix(domain: &str) -> bool {
-    psl::suffix_str(domain) == Some(domain)
 }
 
 fn domain_matches(host: &str, domain: &str) -> bool {

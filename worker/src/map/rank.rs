@@ -102,7 +102,8 @@ fn document(stems: &Stems, link: &Link) -> Vec<String> {
     if let Ok(url) = Url::parse(&link.url) {
         let host = url.host_str().unwrap_or_default();
         // The names below the registered domain say what a part of the site is about.
-        let own = psl::domain_str(host).and_then(|domain| host.strip_suffix(domain)).unwrap_or_default();
+        let own =
+            weir_suffixes::registered_domain(host).and_then(|domain| host.strip_suffix(domain)).unwrap_or_default();
         let tail = format!("{own} {} {}", url.path(), url.query().unwrap_or_default());
         add(&percent_decode_str(&tail).decode_utf8_lossy(), ADDRESS);
     }

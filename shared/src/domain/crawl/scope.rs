@@ -2,6 +2,7 @@
 
 use regex::{RegexSet, RegexSetBuilder};
 use url::{Host, Url};
+use weir_suffixes::registered_domain;
 
 use super::CrawlOptions;
 use super::address::{KeyRules, bare_host, key};
@@ -156,10 +157,11 @@ pub fn is_same_site(a: &Url, b: &Url) -> bool {
     let (Some(Host::Domain(a)), Some(Host::Domain(b))) = (a.host(), b.host()) else { return false };
     let (a, b) = (bare_host(a.trim_end_matches('.')), bare_host(b.trim_end_matches('.')));
     // What is below a public suffix (github.io) belongs to others.
-    let is_suffix = psl::suffix(a.as_bytes()).is_some_and(|suffix| suffix.is_known() && suffix == a);
+    let is_suffix = weir_suffixes::listed_suffix(a) == Some(a);
     let is_below = b.strip_suffix(a).is_some_and(|rest| rest.ends_with('.'));
-    let registered = |host| psl::domain_str(host);
-    !is_suffix && (is_below || a.contains('.') && registered(a).is_some() && registered(a) == registered(b))
+    !is_suffix
+        && (is_below
+            || a.contains('.') && registered_domain(a).is_some() && registered_domain(a) == registered_domain(b))
 }
 
 /// Whether `path` is the start page's path or below it. A start page that is a file stands for its folder.

@@ -55,7 +55,7 @@ struct PublicSuffixes;
 
 impl ResolvesDomain for PublicSuffixes {
     fn get_host_domain(&self, host: &str) -> (usize, usize) {
-        let domain = psl::domain_str(host).map_or(host.len(), str::len);
+        let domain = weir_suffixes::registered_domain(host).map_or(host.len(), str::len);
         (host.len() - domain, host.len())
     }
 }
