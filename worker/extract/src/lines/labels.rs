@@ -4,6 +4,8 @@
 //! A line is one by all that it says, or by each of its parts. What is a word of prose as well, such as "Save", must be
 //! written as a label and stand in a link or the like.
 
+use std::sync::LazyLock;
+
 use html5ever::local_name;
 
 use super::{Line, Lines, MOST_NODES, Place};
@@ -289,14 +291,24 @@ pub fn find(dom: &Dom, lines: &Lines, gone: &mut [bool]) {
 
 fn is_label<'d>(dom: &'d Dom, lines: &Lines, line: &Line, words: &mut Words, names: &mut Cache<'d>) -> bool {
     let nodes = lines.nodes(line);
-    words.of(nodes.iter().map(|&node| dom.text(node as usize)));
-    if words.is_phrase() {
-        return true;
+    let text = |node: u32| dom.text(node as usize);
+    let (Some(&first), Some(&last)) = (nodes.first(), nodes.last()) else { return false };
+    if ENDS.may_be(text(first), text(last)) {
+        words.of(nodes.iter().map(|&node| text(node)));
+        if words.is_phrase() {
+            return true;
+        }
+        if first == last {
+            return words.is_word() && stands_in_control(dom, line, first as usize, names);
+        }
+    }
+    if first == last || !ENDS.may_be(text(first), text(first)) {
+        return false;
     }
     let mut is_one = false;
     // Each part of it: "Reply · Share".
     let all = nodes.iter().all(|&node| {
-        words.of([dom.text(node as usize)]);
+        words.of([text(node)]);
         if words.text.is_empty() {
             return true;
         }
@@ -305,6 +317,37 @@ fn is_label<'d>(dom: &'d Dom, lines: &Lines, line: &Line, words: &mut Words, nam
         found
     });
     all && is_one
+}
+
+/// With which letters the labels begin and end. Most lines are told apart from all of them by that alone.
+struct Ends([u32; 27]);
+
+static ENDS: LazyLock<Ends> = LazyLock::new(|| {
+    let mut ends = Ends([0; 27]);
+    for label in PHRASES.iter().chain(WORDS) {
+        if let (Some(first), Some(last)) = (Ends::first(label.bytes()), Ends::first(label.bytes().rev())) {
+            ends.0[first] |= 1 << last;
+        }
+    }
+    ends
+});
+
+impl Ends {
+    /// The first letter: its place in the alphabet, 26 for a number. `None`: there is none, or it is of another script.
+    fn first(mut bytes: impl Iterator<Item = u8>) -> Option<usize> {
+        match bytes.find(|b| b.is_ascii_alphanumeric() || !b.is_ascii() || *b == b'#')? {
+            b if b.is_ascii_alphabetic() => Some(usize::from(b.to_ascii_lowercase() - b'a')),
+            b if b.is_ascii() => Some(26),
+            _ => None,
+        }
+    }
+
+    fn may_be(&self, begin: &str, end: &str) -> bool {
+        match (Self::first(begin.bytes()), Self::first(end.bytes().rev())) {
+            (Some(first), Some(last)) => self.0[first] & 1 << last != 0,
+            _ => true,
+        }
+    }
 }
 
 /// Whether text stands in a link, a button or what is called one.
@@ -328,13 +371,16 @@ const SIGNS: &[char] = &[
 #[derive(Default)]
 struct Words {
     text: String,
+    /// The text as it is written, with one space between words.
+    written: String,
     /// It begins as a label does: not with a small letter.
     is_written_large: bool,
 }
 
 impl Words {
     fn of<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) {
-        let mut written = String::with_capacity(2 * MOST as usize);
+        let written = &mut self.written;
+        written.clear();
         for text in texts {
             // Parts of a line stand apart: a number, and what it counts.
             for word in text.split_whitespace() {

@@ -6,9 +6,11 @@
 //! ```text
 //! twice     lines that stand on the page before, at another depth
 //! labels    lines that are the label of a control
+//! quotes    in discussions, lines of quotes of what stands above
 //! ```
 
 mod labels;
+mod quotes;
 mod twice;
 
 use super::measure::Measures;
@@ -57,6 +59,9 @@ pub fn leave_out(dom: &Dom, m: &Measures, discussion: bool, dropped: &mut [bool]
     let lines = Lines::of(dom, m, dropped);
     let mut gone = vec![false; lines.list.len()];
     labels::find(dom, &lines, &mut gone);
+    if discussion {
+        quotes::find(dom, m, &lines, &mut gone);
+    }
     twice::find(dom, m, discussion, &lines, &mut gone);
     if gone.contains(&true) {
         lines.drop(dom, m, &gone, dropped);
