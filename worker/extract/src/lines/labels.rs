@@ -280,7 +280,7 @@ pub fn find(dom: &Dom, lines: &Lines, gone: &mut [bool]) {
     let mut words = Words::default();
     for (line, gone) in lines.list.iter().zip(gone) {
         if line.chars <= MOST
-            && matches!(line.place, Place::Text | Place::Heading(false))
+            && matches!(line.place, Place::Text | Place::Heading(2..))
             && line.nodes.1 - line.nodes.0 <= MOST_NODES as u32
             && is_label(dom, lines, line, &mut words, &mut names)
         {

@@ -5,10 +5,12 @@
 //!
 //! ```text
 //! twice     lines that stand on the page before, at another depth
+//! endings   lines after the end of an article
 //! labels    lines that are the label of a control
 //! quotes    in discussions, lines of quotes of what stands above
 //! ```
 
+mod endings;
 mod labels;
 mod quotes;
 mod twice;
@@ -37,8 +39,8 @@ struct Line {
 enum Place {
     /// Nothing of the below.
     Text,
-    /// A heading, of the first rank or below.
-    Heading(bool),
+    /// A heading, of a level from 1 on.
+    Heading(u8),
     /// A cell or a term: labels and values, which recur by right.
     Cell,
     /// A quotation.
@@ -61,6 +63,8 @@ pub fn leave_out(dom: &Dom, m: &Measures, discussion: bool, dropped: &mut [bool]
     labels::find(dom, &lines, &mut gone);
     if discussion {
         quotes::find(dom, m, &lines, &mut gone);
+    } else {
+        endings::find(dom, m, &lines, &mut gone, dropped);
     }
     twice::find(dom, m, discussion, &lines, &mut gone);
     if gone.contains(&true) {
@@ -74,7 +78,8 @@ impl Lines {
         // The ends of the blocks that are open, with each the block.
         let mut open: Vec<(u32, u32)> = vec![(dom.end(m.body) as u32, m.body as u32)];
         // The ends of the innermost elements that give a line its place.
-        let (mut heading, mut title, mut cell, mut quote, mut code) = (0, 0, 0, 0, 0);
+        let (mut heading, mut cell, mut quote, mut code) = (0, 0, 0, 0);
+        let mut level = 0;
         let mut is_open = false;
         let mut i = m.body + 1;
         while i < dom.end(m.body) {
@@ -98,7 +103,7 @@ impl Lines {
                             i if i < code => Place::Code,
                             i if i < quote => Place::Quote,
                             i if i < cell => Place::Cell,
-                            i if i < heading => Place::Heading(i < title),
+                            i if i < heading => Place::Heading(level),
                             _ => Place::Text,
                         };
                         let block = open.last().map_or(m.body as u32, |&(_, block)| block);
@@ -114,15 +119,16 @@ impl Lines {
                         Tag::Pre | Tag::Textarea => &mut code,
                         Tag::Blockquote => &mut quote,
                         Tag::Td | Tag::Th | Tag::Dt => &mut cell,
-                        Tag::H1 => {
-                            title = title.max(end);
-                            &mut heading
-                        }
-                        tag if tag.heading_level().is_some() => &mut heading,
-                        _ => {
-                            i += 1;
-                            continue;
-                        }
+                        _ => match tag.heading_level() {
+                            Some(found) => {
+                                level = found;
+                                &mut heading
+                            }
+                            None => {
+                                i += 1;
+                                continue;
+                            }
+                        },
                     };
                     *place = end.max(*place);
                 }
@@ -210,7 +216,7 @@ mod tests {
         let found = lines(html);
         let texts: Vec<&str> = found.iter().map(|(text, _)| text.as_str()).collect();
         assert_eq!(texts, ["A", "b c", "d", "e", "f", "g", "h"]);
-        assert_eq!(found[0].1, Place::Heading(true));
+        assert_eq!(found[0].1, Place::Heading(1));
         assert_eq!((found[1].1, found[5].1, found[6].1), (Place::Text, Place::Code, Place::Cell));
     }
 

@@ -38,7 +38,7 @@ pub fn find(dom: &Dom, m: &Measures, discussion: bool, lines: &Lines, gone: &mut
                 pairs += 1;
                 if pairs <= MOST_PAIRS
                     && line.place == Place::Text
-                    && first.place != Place::Heading(true)
+                    && first.place != Place::Heading(1)
                     && first.chars == line.chars
                     && depth(dom, first.block) != depth(dom, line.block)
                     && says_something(lines, dom, at)
