@@ -26,6 +26,7 @@
 //! filter, scope      what is left out; where the main content is
 //! shop, copies       what shops show besides one product; what a page has twice
 //! marks              what manuals and blogs put around their text for the reader's mouse
+//! lines              lines that a page says twice, labels of controls
 //! template           what other pages of the site have, too
 //! select             the caller's CSS selectors
 //! markdown, clean_html, links, images, metadata, structured, media, embedded     what is made of the tree
@@ -50,6 +51,7 @@ mod filter;
 pub mod goods;
 mod guard;
 mod images;
+mod lines;
 mod links;
 mod markdown;
 mod marks;
@@ -375,6 +377,7 @@ impl Page {
                 // Afterwards, as less text around a short page would let the scope close in on a part of it.
                 marks::apply(dom, m, &self.addresses, &mut dropped);
                 copies::leave_out(dom, m, &mut dropped);
+                lines::leave_out(dom, m, self.discussion, &mut dropped);
                 (blocks, repeated) = self.leave_out_template(options, &mut dropped);
             }
             vec![0]
