@@ -562,6 +562,21 @@ async fn sessions_of_a_dead_worker_are_destroyed_for_whoever_asks() {
 }
 
 #[actix_web::test]
+async fn a_clock_that_is_set_ahead_ends_no_session_of_a_living_worker() {
+    let api = Api::start(&[]).await;
+    let worker = Worker::start(&api, 9).await;
+    let id = create(&api, json!({"ttl": 3_600})).await;
+    api.state.db.clock().advance(std::time::Duration::from_secs(60));
+    assert_eq!(ids(&api, "?status=active").await, [id.to_string()]);
+    let (status, _) = api.post(&format!("/v2/browser/{id}/execute"), json!({"code": "1"})).await;
+    assert_eq!((status, worker.calls().len()), (200, 2));
+    assert!(sessions::load(&api.state.db, id).await.unwrap().unwrap().is_live());
+    // Its worker gives the next sign of life by the same clock.
+    worker.fall_silent(0).await;
+    assert_eq!(ids(&api, "?status=active").await, [id.to_string()]);
+}
+
+#[actix_web::test]
 async fn a_delete_ends_the_session_whatever_its_worker_does() {
     let api = Api::start(&[]).await;
     let worker = Worker::start(&api, 9).await;

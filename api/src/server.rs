@@ -13,7 +13,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use weir_shared::blobs::Blobs;
+use weir_shared::clock;
 use weir_shared::config::{DatabaseUrl, Settings};
+use weir_shared::even_clock::EvenClock;
 use weir_shared::search::Backends;
 use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::traces;
@@ -39,6 +41,8 @@ use crate::worker_client::WorkerClient;
 const STOP_BOUND: Duration = Duration::from_secs(30);
 /// Connections that wait to be accepted, at most.
 const LINE: u32 = 2_048;
+/// Between two looks at the clocks.
+const CLOCK_EVERY: Duration = Duration::from_secs(60);
 /// Bound on writing the last minute's figures.
 const LAST_FIGURES: Duration = Duration::from_secs(2);
 
@@ -112,6 +116,7 @@ pub async fn start(settings: Settings, db: Db) -> anyhow::Result<Running> {
     let app = build(settings, db.clone()).await?;
     let stopping = app.stopping.clone();
     let minutes = minute::start(&app);
+    watch_clock(&app);
     let (socket, is_ours) = match handed_over::socket(bind)? {
         Some(socket) => (socket, false),
         None => (listen(bind).with_context(|| format!("cannot listen on {bind}"))?, true),
@@ -120,6 +125,20 @@ pub async fn start(settings: Settings, db: Db) -> anyhow::Result<Running> {
     let server = HttpServer::start(&app, socket, is_ours)?;
     tracing::info!(%address, "the API listens");
     Ok(Running { address, key, db, server, stopping, minutes })
+}
+
+/// Compares the clocks also while nobody asks for a session.
+fn watch_clock(app: &AppData) {
+    let app = app.clone();
+    app.runtime.clone().spawn(async move {
+        while !app.stopping.is_cancelled() {
+            app.even_clock.is_even(clock::instant(), app.db.now());
+            tokio::select! {
+                () = tokio::time::sleep(CLOCK_EVERY) => {}
+                () = app.stopping.cancelled() => {}
+            }
+        }
+    });
 }
 
 /// A socket of our own, with room for a burst of callers: the standard library's has a line of 128.
@@ -146,6 +165,7 @@ pub async fn build(settings: Settings, db: Db) -> anyhow::Result<AppData> {
 pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn RelayTargets>) -> anyhow::Result<AppData> {
     let internal_secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
     store::clock::follow(&db);
+    let even_clock = EvenClock::new(clock::instant(), db.now());
     let (workers, runtime) = (Arc::new(WorkerClient::new(&internal_secret)?), tokio::runtime::Handle::current());
     Ok(web::Data::new(App {
         direct_dispatch: DirectDispatch::new(db.clone(), Arc::clone(&workers), runtime.clone()),
@@ -164,6 +184,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         limiter: Limiter::default(),
         queue_headroom: QueueHeadroom::default(),
         search: Backends::new(settings.search.clone()),
+        even_clock,
         runtime,
         metrics: Metrics::new()?,
         stopping: CancellationToken::new(),

@@ -8,6 +8,7 @@ pub mod config;
 pub mod crawl_prompt;
 pub mod domain;
 pub mod error_code;
+pub mod even_clock;
 pub mod examination;
 pub mod fault;
 pub mod figures;

@@ -84,6 +84,16 @@ both_databases! {
         let usage = service.get("/v2/team/token-usage/historical").await.ok();
         let row = service.cli_json(&["agent", "show", id, "--json"]);
         assert_eq!(usage["periods"][0]["modelTokensSent"], row["tokensSent"], "counted once: {usage}");
+        let text = service.cli(&["agent", "show", id]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with(&format!("agent {id}: completed")) && text.contains("answer: {\"founded\":1912}"), "{text}");
+        let head = lines.iter().position(|line| line.starts_with("STEP")).unwrap_or_else(|| panic!("no steps: {text}"));
+        let steps = row["steps"].as_array().unwrap();
+        assert_eq!(lines.len() - head - 1, steps.len(), "a line a step: {text}");
+        for (line, step) in lines[head + 1..].iter().zip(steps) {
+            let said = ["number", "kind", "key", "state"].map(|name| step[name].to_string().replace('"', ""));
+            assert!(said.iter().all(|word| line.contains(word.as_str())), "{said:?} is not in {line}");
+        }
 
         let trace = service.get(&format!("/v2/agent/{id}/trace?liveView=true")).await.ok();
         let kinds: Vec<&str> = trace["events"].as_array().unwrap().iter().map(|e| e["type"].as_str().unwrap()).collect();

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -234,6 +235,53 @@ both_databases! {
             // Three to learn from; what looks right in the old design is held against the model's reading up to twice, and
             // agrees now and then, so that another page is learned from.
             assert!((3..=6).contains(&read) && more <= 8, "{template}: {read} by the model, {all:?}");
+        }
+    }
+
+    async fn a_thousand_pages_cost_ten_questions_though_the_third_extractor_is_the_first_good_one(database) {
+        let site = FixtureSite::start().await;
+        let truth = truth_of(&site, &["book"], 1_000).await;
+        let tries = AtomicUsize::new(0);
+        let write = move |template: &str, new: &str| match tries.fetch_add(1, Ordering::SeqCst) % 3 {
+            2 => extractor(template, new),
+            _ => json!({"fields": {"title": {"select": "h1"}}}),
+        };
+        let model = model(Arc::clone(&truth), write).await;
+        let service = TestService::start_with(options(database, &model).workers(2)).await;
+        let documents = batch(service.caller(), &urls(&site, "book", 0..1_000), &schema("book")).await;
+        let (read, asked) = (by_model(&documents, &truth), questions(&model, "book"));
+        println!("{read} of 1000 by the model, asked {asked:?}");
+        assert_eq!(asked["extractor"], 3);
+        assert!(asked.values().sum::<usize>() <= 10, "{asked:?}");
+    }
+
+    async fn a_changed_template_is_noticed_within_three_pages_and_relearned_with_ten_questions(database) {
+        let site = FixtureSite::start().await;
+        let kinds = ["product", "job", "person"];
+        let truth = truth_of(&site, &kinds, 40).await;
+        let tries = AtomicUsize::new(0);
+        let write = move |template: &str, new: &str| match tries.fetch_add(1, Ordering::SeqCst) % 3 {
+            2 => extractor(template, new),
+            _ => json!({"fields": {}}),
+        };
+        let model = model(Arc::clone(&truth), write).await;
+        let service = TestService::start_with(options(database, &model)).await;
+        for kind in kinds {
+            let schema = schema(kind);
+            by_model(&batch(service.caller(), &urls(&site, kind, 0..20), &schema).await, &truth);
+            let before: usize = questions(&model, kind).values().sum();
+            site.change(&format!("lesson/{kind}"), 2).await;
+            let mut noticed = Vec::new();
+            for url in urls(&site, kind, 20..23) {
+                noticed.push(by_model(&batch(service.caller(), &[url], &schema).await, &truth) == 1);
+            }
+            assert!(noticed.contains(&true), "{kind}: {noticed:?}");
+            let documents = batch(service.caller(), &urls(&site, kind, 23..40), &schema).await;
+            by_model(&documents, &truth);
+            assert_eq!(documents.last().unwrap()["metadata"]["readBy"], "extractor", "{kind}");
+            let after: usize = questions(&model, kind).values().sum();
+            println!("{kind}: noticed {noticed:?}, {} questions", after - before);
+            assert!((6..=10).contains(&(after - before)), "{kind}: {:?}", questions(&model, kind));
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use weir_shared::clock;
+use weir_shared::even_clock::EvenClock;
 use weir_shared::ids::PageId;
 use weir_shared::store::page::rescue::{self, Loss};
 use weir_shared::store::page::rows::Claimed;
@@ -31,19 +32,18 @@ const LOCKED_TEAMS: i64 = 5;
 
 /// Sweeps until the worker stops.
 pub async fn run(context: Arc<WorkerContext>) {
-    let mut last_good: Option<(Instant, Timestamp)> = None;
+    let mut last_good: Option<Instant> = None;
+    let even_clock = EvenClock::new(clock::instant(), context.process.db.now());
     let mut round = 0_u32;
     let mut lease = Lease::new("sweep", LEASE_MS);
     let mut unknown = HashSet::new();
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
         // After an outage every heartbeat is old, also those of living workers, and so it is when the clock was set forward
         // or the machine has slept: they get the time to send one.
-        let now = context.process.db.now();
-        let may_bury = last_good.is_some_and(|(at, time)| {
-            at.elapsed() < EVERY * 3 && Duration::from_millis(now.ms_since(time).unsigned_abs()) < EVERY * 3
-        });
-        match one(&context, &mut lease, may_bury).await {
-            Ok(()) => last_good = Some((clock::instant(), now)),
+        let is_even = even_clock.is_even(clock::instant(), context.process.db.now());
+        let may_judge = is_even && last_good.is_some_and(|at| at.elapsed() < EVERY * 3);
+        match one(&context, &mut lease, may_judge).await {
+            Ok(()) => last_good = Some(clock::instant()),
             Err(error) => tracing::warn!(%error, "a sweep failed; the next one follows"),
         }
         if round.is_multiple_of(COMPARE_EVERY)
@@ -103,7 +103,7 @@ async fn rescue(context: &WorkerContext, now: Timestamp) -> StoreResult<usize> {
     Ok(orphans)
 }
 
-async fn one(context: &WorkerContext, lease: &mut Lease, may_bury: bool) -> StoreResult<()> {
+async fn one(context: &WorkerContext, lease: &mut Lease, may_judge: bool) -> StoreResult<()> {
     let db = &context.process.db;
     if !lease.hold(context).await? {
         return Ok(());
@@ -113,7 +113,7 @@ async fn one(context: &WorkerContext, lease: &mut Lease, may_bury: bool) -> Stor
     if !attention::is_wanted(db, now, forgotten).await? {
         return Ok(());
     }
-    if may_bury {
+    if may_judge {
         // Committed before the rows of teams are touched: in every transaction a team's lock comes first.
         let mut tx = db.begin().await?;
         let buried = nodes::bury(&mut tx, now).await?;
@@ -128,7 +128,8 @@ async fn one(context: &WorkerContext, lease: &mut Lease, may_bury: bool) -> Stor
         context.process.metrics.orphans.add(orphans as i64);
         tracing::info!(orphans, "pages of dead workers are back in the queue");
     }
-    let ended = sessions::end_orphans(db).await? + sessions::end_overdue(db, now).await?;
+    let overdue = if may_judge { sessions::end_overdue(db, now).await? } else { 0 };
+    let ended = sessions::end_orphans(db).await? + overdue;
     if ended > 0 {
         tracing::warn!(ended, "browser sessions that nobody ended are destroyed");
     }

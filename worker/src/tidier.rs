@@ -9,7 +9,8 @@ use std::time::Duration;
 use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::store::slices::Slices;
 use weir_shared::store::{
-    StoreResult, activity, cache, cancel, extractors, monitors, retention, sessions, site_templates, snapshots, sweep,
+    StoreResult, activity, cache, cancel, extractors, ledger, monitors, retention, sessions, site_templates, snapshots,
+    sweep,
 };
 
 use crate::context::WorkerContext;
@@ -128,7 +129,7 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
         if *log_is_dirty {
             *log_is_dirty = !retention::empty_log(db).await?;
         }
-        slowly(context).await?;
+        slowly(context, slices).await?;
     }
     if round.is_multiple_of(WEIGH_EVERY) {
         let settings = &context.process.settings;
@@ -141,7 +142,7 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
     Ok(())
 }
 
-async fn slowly(context: &WorkerContext) -> StoreResult<()> {
+async fn slowly(context: &WorkerContext, slices: &mut Slices) -> StoreResult<()> {
     let db = &context.process.db;
     let now = context.process.db.now();
     let mut tx = db.begin().await?;
@@ -158,6 +159,10 @@ async fn slowly(context: &WorkerContext) -> StoreResult<()> {
         if !more {
             break;
         }
+    }
+    let merged = ledger::merge(db, slices, now).await?;
+    if merged > 0 {
+        tracing::info!(entries = merged, "old entries of the ledger were merged");
     }
     sweep::shrink(db).await
 }

@@ -11,8 +11,10 @@ use super::output::{Output, or_dash, shorten};
 pub enum FeedbackCommand {
     /// Show what was said, newest first. The newest 1,000 of each team are kept.
     List {
+        /// Only those of this team.
         #[arg(long)]
         team: Option<String>,
+        /// How many at most.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=10_000))]
         limit: i64,
     },

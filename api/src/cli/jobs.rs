@@ -24,12 +24,16 @@ const FAILED_SHOWN: i64 = 100;
 pub enum JobsCommand {
     /// Show jobs, newest first.
     List {
+        /// Only those of this team.
         #[arg(long)]
         team: Option<String>,
+        /// Only those of this kind.
         #[arg(long)]
         kind: Option<Kind>,
+        /// Only those in this state.
         #[arg(long)]
         status: Option<Status>,
+        /// How many at most.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=10_000))]
         limit: i64,
     },
@@ -39,7 +43,10 @@ pub enum JobsCommand {
         id: uuid::Uuid,
     },
     /// Follow a job with a progress bar until it ends.
-    Watch { id: JobId },
+    Watch {
+        /// Its id.
+        id: JobId,
+    },
     /// Put pages that failed for good back into the queue.
     Replay(replay::ReplayArgs),
 }

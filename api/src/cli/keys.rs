@@ -13,16 +13,21 @@ use super::output::{Output, or_dash};
 pub enum KeyCommand {
     /// Make a key for a team and print it, this once.
     Create {
+        /// Whose key it is.
         #[arg(long)]
         team: String,
     },
     /// Show keys by their first characters.
     List {
+        /// Only those of this team.
         #[arg(long)]
         team: Option<String>,
     },
     /// End a key, named by its id or by itself.
-    Revoke { key: String },
+    Revoke {
+        /// Its id, or the whole key.
+        key: String,
+    },
 }
 
 /// Runs `weir key …`.

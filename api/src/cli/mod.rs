@@ -165,6 +165,29 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// What has no help, from this command on down.
+    fn without_help(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        let path = format!("{path} {}", command.get_name());
+        if command.get_about().is_none() {
+            found.push(path.clone());
+        }
+        let silent = command.get_arguments().filter(|argument| argument.get_help().is_none());
+        found.extend(silent.map(|argument| format!("{path} {}", argument.get_id())));
+        for inner in command.get_subcommands() {
+            without_help(inner, &path, found);
+        }
+    }
+
+    #[test]
+    fn every_command_and_every_argument_says_what_it_is() {
+        let mut command = Cli::command();
+        command.build();
+        let mut found = Vec::new();
+        without_help(&command, "", &mut found);
+        assert!(found.is_empty(), "without help: {}", found.join(","));
+        assert!(command.get_subcommands().count() > 15);
+    }
+
     #[test]
     fn every_command_of_the_interface_is_there() {
         for line in [

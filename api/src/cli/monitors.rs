@@ -16,15 +16,21 @@ use super::output::{Output, or_dash, shorten};
 pub enum MonitorCommand {
     /// Show monitors, newest first.
     List {
+        /// Only those of this team.
         #[arg(long)]
         team: Option<String>,
+        /// How many at most.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=10_000))]
         limit: i64,
     },
     /// Have a monitor look now, beside its schedule.
-    Run { id: MonitorId },
+    Run {
+        /// Its id.
+        id: MonitorId,
+    },
     /// Stop looking until it is told to go on.
     Pause {
+        /// Its id.
         id: MonitorId,
         /// Go on instead.
         #[arg(long)]
@@ -32,7 +38,9 @@ pub enum MonitorCommand {
     },
     /// Show a monitor's checks, newest first.
     History {
+        /// Its id.
         id: MonitorId,
+        /// How many at most.
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=10_000))]
         limit: i64,
     },

@@ -44,6 +44,7 @@ pub struct ReplayArgs {
     /// Only pages that failed within this time, as in 2h.
     #[arg(long, value_parser = duration)]
     newer_than: Option<Duration>,
+    /// How many at most, the oldest failures first.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     limit: i64,
     /// Show what would be replayed and change nothing.

@@ -16,7 +16,10 @@ use super::output::{Output, or_dash};
 #[derive(Subcommand)]
 pub enum TeamCommand {
     /// Make a team.
-    Add { name: String },
+    Add {
+        /// What it is called.
+        name: String,
+    },
     /// Show every team.
     List,
     /// Change a team's limits and settings.
@@ -27,6 +30,7 @@ pub enum TeamCommand {
 #[command(group = ArgGroup::new("change").required(true).multiple(true)
     .args(["concurrency", "sessions", "queue", "webhook_secret", "zero_data_retention", "rate"]))]
 pub struct SetArgs {
+    /// The team.
     name: String,
     /// Pages in work at once over all workers.
     #[arg(long, value_parser = clap::value_parser!(i64).range(1..=100_000))]
@@ -58,13 +62,16 @@ enum Switch {
 pub enum CreditsCommand {
     /// Grant credits; a negative number takes some back.
     Grant {
+        /// The team.
         #[arg(long)]
         team: String,
+        /// How many.
         #[arg(allow_negative_numbers = true)]
         amount: i64,
     },
     /// Show what a team was granted, has used and holds back for running jobs.
     Show {
+        /// The team.
         #[arg(long)]
         team: String,
     },

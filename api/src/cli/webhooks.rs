@@ -16,12 +16,16 @@ use super::replay::progress;
 pub enum WebhooksCommand {
     /// Show deliveries, newest first.
     Deliveries {
+        /// Only those of this job, or of this check of a monitor.
         #[arg(long)]
         job: Option<JobId>,
+        /// Only those of this team.
         #[arg(long)]
         team: Option<String>,
+        /// Only those in this state.
         #[arg(long)]
         state: Option<StateArg>,
+        /// How many at most.
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=10_000))]
         limit: i64,
     },
@@ -58,6 +62,7 @@ pub struct ReplayArgs {
     /// Every dead delivery of this team.
     #[arg(long)]
     team: Option<String>,
+    /// How many at most.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(i64).range(1..=1_000_000))]
     limit: i64,
     /// Show what would be replayed and change nothing.

@@ -17,7 +17,10 @@ pub enum WorkersCommand {
     /// Show worker processes, newest first.
     List,
     /// Ask a worker, by name or id, to finish what it has and stop.
-    Drain { name: String },
+    Drain {
+        /// Its name or id, as `weir workers list` has them.
+        name: String,
+    },
 }
 
 /// Runs `weir workers …`.

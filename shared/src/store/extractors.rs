@@ -25,9 +25,9 @@ const TEAM_BYTES: i64 = 64 << 20;
 /// Extractors of one site that are in use at once.
 pub const MOST: i64 = 8;
 /// Doubts that are looked into, for each thousand pages.
-const DOUBTS: i64 = 2;
+pub const DOUBTS: i64 = 2;
 /// Checks in a row that may fail before an extractor goes.
-const STRIKES: i64 = 2;
+pub const STRIKES: i64 = 2;
 /// Rows removed at once.
 const STEP: i64 = 200;
 

@@ -36,6 +36,7 @@ pub mod jobs;
 pub mod keys;
 mod lasting_plans;
 pub mod leases;
+pub mod ledger;
 pub mod lines;
 pub mod maps;
 pub mod migrations;

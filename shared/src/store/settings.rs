@@ -1,7 +1,7 @@
 //! Values that the installation makes for itself once, such as the secret between API and workers.
 
-use crate::on_db;
 use crate::random;
+use crate::{on_db, on_pool};
 
 use super::{Db, StoreResult, Tx};
 
@@ -24,6 +24,21 @@ pub async fn get_or_set(tx: &mut Tx, name: &str, made: &str) -> StoreResult<Stri
     on_db!(tx, |conn| sqlx::query(INSERT).bind(name).bind(made).execute(conn).await?.rows_affected());
     let row: (String,) = on_db!(tx, |conn| sqlx::query_as(SELECT).bind(name).fetch_one(conn).await?);
     Ok(row.0)
+}
+
+/// A stored value.
+pub(super) async fn find(db: &Db, name: &str) -> StoreResult<Option<String>> {
+    const SQL: &str = "SELECT value FROM setting WHERE name = $1";
+    let found: Option<(String,)> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(name).fetch_optional(pool).await?);
+    Ok(found.map(|row| row.0))
+}
+
+/// Stores a value in the place of what was there.
+pub(super) async fn set(tx: &mut Tx, name: &str, value: &str) -> StoreResult<()> {
+    const SQL: &str = "INSERT INTO setting (name, value) VALUES ($1, $2) \
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    on_db!(tx, |conn| sqlx::query(SQL).bind(name).bind(value).execute(conn).await?.rows_affected());
+    Ok(())
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use weir_shared::time::Timestamp;
 
 use super::learned::Learned;
 use crate::extract::Sketch;
+use crate::reader::WRITTEN;
 
 /// Pages of a template that an extractor is written from.
 pub const PAGES: usize = 3;
@@ -20,7 +21,11 @@ const ALIKE: f32 = 0.6;
 const MOST_PAGES: usize = 12;
 /// Pages until an extractor is held against the model's reading for the first time, and from then on.
 const FIRST_CHECK: i64 = 50;
-pub const NEXT_CHECK: i64 = 250;
+pub const NEXT_CHECK: i64 = 500;
+/// Questions to the model that a changed template costs at most until another extractor is in use: doubts and checks that
+/// fail, the pages to learn from, and the tries to write one.
+const REPAIR: i64 = 10;
+const _: () = assert!(extractors::DOUBTS + extractors::STRIKES + (PAGES + WRITTEN) as i64 <= REPAIR);
 /// Readings in a row from which nothing was to be learned that count as an extractor that is not good.
 const MISSES: i64 = 3;
 /// Extractors that are written for one site a day, good or not.

@@ -35,7 +35,7 @@ pub use self::kept::KeptAnswers;
 pub use self::page_text::PageText;
 pub(crate) use self::passages::{Excerpt, room};
 pub(crate) use self::quote::foreign_host;
-pub use self::write::Shown;
+pub use self::write::{Shown, TRIES as WRITTEN};
 
 use self::ask::Task;
 

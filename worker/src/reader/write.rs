@@ -10,7 +10,7 @@ use super::passages::{self, Excerpt};
 use super::{LONG, PageText, ReadError, Reader};
 
 /// Extractors that are written until one is good.
-const TRIES: usize = 3;
+pub const TRIES: usize = 3;
 /// Tokens that are kept for the rules and for what was said before.
 const TALK: u32 = 6_000;
 

@@ -13,6 +13,7 @@ mod splice;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use weir_shared::clock;
 use weir_shared::domain::capability::{Capability, token};
 use weir_shared::domain::session::{EndReason, SessionState};
 use weir_shared::error_code::ErrorCode;
@@ -154,7 +155,7 @@ async fn reload_after_burial(app: &App, id: SessionId) -> ApiResult<SessionRow> 
 /// asks for a slot or a session should not find it held by the dead. Returns whether there was anything.
 pub(super) async fn end_orphans(app: &App) -> ApiResult<bool> {
     let now = app.db.now();
-    if !sessions::orphans_exist(&app.db, now).await? {
+    if !sessions::orphans_exist(&app.db, now).await? || !app.even_clock.is_even(clock::instant(), now) {
         return Ok(false);
     }
     // Committed by itself: ending the sessions takes the teams' locks, which stand first in the lock order.
