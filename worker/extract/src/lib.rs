@@ -26,7 +26,7 @@
 //! filter, scope      what is left out; where the main content is
 //! shop, copies       what shops show besides one product; what a page has twice
 //! marks              what manuals and blogs put around their text for the reader's mouse
-//! lines              lines that a page says twice, labels of controls
+//! lines              lines said twice, labels of controls, long quotes of what stands above, what follows an article
 //! template           what other pages of the site have, too
 //! select             the caller's CSS selectors
 //! markdown, clean_html, links, images, metadata, structured, media, embedded     what is made of the tree

@@ -26,6 +26,9 @@ const LEFT: u32 = 200;
 
 /// What buyers say: at least so many characters, and at most this part of the page.
 const REVIEWS: (u32, f32) = (1000, 0.45);
+/// Characters of one of several that are named one by one, and how many there are at least.
+const REVIEW: u32 = 40;
+const FEW_REVIEWS: usize = 3;
 /// Without it the page must have this many characters that are no links.
 const LEFT_OF_PRODUCT: u32 = 1500;
 
@@ -153,6 +156,8 @@ pub fn leave_out_reviews(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
     let page = Page::of(dom, m, dropped);
     let mut cache = Cache::default();
     let (mut reviews, mut left) = (Vec::new(), page.prose);
+    // Reviews that are named one by one, without a name for all of them.
+    let mut single = Vec::new();
     let mut i = m.body + 1;
     while i < dom.end(m.body) {
         if dropped[i] {
@@ -171,7 +176,21 @@ pub fn leave_out_reviews(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
             i = dom.end(i);
             continue;
         }
+        if (REVIEW..REVIEWS.0).contains(&m.text[i])
+            && dom.tag(i).is_block()
+            && !page.has_heading[i]
+            && cache.of(dom.class(i)).any(Hints::REVIEWS)
+        {
+            single.push(i);
+            i = dom.end(i);
+            continue;
+        }
         i += 1;
+    }
+    let text: u32 = single.iter().map(|&i| m.text[i]).sum();
+    if single.len() >= FEW_REVIEWS && text >= REVIEWS.0 && text as f32 <= REVIEWS.1 * page.text as f32 {
+        left = left.saturating_sub(single.iter().map(|&i| m.text[i] - m.links[i]).sum());
+        reviews.append(&mut single);
     }
     if left >= LEFT_OF_PRODUCT {
         reviews.into_iter().for_each(|i| dropped[i] = true);
@@ -282,6 +301,9 @@ mod tests {
         };
         assert!(left(&format!("{}{reviews}", OFFER.repeat(8))));
         assert!(!left(&format!("{OFFER}{reviews}")), "a page that lives of them keeps them");
+        let single = "<div class=customer-review><p>I like how it pours, every day. It is warm for long.</p></div>";
+        assert!(left(&format!("{}{}", OFFER.repeat(8), single.repeat(30))), "one by one");
+        assert!(!left(&format!("{}{}", OFFER.repeat(8), single.repeat(2))), "two say what the page says");
         assert!(!left(&format!("{}<div id=reviews><p>I like it.</p></div>", OFFER.repeat(8))), "a line stays");
     }
 

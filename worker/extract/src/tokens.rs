@@ -180,7 +180,12 @@ fn of_name(name: &str) -> Hints {
     if hints.any(Hints::SEARCH) && name.to_ascii_lowercase().contains("result") {
         hints = Hints(hints.0 & !Hints::SEARCH.0);
     }
-    if READER_ONLY.iter().any(|r| name.eq_ignore_ascii_case(r)) {
+    // As a part of longer names, too.
+    let is_for_readers = || {
+        let low = name.to_ascii_lowercase();
+        ["screen-reader", "screenreader", "reader-only"].iter().any(|word| low.contains(word))
+    };
+    if READER_ONLY.iter().any(|r| name.eq_ignore_ascii_case(r)) || name.contains("eader") && is_for_readers() {
         hints = hints.or(Hints::READER_ONLY);
     }
     hints
@@ -236,6 +241,10 @@ mod tests {
             hints("u-visuallyHidden").any(Hints::READER_ONLY) && hints("a-visually-hidden").any(Hints::READER_ONLY)
         );
         assert!(hints("d-none").any(Hints::READER_ONLY));
+        assert!(hints("styles_ndsScreenReaderOnly__JErIH").any(Hints::READER_ONLY));
+        assert!(
+            hints("u-pwa-screen-reader-only").any(Hints::READER_ONLY) && !hints("e-reader").any(Hints::READER_ONLY)
+        );
         assert!(!hints("d-none d-md-block").any(Hints::READER_ONLY), "shown from some width on");
     }
 

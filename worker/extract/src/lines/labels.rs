@@ -274,15 +274,24 @@ const WORDS: &[&str] = &[
     "通報",
 ];
 
-/// Marks lines that are labels.
-pub fn find(dom: &Dom, lines: &Lines, gone: &mut [bool]) {
+/// What lines begin with that a forum writes below each post or thread. Lower case.
+const REMARKS: &[&str] = &[
+    "find the answer to your question",
+    "last edited",
+    "see similar questions",
+    "you must be logged in to",
+    "you must log in to",
+];
+
+/// Marks lines that are labels, and in a discussion what a forum remarks on posts.
+pub fn find(dom: &Dom, discussion: bool, lines: &Lines, gone: &mut [bool]) {
     let mut names = Cache::default();
     let mut words = Words::default();
     for (line, gone) in lines.list.iter().zip(gone) {
         if line.chars <= MOST
-            && matches!(line.place, Place::Text | Place::Heading(2..))
+            && matches!(line.place, Place::Text | Place::Quote | Place::Heading(2..))
             && line.nodes.1 - line.nodes.0 <= MOST_NODES as u32
-            && is_label(dom, lines, line, &mut words, &mut names)
+            && (is_label(dom, lines, line, &mut words, &mut names) || discussion && is_remark(dom, lines, line))
         {
             *gone = true;
         }
@@ -348,6 +357,12 @@ impl Ends {
             _ => true,
         }
     }
+}
+
+/// Whether a line begins as what a forum says of a post does.
+fn is_remark(dom: &Dom, lines: &Lines, line: &Line) -> bool {
+    let text = lines.nodes(line).first().map_or("", |&node| dom.text(node as usize).trim_start());
+    REMARKS.iter().any(|remark| text.get(..remark.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(remark)))
 }
 
 /// Whether text stands in a link, a button or what is called one.
@@ -420,7 +435,7 @@ impl Words {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::left;
+    use super::super::tests::{left, left_of_discussion};
     use super::*;
 
     #[test]
@@ -441,6 +456,15 @@ mod tests {
         ] {
             assert_eq!(left(&format!("<p>It boils.</p>{label}")), "It boils.", "{label}");
         }
+    }
+
+    #[test]
+    fn what_a_forum_remarks_on_posts_goes() {
+        let html = "<p>It boils.</p><div>Last edited: <time>May 4, 2024</time></div>\
+             <blockquote><p>It does.</p><a>Click to expand...</a></blockquote>";
+        assert_eq!(left_of_discussion(html), "It boils.It does.");
+        assert!(left(html).contains("Last edited"), "a page of a wiki says so of itself");
+        assert!(left_of_discussion("<p>I last edited it in May.</p>").contains("May"));
     }
 
     #[test]

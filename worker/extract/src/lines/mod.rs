@@ -60,7 +60,7 @@ struct Lines {
 pub fn leave_out(dom: &Dom, m: &Measures, discussion: bool, dropped: &mut [bool]) {
     let lines = Lines::of(dom, m, dropped);
     let mut gone = vec![false; lines.list.len()];
-    labels::find(dom, &lines, &mut gone);
+    labels::find(dom, discussion, &lines, &mut gone);
     if discussion {
         quotes::find(dom, m, &lines, &mut gone);
     } else {

@@ -152,7 +152,9 @@ impl Words {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::guard;
     use super::super::tests::{left, left_of_discussion};
+    use super::*;
 
     const POST: &str = "The kettle boils a litre in four minutes and keeps it warm for an hour on its own plate, but the \
         handle of oak gets loose after a year, and nobody sells the screw that it wants, which is a pity.";
@@ -194,5 +196,19 @@ mod tests {
         let post = "水を一リットル四分で沸かし一時間温かく保つが取っ手は一年で緩み合う螺子は誰も売っていない";
         let html = page(&format!("<p>{post}</p><blockquote>{post}</blockquote>"));
         assert_eq!(left_of_discussion(&html).matches("リットル").count(), 1);
+    }
+
+    #[test]
+    fn a_bounded_number_of_words_is_read_and_quotes_in_quotes_once() {
+        let of = |html: &str| {
+            let dom = guard::parse(html).dom;
+            let m = Measures::of(&dom, false);
+            let lines = Lines::of(&dom, &m, &m.invisible);
+            (Words::of(&dom, &lines).list.len(), quotes(&dom, &m, &lines))
+        };
+        assert_eq!(of(&"<p>it boils</p>".repeat(MOST_WORDS)).0, MOST_WORDS);
+        assert_eq!(of(&format!("<p>{}</p>", "it ".repeat(MOST_WORDS + 5))).0, MOST_WORDS);
+        let nested = format!("<p>{}</p>{}", "word ".repeat(900), "<blockquote>word ".repeat(200));
+        assert_eq!(of(&nested).1, [(1, 201)]);
     }
 }

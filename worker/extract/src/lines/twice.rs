@@ -72,6 +72,7 @@ fn says_something(lines: &Lines, dom: &Dom, at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{left, left_of_discussion};
+    use super::*;
 
     const CARD: &str = "Cup of blue stoneware";
 
@@ -93,6 +94,12 @@ mod tests {
         let html = format!("<div>{}<div><div>{}</div></div></div>", post("It boils."), post("It does."));
         assert_eq!(left_of_discussion(&html).matches("Ada").count(), 2);
         assert_eq!(left(&html).matches("Ada").count(), 1);
+    }
+
+    #[test]
+    fn a_bounded_number_of_lines_is_looked_at_closely() {
+        let again = format!("<div><p>{CARD}</p></div>").repeat(MOST_PAIRS + 7);
+        assert_eq!(times(&format!("<p>{CARD}</p>{again}")), 8);
     }
 
     #[test]
