@@ -229,6 +229,30 @@ both_databases! {
         assert_eq!(by_status, BTreeMap::from([("error", 450), ("new", 700)]));
     }
 
+    async fn a_page_that_failed_by_a_clock_that_was_set_back_is_told_once(database) {
+        let (own, clock) = (OwnPages::start().await, MovedClock::new());
+        clock.advance(2 * HOUR);
+        let (name, file) = clock.setting();
+        let service = TestService::start_with(options(database).env(name, file)).await;
+        let caller = service.caller();
+        let dead = weir_tests::free_port();
+        let early = format!("http://127.0.0.1:{dead}/early");
+        let late = own.redirect("/late", 302, &format!("http://127.0.0.1:{dead}/nowhere"));
+        let gate = own.hold("/late");
+        let id = watch(caller, json!([{"type": "scrape", "urls": [early, late]}]), json!({})).await;
+        let run = begin(caller, &id).await;
+        let path = format!("/v2/monitor/{id}/checks/{run}");
+        wait_until_within(BOUND, "the first failure is told", || async {
+            (caller.get(&path).await.ok()["data"]["summary"]["error"] == 1).then_some(())
+        })
+        .await;
+        clock.set_back(HOUR);
+        gate.open();
+        let whole = ended(caller, &id, &run).await;
+        are(&whole, &[("early", "error"), ("late", "error")]);
+        assert_eq!(whole["status"], "failed", "{whole}");
+    }
+
     async fn results_do_not_expire_under_a_check_that_runs(database) {
         let own = OwnPages::start().await;
         let service = TestService::start_with(options(database)).await;
