@@ -40,7 +40,7 @@ impl EvenClock {
         let passed = i64::try_from(at.saturating_duration_since(seen.at).as_millis()).unwrap_or(i64::MAX);
         let apart = wall.0.saturating_sub(seen.wall.0).saturating_sub(passed);
         if apart.saturating_abs() > JUMP_MS {
-            tracing::warn!(ms = apart, "the wall clock has jumped; nobody is declared dead by it for a moment");
+            tracing::warn!(ms = apart, "the wall clock has jumped; for a moment silence says nothing of workers");
             seen.jumped = Some(at);
         }
         // Looks of several threads come in any order; what lies behind says nothing.

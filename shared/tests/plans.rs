@@ -49,7 +49,7 @@ use weir_shared::store::snapshots::{Packed, Snapshot};
 use weir_shared::store::uploads::{NewUpload, Offered};
 use weir_shared::store::{
     Db, PoolUse, activity, attention, cache, cancel, console, credits, documents, drafts, extractors, feedback, jobs,
-    keys, migrate, monitors, nodes, pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep,
+    keys, ledger, migrate, monitors, nodes, pages, profiles, queue_depth, rates, retention, sessions, snapshots, sweep,
     team_lock, teams, turns, uploads, webhooks,
 };
 use weir_shared::time::Timestamp;
@@ -273,6 +273,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
         let job = jobs::load(db, id).await.unwrap().unwrap();
         documents::slice_of_ended(db, blobs, &job, part).await.unwrap();
         pages::failed_of(db, id, 10).await.unwrap();
+        pages::failed_since(db, id, Some((now, 1)), 10).await.unwrap();
     }
     pages::load(db, direct.page).await.unwrap();
     pages::ended_among(db, &[direct.page]).await.unwrap();
@@ -327,6 +328,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     sweep::prune_wakeups(db, &mut slices).await.unwrap();
     sweep::remove_drafts(db, &mut slices, now).await.unwrap();
     while sweep::expire(db, &mut slices, now.plus_ms(90_000_000)).await.unwrap() > 0 {}
+    ledger::merge(db, &mut slices, now.plus_ms(92 * 86_400_000)).await.unwrap();
     sweep::remove_waste(db, blobs, now.plus_ms(90_000_000)).await.unwrap();
     cache::evict(db, 0, now.plus_ms(1)).await.unwrap();
     cache::remove_waste(db, blobs, now.plus_ms(1)).await.unwrap();
@@ -465,6 +467,8 @@ async fn monitors_day(db: &Db, team: TeamId) {
         monitors::pages::list(db, check.id, status, 0, 5).await.unwrap();
     }
     monitors::pages::load(db, page.id).await.unwrap().unwrap();
+    monitors::pages::failed(db, check.id).await.unwrap();
+    monitors::due::set_back(db, now).await.unwrap();
     let row = monitors::load_any(db, id).await.unwrap().unwrap();
     let mut tx = db.begin().await.unwrap();
     checks::run_now(&mut tx, &row, now).await.unwrap().unwrap();

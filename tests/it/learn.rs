@@ -251,7 +251,8 @@ both_databases! {
         let documents = batch(service.caller(), &urls(&site, "book", 0..1_000), &schema("book")).await;
         let (read, asked) = (by_model(&documents, &truth), questions(&model, "book"));
         println!("{read} of 1000 by the model, asked {asked:?}");
-        assert_eq!(asked["extractor"], 3);
+        // Three pages to learn from, and the checks of page 50 and of the 500th after it.
+        assert_eq!((asked["extractor"], asked["data"]), (3, 5));
         assert!(asked.values().sum::<usize>() <= 10, "{asked:?}");
     }
 
@@ -277,8 +278,8 @@ both_databases! {
             }
             assert!(noticed.contains(&true), "{kind}: {noticed:?}");
             let documents = batch(service.caller(), &urls(&site, kind, 23..40), &schema).await;
-            by_model(&documents, &truth);
-            assert_eq!(documents.last().unwrap()["metadata"]["readBy"], "extractor", "{kind}");
+            let read = by_model(&documents, &truth);
+            assert!(read <= 4, "{kind}: {read} of 17 by the model, so it is learned again");
             let after: usize = questions(&model, kind).values().sum();
             println!("{kind}: noticed {noticed:?}, {} questions", after - before);
             assert!((6..=10).contains(&(after - before)), "{kind}: {:?}", questions(&model, kind));

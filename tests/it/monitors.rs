@@ -1,6 +1,7 @@
 //! Monitors (wire 24): checks of pages, sites and searches that change, by a schedule and by hand, and what callers and
 //! receivers of webhooks are told.
 
+mod attacks;
 mod changing;
 mod week;
 

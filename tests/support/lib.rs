@@ -40,7 +40,7 @@ pub use hosts::{Host, Hub};
 pub use lost_answer::LostAnswer;
 pub use model::{ModelStandIn, Said};
 pub use moved_clock::MovedClock;
-pub use own_pages::OwnPages;
+pub use own_pages::{Gate, OwnPages};
 pub use page::{Truth, documents_at, documents_of, ended_at, errors_of, finished, markdown_of};
 pub use process::{
     ChildUse, ChildWatch, Process, ProcessInfo, free_port, processes_mentioning, signal, threads_have_stopped,

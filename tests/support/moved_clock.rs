@@ -39,7 +39,15 @@ impl MovedClock {
 
     /// Makes time pass for all processes at once. Nothing that is asleep wakes by it.
     pub fn advance(&self, by: Duration) {
-        let by = i64::try_from(by.as_millis()).unwrap();
+        self.shift(i64::try_from(by.as_millis()).unwrap());
+    }
+
+    /// Sets the clock of all processes back.
+    pub fn set_back(&self, by: Duration) {
+        self.shift(-i64::try_from(by.as_millis()).unwrap());
+    }
+
+    fn shift(&self, by: i64) {
         let moved = self.moved_ms.load(Ordering::SeqCst) + by;
         self.file.write_all_at(&moved.to_le_bytes(), 0).unwrap();
         self.moved_ms.store(moved, Ordering::SeqCst);

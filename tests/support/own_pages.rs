@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 #[derive(Clone)]
@@ -20,8 +21,24 @@ struct State {
     pages: HashMap<String, Page>,
     /// Pages that only requests with a word in their head get; others a 403.
     words: HashMap<String, String>,
+    /// Pages that are not answered before their gate is open.
+    gates: HashMap<String, watch::Receiver<bool>>,
     /// Head of each request, in order.
     heads: Vec<String>,
+}
+
+/// A page that is asked for and not answered while this is kept.
+pub struct Gate(watch::Sender<bool>);
+
+impl Gate {
+    /// Answers who waits, and who comes later.
+    pub fn open(self) {}
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
 }
 
 impl Page {
@@ -55,10 +72,18 @@ impl OwnPages {
                         head.push_str(&String::from_utf8_lossy(&part[..count]));
                     }
                     let path = head.split(' ').nth(1).unwrap_or("/").to_owned();
-                    let Page { status, headers, body } = {
+                    let gate = {
                         let mut state = state.lock().unwrap();
+                        state.heads.push(head.clone());
+                        state.gates.get(&path).cloned()
+                    };
+                    if let Some(mut gate) = gate {
+                        // An error says that the test is over.
+                        let _ = gate.wait_for(|is_open| *is_open).await;
+                    }
+                    let Page { status, headers, body } = {
+                        let state = state.lock().unwrap();
                         let is_refused = state.words.get(&path).is_some_and(|word| !head.contains(word));
-                        state.heads.push(head);
                         let refused = is_refused.then(|| Page::html(403, "<p>You shall not pass.</p>"));
                         refused
                             .or_else(|| state.pages.get(&path).cloned())
@@ -102,6 +127,13 @@ impl OwnPages {
     fn insert(&self, path: &str, page: Page) -> String {
         self.state.lock().unwrap().pages.insert(path.to_owned(), page);
         self.url(path)
+    }
+
+    /// From now on requests for a page wait until the gate is opened.
+    pub fn hold(&self, path: &str) -> Gate {
+        let (gate, gated) = watch::channel(false);
+        self.state.lock().unwrap().gates.insert(path.to_owned(), gated);
+        Gate(gate)
     }
 
     /// From now on a page is there only for requests with this word in their head.

@@ -9,6 +9,7 @@ use crate::traces;
 use crate::{on_db, on_pool};
 
 use super::crawls::{self, CrawlSpec};
+use super::parts::parts;
 use super::signals::{Signal, notify_done};
 use super::{Db, StoreError, StoreResult, Tx};
 
@@ -212,6 +213,23 @@ pub async fn by_ids(db: &Db, ids: &[JobId]) -> StoreResult<Vec<JobRow>> {
 pub async fn origin(db: &Db, id: JobId) -> StoreResult<Option<(Option<String>, bool)>> {
     const SQL: &str = "SELECT origin, zero_retention FROM job WHERE id = $1";
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?))
+}
+
+/// Results of those of these jobs that would go before `least` stay until then.
+pub async fn keep_until(tx: &mut Tx, jobs: &[JobId], least: Timestamp, until: Timestamp) -> StoreResult<()> {
+    for part in parts(jobs) {
+        on_db!(&mut *tx, |conn| {
+            let mut update = sqlx::QueryBuilder::new("UPDATE job SET expires_at = ");
+            update.push_bind(until).push(" WHERE expires_at < ").push_bind(least).push(" AND id IN (");
+            let mut list = update.separated(", ");
+            for job in part {
+                list.push_bind(*job);
+            }
+            update.push(")");
+            update.build().persistent(false).execute(conn).await?.rows_affected()
+        });
+    }
+    Ok(())
 }
 
 /// Has a job's results expire now; one that runs has been cancelled. Its rows go as those of every expired job do.

@@ -118,6 +118,24 @@ pub async fn failed_of(db: &Db, job: JobId, limit: i64) -> StoreResult<Vec<PageR
     rows.into_iter().map(row).collect()
 }
 
+/// The same behind one of them, given by the time of its failure and its place.
+pub async fn failed_since(
+    db: &Db,
+    job: JobId,
+    after: Option<(Timestamp, i64)>,
+    limit: i64,
+) -> StoreResult<Vec<PageRow>> {
+    const SQL: &str = select_page!(
+        "WHERE job_id = $1 AND state = ",
+        PageState::Failed.sql(),
+        " AND (finished_at, idx) > ($2, $3) ORDER BY finished_at, idx LIMIT $4"
+    );
+    let (at, idx) = after.unwrap_or((Timestamp(i64::MIN), i64::MIN));
+    let rows: Vec<Columns> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).bind(at).bind(idx).bind(limit).fetch_all(pool).await?);
+    rows.into_iter().map(row).collect()
+}
+
 /// Pages of a job in the order of the request.
 pub async fn list(db: &Db, job: JobId, state: Option<PageState>, limit: i64) -> StoreResult<Vec<PageRow>> {
     const SQL: &str = select_page!("WHERE job_id = $1 AND ($2 IS NULL OR state = $2) ORDER BY idx LIMIT $3");

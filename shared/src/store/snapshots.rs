@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::domain::monitor::MonitorStatus;
 use crate::ids::{MonitorId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
@@ -14,6 +15,9 @@ use super::{Db, StoreError, StoreResult, Tx, packing, team_lock};
 const TEAM_BYTES: i64 = 256 << 20;
 /// How long a page is remembered that is not tracked again, milliseconds: 90 days.
 pub const KEPT_MS: i64 = 90 * 86_400_000;
+/// A snapshot that is younger than another one by this was made by a clock that was ahead, milliseconds: no page takes so
+/// long.
+const SOONEST_MS: i64 = 3_600_000;
 /// A snapshot may unpack to this many bytes.
 const UNPACKED: usize = 16 << 20;
 /// Rows removed at once.
@@ -69,13 +73,19 @@ pub async fn get(db: &Db, team: TeamId, key: &str) -> StoreResult<Option<(Timest
     Ok(Some((at, serde_json::from_slice(&json)?)))
 }
 
-/// Keeps a snapshot; an older one of the page goes, a newer one stays. Whether the team has too many by then, [`weigh`]
+/// Keeps a snapshot; an older one of the page goes, a newer one stays, unless it is of a clock that was ahead. That of a
+/// page whose monitor was deleted is not kept: nobody would remove it. Whether the team has too many by then, [`weigh`]
 /// sees: to add them up for each page would take longer the more there are.
 pub async fn put(tx: &mut Tx, team: TeamId, packed: &Packed) -> StoreResult<()> {
-    const PUT: &str = "INSERT INTO page_snapshot (team_id, key, scraped_at, size, body, monitor_id) \
-        VALUES ($1, $2, $3, $4, $5, $6) \
-        ON CONFLICT (team_id, key) DO UPDATE SET scraped_at = excluded.scraped_at, size = excluded.size, \
-        body = excluded.body WHERE page_snapshot.scraped_at <= excluded.scraped_at";
+    const PUT: &str = sql!(
+        "INSERT INTO page_snapshot (team_id, key, scraped_at, size, body, monitor_id) \
+        SELECT $1, $2, $3, $4, $5, $6 WHERE $6 IS NULL OR EXISTS (SELECT 1 FROM monitor WHERE id = $6 AND status <> ",
+        MonitorStatus::Deleted.sql(),
+        ") ON CONFLICT (team_id, key) DO UPDATE SET scraped_at = excluded.scraped_at, size = excluded.size, \
+        body = excluded.body WHERE page_snapshot.scraped_at <= excluded.scraped_at \
+        OR page_snapshot.scraped_at > excluded.scraped_at + 3600000"
+    );
+    const { assert!(SOONEST_MS == 3_600_000) };
     on_db!(tx, |conn| {
         sqlx::query(PUT)
             .bind(team)

@@ -8,6 +8,7 @@ use futures_util::{StreamExt as _, stream};
 use crate::blobs::Blobs;
 use crate::clock::Stopwatch;
 use crate::domain::job::{JobStatus, PageState};
+use crate::domain::monitor::ORIGIN;
 use crate::domain::node::NodeState;
 use crate::domain::session::SessionState;
 use crate::ids::{JobId, PageId};
@@ -15,11 +16,14 @@ use crate::queue;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
+use super::monitors::checks;
 use super::slices::Slices;
-use super::{Db, StoreResult, Tx, cancel, console, retention, sitemaps, turns, uploads};
+use super::{Db, StoreResult, Tx, cancel, console, jobs, retention, sitemaps, turns, uploads};
 
 /// Expired jobs that are removed together. (A transaction that a crash of the database loses is done again.)
 const JOBS: i64 = 1_000;
+/// How long the results of a check that runs are left alone before it is asked again whether it still does, milliseconds.
+const HELD_MS: i64 = 600_000;
 /// Bytes of documents that are removed at once: they weigh more than their number.
 const DOCUMENT_BYTES: i64 = 8 << 20;
 /// Jobs whose blobs are looked for in one round, and at the same time.
@@ -45,10 +49,18 @@ const PARTS: [(&str, &str); 8] = [
 /// many are gone; 0: none is due, or those that are have rows that somebody writes at the moment.
 pub async fn expire(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult<u64> {
     const OLDEST: &str =
-        "SELECT id, status, zero_retention FROM job WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2";
-    let due: Vec<(JobId, String, bool)> =
+        "SELECT id, status, zero_retention, origin FROM job WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2";
+    let mut due: Vec<(JobId, String, bool, Option<String>)> =
         on_pool!(db, |pool| sqlx::query_as(OLDEST).bind(now).bind(JOBS).fetch_all(pool).await?);
-    for (job, status, _) in &due {
+    if due.iter().any(|job| job.3.as_deref() == Some(ORIGIN)) {
+        let in_hand = checks::jobs_in_hand(db).await?;
+        let held: Vec<JobId> = due.iter().map(|job| job.0).filter(|job| in_hand.contains(job)).collect();
+        let mut tx = db.begin_relaxed().await?;
+        jobs::keep_until(&mut tx, &held, now.plus_ms(1), now.plus_ms(HELD_MS)).await?;
+        tx.commit().await?;
+        due.retain(|job| !in_hand.contains(&job.0));
+    }
+    for (job, status, ..) in &due {
         if status == JobStatus::Scraping.as_str() {
             let mut tx = db.begin_relaxed().await?;
             let began = Stopwatch::start();

@@ -350,6 +350,12 @@ async fn a_retry_waits_for_its_time_and_keeps_its_history() {
         assert_eq!(history.iter().map(|a| a.error.as_str()).collect::<Vec<_>>(), ["reset", "reset again"]);
         let errors = pages::failed_of(&db, id, 10).await.unwrap();
         assert_eq!(errors[0].error_code.as_deref(), Some("SCRAPE_SITE_ERROR"));
+        let at = errors[0].finished_at.unwrap();
+        for (after, found) in
+            [(None, 1), (Some((at, -1)), 1), (Some((at, errors[0].idx)), 0), (Some((at.plus_ms(1), 0)), 0)]
+        {
+            assert_eq!(pages::failed_since(&db, id, after, 10).await.unwrap().len(), found, "{after:?}");
+        }
         assert_eq!(jobs::load(&db, id).await.unwrap().unwrap().total_shown(), 0);
     }
 }

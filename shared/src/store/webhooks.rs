@@ -141,10 +141,12 @@ pub struct Attempt {
     pub next_at: Option<Timestamp>,
 }
 
-/// Records a try, unless another has overtaken it.
+/// Records a try, unless another has overtaken it. Of a delivery that is gone nothing is written down: nobody would remove
+/// it.
 pub async fn record(tx: &mut Tx, delivery: &ClaimedDelivery, attempt: &Attempt, now: Timestamp) -> StoreResult<()> {
     const HISTORY: &str = "INSERT INTO webhook_attempt (delivery_id, attempt, job_id, at, duration_ms, status, error) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (delivery_id, attempt) DO NOTHING";
+        SELECT $1, $2, $3, $4, $5, $6, $7 WHERE EXISTS (SELECT 1 FROM webhook_delivery WHERE id = $1) \
+        ON CONFLICT (delivery_id, attempt) DO NOTHING";
     const STATE: &str = sql!(
         "UPDATE webhook_delivery SET state = $3, next_at = COALESCE($4, next_at), finished_at = $5, \
          last_status = $6, last_error = $7 WHERE id = $1 AND attempt = $2 AND state = ",
@@ -153,22 +155,23 @@ pub async fn record(tx: &mut Tx, delivery: &ClaimedDelivery, attempt: &Attempt, 
     let state = DeliveryMove::after_try(attempt.error.is_some(), attempt.next_at.is_some()).to();
     let finished = (state != DeliveryState::Waiting).then_some(now);
     on_db!(tx, |conn| {
-        sqlx::query(HISTORY)
-            .bind(delivery.id)
-            .bind(delivery.attempt)
-            .bind(delivery.job_id)
-            .bind(attempt.at)
-            .bind(attempt.duration_ms)
-            .bind(attempt.status)
-            .bind(attempt.error.as_deref())
-            .execute(&mut *conn)
-            .await?;
+        // First, because the delivery cannot be removed any more then.
         sqlx::query(STATE)
             .bind(delivery.id)
             .bind(delivery.attempt)
             .bind(state.as_str())
             .bind(attempt.next_at)
             .bind(finished)
+            .bind(attempt.status)
+            .bind(attempt.error.as_deref())
+            .execute(&mut *conn)
+            .await?;
+        sqlx::query(HISTORY)
+            .bind(delivery.id)
+            .bind(delivery.attempt)
+            .bind(delivery.job_id)
+            .bind(attempt.at)
+            .bind(attempt.duration_ms)
             .bind(attempt.status)
             .bind(attempt.error.as_deref())
             .execute(conn)

@@ -83,6 +83,10 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
         if context.draining.is_cancelled() {
             return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
         }
+        // A monitor may have been deleted since: nobody is told of it any more.
+        if kind.is_none() && checks::receiver(db, job).await?.is_none() {
+            return Ok(());
+        }
         let now = context.process.db.now();
         let mut tx = db.begin_relaxed().await?;
         let lease = now.plus_ms(LEASE_MS);

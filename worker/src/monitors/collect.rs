@@ -7,6 +7,7 @@ use weir_shared::store::documents::Part;
 use weir_shared::store::jobs::JobRow;
 use weir_shared::store::monitors::checks::{self, CheckRow, End, Step};
 use weir_shared::store::monitors::pages::{self as found_pages, Found};
+use weir_shared::store::pages::PageRow;
 use weir_shared::store::{StoreError, StoreResult, Tx, crawls, documents, jobs, pages};
 use weir_shared::time::Timestamp;
 
@@ -117,39 +118,61 @@ impl Monitors {
             let mut tx = process.db.begin().await?;
             let target = hand.targets[n].target_id.clone();
             let keys: Vec<String> = looked.iter().map(|page| found_pages::key(&page.url)).collect();
+            let judged: Vec<bool> = looked.iter().map(Looked::is_judged).collect();
             let known = found_pages::known(&mut tx, hand.check.monitor_id, &target, &keys).await?;
             let pages = looked.into_iter().zip(keys).map(|(page, key)| page.found(&target, known.get(&key)));
             let pages = pages.collect::<StoreResult<Vec<_>>>()?;
-            hand.targets[n].documents = last;
-            hand.targets[n].unread += pages.iter().filter(|page| page.status == PageStatus::Error).count() as i64;
+            let progress = &mut hand.targets[n];
+            progress.documents = last;
+            progress.unread += pages.iter().filter(|page| page.status == PageStatus::Error).count() as i64;
+            if progress.goal.is_some() {
+                let changed = pages.iter().zip(&judged).filter(|(page, _)| page.status == PageStatus::Changed);
+                progress.unjudged += changed.filter(|(_, is_judged)| !**is_judged).count() as i64;
+            }
             if self.write(tx, hand, &pages).await? == Held::No {
                 return Ok(Held::No);
             }
         }
     }
 
+    /// Pages that failed since the last look, by the time of their failure. Two that fail at once may be written down
+    /// the other way round, and clocks are set back: what was passed over so is looked for when the job has ended.
     async fn failures(&self, hand: &mut InHand<'_>, n: usize, job: &JobRow) -> StoreResult<Held> {
         let db = &self.context.process.db;
         while hand.targets[n].failures < job.failed {
-            let seen = hand.targets[n].failures;
-            let rows = pages::failed_of(db, job.id, seen + ROWS).await?;
-            let rows: Vec<_> = rows.into_iter().skip(usize::try_from(seen).unwrap_or(0)).collect();
-            if rows.is_empty() {
-                // Some were replayed meanwhile, and their documents are looked at.
-                break;
-            }
-            let target = hand.targets[n].target_id.clone();
-            let mut tx = db.begin().await?;
-            let keys: Vec<String> = rows.iter().map(|page| found_pages::key(&page.url)).collect();
-            let known = found_pages::known(&mut tx, hand.check.monitor_id, &target, &keys).await?;
-            hand.targets[n].failures += rows.len() as i64;
-            let pages = rows.into_iter().zip(keys).map(|(page, key)| found::failed(page, &target, known.get(&key)));
-            let pages = pages.collect::<StoreResult<Vec<_>>>()?;
-            if self.write(tx, hand, &pages).await? == Held::No {
+            let rows = pages::failed_since(db, job.id, hand.targets[n].failed_at, ROWS).await?;
+            let Some(last) = rows.last() else { break };
+            hand.targets[n].failed_at = last.finished_at.map(|at| (at, last.idx));
+            if self.fail(hand, n, rows).await? == Held::No {
                 return Ok(Held::No);
             }
         }
-        Ok(Held::Yes)
+        if job.status == JobStatus::Scraping || hand.targets[n].failures >= job.failed {
+            return Ok(Held::Yes);
+        }
+        let told = found_pages::failed(db, hand.check.id).await?;
+        let mut after = None;
+        loop {
+            let rows = pages::failed_since(db, job.id, after, ROWS).await?;
+            let Some(last) = rows.last() else { return Ok(Held::Yes) };
+            after = last.finished_at.map(|at| (at, last.idx));
+            let rows: Vec<_> = rows.into_iter().filter(|page| !told.contains(&page.id)).collect();
+            if !rows.is_empty() && self.fail(hand, n, rows).await? == Held::No {
+                return Ok(Held::No);
+            }
+        }
+    }
+
+    /// Writes down pages that failed.
+    async fn fail(&self, hand: &mut InHand<'_>, n: usize, rows: Vec<PageRow>) -> StoreResult<Held> {
+        let mut tx = self.context.process.db.begin().await?;
+        let target = hand.targets[n].target_id.clone();
+        let keys: Vec<String> = rows.iter().map(|page| found_pages::key(&page.url)).collect();
+        let known = found_pages::known(&mut tx, hand.check.monitor_id, &target, &keys).await?;
+        hand.targets[n].failures += rows.len() as i64;
+        let pages = rows.into_iter().zip(keys).map(|(page, key)| found::failed(page, &target, known.get(&key)));
+        let pages = pages.collect::<StoreResult<Vec<_>>>()?;
+        self.write(tx, hand, &pages).await
     }
 
     /// Pages that a crawl has not met any more. Nothing is said of a crawl that did not see the whole site: one that was
@@ -209,8 +232,12 @@ impl Monitors {
         };
         let error = hand.targets.iter().find_map(|target| target.error.as_deref());
         let end = End { by, targets: &hand.targets, summary: hand.summary, credits, billing, error };
+        let jobs: Vec<JobId> = hand.targets.iter().filter_map(|target| target.job).collect();
+        let ttl_ms = process.settings.result_ttl.as_millis() as i64;
         let mut tx = process.db.begin().await?;
         if checks::finish(&mut tx, hand.check, &end, now).await? {
+            // What a long check brought can be read as long as what a short one did, or nearly so.
+            jobs::keep_until(&mut tx, &jobs, now.plus_ms(ttl_ms / 2), now.plus_ms(ttl_ms)).await?;
             checks::tell(&mut tx, hand.check, &[], true, now).await?;
             tx.commit().await?;
             let changed = hand.summary.total() - hand.summary.same;

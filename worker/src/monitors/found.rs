@@ -77,6 +77,11 @@ impl Looked {
         Ok(Self { url, scrape_id: document.page_id, status_code, said, error: None, changed, metadata })
     }
 
+    /// Whether the language model has said something of its change.
+    pub(super) fn is_judged(&self) -> bool {
+        self.changed.contains_key("judgment")
+    }
+
     /// What it is in a check. Computes.
     pub(super) fn found(self, target: &str, known: Option<&Known>) -> StoreResult<Found> {
         let was_gone = known.is_some_and(|known| known.is_gone);

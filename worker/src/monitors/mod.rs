@@ -26,6 +26,7 @@ use weir_shared::search::Backends;
 use weir_shared::store::StoreResult;
 use weir_shared::store::monitors::checks::{self, CheckRow};
 use weir_shared::store::monitors::due;
+use weir_shared::time::Timestamp;
 
 use crate::context::WorkerContext;
 
@@ -40,6 +41,8 @@ const CHECKS_AT_ONCE: usize = 8;
 const LEASE_MS: i64 = 20_000;
 /// When a step that failed is tried again.
 const AGAIN_MS: i64 = 5_000;
+/// Clocks are put right by less than this without a word, milliseconds.
+const SET_BACK_MS: i64 = 10_000;
 /// How long steps may take that are under way when the worker is to stop.
 const LAST_STEPS: Duration = Duration::from_secs(8);
 
@@ -55,8 +58,9 @@ pub async fn run(context: Arc<WorkerContext>) {
     let search = Backends::new(context.process.settings.search.clone());
     let monitors = Arc::new(Monitors { context: Arc::clone(&context), search });
     let mut steps = JoinSet::new();
+    let mut highest = Highest::default();
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
-        if let Err(error) = tick(&monitors, &mut steps).await {
+        if let Err(error) = tick(&monitors, &mut steps, &mut highest).await {
             tracing::warn!(%error, "monitors cannot be looked after; it is tried again");
         }
         tokio::select! {
@@ -72,9 +76,29 @@ pub async fn run(context: Arc<WorkerContext>) {
     let _ = tokio::time::timeout(LAST_STEPS, last).await;
 }
 
-async fn tick(monitors: &Arc<Monitors>, steps: &mut JoinSet<()>) -> StoreResult<()> {
+/// The latest time that this worker has seen, after which everything due was looked at.
+#[derive(Default)]
+struct Highest(Option<Timestamp>);
+
+impl Highest {
+    /// Whether the clock was set back since, by more than clocks are put right in passing. It may have been while this
+    /// worker was not there.
+    fn is_set_back(&self, now: Timestamp) -> bool {
+        self.0.is_none_or(|highest| highest.ms_since(now) > SET_BACK_MS)
+    }
+}
+
+async fn tick(monitors: &Arc<Monitors>, steps: &mut JoinSet<()>, highest: &mut Highest) -> StoreResult<()> {
     let db = &monitors.context.process.db;
     let now = db.now();
+    if highest.is_set_back(now) {
+        let moved = due::set_back(db, now).await?;
+        if moved > 0 {
+            tracing::warn!(moved, "the clock was set back: monitors and checks are due earlier than was reckoned");
+        }
+        highest.0 = Some(now);
+    }
+    highest.0 = highest.0.max(Some(now));
     let work = due::look(db, now).await?;
     if work.monitors {
         loop {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weir_shared::clock;
 use weir_shared::domain::api_version::ApiVersion;
-use weir_shared::domain::monitor::{JUDGEMENT, PageStatus, SearchTarget, What};
+use weir_shared::domain::monitor::{JUDGEMENT, PageStatus, Progress, SearchTarget};
 use weir_shared::domain::search::{self, Query, Source};
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::search::{Hit, SearchError};
@@ -39,12 +39,11 @@ impl Monitors {
         let process = &self.context.process;
         let monitor = monitors::load_any(&process.db, hand.check.monitor_id).await?;
         let Some(monitor) = monitor else { return Ok(Held::No) };
-        let spec = monitor.spec()?;
-        let target_id = hand.targets[n].target_id.clone();
-        let target = spec.targets.iter().find(|target| target.id == target_id).map(|target| &target.what);
-        let Some(What::Search(target)) = target else {
+        let Progress { target_id, search, goal, .. } = hand.targets[n].clone();
+        let Some(target) = search else {
             hand.targets[n].is_over = true;
-            hand.targets[n].error = Some("The target was taken out of the monitor.".to_owned());
+            hand.targets[n].error =
+                Some("The check was begun by another release, which knew nothing of its search.".to_owned());
             return Ok(Held::Yes);
         };
         let now = process.db.now();
@@ -53,7 +52,7 @@ impl Monitors {
             return Ok(Held::No);
         }
         tx.commit().await?;
-        let found = match self.ask(target).await {
+        let found = match self.ask(&target).await {
             Ok(found) => found,
             Err(error) => {
                 let progress = &mut hand.targets[n];
@@ -70,9 +69,10 @@ impl Monitors {
         let known = found_pages::known(&mut tx, monitor.id, &target_id, &keys).await?;
         drop(tx);
         let is_new: Vec<bool> = keys.iter().map(|key| !known.contains_key(key)).collect();
-        let goal = spec.judged_by();
         let new = found.hits.iter().zip(&is_new).filter(|(_, is_new)| **is_new).map(|(hit, _)| hit);
-        let verdicts = self.judge(goal, new.collect(), &monitor).await;
+        let new: Vec<&Hit> = new.collect();
+        let verdicts = self.judge(goal.as_deref(), &new, &monitor).await;
+        let unjudged = if goal.is_some() && verdicts.is_none() { new.len() as i64 } else { 0 };
         let judged = verdicts.as_ref().map_or(0, Vec::len) as i64;
 
         let mut verdicts = verdicts.unwrap_or_default().into_iter();
@@ -88,7 +88,7 @@ impl Monitors {
         progress.is_over = true;
         progress.results = Some(pages.len() as i64);
         progress.matches = (judged > 0).then_some(matches);
-        (progress.judged, progress.credits) = (judged, credits);
+        (progress.judged, progress.unjudged, progress.credits) = (judged, unjudged, credits);
         let mut tx = process.db.begin().await?;
         let search = NewSearch {
             id: JobId::new(),
@@ -136,7 +136,7 @@ impl Monitors {
     }
 
     /// What the language model says of new hits; `None` where nobody judges.
-    async fn judge(&self, goal: Option<&str>, new: Vec<&Hit>, monitor: &monitors::MonitorRow) -> Option<Vec<Verdict>> {
+    async fn judge(&self, goal: Option<&str>, new: &[&Hit], monitor: &monitors::MonitorRow) -> Option<Vec<Verdict>> {
         let process = &self.context.process;
         let (goal, model) = (goal?, process.settings.model.as_ref()?);
         let reader = Reader::new(Some(model), clock::deadline(JUDGE_TIME));

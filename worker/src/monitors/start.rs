@@ -71,7 +71,7 @@ impl Monitors {
         let expires_at = now.plus_ms(settings.result_ttl.as_millis() as i64);
         let mut targets = Vec::with_capacity(begun.len());
         for begun in &begun {
-            targets.push(write(&mut tx, &monitor, begun, now, expires_at).await?);
+            targets.push(write(&mut tx, &monitor, begun, goal, now, expires_at).await?);
         }
         let billing = if metered { Billing::Reserved } else { Billing::NotApplicable };
         if !checks::start(&mut tx, check, &targets, billing, now.plus_ms(FIRST_LOOK_MS), now).await? {
@@ -128,18 +128,23 @@ async fn write(
     tx: &mut Tx,
     monitor: &MonitorRow,
     begun: &Begun<'_>,
+    goal: Option<&str>,
     now: Timestamp,
     expires_at: Timestamp,
 ) -> StoreResult<Progress> {
     let Begun { target, options } = begun;
     let mut progress = Progress::new(target.id.clone(), target.kind());
+    progress.goal = goal.map(str::to_owned);
     let (kind, url, total, crawl): (_, _, _, Option<&CrawlOptions>) = match &target.what {
         What::Scrape { urls, .. } => {
             (JobKind::Batch, urls.first().map(String::as_str).unwrap_or_default(), urls.len() as i64, None)
         }
         What::Crawl { url, crawl, .. } => (JobKind::Crawl, url.as_str(), crawls::first_pages(crawl), Some(crawl)),
-        // A search is made when its turn comes.
-        What::Search(_) => return Ok(progress),
+        // A search is made when its turn comes, as it is now.
+        What::Search(search) => {
+            progress.search = Some(Box::new(search.clone()));
+            return Ok(progress);
+        }
     };
     let (id, team) = (JobId::new(), monitor.team_id);
     let row = NewJob {

@@ -68,7 +68,7 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
         webhook: asked.webhook.clone().flatten(),
         notification: asked.notification.clone().flatten(),
     };
-    let warning = super::judge(&app, &caller, &asked, &spec, true)?;
+    let warning = super::judge(&app, &caller, &asked, &spec, true, true)?;
 
     let (id, now) = (MonitorId::new(), app.db.now());
     // The reader has refused a body without one.

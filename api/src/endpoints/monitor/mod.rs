@@ -57,13 +57,15 @@ fn name_targets(targets: &mut [Target]) {
     }
 }
 
-/// Refuses what can never work here, and says what has no effect. `aims`: what is watched, or for what, is said anew.
+/// Refuses what can never work here, and says what has no effect. `aims`: what is watched, or for what, is said
+/// anew; `new_targets`: the former is. What is watched already can be changed otherwise although it cannot work any more.
 fn judge(
     app: &App,
     caller: &Caller,
     request: &MonitorRequest,
     spec: &MonitorSpec,
     aims: bool,
+    new_targets: bool,
 ) -> ApiResult<Option<String>> {
     if caller.team.zero_data_retention {
         let text = "A monitor keeps pages to compare them with later ones, and this team keeps nothing.";
@@ -72,8 +74,8 @@ fn judge(
     if aims && is_aimless(&spec.targets, request.judge, spec.goal.as_ref()) {
         return Err(ApiError::new(ErrorCode::BadRequest, AIMLESS));
     }
-    for target in &spec.targets {
-        refuse_target(app, target)?;
+    if new_targets {
+        spec.targets.iter().try_for_each(|target| refuse_target(app, target))?;
     }
     let mut warnings = Vec::new();
     if request.wants_mail() {

@@ -50,6 +50,7 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payloa
     let row = monitors::lock(&mut tx, caller.team_id(), id).await?.ok_or_else(super::not_found)?;
     let mut spec = row.spec()?;
     let aims = asked.targets.is_some() || asked.goal.is_some() || asked.judge.is_some();
+    let new_targets = asked.targets.is_some();
     if let Some(mut targets) = asked.targets.take() {
         super::name_targets(&mut targets);
         spec.targets = targets;
@@ -62,7 +63,7 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payloa
     spec.judge = asked.judge.unwrap_or(spec.judge);
     spec.webhook = asked.webhook.clone().unwrap_or(spec.webhook);
     spec.notification = asked.notification.clone().unwrap_or(spec.notification);
-    let warning = super::judge(&app, &caller, &asked, &spec, aims)?;
+    let warning = super::judge(&app, &caller, &asked, &spec, aims, new_targets)?;
 
     let now = app.db.now();
     let status = asked.status.unwrap_or(row.status);

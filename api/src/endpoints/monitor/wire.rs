@@ -177,6 +177,9 @@ pub(super) struct Check {
     /// Always null: no mail is sent.
     notification_status: Option<Value>,
     error: Option<String>,
+    /// What the check did without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
     #[schemars(extend("format" = "date-time"))]
     created_at: String,
     #[schemars(extend("format" = "date-time"))]
@@ -235,6 +238,7 @@ impl From<Progress> for TargetResult {
 impl Check {
     pub fn of(row: &CheckRow) -> StoreResult<Self> {
         let targets = row.targets()?;
+        let warning = unjudged(&targets);
         Ok(Self {
             id: row.id,
             monitor_id: row.monitor_id,
@@ -251,10 +255,29 @@ impl Check {
             target_results: targets.into_iter().map(TargetResult::from).collect(),
             notification_status: None,
             error: row.error.clone(),
+            warning,
             created_at: row.created_at.to_iso(),
             updated_at: row.updated_at.to_iso(),
         })
     }
+}
+
+/// Judgements that are missing, in a sentence.
+fn unjudged(targets: &[Progress]) -> Option<String> {
+    let of = |is_search: bool| {
+        let of = targets.iter().filter(|target| (target.kind == TargetType::Search) == is_search);
+        of.map(|target| target.unjudged).sum::<i64>()
+    };
+    let counted = |count: i64, one: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {one}s")),
+    };
+    let (changes, hits) = (of(false), of(true));
+    let what: Vec<String> = [counted(changes, "change"), counted(hits, "hit")].into_iter().flatten().collect();
+    let were = if changes + hits == 1 { "was" } else { "were" };
+    (!what.is_empty())
+        .then(|| format!("{} {were} not judged: the language model did not answer as it should.", what.join(" and ")))
 }
 
 #[derive(Serialize, JsonSchema)]

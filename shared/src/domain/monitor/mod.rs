@@ -15,6 +15,7 @@ use super::watch::{Noise, Watch};
 use super::webhook::WebhookSpec;
 use super::words::words;
 use crate::ids::{JobId, MonitorId};
+use crate::time::Timestamp;
 
 /// Pages of a crawl that names no limit, for estimates.
 const GUESSED_PAGES: i64 = 100;
@@ -265,9 +266,11 @@ pub struct Progress {
     /// Documents of the job that were looked at.
     #[serde(default)]
     pub documents: i64,
-    /// Failed pages of the job that were looked at.
+    /// Failed pages of the job that were looked at, and when the last of them had failed, with its place in the request.
     #[serde(default)]
     pub failures: i64,
+    #[serde(default)]
+    pub failed_at: Option<(Timestamp, i64)>,
     /// Pages that the site answered with a failure: what they would have led to is not known.
     #[serde(default)]
     pub unread: i64,
@@ -288,27 +291,37 @@ pub struct Progress {
     pub matches: Option<i64>,
     #[serde(default)]
     pub judged: i64,
+    /// What is looked for, and what changes are judged by, as it was when the check began.
+    #[serde(default)]
+    pub search: Option<Box<SearchTarget>>,
+    #[serde(default)]
+    pub goal: Option<String>,
+    /// Changes, or hits of a search, that were to be judged and are not.
+    #[serde(default)]
+    pub unjudged: i64,
 }
 
 impl Progress {
     /// A target that nothing was done about yet.
     pub const fn new(target_id: String, kind: TargetType) -> Self {
-        let (job, error, results, matches) = (None, None, None, None);
-        let (documents, failures, unread, tries, credits, judged, is_over) = (0, 0, 0, 0, 0, 0, false);
         Self {
             target_id,
             kind,
-            job,
-            documents,
-            failures,
-            unread,
-            tries,
-            is_over,
-            error,
-            credits,
-            results,
-            matches,
-            judged,
+            job: None,
+            documents: 0,
+            failures: 0,
+            failed_at: None,
+            unread: 0,
+            tries: 0,
+            is_over: false,
+            error: None,
+            credits: 0,
+            results: None,
+            matches: None,
+            judged: 0,
+            search: None,
+            goal: None,
+            unjudged: 0,
         }
     }
 }

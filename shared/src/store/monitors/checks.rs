@@ -1,8 +1,10 @@
 //! Checks: made by the schedule or by a caller, then carried on by one worker at a time until they end. Every write of a
 //! worker is fenced by the check's epoch, which counts claims.
 
+use std::collections::HashSet;
+
 use crate::domain::job::WebhookEvent;
-use crate::domain::monitor::{Billing, Cause, CheckMove, CheckStatus, Progress, Summary};
+use crate::domain::monitor::{Billing, Cause, CheckMove, CheckStatus, MonitorStatus, Progress, Summary};
 use crate::domain::webhook::WebhookSpec;
 use crate::ids::{CheckId, JobId, MonitorId, PageId, TeamId};
 use crate::time::Timestamp;
@@ -25,8 +27,8 @@ pub(super) struct NewCheck<'a> {
     pub webhook: Option<&'a WebhookSpec>,
 }
 
-/// Writes a check; one of the same moment stays.
-pub(super) async fn insert(tx: &mut Tx, check: &NewCheck<'_>, now: Timestamp) -> StoreResult<()> {
+/// Writes a check. `false`: there is one of the same moment, which stays.
+pub(super) async fn insert(tx: &mut Tx, check: &NewCheck<'_>, now: Timestamp) -> StoreResult<bool> {
     const SQL: &str = "INSERT INTO monitor_check (id, monitor_id, team_id, status, cause, scheduled_for, finished_at, \
         estimated_credits, billing, targets, webhook, next_at, created_at, updated_at, expires_at) \
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14) \
@@ -34,7 +36,7 @@ pub(super) async fn insert(tx: &mut Tx, check: &NewCheck<'_>, now: Timestamp) ->
     let is_open = check.status == CheckStatus::Queued;
     let targets = serde_json::to_string(check.targets)?;
     let webhook = check.webhook.map(serde_json::to_string).transpose()?;
-    on_db!(tx, |conn| {
+    let done = on_db!(tx, |conn| {
         sqlx::query(SQL)
             .bind(check.id)
             .bind(check.monitor.id)
@@ -54,7 +56,7 @@ pub(super) async fn insert(tx: &mut Tx, check: &NewCheck<'_>, now: Timestamp) ->
             .await?
             .rows_affected()
     });
-    Ok(())
+    Ok(done == 1)
 }
 
 /// Makes a check that somebody asks for. `None`: one runs. The caller has locked the monitor.
@@ -342,9 +344,28 @@ pub async fn tell(tx: &mut Tx, check: &CheckRow, pages: &[PageId], ended: bool, 
     webhooks::queue_all(tx, check.team_id, JobId(check.id.0), &events, now).await
 }
 
-/// Whose check deliveries tell of, and who is told: a check stands where a job does there.
+/// The jobs of checks that have not ended: what they bring is not looked at yet, so none of it goes.
+pub(in crate::store) async fn jobs_in_hand(db: &Db) -> StoreResult<HashSet<JobId>> {
+    const SQL: &str = "SELECT targets FROM monitor_check WHERE next_at IS NOT NULL AND started_at IS NOT NULL";
+    let rows: Vec<(String,)> = on_pool!(db, |pool| sqlx::query_as(SQL).fetch_all(pool).await?);
+    let mut jobs = HashSet::new();
+    for (targets,) in rows {
+        let targets: Vec<Progress> = serde_json::from_str(&targets)?;
+        jobs.extend(targets.into_iter().filter_map(|target| target.job));
+    }
+    Ok(jobs)
+}
+
+/// Whose check deliveries tell of, and who is told: a check stands where a job does there. Nobody is once the monitor is
+/// deleted.
 pub async fn receiver(db: &Db, id: JobId) -> StoreResult<Option<(TeamId, WebhookSpec)>> {
-    let found = load_any(db, CheckId(id.0)).await?;
-    let Some(check) = found else { return Ok(None) };
-    Ok(check.webhook()?.map(|webhook| (check.team_id, webhook)))
+    const SQL: &str = sql!(
+        "SELECT c.team_id, c.webhook FROM monitor_check c JOIN monitor m ON m.id = c.monitor_id WHERE c.id = $1 \
+         AND m.status <> ",
+        MonitorStatus::Deleted.sql()
+    );
+    let found: Option<(TeamId, Option<String>)> =
+        on_pool!(db, |pool| sqlx::query_as(SQL).bind(CheckId(id.0)).fetch_optional(pool).await?);
+    let Some((team, Some(webhook))) = found else { return Ok(None) };
+    Ok(Some((team, serde_json::from_str(&webhook)?)))
 }

@@ -16,6 +16,11 @@ use crate::store::{Db, StoreResult, Tx};
 /// When a monitor is looked at again whose schedule this build cannot read, milliseconds.
 const UNREADABLE_MS: i64 = 3_600_000;
 
+/// No check is anybody's for longer than this, milliseconds.
+const LONGEST_LEASE_MS: i64 = 300_000;
+/// Monitors that are looked at again in one transaction.
+const PART_ROWS: i64 = 200;
+
 /// What there is to do: due monitors, and checks that somebody has to look after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
@@ -61,9 +66,6 @@ async fn claim_one(tx: &mut Tx, monitor: &MonitorRow, now: Timestamp) -> StoreRe
     };
     let id = CheckId::new();
     let is_overlap = monitor.current_check_id.is_some();
-    if !move_on(tx, monitor.id, due, clockwork.next_after(now), (!is_overlap).then_some((id, now))).await? {
-        return Ok(());
-    }
     let targets: Vec<Progress> =
         spec.targets.iter().map(|target| Progress::new(target.id.clone(), target.kind())).collect();
     let check = NewCheck {
@@ -75,28 +77,66 @@ async fn claim_one(tx: &mut Tx, monitor: &MonitorRow, now: Timestamp) -> StoreRe
         targets: &targets,
         webhook: spec.webhook.as_ref(),
     };
-    checks::insert(tx, &check, now).await
+    // The monitor's row is locked, so it is there to be moved on. A moment that has its check gets no other one.
+    let is_made = checks::insert(tx, &check, now).await?;
+    move_on(tx, monitor.id, due, clockwork.next_after(now), (is_made && !is_overlap).then_some((id, now))).await
 }
 
-/// Moves a monitor on. `false`: somebody else has.
+/// Moves a monitor on.
 async fn move_on(
     tx: &mut Tx,
     id: MonitorId,
     due: Timestamp,
     next: Option<Timestamp>,
     check: Option<(CheckId, Timestamp)>,
-) -> StoreResult<bool> {
+) -> StoreResult<()> {
     const SQL: &str = "UPDATE monitor SET next_due_at = $3, current_check_id = COALESCE($4, current_check_id), \
         last_run_at = COALESCE($5, last_run_at) WHERE id = $1 AND next_due_at = $2";
     let (check, at) = check.unzip();
-    let done = on_db!(tx, |conn| {
+    on_db!(tx, |conn| {
         sqlx::query(SQL).bind(id).bind(due).bind(next).bind(check).bind(at).execute(conn).await?.rows_affected()
     });
-    Ok(done == 1)
+    Ok(())
 }
 
 async fn put_off(tx: &mut Tx, monitor: &MonitorRow, due: Timestamp, why: &str, now: Timestamp) -> StoreResult<()> {
     tracing::error!(monitor.id = %monitor.id, why, "a monitor cannot be read; it is tried again in an hour");
-    move_on(tx, monitor.id, due, Some(now.plus_ms(UNREADABLE_MS)), None).await?;
-    Ok(())
+    move_on(tx, monitor.id, due, Some(now.plus_ms(UNREADABLE_MS)), None).await
+}
+
+/// Looks at all moments again, because the clock was set back: those that were reckoned while it was ahead lie too far
+/// away. Returns how many monitors and checks are due earlier by it. Told again, it changes nothing.
+pub async fn set_back(db: &Db, now: Timestamp) -> StoreResult<u64> {
+    const PART: &str = select_monitor!("WHERE next_due_at > $1 AND id > $2 ORDER BY id LIMIT $3");
+    const EARLIER: &str = "UPDATE monitor SET next_due_at = $3, last_run_at = CASE WHEN last_run_at > $4 THEN $4 \
+        ELSE last_run_at END WHERE id = $1 AND next_due_at = $2";
+    // That moment is still to come, and has a check of its own then.
+    const UNBOUND: &str = "UPDATE monitor_check SET scheduled_for = NULL WHERE monitor_id = $1 AND scheduled_for > $2";
+    const CHECKS: &str = "UPDATE monitor_check SET next_at = $1 WHERE next_at > $2";
+    let mut moved = 0;
+    let mut last = String::new();
+    loop {
+        let part: Vec<MonitorRow> =
+            on_pool!(db, |pool| sqlx::query_as(PART).bind(now).bind(&last).bind(PART_ROWS).fetch_all(pool).await?);
+        let Some(end) = part.last() else { break };
+        last = end.id.to_string();
+        let mut tx = db.begin().await?;
+        for monitor in &part {
+            let next = monitor.timing().clockwork().ok().and_then(|clockwork| clockwork.next_after(now));
+            let Some(due) = monitor.next_due_at.filter(|due| next.is_some_and(|next| next < *due)) else { continue };
+            moved += on_db!(&mut tx, |conn| {
+                let done =
+                    sqlx::query(EARLIER).bind(monitor.id).bind(due).bind(next).bind(now).execute(&mut *conn).await?;
+                sqlx::query(UNBOUND).bind(monitor.id).bind(now).execute(conn).await?;
+                done.rows_affected()
+            });
+        }
+        tx.commit().await?;
+    }
+    let mut tx = db.begin().await?;
+    moved += on_db!(&mut tx, |conn| {
+        sqlx::query(CHECKS).bind(now).bind(now.plus_ms(LONGEST_LEASE_MS)).execute(conn).await?.rows_affected()
+    });
+    tx.commit().await?;
+    Ok(moved)
 }

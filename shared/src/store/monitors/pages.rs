@@ -1,6 +1,6 @@
 //! What checks found of pages, and the addresses that a target has met.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -136,6 +136,14 @@ pub async fn list(
             sqlx::query_as(SOME).bind(check).bind(skip).bind(limit).bind(status.as_str()).fetch_all(pool).await?
         }
     }))
+}
+
+/// The pages that a check has told of as failed, by what they are in their jobs.
+pub async fn failed(db: &Db, check: CheckId) -> StoreResult<HashSet<PageId>> {
+    const SQL: &str =
+        sql!("SELECT current_scrape_id FROM monitor_page WHERE check_id = $1 AND status = ", PageStatus::Error.sql());
+    let rows: Vec<(Option<PageId>,)> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(check).fetch_all(pool).await?);
+    Ok(rows.into_iter().filter_map(|row| row.0).collect())
 }
 
 /// A page of a check.

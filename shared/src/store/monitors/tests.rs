@@ -15,7 +15,7 @@ use crate::ids::{JobId, PageId};
 use crate::random;
 use crate::store::slices::Slices;
 use crate::store::snapshots::{self, Packed, Snapshot};
-use crate::store::testing;
+use crate::store::{jobs, sweep, testing, webhooks};
 
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 86_400_000;
@@ -461,8 +461,127 @@ async fn a_monitor_is_paused_and_goes_on() {
         let mut tx = db.begin().await.unwrap();
         checks::tell(&mut tx, &claimed, &[PageId::new()], true, begin).await.unwrap();
         tx.commit().await.unwrap();
-        let filter =
-            crate::store::webhooks::DeliveryFilter { job: Some(JobId(check.0)), limit: 10, ..Default::default() };
-        assert_eq!(crate::store::webhooks::deliveries(&db, &filter).await.unwrap().len(), 2);
+        let filter = webhooks::DeliveryFilter { job: Some(JobId(check.0)), limit: 10, ..Default::default() };
+        assert_eq!(webhooks::deliveries(&db, &filter).await.unwrap().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_was_set_back_leaves_no_moment_far_away() {
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let now = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
+        let row = monitor(&db, team, 0, 30, now).await;
+        assert_eq!(due::set_back(&db, now).await.unwrap(), 0, "nothing was");
+        // A day ahead, one is moved on, and its check is in somebody's hands.
+        let ahead = now.plus_ms(DAY);
+        let mut tx = db.begin().await.unwrap();
+        assert_eq!(due::claim(&mut tx, ahead, 1).await.unwrap(), 1);
+        tx.commit().await.unwrap();
+        assert_eq!(claim_checks(&db, ahead, 20_000).await.len(), 1);
+        let other = monitor(&db, team, 2 * MINUTE, 30, now).await;
+        assert_eq!(due::set_back(&db, now.plus_ms(MINUTE)).await.unwrap(), 2, "the monitor and its check");
+        assert_eq!(due::set_back(&db, now.plus_ms(MINUTE)).await.unwrap(), 0);
+        let back = load(&db, team, row.id).await.unwrap().unwrap();
+        assert_eq!((back.next_due_at, back.last_run_at), (Some(now.plus_ms(5 * MINUTE)), Some(now.plus_ms(MINUTE))));
+        assert_eq!(load(&db, team, other.id).await.unwrap().unwrap().next_due_at, other.next_due_at);
+        let check = claim_checks(&db, now.plus_ms(MINUTE), MINUTE).await.remove(0);
+        assert!(work(&db, &check, now.plus_ms(MINUTE)).await);
+        // A moment that comes again has its check again, and one that has its check keeps nobody from the next.
+        let mut tx = db.begin().await.unwrap();
+        assert_eq!(due::claim(&mut tx, now.plus_ms(6 * MINUTE), 10).await.unwrap(), 2);
+        tx.commit().await.unwrap();
+        assert_eq!(checks::list(&db, row.id, None, 10, 0).await.unwrap().len(), 2);
+        for check in claim_checks(&db, now.plus_ms(6 * MINUTE), MINUTE).await {
+            assert!(work(&db, &check, now.plus_ms(6 * MINUTE)).await);
+        }
+        const AGAIN: &str = "UPDATE monitor SET next_due_at = $2 WHERE id = $1";
+        let mut tx = db.begin().await.unwrap();
+        on_db!(&mut tx, |conn| {
+            sqlx::query(AGAIN).bind(row.id).bind(now.plus_ms(5 * MINUTE)).execute(conn).await.unwrap().rows_affected()
+        });
+        assert_eq!(due::claim(&mut tx, now.plus_ms(6 * MINUTE), 10).await.unwrap(), 1);
+        tx.commit().await.unwrap();
+        let row = load(&db, team, row.id).await.unwrap().unwrap();
+        assert_eq!((row.current_check_id, row.next_due_at), (None, Some(now.plus_ms(10 * MINUTE))));
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_told_and_nothing_is_kept_for_a_monitor_that_was_deleted() {
+    for db in testing::databases().await {
+        let (team, now) = (testing::team(&db, "a").await, db.now());
+        let row = monitor(&db, team, 0, 30, now).await;
+        let hooked = Settings {
+            name: "watch",
+            status: MonitorStatus::Active,
+            timing: &row.timing(),
+            spec: &spec(true),
+            retention_days: 3,
+            next_due_at: row.next_due_at,
+            runs_a_month: 1,
+        };
+        let mut tx = db.begin().await.unwrap();
+        update(&mut tx, row.id, &hooked, now).await.unwrap();
+        tx.commit().await.unwrap();
+        let row = load(&db, team, row.id).await.unwrap().unwrap();
+        let mut tx = db.begin().await.unwrap();
+        let check = checks::run_now(&mut tx, &row, now).await.unwrap().unwrap();
+        tx.commit().await.unwrap();
+        let claimed = claim_checks(&db, now, MINUTE).await.remove(0);
+        let mut tx = db.begin().await.unwrap();
+        checks::tell(&mut tx, &claimed, &[PageId::new()], false, now).await.unwrap();
+        let delivery = webhooks::claim(&mut tx, JobId(check.0), now, now.plus_ms(MINUTE), 5).await.unwrap().remove(0);
+        tx.commit().await.unwrap();
+        let pack = || Packed::new("a".repeat(64), now, &Snapshot::default()).unwrap().of_monitor(Some(row.id));
+        let mut tx = db.begin().await.unwrap();
+        assert!(delete(&mut tx, team, row.id, now).await.unwrap());
+        tx.commit().await.unwrap();
+        assert!(checks::receiver(&db, JobId(check.0)).await.unwrap().is_none());
+        removal::remove(&db, &mut Slices::default(), now).await.unwrap();
+        // What was under way ends after all of it.
+        let attempt = webhooks::Attempt { at: now, duration_ms: 1, status: Some(200), error: None, next_at: None };
+        let mut tx = db.begin().await.unwrap();
+        webhooks::record(&mut tx, &delivery, &attempt, now).await.unwrap();
+        snapshots::put(&mut tx, team, &pack()).await.unwrap();
+        tx.commit().await.unwrap();
+        for table in ["monitor", "monitor_check", "webhook_delivery", "webhook_attempt", "page_snapshot"] {
+            let sql = format!("SELECT COUNT(*) FROM {table}");
+            let (rows,): (i64,) =
+                on_pool!(&db, |pool| sqlx::query_as(sqlx::AssertSqlSafe(sql)).fetch_one(pool).await.unwrap());
+            assert_eq!(rows, 0, "{table}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn results_of_a_check_that_runs_do_not_expire() {
+    for db in testing::databases().await {
+        let (team, now) = (testing::team(&db, "a").await, db.now());
+        let row = monitor(&db, team, 0, 30, now).await;
+        let (job, _) = testing::job(&db, team, crate::domain::job::JobKind::Batch, 1, None).await;
+        const OURS: &str = "UPDATE job SET origin = $2, expires_at = $3 WHERE id = $1";
+        let mut tx = db.begin().await.unwrap();
+        on_db!(&mut tx, |conn| {
+            let query = sqlx::query(OURS).bind(job).bind(crate::domain::monitor::ORIGIN).bind(now.plus_ms(-1));
+            query.execute(conn).await.unwrap().rows_affected()
+        });
+        checks::run_now(&mut tx, &row, now).await.unwrap().unwrap();
+        tx.commit().await.unwrap();
+        let check = claim_checks(&db, now, MINUTE).await.remove(0);
+        let mut targets = check.targets().unwrap();
+        targets[0].job = Some(job);
+        let mut tx = db.begin().await.unwrap();
+        assert!(checks::start(&mut tx, &check, &targets, Billing::NotApplicable, now, now).await.unwrap());
+        tx.commit().await.unwrap();
+        assert_eq!(sweep::expire(&db, &mut Slices::default(), now).await.unwrap(), 0);
+        let held = jobs::load(&db, job).await.unwrap().unwrap();
+        assert!(held.expires_at > now && held.status == crate::domain::job::JobStatus::Scraping);
+        let (by, summary) = (CheckMove::Complete, check.summary());
+        let end = End { by, targets: &targets, summary, credits: 0, billing: Billing::Released, error: None };
+        let mut tx = db.begin().await.unwrap();
+        assert!(checks::finish(&mut tx, &check, &end, now).await.unwrap());
+        tx.commit().await.unwrap();
+        assert_eq!(sweep::expire(&db, &mut Slices::default(), held.expires_at).await.unwrap(), 1);
     }
 }
