@@ -2,16 +2,13 @@
 //!
 //! What stands alone has a crate of its own, which knows nothing of jobs and rows, and is reached here under its short
 //! name: [`extract`] (HTML to markdown), [`fetch`] (HTTP behind the address guard), [`sandbox`] (boxes for what is not
-//! trusted) and [`browser`] (Chromium).
+//! trusted), [`browser`] (Chromium), and what drives a session's browser ([`relay`], [`agent`], [`exec`]).
 
-pub mod agent;
-pub mod calls;
 pub mod changes;
 mod confined;
 pub mod context;
 mod crawl;
 mod dispatch;
-pub mod exec;
 pub mod finisher;
 mod jobs;
 mod learn;
@@ -27,7 +24,6 @@ pub mod pdf;
 mod queue;
 pub mod reader;
 pub mod redact;
-pub mod relay;
 pub mod replayer;
 pub mod sessions;
 pub mod site;
@@ -38,6 +34,7 @@ mod testing;
 pub mod tidier;
 
 pub use weir_browser as browser;
+pub use weir_drive::{agent, calls, exec, relay};
 pub use weir_extract as extract;
 pub use weir_fetch as fetch;
 pub use weir_sandbox as sandbox;

@@ -93,7 +93,7 @@ impl Activity {
     }
 
     /// Counts one more client until the returned value is dropped: somebody of ours drives the browser.
-    pub(crate) fn join(&self) -> Counted<'_> {
+    pub fn join(&self) -> Counted<'_> {
         Counted::new(&self.clients)
     }
 
@@ -153,7 +153,7 @@ pub static FIGURES: Figures = Figures {
 };
 
 /// One more in a count, until dropped.
-pub(crate) struct Counted<'a>(&'a AtomicUsize);
+pub struct Counted<'a>(&'a AtomicUsize);
 
 impl<'a> Counted<'a> {
     fn new(count: &'a AtomicUsize) -> Self {

@@ -13,19 +13,19 @@ use super::boxes::{ASSETS, CDP_URL, HOME, PROXY_URL, Program, TMP};
 
 /// The programs, by name and mode.
 const PROGRAMS: &[(&str, u32, &str)] = &[
-    ("node.cjs", 0o644, include_str!("../../boxed/node.cjs")),
-    ("python.py", 0o644, include_str!("../../boxed/python.py")),
-    ("shell.py", 0o644, include_str!("../../boxed/shell.py")),
-    ("keeper.py", 0o644, include_str!("../../boxed/keeper.py")),
-    ("agent-browser", 0o755, include_str!("../../boxed/agent-browser")),
-    ("scrape.js", 0o644, include_str!("../../boxed/scrape.js")),
+    ("node.cjs", 0o644, include_str!("../../../boxed/node.cjs")),
+    ("python.py", 0o644, include_str!("../../../boxed/python.py")),
+    ("shell.py", 0o644, include_str!("../../../boxed/shell.py")),
+    ("keeper.py", 0o644, include_str!("../../../boxed/keeper.py")),
+    ("agent-browser", 0o755, include_str!("../../../boxed/agent-browser")),
+    ("scrape.js", 0o644, include_str!("../../../boxed/scrape.js")),
 ];
 
 /// The lists of packages that the programs were written for, in the order in which `scripts/setup` digests them.
 const PINS: &[&str] = &[
-    include_str!("../../boxed/package.json"),
-    include_str!("../../boxed/package-lock.json"),
-    include_str!("../../boxed/requirements.txt"),
+    include_str!("../../../boxed/package.json"),
+    include_str!("../../../boxed/package-lock.json"),
+    include_str!("../../../boxed/requirements.txt"),
 ];
 
 /// Node's heap, MiB: less than a box has, so that code runs into Node's own error first.

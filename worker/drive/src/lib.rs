@@ -1,0 +1,12 @@
+//! What drives a session's browser: clients of CDP and viewers through the [`relay`], a person's words through the
+//! [`agent`], callers' code in boxes through [`exec`].
+//!
+//! None of it knows what a session is paid, kept or ended by: a browser, a box and a model are handed in.
+
+pub mod agent;
+pub mod calls;
+pub mod exec;
+pub mod relay;
+
+use weir_browser as browser;
+use weir_sandbox as sandbox;
