@@ -1,15 +1,12 @@
-//! The boxes of a session, as those who run code and relay messages need them.
+//! The boxes of a session, as those who run code need them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures_util::future::BoxFuture;
-use tokio::net::TcpStream;
 
-use crate::exec::{self, BoxHandle, Program, StartBox, StartedBox};
-use crate::relay;
-use crate::sandbox::{BrowserBox, CodeBox, CodeHandle, CodeSpec, Exit, Sandbox, SessionDir};
+use crate::exec::{self, Program, StartBox, StartedBox};
+use crate::sandbox::{CodeBox, CodeSpec, Exit, Sandbox, SessionDir};
 
 /// The code boxes of one session.
 pub(super) struct Boxes {
@@ -41,26 +38,5 @@ impl StartBox for Boxes {
         };
         let CodeBox { control, stdout, stderr, handle } = self.sandbox.start_code(&self.dir, spec).await?;
         Ok(StartedBox { control, stdout, stderr, handle: Box::new(handle) })
-    }
-}
-
-#[async_trait]
-impl BoxHandle for CodeHandle {
-    async fn exited(&self) -> Option<i32> {
-        Self::exited(self).await
-    }
-
-    async fn kill(&self) {
-        Self::kill(self).await;
-    }
-}
-
-impl relay::Browser for BrowserBox {
-    fn connect(&self) -> BoxFuture<'_, std::io::Result<TcpStream>> {
-        Box::pin(Self::connect(self))
-    }
-
-    fn ws_path(&self) -> String {
-        Self::ws_path(self).to_owned()
     }
 }

@@ -9,6 +9,8 @@ use async_trait::async_trait;
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
+use crate::sandbox::CodeHandle;
+
 /// Where code finds the session's DevTools protocol.
 pub const CDP_URL: &str = "ws://127.0.0.1:9222/";
 /// Where code finds the proxy, its only way out of the box.
@@ -61,4 +63,15 @@ pub trait BoxHandle: Send + Sync + std::fmt::Debug {
     async fn exited(&self) -> Option<i32>;
     /// Kills everything in the box and returns when it is gone.
     async fn kill(&self);
+}
+
+#[async_trait]
+impl BoxHandle for CodeHandle {
+    async fn exited(&self) -> Option<i32> {
+        Self::exited(self).await
+    }
+
+    async fn kill(&self) {
+        Self::kill(self).await;
+    }
 }

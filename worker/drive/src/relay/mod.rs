@@ -23,6 +23,8 @@ use weir_shared::clock::Clock;
 use weir_shared::ids::SessionId;
 use weir_shared::time::Timestamp;
 
+use crate::sandbox::BrowserBox;
+
 mod filter;
 pub mod live;
 mod meter;
@@ -54,6 +56,16 @@ pub trait Browser: Send + Sync {
     fn connect(&self) -> BoxFuture<'_, io::Result<TcpStream>>;
     /// Path of the browser-level WebSocket: `/devtools/browser/<uuid>`.
     fn ws_path(&self) -> String;
+}
+
+impl Browser for BrowserBox {
+    fn connect(&self) -> BoxFuture<'_, io::Result<TcpStream>> {
+        Box::pin(Self::connect(self))
+    }
+
+    fn ws_path(&self) -> String {
+        Self::ws_path(self).to_owned()
+    }
 }
 
 /// When a session was last used, and by how many CDP clients it is used now. Cheap enough for every message.
