@@ -1,6 +1,8 @@
 //! What drives a session's browser: clients of CDP and viewers through the [`relay`], a person's words through the
 //! [`agent`], callers' code in boxes through [`exec`].
 //!
+//! [`calls`] is what the handlers of the worker's private listener share, of which the relay's are the lowest.
+//!
 //! None of it knows what a session is paid, kept or ended by: a browser, a box and a model are handed in.
 
 pub mod agent;

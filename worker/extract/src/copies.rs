@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use super::digest;
 use super::measure::Measures;
 use super::tree::{Dom, Tag};
 
@@ -84,18 +85,16 @@ fn has_blocks(dom: &Dom, m: &Measures, i: usize, dropped: &[bool]) -> bool {
     (i + 1..dom.end(i)).any(|j| dom.tag(j).is_block() && m.text[j] > 0 && !dropped[j])
 }
 
-/// Of the text without its spaces (FNV-1a). Who makes two texts meet in it loses one of them, nothing more.
+/// Of the text that is left, without its spaces.
 fn digest(dom: &Dom, i: usize, dropped: &[bool]) -> u64 {
-    let mut digest: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut digest = digest::EMPTY;
     let mut j = i;
     while j < dom.end(i) {
         if dropped[j] {
             j = dom.end(j);
             continue;
         }
-        for byte in dom.text(j).bytes().filter(|byte| *byte > b' ') {
-            digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        digest = digest::add_words(digest, dom.text(j));
         j += 1;
     }
     digest

@@ -44,6 +44,7 @@ mod about;
 mod address;
 mod clean_html;
 mod copies;
+mod digest;
 mod embedded;
 pub mod extractor;
 pub mod feed;

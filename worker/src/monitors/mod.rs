@@ -39,6 +39,7 @@ const CHECKS_AT_ONCE: usize = 8;
 /// A step that is not done by then has died with its worker: longer than one of its transactions takes with what is read
 /// for it. A search takes its own.
 const LEASE_MS: i64 = 20_000;
+const _: () = assert!(LEASE_MS < due::LONGEST_LEASE_MS && AGAIN_MS < due::LONGEST_LEASE_MS);
 /// When a step that failed is tried again.
 const AGAIN_MS: i64 = 5_000;
 /// Clocks are put right by less than this without a word, milliseconds.

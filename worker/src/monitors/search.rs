@@ -22,6 +22,7 @@ const JUDGE_TIME: Duration = Duration::from_secs(45);
 /// The check is ours for longer than both take.
 const LEASE_MS: i64 = 90_000;
 const _: () = assert!(SEARCH_TIME.as_millis() + JUDGE_TIME.as_millis() < LEASE_MS as u128);
+const _: () = assert!(LEASE_MS < monitors::due::LONGEST_LEASE_MS);
 /// Tries of a search whose backend does not answer.
 const TRIES: i64 = 3;
 

@@ -16,8 +16,8 @@ use crate::store::{Db, StoreResult, Tx};
 /// When a monitor is looked at again whose schedule this build cannot read, milliseconds.
 const UNREADABLE_MS: i64 = 3_600_000;
 
-/// No check is anybody's for longer than this, milliseconds.
-const LONGEST_LEASE_MS: i64 = 300_000;
+/// No check is anybody's for longer than this, milliseconds: one that says so was claimed by a clock that was ahead.
+pub const LONGEST_LEASE_MS: i64 = 300_000;
 /// Monitors that are looked at again in one transaction.
 const PART_ROWS: i64 = 200;
 

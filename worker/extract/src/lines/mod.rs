@@ -15,6 +15,7 @@ mod labels;
 mod quotes;
 mod twice;
 
+use super::digest;
 use super::measure::Measures;
 use super::tree::{Dom, Tag};
 
@@ -145,12 +146,10 @@ impl Lines {
         &self.nodes[line.nodes.0 as usize..line.nodes.1 as usize]
     }
 
-    /// A number of the text of a line without its spaces (FNV-1a).
+    /// Of the text of a line, without its spaces.
     fn digest(&self, dom: &Dom, line: &Line) -> u64 {
-        let bytes = self.nodes(line).iter().flat_map(|&node| dom.text(node as usize).bytes());
-        bytes
-            .filter(|byte| *byte > b' ')
-            .fold(0xcbf2_9ce4_8422_2325, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+        let nodes = self.nodes(line).iter();
+        nodes.fold(digest::EMPTY, |digest, &node| digest::add_words(digest, dom.text(node as usize)))
     }
 
     /// Adds to `dropped` the text of lines, and the elements that they leave empty.

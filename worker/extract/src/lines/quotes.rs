@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::Lines;
+use crate::digest;
 use crate::measure::Measures;
 use crate::tree::{Dom, Tag};
 
@@ -106,9 +107,7 @@ impl Words {
     }
 
     fn read(&mut self, text: &str) {
-        const BEGIN: u64 = 0xcbf2_9ce4_8422_2325;
-        let add = |word: u64, c: char| (word ^ u64::from(c)).wrapping_mul(0x0100_0000_01b3);
-        let mut word = BEGIN;
+        let mut word = digest::EMPTY;
         for c in text.chars() {
             if self.list.len() >= MOST_WORDS {
                 return;
@@ -116,17 +115,17 @@ impl Words {
             // Of the scripts without spaces each sign is a word.
             let is_word = c >= '\u{2e80}';
             if c.is_alphanumeric() && !is_word {
-                word = add(word, c.to_ascii_lowercase());
+                word = digest::add(word, c.to_ascii_lowercase());
                 continue;
             }
-            if word != BEGIN {
-                self.list.push(std::mem::replace(&mut word, BEGIN));
+            if word != digest::EMPTY {
+                self.list.push(std::mem::replace(&mut word, digest::EMPTY));
             }
             if is_word {
-                self.list.push(add(BEGIN, c));
+                self.list.push(digest::add(digest::EMPTY, c));
             }
         }
-        if word != BEGIN {
+        if word != digest::EMPTY {
             self.list.push(word);
         }
     }
