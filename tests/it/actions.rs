@@ -164,7 +164,7 @@ async fn an_action_that_cannot_be_done_is_named_by_its_index() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_goes_on_after_the_actions_of_its_scrape() {
     let site = FixtureSite::start().await;
-    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_WARM_BROWSERS", "0");
+    let options = ServiceOptions::new(Database::Sqlite);
     let service = TestService::start_with(options).await;
     wait_until("a worker that takes sessions", || async {
         let workers = service.cli_json(&["workers", "list", "--json"]);

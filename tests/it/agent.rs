@@ -366,7 +366,7 @@ async fn of_a_team_that_keeps_nothing_nothing_stays() {
 
 /// A service with browsers.
 pub async fn with_browsers(options: ServiceOptions) -> TestService {
-    let options = options.env("WEIR_SESSIONS_PER_WORKER", "2").env("WEIR_WARM_BROWSERS", "0");
+    let options = options.env("WEIR_SESSIONS_PER_WORKER", "2");
     let service = TestService::start_with(options).await;
     wait_until_within(BOUND, "a worker that takes sessions", || async {
         let workers = service.cli_json(&["workers", "list", "--json"]);

@@ -25,8 +25,7 @@ async fn service(database: Database) -> TestService {
 }
 
 async fn service_with(options: ServiceOptions) -> TestService {
-    let options =
-        options.env("WEIR_CONSOLE_KEY", OPERATOR).env("WEIR_CONSOLE_READ_KEY", READER).env("WEIR_WARM_BROWSERS", "0");
+    let options = options.env("WEIR_CONSOLE_KEY", OPERATOR).env("WEIR_CONSOLE_READ_KEY", READER);
     let service = TestService::start_with(options).await;
     wait_until("a worker that takes sessions", || async {
         let workers = service.cli_json(&["workers", "list", "--json"]);

@@ -84,8 +84,7 @@ async fn schemathesis_finds_nothing_with_or_without_a_key() {
         .env("WEIR_SEARCH_URL", &search.url)
         .env("WEIR_ALLOW_NETS", "")
         .env("WEIR_TEAM_SESSIONS", "1")
-        .env("WEIR_SESSIONS_PER_WORKER", "1")
-        .env("WEIR_WARM_BROWSERS", "0");
+        .env("WEIR_SESSIONS_PER_WORKER", "1");
     let service = TestService::start_with(options).await;
     let (keyed, keyless, least): (&[&str], &[&str], u64) = if long_tests() {
         let many = &["--max-examples", "1200", "--generation-database", "none"];

@@ -31,7 +31,6 @@ async fn service(machine: Option<Machine>) -> (FixtureSite, TestService) {
         .env("WEIR_ALLOW_NETS", "127.0.0.3/32")
         .env("WEIR_ALLOW_HOSTS", "inner.example=127.0.0.1,outer.example=127.0.0.3")
         .env("WEIR_INTERNAL_SECRET", format!("{SECRET}-0123456789abcdef0123456789abcdef"))
-        .env("WEIR_WARM_BROWSERS", "0")
         .env("WEIR_PAGE_BROWSERS", "0");
     let service = TestService::start_with(ServiceOptions { machines: machine.into_iter().collect(), ..options }).await;
     wait_until("a worker that takes sessions", || async {

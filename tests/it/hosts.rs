@@ -54,7 +54,6 @@ impl Network {
             .workers(hosts.len())
             .env("WEIR_ALLOW_NETS", hub.nets())
             .env("WEIR_WORKER_CONCURRENCY", "4")
-            .env("WEIR_WARM_BROWSERS", "0")
             .env("WEIR_SESSIONS_PER_WORKER", "2");
         options.env.extend(bucket.settings());
         let machine = |(host, step): (&Host, i64)| match step {

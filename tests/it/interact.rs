@@ -13,7 +13,7 @@ use weir_tests::{
 };
 
 async fn service(options: ServiceOptions) -> TestService {
-    let service = TestService::start_with(options.env("WEIR_WARM_BROWSERS", "0")).await;
+    let service = TestService::start_with(options).await;
     wait_until("a worker that takes sessions", || async {
         let workers = service.cli_json(&["workers", "list", "--json"]);
         workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())

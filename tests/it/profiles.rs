@@ -21,7 +21,7 @@ async fn with_sessions() -> TestService {
 }
 
 async fn with_sessions_on(database: Database) -> TestService {
-    let options = ServiceOptions::new(database).env("WEIR_WARM_BROWSERS", "0").env("WEIR_CACHE_SIZE", "10MB");
+    let options = ServiceOptions::new(database).env("WEIR_CACHE_SIZE", "10MB");
     let service = TestService::start_with(options).await;
     takes_sessions(&service).await;
     service

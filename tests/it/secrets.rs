@@ -238,7 +238,7 @@ async fn takes_sessions(service: &TestService) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_continues_a_scrape_keeps_its_headers_at_home() {
     let sites = Sites::start().await;
-    let service = TestService::start_with(ServiceOptions::new(Database::Sqlite).env("WEIR_WARM_BROWSERS", "0")).await;
+    let service = TestService::start_with(ServiceOptions::new(Database::Sqlite)).await;
     takes_sessions(&service).await;
     let caller = service.caller();
     let home = sites.home.put("/page", &text());
@@ -274,7 +274,7 @@ async fn a_session_that_continues_a_scrape_keeps_its_headers_at_home() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_a_certificate_that_nobody_trusts_a_caller_sends_nothing_without_saying_so() {
     let site = FixtureSite::start_with(SiteOptions { tls: true, ..SiteOptions::default() }).await;
-    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_CACHE_SIZE", "10MB").env("WEIR_WARM_BROWSERS", "0");
+    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_CACHE_SIZE", "10MB");
     let service = TestService::start_with(options).await;
     takes_sessions(&service).await;
     let caller = service.caller();

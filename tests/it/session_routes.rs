@@ -82,7 +82,7 @@ const APPEARANCE: &str = "JSON.stringify(await page.evaluate(async () => [naviga
 
 both_databases! {
     async fn a_session_meets_no_ads_unless_it_asks_for_them_and_appears_where_it_wants(database) {
-        let service = service(ServiceOptions::new(database)).await;
+        let service = service(ServiceOptions::new(database).env("WEIR_WARM_BROWSERS", "1")).await;
         let (caller, pages) = (service.caller(), OwnPages::start().await);
         let url = page_with_ads(&pages, "/session");
         let visit = format!("await page.goto('{url}'); await page.textContent('h1')");
@@ -127,7 +127,7 @@ both_databases! {
     async fn what_goes_on_from_a_scrape_follows_its_ads_its_proxies_and_its_place(database) {
         let (us, de) = (ForwardProxy::start("basic-us").await, ForwardProxy::start("basic-de").await);
         let enhanced = ForwardProxy::start("enhanced").await;
-        let options = ServiceOptions::new(database).env("WEIR_WARM_BROWSERS", "0");
+        let options = ServiceOptions::new(database);
         let options = options.env("WEIR_PROXY_BASIC", format!("us={},de={}", us.url, de.url));
         let service = service(options.env("WEIR_PROXY_ENHANCED", &enhanced.url)).await;
         let (caller, pages) = (service.caller(), OwnPages::start().await);
@@ -176,7 +176,7 @@ both_databases! {
 async fn a_session_keeps_its_proxy_and_is_never_without_it() {
     let (us, de) = (ForwardProxy::start("us").await, ForwardProxy::start("de").await);
     let dead = || format!("http://127.0.0.1:{}", free_port());
-    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_WARM_BROWSERS", "0");
+    let options = ServiceOptions::new(Database::Sqlite);
     let options = options.env("WEIR_PROXY_BASIC", format!("us={},de={},fr={}", us.url, de.url, dead()));
     let service = service(options).await;
     let (caller, pages) = (service.caller(), OwnPages::start().await);
@@ -242,7 +242,7 @@ async fn a_session_keeps_its_proxy_and_is_never_without_it() {
 async fn an_operator_s_list_of_ad_hosts_holds_for_pages_profiles_and_sessions() {
     let list = std::env::temp_dir().join(format!("weir-ads-{}.txt", free_port()));
     std::fs::write(&list, "! a list\n||own.test^$third-party\n/banner/*\n/sponsors/*$image\nshop.test##.ad\n").unwrap();
-    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_WARM_BROWSERS", "0");
+    let options = ServiceOptions::new(Database::Sqlite);
     let service = service(options.env("WEIR_AD_LISTS", list.display().to_string())).await;
     let (caller, pages) = (service.caller(), OwnPages::start().await);
 

@@ -11,7 +11,7 @@ use weir_tests::{
 
 /// A service whose sandbox works, without a browser that waits: the tests count processes.
 async fn service(database: Database) -> TestService {
-    start(ServiceOptions::new(database).env("WEIR_WARM_BROWSERS", "0")).await
+    start(ServiceOptions::new(database)).await
 }
 
 async fn start(options: ServiceOptions) -> TestService {
@@ -194,10 +194,7 @@ async fn a_session_that_nobody_uses_ends() {
 
 #[tokio::test]
 async fn a_dead_worker_s_sessions_end_and_free_what_they_held() {
-    let mut service = start(
-        ServiceOptions::new(Database::Sqlite).env("WEIR_WARM_BROWSERS", "0").env("WEIR_TEAM_SESSIONS", "1").workers(2),
-    )
-    .await;
+    let mut service = start(ServiceOptions::new(Database::Sqlite).env("WEIR_TEAM_SESSIONS", "1").workers(2)).await;
     let caller = service.caller().clone();
     let profile = json!({ "ttl": 300, "profile": { "name": "shop" } });
     let session = create(&caller, &profile).await;
@@ -445,7 +442,7 @@ mod churn {
     }
 
     async fn kills(of_programs: usize, of_workers: usize) {
-        let options = ServiceOptions::new(Database::Sqlite).env("WEIR_WARM_BROWSERS", "0");
+        let options = ServiceOptions::new(Database::Sqlite);
         let mut service = start(options).await;
         let caller = service.caller().clone();
         for n in 0..of_programs {

@@ -115,6 +115,8 @@ impl TestService {
             ("WEIR_RATE_LIMITS", "off".to_owned()),
             // Each page is asked for; tests of the cache give it room.
             ("WEIR_CACHE_SIZE", "0".to_owned()),
+            // Most tests open no session, and a browser and a runner that wait cost more than the rest of a start.
+            ("WEIR_WARM_BROWSERS", "0".to_owned()),
             ("WEIR_LOG", "info".to_owned()),
         ]);
         env.extend(options.env);
