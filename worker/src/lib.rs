@@ -2,10 +2,10 @@
 //!
 //! What stands alone has a crate of its own, which knows nothing of jobs and rows, and is reached here under its short
 //! name: [`extract`] (HTML to markdown), [`fetch`] (HTTP behind the address guard), [`sandbox`] (boxes for what is not
-//! trusted), [`browser`] (Chromium), and what drives a session's browser ([`relay`], [`agent`], [`exec`]).
+//! trusted), [`browser`] (Chromium), what drives a session's browser ([`relay`], [`agent`], [`exec`]), and what files say
+//! ([`pdf`], [`office`]).
 
 pub mod changes;
-mod confined;
 pub mod context;
 mod crawl;
 mod dispatch;
@@ -18,9 +18,7 @@ mod map;
 pub mod metrics;
 mod monitors;
 pub mod node;
-pub mod office;
 mod page;
-pub mod pdf;
 mod queue;
 pub mod reader;
 pub mod redact;
@@ -37,4 +35,5 @@ pub use weir_browser as browser;
 pub use weir_drive::{agent, calls, exec, relay};
 pub use weir_extract as extract;
 pub use weir_fetch as fetch;
+pub use weir_files::{office, pdf};
 pub use weir_sandbox as sandbox;

@@ -11,11 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, timeout_at};
-
+use weir_sandbox::{CodeLimits, CodeSpec, Sandbox};
 use weir_shared::domain::pdf_blocks::{PdfBlock, PdfBlockConfidence, PdfBlockKind, PdfBlockSource};
 
 use super::tidy;
-use crate::sandbox::{CodeLimits, CodeSpec, Sandbox};
 
 /// Most bytes of text taken from one run.
 const MAX_TEXT: u64 = 32 << 20;
