@@ -21,6 +21,7 @@
 //! charset            bytes to text
 //! guard, tree        hostile markup cut down; the tree, read once
 //! markup             ordinary tags and text read fast, the rest by the tokenizer
+//! tree::streamed     parts that the server sent after the rest, put where they belong
 //! measure, tokens    how much text stands where; what names of classes hint at
 //! more               what is hidden until a reader asks for it
 //! filter, scope      what is left out; where the main content is
