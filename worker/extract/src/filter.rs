@@ -16,6 +16,10 @@ use super::tree::{Dom, Tag};
 /// A footer goes however long it is where so many characters are outside it.
 const LEAST_ABOVE_FOOT: u32 = 400;
 
+/// A `nav` of more than half of the page still goes from a column beside it if more than this part of it is links, and so
+/// many characters are outside: manuals list all of their pages there.
+const LONG_MENU: (f32, u32) = (0.5, 600);
+
 /// Characters of a button.
 const LONGEST_BUTTON: u32 = 12;
 
@@ -277,7 +281,8 @@ impl Candidate<'_> {
     fn is_around_by_tag(&self) -> bool {
         let Self { dom, i, share, density, place, .. } = *self;
         match self.tag {
-            Tag::Nav | Tag::Search => share < 0.5,
+            Tag::Nav => share < 0.5 || density > LONG_MENU.0 && self.rest >= LONG_MENU.1 && self.is_in_side_column(),
+            Tag::Search => share < 0.5,
             Tag::Button => self.text < 25 && !in_heading(dom, i),
             Tag::Aside if share < 0.3 => {
                 let is_callout = density < 0.4 && {
@@ -295,6 +300,11 @@ impl Candidate<'_> {
             Tag::Form => share < 0.08 && (share < 0.02 || asks_for_account(dom, i)),
             _ => false,
         }
+    }
+
+    fn is_in_side_column(&self) -> bool {
+        let mut above = self.dom.ancestors(self.i).take(3);
+        self.hints.any(Hints::SIDEBAR) || above.any(|up| self.dom.tag(up) == Tag::Aside)
     }
 
     /// Whether a footer of much text is still the page's: there is something above it, and it has no notes to that.

@@ -48,6 +48,18 @@ fn a_class_name_alone_does_not_condemn_the_content() {
 }
 
 #[test]
+fn a_list_of_all_pages_goes_from_the_column_beside_a_page() {
+    let links: String = (0..60).map(|n| format!("<li><a href=/{n}>A page of the manual, number {n}</a>")).collect();
+    let text = format!("<main><h1>Title</h1><p>{}</p></main>", PROSE.repeat(10));
+    for (begin, end) in [("<aside><nav>", "</nav></aside>"), ("<nav class='sidebar devhelp'>", "</nav>")] {
+        let markdown = main_markdown(&format!("{begin}<ul>{links}</ul>{end}{text}"));
+        assert!(markdown.starts_with("# Title\n\nThe harbour") && !markdown.contains("number 9"), "{markdown}");
+        let markdown = main_markdown(&format!("{begin}<ul>{links}</ul>{end}<h1>Title</h1>"));
+        assert!(markdown.contains("number 9"), "it is what the page is for: {markdown}");
+    }
+}
+
+#[test]
 fn header_and_footer_of_an_article_belong_to_it() {
     let html = format!(
         "<article><header><h1>Title</h1><p>By Jo</p></header><p>{}</p><footer>Source note</footer></article>",
