@@ -10,6 +10,8 @@ use html5ever::local_name;
 use memchr::memmem;
 
 use super::measure::{Measures, is_title};
+use super::more;
+use super::options;
 use super::tokens::{Cache, Hints};
 use super::tree::{Dom, Tag};
 
@@ -19,6 +21,15 @@ const LEAST_ABOVE_FOOT: u32 = 400;
 /// A `nav` of more than half of the page still goes from a column beside it if more than this part of it is links, and so
 /// many characters are outside: manuals list all of their pages there.
 const LONG_MENU: (f32, u32) = (0.5, 600);
+
+/// The same for a header, menus and all.
+const LONG_HEADER: (f32, u32) = (0.5, 1000);
+
+/// Characters of what is said about the site.
+const LONGEST_NOTICE: u32 = 800;
+
+/// What is named as hidden stays where it is more than this part of the page: scripts show it.
+const MOST_HIDDEN: f32 = 0.2;
 
 /// Characters of a button.
 const LONGEST_BUTTON: u32 = 12;
@@ -39,11 +50,11 @@ pub struct Rules {
     pub product: bool,
 }
 
-/// Adds to `dropped` the subtree roots that are not content.
-pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
+/// Adds to `dropped` the subtree roots that are not content. Says whether the page is read as one article.
+pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) -> bool {
     let total = m.total();
     if total == 0 || !(rules.main_only || rules.ads) {
-        return;
+        return false;
     }
     let mut kept = Protected::of(dom, m);
     let mut cache = Cache::default();
@@ -52,6 +63,8 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
     let groups = groups(dom, m);
     if rules.main_only {
         headed_sections(dom, m, &kept, dropped);
+        hidden_by_name(dom, m, &kept, &mut cache, dropped);
+        options::leave_out(dom, m, kept.total, dropped);
     }
     let mut article = rules.main_only && !rules.discussion && is_article(dom, m, dropped, kept.total);
     // Ends of the innermost open elements that make footers and headers their own.
@@ -135,6 +148,7 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
         i += 1;
     }
     keep_lists(dom, m, &related, dropped);
+    article
 }
 
 /// Takes back what was left out for a name alone, such as "recirc", where that is more than all the rest: the page is a
@@ -250,7 +264,9 @@ impl Candidate<'_> {
         }
         rules.ads && self.is_ad()
             || rules.main_only
-                && (self.is_around_by_role() || self.is_around_by_tag() || self.is_around_by_hints(rules, is_article))
+                && (self.is_around_by_role()
+                    || self.is_around_by_tag(rules)
+                    || self.is_around_by_hints(rules, is_article))
     }
 
     /// An advertisement or a consent banner.
@@ -278,7 +294,7 @@ impl Candidate<'_> {
         }
     }
 
-    fn is_around_by_tag(&self) -> bool {
+    fn is_around_by_tag(&self, rules: Rules) -> bool {
         let Self { dom, i, share, density, place, .. } = *self;
         match self.tag {
             Tag::Nav => share < 0.5 || density > LONG_MENU.0 && self.rest >= LONG_MENU.1 && self.is_in_side_column(),
@@ -295,11 +311,20 @@ impl Candidate<'_> {
                 !is_callout && !is_prose
             }
             Tag::Footer => !place.in_article && (share < 0.35 || self.is_long_foot()) || share < 0.2 && density > 0.4,
-            Tag::Header => !place.in_article && !place.in_main && share < 0.3,
+            Tag::Header => {
+                let is_menu = density > LONG_HEADER.0 && self.rest >= LONG_HEADER.1;
+                !place.in_article && !place.in_main && (share < 0.3 || is_menu)
+            }
             Tag::Dialog => share < 0.3 && self.is_aside_popup(),
+            Tag::Form if rules.discussion && share < 0.25 && self.takes_text() => true,
             Tag::Form => share < 0.08 && (share < 0.02 || asks_for_account(dom, i)),
             _ => false,
         }
+    }
+
+    /// Whether a form is for writing an answer.
+    fn takes_text(&self) -> bool {
+        (self.i..self.dom.end(self.i)).take(MOST_NODES).any(|j| self.dom.tag(j) == Tag::Textarea)
     }
 
     fn is_in_side_column(&self) -> bool {
@@ -326,6 +351,9 @@ impl Candidate<'_> {
             && !in_heading(self.dom, self.i)
             && !in_cell(self.dom, self.i)
         {
+            return true;
+        }
+        if self.is_aside_by_kind(rules) {
             return true;
         }
         let is_inline = matches!(
@@ -384,6 +412,34 @@ impl Candidate<'_> {
             || hints.any(Hints::TOC) && share < 0.15 && density > 0.6
     }
 
+    /// What is left out on a page of some kind, or where enough is outside of it.
+    fn is_aside_by_kind(&self, rules: Rules) -> bool {
+        let Self { hints, text, share, place, .. } = *self;
+        let in_page = !place.in_article && !place.in_main;
+        if rules.discussion && (hints.any(Hints::WRITER) && share < 0.2 || hints.any(Hints::REMARKS) && share < 0.3) {
+            return true;
+        }
+        if self.rest < LEAST_ABOVE_FOOT {
+            return false;
+        }
+        hints.any(Hints::NOTICE)
+            && text < LONGEST_NOTICE
+            && share < 0.2
+            && (rules.discussion || !hints.any(Hints::CONTENT) && !self.is_callout())
+            || hints.any(Hints::FINE_PRINT) && share < 0.25
+            || hints.any(Hints::OTHER_GOODS) && share < 0.5 && rules.product
+            || hints.any(Hints::MODAL)
+                && !hints.any(Hints::CONTENT)
+                && in_page
+                && share < 0.3
+                && self.dom.tag(self.dom.parent(self.i)) == Tag::Body
+    }
+
+    /// Manuals call their warnings alerts.
+    fn is_callout(&self) -> bool {
+        self.dom.class(self.i).contains("alert-warning") && !self.dom.class(self.i).contains("dismissible")
+    }
+
     /// Whether an element offers choices rather than text.
     fn is_a_choice(&self) -> bool {
         let is_control = |i: usize| matches!(self.dom.tag(i), Tag::Input | Tag::Select | Tag::Button | Tag::Legend);
@@ -420,6 +476,32 @@ fn consent<'d>(dom: &'d Dom, m: &Measures, kept: &Protected, cache: &mut Cache<'
         }
     }
     gone
+}
+
+/// Leaves out what is named as hidden, if that is little of the page.
+fn hidden_by_name<'d>(dom: &'d Dom, m: &Measures, kept: &Protected, cache: &mut Cache<'d>, dropped: &mut [bool]) {
+    let (mut found, mut text, mut i) = (Vec::new(), 0, m.body + 1);
+    while i < dom.end(m.body) {
+        if dropped[i] {
+            i = dom.end(i);
+            continue;
+        }
+        if m.text[i] > 0
+            && !kept.heading[i]
+            && dom.tag(i).is_element()
+            && cache.of(dom.class(i)).any(Hints::HIDDEN)
+            && !more::opens(dom, i)
+        {
+            found.push(i);
+            text += m.text[i];
+            i = dom.end(i);
+            continue;
+        }
+        i += 1;
+    }
+    if text as f32 <= MOST_HIDDEN * kept.total as f32 {
+        found.into_iter().for_each(|i| dropped[i] = true);
+    }
 }
 
 /// Whether a text speaks of cookies again and again, as the dialogs do that ask for consent. Its beginning tells: such

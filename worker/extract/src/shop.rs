@@ -25,12 +25,14 @@ const CARD: std::ops::RangeInclusive<u32> = 8..=120;
 const LEFT: u32 = 200;
 
 /// What buyers say: at least so many characters, and at most this part of the page.
-const REVIEWS: (u32, f32) = (1000, 0.45);
+const REVIEWS: (u32, f32) = (700, 0.45);
 /// Characters of one of several that are named one by one, and how many there are at least.
 const REVIEW: u32 = 40;
 const FEW_REVIEWS: usize = 3;
 /// Without it the page must have this many characters that are no links.
-const LEFT_OF_PRODUCT: u32 = 1500;
+const LEFT_OF_PRODUCT: u32 = 600;
+/// The same for a page of several goods.
+const LEFT_OF_LIST: u32 = 1500;
 
 /// Whether the page says that it is one product's.
 pub fn is_one_product(dom: &Dom) -> bool {
@@ -151,8 +153,9 @@ impl Page {
     }
 }
 
-/// Adds to `dropped` what buyers say, where the page says enough of the product itself.
-pub fn leave_out_reviews(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
+/// Adds to `dropped` what buyers say, where the page says enough of the product itself. Without `one_product` only as a whole:
+/// what a list says of each of its goods may be called so, too.
+pub fn leave_out_reviews(dom: &Dom, m: &Measures, one_product: bool, dropped: &mut [bool]) {
     let page = Page::of(dom, m, dropped);
     let mut cache = Cache::default();
     let (mut reviews, mut left) = (Vec::new(), page.prose);
@@ -176,7 +179,8 @@ pub fn leave_out_reviews(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
             i = dom.end(i);
             continue;
         }
-        if (REVIEW..REVIEWS.0).contains(&m.text[i])
+        if one_product
+            && (REVIEW..REVIEWS.0).contains(&m.text[i])
             && dom.tag(i).is_block()
             && !page.has_heading[i]
             && cache.of(dom.class(i)).any(Hints::REVIEWS)
@@ -192,7 +196,7 @@ pub fn leave_out_reviews(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
         left = left.saturating_sub(single.iter().map(|&i| m.text[i] - m.links[i]).sum());
         reviews.append(&mut single);
     }
-    if left >= LEFT_OF_PRODUCT {
+    if left >= if one_product { LEFT_OF_PRODUCT } else { LEFT_OF_LIST } {
         reviews.into_iter().for_each(|i| dropped[i] = true);
     }
 }
@@ -296,7 +300,7 @@ mod tests {
             let dom = guard::parse(page).dom;
             let m = Measures::of(&dom, false);
             let mut dropped = m.invisible.clone();
-            leave_out_reviews(&dom, &m, &mut dropped);
+            leave_out_reviews(&dom, &m, true, &mut dropped);
             (m.body..dom.len()).any(|i| dropped[i] && dom.text_of(i).contains("every day"))
         };
         assert!(left(&format!("{}{reviews}", OFFER.repeat(8))));

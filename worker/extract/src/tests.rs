@@ -326,3 +326,84 @@ fn a_list_of_what_is_called_related_stays_where_it_is_the_page() {
     let markdown = main_markdown(&format!("{head}<p>{}</p>{list}", PROSE.repeat(30)));
     assert!(!markdown.contains("Recipe number 11"), "below an article they are not it: {markdown}");
 }
+
+fn discussion_markdown(html: &str) -> String {
+    let url = url::Url::parse("https://x.test/forum/threads/boats.1/").expect("a URL");
+    extract(&PageInput { url: &url, html, rendered: false }, &main_content()).markdown.expect("markdown was asked for")
+}
+
+#[test]
+fn what_a_forum_says_of_writers_and_to_guests_goes() {
+    let post = |n: usize| {
+        format!(
+            "<article class=message><h4>Ada {n}</h4><h5 class=message-userTitle>MEMBER</h5><div class=body><p>{}</p></div>\
+             <aside class=message-signature>SIGNED with many words of wisdom that stand below each post anew.</aside></article>",
+            PROSE.repeat(3)
+        )
+    };
+    let posts: String = (0..6).map(post).collect();
+    let around = "<div class='alert alert-warning alert-dismissible'>REGISTER to take part in this.</div>\
+         <form id=post-form><h2>Your ANSWER</h2><p>Write it here.</p><textarea></textarea></form>\
+         <div class=js-post-comments><p>REMARK on the question.</p></div>";
+    let markdown = discussion_markdown(&format!("<h1>Boats</h1><div>{posts}{around}</div>"));
+    assert!(markdown.contains("Ada 5") && markdown.contains("The harbour"), "{markdown}");
+    for word in ["MEMBER", "SIGNED", "REGISTER", "ANSWER", "REMARK"] {
+        assert!(!markdown.contains(word), "{word} in {markdown}");
+    }
+    // Elsewhere the same names may be the page's own.
+    let markdown =
+        main_markdown(&format!("<h1>Boats</h1><p>{}</p><div class=alert-warning>REEFS ahead.</div>", PROSE.repeat(9)));
+    assert!(markdown.contains("REEFS"), "{markdown}");
+}
+
+#[test]
+fn a_long_header_of_menus_goes_and_one_that_is_the_page_stays() {
+    let menu: String = (0..80).map(|n| format!("<li><a href=/{n}>Shelf number {n}</a></li>")).collect();
+    let markdown =
+        main_markdown(&format!("<header><ul>{menu}</ul></header><div><h1>Boats</h1><p>{}</p></div>", PROSE.repeat(14)));
+    assert!(markdown.starts_with("# Boats") && !markdown.contains("Shelf"), "{markdown}");
+    let markdown = main_markdown(&format!("<header><ul>{menu}</ul></header><div><h1>Boats</h1></div>"));
+    assert!(markdown.contains("Shelf number 9"), "{markdown}");
+}
+
+#[test]
+fn notices_fine_print_and_dialogs_beside_the_page_go() {
+    let page = format!(
+        "<div class=announcement-bar>SHIPPING is free</div><main><h1>Boats</h1><p>{}</p><p class=disclaimer>TERMS apply</p></main>\
+         <div class=modal-box><h2>Sizes</h2><p>A DIALOG about the sizes of boats and of their sails and oars.</p></div>",
+        PROSE.repeat(9)
+    );
+    let markdown = main_markdown(&page);
+    for word in ["SHIPPING", "TERMS", "DIALOG"] {
+        assert!(!markdown.contains(word), "{word} in {markdown}");
+    }
+    let markdown =
+        main_markdown("<h1>Terms</h1><div class=disclaimer><p>These TERMS apply to all that we do.</p></div>");
+    assert!(markdown.contains("TERMS"), "it is the page: {markdown}");
+}
+
+#[test]
+fn what_is_named_as_hidden_goes_unless_it_is_much_or_one_click_away() {
+    let page = |hidden: &str| main_markdown(&format!("<main><h1>Boats</h1><p>{}</p>{hidden}</main>", PROSE.repeat(6)));
+    assert!(!page("<div class='row hide'><p>UNSEEN words.</p></div>").contains("UNSEEN"));
+    assert!(page("<div class='hidden md:block'><p>SEEN words.</p></div>").contains("SEEN"));
+    assert!(page(&format!("<div class=hide><p>SHOWN by a script. {}</p></div>", PROSE.repeat(3))).contains("SHOWN"));
+    let more = "<div class=hide><p>OPENED by a click, and long enough to be worth one of its reader.</p></div><button>See more</button>";
+    assert!(page(more).contains("OPENED"));
+}
+
+#[test]
+fn other_goods_go_from_the_page_of_a_product_whatever_they_cost() {
+    let goods: String = (0..9)
+        .map(|n| format!("<li><a href=/{n}>Pot {n}</a> <b>from € {n}9.90, with the lid and a cloth of linen</b></li>"))
+        .collect();
+    let page = |data: &str| {
+        let text = "It boils a litre in four minutes and keeps it warm. ".repeat(12);
+        main_markdown(&format!(
+            "{data}<h1>Kettle</h1><p>{text}</p><section class=up-sells><h2>Wanted with it</h2><ul>{goods}</ul></section>"
+        ))
+    };
+    let data = r#"<script type="application/ld+json">{"@type": "Product", "name": "Kettle"}</script>"#;
+    assert!(!page(data).contains("Pot 3"));
+    assert!(page("").contains("Pot 3"), "a list of goods may be called so");
+}

@@ -63,6 +63,18 @@ hints! {
     BUTTON = 22;
     /// What buyers say.
     REVIEWS = 23;
+    /// What a forum says of who writes: ranks, banners, signatures.
+    WRITER = 24;
+    /// Alerts and bars that are about the site.
+    NOTICE = 25;
+    /// Fine print.
+    FINE_PRINT = 26;
+    /// Comments on the posts of a page of questions and answers, previews of what posts link to.
+    REMARKS = 27;
+    /// Other goods than the page's.
+    OTHER_GOODS = 28;
+    /// Shown only once somebody asks for it.
+    HIDDEN = 29;
 }
 
 impl Hints {
@@ -132,6 +144,37 @@ fn of_segment(s: &str) -> Hints {
     }
 }
 
+/// Words that are written as one or as several, with what they hint at.
+const LONGER: &[(&str, Hints)] = &[
+    ("alert-warning", Hints::NOTICE),
+    ("dismissible", Hints::NOTICE),
+    ("guest-cta", Hints::NOTICE),
+    ("pushnotification", Hints::NOTICE),
+    ("promo-bar", Hints::NOTICE),
+    ("announcement-bar", Hints::NOTICE),
+    ("announcement__bar", Hints::NOTICE),
+    ("cross-sell", Hints::OTHER_GOODS),
+    ("crosssell", Hints::OTHER_GOODS),
+    ("recently-viewed", Hints::OTHER_GOODS),
+    ("related-product", Hints::OTHER_GOODS),
+    ("up-sell", Hints::OTHER_GOODS),
+    ("upsell", Hints::OTHER_GOODS),
+    ("disclaimer", Hints::FINE_PRINT),
+    ("post-comments", Hints::REMARKS),
+    ("unfurl-desc", Hints::REMARKS),
+    ("signature", Hints::WRITER),
+    ("user-title", Hints::WRITER),
+    ("userbanner", Hints::WRITER),
+    ("usertitle", Hints::WRITER),
+    ("sronly", Hints::READER_ONLY),
+];
+
+/// Hints of the longer words that a name holds.
+fn of_longer_words(name: &str) -> Hints {
+    let low = name.to_ascii_lowercase();
+    LONGER.iter().filter(|(word, _)| low.contains(word)).fold(Hints::default(), |hints, (_, hint)| hints.or(*hint))
+}
+
 /// Hints of one class or id name.
 fn of_name(name: &str) -> Hints {
     if name.len() > 80 {
@@ -160,14 +203,7 @@ fn of_name(name: &str) -> Hints {
     if !hints.is_none() && REMARKS.iter().any(|w| name.starts_with(&w[1..]) || name.contains(w)) {
         return Hints(hints.0 & (Hints::CONTENT.0 | Hints::LAYOUT.0));
     }
-    // What a forum says of who writes, in words that are written as one.
-    const WRITERS: [&str; 2] = ["usertitle", "user-title"];
-    let ends_with = |word: &str| {
-        bytes.iter().rev().zip(word.bytes().rev()).filter(|(a, b)| a.eq_ignore_ascii_case(b)).count() == word.len()
-    };
-    if WRITERS.iter().any(|word| ends_with(word)) {
-        hints = hints.or(Hints::TOOLS);
-    }
+    hints = hints.or(of_longer_words(name));
     // The dialog of a common consent tool.
     if ["ot-sdk", "ot-pc", "ot-cat", "ot-desc"].iter().any(|word| name.starts_with(word)) {
         hints = hints.or(Hints::CONSENT);
@@ -191,6 +227,9 @@ fn of_name(name: &str) -> Hints {
     hints
 }
 
+/// Names of what is hidden until a script shows it.
+const HIDDEN: &[&str] = &["hide", "hideAll", "hidden", "is-hidden", "js-hidden", "u-hidden", "display-none"];
+
 /// Remembers hints by attribute value: pages repeat the same few.
 #[derive(Debug, Default)]
 pub struct Cache<'a>(HashMap<&'a str, Hints>);
@@ -206,6 +245,10 @@ impl<'a> Cache<'a> {
         // Not shown at any width of the screen.
         if names().any(|name| name == "d-none") && !names().any(|name| name.starts_with("d-") && name != "d-none") {
             hints = hints.or(Hints::READER_ONLY);
+        }
+        // What some width of the screen shows has another name beside it.
+        if names().any(|name| HIDDEN.contains(&name)) && !names().any(|name| name.contains([':', '@'])) {
+            hints = hints.or(Hints::HIDDEN);
         }
         self.0.insert(value, hints);
         hints
@@ -230,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_forums_say_of_writers_and_consent_tools_of_cookies_is_known() {
-        assert!(hints("message-userExtras").any(Hints::TOOLS) && hints("message-userTitle").any(Hints::TOOLS));
+        assert!(hints("message-userExtras").any(Hints::TOOLS) && hints("message-userTitle").any(Hints::WRITER));
         assert!(hints("ot-cat-header").any(Hints::CONSENT) && !hints("ottoman").any(Hints::CONSENT));
         assert!(hints("badge badge--sold-out").is_none(), "shops say so of goods");
     }
@@ -240,12 +283,14 @@ mod tests {
         assert!(
             hints("u-visuallyHidden").any(Hints::READER_ONLY) && hints("a-visually-hidden").any(Hints::READER_ONLY)
         );
-        assert!(hints("d-none").any(Hints::READER_ONLY));
+        assert!(hints("d-none").any(Hints::READER_ONLY) && hints("u-srOnly").any(Hints::READER_ONLY));
         assert!(hints("styles_ndsScreenReaderOnly__JErIH").any(Hints::READER_ONLY));
         assert!(
             hints("u-pwa-screen-reader-only").any(Hints::READER_ONLY) && !hints("e-reader").any(Hints::READER_ONLY)
         );
         assert!(!hints("d-none d-md-block").any(Hints::READER_ONLY), "shown from some width on");
+        assert!(hints("row hide").any(Hints::HIDDEN) && !hints("overflow-hidden").any(Hints::HIDDEN));
+        assert!(!hints("hidden md:flex").any(Hints::HIDDEN) && !hints("hide show@medium").any(Hints::HIDDEN));
     }
 
     #[test]
