@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use html5ever::local_name;
 use memchr::memmem;
 
-use super::measure::{Measures, is_title};
+use super::measure::{Measures, count, is_title};
 use super::more;
 use super::options;
 use super::tokens::{Cache, Hints};
@@ -24,6 +24,9 @@ const LONG_MENU: (f32, u32) = (0.5, 600);
 
 /// The same for a header, menus and all.
 const LONG_HEADER: (f32, u32) = (0.5, 1000);
+
+/// A form that wants the reader's address may be longer where so many characters are outside.
+const LEAST_BESIDE_FORM: u32 = 1000;
 
 /// Characters of what is said about the site.
 const LONGEST_NOTICE: u32 = 800;
@@ -316,6 +319,7 @@ impl Candidate<'_> {
                 !place.in_article && !place.in_main && (share < 0.3 || is_menu)
             }
             Tag::Dialog => share < 0.3 && self.is_aside_popup(),
+            Tag::Form if share < 0.2 && self.rest >= LEAST_BESIDE_FORM && asks_for_account(dom, i) => true,
             Tag::Form if rules.discussion && share < 0.25 && self.takes_text() => true,
             Tag::Form => share < 0.08 && (share < 0.02 || asks_for_account(dom, i)),
             _ => false,
@@ -342,7 +346,14 @@ impl Candidate<'_> {
 
     fn is_around_by_hints(&self, rules: Rules, is_article: bool) -> bool {
         let Self { tag, hints, text, share, density, place, .. } = *self;
-        if hints.is_none() || self.is_listed {
+        if hints.is_none() {
+            return false;
+        }
+        // Of these there are as many as posts.
+        if rules.discussion && (hints.any(Hints::WRITER) && share < 0.2 || hints.any(Hints::REMARKS) && share < 0.3) {
+            return true;
+        }
+        if self.is_listed {
             return false;
         }
         if hints.any(Hints::BUTTON)
@@ -399,7 +410,7 @@ impl Candidate<'_> {
             || hints.any(Hints::TOOLS) && share < 0.02 && text < 200 && !matches!(tag, Tag::P | Tag::Table)
             || hints.any(Hints::BREADCRUMB) && share < 0.1
             || hints.any(Hints::PAGINATION) && share < 0.1 && density > 0.3
-            || hints.any(Hints::READER_ONLY) && share < 0.02
+            || hints.any(Hints::READER_ONLY) && share < 0.02 && !self.is_all_of_cell()
             || hints.any(Hints::NAV) && !is_content && share < 0.3 && (density > 0.4 || share < 0.02)
             || hints.any(Hints::FOOTER)
                 && !place.in_article
@@ -414,11 +425,7 @@ impl Candidate<'_> {
 
     /// What is left out on a page of some kind, or where enough is outside of it.
     fn is_aside_by_kind(&self, rules: Rules) -> bool {
-        let Self { hints, text, share, place, .. } = *self;
-        let in_page = !place.in_article && !place.in_main;
-        if rules.discussion && (hints.any(Hints::WRITER) && share < 0.2 || hints.any(Hints::REMARKS) && share < 0.3) {
-            return true;
-        }
+        let Self { hints, text, share, .. } = *self;
         if self.rest < LEAST_ABOVE_FOOT {
             return false;
         }
@@ -428,16 +435,30 @@ impl Candidate<'_> {
             && (rules.discussion || !hints.any(Hints::CONTENT) && !self.is_callout())
             || hints.any(Hints::FINE_PRINT) && share < 0.25
             || hints.any(Hints::OTHER_GOODS) && share < 0.5 && rules.product
-            || hints.any(Hints::MODAL)
-                && !hints.any(Hints::CONTENT)
-                && in_page
-                && share < 0.3
-                && self.dom.tag(self.dom.parent(self.i)) == Tag::Body
+            || hints.any(Hints::MODAL) && !hints.any(Hints::CONTENT) && share < 0.3 && self.is_closed_or_apart()
+    }
+
+    /// Whether a dialog says that it is closed, or stands beside all of the page.
+    fn is_closed_or_apart(&self) -> bool {
+        let is_apart = || {
+            let in_page = !self.place.in_article && !self.place.in_main;
+            in_page && self.dom.tag(self.dom.parent(self.i)) == Tag::Body
+        };
+        self.dom.attr_named(self.i, "aria-hidden") == Some("true") || is_apart()
     }
 
     /// Manuals call their warnings alerts.
     fn is_callout(&self) -> bool {
         self.dom.class(self.i).contains("alert-warning") && !self.dom.class(self.i).contains("dismissible")
+    }
+
+    /// Whether a cell says nothing else: readers see a sign there.
+    fn is_all_of_cell(&self) -> bool {
+        let cell = self.dom.ancestors(self.i).take(3).find(|&up| matches!(self.dom.tag(up), Tag::Td | Tag::Th));
+        cell.is_some_and(|cell| {
+            let nodes = (cell..self.dom.end(cell)).take(MOST_NODES);
+            nodes.map(|j| count(self.dom.text(j))).sum::<u32>() == self.text
+        })
     }
 
     /// Whether an element offers choices rather than text.

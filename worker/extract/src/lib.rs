@@ -373,7 +373,7 @@ impl Page {
         } else {
             if main_only {
                 scope::narrow(dom, m, self.discussion, &mut dropped);
-                if rules.product || !self.discussion && !is_article {
+                if rules.product || !self.discussion && (!is_article || shop::shows_prices(dom, m, &dropped)) {
                     shop::leave_out_reviews(dom, m, rules.product, &mut dropped);
                 }
                 if one_product {

@@ -26,6 +26,9 @@ const LEFT: u32 = 200;
 
 /// What buyers say: at least so many characters, and at most this part of the page.
 const REVIEWS: (u32, f32) = (700, 0.45);
+/// Prices that a page of several goods shows, and characters of one.
+const PRICES: usize = 6;
+const PRICE: u32 = 12;
 /// Characters of one of several that are named one by one, and how many there are at least.
 const REVIEW: u32 = 40;
 const FEW_REVIEWS: usize = 3;
@@ -57,6 +60,26 @@ pub fn is_one_product(dom: &Dom) -> bool {
         }
     }
     (1..=2).contains(&products)
+}
+
+/// Whether the page shows what several goods cost, each in a text of its own.
+pub fn shows_prices(dom: &Dom, m: &Measures, dropped: &[bool]) -> bool {
+    let is_price = |text: &str| {
+        let text = text.trim();
+        text.starts_with(['$', '€', '£', '¥']) || text.ends_with(['€', '£', '¥'])
+    };
+    let (mut prices, mut i) = (0, m.body);
+    while i < dom.end(m.body) && prices < PRICES {
+        if dropped[i] {
+            i = dom.end(i);
+            continue;
+        }
+        let text = dom.text(i);
+        prices +=
+            usize::from((2..=PRICE).contains(&m.text[i]) && text.bytes().any(|b| b.is_ascii_digit()) && is_price(text));
+        i += 1;
+    }
+    prices >= PRICES
 }
 
 /// Whether microdata say so of one element.
@@ -309,6 +332,19 @@ mod tests {
         assert!(left(&format!("{}{}", OFFER.repeat(8), single.repeat(30))), "one by one");
         assert!(!left(&format!("{}{}", OFFER.repeat(8), single.repeat(2))), "two say what the page says");
         assert!(!left(&format!("{}<div id=reviews><p>I like it.</p></div>", OFFER.repeat(8))), "a line stays");
+    }
+
+    #[test]
+    fn a_page_of_several_goods_shows_what_they_cost() {
+        let shows = |html: &str| {
+            let dom = guard::parse(html).dom;
+            let m = Measures::of(&dom, false);
+            shows_prices(&dom, &m, &m.invisible)
+        };
+        assert!(shows(&"<li>Pot <b>$ 12.90</b>".repeat(6)) && shows(&"<li><b>12,90 €</b>".repeat(6)));
+        assert!(!shows(&"<li>Pot <b>$ 12.90</b>".repeat(5)), "a few");
+        assert!(!shows(&"<li>$ 12.90 is what most of them cost</li>".repeat(9)), "prose");
+        assert!(!shows(&"<li><b>$HOME</b>".repeat(9)), "no numbers");
     }
 
     #[test]

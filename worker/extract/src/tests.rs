@@ -367,14 +367,34 @@ fn a_long_header_of_menus_goes_and_one_that_is_the_page_stays() {
 }
 
 #[test]
+fn what_a_cell_says_to_readers_of_screens_is_the_sign_that_others_see() {
+    let markdown = main_markdown(&format!(
+        "<h1>Boats</h1><p>{}</p><table><tr><th>Floats<span class=sr-only>UNSEEN</span><td><i class=mark></i><span class=sr-only>Yes</span>\
+         <tr><th>Flies<td><span class=sr-only>No</span></table>",
+        PROSE.repeat(9)
+    ));
+    assert!(markdown.contains("| Yes |") && markdown.contains("| No |") && !markdown.contains("UNSEEN"), "{markdown}");
+}
+
+#[test]
+fn a_form_for_the_readers_address_goes_and_the_page_of_one_stays() {
+    let form = "<form><h3>CALL me</h3><p>By checking this box you say that we may send you letters, and that you have read how we \
+         keep what you write here.</p><input type=email><input type=tel></form>";
+    let page =
+        |times: usize| main_markdown(&format!("<main><h1>Boats</h1><p>{}</p>{form}</main>", PROSE.repeat(times)));
+    assert!(!page(14).contains("CALL"));
+    assert!(page(2).contains("CALL"));
+}
+
+#[test]
 fn notices_fine_print_and_dialogs_beside_the_page_go() {
     let page = format!(
         "<div class=announcement-bar>SHIPPING is free</div><main><h1>Boats</h1><p>{}</p><p class=disclaimer>TERMS apply</p></main>\
-         <div class=modal-box><h2>Sizes</h2><p>A DIALOG about the sizes of boats and of their sails and oars.</p></div>",
+         <div><div class=modal aria-hidden=true>A CLOSED dialog</div></div><div class=modal-box><h2>Sizes</h2><p>A DIALOG about the sizes of boats and of their sails and oars.</p></div>",
         PROSE.repeat(9)
     );
     let markdown = main_markdown(&page);
-    for word in ["SHIPPING", "TERMS", "DIALOG"] {
+    for word in ["SHIPPING", "TERMS", "DIALOG", "CLOSED"] {
         assert!(!markdown.contains(word), "{word} in {markdown}");
     }
     let markdown =
