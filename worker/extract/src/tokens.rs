@@ -242,6 +242,10 @@ impl<'a> Cache<'a> {
         }
         let names = || value.split_ascii_whitespace().take(24);
         let mut hints = names().fold(Hints::default(), |h, name| h.or(of_name(name)));
+        // In two words, as the commonest software for shops has it.
+        if names().any(|name| name == "related") && names().any(|name| name == "products") {
+            hints = hints.or(Hints::OTHER_GOODS);
+        }
         // Not shown at any width of the screen.
         if names().any(|name| name == "d-none") && !names().any(|name| name.starts_with("d-") && name != "d-none") {
             hints = hints.or(Hints::READER_ONLY);
@@ -276,6 +280,7 @@ mod tests {
         assert!(hints("message-userExtras").any(Hints::TOOLS) && hints("message-userTitle").any(Hints::WRITER));
         assert!(hints("ot-cat-header").any(Hints::CONSENT) && !hints("ottoman").any(Hints::CONSENT));
         assert!(hints("badge badge--sold-out").is_none(), "shops say so of goods");
+        assert!(hints("related products").any(Hints::OTHER_GOODS) && hints("c-up-sells").any(Hints::OTHER_GOODS));
     }
 
     #[test]
