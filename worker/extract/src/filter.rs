@@ -20,7 +20,7 @@ const LEAST_ABOVE_FOOT: u32 = 400;
 
 /// A `nav` of more than half of the page still goes from a column beside it if more than this part of it is links, and so
 /// many characters are outside: manuals list all of their pages there.
-const LONG_MENU: (f32, u32) = (0.5, 600);
+const LONG_MENU: (f32, u32) = (0.5, 250);
 
 /// The same for a header, menus and all.
 const LONG_HEADER: (f32, u32) = (0.5, 1000);

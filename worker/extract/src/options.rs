@@ -103,8 +103,12 @@ pub fn leave_out(dom: &Dom, m: &Measures, total: u32, dropped: &mut [bool]) {
 }
 
 fn is_of_options(dom: &Dom, m: &Measures, list: usize) -> bool {
+    let items = || dom.children(list).filter(|&item| m.text[item] > 0);
+    if items().nth(LEAST - 1).is_none() {
+        return false;
+    }
     let (mut options, mut others) = (0, 0);
-    for item in dom.children(list).filter(|&item| m.text[item] > 0) {
+    for item in items() {
         if m.text[item] <= LONGEST && is_option(&dom.text_of(item)) {
             options += 1;
         } else {

@@ -144,35 +144,40 @@ fn of_segment(s: &str) -> Hints {
     }
 }
 
-/// Words that are written as one or as several, with what they hint at.
-const LONGER: &[(&str, Hints)] = &[
-    ("alert-warning", Hints::NOTICE),
-    ("dismissible", Hints::NOTICE),
-    ("guest-cta", Hints::NOTICE),
-    ("pushnotification", Hints::NOTICE),
-    ("promo-bar", Hints::NOTICE),
-    ("announcement-bar", Hints::NOTICE),
-    ("announcement__bar", Hints::NOTICE),
-    ("cross-sell", Hints::OTHER_GOODS),
-    ("crosssell", Hints::OTHER_GOODS),
-    ("recently-viewed", Hints::OTHER_GOODS),
-    ("related-product", Hints::OTHER_GOODS),
-    ("up-sell", Hints::OTHER_GOODS),
-    ("upsell", Hints::OTHER_GOODS),
-    ("disclaimer", Hints::FINE_PRINT),
-    ("post-comments", Hints::REMARKS),
-    ("unfurl-desc", Hints::REMARKS),
-    ("signature", Hints::WRITER),
-    ("user-title", Hints::WRITER),
-    ("userbanner", Hints::WRITER),
-    ("usertitle", Hints::WRITER),
-    ("sronly", Hints::READER_ONLY),
-];
+/// Words that are written as one or as several, by their first two letters, with what they hint at.
+const fn longer(first: [u8; 2]) -> &'static [(&'static str, Hints)] {
+    match &first {
+        b"al" => &[("alert-warning", Hints::NOTICE)],
+        b"an" => &[("announcement-bar", Hints::NOTICE), ("announcement__bar", Hints::NOTICE)],
+        b"cr" => &[("cross-sell", Hints::OTHER_GOODS), ("crosssell", Hints::OTHER_GOODS)],
+        b"di" => &[("dismissible", Hints::NOTICE), ("disclaimer", Hints::FINE_PRINT)],
+        b"gu" => &[("guest-cta", Hints::NOTICE)],
+        b"po" => &[("post-comments", Hints::REMARKS)],
+        b"pr" => &[("promo-bar", Hints::NOTICE)],
+        b"pu" => &[("pushnotification", Hints::NOTICE)],
+        b"re" => &[("recently-viewed", Hints::OTHER_GOODS), ("related-product", Hints::OTHER_GOODS)],
+        b"si" => &[("signature", Hints::WRITER)],
+        b"sr" => &[("sronly", Hints::READER_ONLY)],
+        b"un" => &[("unfurl-desc", Hints::REMARKS)],
+        b"up" => &[("up-sell", Hints::OTHER_GOODS), ("upsell", Hints::OTHER_GOODS)],
+        b"us" => &[("user-title", Hints::WRITER), ("userbanner", Hints::WRITER), ("usertitle", Hints::WRITER)],
+        _ => &[],
+    }
+}
 
 /// Hints of the longer words that a name holds.
 fn of_longer_words(name: &str) -> Hints {
-    let low = name.to_ascii_lowercase();
-    LONGER.iter().filter(|(word, _)| low.contains(word)).fold(Hints::default(), |hints, (_, hint)| hints.or(*hint))
+    let bytes = name.as_bytes();
+    let mut hints = Hints::default();
+    for (at, pair) in bytes.windows(2).enumerate() {
+        let first = [pair[0].to_ascii_lowercase(), pair[1].to_ascii_lowercase()];
+        for (word, hint) in longer(first) {
+            if bytes[at..].get(..word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word.as_bytes())) {
+                hints = hints.or(*hint);
+            }
+        }
+    }
+    hints
 }
 
 /// Hints of one class or id name.
@@ -230,31 +235,43 @@ fn of_name(name: &str) -> Hints {
 /// Names of what is hidden until a script shows it.
 const HIDDEN: &[&str] = &["hide", "hideAll", "hidden", "is-hidden", "js-hidden", "u-hidden", "display-none"];
 
-/// Remembers hints by attribute value: pages repeat the same few.
+/// Remembers hints by attribute value, and by the names in them: pages repeat the same few.
 #[derive(Debug, Default)]
-pub struct Cache<'a>(HashMap<&'a str, Hints>);
+pub struct Cache<'a> {
+    values: HashMap<&'a str, Hints>,
+    names: HashMap<&'a str, Hints>,
+}
 
 impl<'a> Cache<'a> {
     /// Hints of a `class` or `id` value.
     pub fn of(&mut self, value: &'a str) -> Hints {
-        if let Some(found) = self.0.get(value) {
+        if let Some(found) = self.values.get(value) {
             return *found;
         }
-        let names = || value.split_ascii_whitespace().take(24);
-        let mut hints = names().fold(Hints::default(), |h, name| h.or(of_name(name)));
+        let mut hints = Hints::default();
+        let [mut related, mut products, mut none, mut some, mut hidden, mut by_width] = [false; 6];
+        for name in value.split_ascii_whitespace().take(24) {
+            hints = hints.or(*self.names.entry(name).or_insert_with(|| of_name(name)));
+            related |= name == "related";
+            products |= name == "products";
+            none |= name == "d-none";
+            some |= name.starts_with("d-") && name != "d-none";
+            hidden |= HIDDEN.contains(&name);
+            by_width |= name.bytes().any(|b| b == b':' || b == b'@');
+        }
         // In two words, as the commonest software for shops has it.
-        if names().any(|name| name == "related") && names().any(|name| name == "products") {
+        if related && products {
             hints = hints.or(Hints::OTHER_GOODS);
         }
         // Not shown at any width of the screen.
-        if names().any(|name| name == "d-none") && !names().any(|name| name.starts_with("d-") && name != "d-none") {
+        if none && !some {
             hints = hints.or(Hints::READER_ONLY);
         }
         // What some width of the screen shows has another name beside it.
-        if names().any(|name| HIDDEN.contains(&name)) && !names().any(|name| name.contains([':', '@'])) {
+        if hidden && !by_width {
             hints = hints.or(Hints::HIDDEN);
         }
-        self.0.insert(value, hints);
+        self.values.insert(value, hints);
         hints
     }
 }
