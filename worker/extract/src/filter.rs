@@ -37,6 +37,9 @@ const MOST_HIDDEN: f32 = 0.2;
 /// Characters of a button.
 const LONGEST_BUTTON: u32 = 12;
 
+/// Nodes of a cell that says one thing.
+const MOST_OF_CELL: usize = 64;
+
 /// Nodes of an element that are looked through for one of a kind.
 const MOST_NODES: usize = 4096;
 
@@ -456,8 +459,8 @@ impl Candidate<'_> {
     fn is_all_of_cell(&self) -> bool {
         let cell = self.dom.ancestors(self.i).take(3).find(|&up| matches!(self.dom.tag(up), Tag::Td | Tag::Th));
         cell.is_some_and(|cell| {
-            let nodes = (cell..self.dom.end(cell)).take(MOST_NODES);
-            nodes.map(|j| count(self.dom.text(j))).sum::<u32>() == self.text
+            let nodes = cell..self.dom.end(cell);
+            nodes.len() <= MOST_OF_CELL && nodes.map(|j| count(self.dom.text(j))).sum::<u32>() == self.text
         })
     }
 

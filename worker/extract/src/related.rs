@@ -10,6 +10,8 @@ use super::tree::{Dom, Tag};
 const CARDS: std::ops::RangeInclusive<usize> = 3..=24;
 /// Characters of one card.
 const CARD: std::ops::RangeInclusive<u32> = 8..=600;
+/// Nodes of a card that are looked at.
+const MOST_NODES: usize = 512;
 /// Characters of a paragraph of an article, and the part of them that stands before such a row, 0 to 1.
 const PARAGRAPH: u32 = 80;
 const BEFORE: f32 = 0.6;
@@ -44,10 +46,12 @@ pub fn leave_out(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
     if rows.iter().map(|&row| m.text[row]).sum::<u32>() as f32 > MOST * total {
         return;
     }
+    let titles: Vec<usize> = (m.body..dom.end(m.body)).filter(|&i| dom.tag(i) == Tag::H1).collect();
+    let has_title = |i: usize| titles.get(titles.partition_point(|&title| title < i)).is_some_and(|&t| t < dom.end(i));
     for row in rows {
         let mut whole = row;
         for up in dom.ancestors(row).take_while(|&up| up > m.body) {
-            if m.text[up] > m.text[row] + HEADING || has_title(dom, up) {
+            if m.text[up] > m.text[row] + HEADING || has_title(up) {
                 break;
             }
             whole = up;
@@ -71,10 +75,6 @@ fn each<'d>(dom: &'d Dom, m: &'d Measures, dropped: &[bool]) -> impl Iterator<It
     left.into_iter()
 }
 
-fn has_title(dom: &Dom, i: usize) -> bool {
-    (i..dom.end(i)).any(|j| dom.tag(j) == Tag::H1)
-}
-
 fn is_row(dom: &Dom, m: &Measures, i: usize, dropped: &[bool]) -> bool {
     let mut cards = 0;
     let mut name: Option<(Tag, Option<&str>)> = None;
@@ -94,7 +94,7 @@ fn is_row(dom: &Dom, m: &Measures, i: usize, dropped: &[bool]) -> bool {
 /// A link to another page, and a picture or a heading.
 fn is_card(dom: &Dom, m: &Measures, i: usize) -> bool {
     let (mut link, mut shows) = (false, false);
-    for j in i..dom.end(i) {
+    for j in (i..dom.end(i)).take(MOST_NODES) {
         match dom.tag(j) {
             Tag::A => {
                 link |= dom
