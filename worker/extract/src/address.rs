@@ -93,6 +93,14 @@ impl Addresses {
     }
 }
 
+/// Whether a reference leads to the first page of a site, or of a manual: `/`, `https://other.test`, `../index.html`.
+pub fn is_first_page(reference: &str) -> bool {
+    let reference = reference.trim();
+    let rest = reference.strip_prefix("https://").or_else(|| reference.strip_prefix("http://"));
+    let path = rest.map_or(reference, |rest| rest.find('/').map_or("/", |slash| &rest[slash..]));
+    path == "/" || path.rsplit('/').next().is_some_and(|file| matches!(file, "index.html" | "index.htm"))
+}
+
 /// Whether the scheme of an absolute URL is one a link may have.
 pub fn is_followable(url: &str) -> bool {
     ["https:", "http:", "mailto:", "tel:", "ftp:"].iter().any(|s| url.starts_with(s))

@@ -9,15 +9,36 @@ use std::collections::HashMap;
 use html5ever::local_name;
 use memchr::memmem;
 
-use super::measure::{Measures, is_title};
+use super::measure::{Measures, count, is_title};
+use super::more;
+use super::options;
 use super::tokens::{Cache, Hints};
 use super::tree::{Dom, Tag};
 
 /// A footer goes however long it is where so many characters are outside it.
 const LEAST_ABOVE_FOOT: u32 = 400;
 
+/// A `nav` of more than half of the page still goes from a column beside it if more than this part of it is links, and so
+/// many characters are outside: manuals list all of their pages there.
+const LONG_MENU: (f32, u32) = (0.5, 250);
+
+/// The same for a header, menus and all.
+const LONG_HEADER: (f32, u32) = (0.5, 1000);
+
+/// A form that wants the reader's address may be longer where so many characters are outside.
+const LEAST_BESIDE_FORM: u32 = 1000;
+
+/// Characters of what is said about the site.
+const LONGEST_NOTICE: u32 = 800;
+
+/// What is named as hidden stays where it is more than this part of the page: scripts show it.
+const MOST_HIDDEN: f32 = 0.2;
+
 /// Characters of a button.
 const LONGEST_BUTTON: u32 = 12;
+
+/// Nodes of a cell that says one thing.
+const MOST_OF_CELL: usize = 64;
 
 /// Nodes of an element that are looked through for one of a kind.
 const MOST_NODES: usize = 4096;
@@ -35,11 +56,11 @@ pub struct Rules {
     pub product: bool,
 }
 
-/// Adds to `dropped` the subtree roots that are not content.
-pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
+/// Adds to `dropped` the subtree roots that are not content. Says whether the page is read as one article.
+pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) -> bool {
     let total = m.total();
     if total == 0 || !(rules.main_only || rules.ads) {
-        return;
+        return false;
     }
     let mut kept = Protected::of(dom, m);
     let mut cache = Cache::default();
@@ -48,6 +69,8 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
     let groups = groups(dom, m);
     if rules.main_only {
         headed_sections(dom, m, &kept, dropped);
+        hidden_by_name(dom, m, &kept, &mut cache, dropped);
+        options::leave_out(dom, m, kept.total, dropped);
     }
     let mut article = rules.main_only && !rules.discussion && is_article(dom, m, dropped, kept.total);
     // Ends of the innermost open elements that make footers and headers their own.
@@ -131,6 +154,7 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) {
         i += 1;
     }
     keep_lists(dom, m, &related, dropped);
+    article
 }
 
 /// Takes back what was left out for a name alone, such as "recirc", where that is more than all the rest: the page is a
@@ -246,7 +270,9 @@ impl Candidate<'_> {
         }
         rules.ads && self.is_ad()
             || rules.main_only
-                && (self.is_around_by_role() || self.is_around_by_tag() || self.is_around_by_hints(rules, is_article))
+                && (self.is_around_by_role()
+                    || self.is_around_by_tag(rules)
+                    || self.is_around_by_hints(rules, is_article))
     }
 
     /// An advertisement or a consent banner.
@@ -274,10 +300,11 @@ impl Candidate<'_> {
         }
     }
 
-    fn is_around_by_tag(&self) -> bool {
+    fn is_around_by_tag(&self, rules: Rules) -> bool {
         let Self { dom, i, share, density, place, .. } = *self;
         match self.tag {
-            Tag::Nav | Tag::Search => share < 0.5,
+            Tag::Nav => share < 0.5 || density > LONG_MENU.0 && self.rest >= LONG_MENU.1 && self.is_in_side_column(),
+            Tag::Search => share < 0.5,
             Tag::Button => self.text < 25 && !in_heading(dom, i),
             Tag::Aside if share < 0.3 => {
                 let is_callout = density < 0.4 && {
@@ -290,11 +317,26 @@ impl Candidate<'_> {
                 !is_callout && !is_prose
             }
             Tag::Footer => !place.in_article && (share < 0.35 || self.is_long_foot()) || share < 0.2 && density > 0.4,
-            Tag::Header => !place.in_article && !place.in_main && share < 0.3,
+            Tag::Header => {
+                let is_menu = density > LONG_HEADER.0 && self.rest >= LONG_HEADER.1;
+                !place.in_article && !place.in_main && (share < 0.3 || is_menu)
+            }
             Tag::Dialog => share < 0.3 && self.is_aside_popup(),
+            Tag::Form if share < 0.2 && self.rest >= LEAST_BESIDE_FORM && asks_for_account(dom, i) => true,
+            Tag::Form if rules.discussion && share < 0.25 && self.takes_text() => true,
             Tag::Form => share < 0.08 && (share < 0.02 || asks_for_account(dom, i)),
             _ => false,
         }
+    }
+
+    /// Whether a form is for writing an answer.
+    fn takes_text(&self) -> bool {
+        (self.i..self.dom.end(self.i)).take(MOST_NODES).any(|j| self.dom.tag(j) == Tag::Textarea)
+    }
+
+    fn is_in_side_column(&self) -> bool {
+        let mut above = self.dom.ancestors(self.i).take(3);
+        self.hints.any(Hints::SIDEBAR) || above.any(|up| self.dom.tag(up) == Tag::Aside)
     }
 
     /// Whether a footer of much text is still the page's: there is something above it, and it has no notes to that.
@@ -307,7 +349,14 @@ impl Candidate<'_> {
 
     fn is_around_by_hints(&self, rules: Rules, is_article: bool) -> bool {
         let Self { tag, hints, text, share, density, place, .. } = *self;
-        if hints.is_none() || self.is_listed {
+        if hints.is_none() {
+            return false;
+        }
+        // Of these there are as many as posts.
+        if rules.discussion && (hints.any(Hints::WRITER) && share < 0.2 || hints.any(Hints::REMARKS) && share < 0.3) {
+            return true;
+        }
+        if self.is_listed {
             return false;
         }
         if hints.any(Hints::BUTTON)
@@ -316,6 +365,9 @@ impl Candidate<'_> {
             && !in_heading(self.dom, self.i)
             && !in_cell(self.dom, self.i)
         {
+            return true;
+        }
+        if self.is_aside_by_kind(rules) {
             return true;
         }
         let is_inline = matches!(
@@ -361,7 +413,7 @@ impl Candidate<'_> {
             || hints.any(Hints::TOOLS) && share < 0.02 && text < 200 && !matches!(tag, Tag::P | Tag::Table)
             || hints.any(Hints::BREADCRUMB) && share < 0.1
             || hints.any(Hints::PAGINATION) && share < 0.1 && density > 0.3
-            || hints.any(Hints::READER_ONLY) && share < 0.02
+            || hints.any(Hints::READER_ONLY) && share < 0.02 && !self.is_all_of_cell()
             || hints.any(Hints::NAV) && !is_content && share < 0.3 && (density > 0.4 || share < 0.02)
             || hints.any(Hints::FOOTER)
                 && !place.in_article
@@ -372,6 +424,44 @@ impl Candidate<'_> {
             || hints.any(Hints::RELATED) && share < 0.25 && (density > 0.4 || share < 0.05)
             || hints.any(Hints::SEARCH) && share < 0.05 && text < 300
             || hints.any(Hints::TOC) && share < 0.15 && density > 0.6
+    }
+
+    /// What is left out on a page of some kind, or where enough is outside of it.
+    fn is_aside_by_kind(&self, rules: Rules) -> bool {
+        let Self { hints, text, share, .. } = *self;
+        if self.rest < LEAST_ABOVE_FOOT {
+            return false;
+        }
+        hints.any(Hints::NOTICE)
+            && text < LONGEST_NOTICE
+            && share < 0.2
+            && (rules.discussion || !hints.any(Hints::CONTENT) && !self.is_callout())
+            || hints.any(Hints::FINE_PRINT) && share < 0.25
+            || hints.any(Hints::OTHER_GOODS) && share < 0.5 && rules.product
+            || hints.any(Hints::MODAL) && !hints.any(Hints::CONTENT) && share < 0.3 && self.is_closed_or_apart()
+    }
+
+    /// Whether a dialog says that it is closed, or stands beside all of the page.
+    fn is_closed_or_apart(&self) -> bool {
+        let is_apart = || {
+            let in_page = !self.place.in_article && !self.place.in_main;
+            in_page && self.dom.tag(self.dom.parent(self.i)) == Tag::Body
+        };
+        self.dom.attr_named(self.i, "aria-hidden") == Some("true") || is_apart()
+    }
+
+    /// Manuals call their warnings alerts.
+    fn is_callout(&self) -> bool {
+        self.dom.class(self.i).contains("alert-warning") && !self.dom.class(self.i).contains("dismissible")
+    }
+
+    /// Whether a cell says nothing else: readers see a sign there.
+    fn is_all_of_cell(&self) -> bool {
+        let cell = self.dom.ancestors(self.i).take(3).find(|&up| matches!(self.dom.tag(up), Tag::Td | Tag::Th));
+        cell.is_some_and(|cell| {
+            let nodes = cell..self.dom.end(cell);
+            nodes.len() <= MOST_OF_CELL && nodes.map(|j| count(self.dom.text(j))).sum::<u32>() == self.text
+        })
     }
 
     /// Whether an element offers choices rather than text.
@@ -410,6 +500,32 @@ fn consent<'d>(dom: &'d Dom, m: &Measures, kept: &Protected, cache: &mut Cache<'
         }
     }
     gone
+}
+
+/// Leaves out what is named as hidden, if that is little of the page.
+fn hidden_by_name<'d>(dom: &'d Dom, m: &Measures, kept: &Protected, cache: &mut Cache<'d>, dropped: &mut [bool]) {
+    let (mut found, mut text, mut i) = (Vec::new(), 0, m.body + 1);
+    while i < dom.end(m.body) {
+        if dropped[i] {
+            i = dom.end(i);
+            continue;
+        }
+        if m.text[i] > 0
+            && !kept.heading[i]
+            && dom.tag(i).is_element()
+            && cache.of(dom.class(i)).any(Hints::HIDDEN)
+            && !more::opens(dom, i)
+        {
+            found.push(i);
+            text += m.text[i];
+            i = dom.end(i);
+            continue;
+        }
+        i += 1;
+    }
+    if text as f32 <= MOST_HIDDEN * kept.total as f32 {
+        found.into_iter().for_each(|i| dropped[i] = true);
+    }
 }
 
 /// Whether a text speaks of cookies again and again, as the dialogs do that ask for consent. Its beginning tells: such

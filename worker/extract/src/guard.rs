@@ -17,7 +17,7 @@ use html5ever::{LocalName, local_name};
 use memchr::{memchr, memchr_iter, memmem};
 
 use super::markup::{self, Watch};
-use super::tree::{Dom, Sink};
+use super::tree::{Dom, Sink, streamed};
 
 /// Attributes kept per tag.
 pub const MAX_ATTRIBUTES: usize = 256;
@@ -67,7 +67,7 @@ pub fn parse_as(html: &str, scripting: bool) -> Parsed {
     } else {
         html
     };
-    let Reduced { text, script_bytes } = reduce(html);
+    let Reduced { text, script_bytes, is_streamed } = reduce(html);
     let sink = Sink::with_capacity(text.len() / 48 + 16);
     let builder = TreeBuilder::new(sink, TreeBuilderOpts { scripting_enabled: scripting, ..Default::default() });
     let gate = Gate {
@@ -83,6 +83,9 @@ pub fn parse_as(html: &str, scripting: bool) -> Parsed {
     markup::feed(&tokenizer, &text, |gate| gate.full.get());
     tokenizer.end();
     let gate = tokenizer.sink.sink;
+    if is_streamed {
+        gate.builder.sink.place_streamed();
+    }
     cut |= gate.full.get();
     Parsed { dom: gate.builder.sink.finish(), script_bytes, cut }
 }
@@ -258,6 +261,8 @@ struct TagSpan {
 struct Reduced {
     text: StrTendril,
     script_bytes: usize,
+    /// Parts of the page stand at its end, and their places hold `template` elements.
+    is_streamed: bool,
 }
 
 /// Copies the page without what no later stage reads: the bodies of scripts and styles, comments, drawings, surplus
@@ -268,6 +273,7 @@ fn reduce(html: &str) -> Reduced {
     let mut copied = 0;
     let mut data_left = MAX_DATA_BYTES;
     let mut script_bytes = 0;
+    let is_streamed = memmem::find(bytes, streamed::SIGN).is_some();
     let mut at = 0;
     while let Some(step) = memchr(b'<', &bytes[at..]) {
         let open = at + step;
@@ -317,6 +323,13 @@ fn reduce(html: &str) -> Reduced {
                     None => continue,
                 }
             }
+            Some(b'!') if is_streamed && bytes[open..].starts_with(streamed::END.as_bytes()) => {
+                at = open + streamed::END.len();
+                out.push_slice(&html[copied..open]);
+                out.push_slice(streamed::END_KEPT);
+                copied = at;
+                continue;
+            }
             Some(b'!') if bytes[at..].starts_with(b"!--") => {
                 at = comment_end(bytes, at + 3);
                 (open, at)
@@ -329,7 +342,7 @@ fn reduce(html: &str) -> Reduced {
         }
     }
     out.push_slice(&html[copied..]);
-    Reduced { text: with_plain_lines(out), script_bytes }
+    Reduced { text: with_plain_lines(out), script_bytes, is_streamed }
 }
 
 /// The same text with `\n` alone at the end of each line, which is what every reader of HTML makes of it.

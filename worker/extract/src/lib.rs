@@ -21,9 +21,11 @@
 //! charset            bytes to text
 //! guard, tree        hostile markup cut down; the tree, read once
 //! markup             ordinary tags and text read fast, the rest by the tokenizer
+//! tree::streamed     parts that the server sent after the rest, put where they belong
 //! measure, tokens    how much text stands where; what names of classes hint at
 //! more               what is hidden until a reader asks for it
 //! filter, scope      what is left out; where the main content is
+//! options, related   lists of languages and currencies; rows of other articles
 //! shop, copies       what shops show besides one product; what a page has twice
 //! marks              what manuals and blogs put around their text for the reader's mouse
 //! lines              lines said twice, labels of controls, long quotes of what stands above, what follows an article
@@ -62,8 +64,10 @@ pub mod media;
 pub mod menu;
 mod metadata;
 mod more;
+mod options;
 mod outline;
 pub mod product;
+mod related;
 mod scope;
 mod select;
 mod shop;
@@ -361,7 +365,7 @@ impl Page {
             discussion: self.discussion,
             product: one_product || main_only && shop::has_one_product(dom),
         };
-        filter::apply(dom, m, rules, &mut dropped);
+        let is_article = filter::apply(dom, m, rules, &mut dropped);
         let mut blocks = None;
         let mut repeated = 0;
         let roots = if chosen {
@@ -369,11 +373,14 @@ impl Page {
         } else {
             if main_only {
                 scope::narrow(dom, m, self.discussion, &mut dropped);
-                if rules.product {
-                    shop::leave_out_reviews(dom, m, &mut dropped);
+                if rules.product || !self.discussion && (!is_article || shop::shows_prices(dom, m, &dropped)) {
+                    shop::leave_out_reviews(dom, m, rules.product, &mut dropped);
                 }
                 if one_product {
                     shop::apply(dom, m, &mut dropped);
+                }
+                if is_article {
+                    related::leave_out(dom, m, &mut dropped);
                 }
                 // Afterwards, as less text around a short page would let the scope close in on a part of it.
                 marks::apply(dom, m, &self.addresses, &mut dropped);

@@ -6,7 +6,7 @@
 
 use html5ever::local_name;
 
-use super::address::Addresses;
+use super::address::{Addresses, is_first_page};
 use super::measure::Measures;
 use super::tree::{Dom, Tag};
 
@@ -101,6 +101,26 @@ pub fn is_permalink(dom: &Dom, addresses: &Addresses, i: usize) -> bool {
     }
 }
 
+/// Whether link `i` is a sign after a text that has ended, as PostgreSQL's release notes lead to each change.
+fn is_end_sign(dom: &Dom, m: &Measures, i: usize) -> bool {
+    if m.text[i] != 1 || dom.end(i) - i > 4 || !matches!(dom.text_of(i).trim(), "¶" | "§") {
+        return false;
+    }
+    let Some(block) = dom.ancestors(i).find(|&up| dom.tag(up).is_block()) else { return false };
+    let is_other = |j: usize| dom.text(j).chars().any(|c| !c.is_whitespace() && !matches!(c, '¶' | '§'));
+    let before = (block..i).rev().take(MOST_NODES).any(is_other);
+    before && !(dom.end(i)..dom.end(block)).take(MOST_NODES).any(is_other)
+}
+
+/// Whether link `i` is a site's mark above the page: nothing but a picture that leads to the first page of a site.
+fn is_logo(dom: &Dom, m: &Measures, i: usize, heading_seen: bool) -> bool {
+    if heading_seen || m.text[i] > 0 || dom.end(i) - i > 16 {
+        return false;
+    }
+    let is_first = dom.attr(i, &local_name!("href")).is_some_and(is_first_page);
+    is_first && (i..dom.end(i)).any(|j| dom.tag(j) == Tag::Img)
+}
+
 /// Whether an element is one that permalinks stand in: a title, a term, a caption, a cell.
 fn is_titled(dom: &Dom, i: usize) -> bool {
     let tag = dom.tag(i);
@@ -150,13 +170,18 @@ pub fn apply(dom: &Dom, m: &Measures, addresses: &Addresses, dropped: &mut [bool
         match tag {
             Tag::A => {
                 let first = first_letter(dom, i);
-                if is_permalink(dom, addresses, i) || is_edit(dom, i, first) || is_source(dom, i) {
+                if is_permalink(dom, addresses, i)
+                    || is_edit(dom, i, first)
+                    || is_source(dom, i)
+                    || is_end_sign(dom, m, i)
+                {
                     drop_with_separator(dom, i, dropped);
+                } else if is_logo(dom, m, i, heading_seen) {
+                    dropped[i] = true;
                 } else if looks < MOST_LOOKS
                     && m.text[i] > 0
-                    && m.text[i] <= 24
-                    && begins(STEPS, first)
-                    && step(&dom.text_of(i)).is_some_and(|n| n < 5)
+                    && (m.text[i] <= 24 && begins(STEPS, first) || dom.attr(i, &local_name!("rel")).is_some())
+                    && step_of(dom, i).is_some_and(|n| n < 5)
                 {
                     looks += 1;
                     if let Some(row) = row_of_steps(dom, m, i) {
@@ -264,6 +289,12 @@ fn step(text: &str) -> Option<usize> {
     STEPS.iter().position(|w| low == *w)
 }
 
+/// Which step a link names: by what it is for, as Texinfo says of links named after chapters, or by its text.
+fn step_of(dom: &Dom, i: usize) -> Option<usize> {
+    let mut kinds = dom.attr(i, &local_name!("rel")).unwrap_or_default().split_ascii_whitespace();
+    kinds.find_map(|kind| STEPS.iter().position(|w| kind == *w)).or_else(|| step(&dom.text_of(i)))
+}
+
 /// The row of previous, up and next that link `i` stands in: the widest block around it of which nearly all is such.
 fn row_of_steps(dom: &Dom, m: &Measures, i: usize) -> Option<usize> {
     let mut found = None;
@@ -296,7 +327,7 @@ fn is_row(dom: &Dom, m: &Measures, up: usize) -> bool {
         match dom.tag(j) {
             Tag::Pre | Tag::Code | Tag::Img | Tag::H1 | Tag::H2 | Tag::H3 | Tag::Input => return false,
             Tag::A => {
-                if let Some(n) = step(&dom.text_of(j)) {
+                if let Some(n) = step_of(dom, j) {
                     steps += 1;
                     turns += u32::from(n < 5);
                 }
@@ -312,7 +343,7 @@ fn is_row(dom: &Dom, m: &Measures, up: usize) -> bool {
 }
 
 /// Whether `i` is a row of steps by the name its generator gives it: DocBook, TeX4ht, Texinfo, AsciiDoctor, Javadoc; or the
-/// project's name and the date that Doxygen puts around each page.
+/// project's name, the date and the links to its parts that Doxygen puts around each page.
 fn is_named_row(dom: &Dom, m: &Measures, i: usize) -> bool {
     let class = dom.class(i);
     if dom.tag(i) == Tag::Address && class == "footer"
@@ -322,6 +353,9 @@ fn is_named_row(dom: &Dom, m: &Measures, i: usize) -> bool {
     }
     if class.is_empty() {
         return false;
+    }
+    if class == "summary" && dom.class(dom.parent(i)) == "header" && m.text[i] < 300 {
+        return m.links[i] * 10 >= m.text[i] * 7;
     }
     let is_named = class.split_ascii_whitespace().any(|w| {
         matches!(

@@ -15,6 +15,8 @@ const PLAIN_SHARE: f32 = 0.7;
 /// Nothing is the content that holds less than this share of all text that is left, links in full: of a list of links
 /// the words above it are most of the prose.
 const LEAST_TEXT: f32 = 0.5;
+/// Articles that are alike are a list if another has at least this part of the longest one's prose, one in so many.
+const FELLOW: u32 = 4;
 /// Text beside the content stays if at most this share of it is links, it has this many characters, and this share of
 /// the page's prose.
 const BESIDE: (f32, u32, f32) = (0.3, 250, 0.04);
@@ -103,9 +105,15 @@ impl Kept {
                 .filter(|&i| self.prose[i] as f32 >= SEMANTIC_SHARE * total)
         };
         let mut root = largest(&self.mains).unwrap_or(body);
+        // One of several that are alike is one of a list, however much longer.
+        let is_one_of_several = |i: usize| {
+            let is_like = |&j: &usize| j != i && self.prose[j] * FELLOW >= self.prose[i] && is_alike(dom, i, j);
+            self.articles.iter().any(is_like)
+        };
         if let Some(i) = largest(&self.articles)
             && i > root
             && i < dom.end(root)
+            && !is_one_of_several(i)
         {
             root = i;
         }
@@ -263,6 +271,16 @@ mod tests {
         let page = format!("<section>1 {part}</section><section>2 {part}</section><section>3 {part}</section>");
         let out = kept(&page);
         assert!(["1 ", "2 ", "3 "].iter().all(|n| out.contains(n)));
+    }
+
+    #[test]
+    fn one_of_two_articles_that_are_alike_is_not_all_of_the_page() {
+        let words = "Long words about the matter at hand. ".repeat(9);
+        let out = kept(&format!(
+            "<ul><li><article class=goods>Short one of the two: {}</article></li><li><article class=goods>{words}</article></li></ul>",
+            "a word or two. ".repeat(9)
+        ));
+        assert!(out.contains("Short one") && out.contains("matter"), "{out}");
     }
 
     #[test]

@@ -25,12 +25,17 @@ const CARD: std::ops::RangeInclusive<u32> = 8..=120;
 const LEFT: u32 = 200;
 
 /// What buyers say: at least so many characters, and at most this part of the page.
-const REVIEWS: (u32, f32) = (1000, 0.45);
+const REVIEWS: (u32, f32) = (700, 0.45);
+/// Prices that a page of several goods shows, and characters of one.
+const PRICES: usize = 6;
+const PRICE: u32 = 12;
 /// Characters of one of several that are named one by one, and how many there are at least.
 const REVIEW: u32 = 40;
 const FEW_REVIEWS: usize = 3;
 /// Without it the page must have this many characters that are no links.
-const LEFT_OF_PRODUCT: u32 = 1500;
+const LEFT_OF_PRODUCT: u32 = 600;
+/// The same for a page of several goods.
+const LEFT_OF_LIST: u32 = 1500;
 
 /// Whether the page says that it is one product's.
 pub fn is_one_product(dom: &Dom) -> bool {
@@ -55,6 +60,26 @@ pub fn is_one_product(dom: &Dom) -> bool {
         }
     }
     (1..=2).contains(&products)
+}
+
+/// Whether the page shows what several goods cost, each in a text of its own.
+pub fn shows_prices(dom: &Dom, m: &Measures, dropped: &[bool]) -> bool {
+    let is_price = |text: &str| {
+        let text = text.trim();
+        text.starts_with(['$', '€', '£', '¥']) || text.ends_with(['€', '£', '¥'])
+    };
+    let (mut prices, mut i) = (0, m.body);
+    while i < dom.end(m.body) && prices < PRICES {
+        if dropped[i] {
+            i = dom.end(i);
+            continue;
+        }
+        let text = dom.text(i);
+        prices +=
+            usize::from((2..=PRICE).contains(&m.text[i]) && text.bytes().any(|b| b.is_ascii_digit()) && is_price(text));
+        i += 1;
+    }
+    prices >= PRICES
 }
 
 /// Whether microdata say so of one element.
@@ -151,8 +176,9 @@ impl Page {
     }
 }
 
-/// Adds to `dropped` what buyers say, where the page says enough of the product itself.
-pub fn leave_out_reviews(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
+/// Adds to `dropped` what buyers say, where the page says enough of the product itself. Without `one_product` only as a whole:
+/// what a list says of each of its goods may be called so, too.
+pub fn leave_out_reviews(dom: &Dom, m: &Measures, one_product: bool, dropped: &mut [bool]) {
     let page = Page::of(dom, m, dropped);
     let mut cache = Cache::default();
     let (mut reviews, mut left) = (Vec::new(), page.prose);
@@ -176,7 +202,8 @@ pub fn leave_out_reviews(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
             i = dom.end(i);
             continue;
         }
-        if (REVIEW..REVIEWS.0).contains(&m.text[i])
+        if one_product
+            && (REVIEW..REVIEWS.0).contains(&m.text[i])
             && dom.tag(i).is_block()
             && !page.has_heading[i]
             && cache.of(dom.class(i)).any(Hints::REVIEWS)
@@ -192,7 +219,7 @@ pub fn leave_out_reviews(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
         left = left.saturating_sub(single.iter().map(|&i| m.text[i] - m.links[i]).sum());
         reviews.append(&mut single);
     }
-    if left >= LEFT_OF_PRODUCT {
+    if left >= if one_product { LEFT_OF_PRODUCT } else { LEFT_OF_LIST } {
         reviews.into_iter().for_each(|i| dropped[i] = true);
     }
 }
@@ -296,7 +323,7 @@ mod tests {
             let dom = guard::parse(page).dom;
             let m = Measures::of(&dom, false);
             let mut dropped = m.invisible.clone();
-            leave_out_reviews(&dom, &m, &mut dropped);
+            leave_out_reviews(&dom, &m, true, &mut dropped);
             (m.body..dom.len()).any(|i| dropped[i] && dom.text_of(i).contains("every day"))
         };
         assert!(left(&format!("{}{reviews}", OFFER.repeat(8))));
@@ -305,6 +332,19 @@ mod tests {
         assert!(left(&format!("{}{}", OFFER.repeat(8), single.repeat(30))), "one by one");
         assert!(!left(&format!("{}{}", OFFER.repeat(8), single.repeat(2))), "two say what the page says");
         assert!(!left(&format!("{}<div id=reviews><p>I like it.</p></div>", OFFER.repeat(8))), "a line stays");
+    }
+
+    #[test]
+    fn a_page_of_several_goods_shows_what_they_cost() {
+        let shows = |html: &str| {
+            let dom = guard::parse(html).dom;
+            let m = Measures::of(&dom, false);
+            shows_prices(&dom, &m, &m.invisible)
+        };
+        assert!(shows(&"<li>Pot <b>$ 12.90</b>".repeat(6)) && shows(&"<li><b>12,90 €</b>".repeat(6)));
+        assert!(!shows(&"<li>Pot <b>$ 12.90</b>".repeat(5)), "a few");
+        assert!(!shows(&"<li>$ 12.90 is what most of them cost</li>".repeat(9)), "prose");
+        assert!(!shows(&"<li><b>$HOME</b>".repeat(9)), "no numbers");
     }
 
     #[test]

@@ -48,6 +48,18 @@ fn a_class_name_alone_does_not_condemn_the_content() {
 }
 
 #[test]
+fn a_list_of_all_pages_goes_from_the_column_beside_a_page() {
+    let links: String = (0..60).map(|n| format!("<li><a href=/{n}>A page of the manual, number {n}</a>")).collect();
+    let text = format!("<main><h1>Title</h1><p>{}</p></main>", PROSE.repeat(10));
+    for (begin, end) in [("<aside><nav>", "</nav></aside>"), ("<nav class='sidebar devhelp'>", "</nav>")] {
+        let markdown = main_markdown(&format!("{begin}<ul>{links}</ul>{end}{text}"));
+        assert!(markdown.starts_with("# Title\n\nThe harbour") && !markdown.contains("number 9"), "{markdown}");
+        let markdown = main_markdown(&format!("{begin}<ul>{links}</ul>{end}<h1>Title</h1>"));
+        assert!(markdown.contains("number 9"), "it is what the page is for: {markdown}");
+    }
+}
+
+#[test]
 fn header_and_footer_of_an_article_belong_to_it() {
     let html = format!(
         "<article><header><h1>Title</h1><p>By Jo</p></header><p>{}</p><footer>Source note</footer></article>",
@@ -313,4 +325,105 @@ fn a_list_of_what_is_called_related_stays_where_it_is_the_page() {
     assert!(markdown.contains("Recipe number 11"), "{markdown}");
     let markdown = main_markdown(&format!("{head}<p>{}</p>{list}", PROSE.repeat(30)));
     assert!(!markdown.contains("Recipe number 11"), "below an article they are not it: {markdown}");
+}
+
+fn discussion_markdown(html: &str) -> String {
+    let url = url::Url::parse("https://x.test/forum/threads/boats.1/").expect("a URL");
+    extract(&PageInput { url: &url, html, rendered: false }, &main_content()).markdown.expect("markdown was asked for")
+}
+
+#[test]
+fn what_a_forum_says_of_writers_and_to_guests_goes() {
+    let post = |n: usize| {
+        format!(
+            "<article class=message><h4>Ada {n}</h4><h5 class=message-userTitle>MEMBER</h5><div class=body><p>{}</p></div>\
+             <aside class=message-signature>SIGNED with many words of wisdom that stand below each post anew.</aside></article>",
+            PROSE.repeat(3)
+        )
+    };
+    let posts: String = (0..6).map(post).collect();
+    let around = "<div class='alert alert-warning alert-dismissible'>REGISTER to take part in this.</div>\
+         <form id=post-form><h2>Your ANSWER</h2><p>Write it here.</p><textarea></textarea></form>\
+         <div class=js-post-comments><p>REMARK on the question.</p></div>";
+    let markdown = discussion_markdown(&format!("<h1>Boats</h1><div>{posts}{around}</div>"));
+    assert!(markdown.contains("Ada 5") && markdown.contains("The harbour"), "{markdown}");
+    for word in ["MEMBER", "SIGNED", "REGISTER", "ANSWER", "REMARK"] {
+        assert!(!markdown.contains(word), "{word} in {markdown}");
+    }
+    // Elsewhere the same names may be the page's own.
+    let markdown =
+        main_markdown(&format!("<h1>Boats</h1><p>{}</p><div class=alert-warning>REEFS ahead.</div>", PROSE.repeat(9)));
+    assert!(markdown.contains("REEFS"), "{markdown}");
+}
+
+#[test]
+fn a_long_header_of_menus_goes_and_one_that_is_the_page_stays() {
+    let menu: String = (0..80).map(|n| format!("<li><a href=/{n}>Shelf number {n}</a></li>")).collect();
+    let markdown =
+        main_markdown(&format!("<header><ul>{menu}</ul></header><div><h1>Boats</h1><p>{}</p></div>", PROSE.repeat(14)));
+    assert!(markdown.starts_with("# Boats") && !markdown.contains("Shelf"), "{markdown}");
+    let markdown = main_markdown(&format!("<header><ul>{menu}</ul></header><div><h1>Boats</h1></div>"));
+    assert!(markdown.contains("Shelf number 9"), "{markdown}");
+}
+
+#[test]
+fn what_a_cell_says_to_readers_of_screens_is_the_sign_that_others_see() {
+    let markdown = main_markdown(&format!(
+        "<h1>Boats</h1><p>{}</p><table><tr><th>Floats<span class=sr-only>UNSEEN</span><td><i class=mark></i><span class=sr-only>Yes</span>\
+         <tr><th>Flies<td><span class=sr-only>No</span></table>",
+        PROSE.repeat(9)
+    ));
+    assert!(markdown.contains("| Yes |") && markdown.contains("| No |") && !markdown.contains("UNSEEN"), "{markdown}");
+}
+
+#[test]
+fn a_form_for_the_readers_address_goes_and_the_page_of_one_stays() {
+    let form = "<form><h3>CALL me</h3><p>By checking this box you say that we may send you letters, and that you have read how we \
+         keep what you write here.</p><input type=email><input type=tel></form>";
+    let page =
+        |times: usize| main_markdown(&format!("<main><h1>Boats</h1><p>{}</p>{form}</main>", PROSE.repeat(times)));
+    assert!(!page(14).contains("CALL"));
+    assert!(page(2).contains("CALL"));
+}
+
+#[test]
+fn notices_fine_print_and_dialogs_beside_the_page_go() {
+    let page = format!(
+        "<div class=announcement-bar>SHIPPING is free</div><main><h1>Boats</h1><p>{}</p><p class=disclaimer>TERMS apply</p></main>\
+         <div><div class=modal aria-hidden=true>A CLOSED dialog</div></div><div class=modal-box><h2>Sizes</h2><p>A DIALOG about the sizes of boats and of their sails and oars.</p></div>",
+        PROSE.repeat(9)
+    );
+    let markdown = main_markdown(&page);
+    for word in ["SHIPPING", "TERMS", "DIALOG", "CLOSED"] {
+        assert!(!markdown.contains(word), "{word} in {markdown}");
+    }
+    let markdown =
+        main_markdown("<h1>Terms</h1><div class=disclaimer><p>These TERMS apply to all that we do.</p></div>");
+    assert!(markdown.contains("TERMS"), "it is the page: {markdown}");
+}
+
+#[test]
+fn what_is_named_as_hidden_goes_unless_it_is_much_or_one_click_away() {
+    let page = |hidden: &str| main_markdown(&format!("<main><h1>Boats</h1><p>{}</p>{hidden}</main>", PROSE.repeat(6)));
+    assert!(!page("<div class='row hide'><p>UNSEEN words.</p></div>").contains("UNSEEN"));
+    assert!(page("<div class='hidden md:block'><p>SEEN words.</p></div>").contains("SEEN"));
+    assert!(page(&format!("<div class=hide><p>SHOWN by a script. {}</p></div>", PROSE.repeat(3))).contains("SHOWN"));
+    let more = "<div class=hide><p>OPENED by a click, and long enough to be worth one of its reader.</p></div><button>See more</button>";
+    assert!(page(more).contains("OPENED"));
+}
+
+#[test]
+fn other_goods_go_from_the_page_of_a_product_whatever_they_cost() {
+    let goods: String = (0..9)
+        .map(|n| format!("<li><a href=/{n}>Pot {n}</a> <b>from € {n}9.90, with the lid and a cloth of linen</b></li>"))
+        .collect();
+    let page = |data: &str| {
+        let text = "It boils a litre in four minutes and keeps it warm. ".repeat(12);
+        main_markdown(&format!(
+            "{data}<h1>Kettle</h1><p>{text}</p><section class=up-sells><h2>Wanted with it</h2><ul>{goods}</ul></section>"
+        ))
+    };
+    let data = r#"<script type="application/ld+json">{"@type": "Product", "name": "Kettle"}</script>"#;
+    assert!(!page(data).contains("Pot 3"));
+    assert!(page("").contains("Pot 3"), "a list of goods may be called so");
 }

@@ -63,6 +63,18 @@ hints! {
     BUTTON = 22;
     /// What buyers say.
     REVIEWS = 23;
+    /// What a forum says of who writes: ranks, banners, signatures.
+    WRITER = 24;
+    /// Alerts and bars that are about the site.
+    NOTICE = 25;
+    /// Fine print.
+    FINE_PRINT = 26;
+    /// Comments on the posts of a page of questions and answers, previews of what posts link to.
+    REMARKS = 27;
+    /// Other goods than the page's.
+    OTHER_GOODS = 28;
+    /// Shown only once somebody asks for it.
+    HIDDEN = 29;
 }
 
 impl Hints {
@@ -132,6 +144,42 @@ fn of_segment(s: &str) -> Hints {
     }
 }
 
+/// Words that are written as one or as several, by their first two letters, with what they hint at.
+const fn longer(first: [u8; 2]) -> &'static [(&'static str, Hints)] {
+    match &first {
+        b"al" => &[("alert-warning", Hints::NOTICE)],
+        b"an" => &[("announcement-bar", Hints::NOTICE), ("announcement__bar", Hints::NOTICE)],
+        b"cr" => &[("cross-sell", Hints::OTHER_GOODS), ("crosssell", Hints::OTHER_GOODS)],
+        b"di" => &[("dismissible", Hints::NOTICE), ("disclaimer", Hints::FINE_PRINT)],
+        b"gu" => &[("guest-cta", Hints::NOTICE)],
+        b"po" => &[("post-comments", Hints::REMARKS)],
+        b"pr" => &[("promo-bar", Hints::NOTICE)],
+        b"pu" => &[("pushnotification", Hints::NOTICE)],
+        b"re" => &[("recently-viewed", Hints::OTHER_GOODS), ("related-product", Hints::OTHER_GOODS)],
+        b"si" => &[("signature", Hints::WRITER)],
+        b"sr" => &[("sronly", Hints::READER_ONLY)],
+        b"un" => &[("unfurl-desc", Hints::REMARKS)],
+        b"up" => &[("up-sell", Hints::OTHER_GOODS), ("upsell", Hints::OTHER_GOODS)],
+        b"us" => &[("user-title", Hints::WRITER), ("userbanner", Hints::WRITER), ("usertitle", Hints::WRITER)],
+        _ => &[],
+    }
+}
+
+/// Hints of the longer words that a name holds.
+fn of_longer_words(name: &str) -> Hints {
+    let bytes = name.as_bytes();
+    let mut hints = Hints::default();
+    for (at, pair) in bytes.windows(2).enumerate() {
+        let first = [pair[0].to_ascii_lowercase(), pair[1].to_ascii_lowercase()];
+        for (word, hint) in longer(first) {
+            if bytes[at..].get(..word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word.as_bytes())) {
+                hints = hints.or(*hint);
+            }
+        }
+    }
+    hints
+}
+
 /// Hints of one class or id name.
 fn of_name(name: &str) -> Hints {
     if name.len() > 80 {
@@ -160,14 +208,7 @@ fn of_name(name: &str) -> Hints {
     if !hints.is_none() && REMARKS.iter().any(|w| name.starts_with(&w[1..]) || name.contains(w)) {
         return Hints(hints.0 & (Hints::CONTENT.0 | Hints::LAYOUT.0));
     }
-    // What a forum says of who writes, in words that are written as one.
-    const WRITERS: [&str; 2] = ["usertitle", "user-title"];
-    let ends_with = |word: &str| {
-        bytes.iter().rev().zip(word.bytes().rev()).filter(|(a, b)| a.eq_ignore_ascii_case(b)).count() == word.len()
-    };
-    if WRITERS.iter().any(|word| ends_with(word)) {
-        hints = hints.or(Hints::TOOLS);
-    }
+    hints = hints.or(of_longer_words(name));
     // The dialog of a common consent tool.
     if ["ot-sdk", "ot-pc", "ot-cat", "ot-desc"].iter().any(|word| name.starts_with(word)) {
         hints = hints.or(Hints::CONSENT);
@@ -191,23 +232,46 @@ fn of_name(name: &str) -> Hints {
     hints
 }
 
-/// Remembers hints by attribute value: pages repeat the same few.
+/// Names of what is hidden until a script shows it.
+const HIDDEN: &[&str] = &["hide", "hideAll", "hidden", "is-hidden", "js-hidden", "u-hidden", "display-none"];
+
+/// Remembers hints by attribute value, and by the names in them: pages repeat the same few.
 #[derive(Debug, Default)]
-pub struct Cache<'a>(HashMap<&'a str, Hints>);
+pub struct Cache<'a> {
+    values: HashMap<&'a str, Hints>,
+    names: HashMap<&'a str, Hints>,
+}
 
 impl<'a> Cache<'a> {
     /// Hints of a `class` or `id` value.
     pub fn of(&mut self, value: &'a str) -> Hints {
-        if let Some(found) = self.0.get(value) {
+        if let Some(found) = self.values.get(value) {
             return *found;
         }
-        let names = || value.split_ascii_whitespace().take(24);
-        let mut hints = names().fold(Hints::default(), |h, name| h.or(of_name(name)));
+        let mut hints = Hints::default();
+        let [mut related, mut products, mut none, mut some, mut hidden, mut by_width] = [false; 6];
+        for name in value.split_ascii_whitespace().take(24) {
+            hints = hints.or(*self.names.entry(name).or_insert_with(|| of_name(name)));
+            related |= name == "related";
+            products |= name == "products";
+            none |= name == "d-none";
+            some |= name.starts_with("d-") && name != "d-none";
+            hidden |= HIDDEN.contains(&name);
+            by_width |= name.bytes().any(|b| b == b':' || b == b'@');
+        }
+        // In two words, as the commonest software for shops has it.
+        if related && products {
+            hints = hints.or(Hints::OTHER_GOODS);
+        }
         // Not shown at any width of the screen.
-        if names().any(|name| name == "d-none") && !names().any(|name| name.starts_with("d-") && name != "d-none") {
+        if none && !some {
             hints = hints.or(Hints::READER_ONLY);
         }
-        self.0.insert(value, hints);
+        // What some width of the screen shows has another name beside it.
+        if hidden && !by_width {
+            hints = hints.or(Hints::HIDDEN);
+        }
+        self.values.insert(value, hints);
         hints
     }
 }
@@ -230,9 +294,10 @@ mod tests {
 
     #[test]
     fn what_forums_say_of_writers_and_consent_tools_of_cookies_is_known() {
-        assert!(hints("message-userExtras").any(Hints::TOOLS) && hints("message-userTitle").any(Hints::TOOLS));
+        assert!(hints("message-userExtras").any(Hints::TOOLS) && hints("message-userTitle").any(Hints::WRITER));
         assert!(hints("ot-cat-header").any(Hints::CONSENT) && !hints("ottoman").any(Hints::CONSENT));
         assert!(hints("badge badge--sold-out").is_none(), "shops say so of goods");
+        assert!(hints("related products").any(Hints::OTHER_GOODS) && hints("c-up-sells").any(Hints::OTHER_GOODS));
     }
 
     #[test]
@@ -240,12 +305,14 @@ mod tests {
         assert!(
             hints("u-visuallyHidden").any(Hints::READER_ONLY) && hints("a-visually-hidden").any(Hints::READER_ONLY)
         );
-        assert!(hints("d-none").any(Hints::READER_ONLY));
+        assert!(hints("d-none").any(Hints::READER_ONLY) && hints("u-srOnly").any(Hints::READER_ONLY));
         assert!(hints("styles_ndsScreenReaderOnly__JErIH").any(Hints::READER_ONLY));
         assert!(
             hints("u-pwa-screen-reader-only").any(Hints::READER_ONLY) && !hints("e-reader").any(Hints::READER_ONLY)
         );
         assert!(!hints("d-none d-md-block").any(Hints::READER_ONLY), "shown from some width on");
+        assert!(hints("row hide").any(Hints::HIDDEN) && !hints("overflow-hidden").any(Hints::HIDDEN));
+        assert!(!hints("hidden md:flex").any(Hints::HIDDEN) && !hints("hide show@medium").any(Hints::HIDDEN));
     }
 
     #[test]

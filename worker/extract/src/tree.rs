@@ -10,6 +10,8 @@ use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::StrTendril;
 use html5ever::{Attribute, LocalName, QualName, local_name, ns};
 
+pub mod streamed;
+
 /// No node: the end of a sibling or child chain.
 const NONE: u32 = u32::MAX;
 
@@ -184,6 +186,8 @@ struct Raw {
     depth: u32,
     /// Root of a template's contents; `NONE` for everything else.
     contents: u32,
+    /// A template whose contents are part of the page.
+    is_shown: bool,
     data: Data,
 }
 
@@ -212,6 +216,11 @@ impl Sink {
         self.depth.get()
     }
 
+    /// Puts parts that the server sent after the rest where they belong.
+    pub fn place_streamed(&self) {
+        streamed::place(&mut self.nodes.borrow_mut());
+    }
+
     /// Notes that an element was ended. A guess, put right by the next node that is appended.
     pub fn leave(&self) {
         self.depth.set(self.depth.get().saturating_sub(1));
@@ -228,6 +237,7 @@ impl Sink {
             next: NONE,
             depth: 0,
             contents: NONE,
+            is_shown: false,
             data,
         });
         id
@@ -469,7 +479,7 @@ impl Dom {
             let first = match (&data, node.contents) {
                 // A declarative shadow root is what the reader of the page sees.
                 (Data::Element(e), c) if c != NONE => {
-                    if e.attrs.iter().any(|a| &*a.name.local == "shadowrootmode") {
+                    if node.is_shown || e.attrs.iter().any(|a| &*a.name.local == "shadowrootmode") {
                         raw[c as usize].first
                     } else {
                         NONE

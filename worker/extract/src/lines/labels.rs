@@ -90,6 +90,7 @@ const PHRASES: &[&str] = &[
     "lire la suite",
     "load more",
     "loading",
+    "loading more",
     "log in or sign up",
     "log in to comment",
     "log in to reply",
@@ -151,6 +152,8 @@ const PHRASES: &[&str] = &[
     "view more",
     "view product",
     "voir plus",
+    "was this answer helpful",
+    "was this article helpful",
     "was this helpful",
     "was this page helpful",
     "weiterlesen",
@@ -453,6 +456,8 @@ mod tests {
             "<p><a href=/r>Reply</a> · <a href=/s>Share</a></p>",
             "<div class=share>Share</div>",
             "<p>もっと見る</p>",
+            "<div>Loading more…</div>",
+            "<p>Was this article helpful?</p>",
         ] {
             assert_eq!(left(&format!("<p>It boils.</p>{label}")), "It boils.", "{label}");
         }

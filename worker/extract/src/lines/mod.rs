@@ -6,11 +6,13 @@
 //! ```text
 //! twice     lines that stand on the page before, at another depth
 //! endings   lines after the end of an article
+//! headings  headings said twice in a row, the site's name above the title
 //! labels    lines that are the label of a control
 //! quotes    in discussions, lines of quotes of what stands above
 //! ```
 
 mod endings;
+mod headings;
 mod labels;
 mod quotes;
 mod twice;
@@ -67,6 +69,7 @@ pub fn leave_out(dom: &Dom, m: &Measures, discussion: bool, dropped: &mut [bool]
     } else {
         endings::find(dom, m, &lines, &mut gone, dropped);
     }
+    headings::find(dom, &lines, &mut gone);
     twice::find(dom, m, discussion, &lines, &mut gone);
     if gone.contains(&true) {
         lines.drop(dom, m, &gone, dropped);

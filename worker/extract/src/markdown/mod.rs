@@ -11,6 +11,7 @@ mod table;
 use html5ever::local_name;
 
 use super::address::Addresses;
+use super::measure::is_title;
 use super::tree::{Dom, Tag};
 
 /// Most markdown made of a page, bytes; the rest is left out.
@@ -306,7 +307,9 @@ impl<'a> Writer<'a> {
             }
             _ if tag.is_block() => {
                 self.flush();
-                if let Some(level) = tag.heading_level()
+                // Doxygen's titles are no headings by their tag.
+                let level = tag.heading_level().or_else(|| (tag == Tag::Div && is_title(self.dom, i)).then_some(1));
+                if let Some(level) = level
                     && !self.in_cell
                 {
                     self.heading = level;

@@ -49,6 +49,29 @@ fn signs_that_a_reader_wants_stay() {
 }
 
 #[test]
+fn signs_that_lead_to_the_source_of_a_text_go_from_its_end() {
+    // PostgreSQL's release notes.
+    check(
+        "<h1>Release</h1>PROSE<ul><li><p>Convert newlines to spaces (Ada) <a class=ulink href=https://git.test/c/1>§</a>\
+         <a class=ulink href=https://git.test/c/2>§</a></p></li></ul><p><a href=/law>§</a></p>",
+        &["git.test"],
+        &["(Ada)\n", "[§](https://x.test/law)"],
+    );
+}
+
+#[test]
+fn pictures_that_lead_to_the_first_page_go_from_above_the_page() {
+    // Publican.
+    check(
+        "<p id=title><a href=http://site.test><img alt='Product Site' src=l.png></a><a href=index.html><img alt=MANUAL \
+         src=r.png></a></p><p><a href=big.jpg><img alt=harbour src=h.png></a></p><h2>Boats</h2>PROSE",
+        &["Product Site", "MANUAL"],
+        &["harbour", "## Boats"],
+    );
+    check("<h1>Ours</h1>PROSE<p><a href=/><img alt=Home src=l.png></a></p>PROSE", &[], &["Home"]);
+}
+
+#[test]
 fn headings_that_link_to_themselves_are_headings() {
     check(
         "<main><h1>Book</h1>PROSE<h2 id=install><a class=header href='#install'>Installation</a></h2><p>Words.</p>\
@@ -69,6 +92,11 @@ fn rows_of_steps_go_whoever_made_them() {
     check(tex4ht, &["prev", "tail"], &["# Boats"]);
     let texinfo = "<div class=header><p>Next: <a href=n.html accesskey=n>NEIGHBOUR</a>, Previous: <a href=p.html>NEIGHBOUR</a>, Up: <a href=u.html>TOP</a> &nbsp; [<a href=c.html>Contents</a>][<a href=i.html>Index</a>]</p></div><h1>Boats</h1>PROSE";
     check(texinfo, &["NEIGHBOUR", "[Contents]"], &["# Boats"]);
+    let long = "Functions and Variables for NEIGHBOURING Boats";
+    let texinfo = format!(
+        "<p>Next: <a href=n.html rel=next>{long}</a>, Previous: <a href=p.html rel=prev>{long}</a>, Up: <a href=u.html rel=up>TOP</a> &nbsp; [<a href=c.html rel=contents>Contents</a>]</p><h1>Boats</h1>PROSE"
+    );
+    check(&texinfo, &["NEIGHBOURING", "Next:", "[Contents]"], &["# Boats"]);
     let plain = "<table><tr><td><a href=p.html>&lt;&lt; Previous</a><td><a href=i.html>Contents</a><td><a href=n.html>Next &gt;&gt;</a></table><h1>Boats</h1>PROSE<p><a href=p.html>Previous page</a> | <a href=n.html>Next page</a></p>";
     check(plain, &["Previous", "Next"], &["# Boats"]);
     let javadoc = "<div class=topNav><ul class=navList><li><a href=o.html>Overview</a></li><li>Class</li></ul></div><div class=subNav><div>Summary: <a href='#m'>Method</a></div></div><h2 class=title>Class Boat</h2>PROSE<div class=bottomNav><a href=o.html>Overview</a></div>";
@@ -163,12 +191,12 @@ fn what_doxygen_puts_around_each_page_goes() {
     check(
         "<div id=top><div id=titlearea><table><tr><td><div id=projectname>json-boat <span>0.16</span></div></td></tr></table></div>\
          <div id=nav-path class=navpath><ul><li><a href=d.html>build</a></ul></div></div>\
-         <div class=header><div class=headertitle><div class=title>build Directory Reference</div></div></div>\
+         <div class=header><div class=summary><a href='#fields'>Data Fields</a></div><div class=headertitle><div class=title>build Directory Reference</div></div></div>\
          <div class=contents><table><tr><td>file</td><td><a href=j.html>boat.h</a></td></tr></table>PROSE</div>\
          <hr class=footer><address class=footer><small>Generated on Sun for json-boat by <a href='https://x.test/d'>d</a> 1.9.4\
          </small></address>",
-        &["0.16", "Generated on"],
-        &["build Directory Reference", "boat.h"],
+        &["0.16", "Generated on", "Data Fields"],
+        &["# build Directory Reference\n", "boat.h"],
     );
     check("<h1>Boats</h1>PROSE<address>Written by hand in Oslo</address>PROSE", &[], &["Oslo"]);
 }
