@@ -468,7 +468,7 @@ async fn monitors_day(db: &Db, team: TeamId) {
     }
     monitors::pages::load(db, page.id).await.unwrap().unwrap();
     monitors::pages::failed(db, check.id).await.unwrap();
-    monitors::due::set_back(db, now).await.unwrap();
+    monitors::due::set_back(db, || now).await.unwrap();
     let row = monitors::load_any(db, id).await.unwrap().unwrap();
     let mut tx = db.begin().await.unwrap();
     checks::run_now(&mut tx, &row, now).await.unwrap().unwrap();

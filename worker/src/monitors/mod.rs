@@ -42,8 +42,6 @@ const LEASE_MS: i64 = 20_000;
 const _: () = assert!(LEASE_MS < due::LONGEST_LEASE_MS && AGAIN_MS < due::LONGEST_LEASE_MS);
 /// When a step that failed is tried again.
 const AGAIN_MS: i64 = 5_000;
-/// Clocks are put right by less than this without a word, milliseconds.
-const SET_BACK_MS: i64 = 10_000;
 /// How long steps may take that are under way when the worker is to stop.
 const LAST_STEPS: Duration = Duration::from_secs(8);
 
@@ -85,7 +83,7 @@ impl Highest {
     /// Whether the clock was set back since, by more than clocks are put right in passing. It may have been while this
     /// worker was not there.
     fn is_set_back(&self, now: Timestamp) -> bool {
-        self.0.is_none_or(|highest| highest.ms_since(now) > SET_BACK_MS)
+        self.0.is_none_or(|highest| highest.ms_since(now) > due::SET_BACK_MS)
     }
 }
 
@@ -93,7 +91,7 @@ async fn tick(monitors: &Arc<Monitors>, steps: &mut JoinSet<()>, highest: &mut H
     let db = &monitors.context.process.db;
     let now = db.now();
     if highest.is_set_back(now) {
-        let moved = due::set_back(db, now).await?;
+        let moved = due::set_back(db, || db.now()).await?;
         if moved > 0 {
             tracing::warn!(moved, "the clock was set back: monitors and checks are due earlier than was reckoned");
         }

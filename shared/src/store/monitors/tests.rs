@@ -468,11 +468,31 @@ async fn a_monitor_is_paused_and_goes_on() {
 
 #[tokio::test]
 async fn a_clock_that_was_set_back_leaves_no_moment_far_away() {
+#[tokio::test]
+async fn a_worker_that_begins_beside_a_claim_does_not_take_it_back() {
     for db in testing::databases().await {
         let team = testing::team(&db, "a").await;
         let now = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
         let row = monitor(&db, team, 0, 30, now).await;
-        assert_eq!(due::set_back(&db, now).await.unwrap(), 0, "nothing was");
+        let due = row.next_due_at.unwrap();
+        let mut tx = db.begin().await.unwrap();
+        assert_eq!(due::claim(&mut tx, due.plus_ms(250), 1).await.unwrap(), 1);
+        tx.commit().await.unwrap();
+        // It has looked at the time a moment before the check was made, or its clock is behind by so much.
+        assert_eq!(due::set_back(&db, || due.plus_ms(-2_000)).await.unwrap(), 0, "the moment has its check");
+        let check = &checks::list(&db, row.id, None, 2, 0).await.unwrap()[0];
+        assert_eq!(check.scheduled_for, Some(due));
+        let mut tx = db.begin().await.unwrap();
+        assert_eq!(due::claim(&mut tx, due.plus_ms(500), 1).await.unwrap(), 0, "no second one");
+        tx.commit().await.unwrap();
+    }
+}
+
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let now = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
+        let row = monitor(&db, team, 0, 30, now).await;
+        assert_eq!(due::set_back(&db, || now).await.unwrap(), 0, "nothing was");
         // A day ahead, one is moved on, and its check is in somebody's hands.
         let ahead = now.plus_ms(DAY);
         let mut tx = db.begin().await.unwrap();
@@ -480,8 +500,8 @@ async fn a_clock_that_was_set_back_leaves_no_moment_far_away() {
         tx.commit().await.unwrap();
         assert_eq!(claim_checks(&db, ahead, 20_000).await.len(), 1);
         let other = monitor(&db, team, 2 * MINUTE, 30, now).await;
-        assert_eq!(due::set_back(&db, now.plus_ms(MINUTE)).await.unwrap(), 2, "the monitor and its check");
-        assert_eq!(due::set_back(&db, now.plus_ms(MINUTE)).await.unwrap(), 0);
+        assert_eq!(due::set_back(&db, || now.plus_ms(MINUTE)).await.unwrap(), 2, "the monitor and its check");
+        assert_eq!(due::set_back(&db, || now.plus_ms(MINUTE)).await.unwrap(), 0);
         let back = load(&db, team, row.id).await.unwrap().unwrap();
         assert_eq!((back.next_due_at, back.last_run_at), (Some(now.plus_ms(5 * MINUTE)), Some(now.plus_ms(MINUTE))));
         assert_eq!(load(&db, team, other.id).await.unwrap().unwrap().next_due_at, other.next_due_at);
