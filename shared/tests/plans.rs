@@ -449,10 +449,10 @@ async fn monitors_day(db: &Db, team: TeamId) {
     };
     let step = Step { targets: &targets, summary: check.summary(), next_at: now };
     assert!(checks::save(&mut tx, &check, &step, now).await.unwrap());
-    monitors::pages::known(&mut tx, id, "t", &["key".to_owned()]).await.unwrap();
+    monitors::pages::known(db, id, "t", &["key".to_owned()]).await.unwrap();
     monitors::pages::insert(&mut tx, check.id, 0, std::slice::from_ref(&page), now).await.unwrap();
     monitors::pages::meet(&mut tx, &check, &page, now).await.unwrap();
-    monitors::pages::missing(&mut tx, &check, "t", 5).await.unwrap();
+    monitors::pages::missing(db, &check, "t", 5).await.unwrap();
     checks::put_off(&mut tx, &check, now).await.unwrap();
     let (by, billing, summary) = (CheckMove::Complete, Billing::Confirmed, check.summary());
     let end = End { by, targets: &targets, summary, credits: 1, billing, error: None };

@@ -64,8 +64,7 @@ pub async fn run(context: Arc<WorkerContext>) {
         }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
-            // A place is free for the next check.
-            Some(_) = steps.join_next() => {}
+            () = some_end(&mut steps) => {}
             () = context.draining.cancelled() => {}
             () = context.fenced.cancelled() => return,
         }
@@ -73,6 +72,16 @@ pub async fn run(context: Arc<WorkerContext>) {
     }
     let last = async { while steps.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(LAST_STEPS, last).await;
+}
+
+/// Waits until half of the places are free: the next checks are claimed together, in one transaction.
+async fn some_end(steps: &mut JoinSet<()>) {
+    while steps.join_next().await.is_some() {
+        if steps.len() <= CHECKS_AT_ONCE / 2 {
+            return;
+        }
+    }
+    std::future::pending().await
 }
 
 /// The latest time that this worker has seen, after which everything due was looked at.
