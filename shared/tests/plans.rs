@@ -320,7 +320,6 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     sessions::remove_old(&mut tx, now).await.unwrap();
     sweep::prune(&mut tx, now).await.unwrap();
     activity::forget(&mut tx, now).await.unwrap();
-    snapshots::expire(&mut tx, now).await.unwrap();
     tx.commit().await.unwrap();
     cancel::drop_rest(db, &mut slices, now).await.unwrap();
     retention::any(db).await.unwrap();
@@ -475,6 +474,7 @@ async fn monitors_day(db: &Db, team: TeamId) {
     monitors::set_paused(&mut tx, &row, true, now).await.unwrap();
     assert!(monitors::delete(&mut tx, team, id, now).await.unwrap());
     tx.commit().await.unwrap();
+    monitors::removal::forget(db, &mut Slices::default(), now.plus_ms(91 * 86_400_000)).await.unwrap();
     monitors::removal::remove(db, &mut Slices::default(), now.plus_ms(3 * 86_400_000)).await.unwrap();
     assert!(monitors::load_any(db, id).await.unwrap().is_none());
 }

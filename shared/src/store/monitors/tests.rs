@@ -607,3 +607,91 @@ async fn results_of_a_check_that_runs_do_not_expire() {
         assert_eq!(sweep::expire(&db, &mut Slices::default(), held.expires_at).await.unwrap(), 1);
     }
 }
+
+/// A check that reads these pages and keeps their versions; the others fail.
+async fn look(db: &Db, row: &MonitorRow, read: &[&str], failed: &[&str], now: Timestamp) {
+    let mut tx = db.begin().await.unwrap();
+    checks::run_now(&mut tx, row, now).await.unwrap().unwrap();
+    tx.commit().await.unwrap();
+    let check = claim_checks(db, now, MINUTE).await.remove(0);
+    let mut tx = db.begin().await.unwrap();
+    let targets = check.targets().unwrap();
+    assert!(checks::start(&mut tx, &check, &targets, Billing::NotApplicable, now, now).await.unwrap());
+    tx.commit().await.unwrap();
+    let check = claim_checks(db, now, MINUTE).await.remove(0);
+    let mut summary = check.summary();
+    let mut tx = db.begin().await.unwrap();
+    for (url, status) in
+        read.iter().map(|url| (url, PageStatus::Same)).chain(failed.iter().map(|url| (url, PageStatus::Error)))
+    {
+        summary.add(status);
+        pages::meet(&mut tx, &check, &found(url, status), now).await.unwrap();
+        if status == PageStatus::Same {
+            let packed = Packed::new((*url).to_owned(), now, &Snapshot::default()).unwrap();
+            snapshots::put(&mut tx, row.team_id, &packed.of_monitor(Some(row.id))).await.unwrap();
+        }
+    }
+    let by = if read.is_empty() { CheckMove::Fall } else { CheckMove::Complete };
+    let end = End { by, targets: &targets, summary, credits: 1, billing: Billing::Confirmed, error: None };
+    assert!(checks::finish(&mut tx, &check, &end, now).await.unwrap());
+    tx.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_last_two_checks_have_met_stays_however_seldom_they_are() {
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let begin = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
+        let after = |days: i64| begin.plus_ms(days * DAY);
+        let row = monitor(&db, team, 0, 30, begin).await;
+        let known = || async {
+            let keys = ["a", "b"].map(pages::key);
+            let of = pages::known(&db, row.id, "t", &keys).await.unwrap();
+            let mut left = Vec::new();
+            for (url, key) in ["a", "b"].into_iter().zip(keys) {
+                let version = snapshots::get(&db, team, url).await.unwrap().is_some();
+                assert_eq!(of.contains_key(&key), version, "{url}: an address goes with its version");
+                left.extend(version.then_some(url));
+            }
+            left
+        };
+        let forget = |day: i64| {
+            let (db, now) = (&db, after(day));
+            async move { removal::forget(db, &mut Slices::default(), now).await }
+        };
+
+        let mut tx = db.begin().await.unwrap();
+        for (key, day) in [("by hand", 0), ("later", 1)] {
+            let packed = Packed::new(key.to_owned(), after(day), &Snapshot::default()).unwrap();
+            snapshots::put(&mut tx, team, &packed).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        look(&db, &row, &["a", "b"], &[], after(0)).await;
+        forget(90).await.unwrap();
+        assert!(snapshots::get(&db, team, "by hand").await.unwrap().is_some());
+        removal::forget(&db, &mut Slices::default(), after(90).plus_ms(1)).await.unwrap();
+        assert!(snapshots::get(&db, team, "by hand").await.unwrap().is_none(), "nobody watches it");
+        assert!(snapshots::get(&db, team, "later").await.unwrap().is_some());
+        forget(364).await.unwrap();
+        assert_eq!(known().await, ["a", "b"], "until it looks again");
+
+        look(&db, &row, &["a"], &[], after(365)).await;
+        look(&db, &row, &[], &["a", "b"], after(2 * 365)).await;
+        forget(3 * 365).await.unwrap();
+        assert_eq!(known().await, ["a", "b"], "a check that reads nothing forgets nothing");
+        look(&db, &row, &["a"], &[], after(3 * 365)).await;
+        // The failed check has met the address of b, but its version is older than the last two that read something.
+        forget(4 * 365).await.unwrap();
+        assert!(snapshots::get(&db, team, "b").await.unwrap().is_none());
+        assert!(snapshots::get(&db, team, "a").await.unwrap().is_some());
+        // One that looks often forgets by the time alone.
+        look(&db, &row, &["a", "b"], &[], after(1_500)).await;
+        for day in [1_501, 1_502] {
+            look(&db, &row, &["a"], &[], after(day)).await;
+        }
+        forget(1_590).await.unwrap();
+        assert_eq!(known().await, ["a", "b"]);
+        forget(1_591).await.unwrap();
+        assert_eq!(known().await, ["a"]);
+    }
+}
