@@ -320,7 +320,6 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     sessions::remove_old(&mut tx, now).await.unwrap();
     sweep::prune(&mut tx, now).await.unwrap();
     activity::forget(&mut tx, now).await.unwrap();
-    snapshots::expire(&mut tx, now).await.unwrap();
     tx.commit().await.unwrap();
     cancel::drop_rest(db, &mut slices, now).await.unwrap();
     retention::any(db).await.unwrap();
@@ -449,10 +448,10 @@ async fn monitors_day(db: &Db, team: TeamId) {
     };
     let step = Step { targets: &targets, summary: check.summary(), next_at: now };
     assert!(checks::save(&mut tx, &check, &step, now).await.unwrap());
-    monitors::pages::known(&mut tx, id, "t", &["key".to_owned()]).await.unwrap();
+    monitors::pages::known(db, id, "t", &["key".to_owned()]).await.unwrap();
     monitors::pages::insert(&mut tx, check.id, 0, std::slice::from_ref(&page), now).await.unwrap();
     monitors::pages::meet(&mut tx, &check, &page, now).await.unwrap();
-    monitors::pages::missing(&mut tx, &check, "t", 5).await.unwrap();
+    monitors::pages::missing(db, &check, "t", 5).await.unwrap();
     checks::put_off(&mut tx, &check, now).await.unwrap();
     let (by, billing, summary) = (CheckMove::Complete, Billing::Confirmed, check.summary());
     let end = End { by, targets: &targets, summary, credits: 1, billing, error: None };
@@ -468,13 +467,14 @@ async fn monitors_day(db: &Db, team: TeamId) {
     }
     monitors::pages::load(db, page.id).await.unwrap().unwrap();
     monitors::pages::failed(db, check.id).await.unwrap();
-    monitors::due::set_back(db, now).await.unwrap();
+    monitors::due::set_back(db, || now).await.unwrap();
     let row = monitors::load_any(db, id).await.unwrap().unwrap();
     let mut tx = db.begin().await.unwrap();
     checks::run_now(&mut tx, &row, now).await.unwrap().unwrap();
     monitors::set_paused(&mut tx, &row, true, now).await.unwrap();
     assert!(monitors::delete(&mut tx, team, id, now).await.unwrap());
     tx.commit().await.unwrap();
+    monitors::removal::forget(db, &mut Slices::default(), now.plus_ms(91 * 86_400_000)).await.unwrap();
     monitors::removal::remove(db, &mut Slices::default(), now.plus_ms(3 * 86_400_000)).await.unwrap();
     assert!(monitors::load_any(db, id).await.unwrap().is_none());
 }

@@ -256,6 +256,23 @@ both_databases! {
         assert!(asked.values().sum::<usize>() <= 10, "{asked:?}");
     }
 
+    async fn a_page_is_parsed_once_for_its_text_and_its_extractors(database) {
+        let site = FixtureSite::start().await;
+        let truth = truth_of(&site, &["book"], 70).await;
+        let model = model(Arc::clone(&truth), extractor).await;
+        let service = TestService::start_with(options(database, &model)).await;
+        let looked_again = || service.worker_figure(0, "weir_extractor_second_looks_total");
+        let read_without = || service.worker_figure(0, "weir_extracted_pages_total");
+        batch(service.caller(), &urls(&site, "book", 0..30), &schema("book")).await;
+        // Pages that wait in their slots for an extractor are parsed once more when it is there.
+        let (learning, free) = (looked_again().await, read_without().await);
+        assert!(learning <= 16, "{learning} of 30 pages while it was learned");
+        let documents = batch(service.caller(), &urls(&site, "book", 30..70), &schema("book")).await;
+        let read = by_model(&documents, &truth) as u64;
+        assert_eq!(read_without().await - free, 40 - read);
+        assert_eq!(looked_again().await, learning, "pages were parsed again");
+    }
+
     async fn a_changed_template_is_noticed_within_three_pages_and_relearned_with_ten_questions(database) {
         let site = FixtureSite::start().await;
         let kinds = ["product", "job", "person"];
@@ -441,6 +458,24 @@ async fn a_model_that_writes_nonsense_is_bounded_and_pages_are_read_by_it() {
             .filter(|document| document["warning"].as_str().is_some_and(|text| text.contains("none could be learned")));
         assert_eq!(warned.count(), 9, "{case}: all but those that were to be learned from");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_pages_of_a_model_that_writes_nonsense_are_read_by_it_and_say_so() {
+    let site = FixtureSite::start().await;
+    let truth = truth_of(&site, &["book"], 1_000).await;
+    let model = model(Arc::clone(&truth), |_, _| json!({"fields": {"title": {"select": "h1"}}})).await;
+    let service = TestService::start_with(options(Database::Sqlite, &model).workers(2)).await;
+    let documents = batch(service.caller(), &urls(&site, "book", 0..1_000), &schema("book")).await;
+    assert_eq!(by_model(&documents, &truth), 1_000, "answers are what was asked for");
+    let asked = questions(&model, "book");
+    assert_eq!((asked["data"], asked["extractor"]), (1_000, 3), "no page twice, and three tries for all of them");
+    let is_told = |document: &&Value| {
+        let warning = document["warning"].as_str().unwrap_or_default();
+        warning.contains("none could be learned") && warning.contains("costs what the model's reading costs")
+    };
+    let untold: Vec<_> = documents.iter().filter(|document| !is_told(document)).collect();
+    assert_eq!(untold.len(), 3, "those that were to be learned from: {untold:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

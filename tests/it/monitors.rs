@@ -3,6 +3,9 @@
 
 mod attacks;
 mod changing;
+mod edits;
+mod large;
+mod seldom;
 mod week;
 
 use std::os::unix::process::ExitStatusExt as _;

@@ -59,6 +59,8 @@ pub struct Metrics {
     pub extractors: IntCounterVec,
     /// Pages whose data an extractor has read.
     pub extracted_pages: IntCounter,
+    /// Pages that were parsed once more, because an extractor came in use while they waited.
+    pub second_looks: IntCounter,
     /// Profiles that could not be saved.
     pub profile_failures: IntCounter,
     /// Bytes of the profiles saved.
@@ -160,6 +162,11 @@ impl Metrics {
                 &["result"],
             )?,
             extracted_pages: counter(to, "weir_extracted_pages_total", "Pages whose data an extractor has read")?,
+            second_looks: counter(
+                to,
+                "weir_extractor_second_looks_total",
+                "Pages that were parsed once more, because an extractor came in use while they waited",
+            )?,
             profile_failures: counter(to, "weir_profile_failures_total", "Profiles that could not be saved")?,
             profile_bytes: counter(to, "weir_profile_bytes_total", "Bytes of the profiles saved")?,
             relay: {

@@ -26,6 +26,8 @@ const LEASE_MS: i64 = 30_000;
 const SLOWLY_EVERY: u32 = 4;
 /// The cache and the tracked pages are weighed every so many rounds.
 const WEIGH_EVERY: u32 = 12;
+/// What is kept for months is looked through every so many rounds, which is each hour.
+const FORGET_EVERY: u32 = 720;
 /// Rounds of removals in a row, before the other tasks have their turn.
 const EXPIRE_ROUNDS: u32 = 200;
 
@@ -139,6 +141,9 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
         }
         snapshots::weigh(db).await?;
     }
+    if round.is_multiple_of(FORGET_EVERY) {
+        monitors::removal::forget(db, slices, context.process.db.now()).await?;
+    }
     Ok(())
 }
 
@@ -152,7 +157,6 @@ async fn slowly(context: &WorkerContext, slices: &mut Slices) -> StoreResult<()>
     loop {
         let mut tx = db.begin().await?;
         let more = activity::forget(&mut tx, now.plus_ms(-WINDOW_MS)).await?
-            | snapshots::expire(&mut tx, now).await?
             | extractors::expire(&mut tx, now).await?
             | site_templates::expire(&mut tx, now).await?;
         tx.commit().await?;

@@ -7,7 +7,7 @@ use weir_shared::ids::JobId;
 use weir_shared::store::tasks::{self, StepRow};
 use weir_shared::store::{Db, jobs};
 
-use super::output::{Output, or_dash, shorten};
+use super::output::{Output, or_dash, plain, shorten};
 
 #[derive(Subcommand)]
 pub enum AgentCommand {
@@ -40,12 +40,12 @@ pub async fn run(command: AgentCommand, db: &Db, output: Output) -> anyhow::Resu
     println!("{} {id}: {}", job.kind.as_str(), job.status.as_str());
     println!("asked: {}", shorten(task.spec.prompt().unwrap_or("by its schema"), 200));
     for url in task.spec.urls() {
-        println!("url: {url}");
+        println!("url: {}", plain(url));
     }
     let (sent, received) = (task.spent.sent, task.spent.received);
     println!("credits: {}, tokens: {sent} sent, {received} received, pages: {}", job.credits_used, job.total);
     if let Some(error) = &outcome.error {
-        println!("failed: {error}");
+        println!("failed: {}", plain(error));
     }
     if let Some(answer) = outcome.data.as_ref().map(Value::to_string).or(outcome.message) {
         println!("answer: {}", shorten(&answer, 500));

@@ -13,7 +13,7 @@ use weir_shared::store::pages::{self, AttemptRow, PageRow};
 use weir_shared::time::Timestamp;
 
 use super::database::team_filter;
-use super::output::{Output, or_dash, shorten, table};
+use super::output::{Output, or_dash, plain, shorten, table};
 use super::rows::{crawl_text, job_json, page_json};
 use super::{replay, watch};
 
@@ -180,13 +180,13 @@ async fn show_page(db: &Db, output: Output, page: &PageRow) -> anyhow::Result<()
     json["attempts"] = attempts.iter().map(attempt_json).collect();
     output.show(&json, || {
         let state = page.state.as_str();
-        let mut text =
-            format!("page {} of job {}\n{}\nstate {state}, {} claims\n", page.id, page.job_id, page.url, page.claims);
+        let mut text = format!("page {} of job {}\n{}\n", page.id, page.job_id, plain(&page.url));
+        text.push_str(&format!("state {state}, {} claims\n", page.claims));
         if page.replays > 0 {
             text.push_str(&format!("replayed {} times, last at {}\n", page.replays, page.queued_at));
         }
         if let Some(error) = &page.error {
-            text.push_str(&format!("{}: {error}\n", or_dash(page.error_code.as_deref())));
+            text.push_str(&format!("{}: {}\n", or_dash(page.error_code.as_deref()), plain(error)));
         }
         if !attempts.is_empty() {
             let cells = |a: &AttemptRow| {

@@ -1,4 +1,5 @@
-//! How commands print: aligned text for people, one JSON value for programs.
+//! How commands print: aligned text for people, one JSON value for programs. What pages, models and callers wrote reaches the
+//! terminal as letters: nothing in it moves the cursor, sets a title or colours a line.
 
 use serde_json::Value;
 
@@ -31,6 +32,7 @@ impl Output {
 
 /// Columns as wide as their widest cell.
 pub fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain([headings[column].len()]).max().unwrap_or(0)
@@ -41,7 +43,7 @@ pub fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
         format!("{}\n", padded.join("  ").trim_end())
     };
     let mut text = line(&mut headings.iter().copied());
-    for row in rows {
+    for row in &rows {
         text.push_str(&line(&mut row.iter().map(String::as_str)));
     }
     text
@@ -52,12 +54,23 @@ pub fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |v| v.to_string())
 }
 
-/// At most `most` characters of a text, with an ellipsis when there were more.
+/// At most `most` characters of a text on one line, with an ellipsis when there were more.
 pub fn shorten(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
-        return text.to_owned();
+        return plain(text);
     }
-    text.chars().take(most.saturating_sub(1)).chain(['\u{2026}']).collect()
+    plain(text).chars().take(most.saturating_sub(1)).chain(['\u{2026}']).collect()
+}
+
+/// A text on one line, without characters that a terminal obeys or that turn the text around.
+pub fn plain(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' | '\r' | '\t' => ' ',
+        c if c.is_control() => '\u{fffd}',
+        '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(shown).collect()
 }
 
 #[cfg(test)]
@@ -74,5 +87,13 @@ mod tests {
     fn long_text_is_shortened() {
         assert_eq!(shorten("abcdef", 4), "abc\u{2026}");
         assert_eq!(shorten("abcd", 4), "abcd");
+    }
+
+    #[test]
+    fn what_others_wrote_cannot_speak_to_the_terminal() {
+        let hostile = "\u{1b}]0;owned\u{7}a\nb\u{9b}2J\u{202e}c\u{7f}";
+        let shown = "\u{fffd}]0;owned\u{fffd}a b\u{fffd}2J\u{fffd}c\u{fffd}";
+        assert_eq!((plain(hostile), shorten(hostile, 80)), (shown.to_owned(), shown.to_owned()));
+        assert_eq!(shorten(hostile, 3), "\u{fffd}]\u{2026}");
     }
 }

@@ -13,7 +13,8 @@ use super::{Db, StoreError, StoreResult, Tx, packing, team_lock};
 
 /// Bytes kept for one team; past that the oldest go.
 const TEAM_BYTES: i64 = 256 << 20;
-/// How long a page is remembered that is not tracked again, milliseconds: 90 days.
+/// How long a page is remembered that is not tracked again, milliseconds: 90 days. Those of monitors that look more seldom
+/// stay until they look, see [`super::monitors::removal::forget`].
 pub const KEPT_MS: i64 = 90 * 86_400_000;
 /// A snapshot that is younger than another one by this was made by a clock that was ahead, milliseconds: no page takes so
 /// long.
@@ -134,15 +135,6 @@ pub async fn weigh(db: &Db) -> StoreResult<u64> {
     Ok(dropped)
 }
 
-/// Removes a part of what was not tracked for too long. `true` while there is more.
-pub async fn expire(tx: &mut Tx, now: Timestamp) -> StoreResult<bool> {
-    const SQL: &str = "DELETE FROM page_snapshot WHERE (team_id, key) IN \
-        (SELECT team_id, key FROM page_snapshot WHERE scraped_at < $1 LIMIT $2)";
-    let before = now.plus_ms(-KEPT_MS);
-    let gone = on_db!(tx, |conn| sqlx::query(SQL).bind(before).bind(STEP).execute(conn).await?.rows_affected());
-    Ok(gone == STEP as u64)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -155,21 +147,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_newest_is_kept_for_each_team_until_it_is_too_old() {
+    async fn the_newest_is_kept_for_each_team() {
         for db in testing::databases().await {
             let (team, other) = (testing::team(&db, "a").await, testing::team(&db, "b").await);
             let mut tx = db.begin().await.unwrap();
-            for (key, at, text) in [("k", 10, "first"), ("k", 30, "third"), ("k", 20, "second"), ("l", 5, "other")] {
+            for (key, at, text) in [("k", 10, "first"), ("k", 30, "third"), ("k", 20, "second")] {
                 put(&mut tx, team, &packed(key, at, text)).await.unwrap();
             }
             tx.commit().await.unwrap();
             let found = get(&db, team, "k").await.unwrap().unwrap();
             assert_eq!((found.0, found.1.markdown.as_str()), (Timestamp(30), "third"));
             assert!(get(&db, other, "k").await.unwrap().is_none(), "teams are walls");
-            let mut tx = db.begin().await.unwrap();
-            assert!(!expire(&mut tx, Timestamp(20 + KEPT_MS)).await.unwrap());
-            tx.commit().await.unwrap();
-            assert!(get(&db, team, "l").await.unwrap().is_none() && get(&db, team, "k").await.unwrap().is_some());
         }
     }
 

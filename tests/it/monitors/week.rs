@@ -2,8 +2,9 @@
 //! says what the site showed, is billed and told of once, and the database stays as large as what is kept.
 //!
 //! `WEIR_TEST_WEEK=500x168` is the whole run: so many monitors, every five minutes, for so many hours, which is a million
-//! checks and takes debug builds some seven hours. Every test run has a short one, the long tests one of 60 monitors for two
-//! days, so that checks are removed along the way.
+//! checks and takes debug builds some seven hours; `500x168:40` is as much of it as goes into forty minutes, and ends in good
+//! order. Every test run has a short one, the long tests one of 60 monitors for two days, so that checks are removed along
+//! the way. Builds with `CARGO_PROFILE_DEV_OPT_LEVEL=1` look at the test's clock, too, and are faster.
 //!
 //! The clock goes four fifths of a period at once, so that no monitor is due twice between two looks. After each step the
 //! test waits until everything that was due is over, and holds each check against what [`super::changing`] says that the site
@@ -31,6 +32,8 @@ const STEP: Duration = Duration::from_millis(PERIOD_MS as u64 * 4 / 5);
 const WORKERS: usize = 3;
 /// Bound on one step.
 const BOUND: Duration = Duration::from_secs(180);
+/// Bound on the removal of everything that is kept of a whole run.
+const REMOVAL: Duration = Duration::from_secs(900);
 /// A step in which nothing can go on before a dead worker's lease ends is helped on by this much.
 const LEASE: Duration = Duration::from_secs(21);
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -63,6 +66,8 @@ const HOOKED: usize = 5;
 struct Plan {
     monitors: usize,
     steps: usize,
+    /// It ends after this time, however many steps are left.
+    time: Option<Duration>,
     /// A worker is killed in every so many steps, and nobody is there for an hour in every so many.
     kill_every: usize,
     rest_every: usize,
@@ -71,16 +76,19 @@ struct Plan {
 impl Plan {
     fn of(monitors: usize, hours: usize) -> Self {
         let steps = hours * 3_600_000 / STEP.as_millis() as usize;
-        Self { monitors, steps, kill_every: 7, rest_every: 300 }
+        Self { monitors, steps, time: None, kill_every: 7, rest_every: 300 }
     }
 
     fn chosen() -> Self {
         let asked = std::env::var("WEIR_TEST_WEEK").ok();
-        match asked.as_deref().map(|text| text.split_once('x').expect("WEIR_TEST_WEEK is like 500x168")) {
-            Some((monitors, hours)) => Self::of(monitors.parse().unwrap(), hours.parse().unwrap()),
-            None if long_tests() => Self::of(60, 48),
-            None => Self { monitors: 30, steps: 6, kill_every: 2, rest_every: 5 },
-        }
+        let Some(asked) = asked else {
+            let short = Self { monitors: 30, steps: 6, time: None, kill_every: 2, rest_every: 5 };
+            return if long_tests() { Self::of(60, 48) } else { short };
+        };
+        let (size, minutes) = asked.split_once(':').map_or((asked.as_str(), None), |(size, rest)| (size, Some(rest)));
+        let (monitors, hours) = size.split_once('x').expect("WEIR_TEST_WEEK is like 500x168, or 500x168:40");
+        let time = minutes.map(|minutes| Duration::from_secs(60 * minutes.parse::<u64>().unwrap()));
+        Self { time, ..Self::of(monitors.parse().unwrap(), hours.parse().unwrap()) }
     }
 }
 
@@ -89,6 +97,10 @@ both_databases! {
         let mut week = Week::begin(database, Plan::chosen()).await;
         for step in 1..=week.plan.steps {
             week.step(step).await;
+            if week.plan.time.is_some_and(|time| week.began.elapsed() > time) {
+                println!("{step} of {} steps in that time", week.plan.steps);
+                break;
+            }
         }
         week.end().await;
     }
@@ -126,6 +138,7 @@ struct Deliveries {
 struct Week {
     plan: Plan,
     clock: Arc<MovedClock>,
+    start: Timestamp,
     site: RuledSite,
     deliveries: Arc<Mutex<Deliveries>>,
     service: TestService,
@@ -189,6 +202,7 @@ impl Week {
         let floor = random::id().to_string();
         let mut week = Self {
             plan,
+            start: clock.now(),
             clock,
             site,
             deliveries,
@@ -469,7 +483,21 @@ impl Week {
             line += &format!(" {table} {rows}");
             assert!(rows <= most, "{table} has {rows} rows, more than {most}: {line}");
         }
-        println!("{line} | {:?}", self.totals);
+        let size = self.size().await >> 20;
+        println!("{line} | {size} MiB, simulated {:.1} h | {:?}", self.simulated_hours(), self.totals);
+    }
+
+    fn simulated_hours(&self) -> f64 {
+        (self.clock.now().0 - self.start.0) as f64 / 3_600_000.0
+    }
+
+    /// What the database takes, bytes.
+    async fn size(&self) -> i64 {
+        let sql = match self.db {
+            Db::Sqlite(_) => "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+            Db::Postgres(_) => "SELECT pg_database_size(current_database())",
+        };
+        on_pool!(&self.db, |pool| sqlx::query_as::<_, (i64,)>(sql).fetch_one(pool).await.unwrap()).0
     }
 
     async fn rows(&self, table: &str) -> i64 {
@@ -511,8 +539,9 @@ impl Week {
         let (used,): (i64,) = on_pool!(&self.db, |pool| sqlx::query_as(used).fetch_one(pool).await.unwrap());
         assert_eq!(used, totals.credits, "{totals:?}");
 
+        let hours = self.simulated_hours();
         self.clock.advance(Duration::from_millis(((CHECK_PERIODS + 1) * PERIOD_MS).unsigned_abs()));
-        wait_until_within(BOUND, "what is past its time is gone", || async {
+        wait_until_within(REMOVAL, "what is past its time is gone", || async {
             for table in GOES {
                 if self.rows(table).await > 0 {
                     return None;
@@ -521,7 +550,8 @@ impl Week {
             Some(())
         })
         .await;
-        println!("{} monitors, {} kills, {:.0?}: {totals:?}", self.plan.monitors, self.kills, self.began.elapsed());
+        let (monitors, took) = (self.plan.monitors, self.began.elapsed());
+        println!("{monitors} monitors, {} kills, {took:.0?} for {hours:.1} h: {totals:?}", self.kills);
         self.db.close().await;
     }
 }

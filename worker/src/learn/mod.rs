@@ -2,7 +2,8 @@
 //! (wire 3.4). The files stand in the order of their imports: each needs only those above it.
 //!
 //! ```text
-//! page ──> the extractors of team, site and wish ──fits──> data without a model; now and then, and where something about
+//! page, as soon as it is parsed
+//!   ──> the extractors of team, site and wish ──fits──> data without a model; now and then, and where something about
 //!             │ none fits                                  the page is new, it is held against what the model reads
 //!             ▼
 //!          its turn? ──> the model reads it ──> kept ──> three of one template: one worker has an extractor written,
@@ -28,4 +29,4 @@ mod rows;
 mod write;
 
 pub use self::known::Extractors;
-pub use self::page::{Source, Told, Way, begin, line};
+pub use self::page::{Lookout, Source, Told, Way, begin, line};

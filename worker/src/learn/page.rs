@@ -14,14 +14,14 @@ use weir_shared::domain::target::fetch_url;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::TeamId;
 use weir_shared::store::StoreResult;
-use weir_shared::store::extractors::{self, Topic};
+use weir_shared::store::extractors::{self, Stored, Topic};
 
 use super::compare::difference;
 use super::known::Known;
 use super::learned::{Reading, Verdict};
 use super::rows::{self, NEXT_CHECK, Sample, Turn};
 use super::write::{self, Order};
-use crate::extract::{self, PageInput, Sketch};
+use crate::extract::{self, Page, PageInput, Sketch};
 use crate::page::cpu::blocking;
 use crate::page::error::PageError;
 use crate::page::task::PageTask;
@@ -38,12 +38,56 @@ const LOOK: Duration = Duration::from_millis(150);
 /// Time beyond the page's own after which its reading counts as given up, milliseconds.
 const GRACE_MS: i64 = 5_000;
 
-/// A page's HTML.
-#[derive(Debug, Clone)]
+/// A page's HTML, and what extractors have made of it while it was read for everything else.
+#[derive(Debug)]
 pub struct Source {
-    pub html: Arc<str>,
+    html: Arc<str>,
     /// It came from a browser.
-    pub rendered: bool,
+    rendered: bool,
+    looked: Option<(InUse, Seen)>,
+}
+
+/// Extractors in use, with how often each was used.
+type InUse = Vec<(Stored, Arc<Known>)>;
+
+/// What is to be asked of a page as soon as it is parsed: its tree cannot leave its thread, and is not made twice.
+pub struct Lookout {
+    /// `None`: the page is not to be learned from.
+    in_use: Option<InUse>,
+    schema: Value,
+}
+
+impl Lookout {
+    /// The one for a page; `None` where nothing is to be learned.
+    ///
+    /// # Errors
+    /// When the rows cannot be read.
+    pub async fn of(task: &PageTask) -> Result<Option<Self>, PageError> {
+        let Some(wanted) = task.options().learned() else { return Ok(None) };
+        let process = &task.context.process;
+        let may_learn = process.settings.model.is_some() && task.options().upload.is_none();
+        let topic = topic(task.page.team_id, &task.page.url, task.options(), wanted).filter(|_| may_learn);
+        let in_use = match topic {
+            Some(topic) => Some(process.extractors.in_use(&process.db, &topic).await?),
+            None => None,
+        };
+        Ok(Some(Self { in_use, schema: wanted.schema.clone().unwrap_or_default() }))
+    }
+
+    /// Has the extractors read a page. Computes.
+    pub fn look(self, page: &Page, html: &str, rendered: bool) -> Source {
+        let in_use = self.in_use.filter(|_| html.len() <= MAX_HTML);
+        let looked = in_use.and_then(|in_use| {
+            let known = known_in(&in_use);
+            let seen = Seen::of(page, known, &self.schema).ok()?;
+            Some((in_use, seen))
+        });
+        Source { html: html.into(), rendered, looked }
+    }
+}
+
+fn known_in(in_use: &InUse) -> Vec<Arc<Known>> {
+    in_use.iter().map(|(_, known)| Arc::clone(known)).collect()
 }
 
 /// Who reads a page.
@@ -65,7 +109,8 @@ pub struct Asked {
 
 struct Lesson {
     topic: Topic,
-    source: Source,
+    html: Arc<str>,
+    rendered: bool,
     url: url::Url,
     /// It is this page's turn to be learned from.
     has_turn: bool,
@@ -84,7 +129,7 @@ pub enum Told {
 }
 
 /// What all extractors make of a page.
-#[derive(Default)]
+#[derive(Debug)]
 struct Seen {
     readings: Vec<(Arc<Known>, Reading, Verdict)>,
     sketch: Sketch,
@@ -175,12 +220,26 @@ pub async fn begin(
         return warned("json: this page cannot be learned from; the language model has read it.");
     };
     let name = name_of(&task.page.url);
-    let lesson =
-        Lesson { topic, source, url: url.clone(), has_turn: false, page: name, seen: Seen::default(), checked: None };
-    find(task, wanted, lesson, deadline).await
+    let Source { html, rendered, looked } = source;
+    let (in_use, seen) = match looked {
+        Some(looked) => looked,
+        None => {
+            let in_use = process.extractors.in_use(&process.db, &topic).await?;
+            let seen = look_again(task, (&html, rendered, url), known_in(&in_use), wanted).await?;
+            (in_use, seen)
+        }
+    };
+    let lesson = Lesson { topic, html, rendered, url: url.clone(), has_turn: false, page: name, seen, checked: None };
+    find(task, wanted, lesson, in_use, deadline).await
 }
 
-async fn find(task: &PageTask, wanted: &JsonFormat, mut lesson: Lesson, deadline: Instant) -> Result<Way, PageError> {
+async fn find(
+    task: &PageTask,
+    wanted: &JsonFormat,
+    mut lesson: Lesson,
+    mut in_use: InUse,
+    deadline: Instant,
+) -> Result<Way, PageError> {
     let process = &task.context.process;
     let (db, extractors) = (&process.db, &process.extractors);
     let ask = |lesson, warning| Ok(Way::Ask(Box::new(Asked { lesson, warning })));
@@ -188,11 +247,6 @@ async fn find(task: &PageTask, wanted: &JsonFormat, mut lesson: Lesson, deadline
     let patience = if can_be_put_off(task) { PATIENCE } else { LONG_PATIENCE }.min(left / 2);
     let waited = Stopwatch::start();
     loop {
-        let in_use = extractors.in_use(db, &lesson.topic).await?;
-        let known: Vec<Arc<Known>> = in_use.iter().map(|(_, known)| Arc::clone(known)).collect();
-        if !lesson.seen.has_all(&known) || lesson.seen.sketch == Sketch::default() {
-            lesson.seen = look_at(&lesson, known, wanted).await?;
-        }
         if let Some(n) = lesson.seen.fitting() {
             let (known, reading, verdict) = &lesson.seen.readings[n];
             let stored = in_use.iter().map(|(stored, _)| stored).find(|stored| stored.id == known.id);
@@ -225,7 +279,7 @@ async fn find(task: &PageTask, wanted: &JsonFormat, mut lesson: Lesson, deadline
             Turn::Rest(until) => {
                 let text = format!(
                     "json: no extractor fits this page, and none could be learned for it lately, so the language model has \
-                     read it. It is tried again after {}.",
+                     read it, and the page costs what the model's reading costs. Learning is tried again after {}.",
                     until.to_iso()
                 );
                 return ask(Some(lesson), Some(text));
@@ -241,6 +295,11 @@ async fn find(task: &PageTask, wanted: &JsonFormat, mut lesson: Lesson, deadline
             return ask(Some(lesson), None);
         }
         tokio::time::sleep(LOOK).await;
+        in_use = extractors.in_use(db, &lesson.topic).await?;
+        let known = known_in(&in_use);
+        if !lesson.seen.has_all(&known) {
+            lesson.seen = look_again(task, (&lesson.html, lesson.rendered, &lesson.url), known, wanted).await?;
+        }
     }
 }
 
@@ -269,8 +328,7 @@ async fn turn(task: &PageTask, lesson: &Lesson, deadline: Instant, wanted: &Json
 
 async fn known_of(task: &PageTask, lesson: &Lesson) -> StoreResult<Vec<Arc<Known>>> {
     let process = &task.context.process;
-    let in_use = process.extractors.in_use(&process.db, &lesson.topic).await?;
-    Ok(in_use.into_iter().map(|(_, known)| known).collect())
+    Ok(known_in(&process.extractors.in_use(&process.db, &lesson.topic).await?))
 }
 
 fn order(task: &PageTask, lesson: &Lesson, wanted: &JsonFormat, pages: Vec<String>) {
@@ -279,6 +337,22 @@ fn order(task: &PageTask, lesson: &Lesson, wanted: &JsonFormat, pages: Vec<Strin
 }
 
 impl Seen {
+    /// Has extractors read a page.
+    ///
+    /// # Errors
+    /// When the schema is none.
+    fn of(page: &Page, known: Vec<Arc<Known>>, schema: &Value) -> Result<Self, PageError> {
+        let judge = Schema::new(schema).map_err(|why| PageError::last(ErrorCode::Unknown, why))?;
+        let mut readings = Vec::with_capacity(known.len());
+        for known in known {
+            // One that takes too long on this page does not fit it.
+            let reading = Reading::of(page, &known.extractor, schema).unwrap_or_default();
+            let verdict = known.learned.judge(&reading, &judge);
+            readings.push((known, reading, verdict));
+        }
+        Ok(Self { readings, sketch: page.sketch() })
+    }
+
     fn has_all(&self, known: &[Arc<Known>]) -> bool {
         known.len() == self.readings.len() && known.iter().zip(&self.readings).all(|(a, (b, ..))| Arc::ptr_eq(a, b))
     }
@@ -290,21 +364,19 @@ impl Seen {
     }
 }
 
-/// Has all extractors read a page.
-async fn look_at(lesson: &Lesson, known: Vec<Arc<Known>>, wanted: &JsonFormat) -> Result<Seen, PageError> {
-    let (source, url) = (lesson.source.clone(), lesson.url.clone());
+/// Parses a page once more, for extractors that came in use while it waited.
+async fn look_again(
+    task: &PageTask,
+    (html, rendered, url): (&Arc<str>, bool, &url::Url),
+    known: Vec<Arc<Known>>,
+    wanted: &JsonFormat,
+) -> Result<Seen, PageError> {
+    task.context.process.metrics.second_looks.inc();
+    let (html, url) = (Arc::clone(html), url.clone());
     let schema = wanted.schema.clone().unwrap_or_default();
     blocking(move || {
-        let page = extract::parse(&PageInput { url: &url, html: &source.html, rendered: source.rendered });
-        let judge = Schema::new(&schema).map_err(|why| PageError::last(ErrorCode::Unknown, why))?;
-        let mut readings = Vec::with_capacity(known.len());
-        for known in known {
-            // One that takes too long on this page does not fit it.
-            let reading = Reading::of(&page, &known.extractor, &schema).unwrap_or_default();
-            let verdict = known.learned.judge(&reading, &judge);
-            readings.push((known, reading, verdict));
-        }
-        Ok(Seen { readings, sketch: page.sketch() })
+        let page = extract::parse(&PageInput { url: &url, html: &html, rendered });
+        Seen::of(&page, known, &schema)
     })
     .await
 }
@@ -394,12 +466,8 @@ impl Lesson {
         if !self.has_turn {
             return Ok(());
         }
-        let sample = Sample {
-            url: self.url.clone(),
-            html: self.source.html.to_string(),
-            rendered: self.source.rendered,
-            data: data.clone(),
-        };
+        let sample =
+            Sample { url: self.url.clone(), html: self.html.to_string(), rendered: self.rendered, data: data.clone() };
         let packed = blocking(move || {
             let json = serde_json::to_vec(&sample).map_err(std::io::Error::other);
             let packed = json.and_then(|json| zstd::bulk::compress(&json, 3));

@@ -28,6 +28,8 @@ pub(super) struct InHand<'a> {
     pub check: &'a CheckRow,
     pub targets: Vec<Progress>,
     pub summary: Summary,
+    /// The last pages of a target, [`DOCUMENTS`] at most, which are written with what comes next: most often the check's end.
+    last: Vec<Found>,
 }
 
 /// Whether the check is still ours.
@@ -49,10 +51,13 @@ impl InHand<'_> {
 impl Monitors {
     /// Looks after a check that runs: every target as far as it has come.
     pub(super) async fn carry_on(&self, check: &CheckRow) -> StoreResult<()> {
-        let mut hand = InHand { check, targets: check.targets()?, summary: check.summary() };
+        let mut hand = InHand { check, targets: check.targets()?, summary: check.summary(), last: Vec::new() };
         for n in 0..hand.targets.len() {
             if hand.targets[n].is_over {
                 continue;
+            }
+            if self.write_last(&mut hand).await? == Held::No {
+                return Ok(());
             }
             let held = match hand.targets[n].kind {
                 TargetType::Search => self.search(&mut hand, n).await?,
@@ -63,7 +68,10 @@ impl Monitors {
             }
         }
         if hand.targets.iter().all(|target| target.is_over) {
-            return self.finish(&hand).await;
+            return self.finish(hand).await;
+        }
+        if self.write_last(&mut hand).await? == Held::No {
+            return Ok(());
         }
         let db = &self.context.process.db;
         let now = db.now();
@@ -89,7 +97,7 @@ impl Monitors {
             hand.targets[n].error = Some("Its pages expired before they were looked at.".to_owned());
             return Ok(Held::Yes);
         };
-        if self.documents(hand, n, job.id).await? == Held::No || self.failures(hand, n, &job).await? == Held::No {
+        if self.documents(hand, n, &job).await? == Held::No || self.failures(hand, n, &job).await? == Held::No {
             return Ok(Held::No);
         }
         if job.status == JobStatus::Scraping {
@@ -107,19 +115,18 @@ impl Monitors {
         Ok(Held::Yes)
     }
 
-    async fn documents(&self, hand: &mut InHand<'_>, n: usize, job: JobId) -> StoreResult<Held> {
+    async fn documents(&self, hand: &mut InHand<'_>, n: usize, job: &JobRow) -> StoreResult<Held> {
         let process = &self.context.process;
-        loop {
+        while job.status == JobStatus::Scraping || hand.targets[n].documents < job.completed {
             let (skip, limit, max_bytes) = (hand.targets[n].documents, DOCUMENTS, DOCUMENT_BYTES);
             let part = Part { skip, limit, max_bytes };
-            let part = documents::slice(&process.db, &process.blobs, job, part).await?;
-            let Some(last) = part.last().map(|document| document.seq) else { return Ok(Held::Yes) };
+            let part = documents::slice(&process.db, &process.blobs, job.id, part).await?;
+            let Some(last) = part.last().map(|document| document.seq) else { break };
             let looked = blocking(move || part.iter().map(Looked::read).collect::<StoreResult<Vec<_>>>()).await?;
-            let mut tx = process.db.begin().await?;
             let target = hand.targets[n].target_id.clone();
             let keys: Vec<String> = looked.iter().map(|page| found_pages::key(&page.url)).collect();
             let judged: Vec<bool> = looked.iter().map(Looked::is_judged).collect();
-            let known = found_pages::known(&mut tx, hand.check.monitor_id, &target, &keys).await?;
+            let known = found_pages::known(&process.db, hand.check.monitor_id, &target, &keys).await?;
             let pages = looked.into_iter().zip(keys).map(|(page, key)| page.found(&target, known.get(&key)));
             let pages = pages.collect::<StoreResult<Vec<_>>>()?;
             let progress = &mut hand.targets[n];
@@ -129,10 +136,20 @@ impl Monitors {
                 let changed = pages.iter().zip(&judged).filter(|(page, _)| page.status == PageStatus::Changed);
                 progress.unjudged += changed.filter(|(_, is_judged)| !**is_judged).count() as i64;
             }
-            if self.write(tx, hand, &pages).await? == Held::No {
+            let is_all = job.status != JobStatus::Scraping && last >= job.completed;
+            if is_all && job.kind == JobKind::Batch && job.failed <= hand.targets[n].failures {
+                hand.last = pages;
+            } else if self.write(hand, &pages).await? == Held::No {
                 return Ok(Held::No);
             }
         }
+        Ok(Held::Yes)
+    }
+
+    /// Writes the last pages of a target, where there are some that are not written yet.
+    async fn write_last(&self, hand: &mut InHand<'_>) -> StoreResult<Held> {
+        let last = std::mem::take(&mut hand.last);
+        if last.is_empty() { Ok(Held::Yes) } else { self.write(hand, &last).await }
     }
 
     /// Pages that failed since the last look, by the time of their failure. Two that fail at once may be written down
@@ -165,14 +182,14 @@ impl Monitors {
 
     /// Writes down pages that failed.
     async fn fail(&self, hand: &mut InHand<'_>, n: usize, rows: Vec<PageRow>) -> StoreResult<Held> {
-        let mut tx = self.context.process.db.begin().await?;
+        let db = &self.context.process.db;
         let target = hand.targets[n].target_id.clone();
         let keys: Vec<String> = rows.iter().map(|page| found_pages::key(&page.url)).collect();
-        let known = found_pages::known(&mut tx, hand.check.monitor_id, &target, &keys).await?;
+        let known = found_pages::known(db, hand.check.monitor_id, &target, &keys).await?;
         hand.targets[n].failures += rows.len() as i64;
         let pages = rows.into_iter().zip(keys).map(|(page, key)| found::failed(page, &target, known.get(&key)));
         let pages = pages.collect::<StoreResult<Vec<_>>>()?;
-        self.write(tx, hand, &pages).await
+        self.write(hand, &pages).await
     }
 
     /// Pages that a crawl has not met any more. Nothing is said of a crawl that did not see the whole site: one that was
@@ -189,41 +206,45 @@ impl Monitors {
         }
         loop {
             let target = hand.targets[n].target_id.clone();
-            let mut tx = db.begin().await?;
-            let missing = found_pages::missing(&mut tx, hand.check, &target, ROWS).await?;
+            let missing = found_pages::missing(db, hand.check, &target, ROWS).await?;
             if missing.is_empty() {
                 return Ok(Held::Yes);
             }
             let pages = missing.into_iter().map(|(url, scrape)| found::gone(url, scrape, &target));
             let pages = pages.collect::<StoreResult<Vec<_>>>()?;
-            if self.write(tx, hand, &pages).await? == Held::No {
+            if self.write(hand, &pages).await? == Held::No {
                 return Ok(Held::No);
             }
         }
     }
 
     /// Writes what was found, what is known by it and who is told, and commits.
-    pub(super) async fn write(&self, mut tx: Tx, hand: &mut InHand<'_>, found: &[Found]) -> StoreResult<Held> {
+    async fn write(&self, hand: &mut InHand<'_>, found: &[Found]) -> StoreResult<Held> {
+        let tx = self.context.process.db.begin().await?;
+        self.write_in(tx, hand, found).await
+    }
+
+    /// The same in a transaction that does more.
+    pub(super) async fn write_in(&self, mut tx: Tx, hand: &mut InHand<'_>, found: &[Found]) -> StoreResult<Held> {
         let now = self.context.process.db.now();
         let before = hand.summary.total();
         found.iter().for_each(|page| hand.summary.add(page.status));
         if hand.save(&mut tx, now.plus_ms(LEASE_MS), now).await? == Held::No {
             return Ok(Held::No);
         }
-        found_pages::insert(&mut tx, hand.check.id, before, found, now).await?;
-        for page in found {
-            found_pages::meet(&mut tx, hand.check, page, now).await?;
-        }
-        let ids: Vec<PageId> = found.iter().map(|page| page.id).collect();
-        checks::tell(&mut tx, hand.check, &ids, false, now).await?;
+        write_pages(&mut tx, hand.check, before, found, now).await?;
+        checks::tell(&mut tx, hand.check, &ids(found), false, now).await?;
         tx.commit().await?;
         Ok(Held::Yes)
     }
 
     /// Ends a check whose targets are all over.
-    async fn finish(&self, hand: &InHand<'_>) -> StoreResult<()> {
+    async fn finish(&self, mut hand: InHand<'_>) -> StoreResult<()> {
         let process = &self.context.process;
-        let (by, now) = (outcome(&hand.summary, &hand.targets), process.db.now());
+        let before = hand.summary.total();
+        let last = std::mem::take(&mut hand.last);
+        last.iter().for_each(|page| hand.summary.add(page.status));
+        let by = outcome(&hand.summary, &hand.targets);
         let credits = hand.targets.iter().map(|target| target.credits).sum();
         let billing = match (hand.check.billing, credits) {
             (_, 1..) => Billing::Confirmed,
@@ -235,10 +256,12 @@ impl Monitors {
         let jobs: Vec<JobId> = hand.targets.iter().filter_map(|target| target.job).collect();
         let ttl_ms = process.settings.result_ttl.as_millis() as i64;
         let mut tx = process.db.begin().await?;
+        let now = process.db.now();
         if checks::finish(&mut tx, hand.check, &end, now).await? {
+            write_pages(&mut tx, hand.check, before, &last, now).await?;
             // What a long check brought can be read as long as what a short one did, or nearly so.
             jobs::keep_until(&mut tx, &jobs, now.plus_ms(ttl_ms / 2), now.plus_ms(ttl_ms)).await?;
-            checks::tell(&mut tx, hand.check, &[], true, now).await?;
+            checks::tell(&mut tx, hand.check, &ids(&last), true, now).await?;
             tx.commit().await?;
             let changed = hand.summary.total() - hand.summary.same;
             let word = by.to().as_str();
@@ -246,6 +269,19 @@ impl Monitors {
         }
         Ok(())
     }
+}
+
+/// Writes what was found and what is known by it, after `before` pages.
+async fn write_pages(tx: &mut Tx, check: &CheckRow, before: i64, found: &[Found], now: Timestamp) -> StoreResult<()> {
+    found_pages::insert(tx, check.id, before, found, now).await?;
+    for page in found {
+        found_pages::meet(tx, check, page, now).await?;
+    }
+    Ok(())
+}
+
+fn ids(found: &[Found]) -> Vec<PageId> {
+    found.iter().map(|page| page.id).collect()
 }
 
 /// Work that computes, off the async threads.

@@ -42,8 +42,6 @@ const LEASE_MS: i64 = 20_000;
 const _: () = assert!(LEASE_MS < due::LONGEST_LEASE_MS && AGAIN_MS < due::LONGEST_LEASE_MS);
 /// When a step that failed is tried again.
 const AGAIN_MS: i64 = 5_000;
-/// Clocks are put right by less than this without a word, milliseconds.
-const SET_BACK_MS: i64 = 10_000;
 /// How long steps may take that are under way when the worker is to stop.
 const LAST_STEPS: Duration = Duration::from_secs(8);
 
@@ -66,8 +64,7 @@ pub async fn run(context: Arc<WorkerContext>) {
         }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
-            // A place is free for the next check.
-            Some(_) = steps.join_next() => {}
+            () = some_end(&mut steps) => {}
             () = context.draining.cancelled() => {}
             () = context.fenced.cancelled() => return,
         }
@@ -75,6 +72,16 @@ pub async fn run(context: Arc<WorkerContext>) {
     }
     let last = async { while steps.join_next().await.is_some() {} };
     let _ = tokio::time::timeout(LAST_STEPS, last).await;
+}
+
+/// Waits until half of the places are free: the next checks are claimed together, in one transaction.
+async fn some_end(steps: &mut JoinSet<()>) {
+    while steps.join_next().await.is_some() {
+        if steps.len() <= CHECKS_AT_ONCE / 2 {
+            return;
+        }
+    }
+    std::future::pending().await
 }
 
 /// The latest time that this worker has seen, after which everything due was looked at.
@@ -85,7 +92,7 @@ impl Highest {
     /// Whether the clock was set back since, by more than clocks are put right in passing. It may have been while this
     /// worker was not there.
     fn is_set_back(&self, now: Timestamp) -> bool {
-        self.0.is_none_or(|highest| highest.ms_since(now) > SET_BACK_MS)
+        self.0.is_none_or(|highest| highest.ms_since(now) > due::SET_BACK_MS)
     }
 }
 
@@ -93,7 +100,7 @@ async fn tick(monitors: &Arc<Monitors>, steps: &mut JoinSet<()>, highest: &mut H
     let db = &monitors.context.process.db;
     let now = db.now();
     if highest.is_set_back(now) {
-        let moved = due::set_back(db, now).await?;
+        let moved = due::set_back(db, || db.now()).await?;
         if moved > 0 {
             tracing::warn!(moved, "the clock was set back: monitors and checks are due earlier than was reckoned");
         }

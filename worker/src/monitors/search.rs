@@ -66,9 +66,7 @@ impl Monitors {
             }
         };
         let keys: Vec<String> = found.hits.iter().map(|hit| found_pages::key(&hit.url)).collect();
-        let mut tx = process.db.begin_relaxed().await?;
-        let known = found_pages::known(&mut tx, monitor.id, &target_id, &keys).await?;
-        drop(tx);
+        let known = found_pages::known(&process.db, monitor.id, &target_id, &keys).await?;
         let is_new: Vec<bool> = keys.iter().map(|key| !known.contains_key(key)).collect();
         let new = found.hits.iter().zip(&is_new).filter(|(_, is_new)| **is_new).map(|(hit, _)| hit);
         let new: Vec<&Hit> = new.collect();
@@ -101,7 +99,7 @@ impl Monitors {
             created_at: process.db.now(),
         };
         searches::record(&mut tx, &search).await?;
-        self.write(tx, hand, &pages).await
+        self.write_in(tx, hand, &pages).await
     }
 
     /// Asks every query; of their hits the first of each come first.

@@ -9,6 +9,7 @@ use weir_shared::domain::target::RequestContext;
 use weir_shared::ids::MonitorId;
 use weir_shared::store::monitors::{self, Settings};
 
+use super::News;
 use super::wire::{Body, Monitor};
 use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
@@ -59,7 +60,7 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     let read = |body: &Value| app.parse(|context| parse_monitor(body, context));
     let (mut asked, _room) = extract::json(&app, &caller, &request, payload, read).await?;
     let mut targets = asked.targets.take().unwrap_or_default();
-    super::name_targets(&mut targets);
+    super::name_targets(&mut targets, &[]);
     let goal = asked.goal.clone().flatten();
     let spec = MonitorSpec {
         targets,
@@ -68,7 +69,7 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
         webhook: asked.webhook.clone().flatten(),
         notification: asked.notification.clone().flatten(),
     };
-    let warning = super::judge(&app, &caller, &asked, &spec, true, true)?;
+    let warning = super::judge(&app, &caller, &asked, &spec, News { targets: true, aims: true, judge: asked.judge })?;
 
     let (id, now) = (MonitorId::new(), app.db.now());
     // The reader has refused a body without one.

@@ -11,6 +11,8 @@ pub mod show;
 pub mod update;
 mod wire;
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use weir_shared::domain::monitor::{MonitorSpec, Target, What};
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
@@ -43,38 +45,74 @@ async fn owned_check(app: &App, caller: &Caller, monitor: MonitorId, id: CheckId
     check.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "Monitor check not found"))
 }
 
+/// The addresses or words that a target is about.
+fn watched_by(what: &What) -> impl Iterator<Item = &str> {
+    let (some, one) = match what {
+        What::Scrape { urls, .. } => (urls.as_slice(), None),
+        What::Crawl { url, .. } => (&[][..], Some(url.as_str())),
+        What::Search(search) => (search.queries.as_slice(), None),
+    };
+    some.iter().map(String::as_str).chain(one)
+}
+
 fn not_found() -> ApiError {
     ApiError::new(ErrorCode::NotFound, "Monitor not found")
 }
 
-/// Gives targets without an id one.
-fn name_targets(targets: &mut [Target]) {
-    for target in targets.iter_mut().filter(|target| target.id.is_empty()) {
-        target.id = random::id().to_string();
+/// Gives targets without an id one: that of a target of before which watches some of the same, so that it keeps its history.
+fn name_targets(targets: &mut [Target], before: &[Target]) {
+    let mut taken: HashSet<String> =
+        targets.iter().map(|target| target.id.clone()).filter(|id| !id.is_empty()).collect();
+    let watched: Vec<(&Target, HashSet<&str>)> =
+        before.iter().map(|known| (known, watched_by(&known.what).collect())).collect();
+    // Those that are as they were come first: what is left may go on as one that was changed.
+    for is_same in [true, false] {
+        for target in targets.iter_mut().filter(|target| target.id.is_empty()) {
+            let goes_on = watched.iter().find(|(known, all)| {
+                let is_its_like =
+                    known.kind() == target.kind() && watched_by(&target.what).any(|one| all.contains(one));
+                !taken.contains(&known.id) && if is_same { known.what == target.what } else { is_its_like }
+            });
+            let Some((known, _)) = goes_on else { continue };
+            target.id.clone_from(&known.id);
+            taken.insert(known.id.clone());
+        }
     }
     for target in targets {
+        if target.id.is_empty() {
+            target.id = random::id().to_string();
+        }
         target.given.insert("id".to_owned(), target.id.clone().into());
     }
 }
 
-/// Refuses what can never work here, and says what has no effect. `aims`: what is watched, or for what, is said
-/// anew; `new_targets`: the former is. What is watched already can be changed otherwise although it cannot work any more.
+/// What of a monitor is said anew.
+#[derive(Debug, Clone, Copy)]
+struct News {
+    /// What is watched. What is watched already can be changed otherwise although it cannot work any more.
+    targets: bool,
+    /// What is watched, or for what.
+    aims: bool,
+    /// Whether changes are judged, as far as it was ever said.
+    judge: Option<bool>,
+}
+
+/// Refuses what can never work here, and says what has no effect.
 fn judge(
     app: &App,
     caller: &Caller,
     request: &MonitorRequest,
     spec: &MonitorSpec,
-    aims: bool,
-    new_targets: bool,
+    news: News,
 ) -> ApiResult<Option<String>> {
     if caller.team.zero_data_retention {
         let text = "A monitor keeps pages to compare them with later ones, and this team keeps nothing.";
         return Err(ApiError::new(ErrorCode::Forbidden, text));
     }
-    if aims && is_aimless(&spec.targets, request.judge, spec.goal.as_ref()) {
+    if news.aims && is_aimless(&spec.targets, news.judge, spec.goal.as_ref()) {
         return Err(ApiError::new(ErrorCode::BadRequest, AIMLESS));
     }
-    if new_targets {
+    if news.targets {
         spec.targets.iter().try_for_each(|target| refuse_target(app, target))?;
     }
     let mut warnings = Vec::new();

@@ -9,6 +9,7 @@ use weir_shared::domain::target::RequestContext;
 use weir_shared::ids::MonitorId;
 use weir_shared::store::monitors::{self, Settings};
 
+use super::News;
 use super::wire::{Body, Monitor};
 use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
@@ -19,7 +20,8 @@ use crate::openapi::{Group, Operation};
 /// What the API's document says of it.
 pub fn doc() -> Operation {
     let text = "Changes what the body names; null takes away goal, webhook or notification. A target with an id that the \
-        monitor has goes on with that one's history. Paused monitors are not looked at.";
+        monitor has goes on with that one's history, and so does one without an id that watches some of the same. Paused \
+        monitors are not looked at.";
     let read =
         |body: &Value| parse_monitor_change(body, RequestContext::ANYWHERE).map(|request| format!("{request:?}"));
     Operation::new(Group::Monitor, "updateMonitor", "Change a monitor", text)
@@ -49,21 +51,25 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>, payloa
     let mut tx = app.db.begin().await?;
     let row = monitors::lock(&mut tx, caller.team_id(), id).await?.ok_or_else(super::not_found)?;
     let mut spec = row.spec()?;
-    let aims = asked.targets.is_some() || asked.goal.is_some() || asked.judge.is_some();
-    let new_targets = asked.targets.is_some();
+    let news = News {
+        targets: asked.targets.is_some(),
+        aims: asked.targets.is_some() || asked.goal.is_some() || asked.judge.is_some(),
+        // What was said before holds.
+        judge: asked.judge.or(Some(spec.judge)),
+    };
     if let Some(mut targets) = asked.targets.take() {
-        super::name_targets(&mut targets);
+        super::name_targets(&mut targets, &spec.targets);
         spec.targets = targets;
     }
     if let Some(goal) = asked.goal.clone() {
-        // A goal is given to be judged by.
-        spec.judge = goal.is_some();
+        // The first goal is given to be judged by; where nobody was to judge by the one before, nobody is by this.
+        spec.judge = goal.is_some() && (spec.judge || spec.goal.is_none());
         spec.goal = goal;
     }
     spec.judge = asked.judge.unwrap_or(spec.judge);
     spec.webhook = asked.webhook.clone().unwrap_or(spec.webhook);
     spec.notification = asked.notification.clone().unwrap_or(spec.notification);
-    let warning = super::judge(&app, &caller, &asked, &spec, aims, new_targets)?;
+    let warning = super::judge(&app, &caller, &asked, &spec, news)?;
 
     let now = app.db.now();
     let status = asked.status.unwrap_or(row.status);

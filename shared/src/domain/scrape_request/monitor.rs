@@ -140,6 +140,12 @@ fn read(
         notification: read_notification(fields),
         retention_days: fields.integer("retentionDays", RETENTION_DAYS),
     };
+    // What answers show in the place of a header must not become the header.
+    let mut headers = request.webhook.iter().flatten().flat_map(|webhook| webhook.headers.values());
+    if headers.any(|value| value.contains(HIDDEN)) {
+        let text = format!("{HIDDEN} stands for a value that is not shown: give the value itself");
+        fields.issues.rule(fields.path_of("webhook"), text);
+    }
     label(fields, "origin");
     label(fields, "integration");
     request

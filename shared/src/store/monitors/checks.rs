@@ -294,7 +294,8 @@ pub struct End<'a> {
 /// Ends a check, and frees its monitor for the next. `false`: as for [`save`].
 pub async fn finish(tx: &mut Tx, check: &CheckRow, end: &End<'_>, now: Timestamp) -> StoreResult<bool> {
     // The monitor's row comes first, as everywhere.
-    const FREE: &str = "UPDATE monitor SET current_check_id = NULL, last_summary = COALESCE($3, last_summary) \
+    const FREE: &str = "UPDATE monitor SET current_check_id = NULL, last_summary = COALESCE($3, last_summary), \
+        looked_before = CASE WHEN $4 IS NULL THEN looked_before ELSE looked_at END, looked_at = COALESCE($4, looked_at) \
         WHERE id = $1 AND current_check_id = $2 RETURNING retention_days";
     const END: &str = "UPDATE monitor_check SET status = $3, targets = $4, same_pages = $5, changed_pages = $6, \
         new_pages = $7, removed_pages = $8, error_pages = $9, actual_credits = $10, billing = $11, error = $12, \
@@ -302,8 +303,16 @@ pub async fn finish(tx: &mut Tx, check: &CheckRow, end: &End<'_>, now: Timestamp
         WHERE id = $1 AND epoch = $2 AND next_at IS NOT NULL";
     let summary = (end.by != CheckMove::Skip).then(|| serde_json::to_string(&end.summary)).transpose()?;
     let targets = serde_json::to_string(end.targets)?;
+    // One that could read nothing has met nothing.
+    let looked_at = check.started_at.filter(|_| end.summary.total() > end.summary.error);
     let days: Option<(i64,)> = on_db!(tx, |conn| {
-        sqlx::query_as(FREE).bind(check.monitor_id).bind(check.id).bind(summary).fetch_optional(conn).await?
+        sqlx::query_as(FREE)
+            .bind(check.monitor_id)
+            .bind(check.id)
+            .bind(summary)
+            .bind(looked_at)
+            .fetch_optional(conn)
+            .await?
     });
     let done = on_db!(tx, |conn| {
         sqlx::query(END)

@@ -18,6 +18,8 @@ const UNREADABLE_MS: i64 = 3_600_000;
 
 /// No check is anybody's for longer than this, milliseconds: one that says so was claimed by a clock that was ahead.
 pub const LONGEST_LEASE_MS: i64 = 300_000;
+/// Clocks of machines differ, and are put right, by less than this without a word, milliseconds.
+pub const SET_BACK_MS: i64 = 10_000;
 /// Monitors that are looked at again in one transaction.
 const PART_ROWS: i64 = 200;
 
@@ -106,34 +108,49 @@ async fn put_off(tx: &mut Tx, monitor: &MonitorRow, due: Timestamp, why: &str, n
 
 /// Looks at all moments again, because the clock was set back: those that were reckoned while it was ahead lie too far
 /// away. Returns how many monitors and checks are due earlier by it. Told again, it changes nothing.
-pub async fn set_back(db: &Db, now: Timestamp) -> StoreResult<u64> {
+///
+/// `now` is asked when the rows are ours. By an earlier time, a moment that another worker has just made the check of would
+/// seem to be still to come, and would get a second one.
+pub async fn set_back(db: &Db, now: impl Fn() -> Timestamp) -> StoreResult<u64> {
     const PART: &str = select_monitor!("WHERE next_due_at > $1 AND id > $2 ORDER BY id LIMIT $3");
     const EARLIER: &str = "UPDATE monitor SET next_due_at = $3, last_run_at = CASE WHEN last_run_at > $4 THEN $4 \
         ELSE last_run_at END WHERE id = $1 AND next_due_at = $2";
     // That moment is still to come, and has a check of its own then.
     const UNBOUND: &str = "UPDATE monitor_check SET scheduled_for = NULL WHERE monitor_id = $1 AND scheduled_for > $2";
     const CHECKS: &str = "UPDATE monitor_check SET next_at = $1 WHERE next_at > $2";
+    let begun = now();
     let mut moved = 0;
     let mut last = String::new();
     loop {
-        let part: Vec<MonitorRow> =
-            on_pool!(db, |pool| sqlx::query_as(PART).bind(now).bind(&last).bind(PART_ROWS).fetch_all(pool).await?);
+        let mut tx = db.begin().await?;
+        let part: Vec<MonitorRow> = match &mut tx {
+            Tx::Sqlite(tx) => sqlx::query_as(PART).bind(begun).bind(&last).bind(PART_ROWS).fetch_all(&mut **tx).await?,
+            Tx::Postgres(tx) => {
+                const LOCKED: &str = sql!(PART, " FOR NO KEY UPDATE");
+                sqlx::query_as(LOCKED).bind(begun).bind(&last).bind(PART_ROWS).fetch_all(&mut **tx).await?
+            }
+        };
         let Some(end) = part.last() else { break };
         last = end.id.to_string();
-        let mut tx = db.begin().await?;
+        let now = now();
+        // Whoever has reckoned by a clock that is ahead by less has not reckoned wrongly.
+        let ahead = now.plus_ms(SET_BACK_MS);
         for monitor in &part {
-            let next = monitor.timing().clockwork().ok().and_then(|clockwork| clockwork.next_after(now));
-            let Some(due) = monitor.next_due_at.filter(|due| next.is_some_and(|next| next < *due)) else { continue };
+            let Ok(clockwork) = monitor.timing().clockwork() else { continue };
+            let is_far = |due: &Timestamp| clockwork.next_after(ahead).is_some_and(|next| next < *due);
+            let Some(due) = monitor.next_due_at.filter(is_far) else { continue };
+            let next = clockwork.next_after(now);
             moved += on_db!(&mut tx, |conn| {
                 let done =
                     sqlx::query(EARLIER).bind(monitor.id).bind(due).bind(next).bind(now).execute(&mut *conn).await?;
-                sqlx::query(UNBOUND).bind(monitor.id).bind(now).execute(conn).await?;
+                sqlx::query(UNBOUND).bind(monitor.id).bind(ahead).execute(conn).await?;
                 done.rows_affected()
             });
         }
         tx.commit().await?;
     }
     let mut tx = db.begin().await?;
+    let now = now();
     moved += on_db!(&mut tx, |conn| {
         sqlx::query(CHECKS).bind(now).bind(now.plus_ms(LONGEST_LEASE_MS)).execute(conn).await?.rows_affected()
     });

@@ -165,15 +165,10 @@ pub fn key(url: &str) -> String {
 }
 
 /// What is known of these addresses, by their keys.
-pub async fn known(
-    tx: &mut Tx,
-    monitor: MonitorId,
-    target: &str,
-    keys: &[String],
-) -> StoreResult<HashMap<String, Known>> {
+pub async fn known(db: &Db, monitor: MonitorId, target: &str, keys: &[String]) -> StoreResult<HashMap<String, Known>> {
     let mut found = HashMap::new();
     for part in keys.chunks(AT_ONCE) {
-        let rows: Vec<(String, Option<PageId>, bool)> = on_db!(tx, |conn| {
+        let rows: Vec<(String, Option<PageId>, bool)> = on_pool!(db, |pool| {
             let mut select =
                 sqlx::QueryBuilder::new("SELECT key, scrape_id, is_gone FROM monitor_url WHERE monitor_id = ");
             select.push_bind(monitor).push(" AND target_id = ").push_bind(target).push(" AND key IN (");
@@ -182,7 +177,7 @@ pub async fn known(
                 list.push_bind(key);
             }
             select.push(")");
-            select.build_query_as().persistent(false).fetch_all(conn).await?
+            select.build_query_as().persistent(false).fetch_all(pool).await?
         });
         found.extend(rows.into_iter().map(|(key, scrape_id, is_gone)| (key, Known { scrape_id, is_gone })));
     }
@@ -220,14 +215,14 @@ pub async fn meet(tx: &mut Tx, check: &CheckRow, found: &Found, now: Timestamp) 
 
 /// Addresses of a target that were there and that this check has not met, up to `limit`.
 pub async fn missing(
-    tx: &mut Tx,
+    db: &Db,
     check: &CheckRow,
     target: &str,
     limit: i64,
 ) -> StoreResult<Vec<(String, Option<PageId>)>> {
     const SQL: &str = "SELECT url, scrape_id FROM monitor_url WHERE monitor_id = $1 AND target_id = $2 AND check_id <> $3 \
         AND NOT is_gone ORDER BY key LIMIT $4";
-    Ok(on_db!(tx, |conn| {
-        sqlx::query_as(SQL).bind(check.monitor_id).bind(target).bind(check.id).bind(limit).fetch_all(conn).await?
+    Ok(on_pool!(db, |pool| {
+        sqlx::query_as(SQL).bind(check.monitor_id).bind(target).bind(check.id).bind(limit).fetch_all(pool).await?
     }))
 }

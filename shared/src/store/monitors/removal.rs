@@ -1,5 +1,5 @@
-//! What nobody needs any more: checks past their retention, addresses that nobody has met for long, deleted monitors. In
-//! slices, each a transaction of its own.
+//! What nobody needs any more: checks past their retention, deleted monitors, addresses that nobody has met for long with the
+//! versions of their pages. In slices, each a transaction of its own.
 
 use crate::clock::Stopwatch;
 use crate::domain::monitor::MonitorStatus;
@@ -31,10 +31,43 @@ pub async fn remove(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult
             break;
         }
     }
-    // Addresses that no check has met for so long that the page's text is forgotten, too.
-    remove_all(db, slices, Rows::Unmet(now.plus_ms(-KEPT_MS))).await?;
     remove_deleted(db, slices).await?;
     Ok(gone)
+}
+
+/// Forgets addresses that no check has met for so long, with the versions of their pages. What a monitor's last two checks
+/// have met stays, however seldom it looks or how long it is paused: the next check compares with it.
+pub async fn forget(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult<()> {
+    // From the oldest upwards, so that what stays is passed once.
+    const ADDRESSES: &str = "DELETE FROM monitor_url WHERE (monitor_id, target_id, key) IN \
+        (SELECT u.monitor_id, u.target_id, u.key FROM monitor_url u WHERE u.seen_at >= $1 AND u.seen_at < $2 \
+         AND NOT EXISTS (SELECT 1 FROM monitor m WHERE m.id = u.monitor_id \
+         AND (m.looked_before IS NULL OR m.looked_before <= u.seen_at)) ORDER BY u.seen_at LIMIT $3) RETURNING seen_at";
+    const VERSIONS: &str = "DELETE FROM page_snapshot WHERE (team_id, key) IN \
+        (SELECT s.team_id, s.key FROM page_snapshot s WHERE s.scraped_at >= $1 AND s.scraped_at < $2 \
+         AND NOT EXISTS (SELECT 1 FROM monitor m WHERE m.id = s.monitor_id \
+         AND (m.looked_before IS NULL OR m.looked_before <= s.scraped_at)) ORDER BY s.scraped_at LIMIT $3) \
+         RETURNING scraped_at";
+    let before = now.plus_ms(-KEPT_MS);
+    for sql in [ADDRESSES, VERSIONS] {
+        let mut from = Timestamp(i64::MIN);
+        loop {
+            let limit = slices.rows();
+            let mut tx = db.begin_relaxed().await?;
+            let began = Stopwatch::start();
+            let gone: Vec<(Timestamp,)> = on_db!(&mut tx, |conn| {
+                sqlx::query_as(sql).bind(from).bind(before).bind(limit).fetch_all(conn).await?
+            });
+            tx.commit().await?;
+            let Some(newest) = gone.iter().map(|row| row.0).max() else { break };
+            slices.pause(began).await;
+            if (gone.len() as i64) < limit {
+                break;
+            }
+            from = newest;
+        }
+    }
+    Ok(())
 }
 
 /// Rows that are removed.
@@ -42,16 +75,12 @@ pub async fn remove(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult
 enum Rows<'a> {
     /// Those of a table, with its key, whose column names one of these checks.
     OfChecks { table: &'static str, key: &'static str, column: &'static str, checks: &'a [CheckId] },
-    /// Addresses that no check has met since then.
-    Unmet(Timestamp),
     /// By a statement that takes a monitor and a limit.
     OfMonitor(&'static str, MonitorId),
 }
 
 /// Removes up to so many of these rows.
 async fn remove_some(tx: &mut Tx, rows: Rows<'_>, limit: i64) -> StoreResult<u64> {
-    const UNMET: &str = "DELETE FROM monitor_url WHERE (monitor_id, target_id, key) IN \
-        (SELECT monitor_id, target_id, key FROM monitor_url WHERE seen_at < $1 LIMIT $2)";
     Ok(on_db!(tx, |conn| match rows {
         Rows::OfChecks { table, key, column, checks } => {
             let mut delete = sqlx::QueryBuilder::new("DELETE FROM ");
@@ -64,7 +93,6 @@ async fn remove_some(tx: &mut Tx, rows: Rows<'_>, limit: i64) -> StoreResult<u64
             delete.push(") LIMIT ").push_bind(limit).push(")");
             delete.build().persistent(false).execute(conn).await?.rows_affected()
         }
-        Rows::Unmet(before) => sqlx::query(UNMET).bind(before).bind(limit).execute(conn).await?.rows_affected(),
         Rows::OfMonitor(sql, monitor) => {
             sqlx::query(sql).bind(monitor).bind(limit).execute(conn).await?.rows_affected()
         }

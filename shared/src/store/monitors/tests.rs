@@ -355,17 +355,19 @@ async fn addresses_are_known_and_missed_by_target() {
             }
             // An address that failed and was never met stays unknown.
             pages::meet(&mut tx, &check, &found("http://site.test/x", PageStatus::Error), begin).await.unwrap();
+            tx.commit().await.unwrap();
             let keys = ["a", "b", "x"].map(|name| pages::key(&format!("http://site.test/{name}")));
-            let known = pages::known(&mut tx, row.id, "t", &keys).await.unwrap();
+            let known = pages::known(&db, row.id, "t", &keys).await.unwrap();
             assert_eq!(known.len(), 2);
-            assert!(pages::known(&mut tx, row.id, "other", &keys).await.unwrap().is_empty());
-            let missing = pages::missing(&mut tx, &check, "t", 10).await.unwrap();
+            assert!(pages::known(&db, row.id, "other", &keys).await.unwrap().is_empty());
+            let missing = pages::missing(&db, &check, "t", 10).await.unwrap();
             assert_eq!(missing.iter().map(|row| row.0.as_str()).collect::<Vec<_>>(), &["http://site.test/b"][..n]);
+            let mut tx = db.begin().await.unwrap();
             for (url, _) in missing {
                 pages::meet(&mut tx, &check, &found(&url, PageStatus::Removed), begin).await.unwrap();
             }
-            assert!(pages::missing(&mut tx, &check, "t", 10).await.unwrap().is_empty());
             tx.commit().await.unwrap();
+            assert!(pages::missing(&db, &check, "t", 10).await.unwrap().is_empty());
             assert!(work(&db, &check, begin).await);
             checks_made.push(check.id);
         }
@@ -467,12 +469,32 @@ async fn a_monitor_is_paused_and_goes_on() {
 }
 
 #[tokio::test]
+async fn a_worker_that_begins_beside_a_claim_does_not_take_it_back() {
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let now = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
+        let row = monitor(&db, team, 0, 30, now).await;
+        let due = row.next_due_at.unwrap();
+        let mut tx = db.begin().await.unwrap();
+        assert_eq!(due::claim(&mut tx, due.plus_ms(250), 1).await.unwrap(), 1);
+        tx.commit().await.unwrap();
+        // It has looked at the time a moment before the check was made, or its clock is behind by so much.
+        assert_eq!(due::set_back(&db, || due.plus_ms(-2_000)).await.unwrap(), 0, "the moment has its check");
+        let check = &checks::list(&db, row.id, None, 2, 0).await.unwrap()[0];
+        assert_eq!(check.scheduled_for, Some(due));
+        let mut tx = db.begin().await.unwrap();
+        assert_eq!(due::claim(&mut tx, due.plus_ms(500), 1).await.unwrap(), 0, "no second one");
+        tx.commit().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_clock_that_was_set_back_leaves_no_moment_far_away() {
     for db in testing::databases().await {
         let team = testing::team(&db, "a").await;
         let now = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
         let row = monitor(&db, team, 0, 30, now).await;
-        assert_eq!(due::set_back(&db, now).await.unwrap(), 0, "nothing was");
+        assert_eq!(due::set_back(&db, || now).await.unwrap(), 0, "nothing was");
         // A day ahead, one is moved on, and its check is in somebody's hands.
         let ahead = now.plus_ms(DAY);
         let mut tx = db.begin().await.unwrap();
@@ -480,8 +502,8 @@ async fn a_clock_that_was_set_back_leaves_no_moment_far_away() {
         tx.commit().await.unwrap();
         assert_eq!(claim_checks(&db, ahead, 20_000).await.len(), 1);
         let other = monitor(&db, team, 2 * MINUTE, 30, now).await;
-        assert_eq!(due::set_back(&db, now.plus_ms(MINUTE)).await.unwrap(), 2, "the monitor and its check");
-        assert_eq!(due::set_back(&db, now.plus_ms(MINUTE)).await.unwrap(), 0);
+        assert_eq!(due::set_back(&db, || now.plus_ms(MINUTE)).await.unwrap(), 2, "the monitor and its check");
+        assert_eq!(due::set_back(&db, || now.plus_ms(MINUTE)).await.unwrap(), 0);
         let back = load(&db, team, row.id).await.unwrap().unwrap();
         assert_eq!((back.next_due_at, back.last_run_at), (Some(now.plus_ms(5 * MINUTE)), Some(now.plus_ms(MINUTE))));
         assert_eq!(load(&db, team, other.id).await.unwrap().unwrap().next_due_at, other.next_due_at);
@@ -583,5 +605,93 @@ async fn results_of_a_check_that_runs_do_not_expire() {
         assert!(checks::finish(&mut tx, &check, &end, now).await.unwrap());
         tx.commit().await.unwrap();
         assert_eq!(sweep::expire(&db, &mut Slices::default(), held.expires_at).await.unwrap(), 1);
+    }
+}
+
+/// A check that reads these pages and keeps their versions; the others fail.
+async fn look(db: &Db, row: &MonitorRow, read: &[&str], failed: &[&str], now: Timestamp) {
+    let mut tx = db.begin().await.unwrap();
+    checks::run_now(&mut tx, row, now).await.unwrap().unwrap();
+    tx.commit().await.unwrap();
+    let check = claim_checks(db, now, MINUTE).await.remove(0);
+    let mut tx = db.begin().await.unwrap();
+    let targets = check.targets().unwrap();
+    assert!(checks::start(&mut tx, &check, &targets, Billing::NotApplicable, now, now).await.unwrap());
+    tx.commit().await.unwrap();
+    let check = claim_checks(db, now, MINUTE).await.remove(0);
+    let mut summary = check.summary();
+    let mut tx = db.begin().await.unwrap();
+    for (url, status) in
+        read.iter().map(|url| (url, PageStatus::Same)).chain(failed.iter().map(|url| (url, PageStatus::Error)))
+    {
+        summary.add(status);
+        pages::meet(&mut tx, &check, &found(url, status), now).await.unwrap();
+        if status == PageStatus::Same {
+            let packed = Packed::new((*url).to_owned(), now, &Snapshot::default()).unwrap();
+            snapshots::put(&mut tx, row.team_id, &packed.of_monitor(Some(row.id))).await.unwrap();
+        }
+    }
+    let by = if read.is_empty() { CheckMove::Fall } else { CheckMove::Complete };
+    let end = End { by, targets: &targets, summary, credits: 1, billing: Billing::Confirmed, error: None };
+    assert!(checks::finish(&mut tx, &check, &end, now).await.unwrap());
+    tx.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_last_two_checks_have_met_stays_however_seldom_they_are() {
+    for db in testing::databases().await {
+        let team = testing::team(&db, "a").await;
+        let begin = Timestamp::from_iso("2026-03-01T00:00:00Z").unwrap();
+        let after = |days: i64| begin.plus_ms(days * DAY);
+        let row = monitor(&db, team, 0, 30, begin).await;
+        let known = || async {
+            let keys = ["a", "b"].map(pages::key);
+            let of = pages::known(&db, row.id, "t", &keys).await.unwrap();
+            let mut left = Vec::new();
+            for (url, key) in ["a", "b"].into_iter().zip(keys) {
+                let version = snapshots::get(&db, team, url).await.unwrap().is_some();
+                assert_eq!(of.contains_key(&key), version, "{url}: an address goes with its version");
+                left.extend(version.then_some(url));
+            }
+            left
+        };
+        let forget = |day: i64| {
+            let (db, now) = (&db, after(day));
+            async move { removal::forget(db, &mut Slices::default(), now).await }
+        };
+
+        let mut tx = db.begin().await.unwrap();
+        for (key, day) in [("by hand", 0), ("later", 1)] {
+            let packed = Packed::new(key.to_owned(), after(day), &Snapshot::default()).unwrap();
+            snapshots::put(&mut tx, team, &packed).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        look(&db, &row, &["a", "b"], &[], after(0)).await;
+        forget(90).await.unwrap();
+        assert!(snapshots::get(&db, team, "by hand").await.unwrap().is_some());
+        removal::forget(&db, &mut Slices::default(), after(90).plus_ms(1)).await.unwrap();
+        assert!(snapshots::get(&db, team, "by hand").await.unwrap().is_none(), "nobody watches it");
+        assert!(snapshots::get(&db, team, "later").await.unwrap().is_some());
+        forget(364).await.unwrap();
+        assert_eq!(known().await, ["a", "b"], "until it looks again");
+
+        look(&db, &row, &["a"], &[], after(365)).await;
+        look(&db, &row, &[], &["a", "b"], after(2 * 365)).await;
+        forget(3 * 365).await.unwrap();
+        assert_eq!(known().await, ["a", "b"], "a check that reads nothing forgets nothing");
+        look(&db, &row, &["a"], &[], after(3 * 365)).await;
+        // The failed check has met the address of b, but its version is older than the last two that read something.
+        forget(4 * 365).await.unwrap();
+        assert!(snapshots::get(&db, team, "b").await.unwrap().is_none());
+        assert!(snapshots::get(&db, team, "a").await.unwrap().is_some());
+        // One that looks often forgets by the time alone.
+        look(&db, &row, &["a", "b"], &[], after(1_500)).await;
+        for day in [1_501, 1_502] {
+            look(&db, &row, &["a"], &[], after(day)).await;
+        }
+        forget(1_590).await.unwrap();
+        assert_eq!(known().await, ["a", "b"]);
+        forget(1_591).await.unwrap();
+        assert_eq!(known().await, ["a"]);
     }
 }

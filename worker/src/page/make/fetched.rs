@@ -8,6 +8,7 @@ use weir_shared::error_code::ErrorCode;
 use super::{files, goods, html, media, office, pdf, picture, raw};
 use crate::extract::{self, PageInput};
 use crate::fetch::Fetched;
+use crate::learn::Lookout;
 use crate::page::cpu::blocking;
 use crate::page::draft::{Made, SiteResponse};
 use crate::page::error::PageError;
@@ -81,7 +82,8 @@ pub async fn from_fetched(
         BodyKind::Other => Err(PageError::unsupported(&media_type)),
         BodyKind::Html => {
             let (asked, site) = (request.url.clone(), KnownSite::of(&task, &response.url).await);
-            blocking(move || from_html(&task, response, &fetched, (&asked, site))).await
+            let lookout = Lookout::of(&task).await?;
+            blocking(move || from_html(&task, response, &fetched, (&asked, site, lookout))).await
         }
         _ => {
             blocking(move || {
@@ -95,12 +97,13 @@ pub async fn from_fetched(
     }
 }
 
-/// `asked`: the address that was asked for; `site`: what is known of the site that answered. Computes and blocks.
+/// `asked`: the address that was asked for; `site`: what is known of the site that answered; `lookout`: what is to be learned
+/// from the page. Computes and blocks.
 fn from_html(
     task: &PageTask,
     response: SiteResponse,
     fetched: &Fetched,
-    (asked, site): (&Url, Option<KnownSite>),
+    (asked, site, lookout): (&Url, Option<KnownSite>, Option<Lookout>),
 ) -> Result<FromFetched, PageError> {
     let text = extract::charset::decode(&fetched.body, fetched.http_charset.as_deref());
     let parsed = extract::parse(&PageInput { url: &response.url, html: &text, rendered: false });
@@ -135,6 +138,7 @@ fn from_html(
     if let Some(site) = site.filter(|_| !is_blocked) {
         site.learn(task, &response, &extracted);
     }
-    let made = html::document(task, response, extracted, &text, Some((&text, false)))?;
+    let source = lookout.map(|lookout| lookout.look(&parsed, &text, false));
+    let made = html::document(task, response, extracted, &text, source)?;
     Ok(FromFetched::Page { made, is_blocked })
 }

@@ -36,8 +36,8 @@ pub fn extract_options(spec: &JobSpec) -> ExtractOptions {
     }
 }
 
-/// Makes the document of a page. `raw` is its HTML as the site sent it, `source` the one that it was read from and
-/// whether that came from a browser, where it may be learned from. Computes and blocks.
+/// Makes the document of a page. `raw` is its HTML as the site sent it, `source` the one that it was read from, where it may
+/// be learned from. Computes and blocks.
 ///
 /// # Errors
 /// When the page does not offer the sound or film that is asked for, or the document cannot be stored.
@@ -46,7 +46,7 @@ pub fn document(
     mut response: SiteResponse,
     extracted: Extracted,
     raw: &str,
-    source: Option<(&str, bool)>,
+    source: Option<Source>,
 ) -> Result<Made, PageError> {
     let options = task.options();
     let offers = media::taken(options, extracted.media)?;
@@ -79,8 +79,6 @@ pub fn document(
         metadata,
         ..Document::default()
     };
-    let learned = source.filter(|_| options.learned().is_some());
-    let source = learned.map(|(html, rendered)| Source { html: html.into(), rendered });
     let draft = Draft { structured: extracted.structured, harvest, source, ..Draft::new(response, document, options) };
     draft.advance(task)
 }

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::html;
 use crate::browser::Rendered;
 use crate::extract::{self, PageInput};
+use crate::learn::Lookout;
 use crate::page::cpu::blocking;
 use crate::page::draft::{Made, SiteResponse};
 use crate::page::error::PageError;
@@ -35,7 +36,7 @@ pub async fn from_rendered(
         sent,
         ..SiteResponse::new(request, rendered.url, rendered.status, rendered.content_type)
     };
-    let (task, site) = (task.clone(), KnownSite::of(task, &response.url).await);
+    let (task, site, lookout) = (task.clone(), KnownSite::of(task, &response.url).await, Lookout::of(task).await?);
     blocking(move || {
         let page_html = text(&page_html);
         let input = PageInput { url: &response.url, html: page_html, rendered: true };
@@ -43,13 +44,14 @@ pub async fn from_rendered(
         if let Some(site) = &site {
             site.apply(&mut options);
         }
-        let extracted = extract::parse(&input).extract(&options);
+        let parsed = extract::parse(&input);
+        let extracted = parsed.extract(&options);
         let is_blocked = is_refusal(response.status, page_html, extracted.signals.text_chars);
         if let Some(site) = site.filter(|_| !is_blocked) {
             site.learn(&task, &response, &extracted);
         }
-        let made =
-            html::document(&task, response, extracted, raw.as_ref().map_or(page_html, text), Some((page_html, true)))?;
+        let source = lookout.map(|lookout| lookout.look(&parsed, page_html, true));
+        let made = html::document(&task, response, extracted, raw.as_ref().map_or(page_html, text), source)?;
         Ok((made, is_blocked))
     })
     .await
