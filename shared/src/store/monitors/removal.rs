@@ -37,34 +37,43 @@ pub async fn remove(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult
 
 /// Forgets addresses that no check has met for so long, with the versions of their pages. What a monitor's last two checks
 /// have met stays, however seldom it looks or how long it is paused: the next check compares with it.
+///
+/// It goes from the oldest upwards in windows of so many rows, so that what stays is passed once and no transaction passes
+/// much of it.
 pub async fn forget(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult<()> {
-    // From the oldest upwards, so that what stays is passed once.
-    const ADDRESSES: &str = "DELETE FROM monitor_url WHERE (monitor_id, target_id, key) IN \
-        (SELECT u.monitor_id, u.target_id, u.key FROM monitor_url u WHERE u.seen_at >= $1 AND u.seen_at < $2 \
-         AND NOT EXISTS (SELECT 1 FROM monitor m WHERE m.id = u.monitor_id \
-         AND (m.looked_before IS NULL OR m.looked_before <= u.seen_at)) ORDER BY u.seen_at LIMIT $3) RETURNING seen_at";
-    const VERSIONS: &str = "DELETE FROM page_snapshot WHERE (team_id, key) IN \
-        (SELECT s.team_id, s.key FROM page_snapshot s WHERE s.scraped_at >= $1 AND s.scraped_at < $2 \
-         AND NOT EXISTS (SELECT 1 FROM monitor m WHERE m.id = s.monitor_id \
-         AND (m.looked_before IS NULL OR m.looked_before <= s.scraped_at)) ORDER BY s.scraped_at LIMIT $3) \
-         RETURNING scraped_at";
-    let before = now.plus_ms(-KEPT_MS);
-    for sql in [ADDRESSES, VERSIONS] {
+    struct Aged {
+        /// The time of the last row of a window, if there are so many.
+        window: &'static str,
+        delete: &'static str,
+    }
+    const ADDRESSES: Aged = Aged {
+        window: "SELECT seen_at FROM monitor_url WHERE seen_at >= $1 AND seen_at < $2 ORDER BY seen_at LIMIT 1 OFFSET $3",
+        delete: "DELETE FROM monitor_url WHERE seen_at >= $1 AND seen_at < $2 AND NOT EXISTS (SELECT 1 FROM monitor m \
+            WHERE m.id = monitor_url.monitor_id AND (m.looked_before IS NULL OR m.looked_before <= monitor_url.seen_at))",
+    };
+    const VERSIONS: Aged = Aged {
+        window: "SELECT scraped_at FROM page_snapshot WHERE scraped_at >= $1 AND scraped_at < $2 ORDER BY scraped_at \
+            LIMIT 1 OFFSET $3",
+        delete: "DELETE FROM page_snapshot WHERE scraped_at >= $1 AND scraped_at < $2 AND NOT EXISTS (SELECT 1 \
+            FROM monitor m WHERE m.id = page_snapshot.monitor_id \
+            AND (m.looked_before IS NULL OR m.looked_before <= page_snapshot.scraped_at))",
+    };
+    let end = now.plus_ms(-KEPT_MS);
+    for Aged { window, delete } in [ADDRESSES, VERSIONS] {
         let mut from = Timestamp(i64::MIN);
-        loop {
-            let limit = slices.rows();
+        while from < end {
+            let rows = slices.rows();
+            let last: Option<(Timestamp,)> = on_pool!(db, |pool| {
+                sqlx::query_as(window).bind(from).bind(end).bind(rows - 1).fetch_optional(pool).await?
+            });
+            // Rows of one moment were written in one transaction, and go together.
+            let to = last.map_or(end, |(last,)| last.plus_ms(1));
             let mut tx = db.begin_relaxed().await?;
             let began = Stopwatch::start();
-            let gone: Vec<(Timestamp,)> = on_db!(&mut tx, |conn| {
-                sqlx::query_as(sql).bind(from).bind(before).bind(limit).fetch_all(conn).await?
-            });
+            on_db!(&mut tx, |conn| sqlx::query(delete).bind(from).bind(to).execute(conn).await?.rows_affected());
             tx.commit().await?;
-            let Some(newest) = gone.iter().map(|row| row.0).max() else { break };
             slices.pause(began).await;
-            if (gone.len() as i64) < limit {
-                break;
-            }
-            from = newest;
+            from = to;
         }
     }
     Ok(())

@@ -665,9 +665,17 @@ async fn what_the_last_two_checks_have_met_stays_however_seldom_they_are() {
             let packed = Packed::new(key.to_owned(), after(day), &Snapshot::default()).unwrap();
             snapshots::put(&mut tx, team, &packed).await.unwrap();
         }
+        // More than one window of them, between what stays.
+        for n in 0..1_200 {
+            let packed = Packed::new(format!("old {n}"), after(0).plus_ms(-n), &Snapshot::default()).unwrap();
+            snapshots::put(&mut tx, team, &packed).await.unwrap();
+        }
         tx.commit().await.unwrap();
         look(&db, &row, &["a", "b"], &[], after(0)).await;
         forget(90).await.unwrap();
+        for n in [1, 600, 1_199] {
+            assert!(snapshots::get(&db, team, &format!("old {n}")).await.unwrap().is_none(), "{n}");
+        }
         assert!(snapshots::get(&db, team, "by hand").await.unwrap().is_some());
         removal::forget(&db, &mut Slices::default(), after(90).plus_ms(1)).await.unwrap();
         assert!(snapshots::get(&db, team, "by hand").await.unwrap().is_none(), "nobody watches it");
