@@ -39,6 +39,7 @@ use weir_shared::store::jobs::NewJob;
 use weir_shared::store::monitors::Settings;
 use weir_shared::store::monitors::checks::{self, End, Step};
 use weir_shared::store::monitors::pages::{Detail, Found};
+use weir_shared::store::orphans::Orphans;
 use weir_shared::store::page::end::{Finished, Outcome, Version};
 use weir_shared::store::page::replay::ReplayFilter;
 use weir_shared::store::page::rows::Claimed;
@@ -330,6 +331,10 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     ledger::merge(db, &mut slices, now.plus_ms(92 * 86_400_000)).await.unwrap();
     sweep::remove_waste(db, blobs, now.plus_ms(90_000_000)).await.unwrap();
     cache::evict(db, 0, now.plus_ms(1)).await.unwrap();
+    let mut orphans = Orphans::default();
+    for _ in 0..3 {
+        orphans.remove(db, &mut slices).await.unwrap();
+    }
     cache::remove_waste(db, blobs, now.plus_ms(1)).await.unwrap();
     snapshots::weigh(db).await.unwrap();
     let mut tx = db.begin().await.unwrap();

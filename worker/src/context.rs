@@ -13,6 +13,7 @@ use weir_shared::ids::{JobId, KeyId, TeamId, WorkerId};
 use weir_shared::llm::Spent;
 use weir_shared::search::Backends;
 use weir_shared::store::cache::Uses;
+use weir_shared::store::finder::Finder;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::{Db, StoreResult, crawls, jobs, model_usage};
 use weir_shared::wake::Wake;
@@ -63,6 +64,8 @@ pub struct Process {
     pub slots: PageSlots,
     /// Hosts whose pages lately needed a browser.
     pub scripted_hosts: ScriptedHosts,
+    /// Looks for what is kept of pages.
+    pub finder: Finder,
     /// What of the store of pages was read lately.
     pub uses: Uses,
     /// What pages of the sites lately visited have in common.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_shared::domain::activity::WINDOW_MS;
+use weir_shared::store::orphans::Orphans;
 use weir_shared::store::slices::Slices;
 use weir_shared::store::{
     StoreResult, activity, cache, cancel, extractors, ledger, monitors, retention, sessions, site_templates, snapshots,
@@ -47,13 +48,19 @@ struct Tidying {
     lease: Lease,
     slices: Slices,
     round: u32,
+    orphans: Orphans,
     /// SQLite's log may hold what is to be forgotten. True when this worker begins: it does not know what came before.
     log_is_dirty: bool,
 }
 
 async fn rows(context: &WorkerContext) {
-    let mut tidying =
-        Tidying { lease: Lease::new("tidy", LEASE_MS), slices: Slices::default(), round: 0, log_is_dirty: true };
+    let mut tidying = Tidying {
+        lease: Lease::new("tidy", LEASE_MS),
+        slices: Slices::default(),
+        round: 0,
+        orphans: Orphans::default(),
+        log_is_dirty: true,
+    };
     loop {
         if let Err(error) = round(context, &mut tidying).await {
             tracing::warn!(%error, "what nobody needs could not be removed; it is tried again");
@@ -100,7 +107,7 @@ async fn waste(context: &WorkerContext) {
 }
 
 async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()> {
-    let Tidying { lease, slices, round, log_is_dirty } = tidying;
+    let Tidying { lease, slices, round, orphans, log_is_dirty } = tidying;
     if !lease.hold(context).await? {
         return Ok(());
     }
@@ -138,9 +145,11 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
         let dropped = cache::evict(db, settings.cache_size, context.process.db.now()).await?;
         if dropped > 0 {
             tracing::info!(pages = dropped, "pages left the cache");
+            orphans.expect();
         }
         snapshots::weigh(db).await?;
     }
+    orphans.remove(db, slices).await?;
     if round.is_multiple_of(FORGET_EVERY) {
         monitors::removal::forget(db, slices, context.process.db.now()).await?;
     }

@@ -11,7 +11,7 @@
 //!
 //! What was not used for longest goes first. Reads write nothing: [`Uses`] remembers them, and tells the database of each
 //! content once an hour. A content that no version names any more is not used any more, so it needs no search. A version
-//! whose content is gone is as good as none.
+//! whose content is gone is as good as none, and goes later: [`super::orphans`].
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -206,6 +206,14 @@ pub enum Age {
 }
 
 impl Age {
+    /// Where they lie.
+    pub(super) const fn table(self) -> &'static str {
+        match self {
+            Self::Newest => "page_version",
+            Self::Earlier => "page_earlier",
+        }
+    }
+
     /// The beginning of a statement that reads them.
     const fn select(self) -> &'static str {
         match self {
@@ -233,14 +241,62 @@ pub async fn find(db: &Db, lookup: &Lookup) -> StoreResult<Vec<Found>> {
         true => Vec::new(),
         false => rows_of(db, Age::Earlier, lookup, None).await?,
     };
-    let read = |row: Row| match kept_of(row) {
-        Ok(kept) => Some(kept.found.seen_by(lookup.to)),
-        Err(error) => {
-            tracing::warn!(%error, "what is known of a stored page cannot be read");
-            None
-        }
+    let kept = newest.into_iter().chain(earlier).filter_map(read);
+    Ok(kept.map(|kept| kept.found.seen_by(lookup.to)).collect())
+}
+
+/// The same for several pages in one statement, in their order, where any age is young enough.
+///
+/// # Errors
+/// When the database cannot be asked.
+pub(super) async fn find_newest(db: &Db, lookups: &[&Lookup]) -> StoreResult<Vec<Vec<Found>>> {
+    let oldest = |time: fn(&Lookup) -> Timestamp| lookups.iter().map(|lookup| time(lookup)).min();
+    let (Some(from), Some(now)) = (oldest(|lookup| lookup.from), oldest(|lookup| lookup.now)) else {
+        return Ok(Vec::new());
     };
-    Ok(newest.into_iter().chain(earlier).filter_map(read).collect())
+    let mut keys: Vec<&CacheKey> = lookups.iter().flat_map(|lookup| &lookup.keys).collect();
+    // So there are few statements to prepare.
+    if let Some(last) = keys.last().copied() {
+        keys.resize(keys.len().next_power_of_two(), last);
+    }
+    let rows: Vec<NewestRow> = on_pool!(db, |pool| {
+        let mut select = sqlx::QueryBuilder::new(
+            "SELECT v.key, v.stored_at, v.since, v.head, v.digest, c.size, c.body, c.blob, c.used_at, v.expires_at \
+             FROM page_version v JOIN page_content c ON c.digest = v.digest WHERE v.key IN (",
+        );
+        let mut list = select.separated(", ");
+        for key in keys {
+            list.push_bind(key.0.as_str());
+        }
+        select.push(") AND v.stored_at >= ").push_bind(from);
+        select.push(" AND v.expires_at > ").push_bind(now);
+        select.push(" ORDER BY v.stored_at DESC");
+        select.build_query_as().fetch_all(pool).await?
+    });
+    let mut found = vec![Vec::new(); lookups.len()];
+    for NewestRow { row, expires_at } in rows {
+        let Some(kept) = read(row) else { continue };
+        for (lookup, found) in lookups.iter().zip(&mut found) {
+            let is_its = lookup.keys.iter().any(|key| key.0 == kept.key);
+            if is_its && kept.found.stored_at >= lookup.from && expires_at > lookup.now {
+                found.push(kept.found.clone());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// An answer, with when it expires.
+#[derive(sqlx::FromRow)]
+struct NewestRow {
+    #[sqlx(flatten)]
+    row: Row,
+    expires_at: Timestamp,
+}
+
+/// `None`: what is said of it cannot be read.
+fn read(row: Row) -> Option<Kept> {
+    kept_of(row).inspect_err(|error| tracing::warn!(%error, "what is known of a stored page cannot be read")).ok()
 }
 
 /// The answer with this content, whether it is the newest or was there before.
@@ -475,18 +531,18 @@ async fn drop_expired(db: &Db, now: Timestamp) -> StoreResult<u64> {
 }
 
 /// What somebody is just storing stays: it is in use, and to wait for it could be a deadlock.
-fn unlocked(tx: &Tx) -> &'static str {
+pub(super) fn unlocked(tx: &Tx) -> &'static str {
     if matches!(tx, Tx::Postgres(_)) { " FOR UPDATE SKIP LOCKED" } else { "" }
 }
 
-/// Removes contents and the versions that name them.
+/// Removes contents. The versions that name them are [`super::orphans`].
 async fn drop_contents(db: &Db, digests: &[String], now: Timestamp) -> StoreResult<u64> {
     if digests.is_empty() {
         return Ok(0);
     }
     let mut tx = db.begin_relaxed().await?;
     let lock = unlocked(&tx);
-    let gone: Vec<(String, Option<String>)> = on_db!(&mut tx, |conn| {
+    let gone: Vec<(Option<String>,)> = on_db!(&mut tx, |conn| {
         let mut delete = sqlx::QueryBuilder::new(
             "DELETE FROM page_content WHERE digest IN (SELECT digest FROM page_content WHERE digest IN (",
         );
@@ -494,28 +550,14 @@ async fn drop_contents(db: &Db, digests: &[String], now: Timestamp) -> StoreResu
         for digest in digests {
             list.push_bind(digest.as_str());
         }
-        delete.push(")").push(lock).push(") RETURNING digest, blob");
+        delete.push(")").push(lock).push(") RETURNING blob");
         delete.build_query_as().persistent(false).fetch_all(conn).await?
     });
     if gone.is_empty() {
         return Ok(0);
     }
-    for delete in [
-        "DELETE FROM page_version WHERE key IN (SELECT key FROM page_version WHERE digest IN (",
-        "DELETE FROM page_earlier WHERE (key, digest) IN (SELECT key, digest FROM page_earlier WHERE digest IN (",
-    ] {
-        on_db!(&mut tx, |conn| {
-            let mut delete = sqlx::QueryBuilder::new(delete);
-            let mut list = delete.separated(", ");
-            for (digest, _) in &gone {
-                list.push_bind(digest.as_str());
-            }
-            delete.push(")").push(lock).push(")");
-            delete.build().persistent(false).execute(conn).await?.rows_affected()
-        });
-    }
     let count = gone.len() as u64;
-    let blobs: Vec<String> = gone.into_iter().filter_map(|row| row.1).collect();
+    let blobs: Vec<String> = gone.into_iter().filter_map(|row| row.0).collect();
     expect_blobs(&mut tx, &blobs, now).await?;
     db.faults().reach(FaultPoint::BeforeCommit)?;
     tx.commit().await?;

@@ -7,6 +7,7 @@ use crate::domain::job::JobKind;
 use crate::fault::Fault;
 use crate::ids::WorkerId;
 use crate::store::derived::{Derived, Piece};
+use crate::store::finder::Finder;
 use crate::store::page::end::{Finished, Outcome};
 use crate::store::page::{claim, finish};
 use crate::store::slices::Slices;
@@ -211,7 +212,7 @@ async fn what_was_not_used_for_longest_goes_first() {
         assert_eq!(evict(&db, ROW + 100, later).await.unwrap(), 2);
         assert_eq!(found(&db, &blobs, "c").await.unwrap(), b"anew");
         let end = later.plus_ms(LOCKDOWN_MAX_AGE_MS + 1);
-        assert_eq!(evict(&db, 1 << 20, end).await.unwrap(), 3, "two versions and what they named");
+        assert_eq!(evict(&db, 1 << 20, end).await.unwrap(), 6, "five versions, and what two of them name");
     }
 }
 
@@ -400,5 +401,52 @@ async fn what_the_release_before_has_kept_goes() {
         const COUNT: &str = "SELECT COUNT(*) FROM cached_page";
         let left: (i64,) = on_pool!(&db, |pool| sqlx::query_as(COUNT).fetch_one(pool).await.unwrap());
         assert_eq!(left.0, 0);
+    }
+}
+
+#[tokio::test]
+async fn pages_that_are_looked_for_together_get_what_each_gets_alone() {
+    for db in testing::databases().await {
+        let (blobs, team, now) = (blobs(), testing::team(&db, "a").await, db.now());
+        stored(&db, &blobs, team, "a", b"one", now).await;
+        stored(&db, &blobs, team, "b", b"two", now.plus_ms(7)).await;
+        let lookups = [
+            any("a"),
+            any("nowhere"),
+            any("b"),
+            Lookup { from: now.plus_ms(1), ..any("a") },
+            Lookup { from: now.plus_ms(1), ..any("b") },
+            Lookup { now: now.plus_ms(LOCKDOWN_MAX_AGE_MS + 3), ..any("a") },
+            Lookup { keys: vec![key("b"), key("a")], ..any("a") },
+        ];
+        let told = |found: Vec<Found>| -> Vec<(Timestamp, String)> {
+            found.into_iter().map(|found| (found.stored_at, found.digest)).collect()
+        };
+        let mut alone = Vec::new();
+        for lookup in &lookups {
+            alone.push(told(find(&db, lookup).await.unwrap()));
+        }
+        assert_eq!(alone.iter().map(Vec::len).collect::<Vec<_>>(), [1, 0, 1, 0, 1, 0, 2]);
+        let together = find_newest(&db, &lookups.iter().collect::<Vec<_>>()).await.unwrap();
+        assert_eq!(together.into_iter().map(told).collect::<Vec<_>>(), alone);
+        assert!(find_newest(&db, &[]).await.unwrap().is_empty());
+
+        // Many at once, some of whom hang up while they look for others.
+        let finder = std::sync::Arc::new(Finder::new(db.clone()));
+        let mut tasks = Vec::new();
+        for n in 0..80_usize {
+            let (finder, lookup) = (std::sync::Arc::clone(&finder), lookups[n % lookups.len()].clone());
+            tasks.push(tokio::spawn(async move { finder.find(lookup).await.unwrap() }));
+        }
+        tokio::task::yield_now().await;
+        for task in tasks.iter().step_by(3) {
+            task.abort();
+        }
+        for (n, task) in tasks.into_iter().enumerate() {
+            match task.await {
+                Ok(found) => assert_eq!(told(found), alone[n % lookups.len()], "{n}"),
+                Err(error) => assert!(error.is_cancelled() && n.is_multiple_of(3), "{error}"),
+            }
+        }
     }
 }

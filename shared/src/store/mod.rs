@@ -31,6 +31,7 @@ pub mod extractors;
 #[cfg(test)]
 mod fault_tests;
 pub mod feedback;
+pub mod finder;
 pub mod frontier;
 pub mod jobs;
 pub mod keys;
@@ -43,6 +44,7 @@ pub mod migrations;
 pub mod model_usage;
 pub mod monitors;
 pub mod nodes;
+pub mod orphans;
 mod packing;
 pub mod page;
 pub mod pages;

@@ -7,6 +7,7 @@ use weir_shared::blobs::Blobs;
 use weir_shared::config::{SandboxChoice, Settings};
 use weir_shared::guard::AddressGuard;
 use weir_shared::search::Backends;
+use weir_shared::store::finder::Finder;
 use weir_shared::store::{self, Db, cache};
 use weir_shared::wake::Wake;
 
@@ -51,6 +52,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
         scripted_hosts: ScriptedHosts::default(),
         templates: Templates::default(),
         frontiers: Arc::default(),
+        finder: Finder::new(db.clone()),
         uses: cache::Uses::default(),
         session_resources: OnceCell::new(),
         sessions: RwLock::default(),

@@ -5,7 +5,7 @@ use weir_shared::domain::cache;
 use weir_shared::domain::scrape::CacheOptions;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::store::StoreError;
-use weir_shared::store::cache::{self as store, Found};
+use weir_shared::store::cache::Found;
 
 use super::complete::{complete, refuse_unreadable};
 use super::cpu::blocking;
@@ -44,7 +44,7 @@ async fn look(task: &PageTask) -> Result<Vec<Found>, PageError> {
     let lookup = cache::lookup(&task.page.url, task.options(), task.page.team_id, process.db.now());
     let Some(lookup) = lookup else { return Ok(Vec::new()) };
     refuse_unreadable(&task.context, task.options())?;
-    match store::find(&process.db, &lookup).await {
+    match process.finder.find(lookup).await {
         Ok(found) => Ok(found),
         Err(error) => unread(task, &error).map(|()| Vec::new()),
     }
