@@ -1,5 +1,8 @@
 //! A fresh database for each service: an SQLite file in its folder, or a Postgres database of its own.
 
+#[path = "../../shared/src/store/testing/template.rs"]
+mod template;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -7,6 +10,7 @@ use std::time::Duration;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 use weir_shared::random;
+use weir_shared::store::{self, Db, PoolUse};
 
 /// Which database a service under test uses.
 #[derive(Clone, Debug)]
@@ -37,14 +41,17 @@ impl Database {
             }
             Self::Postgres(cluster) => {
                 let name = format!("weir_{}", random::id().simple());
-                let mut connection = PgConnection::connect(cluster).await.expect("the test cluster answers");
-                let sql = format!("CREATE DATABASE {name}");
-                sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
-                let (base, _) = cluster.rsplit_once('/').expect("the address names a database");
-                FreshDatabase { url: format!("{base}/{name}"), drop_in: Some((cluster.clone(), name)) }
+                let url = template::create(cluster, &name, migrate).await;
+                FreshDatabase { url, drop_in: Some((cluster.clone(), name)) }
             }
         }
     }
+}
+
+async fn migrate(url: String) {
+    let db = Db::connect(&url.parse().unwrap(), 1, PoolUse::Rows).await.unwrap();
+    store::migrate(&db).await.unwrap();
+    db.close().await;
 }
 
 /// Whether a write gets its turn: `false` where one that has begun does not end.

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "../../shared/src/store/testing/template.rs"]
+mod template;
+
 use weir_shared::config::DatabaseUrl;
 use weir_shared::ids::{JobId, PageId, TeamId};
 use weir_shared::random;
@@ -21,13 +24,9 @@ pub async fn postgres() -> Option<DatabaseUrl> {
         eprintln!("skipped on Postgres: WEIR_TEST_POSTGRES_URL is not set");
         return None;
     };
-    let admin = sqlx::PgPool::connect(&server).await.unwrap();
+    let migrate = async |url| drop(migrated(DatabaseUrl::Postgres(url)).await);
     let name = format!("weir_{}", random::id().simple());
-    sqlx::query(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&admin).await.unwrap();
-    admin.close().await;
-    let mut url = url::Url::parse(&server).unwrap();
-    url.set_path(&name);
-    Some(migrated(DatabaseUrl::Postgres(url.to_string())).await)
+    Some(DatabaseUrl::Postgres(template::create(&server, &name, migrate).await))
 }
 
 async fn migrated(url: DatabaseUrl) -> DatabaseUrl {

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod template;
+
 use std::time::Duration;
 
 use crate::clock;
@@ -27,15 +29,10 @@ pub async fn databases() -> Vec<Db> {
     all
 }
 
-/// Makes an empty database on the server; returns its address.
+/// Makes a migrated database on the server; returns its address.
 pub async fn fresh_postgres(server: &str) -> String {
-    let admin = sqlx::PgPool::connect(server).await.unwrap();
-    let name = format!("weir_{}", random::id().simple());
-    sqlx::query(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&admin).await.unwrap();
-    admin.close().await;
-    let mut url = url::Url::parse(server).unwrap();
-    url.set_path(&name);
-    url.to_string()
+    let migrated = async |url: String| open(&DatabaseUrl::Postgres(url)).await.close().await;
+    template::create(server, &format!("weir_{}", random::id().simple()), migrated).await
 }
 
 async fn open(url: &DatabaseUrl) -> Db {

@@ -209,7 +209,9 @@ fn property_date(dom: &Dom, property: &str) -> Option<String> {
     (0..dom.len())
         .filter(|&i| {
             dom.tag(i).is_element()
-                && dom.attr_named(i, "itemprop").is_some_and(|p| p.split_ascii_whitespace().any(|p| p == property))
+                && dom
+                    .attr(i, &local_name!("itemprop"))
+                    .is_some_and(|p| p.split_ascii_whitespace().any(|p| p == property))
         })
         .take(4)
         .find_map(|i| {
@@ -230,7 +232,7 @@ fn shown_date(dom: &Dom) -> Option<String> {
     let to = (dom.end(h1) + 2 * MOST_LOOKS).min(dom.len());
     (from..to)
         .filter(|&i| dom.tag(i) == Tag::Time)
-        .find_map(|i| dom.attr_named(i, "datetime").map(str::to_owned).filter(|date| is_date(date)))
+        .find_map(|i| dom.attr(i, &local_name!("datetime")).map(str::to_owned).filter(|date| is_date(date)))
 }
 
 /// The name in the page's byline.
@@ -248,7 +250,7 @@ fn byline(dom: &Dom) -> Option<String> {
     };
     let is_author = |i: usize| {
         let rel = dom.attr(i, &local_name!("rel")).unwrap_or("");
-        rel.split_ascii_whitespace().any(|r| r == "author") || dom.attr_named(i, "itemprop") == Some("author")
+        rel.split_ascii_whitespace().any(|r| r == "author") || dom.attr(i, &local_name!("itemprop")) == Some("author")
     };
     let is_named = |i: usize| {
         let class = dom.class(i).to_ascii_lowercase();

@@ -5,7 +5,9 @@
 //! that tells widths or views apart, or another depth in the page. Rows, cards and sections that are built alike say the
 //! same by intent, and who quotes means to repeat.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::digest;
 use super::measure::Measures;
@@ -48,9 +50,37 @@ const VIEWS: &[&str] = &[
 
 /// Adds to `dropped` blocks that repeat one before them.
 pub fn leave_out(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
+    let blocks = blocks(dom, m, dropped);
+    // What has the length of no other is nobody's copy, and need not be read.
+    let mut lengths: HashMap<u32, bool> = HashMap::new();
+    for &i in &blocks {
+        lengths.entry(m.text[i]).and_modify(|recurs| *recurs = true).or_default();
+    }
     let mut seen: HashMap<u64, usize> = HashMap::new();
     let mut copies = Vec::new();
     let mut pairs = 0;
+    for i in blocks.into_iter().filter(|&i| lengths[&m.text[i]]) {
+        match seen.entry(digest(dom, i, dropped)) {
+            Entry::Vacant(entry) => {
+                entry.insert(i);
+            }
+            Entry::Occupied(entry) => {
+                pairs += 1;
+                if pairs <= MOST_PAIRS && m.text[*entry.get()] == m.text[i] && are_two_views(dom, *entry.get(), i) {
+                    copies.push(i);
+                }
+            }
+        }
+    }
+    for &copy in &copies {
+        dropped[copy] = true;
+    }
+    whole_elements(dom, m, &copies, dropped);
+}
+
+/// The innermost blocks with so much text, in order.
+fn blocks(dom: &Dom, m: &Measures, dropped: &[bool]) -> Vec<usize> {
+    let mut blocks = Vec::new();
     let mut i = m.body + 1;
     while i < dom.end(m.body) {
         if dropped[i] || matches!(dom.tag(i), Tag::Pre | Tag::Code | Tag::Td | Tag::Th) {
@@ -61,23 +91,10 @@ pub fn leave_out(dom: &Dom, m: &Measures, dropped: &mut [bool]) {
             i += 1;
             continue;
         }
-        match seen.entry(digest(dom, i, dropped)) {
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                entry.insert(i);
-            }
-            std::collections::hash_map::Entry::Occupied(entry) => {
-                pairs += 1;
-                if pairs <= MOST_PAIRS && m.text[*entry.get()] == m.text[i] && are_two_views(dom, *entry.get(), i) {
-                    copies.push(i);
-                }
-            }
-        }
+        blocks.push(i);
         i = dom.end(i);
     }
-    for &copy in &copies {
-        dropped[copy] = true;
-    }
-    whole_elements(dom, m, &copies, dropped);
+    blocks
 }
 
 /// Whether a part of a block is a block with text.

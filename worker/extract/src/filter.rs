@@ -4,8 +4,7 @@
 //! or id hints at together with how much of the page they hold. Never an element with the page's heading or a large part
 //! of its text: a class name alone proves nothing.
 
-use std::collections::HashMap;
-
+use foldhash::{HashMap, HashMapExt as _};
 use html5ever::local_name;
 use memchr::memmem;
 
@@ -447,7 +446,7 @@ impl Candidate<'_> {
             let in_page = !self.place.in_article && !self.place.in_main;
             in_page && self.dom.tag(self.dom.parent(self.i)) == Tag::Body
         };
-        self.dom.attr_named(self.i, "aria-hidden") == Some("true") || is_apart()
+        self.dom.attr(self.i, &local_name!("aria-hidden")) == Some("true") || is_apart()
     }
 
     /// Manuals call their warnings alerts.
@@ -748,8 +747,8 @@ fn is_article(dom: &Dom, m: &Measures, dropped: &[bool], total: u32) -> bool {
         }
         match dom.tag(i) {
             Tag::Meta => {
-                declared |=
-                    dom.attr_named(i, "property") == Some("og:type") && dom.attr_named(i, "content") == Some("article");
+                declared |= dom.attr(i, &local_name!("property")) == Some("og:type")
+                    && dom.attr(i, &local_name!("content")) == Some("article");
             }
             Tag::P if m.text[i] > 80 => paragraphs += m.text[i] - m.links[i],
             _ => {}

@@ -68,7 +68,7 @@ pub fn parse_as(html: &str, scripting: bool) -> Parsed {
         html
     };
     let Reduced { text, script_bytes, is_streamed } = reduce(html);
-    let sink = Sink::with_capacity(text.len() / 48 + 16);
+    let sink = Sink::with_capacity(text.len() / 32 + 16);
     let builder = TreeBuilder::new(sink, TreeBuilderOpts { scripting_enabled: scripting, ..Default::default() });
     let gate = Gate {
         builder,

@@ -1,7 +1,6 @@
 //! The pictures of a page: the best source of one `img`, and the `images` format's list.
 
-use std::collections::HashSet;
-
+use foldhash::{HashSet, HashSetExt as _};
 use html5ever::local_name;
 
 use super::address::Addresses;

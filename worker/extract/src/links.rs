@@ -1,7 +1,6 @@
 //! The `links` format: every link of the whole page, absolute, in order, without repeats.
 
-use std::collections::HashSet;
-
+use foldhash::{HashSet, HashSetExt as _};
 use html5ever::local_name;
 
 use super::address::Addresses;

@@ -127,7 +127,7 @@ struct Keys {
 
 /// The icon that a `link` element names, and how good it is: an icon of the page is better than one for a phone's menu.
 fn icon_of(dom: &Dom, addresses: &Addresses, link: usize) -> Option<(u8, String)> {
-    let rel = dom.attr_named(link, "rel").unwrap_or("").to_ascii_lowercase();
+    let rel = dom.attr(link, &local_name!("rel")).unwrap_or("").to_ascii_lowercase();
     let rank = match rel.trim() {
         "icon" | "shortcut icon" => 2,
         "apple-touch-icon" | "apple-touch-icon-precomposed" | "mask-icon" => 1,
@@ -141,7 +141,8 @@ fn icon_of(dom: &Dom, addresses: &Addresses, link: usize) -> Option<(u8, String)
 impl Keys {
     /// Adds what a `meta` element with this content says, if it is named.
     fn add_meta(&mut self, dom: &Dom, addresses: &Addresses, meta: usize, content: &str) {
-        let name = ["name", "property", "itemprop"].iter().find_map(|n| dom.attr_named(meta, n)).map(str::trim);
+        let name = [local_name!("name"), local_name!("property"), local_name!("itemprop")];
+        let name = name.iter().find_map(|n| dom.attr(meta, n)).map(str::trim);
         let Some(name) = name.filter(|name| name.len() <= MAX_NAME) else { return };
         match meaning(name) {
             Meaning::Known(key) => {
@@ -226,17 +227,21 @@ pub fn of_page(dom: &Dom, addresses: &Addresses) -> Map<String, Value> {
                 }
             }
             Tag::Html if language.is_none() => {
-                language =
-                    dom.attr(i, &local_name!("lang")).or_else(|| dom.attr_named(i, "xml:lang")).map(str::to_owned);
+                language = dom
+                    .attr(i, &local_name!("lang"))
+                    .or_else(|| dom.attr(i, &local_name!("xml:lang")))
+                    .map(str::to_owned);
             }
             Tag::Link => {
                 let best = icon.as_ref().map_or(0, |icon| icon.0);
                 icon = icon_of(dom, addresses, i).filter(|(rank, _)| *rank > best).or(icon);
             }
             Tag::Meta => {
-                let Some(content) = dom.attr_named(i, "content") else { continue };
+                let Some(content) = dom.attr(i, &local_name!("content")) else { continue };
                 if language.is_none()
-                    && dom.attr_named(i, "http-equiv").is_some_and(|h| h.eq_ignore_ascii_case("content-language"))
+                    && dom
+                        .attr(i, &local_name!("http-equiv"))
+                        .is_some_and(|h| h.eq_ignore_ascii_case("content-language"))
                 {
                     language = Some(content.to_owned());
                 }
@@ -268,7 +273,7 @@ pub fn of_page(dom: &Dom, addresses: &Addresses) -> Map<String, Value> {
 pub fn canonical(dom: &Dom, addresses: &Addresses) -> Option<url::Url> {
     (0..dom.len())
         .filter(|&i| dom.tag(i) == Tag::Link)
-        .filter(|&i| dom.attr_named(i, "rel").is_some_and(|r| r.trim().eq_ignore_ascii_case("canonical")))
+        .filter(|&i| dom.attr(i, &local_name!("rel")).is_some_and(|r| r.trim().eq_ignore_ascii_case("canonical")))
         .find_map(|i| addresses.resolve(dom.attr(i, &local_name!("href"))?))
         .and_then(|u| url::Url::parse(&u).ok())
         .filter(|u| matches!(u.scheme(), "http" | "https"))
@@ -279,8 +284,8 @@ pub fn canonical(dom: &Dom, addresses: &Addresses) -> Option<url::Url> {
 pub fn refresh(dom: &Dom, addresses: &Addresses) -> Option<(u32, url::Url)> {
     let content = (0..dom.len())
         .filter(|&i| dom.tag(i) == Tag::Meta)
-        .filter(|&i| dom.attr_named(i, "http-equiv").is_some_and(|h| h.trim().eq_ignore_ascii_case("refresh")))
-        .find_map(|i| dom.attr_named(i, "content"))?;
+        .filter(|&i| dom.attr(i, &local_name!("http-equiv")).is_some_and(|h| h.trim().eq_ignore_ascii_case("refresh")))
+        .find_map(|i| dom.attr(i, &local_name!("content")))?;
     let content = content.trim();
     let digits = content.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(content.len());
     let seconds = content[..digits].split('.').next().and_then(|s| s.parse::<u32>().ok()).unwrap_or(0);

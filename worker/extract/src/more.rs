@@ -117,7 +117,10 @@ fn controls(dom: &Dom, i: usize, id: Option<&str>) -> bool {
     let end = dom.end(i);
     let near = (i..end.min(i + NEAR)).chain(end.saturating_sub(NEAR).max(i + NEAR)..end);
     near.filter(|&j| dom.tag(j).is_element()).any(|j| {
-        if id.is_some() && dom.attr_named(j, "aria-controls") == id && dom.attr_named(j, "aria-expanded").is_some() {
+        if id.is_some()
+            && dom.attr(j, &local_name!("aria-controls")) == id
+            && dom.attr(j, &local_name!("aria-expanded")).is_some()
+        {
             return true;
         }
         let is_control = match dom.tag(j) {

@@ -42,8 +42,8 @@ pub fn is_one_product(dom: &Dom) -> bool {
     let mut products = 0;
     for i in 0..dom.len() {
         match dom.tag(i) {
-            Tag::Meta if dom.attr_named(i, "property") == Some("og:type") => {
-                let kind = dom.attr_named(i, "content").unwrap_or_default();
+            Tag::Meta if dom.attr(i, &local_name!("property")) == Some("og:type") => {
+                let kind = dom.attr(i, &local_name!("content")).unwrap_or_default();
                 if matches!(kind.strip_prefix("og:").unwrap_or(kind), "product" | "product.item") {
                     return true;
                 }

@@ -1,6 +1,6 @@
 //! What the `class` and `id` of an element hint at. Hints only: the filter asks for position and content besides.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// A set of hints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,9 @@
 //! It goes only as a whole, where nearly all of its words stand above in the same order, and where it is long. A short quote
 //! says which of many words are answered. A quote of something else stays.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::Lines;
 use crate::digest;

@@ -2,8 +2,9 @@
 //! the text and in it, the answer above all answers and among them. Where rows and cards are built alike, what they have in
 //! common stands at one depth, and stays.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+
+use foldhash::{HashMap, HashMapExt as _};
 
 use super::{Lines, Place};
 use crate::measure::Measures;

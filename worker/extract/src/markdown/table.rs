@@ -1,7 +1,6 @@
 //! Tables: which of them carry data, and how their cells become a GFM grid.
 
-use std::collections::HashMap;
-
+use foldhash::{HashMap, HashMapExt as _};
 use html5ever::local_name;
 
 use super::super::tree::{Dom, Tag};
