@@ -9,7 +9,7 @@ use weir_shared::ids::{CheckId, JobId};
 use weir_shared::store::jobs::JobRow;
 use weir_shared::store::monitors::checks::CheckRow;
 use weir_shared::store::monitors::pages::{self as found_pages, Address};
-use weir_shared::store::{StoreResult, documents, jobs};
+use weir_shared::store::{StoreError, StoreResult, documents, jobs};
 
 use super::collect::{DOCUMENT_BYTES, DOCUMENTS, InHand, blocking, pause_ms};
 use super::found::Looked;
@@ -42,29 +42,34 @@ impl Monitors {
             };
             let monitors = Arc::clone(&self);
             self.own_steps.spawn(async move {
-                let outcome = monitors.carry_on(&check).await;
+                let _place = place;
+                let outcome = tokio::select! {
+                    outcome = monitors.carry_on(&check) => outcome,
+                    () = monitors.context.fenced.cancelled() => return,
+                };
                 monitors.again(outcome, std::slice::from_ref(&check)).await;
-                drop(place);
             });
         }
-        if !crowded.is_empty() {
-            let until = self.context.process.db.now().plus_ms(EVERY.as_millis() as i64);
-            let outcome = self.put_off(crowded.iter().collect(), until).await;
-            self.again(outcome, &crowded).await;
-        }
+        let until = self.context.process.db.now().plus_ms(EVERY.as_millis() as i64);
+        let outcome = self.put_off(crowded.iter().collect(), until).await;
+        self.again(outcome, &crowded).await;
     }
 
     /// Does what can be done for many together. Returns the checks that are left.
     async fn group(&self, checks: &[CheckRow]) -> StoreResult<Vec<CheckId>> {
         let db = &self.context.process.db;
-        let mut hands = Vec::with_capacity(checks.len());
+        let (mut hands, mut left) = (Vec::with_capacity(checks.len()), Vec::new());
         for check in checks {
-            hands.push(InHand::of(check)?);
+            match InHand::of(check) {
+                Ok(hand) => hands.push(hand),
+                // Its own step says so, and holds nobody else up.
+                Err(_) => left.push(check.id),
+            }
         }
         let ids: Vec<JobId> = hands.iter().flat_map(InHand::open_jobs).collect();
         // Read before their documents: those of a job that has ended by then are all there.
         let jobs = jobs::by_ids(db, &ids).await?.into_iter().map(|job| (job.id, job)).collect();
-        let (mut ending, mut left, mut patient) = (Vec::new(), Vec::new(), BTreeMap::<i64, Vec<&CheckRow>>::new());
+        let (mut ending, mut patient) = (Vec::new(), BTreeMap::<i64, Vec<&CheckRow>>::new());
         let now = db.now();
         for hand in hands {
             match need(&hand, &jobs) {
@@ -76,7 +81,22 @@ impl Monitors {
         for (pause, checks) in patient {
             self.put_off(checks, now.plus_ms(pause)).await?;
         }
-        let ending = self.read(ending, &jobs, &mut left).await?;
+        let all: Vec<CheckId> = ending.iter().map(|hand| hand.check.id).collect();
+        match self.end_together(ending, &jobs).await {
+            Ok(own) => left.extend(own),
+            Err(StoreError::Unavailable(error)) => return Err(StoreError::Unavailable(error)),
+            Err(error) => {
+                tracing::warn!(%error, checks = all.len(), "checks cannot end together; each ends by itself");
+                left.extend(all);
+            }
+        }
+        Ok(left)
+    }
+
+    /// Ends checks whose jobs have ended. Returns those that are left.
+    async fn end_together(&self, ending: Vec<InHand<'_>>, jobs: &HashMap<JobId, JobRow>) -> StoreResult<Vec<CheckId>> {
+        let mut left = Vec::new();
+        let ending = self.read(ending, jobs, &mut left).await?;
         self.finish(ending).await?;
         Ok(left)
     }

@@ -233,6 +233,9 @@ impl Monitors {
 
     /// Puts checks off.
     async fn put_off(&self, checks: Vec<&CheckRow>, until: Timestamp) -> StoreResult<()> {
+        if checks.is_empty() {
+            return Ok(());
+        }
         let mut tx = self.context.process.db.begin().await?;
         checks::put_off(&mut tx, &checks, until).await?;
         tx.commit().await

@@ -19,10 +19,10 @@ use weir_shared::store::monitors::checks::{self, CheckRow, End, News, Start};
 use weir_shared::store::monitors::{self, MonitorRow};
 use weir_shared::store::page::rows;
 use weir_shared::store::teams::TeamRow;
-use weir_shared::store::{StoreResult, Tx, queue_depth, team_lock, teams};
+use weir_shared::store::{StoreError, StoreResult, Tx, queue_depth, team_lock, teams};
 use weir_shared::time::Timestamp;
 
-use super::Monitors;
+use super::{AGAIN_MS, Monitors};
 
 /// When a check is looked after first.
 const FIRST_LOOK_MS: i64 = 500;
@@ -57,34 +57,52 @@ enum Obstacle {
 }
 
 impl Monitors {
-    /// Begins checks of a team, as many as have few pages in one transaction.
+    /// Begins checks of a team, as many as one transaction may have pages.
     pub(super) async fn start(&self, checks: &[CheckRow]) -> StoreResult<()> {
         let db = &self.context.process.db;
         let Some(first) = checks.first() else { return Ok(()) };
         let mut monitors = monitors::of_checks(db, checks).await?;
         let Some(team) = teams::by_id(db, first.team_id).await? else { return Ok(()) };
-        let mut waiting = Vec::with_capacity(checks.len());
+        let (mut waiting, mut unread) = (Vec::with_capacity(checks.len()), Vec::new());
         for check in checks {
             // One that was deleted has ended its check.
             let Some(monitor) = monitors.remove(&check.monitor_id) else { continue };
-            waiting.push(self.beginning(check, monitor)?);
+            match self.beginning(check, monitor) {
+                Ok(new) => waiting.push(new),
+                Err(error) => {
+                    tracing::warn!(%error, check.id = %check.id, "a check's monitor cannot be read; it is tried again");
+                    unread.push(check);
+                }
+            }
         }
+        self.put_off(unread, db.now().plus_ms(AGAIN_MS)).await?;
         if team.zero_data_retention {
             let text = "The team keeps nothing, so there is nothing to compare pages with.";
             let all: Vec<_> = waiting.iter().map(|new| (new.check, CheckMove::GiveUp, Some(text))).collect();
             return self.give_up(&all).await;
         }
-        while !waiting.is_empty() {
-            let mut pages = 0;
-            let fits = waiting.iter().take_while(|new| {
-                pages += new.pages;
-                pages <= PAGES
-            });
-            let rest = waiting.split_off(fits.count().max(1));
-            self.begin_together(&team, &waiting).await?;
-            waiting = rest;
+        let mut pages = 0;
+        let fits = waiting.iter().take_while(|new| {
+            pages += new.pages;
+            pages <= PAGES
+        });
+        let rest = waiting.split_off(fits.count().max(1).min(waiting.len()));
+        match self.begin_together(&team, &waiting).await {
+            Err(StoreError::Unavailable(error)) => return Err(StoreError::Unavailable(error)),
+            Err(error) if waiting.len() > 1 => {
+                tracing::warn!(%error, checks = waiting.len(), "checks cannot begin together; each begins by itself");
+                for new in waiting.chunks(1) {
+                    let outcome = self.begin_together(&team, new).await;
+                    self.again(outcome, std::slice::from_ref(new[0].check)).await;
+                }
+            }
+            outcome => outcome?,
         }
-        Ok(())
+        if rest.is_empty() {
+            return Ok(());
+        }
+        // They are due at once, behind what other teams have due.
+        self.put_off(rest.iter().map(|new| new.check).collect(), db.now()).await
     }
 
     fn beginning<'a>(&self, check: &'a CheckRow, monitor: MonitorRow) -> StoreResult<Beginning<'a>> {
