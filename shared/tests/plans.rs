@@ -37,8 +37,8 @@ use weir_shared::store::extractors::{Learning, Topic};
 use weir_shared::store::feedback::NewFeedback;
 use weir_shared::store::jobs::NewJob;
 use weir_shared::store::monitors::Settings;
-use weir_shared::store::monitors::checks::{self, End, Step};
-use weir_shared::store::monitors::pages::{Detail, Found};
+use weir_shared::store::monitors::checks::{self, End, Start, Step};
+use weir_shared::store::monitors::pages::{Address, Detail, Found, NewPage};
 use weir_shared::store::orphans::Orphans;
 use weir_shared::store::page::end::{Finished, Outcome, Version};
 use weir_shared::store::page::replay::ReplayFilter;
@@ -56,7 +56,7 @@ use weir_shared::store::{
 use weir_shared::time::Timestamp;
 
 /// What may be looked through: tables with a row for each team, worker, host or lease, and what a statement makes itself.
-const SMALL: [&str; 21] = [
+const SMALL: [&str; 23] = [
     "found",
     "team",
     "worker_node",
@@ -73,6 +73,8 @@ const SMALL: [&str; 21] = [
     "profile_lease",
     "json_each",
     "ended",
+    "begun",
+    "moved",
     "used",
     "waiting",
     "w",
@@ -82,8 +84,9 @@ const SMALL: [&str; 21] = [
 ];
 /// Looks through an index that holds only what is under way, or all of it where all of it is asked for, now and then and
 /// beside everybody else: the weighing of cache and snapshots.
-const WHOLE: [&str; 16] = [
+const WHOLE: [&str; 17] = [
     "monitor_deleted",
+    "monitor_shortens",
     "webhook_delivery_due",
     "page_running",
     "job_running",
@@ -158,6 +161,9 @@ async fn batch(db: &Db, team: TeamId, count: usize, now: Timestamp) -> JobId {
     queue_depth::team_waiting(&mut tx, team).await.unwrap();
     jobs::use_idempotency_key(&mut tx, team, &JobId::new().to_string(), now).await.unwrap();
     jobs::insert(&mut tx, &new).await.unwrap();
+    let other = new_job(team, JobKind::Batch, 1, &options, now);
+    jobs::insert_all(&mut tx, &[other]).await.unwrap();
+    rows::insert_of_jobs(&mut tx, team, &[(other.id, &["http://site.test/".to_owned()])], now).await.unwrap();
     rows::insert_many(&mut tx, new.id, team, 0, &urls, now).await.unwrap();
     queue::team_wakeups(&mut tx, team, count).await.unwrap();
     webhooks::queue(&mut tx, team, new.id, None, WebhookEvent::Started, now).await.unwrap();
@@ -271,6 +277,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
         jobs::spec(db, id).await.unwrap();
         let part = Part { skip: 0, limit: 10, max_bytes: 1 << 20 };
         documents::slice(db, blobs, id, part).await.unwrap();
+        documents::of_jobs(db, blobs, &[id], 1_000_000).await.unwrap();
         let job = jobs::load(db, id).await.unwrap().unwrap();
         documents::slice_of_ended(db, blobs, &job, part).await.unwrap();
         pages::failed_of(db, id, 10).await.unwrap();
@@ -432,6 +439,7 @@ async fn monitors_day(db: &Db, team: TeamId) {
         Settings { name, status, timing: &timing, spec: &spec, retention_days, next_due_at: Some(now), runs_a_month };
     let mut tx = db.begin().await.unwrap();
     monitors::insert(&mut tx, id, team, None, &to, now).await.unwrap();
+    monitors::update(&mut tx, id, &Settings { retention_days: 2, ..to }, now).await.unwrap();
     monitors::update(&mut tx, id, &to, now).await.unwrap();
     tx.commit().await.unwrap();
     assert!(monitors::due::look(db, now).await.unwrap().monitors);
@@ -439,7 +447,8 @@ async fn monitors_day(db: &Db, team: TeamId) {
     assert_eq!(monitors::due::claim(&mut tx, now, 10).await.unwrap(), 1);
     let check = checks::claim(&mut tx, now, now.plus_ms(1), 10).await.unwrap().remove(0);
     let targets = check.targets().unwrap();
-    assert!(checks::start(&mut tx, &check, &targets, Billing::Reserved, now, now).await.unwrap());
+    let start = Start { check: &check, targets: &targets, billing: Billing::Reserved };
+    assert_eq!(checks::start(&mut tx, &[start], now, now).await.unwrap().len(), 1);
     let page = Found {
         id: PageId::new(),
         target_id: "t".to_owned(),
@@ -453,15 +462,18 @@ async fn monitors_day(db: &Db, team: TeamId) {
     };
     let step = Step { targets: &targets, summary: check.summary(), next_at: now };
     assert!(checks::save(&mut tx, &check, &step, now).await.unwrap());
-    monitors::pages::known(db, id, "t", &["key".to_owned()]).await.unwrap();
-    monitors::pages::insert(&mut tx, check.id, 0, std::slice::from_ref(&page), now).await.unwrap();
-    monitors::pages::meet(&mut tx, &check, &page, now).await.unwrap();
+    monitors::pages::known(db, &[Address::new(id, "t", "http://site.test/")]).await.unwrap();
+    monitors::pages::insert(&mut tx, &[NewPage { check: &check, seq: 1, found: &page }], now).await.unwrap();
+    let failed = Found { id: PageId::new(), status: PageStatus::Error, ..page };
+    monitors::pages::insert(&mut tx, &[NewPage { check: &check, seq: 2, found: &failed }], now).await.unwrap();
     monitors::pages::missing(db, &check, "t", 5).await.unwrap();
-    checks::put_off(&mut tx, &check, now).await.unwrap();
+    checks::put_off(&mut tx, &[&check], now).await.unwrap();
     let (by, billing, summary) = (CheckMove::Complete, Billing::Confirmed, check.summary());
-    let end = End { by, targets: &targets, summary, credits: 1, billing, error: None };
-    assert!(checks::finish(&mut tx, &check, &end, now).await.unwrap());
+    let end = End { check: &check, by, targets: &targets, summary, credits: 1, billing, error: None };
+    assert_eq!(checks::finish(&mut tx, &[end], now).await.unwrap().len(), 1);
     tx.commit().await.unwrap();
+    monitors::of_checks(db, std::slice::from_ref(&check)).await.unwrap();
+    monitors::removal::remove(db, &mut Slices::default(), now).await.unwrap();
     monitors::list(db, team, 5, 0).await.unwrap();
     monitors::list_all(db, None, 5).await.unwrap();
     checks::list(db, id, None, 5, 0).await.unwrap();
@@ -470,7 +482,7 @@ async fn monitors_day(db: &Db, team: TeamId) {
     for status in [None, Some(PageStatus::New)] {
         monitors::pages::list(db, check.id, status, 0, 5).await.unwrap();
     }
-    monitors::pages::load(db, page.id).await.unwrap().unwrap();
+    monitors::pages::load(db, failed.id).await.unwrap().unwrap();
     monitors::pages::failed(db, check.id).await.unwrap();
     monitors::due::set_back(db, || now).await.unwrap();
     let row = monitors::load_any(db, id).await.unwrap().unwrap();

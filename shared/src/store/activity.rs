@@ -8,6 +8,7 @@ use crate::ids::TeamId;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
+use super::parts::parts;
 use super::{Db, StoreError, StoreResult, Tx};
 
 /// Entries removed in one transaction.
@@ -27,20 +28,27 @@ pub struct Entry {
 
 /// Writes an entry.
 pub async fn record(tx: &mut Tx, team: TeamId, entry: &Entry) -> StoreResult<()> {
-    const SQL: &str = "INSERT INTO activity (team_id, created_at, id, endpoint, target, api_version) \
-        VALUES ($1, $2, $3, $4, $5, $6)";
-    on_db!(tx, |conn| {
-        sqlx::query(SQL)
-            .bind(team)
-            .bind(entry.created_at)
-            .bind(entry.id.to_string())
-            .bind(entry.endpoint.as_str())
-            .bind(entry.target.as_deref())
-            .bind(entry.version.as_str())
-            .execute(conn)
-            .await?
-            .rows_affected()
-    });
+    record_all(tx, team, std::slice::from_ref(entry)).await
+}
+
+/// Writes several entries.
+pub async fn record_all(tx: &mut Tx, team: TeamId, entries: &[Entry]) -> StoreResult<()> {
+    for part in parts(entries) {
+        on_db!(&mut *tx, |conn| {
+            let mut insert = sqlx::QueryBuilder::new(
+                "INSERT INTO activity (team_id, created_at, id, endpoint, target, api_version) ",
+            );
+            insert.push_values(part, |mut row, entry| {
+                row.push_bind(team)
+                    .push_bind(entry.created_at)
+                    .push_bind(entry.id.to_string())
+                    .push_bind(entry.endpoint.as_str())
+                    .push_bind(entry.target.as_deref())
+                    .push_bind(entry.version.as_str());
+            });
+            insert.build().execute(conn).await?.rows_affected()
+        });
+    }
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use crate::on_pool;
 
 use super::jobs::JobRow;
 use super::page::end::{Body, Encoded};
+use super::parts::parts;
 use super::{Db, StoreError, StoreResult, packing, pages};
 
 /// Compressed documents above this many bytes become blobs.
@@ -168,6 +169,58 @@ pub async fn slice_of_ended(db: &Db, blobs: &Blobs, job: &JobRow, part: Part) ->
     read(db, blobs, job.id, rows).await
 }
 
+/// All documents of several jobs, each in the order of its own; only of as many jobs as have about `max_bytes` together.
+///
+/// # Errors
+/// As those of [`slice`].
+pub async fn of_jobs(
+    db: &Db,
+    blobs: &Blobs,
+    jobs: &[JobId],
+    max_bytes: usize,
+) -> StoreResult<HashMap<JobId, Vec<StoredDocument>>> {
+    let mut found: HashMap<JobId, Vec<StoredDocument>> = HashMap::new();
+    let (mut light, mut bytes) = (Vec::with_capacity(jobs.len()), 0usize);
+    for part in parts(jobs) {
+        let sizes: Vec<(JobId, i64)> = on_pool!(db, |pool| {
+            let mut select =
+                sqlx::QueryBuilder::new("SELECT job_id, CAST(SUM(size) AS BIGINT) FROM document WHERE job_id IN (");
+            let mut list = select.separated(", ");
+            for job in part {
+                list.push_bind(*job);
+            }
+            select.push(") GROUP BY job_id");
+            select.build_query_as().fetch_all(pool).await?
+        });
+        for (job, size) in sizes {
+            bytes = bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
+            if bytes <= max_bytes {
+                light.push(job);
+            }
+        }
+    }
+    for part in parts(&light) {
+        type Row = (JobId, i64, PageId, i64, Option<Vec<u8>>, Option<String>);
+        let rows: Vec<Row> = on_pool!(db, |pool| {
+            let mut select = sqlx::QueryBuilder::new(
+                "SELECT job_id, seq, page_id, size, body, blob FROM document WHERE job_id IN (",
+            );
+            let mut list = select.separated(", ");
+            for job in part {
+                list.push_bind(*job);
+            }
+            select.push(") ORDER BY job_id, seq");
+            select.build_query_as().fetch_all(pool).await?
+        });
+        let of: Vec<JobId> = rows.iter().map(|row| row.0).collect();
+        let rows = rows.into_iter().map(|(_, seq, page, size, body, blob)| (seq, page, size, body, blob)).collect();
+        for (job, read) in of.into_iter().zip(decode_all(blobs, rows).await?) {
+            found.entry(job).or_default().push(named(db, job, read).await?);
+        }
+    }
+    Ok(found)
+}
+
 /// The place of the last document of a part.
 async fn end_of(db: &Db, job: JobId, part: Part) -> StoreResult<i64> {
     const SIZES: &str = "SELECT seq, size FROM document WHERE job_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
@@ -191,17 +244,22 @@ async fn end_of(db: &Db, job: JobId, part: Part) -> StoreResult<i64> {
 
 async fn read(db: &Db, blobs: &Blobs, job: JobId, rows: Vec<Columns>) -> StoreResult<Vec<StoredDocument>> {
     let mut documents = Vec::with_capacity(rows.len());
-    for (seq, page_id, read) in decode_all(blobs, rows).await? {
-        let json = match read {
-            Ok(json) => json,
-            Err(why) => {
-                tracing::error!(why, page.id = %page_id, job.id = %job, "a document is lost; its place is named");
-                in_place(db, page_id).await?
-            }
-        };
-        documents.push(StoredDocument { seq, page_id, json });
+    for read in decode_all(blobs, rows).await? {
+        documents.push(named(db, job, read).await?);
     }
     Ok(documents)
+}
+
+/// The document; in the place of one that is lost what is known of its page.
+async fn named(db: &Db, job: JobId, (seq, page_id, read): Read) -> StoreResult<StoredDocument> {
+    let json = match read {
+        Ok(json) => json,
+        Err(why) => {
+            tracing::error!(why, page.id = %page_id, job.id = %job, "a document is lost; its place is named");
+            in_place(db, page_id).await?
+        }
+    };
+    Ok(StoredDocument { seq, page_id, json })
 }
 
 /// What the attempt at a page did, as it was stored with its document (`document.steps`).

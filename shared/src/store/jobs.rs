@@ -1,6 +1,8 @@
 //! Job rows: one per scrape, batch or crawl, with counts that change only in the transaction that changes the pages.
 
 use crate::domain::job::{JobKind, JobStatus};
+use crate::domain::map::site_of;
+use crate::domain::price;
 use crate::domain::scrape::ScrapeOptions;
 use crate::domain::webhook::WebhookSpec;
 use crate::ids::{JobId, KeyId, TeamId};
@@ -14,6 +16,7 @@ use super::signals::{Signal, notify_done};
 use super::{Db, StoreError, StoreResult, Tx};
 
 /// A job to be written, with all its pages queued.
+#[derive(Clone, Copy)]
 pub struct NewJob<'a> {
     pub id: JobId,
     pub team: TeamId,
@@ -86,6 +89,41 @@ pub(super) fn stored_options(options: &ScrapeOptions) -> serde_json::Result<Stri
 pub async fn insert(tx: &mut Tx, job: &NewJob<'_>) -> StoreResult<()> {
     const SQL: &str = insert_job!();
     on_db!(tx, |conn| insert_job!(SQL, job).execute(conn).await?.rows_affected());
+    Ok(())
+}
+
+/// Writes the rows of several jobs. Their pages follow in the same transaction.
+pub async fn insert_all(tx: &mut Tx, jobs: &[NewJob<'_>]) -> StoreResult<()> {
+    for part in parts(jobs) {
+        let mut texts = Vec::with_capacity(part.len());
+        for job in part {
+            texts.push((job, stored_options(job.options)?, job.webhook.map(serde_json::to_string).transpose()?));
+        }
+        on_db!(&mut *tx, |conn| {
+            let mut insert = sqlx::QueryBuilder::new(insert_job!(into));
+            insert.push_values(&texts, |mut row, (job, options, webhook)| {
+                row.push_bind(job.id)
+                    .push_bind(job.team)
+                    .push_bind(job.key)
+                    .push_bind(job.kind.as_str())
+                    .push(JobStatus::Scraping.sql())
+                    .push_bind(job.kind.rank())
+                    .push_bind(options.as_str())
+                    .push_bind(job.target)
+                    .push_bind(job.origin)
+                    .push_bind(job.max_concurrency)
+                    .push_bind(webhook.as_deref())
+                    .push_bind(job.total)
+                    .push_bind(job.total)
+                    .push_bind(job.created_at)
+                    .push_bind(job.expires_at)
+                    .push_bind(site_of(job.target).filter(|_| !job.options.zero_retention))
+                    .push_bind(job.options.zero_retention)
+                    .push_bind(price::most(job.options));
+            });
+            insert.build().execute(conn).await?.rows_affected()
+        });
+    }
     Ok(())
 }
 

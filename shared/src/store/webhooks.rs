@@ -3,6 +3,7 @@
 //! Inside a job the stages go in order: `started`, then pages, then the end; a stage begins when the one before has
 //! no delivery left that may still be tried.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::domain::job::WebhookEvent;
@@ -23,31 +24,34 @@ pub async fn queue(
     event: WebhookEvent,
     now: Timestamp,
 ) -> StoreResult<()> {
-    queue_all(tx, team, job, &[(page, event)], now).await
+    queue_all(tx, &[Event { team, job, page, event }], now).await
 }
 
-/// Writes the deliveries of several events of a job, some about one of its pages, and a wake-up.
-pub(super) async fn queue_all(
-    tx: &mut Tx,
-    team: TeamId,
-    job: JobId,
-    events: &[(Option<PageId>, WebhookEvent)],
-    now: Timestamp,
-) -> StoreResult<()> {
+/// Something that a receiver is told of.
+pub(super) struct Event {
+    pub team: TeamId,
+    /// The job, or the check of a monitor.
+    pub job: JobId,
+    pub page: Option<PageId>,
+    pub event: WebhookEvent,
+}
+
+/// Writes the deliveries of several events, and a wake-up for each job that they are of.
+pub(super) async fn queue_all(tx: &mut Tx, events: &[Event], now: Timestamp) -> StoreResult<()> {
     for part in parts(events) {
         on_db!(tx, |conn| {
             let mut insert = sqlx::QueryBuilder::new(
                 "INSERT INTO webhook_delivery \
                  (id, team_id, job_id, page_id, event, stage, state, next_at, created_at) ",
             );
-            insert.push_values(part, |mut values, (page, event)| {
+            insert.push_values(part, |mut values, event| {
                 values
                     .push_bind(DeliveryId::new())
-                    .push_bind(team)
-                    .push_bind(job)
-                    .push_bind(*page)
-                    .push_bind(event.as_str())
-                    .push_bind(event.stage())
+                    .push_bind(event.team)
+                    .push_bind(event.job)
+                    .push_bind(event.page)
+                    .push_bind(event.event.as_str())
+                    .push_bind(event.event.stage())
                     .push(DeliveryState::Waiting.sql())
                     .push_bind(now)
                     .push_bind(now);
@@ -55,7 +59,11 @@ pub(super) async fn queue_all(
             insert.build().execute(conn).await?.rows_affected()
         });
     }
-    wakeups::webhook_wakeup(tx, job, Duration::ZERO).await
+    let jobs: BTreeSet<JobId> = events.iter().map(|event| event.job).collect();
+    for job in jobs {
+        wakeups::webhook_wakeup(tx, job, Duration::ZERO).await?;
+    }
+    Ok(())
 }
 
 /// Whether an end of this kind was told of before: the job has then run again for pages that were replayed.

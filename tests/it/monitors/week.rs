@@ -36,7 +36,7 @@ const BOUND: Duration = Duration::from_secs(180);
 const REMOVAL: Duration = Duration::from_secs(900);
 /// A step in which nothing can go on before a dead worker's lease ends is helped on by this much.
 const LEASE: Duration = Duration::from_secs(21);
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How often in one step: with the step itself it stays below a period.
 const HELPED: usize = 2;
 /// What is kept: documents for two hours, checks for a day.

@@ -1,12 +1,14 @@
 //! A check goes on: what its pages came to is written down as they end, and when all targets are over it ends itself.
 
+use std::collections::HashMap;
+
 use weir_shared::domain::job::{JobKind, JobStatus};
 use weir_shared::domain::monitor::{Billing, PageStatus, Progress, Summary, TargetType, outcome};
 use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::documents::Part;
 use weir_shared::store::jobs::JobRow;
-use weir_shared::store::monitors::checks::{self, CheckRow, End, Step};
-use weir_shared::store::monitors::pages::{self as found_pages, Found};
+use weir_shared::store::monitors::checks::{self, CheckRow, End, News, Step};
+use weir_shared::store::monitors::pages::{self as found_pages, Address, Found, Known, NewPage};
 use weir_shared::store::pages::PageRow;
 use weir_shared::store::{StoreError, StoreResult, Tx, crawls, documents, jobs, pages};
 use weir_shared::time::Timestamp;
@@ -15,12 +17,12 @@ use super::found::{self, Looked};
 use super::{LEASE_MS, Monitors};
 
 /// Documents that are looked at together, and about how many bytes of them.
-const DOCUMENTS: i64 = 20;
-const DOCUMENT_BYTES: usize = 8 << 20;
+pub(super) const DOCUMENTS: i64 = 20;
+pub(super) const DOCUMENT_BYTES: usize = 8 << 20;
 /// Pages that are written in one transaction where there is no document.
 const ROWS: i64 = 200;
 /// Between two looks at a check that runs: a fifth of the time that it has taken, within these bounds.
-const LEAST_PAUSE_MS: i64 = 1_000;
+const LEAST_PAUSE_MS: i64 = 500;
 const LONGEST_PAUSE_MS: i64 = 15_000;
 
 /// A check in hand.
@@ -29,7 +31,7 @@ pub(super) struct InHand<'a> {
     pub targets: Vec<Progress>,
     pub summary: Summary,
     /// The last pages of a target, [`DOCUMENTS`] at most, which are written with what comes next: most often the check's end.
-    last: Vec<Found>,
+    pub last: Vec<Found>,
 }
 
 /// Whether the check is still ours.
@@ -40,7 +42,56 @@ pub(super) enum Held {
     No,
 }
 
-impl InHand<'_> {
+impl<'a> InHand<'a> {
+    pub(super) fn of(check: &'a CheckRow) -> StoreResult<Self> {
+        Ok(Self { check, targets: check.targets()?, summary: check.summary(), last: Vec::new() })
+    }
+
+    /// The jobs of its targets that are not over.
+    pub(super) fn open_jobs(&self) -> impl Iterator<Item = JobId> {
+        self.targets.iter().filter(|target| !target.is_over).filter_map(|target| target.job)
+    }
+
+    /// The addresses of a target's pages.
+    pub(super) fn addresses<'u>(&self, n: usize, urls: impl Iterator<Item = &'u str>) -> Vec<Address> {
+        urls.map(|url| Address::new(self.check.monitor_id, &self.targets[n].target_id, url)).collect()
+    }
+
+    /// What these documents of a target, up to `last`, say of their pages, by what is known of their addresses.
+    pub(super) fn meet(
+        &mut self,
+        n: usize,
+        looked: Vec<Looked>,
+        last: i64,
+        known: &HashMap<Address, Known>,
+    ) -> StoreResult<Vec<Found>> {
+        let monitor = self.check.monitor_id;
+        let progress = &mut self.targets[n];
+        let judged: Vec<bool> = looked.iter().map(Looked::is_judged).collect();
+        let mut pages = Vec::with_capacity(looked.len());
+        for page in looked {
+            let address = Address::new(monitor, &progress.target_id, &page.url);
+            pages.push(page.found(&progress.target_id, known.get(&address))?);
+        }
+        progress.documents = last;
+        progress.unread += pages.iter().filter(|page| page.status == PageStatus::Error).count() as i64;
+        if progress.goal.is_some() {
+            let changed = pages.iter().zip(&judged).filter(|(page, _)| page.status == PageStatus::Changed);
+            progress.unjudged += changed.filter(|(_, is_judged)| !**is_judged).count() as i64;
+        }
+        Ok(pages)
+    }
+
+    /// All that a target's job brought is looked at.
+    pub(super) fn close(&mut self, n: usize, job: &JobRow) {
+        let target = &mut self.targets[n];
+        target.is_over = true;
+        target.credits = job.credits_used;
+        if job.status == JobStatus::Cancelled {
+            target.error = Some("It was cancelled.".to_owned());
+        }
+    }
+
     /// Writes how far the check is, in a transaction that does more. [`Held::No`]: it must not be committed.
     pub(super) async fn save(&self, tx: &mut Tx, next_at: Timestamp, now: Timestamp) -> StoreResult<Held> {
         let step = Step { targets: &self.targets, summary: self.summary, next_at };
@@ -51,7 +102,7 @@ impl InHand<'_> {
 impl Monitors {
     /// Looks after a check that runs: every target as far as it has come.
     pub(super) async fn carry_on(&self, check: &CheckRow) -> StoreResult<()> {
-        let mut hand = InHand { check, targets: check.targets()?, summary: check.summary(), last: Vec::new() };
+        let mut hand = InHand::of(check)?;
         for n in 0..hand.targets.len() {
             if hand.targets[n].is_over {
                 continue;
@@ -68,15 +119,14 @@ impl Monitors {
             }
         }
         if hand.targets.iter().all(|target| target.is_over) {
-            return self.finish(hand).await;
+            return self.finish(vec![hand]).await;
         }
         if self.write_last(&mut hand).await? == Held::No {
             return Ok(());
         }
         let db = &self.context.process.db;
         let now = db.now();
-        let age = check.started_at.map_or(0, |started| now.ms_since(started));
-        let pause = (age / 5).clamp(LEAST_PAUSE_MS, LONGEST_PAUSE_MS);
+        let pause = pause_ms(check, now);
         let mut tx = db.begin().await?;
         if hand.save(&mut tx, now.plus_ms(pause), now).await? == Held::Yes {
             tx.commit().await?;
@@ -106,12 +156,7 @@ impl Monitors {
         if self.missing(hand, n, &job).await? == Held::No {
             return Ok(Held::No);
         }
-        let target = &mut hand.targets[n];
-        target.is_over = true;
-        target.credits = job.credits_used;
-        if job.status == JobStatus::Cancelled {
-            target.error = Some("It was cancelled.".to_owned());
-        }
+        hand.close(n, &job);
         Ok(Held::Yes)
     }
 
@@ -123,19 +168,9 @@ impl Monitors {
             let part = documents::slice(&process.db, &process.blobs, job.id, part).await?;
             let Some(last) = part.last().map(|document| document.seq) else { break };
             let looked = blocking(move || part.iter().map(Looked::read).collect::<StoreResult<Vec<_>>>()).await?;
-            let target = hand.targets[n].target_id.clone();
-            let keys: Vec<String> = looked.iter().map(|page| found_pages::key(&page.url)).collect();
-            let judged: Vec<bool> = looked.iter().map(Looked::is_judged).collect();
-            let known = found_pages::known(&process.db, hand.check.monitor_id, &target, &keys).await?;
-            let pages = looked.into_iter().zip(keys).map(|(page, key)| page.found(&target, known.get(&key)));
-            let pages = pages.collect::<StoreResult<Vec<_>>>()?;
-            let progress = &mut hand.targets[n];
-            progress.documents = last;
-            progress.unread += pages.iter().filter(|page| page.status == PageStatus::Error).count() as i64;
-            if progress.goal.is_some() {
-                let changed = pages.iter().zip(&judged).filter(|(page, _)| page.status == PageStatus::Changed);
-                progress.unjudged += changed.filter(|(_, is_judged)| !**is_judged).count() as i64;
-            }
+            let addresses = hand.addresses(n, looked.iter().map(|page| page.url.as_str()));
+            let known = found_pages::known(&process.db, &addresses).await?;
+            let pages = hand.meet(n, looked, last, &known)?;
             let is_all = job.status != JobStatus::Scraping && last >= job.completed;
             if is_all && job.kind == JobKind::Batch && job.failed <= hand.targets[n].failures {
                 hand.last = pages;
@@ -184,10 +219,11 @@ impl Monitors {
     async fn fail(&self, hand: &mut InHand<'_>, n: usize, rows: Vec<PageRow>) -> StoreResult<Held> {
         let db = &self.context.process.db;
         let target = hand.targets[n].target_id.clone();
-        let keys: Vec<String> = rows.iter().map(|page| found_pages::key(&page.url)).collect();
-        let known = found_pages::known(db, hand.check.monitor_id, &target, &keys).await?;
+        let addresses = hand.addresses(n, rows.iter().map(|page| page.url.as_str()));
+        let known = found_pages::known(db, &addresses).await?;
         hand.targets[n].failures += rows.len() as i64;
-        let pages = rows.into_iter().zip(keys).map(|(page, key)| found::failed(page, &target, known.get(&key)));
+        let pages = rows.into_iter().zip(&addresses);
+        let pages = pages.map(|(page, address)| found::failed(page, &target, known.get(address)));
         let pages = pages.collect::<StoreResult<Vec<_>>>()?;
         self.write(hand, &pages).await
     }
@@ -232,59 +268,82 @@ impl Monitors {
         if hand.save(&mut tx, now.plus_ms(LEASE_MS), now).await? == Held::No {
             return Ok(Held::No);
         }
-        write_pages(&mut tx, hand.check, before, found, now).await?;
-        checks::tell(&mut tx, hand.check, &ids(found), false, now).await?;
+        let pages: Vec<NewPage<'_>> = NewPage::of(hand.check, before, found).collect();
+        found_pages::insert(&mut tx, &pages, now).await?;
+        checks::tell(&mut tx, &[News { check: hand.check, pages: &ids(found), ended: false }], now).await?;
         tx.commit().await?;
         Ok(Held::Yes)
     }
 
-    /// Ends a check whose targets are all over.
-    async fn finish(&self, mut hand: InHand<'_>) -> StoreResult<()> {
+    /// Ends checks whose targets are all over, in one transaction.
+    pub(super) async fn finish(&self, mut hands: Vec<InHand<'_>>) -> StoreResult<()> {
+        if hands.is_empty() {
+            return Ok(());
+        }
         let process = &self.context.process;
-        let before = hand.summary.total();
-        let last = std::mem::take(&mut hand.last);
-        last.iter().for_each(|page| hand.summary.add(page.status));
-        let by = outcome(&hand.summary, &hand.targets);
-        let credits = hand.targets.iter().map(|target| target.credits).sum();
-        let billing = match (hand.check.billing, credits) {
-            (_, 1..) => Billing::Confirmed,
-            (Billing::Reserved, _) => Billing::Released,
-            (billing, _) => billing,
-        };
-        let error = hand.targets.iter().find_map(|target| target.error.as_deref());
-        let end = End { by, targets: &hand.targets, summary: hand.summary, credits, billing, error };
-        let jobs: Vec<JobId> = hand.targets.iter().filter_map(|target| target.job).collect();
+        let before: Vec<i64> = hands.iter().map(|hand| hand.summary.total()).collect();
+        for hand in &mut hands {
+            hand.last.iter().for_each(|page| hand.summary.add(page.status));
+        }
+        let ends: Vec<End<'_>> = hands.iter().map(InHand::end).collect();
         let ttl_ms = process.settings.result_ttl.as_millis() as i64;
         let mut tx = process.db.begin().await?;
         let now = process.db.now();
-        if checks::finish(&mut tx, hand.check, &end, now).await? {
-            write_pages(&mut tx, hand.check, before, &last, now).await?;
-            // What a long check brought can be read as long as what a short one did, or nearly so.
-            jobs::keep_until(&mut tx, &jobs, now.plus_ms(ttl_ms / 2), now.plus_ms(ttl_ms)).await?;
-            checks::tell(&mut tx, hand.check, &ids(&last), true, now).await?;
-            tx.commit().await?;
-            let changed = hand.summary.total() - hand.summary.same;
-            let word = by.to().as_str();
-            tracing::info!(check.id = %hand.check.id, monitor.id = %hand.check.monitor_id, word, changed, "a check has ended");
+        let ended = checks::finish(&mut tx, &ends, now).await?;
+        let (mut pages, mut news, mut jobs) = (Vec::new(), Vec::new(), Vec::<JobId>::new());
+        for (hand, before) in hands.iter().zip(before).filter(|(hand, _)| ended.contains(&hand.check.id)) {
+            pages.extend(NewPage::of(hand.check, before, &hand.last));
+            news.push((hand.check, ids(&hand.last)));
+            jobs.extend(hand.targets.iter().filter_map(|target| target.job));
+        }
+        found_pages::insert(&mut tx, &pages, now).await?;
+        // What a long check brought can be read as long as what a short one did, or nearly so.
+        jobs::keep_until(&mut tx, &jobs, now.plus_ms(ttl_ms / 2), now.plus_ms(ttl_ms)).await?;
+        let news: Vec<News<'_>> = news.iter().map(|(check, pages)| News { check, pages, ended: true }).collect();
+        checks::tell(&mut tx, &news, now).await?;
+        tx.commit().await?;
+        for end in ends.iter().filter(|end| ended.contains(&end.check.id)) {
+            let (word, changed) = (end.by.to().as_str(), end.summary.total() - end.summary.same);
+            tracing::info!(check.id = %end.check.id, monitor.id = %end.check.monitor_id, word, changed, "a check has ended");
         }
         Ok(())
     }
 }
 
-/// Writes what was found and what is known by it, after `before` pages.
-async fn write_pages(tx: &mut Tx, check: &CheckRow, before: i64, found: &[Found], now: Timestamp) -> StoreResult<()> {
-    found_pages::insert(tx, check.id, before, found, now).await?;
-    for page in found {
-        found_pages::meet(tx, check, page, now).await?;
+impl InHand<'_> {
+    /// How it ends, all of its targets being over.
+    fn end(&self) -> End<'_> {
+        let credits = self.targets.iter().map(|target| target.credits).sum();
+        let billing = match (self.check.billing, credits) {
+            (_, 1..) => Billing::Confirmed,
+            (Billing::Reserved, _) => Billing::Released,
+            (billing, _) => billing,
+        };
+        End {
+            check: self.check,
+            by: outcome(&self.summary, &self.targets),
+            targets: &self.targets,
+            summary: self.summary,
+            credits,
+            billing,
+            error: self.targets.iter().find_map(|target| target.error.as_deref()),
+        }
     }
-    Ok(())
 }
 
 fn ids(found: &[Found]) -> Vec<PageId> {
     found.iter().map(|page| page.id).collect()
 }
 
+/// How long a check that runs is left alone.
+pub(super) fn pause_ms(check: &CheckRow, now: Timestamp) -> i64 {
+    let age = check.started_at.map_or(0, |started| now.ms_since(started));
+    (age / 5).clamp(LEAST_PAUSE_MS, LONGEST_PAUSE_MS)
+}
+
 /// Work that computes, off the async threads.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> StoreResult<T> + Send + 'static) -> StoreResult<T> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> StoreResult<T> + Send + 'static,
+) -> StoreResult<T> {
     tokio::task::spawn_blocking(work).await.map_err(|error| StoreError::Corrupt(error.to_string()))?
 }

@@ -65,9 +65,9 @@ impl Monitors {
                 return Ok(Held::Yes);
             }
         };
-        let keys: Vec<String> = found.hits.iter().map(|hit| found_pages::key(&hit.url)).collect();
-        let known = found_pages::known(&process.db, monitor.id, &target_id, &keys).await?;
-        let is_new: Vec<bool> = keys.iter().map(|key| !known.contains_key(key)).collect();
+        let addresses = hand.addresses(n, found.hits.iter().map(|hit| hit.url.as_str()));
+        let known = found_pages::known(&process.db, &addresses).await?;
+        let is_new: Vec<bool> = addresses.iter().map(|address| !known.contains_key(address)).collect();
         let new = found.hits.iter().zip(&is_new).filter(|(_, is_new)| **is_new).map(|(hit, _)| hit);
         let new: Vec<&Hit> = new.collect();
         let verdicts = self.judge(goal.as_deref(), &new, &monitor).await;

@@ -302,6 +302,11 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Targets that nothing was done about yet.
+    pub fn all(targets: &[Target]) -> Vec<Self> {
+        targets.iter().map(|target| Self::new(target.id.clone(), target.kind())).collect()
+    }
+
     /// A target that nothing was done about yet.
     pub const fn new(target_id: String, kind: TargetType) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Checks: made by the schedule or by a caller, then carried on by one worker at a time until they end. Every write of a
 //! worker is fenced by the check's epoch, which counts claims.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::domain::job::WebhookEvent;
 use crate::domain::monitor::{Billing, Cause, CheckMove, CheckStatus, MonitorStatus, Progress, Summary};
@@ -11,9 +11,12 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::MonitorRow;
-use crate::store::{Db, StoreResult, Tx, webhooks};
+use super::turns::{Turns, teams_with};
+use crate::store::parts::parts;
+use crate::store::webhooks::{self, Event};
+use crate::store::{Db, StoreResult, Tx};
 
-const DAY_MS: i64 = 86_400_000;
+pub(super) const DAY_MS: i64 = 86_400_000;
 
 /// A check to be written.
 pub(super) struct NewCheck<'a> {
@@ -27,36 +30,44 @@ pub(super) struct NewCheck<'a> {
     pub webhook: Option<&'a WebhookSpec>,
 }
 
-/// Writes a check. `false`: there is one of the same moment, which stays.
-pub(super) async fn insert(tx: &mut Tx, check: &NewCheck<'_>, now: Timestamp) -> StoreResult<bool> {
-    const SQL: &str = "INSERT INTO monitor_check (id, monitor_id, team_id, status, cause, scheduled_for, finished_at, \
-        estimated_credits, billing, targets, webhook, next_at, created_at, updated_at, expires_at) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14) \
-        ON CONFLICT (monitor_id, scheduled_for) DO NOTHING";
-    let is_open = check.status == CheckStatus::Queued;
-    let targets = serde_json::to_string(check.targets)?;
-    let webhook = check.webhook.map(serde_json::to_string).transpose()?;
-    let done = on_db!(tx, |conn| {
-        sqlx::query(SQL)
-            .bind(check.id)
-            .bind(check.monitor.id)
-            .bind(check.monitor.team_id)
-            .bind(check.status)
-            .bind(check.cause)
-            .bind(check.scheduled_for)
-            .bind((!is_open).then_some(now))
-            .bind(check.monitor.estimated_credits)
-            .bind(Billing::NotApplicable)
-            .bind(targets)
-            .bind(webhook)
-            .bind(is_open.then_some(now))
-            .bind(now)
-            .bind(now.plus_ms(check.monitor.retention_days * DAY_MS))
-            .execute(conn)
-            .await?
-            .rows_affected()
-    });
-    Ok(done == 1)
+/// Writes checks. Returns those that are written: where there is one of the same moment, that one stays.
+pub(super) async fn insert(tx: &mut Tx, checks: &[NewCheck<'_>], now: Timestamp) -> StoreResult<HashSet<CheckId>> {
+    let mut written = HashSet::with_capacity(checks.len());
+    for part in parts(checks) {
+        let mut texts = Vec::with_capacity(part.len());
+        for check in part {
+            let webhook = check.webhook.map(serde_json::to_string).transpose()?;
+            texts.push((check, serde_json::to_string(check.targets)?, webhook));
+        }
+        let rows: Vec<(CheckId,)> = on_db!(&mut *tx, |conn| {
+            let mut insert = sqlx::QueryBuilder::new(
+                "INSERT INTO monitor_check (id, monitor_id, team_id, status, cause, scheduled_for, finished_at, \
+                 estimated_credits, billing, targets, webhook, next_at, created_at, updated_at, expires_at) ",
+            );
+            insert.push_values(&texts, |mut row, (check, targets, webhook)| {
+                let is_open = check.status == CheckStatus::Queued;
+                row.push_bind(check.id)
+                    .push_bind(check.monitor.id)
+                    .push_bind(check.monitor.team_id)
+                    .push_bind(check.status)
+                    .push_bind(check.cause)
+                    .push_bind(check.scheduled_for)
+                    .push_bind((!is_open).then_some(now))
+                    .push_bind(check.monitor.estimated_credits)
+                    .push_bind(Billing::NotApplicable)
+                    .push_bind(targets.as_str())
+                    .push_bind(webhook.as_deref())
+                    .push_bind(is_open.then_some(now))
+                    .push_bind(now)
+                    .push_bind(now)
+                    .push_bind(now.plus_ms(check.monitor.retention_days * DAY_MS));
+            });
+            insert.push(" ON CONFLICT (monitor_id, scheduled_for) DO NOTHING RETURNING id");
+            insert.build_query_as().fetch_all(conn).await?
+        });
+        written.extend(rows.into_iter().map(|row| row.0));
+    }
+    Ok(written)
 }
 
 /// Makes a check that somebody asks for. `None`: one runs. The caller has locked the monitor.
@@ -71,8 +82,7 @@ pub async fn run_now(tx: &mut Tx, monitor: &MonitorRow, now: Timestamp) -> Store
         return Ok(None);
     }
     let spec = monitor.spec()?;
-    let targets: Vec<Progress> =
-        spec.targets.iter().map(|target| Progress::new(target.id.clone(), target.kind())).collect();
+    let targets = Progress::all(&spec.targets);
     let check = NewCheck {
         id,
         monitor,
@@ -82,7 +92,7 @@ pub async fn run_now(tx: &mut Tx, monitor: &MonitorRow, now: Timestamp) -> Store
         targets: &targets,
         webhook: spec.webhook.as_ref(),
     };
-    insert(tx, &check, now).await?;
+    insert(tx, &[check], now).await?;
     Ok(Some(id))
 }
 
@@ -182,24 +192,34 @@ pub async fn list(
     }))
 }
 
-/// Takes up to `limit` checks that somebody has to look after; they are ours until `lease`.
+/// Takes up to `limit` checks that somebody has to look after, teams in turn; they are ours until `lease`.
 pub async fn claim(tx: &mut Tx, now: Timestamp, lease: Timestamp, limit: i64) -> StoreResult<Vec<CheckRow>> {
     macro_rules! claim {
         ($lock:literal) => {
             concat!(
-                "UPDATE monitor_check SET epoch = epoch + 1, next_at = $2 WHERE id IN (SELECT id FROM monitor_check \
-                 WHERE next_at <= $1 ORDER BY next_at LIMIT $3",
+                "UPDATE monitor_check SET epoch = epoch + 1, next_at = $3 WHERE id IN (SELECT id FROM monitor_check \
+                 WHERE team_id = $1 AND next_at <= $2 ORDER BY next_at LIMIT $4",
                 $lock,
-                ") AND next_at <= $1 RETURNING ",
+                ") AND next_at <= $2 RETURNING ",
                 check_columns!()
             )
         };
     }
+    const TEAMS: &str = teams_with!("monitor_check", "next_at");
     let sql = match tx {
         Tx::Sqlite(_) => claim!(""),
         Tx::Postgres(_) => claim!(" FOR NO KEY UPDATE SKIP LOCKED"),
     };
-    Ok(on_db!(tx, |conn| sqlx::query_as(sql).bind(now).bind(lease).bind(limit).fetch_all(conn).await?))
+    let mut turns = Turns::begin(tx, TEAMS, now, limit).await?;
+    let mut all = Vec::new();
+    while let Some((team, share)) = turns.next() {
+        let mut rows: Vec<CheckRow> = on_db!(&mut *tx, |conn| {
+            sqlx::query_as(sql).bind(team).bind(now).bind(lease).bind(share).fetch_all(conn).await?
+        });
+        turns.took(team, share, rows.len());
+        all.append(&mut rows);
+    }
+    Ok(all)
 }
 
 /// What a worker writes of a check that goes on.
@@ -236,53 +256,73 @@ pub async fn save(tx: &mut Tx, check: &CheckRow, step: &Step<'_>, now: Timestamp
     Ok(done == 1)
 }
 
-/// Puts off a check that cannot go on now.
-pub async fn put_off(tx: &mut Tx, check: &CheckRow, until: Timestamp) -> StoreResult<()> {
-    const SQL: &str = "UPDATE monitor_check SET next_at = $3 WHERE id = $1 AND epoch = $2 AND next_at IS NOT NULL";
-    on_db!(tx, |conn| sqlx::query(SQL)
-        .bind(check.id)
-        .bind(check.epoch)
-        .bind(until)
-        .execute(conn)
-        .await?
-        .rows_affected());
+/// Puts off checks that cannot go on now, as far as they are ours.
+pub async fn put_off(tx: &mut Tx, checks: &[&CheckRow], until: Timestamp) -> StoreResult<()> {
+    for part in parts(checks) {
+        on_db!(&mut *tx, |conn| {
+            let mut update = sqlx::QueryBuilder::new("UPDATE monitor_check SET next_at = ");
+            update.push_bind(until).push(" WHERE next_at IS NOT NULL AND (id, epoch) IN (VALUES ");
+            let mut list = update.separated(", ");
+            for check in part {
+                list.push("(").push_bind_unseparated(check.id).push_unseparated(", ");
+                list.push_bind_unseparated(check.epoch).push_unseparated(")");
+            }
+            update.push(")");
+            update.build().execute(conn).await?.rows_affected()
+        });
+    }
     Ok(())
 }
 
-/// Writes that a check runs. `false`: as for [`save`].
+/// A check that begins.
+pub struct Start<'a> {
+    pub check: &'a CheckRow,
+    pub targets: &'a [Progress],
+    pub billing: Billing,
+}
+
+/// Writes that checks run. Returns those that do: somebody else has the others by now, or they were ended.
 pub async fn start(
     tx: &mut Tx,
-    check: &CheckRow,
-    targets: &[Progress],
-    billing: Billing,
+    starts: &[Start<'_>],
     next_at: Timestamp,
     now: Timestamp,
-) -> StoreResult<bool> {
-    const SQL: &str = sql!(
-        "UPDATE monitor_check SET status = ",
-        CheckMove::Start.to().sql(),
-        ", targets = $3, billing = $4, started_at = $5, next_at = $6, updated_at = $5 WHERE id = $1 AND epoch = $2 \
-         AND next_at IS NOT NULL AND status = ",
-        CheckMove::Start.from().sql()
-    );
-    let targets = serde_json::to_string(targets)?;
-    let done = on_db!(tx, |conn| {
-        sqlx::query(SQL)
-            .bind(check.id)
-            .bind(check.epoch)
-            .bind(targets)
-            .bind(billing)
-            .bind(now)
-            .bind(next_at)
-            .execute(conn)
-            .await?
-            .rows_affected()
-    });
-    Ok(done == 1)
+) -> StoreResult<HashSet<CheckId>> {
+    let mut started = HashSet::with_capacity(starts.len());
+    for part in parts(starts) {
+        let texts: Vec<String> =
+            part.iter().map(|start| serde_json::to_string(start.targets)).collect::<Result<_, _>>()?;
+        let rows: Vec<(CheckId,)> = on_db!(&mut *tx, |conn| {
+            let mut update = sqlx::QueryBuilder::new("WITH begun (id, epoch, targets, billing) AS (VALUES ");
+            for (n, (start, targets)) in part.iter().zip(&texts).enumerate() {
+                update.push(if n == 0 { "(CAST(" } else { ", (CAST(" }).push_bind(start.check.id);
+                update.push(" AS TEXT), CAST(").push_bind(start.check.epoch);
+                update.push(" AS BIGINT), CAST(").push_bind(targets.as_str());
+                update.push(" AS TEXT), CAST(").push_bind(start.billing);
+                update.push(" AS TEXT))");
+            }
+            update.push(sql!(
+                ") UPDATE monitor_check SET status = ",
+                CheckMove::Start.to().sql(),
+                ", targets = begun.targets, billing = begun.billing, next_at = "
+            ));
+            update.push_bind(next_at).push(", started_at = ").push_bind(now).push(", updated_at = ").push_bind(now);
+            update.push(sql!(
+                " FROM begun WHERE monitor_check.id = begun.id AND monitor_check.epoch = begun.epoch \
+                 AND monitor_check.next_at IS NOT NULL AND monitor_check.status = ",
+                CheckMove::Start.from().sql(),
+                " RETURNING monitor_check.id"
+            ));
+            update.build_query_as().fetch_all(conn).await?
+        });
+        started.extend(rows.into_iter().map(|row| row.0));
+    }
+    Ok(started)
 }
 
 /// How a check ends.
 pub struct End<'a> {
+    pub check: &'a CheckRow,
     pub by: CheckMove,
     pub targets: &'a [Progress],
     pub summary: Summary,
@@ -291,66 +331,142 @@ pub struct End<'a> {
     pub error: Option<&'a str>,
 }
 
-/// Ends a check, and frees its monitor for the next. `false`: as for [`save`].
-pub async fn finish(tx: &mut Tx, check: &CheckRow, end: &End<'_>, now: Timestamp) -> StoreResult<bool> {
-    // The monitor's row comes first, as everywhere.
-    const FREE: &str = "UPDATE monitor SET current_check_id = NULL, last_summary = COALESCE($3, last_summary), \
-        looked_before = CASE WHEN $4 IS NULL THEN looked_before ELSE looked_at END, looked_at = COALESCE($4, looked_at) \
-        WHERE id = $1 AND current_check_id = $2 RETURNING retention_days";
-    const END: &str = "UPDATE monitor_check SET status = $3, targets = $4, same_pages = $5, changed_pages = $6, \
-        new_pages = $7, removed_pages = $8, error_pages = $9, actual_credits = $10, billing = $11, error = $12, \
-        next_at = NULL, finished_at = $13, updated_at = $13, expires_at = COALESCE($14, expires_at) \
-        WHERE id = $1 AND epoch = $2 AND next_at IS NOT NULL";
-    let summary = (end.by != CheckMove::Skip).then(|| serde_json::to_string(&end.summary)).transpose()?;
-    let targets = serde_json::to_string(end.targets)?;
-    // One that could read nothing has met nothing.
-    let looked_at = check.started_at.filter(|_| end.summary.total() > end.summary.error);
-    let days: Option<(i64,)> = on_db!(tx, |conn| {
-        sqlx::query_as(FREE)
-            .bind(check.monitor_id)
-            .bind(check.id)
-            .bind(summary)
-            .bind(looked_at)
-            .fetch_optional(conn)
-            .await?
-    });
-    let done = on_db!(tx, |conn| {
-        sqlx::query(END)
-            .bind(check.id)
-            .bind(check.epoch)
-            .bind(end.by.to())
-            .bind(targets)
-            .bind(end.summary.same)
-            .bind(end.summary.changed)
-            .bind(end.summary.new)
-            .bind(end.summary.removed)
-            .bind(end.summary.error)
-            .bind(end.credits)
-            .bind(end.billing)
-            .bind(end.error)
-            .bind(now)
-            .bind(days.map(|(days,)| now.plus_ms(days * DAY_MS)))
-            .execute(conn)
-            .await?
-            .rows_affected()
-    });
-    Ok(done == 1)
+/// Ends checks, and frees their monitors for the next. Returns those that have ended: somebody else has the others by now,
+/// or they were ended before.
+pub async fn finish(tx: &mut Tx, ends: &[End<'_>], now: Timestamp) -> StoreResult<HashSet<CheckId>> {
+    let held = hold(tx, ends).await?;
+    let ours: Vec<&End<'_>> = ends.iter().filter(|end| held.contains(&end.check.id)).collect();
+    for part in parts(&ours) {
+        let days = free(tx, part).await?;
+        end(tx, part, &days, now).await?;
+    }
+    Ok(held)
 }
 
-/// Queues what the check's receiver wants to know: pages that have ended, and the check's own end.
-pub async fn tell(tx: &mut Tx, check: &CheckRow, pages: &[PageId], ended: bool, now: Timestamp) -> StoreResult<()> {
-    let Some(webhook) = check.webhook()? else { return Ok(()) };
-    let mut events: Vec<(Option<PageId>, WebhookEvent)> = Vec::new();
-    if webhook.wants(WebhookEvent::Page) {
-        events.extend(pages.iter().map(|page| (Some(*page), WebhookEvent::Page)));
+/// Locks those of these checks that are still ours, and their monitors. The monitors' rows come first, as everywhere, and
+/// both in the order of their ids, as whoever else takes several has them.
+async fn hold(tx: &mut Tx, ends: &[End<'_>]) -> StoreResult<HashSet<CheckId>> {
+    let epochs: HashMap<CheckId, i64> = ends.iter().map(|end| (end.check.id, end.check.epoch)).collect();
+    let locks = matches!(tx, Tx::Postgres(_));
+    let mut held = HashSet::with_capacity(ends.len());
+    let mut ends: Vec<&End<'_>> = ends.iter().collect();
+    ends.sort_unstable_by_key(|end| end.check.monitor_id);
+    for part in parts(&ends) {
+        let rows: Vec<(CheckId, i64)> = on_db!(&mut *tx, |conn| {
+            // SQLite holds the whole file already.
+            if locks {
+                let mut lock = sqlx::QueryBuilder::new("SELECT id FROM monitor WHERE id IN (");
+                let mut list = lock.separated(", ");
+                for end in part {
+                    list.push_bind(end.check.monitor_id);
+                }
+                lock.push(") ORDER BY id FOR NO KEY UPDATE");
+                lock.build().execute(&mut *conn).await?;
+            }
+            let mut select =
+                sqlx::QueryBuilder::new("SELECT id, epoch FROM monitor_check WHERE next_at IS NOT NULL AND id IN (");
+            let mut list = select.separated(", ");
+            for end in part {
+                list.push_bind(end.check.id);
+            }
+            select.push(if locks { ") ORDER BY id FOR NO KEY UPDATE" } else { ")" });
+            select.build_query_as().fetch_all(conn).await?
+        });
+        held.extend(rows.into_iter().filter(|(id, epoch)| epochs.get(id) == Some(epoch)).map(|row| row.0));
     }
-    if ended && webhook.wants(WebhookEvent::Completed) {
-        events.push((None, WebhookEvent::Completed));
+    Ok(held)
+}
+
+/// Frees the monitors of checks that end; gives for how many days what those have looked at stays.
+async fn free(tx: &mut Tx, ends: &[&End<'_>]) -> StoreResult<HashMap<MonitorId, i64>> {
+    let mut summaries = Vec::with_capacity(ends.len());
+    for end in ends {
+        summaries.push((end.by != CheckMove::Skip).then(|| serde_json::to_string(&end.summary)).transpose()?);
     }
-    if events.is_empty() {
-        return Ok(());
+    let rows: Vec<(MonitorId, i64)> = on_db!(tx, |conn| {
+        let mut update = sqlx::QueryBuilder::new("WITH ended (id, checked, summary, looked_at) AS (VALUES ");
+        for (n, (end, summary)) in ends.iter().zip(&summaries).enumerate() {
+            // One that could read nothing has met nothing.
+            let looked_at = end.check.started_at.filter(|_| end.summary.total() > end.summary.error);
+            update.push(if n == 0 { "(CAST(" } else { ", (CAST(" }).push_bind(end.check.monitor_id);
+            update.push(" AS TEXT), CAST(").push_bind(end.check.id);
+            update.push(" AS TEXT), CAST(").push_bind(summary.as_deref());
+            update.push(" AS TEXT), CAST(").push_bind(looked_at);
+            update.push(" AS BIGINT))");
+        }
+        update.push(
+            ") UPDATE monitor SET current_check_id = NULL, last_summary = COALESCE(ended.summary, monitor.last_summary), \
+             looked_before = CASE WHEN ended.looked_at IS NULL THEN monitor.looked_before ELSE monitor.looked_at END, \
+             looked_at = COALESCE(ended.looked_at, monitor.looked_at) FROM ended \
+             WHERE monitor.id = ended.id AND monitor.current_check_id = ended.checked \
+             RETURNING monitor.id, monitor.retention_days",
+        );
+        update.build_query_as().fetch_all(conn).await?
+    });
+    Ok(rows.into_iter().collect())
+}
+
+/// Writes the ends of checks that are locked; `days`: for how many days those of these monitors stay.
+async fn end(tx: &mut Tx, ends: &[&End<'_>], days: &HashMap<MonitorId, i64>, now: Timestamp) -> StoreResult<()> {
+    let texts: Vec<String> = ends.iter().map(|end| serde_json::to_string(end.targets)).collect::<Result<_, _>>()?;
+    on_db!(tx, |conn| {
+        let mut update = sqlx::QueryBuilder::new(
+            "WITH ended (id, status, targets, same, changed, new, removed, error_count, credits, billing, error, expires_at) \
+             AS (VALUES ",
+        );
+        for (n, (end, targets)) in ends.iter().zip(&texts).enumerate() {
+            let expires_at = days.get(&end.check.monitor_id).map(|days| now.plus_ms(days * DAY_MS));
+            update.push(if n == 0 { "(CAST(" } else { ", (CAST(" }).push_bind(end.check.id);
+            update.push(" AS TEXT), CAST(").push_bind(end.by.to());
+            update.push(" AS TEXT), CAST(").push_bind(targets.as_str());
+            update.push(" AS TEXT), CAST(").push_bind(end.summary.same);
+            update.push(" AS BIGINT), CAST(").push_bind(end.summary.changed);
+            update.push(" AS BIGINT), CAST(").push_bind(end.summary.new);
+            update.push(" AS BIGINT), CAST(").push_bind(end.summary.removed);
+            update.push(" AS BIGINT), CAST(").push_bind(end.summary.error);
+            update.push(" AS BIGINT), CAST(").push_bind(end.credits);
+            update.push(" AS BIGINT), CAST(").push_bind(end.billing);
+            update.push(" AS TEXT), CAST(").push_bind(end.error);
+            update.push(" AS TEXT), CAST(").push_bind(expires_at);
+            update.push(" AS BIGINT))");
+        }
+        update.push(
+            ") UPDATE monitor_check SET status = ended.status, targets = ended.targets, same_pages = ended.same, \
+             changed_pages = ended.changed, new_pages = ended.new, removed_pages = ended.removed, \
+             error_pages = ended.error_count, actual_credits = ended.credits, billing = ended.billing, \
+             error = ended.error, next_at = NULL, expires_at = COALESCE(ended.expires_at, monitor_check.expires_at), \
+             finished_at = ",
+        );
+        update.push_bind(now).push(", updated_at = ").push_bind(now);
+        update.push(" FROM ended WHERE monitor_check.id = ended.id");
+        update.build().execute(conn).await?.rows_affected()
+    });
+    Ok(())
+}
+
+/// What the receiver of a check hears of.
+pub struct News<'a> {
+    pub check: &'a CheckRow,
+    /// Pages that have ended.
+    pub pages: &'a [PageId],
+    /// The check has.
+    pub ended: bool,
+}
+
+/// Queues what the receivers of checks want to know.
+pub async fn tell(tx: &mut Tx, news: &[News<'_>], now: Timestamp) -> StoreResult<()> {
+    let mut events = Vec::new();
+    for News { check, pages, ended } in news {
+        let Some(webhook) = check.webhook()? else { continue };
+        let event = |page, event| Event { team: check.team_id, job: JobId(check.id.0), page, event };
+        if webhook.wants(WebhookEvent::Page) {
+            events.extend(pages.iter().map(|page| event(Some(*page), WebhookEvent::Page)));
+        }
+        if *ended && webhook.wants(WebhookEvent::Completed) {
+            events.push(event(None, WebhookEvent::Completed));
+        }
     }
-    webhooks::queue_all(tx, check.team_id, JobId(check.id.0), &events, now).await
+    webhooks::queue_all(tx, &events, now).await
 }
 
 /// The jobs of checks that have not ended: what they bring is not looked at yet, so none of it goes.

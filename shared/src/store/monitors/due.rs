@@ -8,9 +8,11 @@ use crate::on_pool;
 use crate::time::Timestamp;
 
 use super::checks::{self, NewCheck};
+use super::turns::{Turns, teams_with};
 use super::{MonitorRow, select_monitor};
 use crate::domain::monitor::Cause;
 use crate::on_db;
+use crate::store::parts::parts;
 use crate::store::{Db, StoreResult, Tx};
 
 /// When a monitor is looked at again whose schedule this build cannot read, milliseconds.
@@ -28,82 +30,125 @@ const PART_ROWS: i64 = 200;
 pub struct Work {
     pub monitors: bool,
     pub checks: bool,
+    /// When there is something to do next, as far as that is known now.
+    pub next_at: Option<Timestamp>,
 }
 
-/// The statement of [`look`], for the test of its plan.
-pub(super) const LOOK: &str = "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM monitor WHERE next_due_at <= $1 LIMIT 1) AS found), \
-    (SELECT COUNT(*) FROM (SELECT 1 FROM monitor_check WHERE next_at <= $1 LIMIT 1) AS found)";
-
-/// Whether there is anything to do. All that workers ask while nothing is due.
+/// Whether there is anything to do, and when there will be. All that workers ask while nothing is due.
 pub async fn look(db: &Db, now: Timestamp) -> StoreResult<Work> {
-    let (monitors, checks): (i64, i64) = on_pool!(db, |pool| sqlx::query_as(LOOK).bind(now).fetch_one(pool).await?);
-    Ok(Work { monitors: monitors > 0, checks: checks > 0 })
+    const LOOK: &str = "SELECT (SELECT MIN(next_due_at) FROM monitor WHERE next_due_at IS NOT NULL), \
+        (SELECT MIN(next_at) FROM monitor_check WHERE next_at IS NOT NULL)";
+    let (monitor, check): (Option<Timestamp>, Option<Timestamp>) =
+        on_pool!(db, |pool| sqlx::query_as(LOOK).fetch_one(pool).await?);
+    let is_due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
+    let next_at = monitor.into_iter().chain(check).min();
+    Ok(Work { monitors: is_due(monitor), checks: is_due(check), next_at })
 }
 
-/// Makes the checks of up to `limit` monitors that are due, and moves each on to its next moment after `now`: of moments
-/// that nobody saw, one is made up. Returns how many monitors were moved on.
+/// Makes the checks of up to `limit` monitors that are due, teams in turn, and moves each on to its next moment after
+/// `now`: of moments that nobody saw, one is made up. Returns how many monitors were moved on.
 pub async fn claim(tx: &mut Tx, now: Timestamp, limit: i64) -> StoreResult<usize> {
-    const DUE: &str = select_monitor!("WHERE next_due_at <= $1 ORDER BY next_due_at LIMIT $2");
-    let due: Vec<MonitorRow> = match tx {
-        // The transaction has the lock of the whole file.
-        Tx::Sqlite(tx) => sqlx::query_as(DUE).bind(now).bind(limit).fetch_all(&mut **tx).await?,
-        // What another worker is just taking is left to it.
-        Tx::Postgres(tx) => {
-            const LOCKED: &str = sql!(DUE, " FOR NO KEY UPDATE SKIP LOCKED");
-            sqlx::query_as(LOCKED).bind(now).bind(limit).fetch_all(&mut **tx).await?
-        }
-    };
-    for monitor in &due {
-        claim_one(tx, monitor, now).await?;
+    const TEAMS: &str = teams_with!("monitor", "next_due_at");
+    const DUE: &str = select_monitor!("WHERE team_id = $1 AND next_due_at <= $2 ORDER BY next_due_at LIMIT $3");
+    let mut turns = Turns::begin(tx, TEAMS, now, limit).await?;
+    let mut all: Vec<MonitorRow> = Vec::new();
+    while let Some((team, share)) = turns.next() {
+        let taken: Vec<&MonitorId> = all.iter().filter(|row| row.team_id == team).map(|row| &row.id).collect();
+        // Those that this claim has taken in an earlier round are due still.
+        let most = share + taken.len() as i64;
+        let mut due: Vec<MonitorRow> = match tx {
+            // The transaction has the lock of the whole file.
+            Tx::Sqlite(tx) => sqlx::query_as(DUE).bind(team).bind(now).bind(most).fetch_all(&mut **tx).await?,
+            // What another worker is just taking is left to it.
+            Tx::Postgres(tx) => {
+                const LOCKED: &str = sql!(DUE, " FOR NO KEY UPDATE SKIP LOCKED");
+                sqlx::query_as(LOCKED).bind(team).bind(now).bind(most).fetch_all(&mut **tx).await?
+            }
+        };
+        due.retain(|row| !taken.contains(&&row.id));
+        turns.took(team, share, due.len());
+        all.append(&mut due);
     }
-    Ok(due.len())
+    make(tx, &all, now).await?;
+    Ok(all.len())
 }
 
-async fn claim_one(tx: &mut Tx, monitor: &MonitorRow, now: Timestamp) -> StoreResult<()> {
-    let Some(due) = monitor.next_due_at else { return Ok(()) };
-    let (clockwork, spec) = match (monitor.timing().clockwork(), monitor.spec()) {
-        (Ok(clockwork), Ok(spec)) => (clockwork, spec),
-        (Err(problem), _) => return put_off(tx, monitor, due, &problem, now).await,
-        (_, Err(error)) => return put_off(tx, monitor, due, &error.to_string(), now).await,
-    };
-    let id = CheckId::new();
-    let is_overlap = monitor.current_check_id.is_some();
-    let targets: Vec<Progress> =
-        spec.targets.iter().map(|target| Progress::new(target.id.clone(), target.kind())).collect();
-    let check = NewCheck {
-        id,
-        monitor,
-        status: if is_overlap { CheckStatus::SkippedOverlap } else { CheckStatus::Queued },
-        cause: Cause::Scheduled,
-        scheduled_for: Some(due),
-        targets: &targets,
-        webhook: spec.webhook.as_ref(),
-    };
-    // The monitor's row is locked, so it is there to be moved on. A moment that has its check gets no other one.
-    let is_made = checks::insert(tx, &check, now).await?;
-    move_on(tx, monitor.id, due, clockwork.next_after(now), (is_made && !is_overlap).then_some((id, now))).await
-}
-
-/// Moves a monitor on.
-async fn move_on(
-    tx: &mut Tx,
+/// A monitor that is moved on.
+struct Moved {
     id: MonitorId,
-    due: Timestamp,
+    due: Option<Timestamp>,
     next: Option<Timestamp>,
-    check: Option<(CheckId, Timestamp)>,
-) -> StoreResult<()> {
-    const SQL: &str = "UPDATE monitor SET next_due_at = $3, current_check_id = COALESCE($4, current_check_id), \
-        last_run_at = COALESCE($5, last_run_at) WHERE id = $1 AND next_due_at = $2";
-    let (check, at) = check.unzip();
-    on_db!(tx, |conn| {
-        sqlx::query(SQL).bind(id).bind(due).bind(next).bind(check).bind(at).execute(conn).await?.rows_affected()
-    });
-    Ok(())
+    /// The check that runs now.
+    check: Option<CheckId>,
 }
 
-async fn put_off(tx: &mut Tx, monitor: &MonitorRow, due: Timestamp, why: &str, now: Timestamp) -> StoreResult<()> {
-    tracing::error!(monitor.id = %monitor.id, why, "a monitor cannot be read; it is tried again in an hour");
-    move_on(tx, monitor.id, due, Some(now.plus_ms(UNREADABLE_MS)), None).await
+/// Makes the checks of these monitors, whose rows are locked, so that they are there to be moved on.
+async fn make(tx: &mut Tx, due: &[MonitorRow], now: Timestamp) -> StoreResult<()> {
+    let mut moved = Vec::with_capacity(due.len());
+    let mut read = Vec::with_capacity(due.len());
+    for monitor in due {
+        let why = match (monitor.timing().clockwork(), monitor.spec()) {
+            (Ok(clockwork), Ok(spec)) => {
+                read.push((monitor, clockwork, Progress::all(&spec.targets), spec.webhook));
+                continue;
+            }
+            (Err(problem), _) => problem,
+            (_, Err(error)) => error.to_string(),
+        };
+        tracing::error!(monitor.id = %monitor.id, why, "a monitor cannot be read; it is tried again in an hour");
+        moved.push(Moved {
+            id: monitor.id,
+            due: monitor.next_due_at,
+            next: Some(now.plus_ms(UNREADABLE_MS)),
+            check: None,
+        });
+    }
+    let is_overlap = |monitor: &MonitorRow| monitor.current_check_id.is_some();
+    let new: Vec<NewCheck<'_>> = read
+        .iter()
+        .map(|(monitor, _, targets, webhook)| NewCheck {
+            id: CheckId::new(),
+            monitor,
+            status: if is_overlap(monitor) { CheckStatus::SkippedOverlap } else { CheckStatus::Queued },
+            cause: Cause::Scheduled,
+            scheduled_for: monitor.next_due_at,
+            targets,
+            webhook: webhook.as_ref(),
+        })
+        .collect();
+    // A moment that has its check gets no other one.
+    let made = checks::insert(tx, &new, now).await?;
+    for ((monitor, clockwork, ..), check) in read.iter().zip(&new) {
+        let runs = made.contains(&check.id) && !is_overlap(monitor);
+        let (due, next) = (monitor.next_due_at, clockwork.next_after(now));
+        moved.push(Moved { id: monitor.id, due, next, check: runs.then_some(check.id) });
+    }
+    move_on(tx, &moved, now).await
+}
+
+/// Moves monitors on.
+async fn move_on(tx: &mut Tx, moved: &[Moved], now: Timestamp) -> StoreResult<()> {
+    for part in parts(moved) {
+        on_db!(&mut *tx, |conn| {
+            let mut update = sqlx::QueryBuilder::new("WITH moved (id, due, next, checked) AS (VALUES ");
+            for (n, monitor) in part.iter().enumerate() {
+                update.push(if n == 0 { "(CAST(" } else { ", (CAST(" }).push_bind(monitor.id);
+                update.push(" AS TEXT), CAST(").push_bind(monitor.due);
+                update.push(" AS BIGINT), CAST(").push_bind(monitor.next);
+                update.push(" AS BIGINT), CAST(").push_bind(monitor.check);
+                update.push(" AS TEXT))");
+            }
+            update.push(
+                ") UPDATE monitor SET next_due_at = moved.next, \
+                 current_check_id = COALESCE(moved.checked, monitor.current_check_id), \
+                 last_run_at = CASE WHEN moved.checked IS NULL THEN monitor.last_run_at ELSE ",
+            );
+            update.push_bind(now);
+            update.push(" END FROM moved WHERE monitor.id = moved.id AND monitor.next_due_at = moved.due");
+            update.build().execute(conn).await?.rows_affected()
+        });
+    }
+    Ok(())
 }
 
 /// Looks at all moments again, because the clock was set back: those that were reckoned while it was ahead lie too far

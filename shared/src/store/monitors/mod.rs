@@ -5,6 +5,7 @@
 //! due      whose time has come: one claim makes one check
 //! checks   a check, claimed by one worker at a time
 //! pages    what a check found, and the addresses that a target knows
+//! turns    whose rows are taken next
 //! removal  what has expired or was deleted
 //! ```
 //!
@@ -16,6 +17,9 @@ pub mod pages;
 pub mod removal;
 #[cfg(test)]
 mod tests;
+mod turns;
+
+use std::collections::HashMap;
 
 use crate::domain::monitor::schedule::{Clockwork, Timing};
 use crate::domain::monitor::{CheckStatus, MonitorSpec, MonitorStatus, Progress, Summary};
@@ -23,7 +27,9 @@ use crate::ids::{CheckId, KeyId, MonitorId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
+use super::parts::parts;
 use super::{Db, StoreError, StoreResult, Tx, cancel, team_lock};
+use checks::CheckRow;
 
 /// A monitor as stored.
 #[derive(Debug, Clone, sqlx::FromRow)]
@@ -135,10 +141,12 @@ pub async fn insert(
     Ok(())
 }
 
-/// Changes a monitor, whose row the caller has locked.
+/// Changes a monitor, whose row the caller has locked. Where checks are to stay for a shorter time than before, those that
+/// have ended are shortened by [`removal::shorten`].
 pub async fn update(tx: &mut Tx, id: MonitorId, to: &Settings<'_>, now: Timestamp) -> StoreResult<()> {
     const SQL: &str = "UPDATE monitor SET name = $2, status = $3, cron = $4, timezone = $5, spread_ms = $6, spec = $7, \
-        retention_days = $8, next_due_at = $9, estimated_credits = $10, runs_a_month = $11, updated_at = $12 WHERE id = $1";
+        shortens = shortens OR retention_days > $8, retention_days = $8, next_due_at = $9, estimated_credits = $10, \
+        runs_a_month = $11, updated_at = $12 WHERE id = $1";
     let spec = serde_json::to_string(to.spec)?;
     on_db!(tx, |conn| {
         sqlx::query(SQL)
@@ -173,6 +181,24 @@ pub async fn load(db: &Db, team: TeamId, id: MonitorId) -> StoreResult<Option<Mo
 pub async fn load_any(db: &Db, id: MonitorId) -> StoreResult<Option<MonitorRow>> {
     const SQL: &str = select_monitor!("WHERE id = $1", VISIBLE);
     Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(id).fetch_optional(pool).await?))
+}
+
+/// The monitors of these checks, whoever owns them.
+pub async fn of_checks(db: &Db, checks: &[CheckRow]) -> StoreResult<HashMap<MonitorId, MonitorRow>> {
+    let mut found = HashMap::with_capacity(checks.len());
+    for part in parts(checks) {
+        let rows: Vec<MonitorRow> = on_pool!(db, |pool| {
+            let mut select = sqlx::QueryBuilder::new(select_monitor!("WHERE id IN ("));
+            let mut list = select.separated(", ");
+            for check in part {
+                list.push_bind(check.monitor_id);
+            }
+            select.push(sql!(")", VISIBLE));
+            select.build_query_as().fetch_all(pool).await?
+        });
+        found.extend(rows.into_iter().map(|row| (row.id, row)));
+    }
+    Ok(found)
 }
 
 /// The same with its row locked until the transaction ends.

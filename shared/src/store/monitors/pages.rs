@@ -1,6 +1,6 @@
 //! What checks found of pages, and the addresses that a target has met.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -12,10 +12,9 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::checks::CheckRow;
+use crate::store::parts::parts;
 use crate::store::{Db, StoreError, StoreResult, Tx, documents};
 
-/// Rows in one statement.
-const AT_ONCE: usize = 50;
 /// How hard a page's details are packed: they are written once and seldom read.
 const LEVEL: i32 = 3;
 
@@ -47,33 +46,48 @@ impl Detail {
     }
 }
 
-/// Writes what a check found, after `before` pages. The caller saves the check in the same transaction.
-pub async fn insert(tx: &mut Tx, check: CheckId, before: i64, found: &[Found], now: Timestamp) -> StoreResult<()> {
-    for (part, pages) in found.chunks(AT_ONCE).enumerate() {
-        on_db!(tx, |conn| {
+/// A page that is found, in its place.
+pub struct NewPage<'a> {
+    pub check: &'a CheckRow,
+    /// Place in the check, 1 upwards.
+    pub seq: i64,
+    pub found: &'a Found,
+}
+
+impl<'a> NewPage<'a> {
+    /// What a check found after `before` pages.
+    pub fn of(check: &'a CheckRow, before: i64, found: &'a [Found]) -> impl Iterator<Item = Self> {
+        (before + 1..).zip(found).map(move |(seq, found)| Self { check, seq, found })
+    }
+}
+
+/// Writes what checks found, and that they have met it. The caller saves the checks in the same transaction.
+pub async fn insert(tx: &mut Tx, pages: &[NewPage<'_>], now: Timestamp) -> StoreResult<()> {
+    for part in parts(pages) {
+        on_db!(&mut *tx, |conn| {
             let mut insert = sqlx::QueryBuilder::new(
                 "INSERT INTO monitor_page (id, check_id, seq, target_id, url, status, previous_scrape_id, \
                  current_scrape_id, status_code, error, detail, detail_size, created_at) ",
             );
-            insert.push_values(pages.iter().enumerate(), |mut row, (n, page)| {
-                row.push_bind(page.id)
-                    .push_bind(check)
-                    .push_bind(before + (part * AT_ONCE + n) as i64 + 1)
-                    .push_bind(&page.target_id)
-                    .push_bind(&page.url)
-                    .push_bind(page.status)
-                    .push_bind(page.previous_scrape_id)
-                    .push_bind(page.current_scrape_id)
-                    .push_bind(page.status_code)
-                    .push_bind(page.error.as_deref())
-                    .push_bind(page.detail.packed.as_slice())
-                    .push_bind(page.detail.size)
+            insert.push_values(part, |mut row, NewPage { check, seq, found }| {
+                row.push_bind(found.id)
+                    .push_bind(check.id)
+                    .push_bind(*seq)
+                    .push_bind(&found.target_id)
+                    .push_bind(&found.url)
+                    .push_bind(found.status)
+                    .push_bind(found.previous_scrape_id)
+                    .push_bind(found.current_scrape_id)
+                    .push_bind(found.status_code)
+                    .push_bind(found.error.as_deref())
+                    .push_bind(found.detail.packed.as_slice())
+                    .push_bind(found.detail.size)
                     .push_bind(now);
             });
-            insert.build().persistent(false).execute(conn).await?.rows_affected()
+            insert.build().execute(conn).await?.rows_affected()
         });
     }
-    Ok(())
+    meet(tx, pages, now).await
 }
 
 /// A page of a check as stored.
@@ -159,57 +173,100 @@ pub struct Known {
     pub is_gone: bool,
 }
 
-/// What an address is found by.
-pub fn key(url: &str) -> String {
-    hex::encode(Sha256::digest(url))
+/// An address of a target.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Address {
+    pub monitor: MonitorId,
+    pub target: String,
+    /// Digest of the address.
+    key: String,
 }
 
-/// What is known of these addresses, by their keys.
-pub async fn known(db: &Db, monitor: MonitorId, target: &str, keys: &[String]) -> StoreResult<HashMap<String, Known>> {
+impl Address {
+    pub fn new(monitor: MonitorId, target: &str, url: &str) -> Self {
+        Self { monitor, target: target.to_owned(), key: hex::encode(Sha256::digest(url)) }
+    }
+}
+
+/// What is known of these addresses.
+pub async fn known(db: &Db, addresses: &[Address]) -> StoreResult<HashMap<Address, Known>> {
+    type Row = (MonitorId, String, String, Option<PageId>, bool);
     let mut found = HashMap::new();
-    for part in keys.chunks(AT_ONCE) {
-        let rows: Vec<(String, Option<PageId>, bool)> = on_pool!(db, |pool| {
-            let mut select =
-                sqlx::QueryBuilder::new("SELECT key, scrape_id, is_gone FROM monitor_url WHERE monitor_id = ");
-            select.push_bind(monitor).push(" AND target_id = ").push_bind(target).push(" AND key IN (");
+    for part in parts(addresses) {
+        let rows: Vec<Row> = on_pool!(db, |pool| {
+            let mut select = sqlx::QueryBuilder::new(
+                "SELECT monitor_id, target_id, key, scrape_id, is_gone FROM monitor_url \
+                 WHERE (monitor_id, target_id, key) IN (VALUES ",
+            );
             let mut list = select.separated(", ");
-            for key in part {
-                list.push_bind(key);
+            for address in part {
+                list.push("(").push_bind_unseparated(address.monitor).push_unseparated(", ");
+                list.push_bind_unseparated(&address.target).push_unseparated(", ");
+                list.push_bind_unseparated(&address.key).push_unseparated(")");
             }
             select.push(")");
-            select.build_query_as().persistent(false).fetch_all(pool).await?
+            select.build_query_as().fetch_all(pool).await?
         });
-        found.extend(rows.into_iter().map(|(key, scrape_id, is_gone)| (key, Known { scrape_id, is_gone })));
+        found.extend(rows.into_iter().map(|(monitor, target, key, scrape_id, is_gone)| {
+            (Address { monitor, target, key }, Known { scrape_id, is_gone })
+        }));
     }
     Ok(found)
 }
 
-/// Notes that a check has met an address of a target. One that failed stays as it was, if it was known at all.
-pub async fn meet(tx: &mut Tx, check: &CheckRow, found: &Found, now: Timestamp) -> StoreResult<()> {
-    const MET: &str = "INSERT INTO monitor_url (monitor_id, target_id, key, url, scrape_id, is_gone, check_id, seen_at) \
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (monitor_id, target_id, key) DO UPDATE SET \
-        scrape_id = COALESCE(excluded.scrape_id, monitor_url.scrape_id), is_gone = excluded.is_gone, \
-        check_id = excluded.check_id, seen_at = excluded.seen_at";
+/// What a check has met at an address.
+struct Met<'a> {
+    check: CheckId,
+    url: &'a str,
+    scrape_id: Option<PageId>,
+    is_gone: bool,
+}
+
+/// Notes that checks have met addresses of their targets. One that failed stays as it was, if it was known at all.
+pub(super) async fn meet(tx: &mut Tx, pages: &[NewPage<'_>], now: Timestamp) -> StoreResult<()> {
     const FAILED: &str = "UPDATE monitor_url SET check_id = $4, seen_at = $5 \
         WHERE monitor_id = $1 AND target_id = $2 AND key = $3";
-    let key = key(&found.url);
-    let (monitor, target) = (check.monitor_id, found.target_id.as_str());
-    let is_gone = found.status == PageStatus::Removed || matches!(found.status_code, Some(404 | 410));
-    on_db!(tx, |conn| {
-        let query = match found.status {
-            PageStatus::Error => sqlx::query(FAILED).bind(monitor).bind(target).bind(key).bind(check.id).bind(now),
-            _ => sqlx::query(MET)
-                .bind(monitor)
-                .bind(target)
-                .bind(key)
-                .bind(found.url.as_str())
-                .bind(found.current_scrape_id)
-                .bind(is_gone)
-                .bind(check.id)
-                .bind(now),
-        };
-        query.execute(conn).await?.rows_affected()
-    });
+    // An address may be met twice: what was found last holds.
+    let mut met: BTreeMap<Address, Met<'_>> = BTreeMap::new();
+    for NewPage { check, found, .. } in pages {
+        let address = Address::new(check.monitor_id, &found.target_id, &found.url);
+        if found.status == PageStatus::Error {
+            let Address { monitor, target, key } = address;
+            on_db!(&mut *tx, |conn| {
+                let query = sqlx::query(FAILED).bind(monitor).bind(target).bind(key).bind(check.id).bind(now);
+                query.execute(conn).await?.rows_affected()
+            });
+            continue;
+        }
+        let is_gone = found.status == PageStatus::Removed || matches!(found.status_code, Some(404 | 410));
+        let before = met.get(&address).and_then(|met| met.scrape_id);
+        let scrape_id = found.current_scrape_id.or(before);
+        met.insert(address, Met { check: check.id, url: &found.url, scrape_id, is_gone });
+    }
+    let met: Vec<(Address, Met<'_>)> = met.into_iter().collect();
+    for part in parts(&met) {
+        on_db!(&mut *tx, |conn| {
+            let mut insert = sqlx::QueryBuilder::new(
+                "INSERT INTO monitor_url (monitor_id, target_id, key, url, scrape_id, is_gone, check_id, seen_at) ",
+            );
+            insert.push_values(part, |mut row, (address, met)| {
+                row.push_bind(address.monitor)
+                    .push_bind(&address.target)
+                    .push_bind(&address.key)
+                    .push_bind(met.url)
+                    .push_bind(met.scrape_id)
+                    .push_bind(met.is_gone)
+                    .push_bind(met.check)
+                    .push_bind(now);
+            });
+            insert.push(
+                " ON CONFLICT (monitor_id, target_id, key) DO UPDATE SET \
+                 scrape_id = COALESCE(excluded.scrape_id, monitor_url.scrape_id), is_gone = excluded.is_gone, \
+                 check_id = excluded.check_id, seen_at = excluded.seen_at",
+            );
+            insert.build().execute(conn).await?.rows_affected()
+        });
+    }
     Ok(())
 }
 

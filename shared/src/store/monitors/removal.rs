@@ -1,5 +1,5 @@
-//! What nobody needs any more: checks past their retention, deleted monitors, addresses that nobody has met for long with the
-//! versions of their pages. In slices, each a transaction of its own.
+//! What nobody needs any more: checks past their retention, which may have been lowered since they ended; deleted monitors;
+//! addresses that nobody has met for long, with the versions of their pages. In slices, each a transaction of its own.
 
 use crate::clock::Stopwatch;
 use crate::domain::monitor::MonitorStatus;
@@ -7,19 +7,23 @@ use crate::ids::{CheckId, MonitorId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
+use super::checks::DAY_MS;
 use crate::store::slices::Slices;
 use crate::store::snapshots::KEPT_MS;
 use crate::store::{Db, StoreResult, Tx};
 
 /// Checks that are removed together.
 const CHECKS: i64 = 500;
-/// Deleted monitors in one round.
+/// Monitors that were deleted, or whose retention was lowered, in one round.
 const MONITORS: i64 = 20;
+/// No id comes after it.
+const LAST_ID: &str = "g";
 
 /// Removes what is due. Returns how many checks are gone.
 pub async fn remove(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult<u64> {
     const OLD: &str =
         "SELECT id FROM monitor_check WHERE expires_at <= $1 AND next_at IS NULL ORDER BY expires_at LIMIT $2";
+    shorten(db, slices).await?;
     let mut gone = 0;
     loop {
         let due: Vec<(CheckId,)> =
@@ -33,6 +37,43 @@ pub async fn remove(db: &Db, slices: &mut Slices, now: Timestamp) -> StoreResult
     }
     remove_deleted(db, slices).await?;
     Ok(gone)
+}
+
+/// Shortens the stay of checks that had ended before their monitor's retention was lowered.
+async fn shorten(db: &Db, slices: &mut Slices) -> StoreResult<()> {
+    const LOWERED: &str = "SELECT id, retention_days FROM monitor WHERE shortens LIMIT $1";
+    const WINDOW: &str = "SELECT id FROM monitor_check WHERE monitor_id = $1 AND id > $2 ORDER BY id LIMIT 1 OFFSET $3";
+    const SHORTEN: &str = "UPDATE monitor_check SET expires_at = finished_at + $4 WHERE monitor_id = $1 AND id > $2 \
+        AND id <= $3 AND next_at IS NULL AND expires_at > finished_at + $4";
+    // One that runs has the retention of the moment when it ends.
+    const DONE: &str = "UPDATE monitor SET shortens = FALSE WHERE id = $1 AND retention_days = $2";
+    let lowered: Vec<(MonitorId, i64)> =
+        on_pool!(db, |pool| sqlx::query_as(LOWERED).bind(MONITORS).fetch_all(pool).await?);
+    for (monitor, days) in lowered {
+        let (mut from, mut is_last) = (String::new(), false);
+        while !is_last {
+            let rows = slices.rows();
+            let end: Option<(CheckId,)> = on_pool!(db, |pool| {
+                sqlx::query_as(WINDOW).bind(monitor).bind(&from).bind(rows - 1).fetch_optional(pool).await?
+            });
+            is_last = end.is_none();
+            let to = end.map_or_else(|| LAST_ID.to_owned(), |(end,)| end.to_string());
+            let mut tx = db.begin_relaxed().await?;
+            let began = Stopwatch::start();
+            on_db!(&mut tx, |conn| {
+                let shorten = sqlx::query(SHORTEN).bind(monitor).bind(&from).bind(&to).bind(days * DAY_MS);
+                shorten.execute(&mut *conn).await?;
+                match is_last {
+                    true => sqlx::query(DONE).bind(monitor).bind(days).execute(conn).await?.rows_affected(),
+                    false => 0,
+                }
+            });
+            tx.commit().await?;
+            slices.pause(began).await;
+            from = to;
+        }
+    }
+    Ok(())
 }
 
 /// Forgets addresses that no check has met for so long, with the versions of their pages. What a monitor's last two checks

@@ -9,7 +9,8 @@ use crate::ids::{JobId, PageId, TeamId};
 use crate::queue;
 use crate::store::frontier::Growth;
 use crate::store::signals::{Signal, notify_done};
-use crate::store::{StoreError, StoreResult, Tx, cancel, webhooks};
+use crate::store::webhooks::{self, Event};
+use crate::store::{StoreError, StoreResult, Tx, cancel};
 use crate::time::Timestamp;
 
 use super::rules::job_after;
@@ -142,15 +143,16 @@ async fn queue_events(
     end: Option<JobStatus>,
     now: Timestamp,
 ) -> StoreResult<()> {
-    let mut events: Vec<(Option<PageId>, WebhookEvent)> = Vec::new();
+    let of = |page, event| Event { team, job, page, event };
+    let mut events = Vec::new();
     if spec.wants(WebhookEvent::Page) {
-        events.extend(pages.iter().map(|page| (Some(*page), WebhookEvent::Page)));
+        events.extend(pages.iter().map(|page| of(Some(*page), WebhookEvent::Page)));
     }
     if let Some(status) = end {
         let event = if status == JobMove::Fail.to() { WebhookEvent::Failed } else { WebhookEvent::Completed };
         if spec.wants(event) && !webhooks::was_told(tx, job, event).await? {
-            events.push((None, event));
+            events.push(of(None, event));
         }
     }
-    if events.is_empty() { Ok(()) } else { webhooks::queue_all(tx, team, job, &events, now).await }
+    webhooks::queue_all(tx, &events, now).await
 }

@@ -70,6 +70,12 @@ pub(in crate::store) async fn insert(
     pages: &[NewPage<'_>],
     now: Timestamp,
 ) -> StoreResult<()> {
+    let pages: Vec<(JobId, &NewPage<'_>)> = pages.iter().map(|page| (job, page)).collect();
+    insert_all(tx, team, &pages, now).await
+}
+
+/// The same for several jobs of a team.
+async fn insert_all(tx: &mut Tx, team: TeamId, pages: &[(JobId, &NewPage<'_>)], now: Timestamp) -> StoreResult<()> {
     let at_once = match tx {
         Tx::Sqlite(_) => KEPT_ROWS,
         Tx::Postgres(_) => INSERT_ROWS,
@@ -77,10 +83,10 @@ pub(in crate::store) async fn insert(
     for chunk in pages.chunks(at_once) {
         on_db!(tx, |conn| {
             let mut insert = sqlx::QueryBuilder::new(insert_page!());
-            insert.push_values(chunk, |mut values, page| {
+            insert.push_values(chunk, |mut values, (job, page)| {
                 values
                     .push_bind(page.id)
-                    .push_bind(job)
+                    .push_bind(*job)
                     .push_bind(team)
                     .push_bind(page.idx)
                     .push_bind(page.url)
@@ -108,4 +114,14 @@ pub async fn insert_many(
         (first_idx..).zip(urls).map(|(idx, url)| NewPage { id: PageId::new(), idx, url, depth: 0 }).collect();
     insert(tx, job, team, &pages, now).await?;
     Ok(pages.into_iter().map(|page| page.id).collect())
+}
+
+/// Inserts the pages of several jobs of a team, queued.
+pub async fn insert_of_jobs(tx: &mut Tx, team: TeamId, jobs: &[(JobId, &[String])], now: Timestamp) -> StoreResult<()> {
+    let mut all: Vec<(JobId, NewPage<'_>)> = Vec::new();
+    for (job, urls) in jobs {
+        all.extend((0..).zip(*urls).map(|(idx, url)| (*job, NewPage { id: PageId::new(), idx, url, depth: 0 })));
+    }
+    let pages: Vec<(JobId, &NewPage<'_>)> = all.iter().map(|(job, page)| (*job, page)).collect();
+    insert_all(tx, team, &pages, now).await
 }
