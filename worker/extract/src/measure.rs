@@ -159,8 +159,14 @@ impl Measures {
 
     /// Whether hidden text is shown by a control beside it. A menu that is opened so is not text.
     fn is_a_click_away(&self, dom: &Dom, i: usize) -> bool {
-        self.text[i] >= LEAST_OPENED
-            && if self.links[i] * 2 < self.text[i] { more::opens(dom, i) } else { more::is_panel(dom, i) }
+        if self.text[i] < LEAST_OPENED {
+            return false;
+        }
+        if self.links[i] * 2 < self.text[i] {
+            more::opens(dom, i) || more::is_below_heading(dom, i)
+        } else {
+            more::is_panel(dom, i)
+        }
     }
 
     /// Whether hidden text is nearly all that the main element has: a script shows it once it has run.

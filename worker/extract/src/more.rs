@@ -87,8 +87,7 @@ pub fn opens(dom: &Dom, i: usize) -> bool {
     }
     let id = dom.attr(i, &local_name!("id")).filter(|id| !id.is_empty());
     if let Some(above) = previous_element(dom, i) {
-        let is_heading = dom.tag(above).heading_level().is_some_and(|level| level > 1) || dom.tag(above) == Tag::Dt;
-        if is_heading || controls(dom, above, id) || is_fold(dom, above, i) {
+        if controls(dom, above, id) || is_fold(dom, above, i) {
             return true;
         }
     }
@@ -103,6 +102,12 @@ pub fn opens(dom: &Dom, i: usize) -> bool {
         }
     }
     false
+}
+
+/// Whether a heading or a term stands right above.
+pub fn is_below_heading(dom: &Dom, i: usize) -> bool {
+    previous_element(dom, i)
+        .is_some_and(|above| dom.tag(above).heading_level().is_some_and(|level| level > 1) || dom.tag(above) == Tag::Dt)
 }
 
 /// Whether `above` and the hidden `i` are one of several parts in a row that are built alike.

@@ -151,15 +151,12 @@ const fn longer(first: [u8; 2]) -> &'static [(&'static str, Hints)] {
     match &first {
         b"al" => &[("alert-warning", Hints::NOTICE)],
         b"an" => &[("announcement-bar", Hints::NOTICE), ("announcement__bar", Hints::NOTICE)],
-        b"ar" => &[("article-footer", Hints::ENDING)],
         b"au" => &[("author_statistics", Hints::WRITER)],
-        b"co" => &[("content-footer", Hints::ENDING)],
         b"cr" => &[("cross-sell", Hints::OTHER_GOODS), ("crosssell", Hints::OTHER_GOODS)],
         b"di" => &[("dismissible", Hints::NOTICE), ("disclaimer", Hints::FINE_PRINT)],
-        b"en" => &[("entry-footer", Hints::ENDING)],
         b"ex" => &[("extrauserinfo", Hints::WRITER)],
         b"gu" => &[("guest-cta", Hints::NOTICE)],
-        b"po" => &[("post-comments", Hints::REMARKS), ("post-footer", Hints::ENDING), ("postprofile", Hints::WRITER)],
+        b"po" => &[("post-comments", Hints::REMARKS), ("postprofile", Hints::WRITER)],
         b"pr" => &[("promo-bar", Hints::NOTICE)],
         b"pu" => &[("pushnotification", Hints::NOTICE)],
         b"re" => &[("recently-viewed", Hints::OTHER_GOODS), ("related-product", Hints::OTHER_GOODS)],
@@ -221,6 +218,9 @@ fn of_name(name: &str) -> Hints {
         return Hints(hints.0 & (Hints::CONTENT.0 | Hints::LAYOUT.0));
     }
     hints = hints.or(of_longer_words(name));
+    if hints.any(Hints::FOOTER) && ENDINGS.iter().any(|ending| name.contains(ending)) {
+        hints = hints.or(Hints::ENDING);
+    }
     // The dialog of a common consent tool.
     if ["ot-sdk", "ot-pc", "ot-cat", "ot-desc"].iter().any(|word| name.starts_with(word)) {
         hints = hints.or(Hints::CONSENT);
@@ -243,6 +243,9 @@ fn of_name(name: &str) -> Hints {
     }
     hints
 }
+
+/// What the foot of an article or a post is called, as a part of longer names, too.
+const ENDINGS: &[&str] = &["article-footer", "content-footer", "entry-footer", "post-footer"];
 
 /// Names of what is hidden until a script shows it.
 const HIDDEN: &[&str] = &[

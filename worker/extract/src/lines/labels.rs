@@ -392,8 +392,8 @@ fn is_remark(dom: &Dom, lines: &Lines, line: &Line) -> bool {
 fn is_unfilled(dom: &Dom, lines: &Lines, line: &Line) -> bool {
     let nodes = lines.nodes(line);
     let (Some(&first), Some(&last)) = (nodes.first(), nodes.last()) else { return false };
-    let (begin, end) = (dom.text(first as usize).trim_start(), dom.text(last as usize).trim_end());
-    begin.trim_start_matches('$').starts_with("{{") && end.ends_with("}}")
+    dom.text(last as usize).trim_end().ends_with("}}")
+        && dom.text(first as usize).trim_start().trim_start_matches('$').starts_with("{{")
 }
 
 /// Whether text stands in a link, a button or what is called one.
