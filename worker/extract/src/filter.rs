@@ -33,6 +33,12 @@ const LONGEST_NOTICE: u32 = 800;
 /// What is named as hidden stays where it is more than this part of the page: scripts show it.
 const MOST_HIDDEN: f32 = 0.2;
 
+/// A dialog that says it is closed goes up to this part of the page.
+const MOST_CLOSED: f32 = 0.4;
+
+/// Characters that are no links, beside the foot of a page that has nothing else.
+const LITTLE_BESIDE: u32 = 200;
+
 /// Characters of a button.
 const LONGEST_BUTTON: u32 = 12;
 
@@ -156,6 +162,29 @@ pub fn apply(dom: &Dom, m: &Measures, rules: Rules, dropped: &mut [bool]) -> boo
     article
 }
 
+/// Whether a page shows nothing but its foot, and menus and a few words beside it: it has no main content then, as where a
+/// script that failed was to bring it.
+pub fn is_only_around(dom: &Dom, m: &Measures) -> bool {
+    let (mut foot, mut beside, mut i) = (0, 0, m.body + 1);
+    while i < dom.end(m.body) {
+        if m.invisible[i] {
+            i = dom.end(i);
+            continue;
+        }
+        match dom.tag(i) {
+            Tag::Footer => {
+                foot += m.text[i];
+                i = dom.end(i);
+                continue;
+            }
+            Tag::Text => beside += m.text[i] - m.links[i],
+            _ => {}
+        }
+        i += 1;
+    }
+    foot * 2 > m.total() && beside < LITTLE_BESIDE
+}
+
 /// Takes back what was left out for a name alone, such as "recirc", where that is more than all the rest: the page is a
 /// list of it.
 fn keep_lists(dom: &Dom, m: &Measures, named: &[usize], dropped: &mut [bool]) {
@@ -227,8 +256,10 @@ impl Protected {
             }
         }
         for i in m.body..dom.end(m.body) {
-            let main = dom.tag(i) == Tag::Main || dom.attr(i, &local_name!("role")) == Some("main");
-            if main && m.text[i] * 10 > m.total() {
+            // Most elements are told by how little they hold.
+            if m.text[i] * 10 > m.total()
+                && (dom.tag(i) == Tag::Main || dom.attr(i, &local_name!("role")) == Some("main"))
+            {
                 for a in dom.ancestors(i) {
                     heading[a] = true;
                 }
@@ -294,7 +325,7 @@ impl Candidate<'_> {
             "navigation" | "menu" | "menubar" | "search" | "tooltip" => share < 0.1 || (share < 0.4 && density > 0.35),
             "banner" | "contentinfo" => !place.in_article && share < 0.3,
             "complementary" => share < 0.25,
-            "dialog" | "alertdialog" => share < 0.3 && self.is_aside_popup(),
+            "dialog" | "alertdialog" => share < 0.3 && self.is_aside_popup() || self.is_closed(),
             _ => false,
         }
     }
@@ -315,12 +346,16 @@ impl Candidate<'_> {
                 let is_prose = density < 0.15 && share > 0.05 && self.hints.is_none();
                 !is_callout && !is_prose
             }
-            Tag::Footer => !place.in_article && (share < 0.35 || self.is_long_foot()) || share < 0.2 && density > 0.4,
+            Tag::Footer => {
+                let is_links = density > 0.4;
+                !place.in_article && (share < 0.35 || self.is_long_foot() || is_links && !place.in_main)
+                    || share < 0.2 && is_links
+            }
             Tag::Header => {
                 let is_menu = density > LONG_HEADER.0 && self.rest >= LONG_HEADER.1;
                 !place.in_article && !place.in_main && (share < 0.3 || is_menu)
             }
-            Tag::Dialog => share < 0.3 && self.is_aside_popup(),
+            Tag::Dialog => share < 0.3 && self.is_aside_popup() || self.is_closed(),
             Tag::Form if share < 0.2 && self.rest >= LEAST_BESIDE_FORM && asks_for_account(dom, i) => true,
             Tag::Form if rules.discussion && share < 0.25 && self.takes_text() => true,
             Tag::Form => share < 0.08 && (share < 0.02 || asks_for_account(dom, i)),
@@ -436,6 +471,7 @@ impl Candidate<'_> {
             && share < 0.2
             && (rules.discussion || !hints.any(Hints::CONTENT) && !self.is_callout())
             || hints.any(Hints::FINE_PRINT) && share < 0.25
+            || hints.any(Hints::ENDING) && share < 0.1
             || hints.any(Hints::OTHER_GOODS) && share < 0.5 && rules.product
             || hints.any(Hints::MODAL) && !hints.any(Hints::CONTENT) && share < 0.3 && self.is_closed_or_apart()
     }
@@ -446,7 +482,27 @@ impl Candidate<'_> {
             let in_page = !self.place.in_article && !self.place.in_main;
             in_page && self.dom.tag(self.dom.parent(self.i)) == Tag::Body
         };
-        self.dom.attr(self.i, &local_name!("aria-hidden")) == Some("true") || is_apart()
+        (self.is_hidden_from_all() || is_apart()) && !self.is_named_for_content()
+    }
+
+    /// Whether a dialog beside enough text says that it is closed, and not that it holds what the page is about.
+    fn is_closed(&self) -> bool {
+        let is_shut = || self.tag == Tag::Dialog && self.dom.attr(self.i, &local_name!("open")).is_none();
+        self.share < MOST_CLOSED
+            && self.rest >= LEAST_ABOVE_FOOT
+            && (self.is_hidden_from_all() || is_shut())
+            && !self.is_named_for_content()
+    }
+
+    fn is_hidden_from_all(&self) -> bool {
+        self.dom.attr(self.i, &local_name!("aria-hidden")) == Some("true")
+    }
+
+    fn is_named_for_content(&self) -> bool {
+        let class = self.dom.class(self.i);
+        ["detail", "description", "dimension", "feature", "ingredient", "measurement", "spec"]
+            .iter()
+            .any(|w| class.contains(w))
     }
 
     /// Manuals call their warnings alerts.
@@ -471,8 +527,7 @@ impl Candidate<'_> {
 
     /// Whether a dialog is an interruption rather than a part of the content that opens on demand.
     fn is_aside_popup(&self) -> bool {
-        let class = self.dom.class(self.i);
-        if self.density < 0.3 && ["detail", "description", "spec", "feature"].iter().any(|w| class.contains(w)) {
+        if self.density < 0.3 && self.is_named_for_content() {
             return false;
         }
         self.share < 0.04 || self.density > 0.3 || asks_for_account(self.dom, self.i)

@@ -270,7 +270,11 @@ impl Page {
         let (mut markdown, mut html, mut blocks, mut repeated) = (None, None, None, 0);
         if options.markdown || options.html {
             let mut part = self.part(options, options.only_main_content);
-            if options.only_main_content && part.is_empty && self.measures.total() > 0 {
+            if options.only_main_content
+                && part.is_empty
+                && self.measures.total() > 0
+                && !filter::is_only_around(&self.dom, &self.measures)
+            {
                 part = self.part(options, false);
             }
             (blocks, repeated) = (part.blocks.take(), part.repeated);
@@ -343,6 +347,9 @@ impl Page {
             (1.., true) if is_waiting => Some(EMPTY_RENDERED),
             (1.., _) if is_blank && markdown.is_some() && options.chooses() => {
                 Some("Nothing of the page is left: includeTags and excludeTags leave no text of it.")
+            }
+            (1.., _) if is_blank && markdown.is_some() && options.only_main_content => {
+                Some("The page shows nothing but its foot and menus; onlyMainContent=false gives those.")
             }
             _ => None,
         }

@@ -146,7 +146,9 @@ impl Measures {
                 self.text[i] < NOSCRIPT_CONTENT && is_notice(&dom.text_of(i))
             } else {
                 // Pages that show themselves by script hide their very content.
-                (self.text[i] * 2 < before || self.text[i] == 0) && !self.is_a_click_away(dom, i)
+                (self.text[i] * 2 < before || self.text[i] == 0)
+                    && !self.is_a_click_away(dom, i)
+                    && !self.is_all_of_main(dom, i)
             };
             if gone {
                 self.hide(dom, i);
@@ -157,7 +159,20 @@ impl Measures {
 
     /// Whether hidden text is shown by a control beside it. A menu that is opened so is not text.
     fn is_a_click_away(&self, dom: &Dom, i: usize) -> bool {
-        self.text[i] >= LEAST_OPENED && self.links[i] * 2 < self.text[i] && more::opens(dom, i)
+        if self.text[i] < LEAST_OPENED {
+            return false;
+        }
+        if self.links[i] * 2 < self.text[i] {
+            more::opens(dom, i) || more::is_below_heading(dom, i)
+        } else {
+            more::is_panel(dom, i)
+        }
+    }
+
+    /// Whether hidden text is nearly all that the main element has: a script shows it once it has run.
+    fn is_all_of_main(&self, dom: &Dom, i: usize) -> bool {
+        let parent = dom.parent(i);
+        dom.tag(parent) == Tag::Main && self.text[i] * 5 > self.text[parent] * 4
     }
 
     fn hide(&mut self, dom: &Dom, i: usize) {

@@ -1,5 +1,8 @@
 //! Text that a page hides until its reader asks for it: behind "show more", in the part of an accordion or the panel of a
 //! tab. One click that costs nothing shows it, so it is read. What is hidden otherwise stays hidden.
+//!
+//! Accordions are told by their names, by a heading right above what is hidden, or by being built alike: several elements in a
+//! row that are a short text and what it opens.
 
 use html5ever::local_name;
 
@@ -57,14 +60,36 @@ const MORE: &[&str] = &[
     "展开",
 ];
 
+/// Bytes of an element's names that are read.
+const MOST_NAMES: usize = 256;
+/// What the panels of tabs are called, and the parts of accordions. Lower case.
+const PANELS: &[&str] = &["tab-pane", "tabpane", "tabs-pane", "tab__pane", "tab-content", "tab__content"];
+const FOLDS: &[&str] = &["accordion", "faq", "answer"];
+/// Characters of what stands above a part of an accordion, and its children that are looked at.
+const MOST_ABOVE: u32 = 150;
+const MOST_PARTS: usize = 16;
+
+/// Whether an element is the panel of a tab.
+pub fn is_panel(dom: &Dom, i: usize) -> bool {
+    dom.attr(i, &local_name!("role")) == Some("tabpanel") || is_named(dom, i, PANELS)
+}
+
+fn is_named(dom: &Dom, i: usize, words: &[&str]) -> bool {
+    let class = dom.class(i);
+    let low = class[..class.floor_char_boundary(MOST_NAMES)].to_ascii_lowercase();
+    words.iter().any(|word| low.contains(word))
+}
+
 /// Whether a control beside the hidden element `i` says that it opens it.
 pub fn opens(dom: &Dom, i: usize) -> bool {
-    if dom.attr(i, &local_name!("role")) == Some("tabpanel") {
+    if is_panel(dom, i) || is_named(dom, i, FOLDS) {
         return true;
     }
     let id = dom.attr(i, &local_name!("id")).filter(|id| !id.is_empty());
-    if previous_element(dom, i).is_some_and(|c| controls(dom, c, id)) {
-        return true;
+    if let Some(above) = previous_element(dom, i) {
+        if controls(dom, above, id) || is_fold(dom, above, i) {
+            return true;
+        }
     }
     let mut last = i;
     for _ in 0..UP {
@@ -77,6 +102,31 @@ pub fn opens(dom: &Dom, i: usize) -> bool {
         }
     }
     false
+}
+
+/// Whether a heading or a term stands right above.
+pub fn is_below_heading(dom: &Dom, i: usize) -> bool {
+    previous_element(dom, i)
+        .is_some_and(|above| dom.tag(above).heading_level().is_some_and(|level| level > 1) || dom.tag(above) == Tag::Dt)
+}
+
+/// Whether `above` and the hidden `i` are one of several parts in a row that are built alike.
+fn is_fold(dom: &Dom, above: usize, i: usize) -> bool {
+    let chars: u32 = (above..dom.end(above)).take(NEAR).map(|j| count(dom.text(j))).sum();
+    let part = dom.parent(i);
+    if !(1..=MOST_ABOVE).contains(&chars)
+        || matches!(dom.tag(part), Tag::Body | Tag::Main | Tag::Document)
+        // So each part is looked at once, however much it hides.
+        || previous_element(dom, above).is_some()
+    {
+        return false;
+    }
+    let is_like = |a: usize, b: usize| dom.tag(a) == dom.tag(b) && dom.class(a) == dom.class(b);
+    let others = [previous_element(dom, part), next_element(dom, part, dom.parent(part))];
+    others.into_iter().flatten().filter(|&other| is_like(other, part)).any(|other| {
+        let parts = || dom.children(other).take(MOST_PARTS).filter(|&c| dom.tag(c).is_element());
+        parts().next().is_some_and(|first| is_like(first, above)) && parts().last().is_some_and(|last| is_like(last, i))
+    })
 }
 
 /// The sibling before `i`, if it is an element.
@@ -167,6 +217,13 @@ mod tests {
             "<p>Begin <a href='#'>… more</a></p><p style='display:none'>REST</p>",
             "<h3><button aria-expanded=false aria-controls=a1>When?</button></h3><div id=a1 hidden>REST</div>",
             "<div role=tablist><a href='#p'>Details</a></div><div id=p role=tabpanel style='display:none'>REST</div>",
+            "<div class=tab-panes><div class=tab-pane>Seen</div><div class=tab-pane style='display:none'>REST</div></div>",
+            "<div role=tabpanel hidden><ul><li><a href=/form>REST</a></ul></div>",
+            "<div class=faq__question>When?</div><div class=faq__answer style='display: none'>REST</div>",
+            "<h3>When do the boats come back?</h3><div style='display:none'>REST</div>",
+            "<dl><dt>When?</dt><dd hidden>REST</dd></dl>",
+            "<div class=p><b>When?</b><div class=x hidden>Or later.</div></div><div class=p><b>Why?</b><div class=x hidden>REST</div></div>",
+            "<main><div style='display:none'>REST</div><script>show()</script></main>",
         ] {
             assert!(shows(html), "{html}");
         }
@@ -181,6 +238,10 @@ mod tests {
             "<div hidden>REST</div> and text <button>Read more</button>",
             "<button aria-expanded=false aria-controls=other>Menu</button><div id=a1 hidden>REST</div>",
             "<button>More</button><ul hidden><li><a href=/a>REST</a></ul>",
+            "<div class=p><b>Sign in</b><div class=x hidden>REST</div></div>",
+            "<div class=p><b>Sign in</b><div class=x hidden>REST</div></div><div class=p><b>Sign up</b><p>Here.</p></div>",
+            "<div class=accordion hidden><a href=/a>REST</a></div>",
+            "<main><div style='display:none'>REST</div><p>What everybody sees of it without a click.</p></main>",
             "<button>Read more of what we have written about the harbour in other years</button><div hidden>REST</div>",
         ] {
             assert!(!shows(html), "{html}");

@@ -427,3 +427,78 @@ fn other_goods_go_from_the_page_of_a_product_whatever_they_cost() {
     assert!(!page(data).contains("Pot 3"));
     assert!(page("").contains("Pot 3"), "a list of goods may be called so");
 }
+
+#[test]
+fn a_page_of_nothing_but_its_foot_has_no_main_content_and_says_so() {
+    let links: String = (0..12).map(|n| format!("<li><a href=/{n}>Help with matter {n}</a></li>")).collect();
+    let foot = format!("<footer><h5>Help</h5><ul>{links}</ul></footer>");
+    for beside in ["", "<header><nav><a href=/>Home</a></nav></header>", "<div id=app>Loading…</div>"] {
+        let out = page(&format!("{beside}{foot}"), &main_content());
+        assert_eq!(out.markdown.as_deref().map(str::trim), Some(""), "{beside}");
+        assert!(out.warning.is_some_and(|told| told.contains("onlyMainContent")), "{beside}");
+        let whole = page(&format!("{beside}{foot}"), &ExtractOptions { only_main_content: false, ..main_content() });
+        assert!(whole.markdown.is_some_and(|text| text.contains("matter 9")), "{beside}");
+    }
+    let markdown = main_markdown(&format!("<p>They land at noon.</p>{foot}"));
+    assert_eq!(markdown, "They land at noon.\n");
+    // What a head says is all that this page has.
+    let markdown = main_markdown(&format!("<header><h1>Soon</h1><p>We open in May.</p></header>{foot}"));
+    assert!(markdown.contains("open in May"), "{markdown}");
+}
+
+#[test]
+fn dialogs_that_say_they_are_closed_go_up_to_four_tenths_of_the_page() {
+    let text = format!("<main><h1>Kettle</h1><p>{}</p>BOX</main>", PROSE.repeat(8));
+    let report = "<p>What is wrong with this offer? It is not what it says, or it may not be sold here.</p>".repeat(4);
+    for (goes, dialog) in [
+        (true, "<div role=dialog aria-hidden=true>REPORT</div>"),
+        (true, "<dialog>REPORT</dialog>"),
+        (false, "<div role=dialog aria-hidden=false>REPORT</div>"),
+        (false, "<dialog open>REPORT</dialog>"),
+        (false, "<div role=dialog aria-hidden=true class=measurements-modal>REPORT</div>"),
+    ] {
+        let markdown = main_markdown(&text.replace("BOX", &dialog.replace("REPORT", &report)));
+        assert_eq!(!markdown.contains("What is wrong"), goes, "{dialog}");
+    }
+}
+
+#[test]
+fn the_foot_of_an_article_by_name_goes_and_that_of_a_short_page_stays() {
+    let foot = "<div class=article-footer><p>Help improve this manual.</p></div>";
+    let markdown = main_markdown(&format!("<main><h1>Boats</h1><p>{}</p>{foot}</main>", PROSE.repeat(8)));
+    assert!(markdown.contains("harbour") && !markdown.contains("Help improve"), "{markdown}");
+    assert!(main_markdown(&format!("<main><h1>Boats</h1><p>Of wood.</p>{foot}</main>")).contains("Help improve"));
+}
+
+#[test]
+fn what_a_reader_sees_without_a_click_that_costs_is_read() {
+    let url = url::Url::parse("https://x.test/d/page").expect("a URL");
+    let read = |html: &str, rendered: bool| {
+        let html = format!("<main><h1>Boats</h1><p>{}</p>{html}</main>", PROSE.repeat(8));
+        let input = PageInput { url: &url, html: &html, rendered };
+        extract(&input, &main_content()).markdown.expect("markdown was asked for")
+    };
+    let rest = "They are built of oak and larch, and the oldest of them has been at sea for ninety years.";
+    let lazy: String = (0..9).map(|n| format!("<li>Boat number {n} of the harbour</li>")).collect();
+    // In the page as it was sent, and as a browser has made it.
+    for (sent, shown, html) in [
+        (true, true, format!("<details><summary>How they are built</summary><p>{rest}</p></details>")),
+        (true, true, format!("<div hidden=until-found>{rest}</div>")),
+        (true, true, format!("<div style='content-visibility:auto'>{rest}</div>")),
+        (true, true, format!("<div style='max-height:3em;overflow:hidden'>{rest}</div><button>Show more</button>")),
+        (true, true, format!("<p>Of wood.<span style='display:none'> {rest}</span></p><button>Show more</button>")),
+        (true, true, format!("<div class=tab-pane style='display:none'><p>{rest}</p></div>")),
+        (true, true, format!("<h3>How are they built?</h3><div hidden><p>{rest}</p></div>")),
+        // The rest of a list that a script shows as the reader goes down.
+        (true, true, format!("<ul>{lazy}<li hidden>{rest}</li></ul><button>Show all</button>")),
+        // Sent for readers without scripts alone; a browser has the list itself.
+        (true, false, format!("<ul></ul><noscript><ul>{lazy}<li>{rest}</li></ul></noscript>")),
+        // Neither is on the page: one is a form of what a script may add, the other was never sent.
+        (false, false, format!("<template><p>{rest}</p></template>")),
+        (false, false, "<ul><li>Boat number 1</li></ul><button>Load more</button>".to_owned()),
+        (false, false, format!("<div style='display:none'><p>{rest}</p></div>")),
+    ] {
+        assert_eq!(read(&html, false).contains("oak and larch"), sent, "as sent: {html}");
+        assert_eq!(read(&html, true).contains("oak and larch"), shown, "rendered: {html}");
+    }
+}

@@ -75,6 +75,8 @@ hints! {
     OTHER_GOODS = 28;
     /// Shown only once somebody asks for it.
     HIDDEN = 29;
+    /// What stands at the end of an article or a post.
+    ENDING = 30;
 }
 
 impl Hints {
@@ -149,10 +151,12 @@ const fn longer(first: [u8; 2]) -> &'static [(&'static str, Hints)] {
     match &first {
         b"al" => &[("alert-warning", Hints::NOTICE)],
         b"an" => &[("announcement-bar", Hints::NOTICE), ("announcement__bar", Hints::NOTICE)],
+        b"au" => &[("author_statistics", Hints::WRITER)],
         b"cr" => &[("cross-sell", Hints::OTHER_GOODS), ("crosssell", Hints::OTHER_GOODS)],
         b"di" => &[("dismissible", Hints::NOTICE), ("disclaimer", Hints::FINE_PRINT)],
+        b"ex" => &[("extrauserinfo", Hints::WRITER)],
         b"gu" => &[("guest-cta", Hints::NOTICE)],
-        b"po" => &[("post-comments", Hints::REMARKS)],
+        b"po" => &[("post-comments", Hints::REMARKS), ("postprofile", Hints::WRITER)],
         b"pr" => &[("promo-bar", Hints::NOTICE)],
         b"pu" => &[("pushnotification", Hints::NOTICE)],
         b"re" => &[("recently-viewed", Hints::OTHER_GOODS), ("related-product", Hints::OTHER_GOODS)],
@@ -160,7 +164,12 @@ const fn longer(first: [u8; 2]) -> &'static [(&'static str, Hints)] {
         b"sr" => &[("sronly", Hints::READER_ONLY)],
         b"un" => &[("unfurl-desc", Hints::REMARKS)],
         b"up" => &[("up-sell", Hints::OTHER_GOODS), ("upsell", Hints::OTHER_GOODS)],
-        b"us" => &[("user-title", Hints::WRITER), ("userbanner", Hints::WRITER), ("usertitle", Hints::WRITER)],
+        b"us" => &[
+            ("user-title", Hints::WRITER),
+            ("userbanner", Hints::WRITER),
+            ("userextras", Hints::WRITER),
+            ("usertitle", Hints::WRITER),
+        ],
         _ => &[],
     }
 }
@@ -209,6 +218,9 @@ fn of_name(name: &str) -> Hints {
         return Hints(hints.0 & (Hints::CONTENT.0 | Hints::LAYOUT.0));
     }
     hints = hints.or(of_longer_words(name));
+    if hints.any(Hints::FOOTER) && ENDINGS.iter().any(|ending| name.contains(ending)) {
+        hints = hints.or(Hints::ENDING);
+    }
     // The dialog of a common consent tool.
     if ["ot-sdk", "ot-pc", "ot-cat", "ot-desc"].iter().any(|word| name.starts_with(word)) {
         hints = hints.or(Hints::CONSENT);
@@ -232,8 +244,24 @@ fn of_name(name: &str) -> Hints {
     hints
 }
 
+/// What the foot of an article or a post is called, as a part of longer names, too.
+const ENDINGS: &[&str] = &["article-footer", "content-footer", "entry-footer", "post-footer"];
+
 /// Names of what is hidden until a script shows it.
-const HIDDEN: &[&str] = &["hide", "hideAll", "hidden", "is-hidden", "js-hidden", "u-hidden", "display-none"];
+const HIDDEN: &[&str] = &[
+    "hide",
+    "hideAll",
+    "hidden",
+    "is-hidden",
+    "js-hidden",
+    "u-hidden",
+    "display-none",
+    "ipsHide",
+    "ng-hide",
+    "w-condition-invisible",
+];
+/// What such names end in.
+const HIDDEN_ENDS: &[&str] = &["-display-none", "-display--none", "--hidden", "--is-hidden"];
 
 /// Remembers hints by attribute value, and by the names in them: pages repeat the same few.
 #[derive(Debug, Default)]
@@ -256,7 +284,7 @@ impl<'a> Cache<'a> {
             products |= name == "products";
             none |= name == "d-none";
             some |= name.starts_with("d-") && name != "d-none";
-            hidden |= HIDDEN.contains(&name);
+            hidden |= HIDDEN.contains(&name) || HIDDEN_ENDS.iter().any(|end| name.ends_with(end));
             by_width |= name.bytes().any(|b| b == b':' || b == b'@');
         }
         // In two words, as the commonest software for shops has it.
@@ -297,6 +325,8 @@ mod tests {
         assert!(hints("message-userExtras").any(Hints::TOOLS) && hints("message-userTitle").any(Hints::WRITER));
         assert!(hints("ot-cat-header").any(Hints::CONSENT) && !hints("ottoman").any(Hints::CONSENT));
         assert!(hints("badge badge--sold-out").is_none(), "shops say so of goods");
+        assert!(hints("dl.postprofile").any(Hints::WRITER) && hints("messageUser extraUserInfo").any(Hints::WRITER));
+        assert!(hints("post-footer").any(Hints::ENDING) && !hints("site-footer").any(Hints::ENDING));
         assert!(hints("related products").any(Hints::OTHER_GOODS) && hints("c-up-sells").any(Hints::OTHER_GOODS));
     }
 
@@ -312,6 +342,8 @@ mod tests {
         );
         assert!(!hints("d-none d-md-block").any(Hints::READER_ONLY), "shown from some width on");
         assert!(hints("row hide").any(Hints::HIDDEN) && !hints("overflow-hidden").any(Hints::HIDDEN));
+        assert!(hints("wt-display-none").any(Hints::HIDDEN) && hints("field--hidden").any(Hints::HIDDEN));
+        assert!(hints("menu ipsHide").any(Hints::HIDDEN) && !hints("label-hidden").any(Hints::HIDDEN));
         assert!(!hints("hidden md:flex").any(Hints::HIDDEN) && !hints("hide show@medium").any(Hints::HIDDEN));
     }
 

@@ -12,7 +12,7 @@ const MOST: u32 = 200;
 /// Marks a heading that says what the title right before it says, and a heading of the first level that leads to the site's
 /// first page where one follows that leads nowhere.
 pub fn find(dom: &Dom, lines: &Lines, gone: &mut [bool]) {
-    let mut before: Option<u64> = None;
+    let mut before: Option<(u64, u8)> = None;
     let mut site = None;
     for (at, line) in lines.list.iter().enumerate() {
         let Place::Heading(level) = line.place else {
@@ -24,12 +24,15 @@ pub fn find(dom: &Dom, lines: &Lines, gone: &mut [bool]) {
             continue;
         }
         let digest = lines.digest(dom, line);
-        if before == Some(digest) {
+        // Groups of goods may begin with one that is called as they are, a level below, and cards be called the same.
+        let is_said = |(same, above): (u64, u8)| {
+            same == digest && (above == 1 || above == level && link(dom, lines, line).is_none())
+        };
+        if before.is_some_and(is_said) {
             gone[at] = true;
             continue;
         }
-        // Groups of goods may begin with one that is called as they are.
-        before = (level == 1).then_some(digest);
+        before = Some((digest, level));
         if level == 1 {
             match link(dom, lines, line) {
                 Some(href) if site.is_none() && address::is_first_page(href) => site = Some(at),
@@ -76,6 +79,13 @@ mod tests {
             "BoatsBoats€ 90",
             "a group of goods and one of them"
         );
+        assert_eq!(
+            left("<h2>Latest</h2><h2>Latest</h2><p>News</p>"),
+            "LatestNews",
+            "places for a list that is fetched later"
+        );
+        let cards = "<h2><a href=/8>Cup</a></h2><img src=8.jpg><h2><a href=/9>Cup</a></h2>";
+        assert_eq!(left(cards), "CupCup", "cards of two goods");
     }
 
     #[test]

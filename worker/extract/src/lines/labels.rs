@@ -12,8 +12,9 @@ use super::{Line, Lines, MOST_NODES, Place};
 use crate::tokens::{Cache, Hints};
 use crate::tree::{Dom, Tag};
 
-/// Characters of a line that may be labels.
+/// Characters of a line that may be labels, and of a remark, which may hold a name and a date.
 const MOST: u32 = 48;
+const MOST_OF_REMARK: u32 = 100;
 
 /// What only controls say, sorted, in the form that [`Words`] gives. `#` is a number.
 const PHRASES: &[&str] = &[
@@ -34,7 +35,9 @@ const PHRASES: &[&str] = &[
     "# participants",
     "# people found this helpful",
     "# points",
+    "# posters",
     "# posts",
+    "# posts · joined #",
     "# reactions",
     "# replies",
     "# reply",
@@ -43,6 +46,7 @@ const PHRASES: &[&str] = &[
     "# upvotes",
     "# views",
     "# votes",
+    "# watching",
     "add a comment",
     "add comment",
     "add to bag",
@@ -60,6 +64,7 @@ const PHRASES: &[&str] = &[
     "añadir al carrito",
     "back to top",
     "choose options",
+    "clear rating",
     "click to collapse",
     "click to enlarge",
     "click to expand",
@@ -91,6 +96,7 @@ const PHRASES: &[&str] = &[
     "load more",
     "loading",
     "loading more",
+    "loading more posts",
     "log in or sign up",
     "log in to comment",
     "log in to reply",
@@ -103,7 +109,9 @@ const PHRASES: &[&str] = &[
     "nach oben",
     "ne plus comparer",
     "not helpful",
+    "not open for further replies",
     "notify me when available",
+    "oops! something went wrong while submitting the form",
     "pokaż więcej",
     "post a comment",
     "post comment",
@@ -112,11 +120,15 @@ const PHRASES: &[&str] = &[
     "quick add",
     "quick shop",
     "quick view",
+    "rate this book",
+    "rate this product",
+    "rate this recipe",
     "read all reviews",
     "read less",
     "read more",
     "read more reviews",
     "replies #",
+    "reply with quote",
     "report abuse",
     "report post",
     "retour en haut",
@@ -139,7 +151,10 @@ const PHRASES: &[&str] = &[
     "show more",
     "skip to content",
     "skip to main content",
+    "sort by date",
+    "sort by votes",
     "start asking to get answers",
+    "thank you! your submission has been received",
     "toggle caption",
     "toon meer",
     "unfollow",
@@ -149,8 +164,11 @@ const PHRASES: &[&str] = &[
     "view attachment #",
     "view comments",
     "view details",
+    "view forum posts",
+    "view forum threads",
     "view more",
     "view product",
+    "view profile",
     "voir plus",
     "was this answer helpful",
     "was this article helpful",
@@ -291,10 +309,12 @@ pub fn find(dom: &Dom, discussion: bool, lines: &Lines, gone: &mut [bool]) {
     let mut names = Cache::default();
     let mut words = Words::default();
     for (line, gone) in lines.list.iter().zip(gone) {
-        if line.chars <= MOST
+        if line.chars <= MOST_OF_REMARK
             && matches!(line.place, Place::Text | Place::Quote | Place::Heading(2..))
             && line.nodes.1 - line.nodes.0 <= MOST_NODES as u32
-            && (is_label(dom, lines, line, &mut words, &mut names) || discussion && is_remark(dom, lines, line))
+            && (line.chars <= MOST
+                && (is_label(dom, lines, line, &mut words, &mut names) || is_unfilled(dom, lines, line))
+                || discussion && is_remark(dom, lines, line))
         {
             *gone = true;
         }
@@ -366,6 +386,14 @@ impl Ends {
 fn is_remark(dom: &Dom, lines: &Lines, line: &Line) -> bool {
     let text = lines.nodes(line).first().map_or("", |&node| dom.text(node as usize).trim_start());
     REMARKS.iter().any(|remark| text.get(..remark.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(remark)))
+}
+
+/// Whether a line is a place for a value that a script was to fill in: `{{ price }}`.
+fn is_unfilled(dom: &Dom, lines: &Lines, line: &Line) -> bool {
+    let nodes = lines.nodes(line);
+    let (Some(&first), Some(&last)) = (nodes.first(), nodes.last()) else { return false };
+    dom.text(last as usize).trim_end().ends_with("}}")
+        && dom.text(first as usize).trim_start().trim_start_matches('$').starts_with("{{")
 }
 
 /// Whether text stands in a link, a button or what is called one.
@@ -458,6 +486,8 @@ mod tests {
             "<p>もっと見る</p>",
             "<div>Loading more…</div>",
             "<p>Was this article helpful?</p>",
+            "<p>{{ errors[4].message }}</p>",
+            "<b>${{amount}}</b>",
         ] {
             assert_eq!(left(&format!("<p>It boils.</p>{label}")), "It boils.", "{label}");
         }
@@ -468,6 +498,8 @@ mod tests {
         let html = "<p>It boils.</p><div>Last edited: <time>May 4, 2024</time></div>\
              <blockquote><p>It does.</p><a>Click to expand...</a></blockquote>";
         assert_eq!(left_of_discussion(html), "It boils.It does.");
+        let long = "<p>It boils.</p><div>Last edited by <a href=/ada>Ada of the Harbour</a> on Sun Feb 22, 2026 2:08 am, edited 8 times in total.</div>";
+        assert_eq!(left_of_discussion(long), "It boils.");
         assert!(left(html).contains("Last edited"), "a page of a wiki says so of itself");
         assert!(left_of_discussion("<p>I last edited it in May.</p>").contains("May"));
     }
@@ -486,6 +518,9 @@ mod tests {
             "<p><code>Log in</code></p>",
             "<h1>Read more</h1>",
             "<p>Likes</p>",
+            "<p>Write {{ name }}</p>",
+            "<pre>{{ name }}</pre>",
+            "<p><code>{{ name }}</code></p>",
         ] {
             assert_ne!(left(&format!("<p>It boils.</p>{text}")), "It boils.", "{text}");
         }

@@ -8,12 +8,14 @@
 //! endings   lines after the end of an article
 //! headings  headings said twice in a row, the site's name above the title
 //! labels    lines that are the label of a control
+//! posts     in discussions, what a forum writes at each post
 //! quotes    in discussions, lines of quotes of what stands above
 //! ```
 
 mod endings;
 mod headings;
 mod labels;
+mod posts;
 mod quotes;
 mod twice;
 
@@ -65,6 +67,7 @@ pub fn leave_out(dom: &Dom, m: &Measures, discussion: bool, dropped: &mut [bool]
     let mut gone = vec![false; lines.list.len()];
     labels::find(dom, discussion, &lines, &mut gone);
     if discussion {
+        posts::find(dom, &lines, &mut gone);
         quotes::find(dom, m, &lines, &mut gone);
     } else {
         endings::find(dom, m, &lines, &mut gone, dropped);
