@@ -86,10 +86,8 @@ pub fn opens(dom: &Dom, i: usize) -> bool {
         return true;
     }
     let id = dom.attr(i, &local_name!("id")).filter(|id| !id.is_empty());
-    if let Some(above) = previous_element(dom, i) {
-        if controls(dom, above, id) || is_fold(dom, above, i) {
-            return true;
-        }
+    if previous_element(dom, i).is_some_and(|above| controls(dom, above, id) || is_fold(dom, above, i)) {
+        return true;
     }
     let mut last = i;
     for _ in 0..UP {
