@@ -77,7 +77,7 @@ fn found(url: &str, status: PageStatus) -> Found {
 }
 
 /// Begins a check; `false`: it is somebody else's by now.
-async fn begin(tx: &mut Tx, check: &CheckRow, targets: &[Progress], billing: Billing, now: Timestamp) -> bool {
+async fn starts(tx: &mut Tx, check: &CheckRow, targets: &[Progress], billing: Billing, now: Timestamp) -> bool {
     let start = Start { check, targets, billing };
     checks::start(tx, &[start], now, now).await.unwrap().contains(&check.id)
 }
@@ -106,7 +106,7 @@ async fn work_on(db: &Db, checks: &[CheckRow], now: Timestamp, mut dies: impl Fn
     let mut tx = db.begin().await.unwrap();
     for (check, targets, _) in hands.iter_mut().filter(|(check, ..)| check.started_at.is_none()) {
         targets[0].job = Some(JobId::new());
-        assert!(begin(&mut tx, check, targets, Billing::NotApplicable, now).await);
+        assert!(starts(&mut tx, check, targets, Billing::NotApplicable, now).await);
     }
     if dies() {
         return 0;
@@ -126,22 +126,10 @@ async fn work_on(db: &Db, checks: &[CheckRow], now: Timestamp, mut dies: impl Fn
     }
     tx.commit().await.unwrap();
     let mut tx = db.begin().await.unwrap();
-    let end = |(check, targets, summary): &'_ (&CheckRow, Vec<Progress>, Summary)| {
-        let (by, billing) = (CheckMove::Complete, Billing::Confirmed);
-        (*check, by, targets.clone(), *summary, billing)
-    };
-    let ends: Vec<_> = hands.iter().map(end).collect();
-    let ends: Vec<End<'_>> = ends
+    let (by, billing, credits, error) = (CheckMove::Complete, Billing::Confirmed, 1, None);
+    let ends: Vec<End<'_>> = hands
         .iter()
-        .map(|(check, by, targets, summary, billing)| End {
-            check,
-            by: *by,
-            targets,
-            summary: *summary,
-            credits: 1,
-            billing: *billing,
-            error: None,
-        })
+        .map(|&(check, ref targets, summary)| End { check, by, targets, summary, credits, billing, error })
         .collect();
     assert_eq!(checks::finish(&mut tx, &ends, now).await.unwrap().len(), hands.len());
     if dies() {
@@ -464,7 +452,7 @@ async fn a_worker_that_lost_its_check_writes_nothing() {
         let second = claim_checks(&db, begin.plus_ms(MINUTE), MINUTE).await.remove(0);
         let mut tx = db.begin().await.unwrap();
         let targets = first.targets().unwrap();
-        assert!(!begin(&mut tx, &first, &targets, Billing::Reserved, begin).await);
+        assert!(!starts(&mut tx, &first, &targets, Billing::Reserved, begin).await);
         checks::put_off(&mut tx, &[&first], begin.plus_ms(DAY)).await.unwrap();
         tx.commit().await.unwrap();
         assert!(work(&db, &second, begin.plus_ms(2 * MINUTE)).await);
@@ -531,7 +519,7 @@ async fn a_deleted_monitor_is_gone_for_everybody_at_once_and_from_the_rows_later
         let mut targets = check.targets().unwrap();
         targets[0].job = Some(job);
         let mut tx = db.begin().await.unwrap();
-        assert!(begin(&mut tx, &check, &targets, Billing::Reserved, begin).await);
+        assert!(starts(&mut tx, &check, &targets, Billing::Reserved, begin).await);
         meet(&mut tx, &check, &found("http://site.test/a", PageStatus::New), begin).await;
         tx.commit().await.unwrap();
 
@@ -727,7 +715,7 @@ async fn results_of_a_check_that_runs_do_not_expire() {
         let mut targets = check.targets().unwrap();
         targets[0].job = Some(job);
         let mut tx = db.begin().await.unwrap();
-        assert!(begin(&mut tx, &check, &targets, Billing::NotApplicable, now).await);
+        assert!(starts(&mut tx, &check, &targets, Billing::NotApplicable, now).await);
         tx.commit().await.unwrap();
         assert_eq!(sweep::expire(&db, &mut Slices::default(), now).await.unwrap(), 0);
         let held = jobs::load(&db, job).await.unwrap().unwrap();
@@ -750,7 +738,7 @@ async fn look(db: &Db, row: &MonitorRow, read: &[&str], failed: &[&str], now: Ti
     let check = claim_checks(db, now, MINUTE).await.remove(0);
     let mut tx = db.begin().await.unwrap();
     let targets = check.targets().unwrap();
-    assert!(begin(&mut tx, &check, &targets, Billing::NotApplicable, now).await);
+    assert!(starts(&mut tx, &check, &targets, Billing::NotApplicable, now).await);
     tx.commit().await.unwrap();
     let check = claim_checks(db, now, MINUTE).await.remove(0);
     let mut summary = check.summary();
