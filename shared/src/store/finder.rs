@@ -1,7 +1,7 @@
 //! Looks for what is kept of many pages at once. Every page is looked for before its site is asked; those that come while
 //! the database answers are looked for together, in one statement.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, oneshot};
 
@@ -20,8 +20,15 @@ const AT_ONCE: usize = 2;
 #[derive(Debug)]
 pub struct Finder {
     db: Db,
-    waiting: Mutex<Vec<Waiting>>,
+    queue: Mutex<Queue>,
     statements: Semaphore,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Vec<Waiting>,
+    /// How many were taken out of it so far: who came as the n-th is in it as long as this is not above n.
+    taken: usize,
 }
 
 #[derive(Debug)]
@@ -34,7 +41,7 @@ struct Waiting {
 impl Finder {
     /// Looks in this database.
     pub fn new(db: Db) -> Self {
-        Self { db, waiting: Mutex::default(), statements: Semaphore::new(AT_ONCE) }
+        Self { db, queue: Mutex::default(), statements: Semaphore::new(AT_ONCE) }
     }
 
     /// The answers that were stored where it is looked, as [`cache::find`] gives them.
@@ -47,30 +54,46 @@ impl Finder {
             return cache::find(&self.db, &lookup).await;
         }
         let (answer, mut answered) = oneshot::channel();
-        self.lock().push(Waiting { lookup: lookup.clone(), answer });
-        loop {
+        let place = {
+            let mut queue = self.lock();
+            queue.waiting.push(Waiting { lookup: lookup.clone(), answer });
+            queue.taken + queue.waiting.len() - 1
+        };
+        let found = loop {
             tokio::select! {
                 biased;
-                found = &mut answered => return match found {
-                    Ok(found) => Ok(found),
-                    // What went wrong with the others, or with who asked for them, is not this one's fault.
-                    Err(_) => cache::find(&self.db, &lookup).await,
-                },
-                Ok(_statement) = self.statements.acquire() => self.answer_some().await,
+                found = &mut answered => break found,
+                Ok(statement) = self.statements.acquire() => {
+                    let has_waited = self.answer_some(place).await;
+                    drop(statement);
+                    if !has_waited {
+                        break answered.await;
+                    }
+                }
             }
+        };
+        match found {
+            Ok(found) => Ok(found),
+            // What went wrong with the others, or with who asked for them, is not this one's fault.
+            Err(_) => cache::find(&self.db, &lookup).await,
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers those that have waited for longest, whoever they are.
-    async fn answer_some(&self) {
+    /// Answers those that have waited for longest, whoever they are. `false`: nothing is done, as somebody else is about to
+    /// answer who came as the `place`-th.
+    async fn answer_some(&self, place: usize) -> bool {
         let waiting: Vec<Waiting> = {
-            let mut waiting = self.lock();
-            let count = waiting.len().min(MOST);
-            waiting.drain(..count).filter(|one| !one.answer.is_closed()).collect()
+            let mut queue = self.lock();
+            if place < queue.taken {
+                return false;
+            }
+            let count = queue.waiting.len().min(MOST);
+            queue.taken += count;
+            queue.waiting.drain(..count).filter(|one| !one.answer.is_closed()).collect()
         };
         let lookups: Vec<&Lookup> = waiting.iter().map(|one| &one.lookup).collect();
         match cache::find_newest(&self.db, &lookups).await {
@@ -82,5 +105,6 @@ impl Finder {
             }
             Err(error) => tracing::debug!(%error, pages = waiting.len(), "stored pages are looked for one by one"),
         }
+        true
     }
 }
