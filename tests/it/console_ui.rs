@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use weir_tests::{
-    Database, ModelStandIn, Said, ServiceOptions, TestService, both_databases, checkout, long_tests, wait_until,
+    Database, ModelStandIn, Said, ServiceOptions, TestService, both_databases, checkout, first_on, long_tests,
+    wait_until,
 };
 use weir_worker::sandbox::find_chromium;
 
@@ -78,15 +79,6 @@ async fn it_reads_what_strangers_wrote_and_writes_calls_that_say_just_that() {
 }
 
 both_databases! {
-    async fn a_first_time_operator_finds_the_way(database) {
-        let Some(modules) = modules() else { return };
-        let service = service(database).await;
-        let link = service.cli(&["console", "link", "--base", service.base()]);
-        let mut command = script("walk.cjs", modules);
-        command.env("LINK", link.trim());
-        passes_with(&service, command).await;
-    }
-
     // Two minutes on each database; the walk, hostile content and axe go through every page in each run of the tests.
     async fn every_page_shows_and_does_what_it_should(database) {
         if !long_tests() {
@@ -127,6 +119,19 @@ both_databases! {
         // The log itself, and a program that is not optimized, cost more than the tab.
         let most = WHILE.mul_f64(if cfg!(debug_assertions) { 0.03 } else { 0.01 });
         assert!(with_tab.cpu.saturating_sub(without.cpu) < most, "{with_tab:?}, {without:?}");
+    }
+}
+
+first_on! {
+    postgres:
+
+    async fn a_first_time_operator_finds_the_way(database) {
+        let Some(modules) = modules() else { return };
+        let service = service(database).await;
+        let link = service.cli(&["console", "link", "--base", service.base()]);
+        let mut command = script("walk.cjs", modules);
+        command.env("LINK", link.trim());
+        passes_with(&service, command).await;
     }
 }
 

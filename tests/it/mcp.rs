@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use weir_tests::{
     Answer, Caller, Database, FixtureSite, ServiceOptions, TestService, binary_folder, both_databases, checkout,
-    installed, wait_until,
+    first_on, installed, wait_until,
 };
 
 use crate::sdk::{named, suite_with_model};
@@ -31,14 +31,6 @@ async fn tool(caller: &Caller, name: &str, arguments: Value) -> Value {
 }
 
 both_databases! {
-    async fn a_stock_client_uses_every_tool_over_http_and_stdio_as_the_official_server(database) {
-        let Some(modules) = installed("js/node_modules") else { return };
-        let mut command = tokio::process::Command::new("node");
-        command.arg(checkout().join("tests/sdk/js/mcp.cjs")).env("NODE_PATH", modules);
-        command.env("WEIR_BIN", binary_folder().join("weir"));
-        suite_with_model(&named("mcp", &database), command, database).await;
-    }
-
     async fn another_teams_jobs_pages_and_sessions_are_nobodys(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
@@ -91,6 +83,18 @@ both_databases! {
         }
         let closed = tool(own, "firecrawl_browser_delete", json!({ "sessionId": session })).await;
         assert_eq!(closed["structuredContent"]["success"], true, "{closed}");
+    }
+}
+
+first_on! {
+    postgres:
+
+    async fn a_stock_client_uses_every_tool_over_http_and_stdio_as_the_official_server(database) {
+        let Some(modules) = installed("js/node_modules") else { return };
+        let mut command = tokio::process::Command::new("node");
+        command.arg(checkout().join("tests/sdk/js/mcp.cjs")).env("NODE_PATH", modules);
+        command.env("WEIR_BIN", binary_folder().join("weir"));
+        suite_with_model(&named("mcp", &database), command, database).await;
     }
 }
 

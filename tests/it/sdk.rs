@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Database, FixtureSite, ModelStandIn, Said, SearchStandIn, ServiceOptions, TestService, both_databases, checkout,
+    Database, FixtureSite, ModelStandIn, Said, SearchStandIn, ServiceOptions, TestService, checkout, first_on,
     installed, require_all,
 };
 
@@ -87,13 +87,52 @@ pub async fn passes(name: &str, command: &mut tokio::process::Command, service: 
     assert_ne!(numbers[0], "0", "the suite ran");
 }
 
-both_databases! {
+first_on! {
+    postgres:
+
     async fn the_official_python_sdk_works(database) {
         let Some(python) = installed("venv/bin/python") else { return };
         let mut command = tokio::process::Command::new(python);
         command.arg(checkout().join("tests/sdk/python/suite.py")).env("PYTHONDONTWRITEBYTECODE", "1");
         suite("python", command, database).await;
     }
+
+    async fn the_official_javascript_sdk_uses_sessions(database) {
+        let Some(modules) = installed("js/node_modules") else { return };
+        let mut command = tokio::process::Command::new("node");
+        command.arg(checkout().join("tests/sdk/js/browser.cjs")).env("NODE_PATH", modules);
+        suite("javascript-sessions", command, database).await;
+    }
+
+    async fn the_official_command_line_and_mcp_server_map_and_crawl(database) {
+        let Some(modules) = installed("js/node_modules") else { return };
+        let mut command = tokio::process::Command::new("node");
+        command.arg(checkout().join("tests/sdk/js/map.cjs")).env("NODE_PATH", modules);
+        suite("map-and-crawl", command, database).await;
+    }
+
+    async fn the_official_javascript_sdk_calls_version_1(database) {
+        let Some(modules) = installed("js/node_modules") else { return };
+        let mut command = tokio::process::Command::new("node");
+        command.arg(checkout().join("tests/sdk/js/v1.cjs")).env("NODE_PATH", modules);
+        suite_with_model(&named("javascript-v1", &database), command, database).await;
+    }
+
+    async fn the_official_javascript_clients_wait_for_extractions_and_agents(database) {
+        let Some(modules) = installed("js/node_modules") else { return };
+        let mut command = tokio::process::Command::new("node");
+        command.arg(checkout().join("tests/sdk/js/tasks.cjs")).env("NODE_PATH", modules);
+        suite_with_model(&named("javascript-tasks", &database), command, database).await;
+    }
+
+    async fn the_official_rust_sdk_works(database) {
+        let Some(program) = rust_suite() else { return };
+        suite("rust", tokio::process::Command::new(program), database).await;
+    }
+}
+
+first_on! {
+    sqlite:
 
     async fn the_official_javascript_sdk_works(database) {
         let Some(modules) = installed("js/node_modules") else { return };
@@ -109,25 +148,11 @@ both_databases! {
         suite("python-sessions", command, database).await;
     }
 
-    async fn the_official_javascript_sdk_uses_sessions(database) {
-        let Some(modules) = installed("js/node_modules") else { return };
-        let mut command = tokio::process::Command::new("node");
-        command.arg(checkout().join("tests/sdk/js/browser.cjs")).env("NODE_PATH", modules);
-        suite("javascript-sessions", command, database).await;
-    }
-
     async fn the_official_command_line_uses_sessions(database) {
         let Some(modules) = installed("js/node_modules") else { return };
         let mut command = tokio::process::Command::new("node");
         command.arg(checkout().join("tests/sdk/js/cli.cjs")).env("NODE_PATH", modules);
         suite("command-line", command, database).await;
-    }
-
-    async fn the_official_command_line_and_mcp_server_map_and_crawl(database) {
-        let Some(modules) = installed("js/node_modules") else { return };
-        let mut command = tokio::process::Command::new("node");
-        command.arg(checkout().join("tests/sdk/js/map.cjs")).env("NODE_PATH", modules);
-        suite("map-and-crawl", command, database).await;
     }
 
     async fn the_official_python_sdk_calls_version_1(database) {
@@ -137,30 +162,11 @@ both_databases! {
         suite_with_model(&named("python-v1", &database), command, database).await;
     }
 
-    async fn the_official_javascript_sdk_calls_version_1(database) {
-        let Some(modules) = installed("js/node_modules") else { return };
-        let mut command = tokio::process::Command::new("node");
-        command.arg(checkout().join("tests/sdk/js/v1.cjs")).env("NODE_PATH", modules);
-        suite_with_model(&named("javascript-v1", &database), command, database).await;
-    }
-
     async fn the_official_python_sdk_waits_for_extractions_and_agents(database) {
         let Some(python) = installed("venv/bin/python") else { return };
         let mut command = tokio::process::Command::new(python);
         command.arg(checkout().join("tests/sdk/python/tasks.py")).env("PYTHONDONTWRITEBYTECODE", "1");
         suite_with_model(&named("python-tasks", &database), command, database).await;
-    }
-
-    async fn the_official_javascript_clients_wait_for_extractions_and_agents(database) {
-        let Some(modules) = installed("js/node_modules") else { return };
-        let mut command = tokio::process::Command::new("node");
-        command.arg(checkout().join("tests/sdk/js/tasks.cjs")).env("NODE_PATH", modules);
-        suite_with_model(&named("javascript-tasks", &database), command, database).await;
-    }
-
-    async fn the_official_rust_sdk_works(database) {
-        let Some(program) = rust_suite() else { return };
-        suite("rust", tokio::process::Command::new(program), database).await;
     }
 }
 

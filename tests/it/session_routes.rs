@@ -3,8 +3,7 @@
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Caller, Database, ForwardProxy, OwnPages, ServiceOptions, TestService, both_databases, free_port, long_tests,
-    wait_until,
+    Caller, Database, ForwardProxy, OwnPages, ServiceOptions, TestService, first_on, free_port, long_tests, wait_until,
 };
 
 /// Names of this machine: one of the list of ads that Weir brings along, one of a list of the test's, and two others.
@@ -81,49 +80,8 @@ const APPEARANCE: &str = "JSON.stringify(await page.evaluate(async () => [naviga
     Intl.DateTimeFormat().resolvedOptions().timeZone, await new Promise(done => \
     navigator.geolocation.getCurrentPosition(p => done(Math.round(p.coords.latitude)), e => done(e.message)))]))";
 
-both_databases! {
-    async fn a_session_meets_no_ads_unless_it_asks_for_them_and_appears_where_it_wants(database) {
-        let service = service(ServiceOptions::new(database).env("WEIR_WARM_BROWSERS", "1")).await;
-        let (caller, pages) = (service.caller(), OwnPages::start().await);
-        let url = page_with_ads(&pages, "/session");
-        let visit = format!("await page.goto('{url}'); await page.textContent('h1')");
-
-        // One browser waits started; another one has to be started.
-        wait_until("a browser waits", || async {
-            (service.worker_figure(0, "weir_sessions_warm ").await == 1).then_some(())
-        })
-        .await;
-        let (plain, path) = create(caller, &json!({ "ttl": 120 })).await;
-        let (second, other) = create(caller, &json!({ "blockAds": true, "location": { "country": "JP" } })).await;
-        assert_eq!((plain.get("warning"), second.get("warning")), (None, None), "{plain} {second}");
-        assert_eq!(run(caller, &format!("{path}/execute"), "node", &visit).await, "Ads");
-        assert_eq!(asked(&pages, "/session"), [0, 1, 1]);
-        let shown = run(caller, &format!("{path}/execute"), "node", APPEARANCE).await;
-        assert!(shown.starts_with("[\"en-US\""), "{shown}");
-        assert_eq!(run(caller, &format!("{other}/execute"), "node", &visit).await, "Ads");
-        assert_eq!(asked(&pages, "/session"), [0, 2, 2]);
-        // From its first tab on, in each, for every client.
-        let tab = "const tab = await context.newPage(); await tab.evaluate(() => navigator.language)";
-        assert_eq!(run(caller, &format!("{other}/execute"), "node", tab).await, "ja-JP");
-        let path_of = |address: &str| format!("{address}/execute");
-        // Where a position may be asked for: on this machine's own address, as with TLS.
-        let trusted = format!("await page.goto('{}'); {APPEARANCE}", pages.url("/session"));
-        let shown = run(caller, &path_of(&other), "node", &trusted).await;
-        assert_eq!(shown, "[\"ja-JP\",\"Asia/Tokyo\",36]");
-        // Code asks for what its author wants.
-        let before = asked(&pages, "/session");
-        let fetch = format!("import urllib.request; urllib.request.urlopen('{}').status",
-            pages.url_at("ads.doubleclick.net", "/session/ad.js"));
-        assert_eq!(run(caller, &path_of(&path), "python", &fetch).await, "200");
-        assert_eq!((before[0], asked(&pages, "/session")[0]), (0, 1));
-
-        let (_, open) = create(caller, &json!({ "blockAds": false })).await;
-        assert_eq!(run(caller, &path_of(&open), "node", &visit).await, "Ads");
-        assert_eq!(asked(&pages, "/session")[0], 2);
-        for path in [path, other, open] {
-            caller.delete(&path).await.ok();
-        }
-    }
+first_on! {
+    postgres:
 
     async fn what_goes_on_from_a_scrape_follows_its_ads_its_proxies_and_its_place(database) {
         let (us, de) = (ForwardProxy::start("basic-us").await, ForwardProxy::start("basic-de").await);
@@ -170,6 +128,53 @@ both_databases! {
         assert_eq!(run(caller, &format!("{path}/execute"), "node", inner).await, "403");
         assert!(us.seen().iter().all(|line| !line.contains("10.0.0.1")));
         caller.delete(&path).await.ok();
+    }
+}
+
+first_on! {
+    sqlite:
+
+    async fn a_session_meets_no_ads_unless_it_asks_for_them_and_appears_where_it_wants(database) {
+        let service = service(ServiceOptions::new(database).env("WEIR_WARM_BROWSERS", "1")).await;
+        let (caller, pages) = (service.caller(), OwnPages::start().await);
+        let url = page_with_ads(&pages, "/session");
+        let visit = format!("await page.goto('{url}'); await page.textContent('h1')");
+
+        // One browser waits started; another one has to be started.
+        wait_until("a browser waits", || async {
+            (service.worker_figure(0, "weir_sessions_warm ").await == 1).then_some(())
+        })
+        .await;
+        let (plain, path) = create(caller, &json!({ "ttl": 120 })).await;
+        let (second, other) = create(caller, &json!({ "blockAds": true, "location": { "country": "JP" } })).await;
+        assert_eq!((plain.get("warning"), second.get("warning")), (None, None), "{plain} {second}");
+        assert_eq!(run(caller, &format!("{path}/execute"), "node", &visit).await, "Ads");
+        assert_eq!(asked(&pages, "/session"), [0, 1, 1]);
+        let shown = run(caller, &format!("{path}/execute"), "node", APPEARANCE).await;
+        assert!(shown.starts_with("[\"en-US\""), "{shown}");
+        assert_eq!(run(caller, &format!("{other}/execute"), "node", &visit).await, "Ads");
+        assert_eq!(asked(&pages, "/session"), [0, 2, 2]);
+        // From its first tab on, in each, for every client.
+        let tab = "const tab = await context.newPage(); await tab.evaluate(() => navigator.language)";
+        assert_eq!(run(caller, &format!("{other}/execute"), "node", tab).await, "ja-JP");
+        let path_of = |address: &str| format!("{address}/execute");
+        // Where a position may be asked for: on this machine's own address, as with TLS.
+        let trusted = format!("await page.goto('{}'); {APPEARANCE}", pages.url("/session"));
+        let shown = run(caller, &path_of(&other), "node", &trusted).await;
+        assert_eq!(shown, "[\"ja-JP\",\"Asia/Tokyo\",36]");
+        // Code asks for what its author wants.
+        let before = asked(&pages, "/session");
+        let fetch = format!("import urllib.request; urllib.request.urlopen('{}').status",
+            pages.url_at("ads.doubleclick.net", "/session/ad.js"));
+        assert_eq!(run(caller, &path_of(&path), "python", &fetch).await, "200");
+        assert_eq!((before[0], asked(&pages, "/session")[0]), (0, 1));
+
+        let (_, open) = create(caller, &json!({ "blockAds": false })).await;
+        assert_eq!(run(caller, &path_of(&open), "node", &visit).await, "Ads");
+        assert_eq!(asked(&pages, "/session")[0], 2);
+        for path in [path, other, open] {
+            caller.delete(&path).await.ok();
+        }
     }
 }
 

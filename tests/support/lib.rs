@@ -115,3 +115,24 @@ macro_rules! both_databases {
         }
     )+};
 }
+
+/// The same for what goes through the whole service at length, while what the databases do differently is tried elsewhere:
+/// on one of them in every run, and on the other one in the long tests:
+/// `first_on! { postgres: async fn a_sentence(database) { … } }`.
+#[macro_export]
+macro_rules! first_on {
+    (sqlite: $($rest:tt)+) => { $crate::first_on! { is_sqlite = true, $($rest)+ } };
+    (postgres: $($rest:tt)+) => { $crate::first_on! { is_sqlite = false, $($rest)+ } };
+    (is_sqlite = $is_sqlite:literal, $($(#[$meta:meta])* async fn $name:ident($database:ident) $body:block)+) => {
+        $crate::both_databases! {$(
+            $(#[$meta])*
+            async fn $name($database) {
+                if matches!($database, $crate::Database::Sqlite) != $is_sqlite && !$crate::long_tests() {
+                    eprintln!("skipped: a long test on this database, WEIR_TEST_LONG=1 runs it");
+                    return;
+                }
+                $body
+            }
+        )+}
+    };
+}

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A PostgreSQL cluster for tests and benchmarks, on loopback, as an unprivileged user when called by root.
 #
-#   postgres.sh start FOLDER     makes the cluster (first time), starts it, prints its URL
+#   postgres.sh start FOLDER [SETTING…]     makes the cluster (first time, with these lines in its configuration), starts it,
+#                                           prints its URL
 #   postgres.sh kill FOLDER      ends it as a crash would
 #   postgres.sh restart FOLDER   the same, and starts it again on the same port
 #   postgres.sh stop FOLDER      ends it and removes the folder
@@ -10,6 +11,7 @@
 set -euo pipefail
 action=${1:?start, kill, restart or stop}
 folder=${2:?folder of the cluster}
+settings=("${@:3}")
 
 if ! command -v initdb >/dev/null; then
     for bin in /usr/lib/postgresql/*/bin; do PATH=$bin:$PATH; done
@@ -42,6 +44,7 @@ port = $port
 unix_socket_directories = ''
 max_connections = 300
 shared_buffers = 256MB
+$(printf '%s\n' "${settings[@]}")
 END
             echo "CREATE ROLE weir LOGIN CREATEDB" | as_owner postgres --single -D "$folder/data" postgres >single.log 2>&1
             echo "$port" > port
