@@ -1,6 +1,6 @@
 //! A Postgres database for one test, as the migrations leave it. They are applied once for all tests of a server, and the
-//! result is copied, which takes a fifth of the time. Crates whose tests need databases include this file: it knows nothing
-//! of theirs.
+//! result is copied file by file, which takes a tenth of the time where the server writes to memory. Crates whose tests need
+//! databases include this file: it knows nothing of theirs.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
@@ -20,7 +20,9 @@ pub async fn create(server: &str, name: &str, migrate: impl AsyncFnOnce(String))
         migrate(format!("{base}/{draft}")).await;
         put_in_place(&mut admin, &draft, &template).await;
     }
-    run(&mut admin, format!("CREATE DATABASE {name} TEMPLATE {template}")).await.expect("the template can be copied");
+    run(&mut admin, format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY"))
+        .await
+        .expect("the template can be copied");
     admin.close().await.expect("the server ends a connection");
     format!("{base}/{name}")
 }
