@@ -432,7 +432,8 @@ async fn without_cgroups_a_watcher_bounds_the_box_as_a_whole() {
     let mut code = world.sandbox.start_code(&dir, CodeSpec { program, limits, ..CodeSpec::default() }).await.unwrap();
     assert_eq!(read_all(&mut code.stdout).await, "memfd EPERM\nkilled True\n");
     assert_eq!(code.exited().await, Some(0), "the box itself goes on");
-    let text = "import time\nprint('reserved', len(bytearray(200 << 20)), flush=True)\n\
+    let text = "import mmap, time\nroom = mmap.mmap(-1, 200 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n\
+        print('reserved', len(room), flush=True)\n\
         b = b'x' * (200 << 20); time.sleep(15); print('TOO MUCH')";
     let program: Vec<String> = ["python3", "-I", "-c", text].map(str::to_owned).into();
     let mut code = world.sandbox.start_code(&dir, CodeSpec { program, limits, ..CodeSpec::default() }).await.unwrap();
