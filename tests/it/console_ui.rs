@@ -135,42 +135,39 @@ first_on! {
     }
 }
 
-// What the pages do with what the service answers is the same on every database; what it answers is asked on both
-// elsewhere.
+first_on! {
+    sqlite:
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hostile_content_runs_nothing() {
-    let Some(modules) = modules() else { return };
-    let service = service(Database::Sqlite).await;
-    passes_with(&service, script("hostile.cjs", modules)).await;
-}
+    async fn hostile_content_runs_nothing(database) {
+        let Some(modules) = modules() else { return };
+        let service = service(database).await;
+        passes_with(&service, script("hostile.cjs", modules)).await;
+    }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn axe_finds_nothing_on_any_page() {
-    let Some(modules) = modules() else { return };
-    let service = service(Database::Sqlite).await;
-    passes_with(&service, script("axe.cjs", modules)).await;
-}
+    async fn axe_finds_nothing_on_any_page(database) {
+        let Some(modules) = modules() else { return };
+        let service = service(database).await;
+        passes_with(&service, script("axe.cjs", modules)).await;
+    }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn monitors_and_agents_are_watched_and_worked_with() {
-    let Some(modules) = modules() else { return };
-    let end = json!({"thought": "I know.", "tool": "finish", "answer": "It costs 31 crowns.", "sources": []});
-    let model = ModelStandIn::start(vec![Said::json(&end)]).await;
-    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
-    let service = service_with(options).await;
-    passes_with(&service, script("monitors.cjs", modules)).await;
-}
+    async fn monitors_and_agents_are_watched_and_worked_with(database) {
+        let Some(modules) = modules() else { return };
+        let end = json!({"thought": "I know.", "tool": "finish", "answer": "It costs 31 crowns.", "sources": []});
+        let model = ModelStandIn::start(vec![Said::json(&end)]).await;
+        let options = ServiceOptions::new(database).env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
+        let service = service_with(options).await;
+        passes_with(&service, script("monitors.cjs", modules)).await;
+    }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_goes_on_is_seen_while_somebody_looks() {
-    let Some(modules) = modules() else { return };
-    let scroll = Said::does("scroll", json!({"direction": "down"}));
-    let finish = Said::does("finish", json!({"answer": "in stock", "success": true}));
-    let model = ModelStandIn::start(vec![scroll, finish]).await;
-    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
-    let service = service_with(options).await;
-    passes_with(&service, script("live.cjs", modules)).await;
+    async fn what_goes_on_is_seen_while_somebody_looks(database) {
+        let Some(modules) = modules() else { return };
+        let scroll = Said::does("scroll", json!({"direction": "down"}));
+        let finish = Said::does("finish", json!({"answer": "in stock", "success": true}));
+        let model = ModelStandIn::start(vec![scroll, finish]).await;
+        let options = ServiceOptions::new(database).env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
+        let service = service_with(options).await;
+        passes_with(&service, script("live.cjs", modules)).await;
+    }
 }
 
 /// The pictures of docs/console.md; `PICTURES` names the folder that they go to.

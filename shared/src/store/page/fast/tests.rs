@@ -29,6 +29,7 @@ use crate::{on_db, on_pool};
 fn cases() -> u64 {
     if std::env::var("WEIR_TEST_LONG").as_deref() == Ok("1") { 150 } else { 50 }
 }
+
 /// Pages in work at once of a team that has no limit of its own.
 const DEFAULT_LIMIT: i64 = 2;
 
