@@ -14,7 +14,7 @@ use sqlx::sqlite::{
 use super::db::{Db, PostgresDb, SqliteDb};
 use super::signals::Signals;
 use super::{clock, lasting_plans, lines};
-use crate::clock::Clock;
+use crate::clock::{Clock, Stopwatch};
 use crate::config::DatabaseUrl;
 use crate::fault::Faults;
 use crate::private;
@@ -25,6 +25,12 @@ const IDLE_IN_TRANSACTION: &str = "5000";
 
 /// A rested connection that does not answer for this long is taken for dead, and another one used.
 const PING: Duration = Duration::from_secs(2);
+
+/// How long SQLite's file may be somebody else's before a statement, or who opens it, gives up.
+const SQLITE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// After this time a file that was locked is opened again.
+const REOPENING: Duration = Duration::from_millis(10);
 
 /// How long the ends of pages wait on Postgres for a lock of somebody else, ms: beside those of other teams, and alone.
 const LOCK_PATIENCE: &str = "150";
@@ -113,7 +119,7 @@ async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal)
-        .busy_timeout(Duration::from_secs(10))
+        .busy_timeout(SQLITE_PATIENCE)
         .foreign_keys(true)
         .pragma("temp_store", "MEMORY")
         .pragma("cache_size", "-4000")
@@ -128,7 +134,7 @@ async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow
         // Only a new file can take it; on an old one the pragma would wait for the writer for nothing.
         options = options.auto_vacuum(SqliteAutoVacuum::Incremental);
     }
-    SqlitePoolOptions::new()
+    let pool = SqlitePoolOptions::new()
         .max_connections(connections)
         .min_connections(1)
         .idle_timeout(None)
@@ -138,10 +144,23 @@ async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow
         // A full disk makes SQLite roll back by itself, and the driver still counts the transaction as open: such a
         // connection would refuse every further one.
         .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
-        .acquire_timeout(Duration::from_secs(10))
-        .connect_with(options)
-        .await
-        .with_context(|| format!("cannot open {}", path.display()))
+        .acquire_timeout(SQLITE_PATIENCE);
+    let opening = Stopwatch::start();
+    loop {
+        match pool.clone().connect_with(options.clone()).await {
+            Err(error) if is_busy(&error) && opening.elapsed() < SQLITE_PATIENCE => tokio::time::sleep(REOPENING).await,
+            opened => return opened.with_context(|| format!("cannot open {}", path.display())),
+        }
+    }
+}
+
+/// Whether SQLite found the file locked. Of two that give a new or a restored file its log in the same moment it refuses
+/// one at once, whatever patience it was told to have: each might wait for the other for ever.
+fn is_busy(error: &sqlx::Error) -> bool {
+    const SQLITE_BUSY: i32 = 5;
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
+    // Its upper bytes tell of the occasion.
+    code.is_some_and(|code| code & 0xff == SQLITE_BUSY)
 }
 
 /// Makes the database's file before SQLite does, for our user only, and shuts one that an earlier release left open to
@@ -159,4 +178,38 @@ fn keep_private(path: &Path) -> anyhow::Result<()> {
         private::shut(Path::new(&beside));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The API and each worker open a database that a restore has just made, or an empty one, in the same moment.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_database_that_is_not_yet_in_its_mode_is_opened_by_many_at_once() {
+        let folder = std::env::temp_dir().join(format!("weir-open-{}", crate::random::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for round in 0..60 {
+            let path = folder.join(format!("{round}.db"));
+            if round % 2 == 0 {
+                let options = SqliteConnectOptions::new()
+                    .filename(&path)
+                    .create_if_missing(true)
+                    .journal_mode(SqliteJournalMode::Delete);
+                let plain = SqlitePool::connect_with(options).await.unwrap();
+                sqlx::query("CREATE TABLE t (n INTEGER)").execute(&plain).await.unwrap();
+                plain.close().await;
+            }
+            let opening: Vec<_> = (0..4)
+                .map(|_| {
+                    let path = path.clone();
+                    tokio::spawn(async move { connect_sqlite(&path, 2, PoolUse::Rows).await })
+                })
+                .collect();
+            for opened in opening {
+                let pool = opened.await.unwrap().unwrap_or_else(|error| panic!("round {round}: {error:#}"));
+                pool.close().await;
+            }
+        }
+    }
 }
