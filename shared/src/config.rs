@@ -143,6 +143,8 @@ pub struct BrowserSettings {
     pub chromium: Option<PathBuf>,
     pub page_browsers: usize,
     pub pages_per_browser: usize,
+    /// A browser of the scraping pool is there while pages want one and for this long after; `None`: always.
+    pub page_browser_idle: Option<Duration>,
     /// Browsers that wait started for a session, 0 to 64.
     pub warm: usize,
     pub sandbox: SandboxChoice,
@@ -337,6 +339,7 @@ impl Settings {
                 chromium: (reader.get)("WEIR_CHROMIUM").map(PathBuf::from),
                 page_browsers: reader.number("WEIR_PAGE_BROWSERS", 0, 64)?,
                 pages_per_browser: reader.number("WEIR_PAGES_PER_BROWSER", 1, 64)?,
+                page_browser_idle: Some(reader.duration("WEIR_PAGE_BROWSER_IDLE")?).filter(|idle| !idle.is_zero()),
                 warm: reader.number("WEIR_WARM_BROWSERS", 0, 64)?,
                 sandbox: match reader.choice("WEIR_SANDBOX", &["strict", "degraded", "off"])? {
                     "off" => SandboxChoice::Off,

@@ -5,7 +5,9 @@ use std::time::Duration;
 use base64::Engine;
 use serde_json::{Value, json};
 use weir_shared::clock::Stopwatch;
-use weir_tests::{FixtureSite, OwnPages, SiteOptions, TestService, both_databases, markdown_of};
+use weir_tests::{
+    FixtureSite, OwnPages, ServiceOptions, SiteOptions, TestService, both_databases, markdown_of, wait_until,
+};
 
 async fn scrape(service: &TestService, body: Value) -> Value {
     let body = service.post("/v2/scrape", &body).await.ok();
@@ -234,6 +236,32 @@ async fn a_static_page_never_goes_to_the_browser() {
     }
     assert_eq!(site.hit_count("/mix/").await, 40, "each page is fetched once");
     assert_eq!(site.hit_count("/favicon.ico").await + site.hit_count("/files/").await, 0, "nothing else is");
+}
+
+#[tokio::test]
+async fn a_browser_of_pages_is_there_while_pages_want_one() {
+    let site = FixtureSite::start().await;
+    let options = ServiceOptions::new(weir_tests::Database::Sqlite).env("WEIR_PAGE_BROWSER_IDLE", "2s");
+    let service = TestService::start_with(options).await;
+    let browsers = async || service.worker_figure(0, "weir_browsers").await;
+    scrape(&service, json!({ "url": site.url("/article/1") })).await;
+    assert_eq!(browsers().await, 0, "a static page wants none");
+    for _ in 0..2 {
+        // More pages than it takes at once, and each takes longer than it may be idle.
+        let rendered =
+            (1..=10).map(|n| scrape(&service, json!({ "url": site.url(&format!("/article/{n}")), "waitFor": 3_000 })));
+        for (n, document) in (1..).zip(futures_util::future::join_all(rendered).await) {
+            assert_eq!(site.truth(&format!("/article/{n}")).await.fault_in(markdown_of(&document)), None);
+        }
+        assert_eq!(browsers().await, 1);
+        wait_until("it has stopped", || async { (browsers().await == 0).then_some(()) }).await;
+        // What waited for a busy one does not start another.
+        let until = Stopwatch::start();
+        while until.elapsed() < Duration::from_secs(2) {
+            assert_eq!(browsers().await, 0);
+        }
+        assert_eq!(service.anonymous().get("/readyz").await.status, 200);
+    }
 }
 
 #[tokio::test]

@@ -117,6 +117,8 @@ impl TestService {
             ("WEIR_CACHE_SIZE", "0".to_owned()),
             // Most tests open no session, and a browser and a runner that wait cost more than the rest of a start.
             ("WEIR_WARM_BROWSERS", "0".to_owned()),
+            // Nor do most render a page.
+            ("WEIR_PAGE_BROWSER_IDLE", "1h".to_owned()),
             ("WEIR_LOG", "info".to_owned()),
         ]);
         env.extend(options.env);

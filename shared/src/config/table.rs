@@ -96,6 +96,12 @@ pub const SETTINGS: &[Setting] = &[
     open("WEIR_SESSIONS_PER_WORKER", Value("12"), "browser sessions at once in one worker; 0: none"),
     open("WEIR_PAGE_BROWSERS", Value("1"), "browsers of the scraping pool; 0: pages are fetched only"),
     open("WEIR_PAGES_PER_BROWSER", Value("8"), "pages at once in each of them"),
+    open(
+        "WEIR_PAGE_BROWSER_IDLE",
+        Value("0s"),
+        "such a browser starts with the first page that needs one and stops when none has for this long; `0s`: it starts \
+         with the worker and stays",
+    ),
     open("WEIR_WARM_BROWSERS", Value("1"), "browsers of one worker that wait started for a session"),
     open("WEIR_CHROMIUM", Words("found on PATH"), "the headless shell is preferred: a fifth of full Chromium's CPU"),
     open(

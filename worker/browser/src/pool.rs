@@ -77,9 +77,8 @@ pub struct BrowserConfig {
     pub memory_limit: u64,
     /// Memory of a page's process at which that page is ended, bytes.
     pub page_memory: u64,
-    /// Start browsers with the pool instead of with the first page.
-    pub eager: bool,
-    /// Stop a browser that had no page for this long, and start it again with the next one.
+    /// Browsers start with the first page that asks for one, and stop when they had none for this long; `None`: they
+    /// start with the pool and stay.
     pub idle_stop: Option<Duration>,
     /// Further flags, for tests and odd hosts.
     pub extra_flags: Vec<String>,
@@ -97,7 +96,6 @@ impl Default for BrowserConfig {
             max_age: Duration::from_secs(60 * 60),
             memory_limit: 1_500 << 20,
             page_memory: 1 << 30,
-            eager: true,
             idle_stop: None,
             extra_flags: Vec::new(),
         }
@@ -249,7 +247,7 @@ impl BrowserPool {
     /// Whether a page would be rendered now: a browser runs, or would be started for it.
     pub fn ready(&self) -> bool {
         let state = self.inner.lock();
-        let would_start = !self.inner.config.eager || self.inner.config.idle_stop.is_some();
+        let would_start = self.inner.config.idle_stop.is_some();
         !self.inner.stop.is_cancelled()
             && state.broken.is_none()
             && (would_start || state.accepting.iter().any(|c| !c.access.has_pictures))
@@ -351,6 +349,16 @@ impl Inner {
             Kind::Blind => &self.asked,
             Kind::Pictures => &self.asked_pictures,
         }
+    }
+
+    /// What was asked for while the browser was busy starts no other one; who still waits asks again.
+    async fn forget_asked(&self, kind: Kind) {
+        tokio::select! {
+            biased;
+            () = self.asked_for(kind).notified() => {}
+            () = std::future::ready(()) => {}
+        }
+        self.freed.notify_waiters();
     }
 
     fn publish(&self, process: &Arc<BrowserProcess>) {
@@ -469,7 +477,7 @@ enum LeaveReason {
 }
 
 async fn look_after_slot(inner: Arc<Inner>, kind: Kind) {
-    let mut must_ask = !inner.config.eager || kind == Kind::Pictures;
+    let mut must_ask = inner.config.idle_stop.is_some() || kind == Kind::Pictures;
     loop {
         if must_ask {
             tokio::select! {
@@ -513,6 +521,7 @@ async fn look_after_slot(inner: Arc<Inner>, kind: Kind) {
                 LeaveReason::Idle => {
                     tracing::info!(browser.pid = process.pid, "browser is idle and stopped");
                     inner.withdraw(&process);
+                    inner.forget_asked(kind).await;
                     drain(&process, DRAIN, &inner.stop).await;
                     must_ask = true;
                 }
@@ -567,6 +576,9 @@ async fn watch(inner: &Inner, process: &Arc<BrowserProcess>) -> LeaveReason {
         }
         if used > 0 && process.born.elapsed() > config.max_age {
             return LeaveReason::Due("age");
+        }
+        if process.open.load(Ordering::Acquire) > 0 {
+            busy_at = clock::instant();
         }
         if idle_stop.is_some_and(|idle| busy_at.elapsed() >= idle) {
             return LeaveReason::Idle;

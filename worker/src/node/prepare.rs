@@ -124,6 +124,7 @@ fn start_browsers(
     let config = BrowserConfig {
         browsers: settings.browser.page_browsers,
         pages_per_browser: settings.browser.pages_per_browser,
+        idle_stop: settings.browser.page_browser_idle,
         egress_proxy: doors.open.addr(),
         upstreams: doors.upstreams.iter().map(|[open, _]| open.addr()).collect(),
         ads: Arc::clone(ads),
