@@ -6,6 +6,7 @@
 //! | how long did this take | [`Stopwatch`] |
 //! | until when may this take | [`deadline`], for tokio's `sleep_until` and `timeout_at` |
 //! | is what I remember still fresh | [`Clock::instant`], which tests move too |
+//! | wait for what this clock makes due | [`Clock::sleep`], which ends when a test makes that time pass |
 //! | is that deadline past | compare with [`instant`], which nobody moves: tokio does not either |
 //!
 //! Rules that depend on the time take `now` as an argument. `clippy.toml` forbids the functions behind these elsewhere.
@@ -84,7 +85,15 @@ impl Clock {
         self.moved_ms.load(Ordering::Relaxed).saturating_add(outside::moved_ms())
     }
 
-    /// Makes time pass without waiting. For tests; nothing that is asleep wakes by it.
+    /// Waits until so much of the wall clock's time has passed, for loops that see to what rows say is due.
+    pub async fn sleep(&self, pause: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = outside::has_passed(pause) => {}
+        }
+    }
+
+    /// Makes time pass without waiting. For tests; what is asleep elsewhere than in [`Clock::sleep`] does not wake by it.
     pub fn advance(&self, by: Duration) {
         self.moved_ms.fetch_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
@@ -98,6 +107,11 @@ mod outside {
     pub const fn moved_ms() -> i64 {
         0
     }
+
+    /// Nobody makes time pass.
+    pub async fn has_passed(_: std::time::Duration) {
+        std::future::pending().await
+    }
 }
 
 #[cfg(debug_assertions)]
@@ -105,6 +119,9 @@ mod outside {
     use std::fs::File;
     use std::os::unix::fs::FileExt as _;
     use std::sync::LazyLock;
+    use std::time::Duration;
+
+    use tokio::time::Instant;
 
     use super::ENVIRONMENT;
 
@@ -122,6 +139,22 @@ mod outside {
         let mut bytes = [0; 8];
         file.read_exact_at(&mut bytes, 0).unwrap_or_else(|error| panic!("{ENVIRONMENT}: {error}"));
         i64::from_le_bytes(bytes)
+    }
+
+    /// Waits until so much time has passed with what the test has made pass. For ever where no test does.
+    pub async fn has_passed(time: Duration) {
+        const LOOK_EVERY: Duration = Duration::from_millis(20);
+        if FILE.is_none() {
+            return std::future::pending().await;
+        }
+        let (began, before) = (Instant::now(), moved_ms());
+        let is_over = || {
+            let moved = Duration::from_millis((moved_ms() - before).max(0).unsigned_abs());
+            began.elapsed() + moved >= time
+        };
+        while !is_over() {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 }
 

@@ -37,7 +37,7 @@ impl MovedClock {
         clock::of_machine().plus_ms(self.moved_ms.load(Ordering::SeqCst))
     }
 
-    /// Makes time pass for all processes at once. Nothing that is asleep wakes by it.
+    /// Makes time pass for all processes at once. What is asleep wakes by it in [`clock::Clock::sleep`] alone.
     pub fn advance(&self, by: Duration) {
         self.shift(i64::try_from(by.as_millis()).unwrap());
     }

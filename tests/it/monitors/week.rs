@@ -37,8 +37,13 @@ const REMOVAL: Duration = Duration::from_secs(900);
 /// A step in which nothing can go on before a dead worker's lease ends is helped on by this much.
 const LEASE: Duration = Duration::from_secs(21);
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often in one step: with the step itself it stays below a period.
+/// How often in one step: with the step itself and what follows it stays below a period.
 const HELPED: usize = 2;
+/// Pauses between two looks at a check pass at once: so much at a time, and so often in one step.
+const PAUSE: Duration = Duration::from_millis(250);
+const PASSED: usize = 16;
+/// When nothing was over for this long, checks are waiting for their next look.
+const STILL: Duration = Duration::from_millis(100);
 /// What is kept: documents for two hours, checks for a day.
 const RESULT_TTL: &str = "2h";
 const JOB_PERIODS: i64 = 24;
@@ -76,7 +81,7 @@ struct Plan {
 impl Plan {
     fn of(monitors: usize, hours: usize) -> Self {
         let steps = hours * 3_600_000 / STEP.as_millis() as usize;
-        Self { monitors, steps, time: None, kill_every: 7, rest_every: 300 }
+        Self { monitors, steps, time: None, kill_every: 15, rest_every: 300 }
     }
 
     fn chosen() -> Self {
@@ -303,7 +308,7 @@ impl Week {
     /// Waits until everything is over that was due by then.
     async fn quiet(&self, mark: Timestamp) {
         let until = clock::deadline(BOUND);
-        let (mut best, mut since, mut helped) = (i64::MAX, clock::instant(), 0);
+        let (mut best, mut since, mut helped, mut passed) = (i64::MAX, clock::instant(), 0, 0);
         loop {
             let open = self.open(mark).await;
             if open == 0 {
@@ -315,6 +320,9 @@ impl Week {
                 // A dead worker's lease has to end.
                 self.clock.advance(LEASE);
                 (since, helped) = (clock::instant(), helped + 1);
+            } else if since.elapsed() > STILL && passed < PASSED {
+                self.clock.advance(PAUSE);
+                passed += 1;
             }
             assert!(clock::instant() < until, "{open} checks are not over\n{}", self.service.logs());
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -79,7 +79,7 @@ pub async fn run(context: Arc<WorkerContext>) {
             EVERY
         });
         tokio::select! {
-            () = tokio::time::sleep(pause) => {}
+            () = context.process.db.clock().sleep(pause) => {}
             () = steps.some_end() => {}
             () = context.draining.cancelled() => {}
             () = context.fenced.cancelled() => return,
