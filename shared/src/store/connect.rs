@@ -211,5 +211,6 @@ mod tests {
                 pool.close().await;
             }
         }
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

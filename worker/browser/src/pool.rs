@@ -577,9 +577,6 @@ async fn watch(inner: &Inner, process: &Arc<BrowserProcess>) -> LeaveReason {
         if used > 0 && process.born.elapsed() > config.max_age {
             return LeaveReason::Due("age");
         }
-        if process.open.load(Ordering::Acquire) > 0 {
-            busy_at = clock::instant();
-        }
         if idle_stop.is_some_and(|idle| busy_at.elapsed() >= idle) {
             return LeaveReason::Idle;
         }
