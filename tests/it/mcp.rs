@@ -42,9 +42,12 @@ both_databases! {
             let result = tool(own, name, arguments).await;
             (result["structuredContent"]["id"].clone(), result["content"][1]["uri"].clone())
         };
-        let slow = site.url("/slow?ms=60000&mcp-secret");
-        let (crawl, crawl_uri) = start("firecrawl_crawl", json!({ "url": slow, "limit": 1 })).await;
-        let (batch, batch_uri) = start("firecrawl_batch_scrape", json!({ "urls": [slow] })).await;
+        // Not over before the test is.
+        let (slow, timeout) = (site.url("/hang?mcp-secret"), 300_000);
+        let crawl = json!({ "url": slow, "limit": 1, "sitemap": "skip", "scrapeOptions": { "timeout": timeout } });
+        let (crawl, crawl_uri) = start("firecrawl_crawl", crawl).await;
+        let batch = json!({ "urls": [slow], "timeout": timeout });
+        let (batch, batch_uri) = start("firecrawl_batch_scrape", batch).await;
         let (session, _) = start("firecrawl_browser_create", json!({ "ttl": 120 })).await;
 
         let other = service.new_team("others");
@@ -83,6 +86,8 @@ both_databases! {
         }
         let closed = tool(own, "firecrawl_browser_delete", json!({ "sessionId": session })).await;
         assert_eq!(closed["structuredContent"]["success"], true, "{closed}");
+        // What hangs ends with its site, and the worker does not wait for it.
+        drop(site);
     }
 }
 

@@ -133,16 +133,36 @@ pub struct Part {
     pub max_bytes: usize,
 }
 
+impl Part {
+    /// Whether it is the one document with this place.
+    const fn is_one(&self, last: i64) -> bool {
+        self.skip.saturating_add(1) == last
+    }
+}
+
+/// The statement that reads the documents of the job `$1` after the place `$2`, to `$3`. One alone is named by its place:
+/// Postgres makes a plan for each range anew, which takes longer than to read a document.
+macro_rules! select_bodies {
+    ($to:literal $(, $condition:expr)?) => {
+        sql!(
+            "SELECT seq, page_id, size, body, blob FROM document WHERE job_id = $1 AND seq > $2 AND seq ",
+            $to,
+            " $3",
+            $($condition,)?
+            " ORDER BY seq"
+        )
+    };
+}
+
 /// A part of a job's documents. In the place of one that is lost stands what is known of its page.
 ///
 /// # Errors
 /// [`StoreError::BlobsAway`] when a blob among them cannot be read now.
 pub async fn slice(db: &Db, blobs: &Blobs, job: JobId, part: Part) -> StoreResult<Vec<StoredDocument>> {
-    const BODIES: &str = "SELECT seq, page_id, size, body, blob FROM document \
-        WHERE job_id = $1 AND seq > $2 AND seq <= $3 ORDER BY seq";
     let last = end_of(db, job, part).await?;
+    let select = if part.is_one(last) { select_bodies!("=") } else { select_bodies!("<=") };
     let rows: Vec<Columns> =
-        on_pool!(db, |pool| sqlx::query_as(BODIES).bind(job).bind(part.skip).bind(last).fetch_all(pool).await?);
+        on_pool!(db, |pool| sqlx::query_as(select).bind(job).bind(part.skip).bind(last).fetch_all(pool).await?);
     read(db, blobs, job, rows).await
 }
 
@@ -152,12 +172,11 @@ pub async fn slice(db: &Db, blobs: &Blobs, job: JobId, part: Part) -> StoreResul
 /// # Errors
 /// As those of [`slice`].
 pub async fn slice_of_ended(db: &Db, blobs: &Blobs, job: &JobRow, part: Part) -> StoreResult<Vec<StoredDocument>> {
-    const BODIES: &str = "SELECT seq, page_id, size, body, blob FROM document \
-        WHERE job_id = $1 AND seq > $2 AND seq <= $3 \
-        AND EXISTS (SELECT 1 FROM job WHERE id = $1 AND finished_at = $4 AND expires_at = $5) ORDER BY seq";
+    const IS_STILL: &str = " AND EXISTS (SELECT 1 FROM job WHERE id = $1 AND finished_at = $4 AND expires_at = $5)";
     let last = end_of(db, job.id, part).await?;
+    let select = if part.is_one(last) { select_bodies!("=", IS_STILL) } else { select_bodies!("<=", IS_STILL) };
     let rows: Vec<Columns> = on_pool!(db, |pool| {
-        sqlx::query_as(BODIES)
+        sqlx::query_as(select)
             .bind(job.id)
             .bind(part.skip)
             .bind(last)

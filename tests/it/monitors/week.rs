@@ -41,9 +41,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const HELPED: usize = 2;
 /// Pauses between two looks at a check pass at once: so much at a time, and so often in one step.
 const PAUSE: Duration = Duration::from_millis(250);
-const PASSED: usize = 16;
+const PASSED: usize = 40;
 /// When nothing was over for this long, checks are waiting for their next look.
-const STILL: Duration = Duration::from_millis(100);
+const STILL: Duration = Duration::from_millis(50);
 /// What is kept: documents for two hours, checks for a day.
 const RESULT_TTL: &str = "2h";
 const JOB_PERIODS: i64 = 24;
@@ -325,7 +325,7 @@ impl Week {
                 passed += 1;
             }
             assert!(clock::instant() < until, "{open} checks are not over\n{}", self.service.logs());
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(25)).await;
         }
     }
 
