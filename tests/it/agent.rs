@@ -2,15 +2,16 @@
 //! answers, pages that give orders; cancels, bounds, threads, and workers that are killed at each step.
 
 use std::os::unix::process::ExitStatusExt as _;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_shared::clock::Stopwatch;
 use weir_shared::fault::{ENVIRONMENT, FaultPoint};
 use weir_tests::{
-    Database, FixtureSite, ModelStandIn, OwnPages, Said, SearchStandIn, ServiceOptions, TestService, both_databases,
-    wait_until, wait_until_within,
+    Answered, Database, FixtureSite, ModelStandIn, OwnPages, Said, SearchStandIn, ServiceOptions, TestService,
+    both_databases, found, wait_until, wait_until_within,
 };
 
 use crate::extract::{BOUND, ended, options, shown, used};
@@ -168,6 +169,13 @@ both_databases! {
         }
     }
 
+    async fn a_worker_killed_in_the_middle_of_a_tool_goes_on_and_pays_it_once(database) {
+        let undisturbed = killed_in(database.clone(), None).await;
+        for middle in ["a turn", "a search", "a map", "a scrape", "a question"] {
+            assert_eq!(killed_in(database.clone(), Some(middle)).await, undisturbed, "{middle}");
+        }
+    }
+
     async fn an_agent_is_cancelled_while_the_model_is_asked(database) {
         let model = ModelStandIn::start(vec![Said::Hang]).await;
         let site = FixtureSite::start().await;
@@ -193,6 +201,70 @@ both_databases! {
         }).await;
         assert_eq!((&end["success"], &end["data"]), (&json!(false), &json!([{"creditsUsed": 0}])));
     }
+}
+
+/// A worker is killed while what it asked for in the middle of a tool is not answered; its task goes on. What the task is
+/// paid with.
+async fn killed_in(database: Database, middle: Option<&'static str>) -> i64 {
+    let pages = OwnPages::start().await;
+    let item = pages.put("/item", "<p>Number 1912.</p>");
+    let home = pages.put("/", &format!("<a href='{item}'>The item</a>"));
+    let script = [
+        act("search", json!({"query": "items"})),
+        act("map", json!({ "url": home })),
+        act("scrape", json!({ "urls": [item] })),
+        act("ask", json!({ "urls": [item], "question": "Which number?" })),
+        finish(json!({"founded": 1912}), &[&item]),
+    ];
+    // Whoever asks for it first is not answered.
+    let held = Arc::new(AtomicBool::new(true));
+    let is_held = move |what: &str| Some(what) == middle && held.swap(false, Ordering::Relaxed);
+    let (of_search, of_model, hits) = (is_held.clone(), is_held, [home.clone(), item.clone()]);
+    let search = SearchStandIn::start(move |asked| match of_search("a search") {
+        true => Answered::Hang,
+        false => Answered::Json(found(if asked.query["pageno"] == "1" { &hits } else { &[] })),
+    })
+    .await;
+    let model = ModelStandIn::answering(move |name, asked| match name {
+        "step" if turn(asked) == 2 && of_model("a turn") => Said::Hang,
+        "step" => Said::json(&script[turn(asked) - 1]),
+        _ if of_model("a question") => Said::Hang,
+        _ => Said::json(&json!({"answer": "1912"})),
+    })
+    .await;
+    let path = if middle == Some("a map") { "/sitemap.xml" } else { "/item" };
+    let gate = [Some("a map"), Some("a scrape")].contains(&middle).then(|| pages.hold(path));
+    let options = options(database, &model).env("WEIR_SEARCH_URL", &search.url);
+    let mut service = TestService::start_with(options).await;
+    let body = json!({ "prompt": format!("Which number is at {home}?"), "schema": founded() });
+    let id = service.post("/v2/agent", &body).await.id();
+    let questions = |of: &str| {
+        let is_of = |asked: &Value| asked["response_format"]["json_schema"]["name"] == of;
+        model.asked().iter().filter(|(_, asked)| is_of(asked)).count()
+    };
+    if let Some(middle) = middle {
+        wait_until_within(BOUND, middle, || async {
+            let is_there = match middle {
+                "a turn" => questions("step") == 2,
+                "a search" => !search.asked().is_empty(),
+                "a question" => questions("answer") == 1,
+                _ => !pages.heads(path).is_empty(),
+            };
+            is_there.then_some(())
+        })
+        .await;
+        service.kill_worker(0);
+        drop(gate);
+        service.start_worker(0);
+    }
+    let status = ended(service.caller(), &format!("/v2/agent/{id}")).await;
+    assert_eq!(status["data"], json!({"founded": 1912}), "{middle:?}: {status}");
+    // What nobody answered is asked again.
+    let expected = [5 + usize::from(middle == Some("a turn")), 1 + usize::from(middle == Some("a question"))];
+    assert_eq!([questions("step"), questions("answer")], expected, "{middle:?}");
+    let paid = used(&service).await;
+    assert_eq!(status["creditsUsed"], paid, "{middle:?}: {status}");
+    paid
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
