@@ -27,6 +27,8 @@ use weir_shared::worker_api::Secret;
 use weir_worker::relay::{Activity, Browser, Budget, LiveView, Rules, SessionHandle, Sessions, routes};
 use weir_worker::sandbox::{ChromiumKind, find_chromium};
 
+use crate::process::signal;
+
 /// An unboxed headless browser.
 pub struct StageChromium {
     pub address: SocketAddr,
@@ -52,6 +54,8 @@ impl StageChromium {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
+            // What is started may be a script that starts the browser: both are of one group, and end with it.
+            .process_group(0)
             .kill_on_drop(true);
         let mut process = command.spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
@@ -73,12 +77,18 @@ impl StageChromium {
     pub fn pid(&self) -> u32 {
         self.process.id().unwrap()
     }
+
+    fn end(&self) {
+        if let Some(id) = self.process.id() {
+            signal("KILL", &format!("-{id}"));
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
 }
 
 impl Drop for StageChromium {
     fn drop(&mut self) {
-        let _ = self.process.start_kill();
-        let _ = std::fs::remove_dir_all(&self.folder);
+        self.end();
     }
 }
 
@@ -224,6 +234,8 @@ impl Drop for RelayStage {
         for server in self.servers.drain(..) {
             tokio::spawn(server.stop(false));
         }
+        // The servers' threads may know it for longer than the test lasts.
+        self.chromium.end();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
