@@ -103,6 +103,5 @@ async fn a_teams_own_rate_and_queue_come_first() {
     refused(small.post("/v2/crawl", &page).await);
     service.post("/v2/scrape", &page).await.ok();
     small.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
-    // What hangs ends with its site, and the worker does not wait for it.
-    drop(site);
+    site.end();
 }

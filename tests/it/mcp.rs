@@ -86,8 +86,7 @@ both_databases! {
         }
         let closed = tool(own, "firecrawl_browser_delete", json!({ "sessionId": session })).await;
         assert_eq!(closed["structuredContent"]["success"], true, "{closed}");
-        // What hangs ends with its site, and the worker does not wait for it.
-        drop(site);
+        site.end();
     }
 }
 

@@ -333,8 +333,7 @@ both_databases! {
         assert_eq!(caller.get(&path).await.error(), "Monitor not found");
         assert_eq!(caller.get(&format!("/v2/batch/scrape/{job}")).await.ok()["status"], "cancelled");
         assert_eq!(service.cli_json(&["monitor", "list", "--json"]), json!([]));
-        // What hangs ends with its site, and the worker does not wait for it.
-        drop(site);
+        site.end();
     }
 }
 

@@ -83,8 +83,7 @@ both_databases! {
         assert_eq!(web[1]["metadata"]["statusCode"].as_i64(), Some(408), "{answer}");
         assert!(answer["warning"].as_str().unwrap().contains("1 of 2 pages"), "{answer}");
         assert_eq!(answer["creditsUsed"].as_i64(), Some(3));
-        // What hangs ends with its site, and the worker does not wait for it.
-        drop(site);
+        site.end();
     }
 
     async fn a_worker_that_is_killed_loses_no_hit_and_bills_none_twice(database) {

@@ -120,7 +120,6 @@ both_databases! {
         let check = small.get("/v2/concurrency-check").await.ok();
         assert_eq!(check, json!({"success": true, "concurrency": 2, "maxConcurrency": 2}));
         small.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
-        // What hangs ends with its site, and the worker does not wait for it.
-        drop(site);
+        site.end();
     }
 }

@@ -192,8 +192,7 @@ both_databases! {
             let answer = service.caller().send(request.json(&dify)).await;
             assert_eq!(answer.status, status, "{}", answer.text);
         }
-        // What hangs ends with its site, and the worker does not wait for it.
-        drop(site);
+        site.end();
     }
 
     async fn a_batch_is_served_at_the_path_of_crawls_too(database) {
@@ -232,8 +231,7 @@ both_databases! {
         let skipped = service.post("/v1/batch/scrape", &skipped).await.ok();
         assert_eq!(skipped["invalidURLs"], json!(["ftp://files.example/"]));
         ended_at(service.caller(), &format!("/v1/batch/scrape/{}", text(&skipped["id"])), BOUND).await;
-        // What hangs ends with its site, and the worker does not wait for it.
-        drop(site);
+        site.end();
     }
 
     async fn both_kinds_of_jobs_are_watched_at_the_path_of_crawls(database) {

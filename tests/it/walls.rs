@@ -157,8 +157,7 @@ both_databases! {
             service.delete(&path).await.ok();
         }
         service.delete(&format!("/v2/browser/profiles/{MARK}")).await.ok();
-        // What hangs ends with its site, and the worker does not wait for it.
-        drop(site);
+        site.end();
     }
 }
 

@@ -72,6 +72,9 @@ impl FixtureSite {
         Self { process, folder, control, port, tls_port }
     }
 
+    /// Ends it before the service: pages that hang end with it, and a worker that stops does not wait for them.
+    pub fn end(self) {}
+
     /// Absolute address of a path on 127.0.0.1.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
