@@ -22,13 +22,14 @@ pub const UPLOAD: &str = "/v2/parse/upload/{id}";
 
 /// Registers the routes.
 pub fn configure(config: &mut ServiceConfig) {
-    for at in routes().0 {
-        let is_console = at.path.starts_with("/console/");
-        let resource = at.answering_wrong_methods().wrap(from_fn(open_mode::keep_pages_out));
-        if is_console {
-            config.service(resource.wrap(from_fn(console::guard)));
+    for (root, routes) in by_root(routes()) {
+        let routes = routes.into_iter().map(|at| at.answering_wrong_methods().wrap(from_fn(open_mode::keep_pages_out)));
+        if root == CONSOLE {
+            for resource in routes {
+                config.service(resource.wrap(from_fn(console::guard)));
+            }
         } else {
-            config.service(resource);
+            config.service(routes.fold(web::scope(&root), |scope, resource| scope.service(resource)));
         }
     }
     console_pages(config);
@@ -38,10 +39,11 @@ pub fn configure(config: &mut ServiceConfig) {
 /// The console's pages and files, and the public API as who is signed in calls it.
 fn console_pages(config: &mut ServiceConfig) {
     let mut public = web::scope(console::public::ROOT);
-    for at in routes().0 {
+    for (root, routes) in by_root(routes()) {
         // Not those of before, and not the address that is a right by itself.
-        if at.path.starts_with("/v2/") && at.path != UPLOAD {
-            public = public.service(at.answering_wrong_methods());
+        if root.starts_with("/v2/") {
+            let routes = routes.into_iter().filter(|at| at.path != UPLOAD).map(At::answering_wrong_methods);
+            public = public.service(routes.fold(web::scope(&root), |scope, resource| scope.service(resource)));
         }
     }
     let public = public.default_service(web::to(not_found)).wrap(from_fn(console::public::as_team));
@@ -53,6 +55,34 @@ fn console_pages(config: &mut ServiceConfig) {
         .service(web::resource(["", "/", "/{tail:.*}"]).get(console::assets::page));
     config.service(pages.wrap(from_fn(open_mode::keep_pages_out)).wrap(from_fn(console::guard)));
 }
+
+/// The routes by how their paths begin, in order. What has parameters is compared by a pattern; a request is only compared
+/// with those that begin as it does.
+fn by_root(routes: Routes) -> Vec<(String, Vec<At>)> {
+    let mut roots: Vec<(String, Vec<At>)> = Vec::new();
+    for at in routes.0 {
+        let root = root_of(&at.path);
+        match roots.iter_mut().find(|(known, _)| known == root) {
+            Some((_, routes)) => routes.push(at),
+            None => roots.push((root.to_owned(), vec![at])),
+        }
+    }
+    roots
+}
+
+/// How a path begins: its first name, behind a version. No root is the beginning of another one. The console's routes are
+/// registered one by one, because what is not among them is the console's, too.
+fn root_of(path: &str) -> &str {
+    let mut ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
+    let first = ends.next().unwrap_or(path.len());
+    match &path[..first] {
+        CONSOLE => CONSOLE,
+        "/v1" | "/v2" => &path[..ends.next().unwrap_or(first)],
+        root => root,
+    }
+}
+const CONSOLE: &str = "/console";
+
 /// Every method and path: what tests go by, so that a new route is in them by itself.
 pub fn list() -> Vec<(&'static str, String)> {
     operations().into_iter().map(|(method, path, _)| (method, path)).collect()
@@ -258,7 +288,11 @@ impl Routes {
 
 /// A path; methods that it does not have are answered 405.
 fn at(path: &str) -> At {
-    At { path: path.to_owned(), methods: Vec::new(), resource: web::resource(path) }
+    let below = match root_of(path) {
+        CONSOLE => path,
+        root => &path[root.len()..],
+    };
+    At { path: path.to_owned(), methods: Vec::new(), resource: web::resource(below) }
 }
 
 /// A route as the document has it.
@@ -337,4 +371,27 @@ fn wrong_method(request: &HttpRequest, allowed: &str) -> HttpResponse {
         answer.headers_mut().insert(header::ALLOW, allowed);
     }
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_root_takes_what_begins_with_another() {
+        let roots: Vec<String> = by_root(routes()).into_iter().map(|(root, _)| root).collect();
+        for root in &roots {
+            let below = format!("{root}/");
+            assert!(!roots.iter().any(|other| other.starts_with(&below)), "{root} hides another: {roots:?}");
+            assert!(!root.contains('{'), "{root} is compared as it stands");
+        }
+    }
+
+    #[test]
+    fn few_routes_stand_side_by_side() {
+        let parameters = |routes: &[At]| routes.iter().filter(|at| at.path.contains('{')).count();
+        for (root, routes) in by_root(routes()).into_iter().filter(|(root, _)| root != CONSOLE) {
+            assert!(parameters(&routes) <= 12, "a request below {root} is compared with {}", parameters(&routes));
+        }
+    }
 }

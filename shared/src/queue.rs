@@ -25,6 +25,7 @@ use crate::clock;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::random;
 use crate::store::signals::Signal;
+use crate::store::sql::sql;
 use crate::store::{Db, PostgresDb, StoreError, StoreResult, Tx};
 use crate::time::Timestamp;
 
@@ -291,15 +292,21 @@ pub(crate) async fn give_back(tx: &mut Tx, worker: WorkerId) -> StoreResult<()> 
     Ok(())
 }
 
-/// Removes up to `limit` wake-ups that are done with, given up ones among them. Returns how many.
+/// Wake-ups that are done with, given up ones among them: a table and its condition.
+pub(crate) const DONE_ON_SQLITE: &str = "Jobs WHERE status IN ('Done', 'Failed', 'Killed') AND done_at < unixepoch() - 5 \
+    AND (status <> 'Failed' OR attempts >= max_attempts)";
+/// The same.
+pub(crate) const DONE_ON_POSTGRES: &str = "apalis.jobs WHERE done_at < now() - interval '5 seconds' \
+    AND (status IN ('Done', 'Killed') OR (status = 'Failed' AND attempts >= max_attempts))";
+
+/// Removes up to `limit` of them. Returns how many.
 pub(crate) async fn remove_done(tx: &mut Tx, limit: i64) -> StoreResult<u64> {
-    const SQLITE: &str = "DELETE FROM Jobs WHERE rowid IN (SELECT rowid FROM Jobs \
-        WHERE status IN ('Done', 'Failed', 'Killed') AND done_at < unixepoch() - 5 \
-        AND (status <> 'Failed' OR attempts >= max_attempts) LIMIT $1)";
-    const POSTGRES: &str = "DELETE FROM apalis.jobs WHERE id IN (SELECT id FROM apalis.jobs \
-        WHERE done_at < now() - interval '5 seconds' \
-        AND (status IN ('Done', 'Killed') OR (status = 'Failed' AND attempts >= max_attempts)) \
-        LIMIT $1 FOR UPDATE SKIP LOCKED)";
+    const SQLITE: &str = sql!("DELETE FROM Jobs WHERE rowid IN (SELECT rowid FROM ", DONE_ON_SQLITE, " LIMIT $1)");
+    const POSTGRES: &str = sql!(
+        "DELETE FROM apalis.jobs WHERE id IN (SELECT id FROM ",
+        DONE_ON_POSTGRES,
+        " LIMIT $1 FOR UPDATE SKIP LOCKED)"
+    );
     Ok(match tx {
         Tx::Sqlite(tx) => sqlx::query(SQLITE).bind(limit).execute(&mut **tx).await?.rows_affected(),
         Tx::Postgres(tx) => sqlx::query(POSTGRES).bind(limit).execute(&mut **tx).await?.rows_affected(),

@@ -255,6 +255,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     sessions::touch(&mut tx, &[(SessionId::new(), now)]).await.unwrap();
     tx.commit().await.unwrap();
     attention::is_wanted(db, now, now).await.unwrap();
+    attention::is_untidy(db, now).await.unwrap();
 
     // Files that come apart, and what is said of results.
     let new = NewUpload { team, key: None, name: "a.pdf", content_type: None };
@@ -327,6 +328,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
     retention::shorten(&mut tx).await.unwrap();
     sessions::remove_old(&mut tx, now).await.unwrap();
     sweep::prune(&mut tx, now).await.unwrap();
+    uploads::expire(&mut tx, now).await.unwrap();
     activity::forget(&mut tx, now).await.unwrap();
     tx.commit().await.unwrap();
     cancel::drop_rest(db, &mut slices, now).await.unwrap();

@@ -10,8 +10,8 @@ use weir_shared::domain::activity::WINDOW_MS;
 use weir_shared::store::orphans::Orphans;
 use weir_shared::store::slices::Slices;
 use weir_shared::store::{
-    StoreResult, activity, cache, cancel, extractors, ledger, monitors, retention, sessions, site_templates, snapshots,
-    sweep,
+    StoreResult, activity, attention, cache, cancel, extractors, ledger, monitors, retention, sessions, site_templates,
+    snapshots, sweep, uploads,
 };
 
 use crate::context::WorkerContext;
@@ -23,9 +23,9 @@ const EVERY: Duration = Duration::from_secs(5);
 const TELL_EVERY: Duration = Duration::from_secs(60);
 /// The lease outlives a few rounds, so that one worker keeps the task. Two at once do no harm.
 const LEASE_MS: i64 = 30_000;
-/// What grows slowly is looked at every so many rounds.
-const SLOWLY_EVERY: u32 = 4;
-/// The cache and the tracked pages are weighed every so many rounds.
+/// Names of files that were sent go, SQLite's file and log shrink every so many rounds.
+const SHRINK_EVERY: u32 = 4;
+/// What grows slowly is looked at, the cache and the tracked pages are weighed every so many rounds.
 const WEIGH_EVERY: u32 = 12;
 /// What is kept for months is looked through every so many rounds, which is each hour.
 const FORGET_EVERY: u32 = 720;
@@ -107,10 +107,43 @@ async fn waste(context: &WorkerContext) {
 }
 
 async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()> {
-    let Tidying { lease, slices, round, orphans, log_is_dirty } = tidying;
-    if !lease.hold(context).await? {
+    if !tidying.lease.hold(context).await? {
         return Ok(());
     }
+    let db = &context.process.db;
+    if attention::is_untidy(db, db.now()).await? {
+        tidy(context, tidying).await?;
+    }
+    let Tidying { slices, round, orphans, log_is_dirty, .. } = tidying;
+    if round.is_multiple_of(SHRINK_EVERY) {
+        let mut tx = db.begin_relaxed().await?;
+        uploads::expire(&mut tx, db.now()).await?;
+        tx.commit().await?;
+        if *log_is_dirty {
+            *log_is_dirty = !retention::empty_log(db).await?;
+        }
+        sweep::shrink(db).await?;
+    }
+    if round.is_multiple_of(WEIGH_EVERY) {
+        slowly(context, slices).await?;
+        let settings = &context.process.settings;
+        let dropped = cache::evict(db, settings.cache_size, context.process.db.now()).await?;
+        if dropped > 0 {
+            tracing::info!(pages = dropped, "pages left the cache");
+            orphans.expect();
+        }
+        snapshots::weigh(db).await?;
+    }
+    orphans.remove(db, slices).await?;
+    if round.is_multiple_of(FORGET_EVERY) {
+        monitors::removal::forget(db, slices, context.process.db.now()).await?;
+    }
+    Ok(())
+}
+
+/// What was cancelled, is done with or past its time.
+async fn tidy(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()> {
+    let Tidying { lease, slices, log_is_dirty, .. } = tidying;
     let db = &context.process.db;
     cancel::drop_rest(db, slices, context.process.db.now()).await?;
     sweep::prune_wakeups(db, slices).await?;
@@ -133,25 +166,6 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
     let old = monitors::removal::remove(db, slices, context.process.db.now()).await?;
     if old > 0 {
         tracing::info!(checks = old, "checks of monitors are past their retention");
-    }
-    if round.is_multiple_of(SLOWLY_EVERY) {
-        if *log_is_dirty {
-            *log_is_dirty = !retention::empty_log(db).await?;
-        }
-        slowly(context, slices).await?;
-    }
-    if round.is_multiple_of(WEIGH_EVERY) {
-        let settings = &context.process.settings;
-        let dropped = cache::evict(db, settings.cache_size, context.process.db.now()).await?;
-        if dropped > 0 {
-            tracing::info!(pages = dropped, "pages left the cache");
-            orphans.expect();
-        }
-        snapshots::weigh(db).await?;
-    }
-    orphans.remove(db, slices).await?;
-    if round.is_multiple_of(FORGET_EVERY) {
-        monitors::removal::forget(db, slices, context.process.db.now()).await?;
     }
     Ok(())
 }
@@ -177,5 +191,5 @@ async fn slowly(context: &WorkerContext, slices: &mut Slices) -> StoreResult<()>
     if merged > 0 {
         tracing::info!(entries = merged, "old entries of the ledger were merged");
     }
-    sweep::shrink(db).await
+    Ok(())
 }

@@ -1,13 +1,15 @@
-//! Whether there is anything that the worker who sweeps has to look after.
+//! Whether there is anything that the workers who sweep and tidy have to look after.
 //!
-//! On a service at rest there is not, and one read says so: the tasks themselves begin a transaction each, which on SQLite
-//! takes the lock that every writer waits for. What is asked here may be more than what a task then finds to do, and is
-//! never less.
+//! On a service at rest there is not, and one read says so: the tasks themselves ask a table each, or begin a transaction,
+//! which on SQLite takes the lock that every writer waits for. What is asked here may be more than what a task then finds
+//! to do, and is never less.
 
+use crate::domain::monitor::MonitorStatus;
 use crate::domain::node::NodeState;
 use crate::domain::session::SessionState;
 use crate::domain::webhook::DeliveryState;
 use crate::on_pool;
+use crate::queue::{DONE_ON_POSTGRES, DONE_ON_SQLITE};
 use crate::time::Timestamp;
 
 use super::nodes::DEAD_MS;
@@ -37,6 +39,28 @@ pub async fn is_wanted(db: &Db, now: Timestamp, forgotten: Timestamp) -> StoreRe
     let silent = now.plus_ms(-DEAD_MS);
     let found: (i64,) = on_pool!(db, |pool| sqlx::query_as(LOOK).bind(silent).bind(forgotten).fetch_one(pool).await?);
     Ok(found.0 > 0)
+}
+
+/// Jobs and checks that somebody has cancelled, shortened or deleted; those that keep nothing; what is due at `$1`.
+const UNTIDY: &str = sql!(
+    "EXISTS (SELECT 1 FROM job WHERE dropping) OR EXISTS (SELECT 1 FROM job WHERE zero_retention) \
+     OR EXISTS (SELECT 1 FROM job WHERE expires_at <= $1) OR EXISTS (SELECT 1 FROM job_draft WHERE due_at <= $1) \
+     OR EXISTS (SELECT 1 FROM monitor_check WHERE expires_at <= $1 AND next_at IS NULL) \
+     OR EXISTS (SELECT 1 FROM monitor WHERE shortens) OR EXISTS (SELECT 1 FROM monitor WHERE status = ",
+    MonitorStatus::Deleted.sql(),
+    ")"
+);
+
+/// Whether who tidies may find something that is not left for its seldom rounds.
+pub async fn is_untidy(db: &Db, now: Timestamp) -> StoreResult<bool> {
+    const ON_SQLITE: &str = sql!("SELECT EXISTS (SELECT 1 FROM ", DONE_ON_SQLITE, ") OR ", UNTIDY);
+    const ON_POSTGRES: &str = sql!("SELECT EXISTS (SELECT 1 FROM ", DONE_ON_POSTGRES, ") OR ", UNTIDY);
+    let look = match db {
+        Db::Sqlite(_) => ON_SQLITE,
+        Db::Postgres(_) => ON_POSTGRES,
+    };
+    let found: (bool,) = on_pool!(db, |pool| sqlx::query_as(look).bind(now).fetch_one(pool).await?);
+    Ok(found.0)
 }
 
 #[cfg(test)]
@@ -80,6 +104,19 @@ mod tests {
             let team = testing::team(&db, "t").await;
             testing::job(&db, team, JobKind::Batch, 1, None).await;
             assert!(wanted(0).await, "a page waits");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_service_at_rest_is_tidy_until_something_is_over() {
+        for db in testing::databases().await {
+            let now = db.now();
+            assert!(!is_untidy(&db, now).await.expect("an answer"), "nothing is there");
+            let team = testing::team(&db, "t").await;
+            testing::job(&db, team, JobKind::Batch, 1, None).await;
+            assert!(!is_untidy(&db, now).await.expect("an answer"), "a job that runs");
+            let year = 365 * 86_400_000;
+            assert!(is_untidy(&db, now.plus_ms(year)).await.expect("an answer"), "its time is over");
         }
     }
 }

@@ -7,7 +7,7 @@
 //! file is in WAL mode with `synchronous = NORMAL`, and several processes share it.
 
 #[macro_use]
-mod sql;
+pub(crate) mod sql;
 
 pub mod activity;
 mod arrival;

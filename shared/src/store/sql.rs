@@ -14,9 +14,10 @@ macro_rules! sql {
         TEXT
     }};
 }
+pub(crate) use sql;
 
 /// Bytes of all parts, for `sql!`.
-pub(super) const fn length(parts: &[&str]) -> usize {
+pub(crate) const fn length(parts: &[&str]) -> usize {
     let (mut sum, mut part) = (0, 0);
     while part < parts.len() {
         sum += parts[part].len();
@@ -26,7 +27,7 @@ pub(super) const fn length(parts: &[&str]) -> usize {
 }
 
 /// The parts one after the other, for `sql!`.
-pub(super) const fn join<const LENGTH: usize>(parts: &[&str]) -> [u8; LENGTH] {
+pub(crate) const fn join<const LENGTH: usize>(parts: &[&str]) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     let (mut at, mut part) = (0, 0);
     while part < parts.len() {

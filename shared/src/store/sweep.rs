@@ -18,7 +18,7 @@ use crate::{on_db, on_pool};
 
 use super::monitors::checks;
 use super::slices::Slices;
-use super::{Db, StoreResult, Tx, cancel, console, jobs, retention, sitemaps, turns, uploads};
+use super::{Db, StoreResult, Tx, cancel, console, jobs, retention, sitemaps, turns};
 
 /// Expired jobs that are removed together. (A transaction that a crash of the database loses is done again.)
 const JOBS: i64 = 1_000;
@@ -271,8 +271,8 @@ pub async fn prune_wakeups(db: &Db, slices: &mut Slices) -> StoreResult<()> {
     }
 }
 
-/// Removes sitemaps kept too long, uploads that nobody parsed, the library's records of workers long gone, our dead
-/// workers and old idempotency keys; a part of each.
+/// Removes sitemaps kept too long, the library's records of workers long gone, our dead workers and old idempotency keys;
+/// a part of each.
 pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
     const NODES: &str = sql!(
         "DELETE FROM worker_node WHERE state = ",
@@ -296,7 +296,6 @@ pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
     sitemaps::expire(tx, now).await?;
     console::sign_ins::expire(tx, now).await?;
     console::figures::expire(tx, now).await?;
-    uploads::expire(tx, now).await?;
     queue::remove_workers(tx).await
 }
 
