@@ -265,13 +265,13 @@ impl Sessions {
             }
             let write = async {
                 let mut tx = self.resources.db.begin_relaxed().await?;
-                let active = rows::touch(&mut tx, &news).await?;
-                tx.commit().await.map(|()| active)
+                let live = rows::touch(&mut tx, &news).await?;
+                tx.commit().await.map(|()| live)
             };
             match write.await {
                 // Destroyed in the rows by somebody else, such as an API that did not reach us.
-                Ok(active) => {
-                    for (id, _) in news.iter().filter(|(id, _)| !active.contains(id)) {
+                Ok(live) => {
+                    for (id, _) in news.iter().filter(|(id, _)| !live.contains(id)) {
                         if let Some(session) = self.find(*id) {
                             session.ask_to_end(EndReason::Deleted);
                         }

@@ -40,13 +40,13 @@ pub async fn activate(tx: &mut Tx, id: SessionId, found: Found<'_>, now: Timesta
     Ok(done == 1)
 }
 
-/// Writes down when sessions were last used, whatever order the times come in. Returns those that are still active:
+/// Writes down when sessions were last used, whatever order the times come in. Returns those that live, or are about to:
 /// the browser of any other must end.
 pub async fn touch(tx: &mut Tx, used: &[(SessionId, Timestamp)]) -> StoreResult<Vec<SessionId>> {
     if used.is_empty() {
         return Ok(Vec::new());
     }
-    let active: Vec<(SessionId,)> = on_db!(tx, |conn| {
+    let live: Vec<(SessionId,)> = on_db!(tx, |conn| {
         let mut update = sqlx::QueryBuilder::new("WITH used (id, at) AS (VALUES ");
         for (i, (id, at)) in used.iter().enumerate() {
             update.push(if i == 0 { "(CAST(" } else { ", (CAST(" }).push_bind(*id);
@@ -56,13 +56,15 @@ pub async fn touch(tx: &mut Tx, used: &[(SessionId, Timestamp)]) -> StoreResult<
         update.push(sql!(
             ") UPDATE browser_session SET last_activity = \
              CASE WHEN used.at > last_activity THEN used.at ELSE last_activity END FROM used \
-             WHERE browser_session.id = used.id AND state = ",
+             WHERE browser_session.id = used.id AND state IN (",
+            SessionState::Opening.sql(),
+            ", ",
             SessionState::Active.sql(),
-            " RETURNING browser_session.id"
+            ") RETURNING browser_session.id"
         ));
         update.build_query_as().fetch_all(conn).await?
     });
-    Ok(active.into_iter().map(|a| a.0).collect())
+    Ok(live.into_iter().map(|row| row.0).collect())
 }
 
 /// The session takes no more calls from `at` on; what follows is not billed. It keeps its slot and its lease until

@@ -151,6 +151,10 @@ async fn a_session_is_placed_opened_used_closed_and_billed_once() {
         assert_eq!((row.state, row.opened_at, row.credits), (SessionState::Opening, None, 20));
         assert_eq!((row.ttl_ms, row.activity_ttl_ms, row.stream_web_view), (600_000, 300_000, true));
         assert_eq!(list(&db, team, None, now).await.unwrap(), vec![], "nobody was told of it yet");
+        // Its worker may have the browser already, and write down that it was used.
+        let mut tx = db.begin().await.unwrap();
+        assert_eq!(touch(&mut tx, &[(id, now)]).await.unwrap(), vec![id], "it is about to live");
+        tx.commit().await.unwrap();
 
         let opened = now.plus_ms(500);
         assert!(open(&db, id, opened).await);
