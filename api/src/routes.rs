@@ -19,6 +19,8 @@ use crate::{console, docs, health, open_mode, welcome};
 
 /// Where files are sent: the one path of these that wants no key, because the address that is given out has a signature.
 pub const UPLOAD: &str = "/v2/parse/upload/{id}";
+/// Below it lies the console.
+const CONSOLE: &str = "/console";
 
 /// Registers the routes.
 pub fn configure(config: &mut ServiceConfig) {
@@ -81,8 +83,6 @@ fn root_of(path: &str) -> &str {
         root => root,
     }
 }
-const CONSOLE: &str = "/console";
-
 /// Every method and path: what tests go by, so that a new route is in them by itself.
 pub fn list() -> Vec<(&'static str, String)> {
     operations().into_iter().map(|(method, path, _)| (method, path)).collect()
