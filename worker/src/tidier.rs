@@ -141,7 +141,8 @@ async fn round(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()
     Ok(())
 }
 
-/// What was cancelled, is done with or past its time.
+/// What was cancelled, is done with or past its time. A step that is added here is asked for in [`attention::is_untidy`],
+/// too, or its turn does not come.
 async fn tidy(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()> {
     let Tidying { lease, slices, log_is_dirty, .. } = tidying;
     let db = &context.process.db;
@@ -170,6 +171,7 @@ async fn tidy(context: &WorkerContext, tidying: &mut Tidying) -> StoreResult<()>
     Ok(())
 }
 
+/// What may wait a minute longer.
 async fn slowly(context: &WorkerContext, slices: &mut Slices) -> StoreResult<()> {
     let db = &context.process.db;
     let now = context.process.db.now();
