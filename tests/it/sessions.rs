@@ -392,6 +392,82 @@ async fn clients_outside_viewers_and_code_use_a_session_at_once() {
     until_nothing_runs(&service).await;
 }
 
+/// Code looks for tabs that others have opened or closed, and not where nobody has said anything to the browser.
+#[tokio::test]
+async fn code_hears_of_each_tab_of_others_and_asks_only_when_somebody_may_have_acted() {
+    use futures_util::{SinkExt as _, StreamExt as _};
+    use tokio_tungstenite::tungstenite::Message;
+
+    let site = FixtureSite::start().await;
+    let service = service(Database::Sqlite).await;
+    let caller = service.caller();
+    let session = create(caller, &json!({ "ttl": 300 })).await;
+    let first = site.url("/small/1");
+    run(caller, &session, "node", &format!("await page.goto('{first}')")).await;
+    let where_is = |language: &str| if language == "node" { "page.url()" } else { "page.url" };
+    let said = || service.worker_figure(0, "weir_relay{what=\"bytes_in\"}");
+    for language in ["node", "python"] {
+        // The first call of the two looks: what came before it was said to the browser.
+        assert_eq!(run(caller, &session, language, "20 + 1").await, "21");
+        assert_eq!(run(caller, &session, language, "20 + 2").await, "22");
+        let before = said().await;
+        assert_eq!(run(caller, &session, language, "20 + 3").await, "23");
+        assert_eq!(said().await, before, "{language}: nobody has acted, so there is nothing to ask");
+        assert_eq!(run(caller, &session, language, where_is(language)).await, first);
+    }
+    for round in 0..3 {
+        for (here, there) in [("node", "python"), ("python", "node")] {
+            let second = site.url(&format!("/small/{}", 10 + round));
+            let (open, close) = match there {
+                "node" => (format!("tab = await context.newPage(); await tab.goto('{second}')"), "await tab.close()"),
+                _ => (format!("tab = await context.new_page()\nawait tab.goto('{second}')"), "await tab.close()"),
+            };
+            run(caller, &session, here, "1").await;
+            run(caller, &session, there, &open).await;
+            assert_eq!(run(caller, &session, here, where_is(here)).await, second, "{here}: {there} opened a tab");
+            run(caller, &session, here, "1").await;
+            run(caller, &session, there, close).await;
+            assert_eq!(run(caller, &session, here, where_is(here)).await, first, "{here}: {there} closed it");
+        }
+    }
+    let address = session["cdpUrl"].as_str().unwrap();
+    let (mut client, _) = tokio_tungstenite::connect_async(address).await.expect("a CDP client");
+    let mut ask = async |id: u64, method: &str, params: Value| {
+        let message = json!({ "id": id, "method": method, "params": params }).to_string();
+        client.send(Message::text(message)).await.unwrap();
+        loop {
+            let answer = client.next().await.expect("the connection lives").unwrap();
+            let answer: Value = serde_json::from_str(answer.to_text().unwrap()).unwrap();
+            if answer["id"] == id {
+                assert!(answer["error"].is_null(), "{method}: {answer}");
+                return answer["result"].clone();
+            }
+        }
+    };
+    let second = site.url("/small/20");
+    for round in 0..3 {
+        for language in ["node", "python"] {
+            run(caller, &session, language, "1").await;
+            run(caller, &session, language, "1").await;
+        }
+        let target = ask(2 * round + 1, "Target.createTarget", json!({ "url": second })).await;
+        for language in ["node", "python"] {
+            let shown = format!("await page.{}('{second}'); {}", "waitForURL", where_is(language));
+            let shown = if language == "python" { shown.replace("waitForURL", "wait_for_url") } else { shown };
+            assert_eq!(run(caller, &session, language, &shown).await, second, "{language}: a client opened a tab");
+            run(caller, &session, language, "1").await;
+            run(caller, &session, language, "1").await;
+        }
+        ask(2 * round + 2, "Target.closeTarget", target).await;
+        for language in ["node", "python"] {
+            assert_eq!(run(caller, &session, language, where_is(language)).await, first, "{language}: it closed it");
+        }
+    }
+    drop(client);
+    delete(caller, &session).await.ok();
+    until_nothing_runs(&service).await;
+}
+
 /// Sessions come and go, and whatever can die dies; nothing is left and every session is billed once.
 mod churn {
     use super::*;

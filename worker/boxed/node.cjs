@@ -1,6 +1,6 @@
 // The Node runner: runs the code of one session's calls, one after another, inside a code box.
 //
-// Calls come over descriptor 3, a JSON object a line: {id, code, timeout, marker}. Each is answered there with
+// Calls come over descriptor 3, a JSON object a line: {id, code, timeout, marker, quiet?}. Each is answered there with
 // {id, exit, value?, cut?}, or with {id, unreachable} when the browser could not be reached and nothing ran. Before
 // the answer the call's marker goes to stdout and stderr, so that the worker knows which output belongs to which call.
 //
@@ -342,10 +342,10 @@ async function assign(name, value, seen) {
   }
 }
 
-/// A browser that is there, connected to again when the connection was lost.
-async function ensureBrowser(timeout) {
+/// A browser that is there, connected to again when the connection was lost. `quiet`: it was told nothing since the last look.
+async function ensureBrowser(timeout, quiet) {
   // A connection that breaks meanwhile is made again.
-  if (link?.browser.isConnected()) await catchUp().catch(() => {});
+  if (!quiet && link?.browser.isConnected()) await catchUp().catch(() => {});
   if (!link?.browser.isConnected()) await connect();
   await bind();
   // Playwright's own error says more than a killed run, so it gets to speak first.
@@ -360,11 +360,11 @@ process.on('uncaughtException', (error) => {
   write(stderr, `${errorText({ error })}\n`);
 });
 
-async function call({ id, code, timeout, marker }) {
+async function call({ id, code, timeout, marker, quiet = false }) {
   const answer = { id, exit: 0 };
   failed = false;
   try {
-    await ensureBrowser(timeout);
+    await ensureBrowser(timeout, quiet);
   } catch (error) {
     answer.unreachable = plain(String(error?.message ?? error)).toWellFormed();
   }

@@ -1,6 +1,6 @@
 """The Python runner: runs the code of one session's calls, one after another, inside a code box.
 
-Calls come over descriptor 3, a JSON object a line: {id, code, timeout, marker}. Each is answered there with
+Calls come over descriptor 3, a JSON object a line: {id, code, timeout, marker, quiet?}. Each is answered there with
 {id, exit, value?, cut?}, or with {id, unreachable} when the browser could not be reached and nothing ran. Before the
 answer the call's marker goes to stdout and stderr, so that the worker knows which output belongs to which call.
 
@@ -294,10 +294,13 @@ async def bind():
         namespace["page"] = given["page"] = await link.live_page()
 
 
-async def ensure_browser(timeout):
-    """Has a browser that is there, connected to again when the connection was lost."""
+async def ensure_browser(timeout, quiet=False):
+    """Has a browser that is there, connected to again when the connection was lost.
+
+    `quiet`: it was told nothing since the last look.
+    """
     global link
-    if link is not None and link.browser.is_connected():
+    if not quiet and link is not None and link.browser.is_connected():
         try:
             await link.catch_up()
         except Exception:
@@ -317,7 +320,7 @@ async def ensure_browser(timeout):
 async def call(request):
     answer = {"id": request["id"], "exit": 0}
     try:
-        await ensure_browser(request["timeout"])
+        await ensure_browser(request["timeout"], request.get("quiet", False))
     except Exception as error:
         answer["unreachable"] = str(error)
     else:

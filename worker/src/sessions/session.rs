@@ -213,7 +213,7 @@ impl Session {
             // What code asks for is what its author wants, by the session's proxy all the same.
             exit: Exit { refuses_ads: false, ..route.exit },
         };
-        let runners = Runners::new(Arc::new(boxes), path, Arc::clone(&resources.assets));
+        let runners = Runners::new(Arc::new(boxes), path, &handle.activity, Arc::clone(&resources.assets));
         Ok(Arc::new(Self {
             id: row.id,
             team: row.team_id,

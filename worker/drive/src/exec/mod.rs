@@ -34,6 +34,8 @@ use slot::Slot;
 use watch::Watch;
 use weir_shared::clock;
 
+use crate::relay::Activity;
+
 /// How a call ended, as clients read it (wire 8.2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -101,12 +103,15 @@ struct Inner {
 
 impl Runners {
     /// Starts nothing yet. `cdp` is the filtered socket of the session's browser, which the boxes see as
-    /// [`boxes::CDP_URL`]; here it serves to free pages that killed code has left blocked.
-    pub fn new(boxes: Arc<dyn StartBox>, cdp: PathBuf, assets: Arc<Assets>) -> Self {
+    /// [`boxes::CDP_URL`]; here it serves to free pages that killed code has left blocked. `activity`: that of the session,
+    /// which knows what the browser is told.
+    pub fn new(boxes: Arc<dyn StartBox>, cdp: PathBuf, activity: &Arc<Activity>, assets: Arc<Assets>) -> Self {
         let closed = CancellationToken::new();
         let watch = Arc::new(Watch::new(cdp, closed.clone()));
-        let slot =
-            |language| Slot::new(language, Arc::clone(&boxes), Arc::clone(&watch), Arc::clone(&assets), closed.clone());
+        let slot = |language| {
+            let browser = (Arc::clone(&watch), Arc::clone(activity));
+            Slot::new(language, Arc::clone(&boxes), browser, Arc::clone(&assets), closed.clone())
+        };
         let inner = Inner {
             node: slot(Language::Node),
             python: slot(Language::Python),

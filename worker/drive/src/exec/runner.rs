@@ -14,6 +14,7 @@ use weir_shared::random;
 
 use super::boxes::{BoxHandle, Program, StartBox};
 use super::capture::{Capture, Output, tail};
+use crate::relay::Activity;
 
 /// Longest line that a runner sends, bytes: a value of 1 Mi characters, each escaped at worst.
 const LINE_LIMIT: usize = 16 << 20;
@@ -25,6 +26,8 @@ const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(150);
 const EXIT_WAIT: Duration = Duration::from_millis(500);
 /// How long a companion may take to do what it is prompted to.
 const PROMPT_LIMIT: Duration = Duration::from_secs(5);
+/// What a look at the browser's tabs adds to [`Activity::said`]: it is one message.
+const LOOK: u64 = 2;
 /// Kept of what a runner that does not start prints, bytes.
 const LAST_WORDS: usize = 2000;
 
@@ -37,6 +40,8 @@ pub(super) struct Runner {
     stderr: Capture,
     handle: Arc<dyn BoxHandle>,
     calls: u64,
+    /// What [`Activity::said`] was after the runner had looked at the browser's tabs, if nothing else was said in that call.
+    looked: Option<u64>,
 }
 
 /// How a call ended.
@@ -61,6 +66,9 @@ struct Request<'a> {
     /// Milliseconds.
     timeout: u64,
     marker: &'a str,
+    /// The browser was told nothing since the runner looked at its tabs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    quiet: bool,
 }
 
 #[derive(Deserialize)]
@@ -89,6 +97,7 @@ impl Runner {
             stderr: Capture::start(started.stderr),
             handle: started.handle.into(),
             calls: 0,
+            looked: None,
         };
         runner.stderr.begin(&new_marker());
         if runner.lines.next().await.is_some() {
@@ -127,6 +136,7 @@ impl Runner {
         &mut self,
         code: &str,
         until: Instant,
+        activity: &Activity,
         closed: &CancellationToken,
     ) -> (Ended, Option<(Output, Output)>) {
         self.calls += 1;
@@ -134,7 +144,9 @@ impl Runner {
         self.stdout.begin(&marker);
         self.stderr.begin(&marker);
         let timeout = u64::try_from(until.duration_since(clock::instant()).as_millis()).unwrap_or(u64::MAX);
-        let request = Request { id: self.calls, code, timeout, marker: &marker };
+        let said = activity.said();
+        let quiet = said.is_some() && self.looked.take() == said;
+        let request = Request { id: self.calls, code, timeout, marker: &marker, quiet };
         let mut line = serde_json::to_vec(&request).expect("text and numbers can be written as JSON");
         line.push(b'\n');
         let answered = async {
@@ -160,6 +172,8 @@ impl Runner {
             let code = tokio::time::timeout(EXIT_WAIT, self.handle.exited()).await.ok().flatten();
             return (Ended::Exited(code.unwrap_or(137)), None);
         };
+        let after_look = said.map(|said| said + if quiet { 0 } else { LOOK });
+        self.looked = activity.said().filter(|now| Some(*now) == after_look);
         let (stdout, stderr) = tokio::join!(self.stdout.finish(OUTPUT_WAIT), self.stderr.finish(OUTPUT_WAIT));
         let is_broken = !(stdout.is_whole && stderr.is_whole);
         let ended = match reply.unreachable {

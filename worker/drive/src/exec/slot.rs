@@ -16,6 +16,7 @@ use super::capture::{Output, tail};
 use super::runner::{Ended, Runner};
 use super::watch::Watch;
 use super::{ANSWER_GRACE, CLOSE_LIMIT, ExecError, Execution, Language, RUN_AT_LEAST};
+use crate::relay::Activity;
 
 /// Bound on a start, whoever waits for it. A runner starts in 1 to 2 s on an idle machine.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -25,6 +26,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 pub(super) struct Slot {
     start: Start,
     watch: Arc<Watch>,
+    activity: Arc<Activity>,
     closed: CancellationToken,
     /// Held during a call, so that calls of one language run one after another.
     state: Mutex<SlotState>,
@@ -55,13 +57,13 @@ impl Slot {
     pub fn new(
         language: Language,
         boxes: Arc<dyn StartBox>,
-        watch: Arc<Watch>,
+        (watch, activity): (Arc<Watch>, Arc<Activity>),
         assets: Arc<Assets>,
         closed: CancellationToken,
     ) -> Self {
         let keeper = (language == Language::Bash).then(Arc::default);
         let start = Start { language, boxes, assets, keeper };
-        Self { start, watch, closed, state: Mutex::default() }
+        Self { start, watch, activity, closed, state: Mutex::default() }
     }
 
     /// One call; see [`super::Runners::execute`]. `called` is when the caller asked for it.
@@ -78,7 +80,7 @@ impl Slot {
         self.watch.begin();
         let mut runner = self.ready(&mut state, answer_by).await?;
         let until = answer_by.min(clock::deadline(limit));
-        let (ended, outputs) = runner.call(code, until, &self.closed).await;
+        let (ended, outputs) = runner.call(code, until, &self.activity, &self.closed).await;
         let ending = match ended {
             Ended::Answered { is_broken: false, .. } | Ended::Unreachable(_) => None,
             // Begins now, so that the answer does not wait for it.

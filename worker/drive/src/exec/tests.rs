@@ -256,13 +256,14 @@ impl Session {
     async fn start() -> Self {
         let folder = Folder::new();
         let chromium = Chromium::start(&folder).await;
+        let activity = Arc::new(Activity::new(clock::Clock::system()));
         let boxes = Arc::new(TestBoxes {
             work: folder.at("work"),
             tmp: folder.at("tmp"),
             cdp_url: chromium.url.clone(),
             broken: AtomicBool::new(false),
         });
-        let runners = Runners::new(boxes.clone(), chromium.socket.clone(), assets(&folder.0));
+        let runners = Runners::new(boxes.clone(), chromium.socket.clone(), &activity, assets(&folder.0));
         Self { runners, boxes, chromium, site: site().await, folder }
     }
 

@@ -68,7 +68,8 @@ impl Browser for BrowserBox {
     }
 }
 
-/// When a session was last used, and by how many CDP clients it is used now. Cheap enough for every message.
+/// When a session was last used, by how many CDP clients it is used now, and how often its browser was told to do something.
+/// Cheap enough for every message.
 #[derive(Debug)]
 pub struct Activity {
     clock: Clock,
@@ -76,13 +77,18 @@ pub struct Activity {
     /// Milliseconds from `born` to the last use.
     last_ms: AtomicU64,
     clients: AtomicUsize,
+    /// Those of ours among them, who drive the browser past the relay.
+    ours: AtomicUsize,
+    /// Counted twice for each thing that the browser is told: before and after.
+    said: AtomicU64,
 }
 
 impl Activity {
     /// Used now, by nobody yet.
     pub fn new(clock: Clock) -> Self {
         let born = clock.instant();
-        Self { clock, born, last_ms: AtomicU64::new(0), clients: AtomicUsize::new(0) }
+        let (clients, ours) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { clock, born, last_ms: AtomicU64::new(0), clients, ours, said: AtomicU64::new(0) }
     }
 
     /// Notes a use now.
@@ -105,13 +111,36 @@ impl Activity {
     }
 
     /// Counts one more client until the returned value is dropped: somebody of ours drives the browser.
-    pub fn join(&self) -> Counted<'_> {
-        Counted::new(&self.clients)
+    pub fn join(&self) -> Joined<'_> {
+        Joined { _counted: [Counted::new(&self.clients), Counted::new(&self.ours)], activity: self }
+    }
+
+    /// Notes that the browser is told something: before it is, and when it was.
+    pub fn say(&self) {
+        self.said.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Twice as often as the browser was told something: while that is the same, nobody drives it. `None`: somebody of ours
+    /// does.
+    pub fn said(&self) -> Option<u64> {
+        (self.ours.load(Ordering::SeqCst) == 0).then(|| self.said.load(Ordering::SeqCst))
     }
 
     /// CDP clients connected now, code boxes included.
     pub fn clients(&self) -> usize {
         self.clients.load(Ordering::Relaxed)
+    }
+}
+
+/// Somebody of ours who drives the browser, until dropped.
+pub struct Joined<'a> {
+    _counted: [Counted<'a>; 2],
+    activity: &'a Activity,
+}
+
+impl Drop for Joined<'_> {
+    fn drop(&mut self) {
+        self.activity.say();
     }
 }
 

@@ -106,9 +106,9 @@ where
 {
     let SessionHandle { rules, activity, ended, .. } = session;
     let _counted = (Counted::new(&FIGURES.clients), Counted::new(&activity.clients));
-    let used = (source == Source::Client).then_some(&**activity);
-    if let Some(used) = used {
-        used.touch();
+    let is_use = source == Source::Client;
+    if is_use {
+        activity.touch();
     }
     let client_meter = Meter::default();
     let client = Metered::new(client, client_meter.clone(), &session.budget.asked);
@@ -124,7 +124,8 @@ where
         to: browser_out,
         answers: answers_in,
         rules,
-        used,
+        activity,
+        is_use,
         heard: &heard,
         meter: meters.0,
         is_too_much: false,
@@ -161,8 +162,9 @@ struct Reader<'a, S> {
     to: SplitSink<WebSocketStream<Metered<TcpStream>>, Message>,
     answers: mpsc::Sender<Message>,
     rules: &'a Arc<Rules>,
-    /// Whose use it is, if it is any.
-    used: Option<&'a Activity>,
+    activity: &'a Activity,
+    /// What the client sends is use of the session.
+    is_use: bool,
     /// When the client last sent anything at all.
     heard: &'a Activity,
     meter: &'a Meter,
@@ -191,8 +193,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
                 }
                 Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
             };
-            if let Some(used) = self.used {
-                used.touch();
+            self.activity.say();
+            if self.is_use {
+                self.activity.touch();
             }
             FIGURES.bytes_in.fetch_add(text.len() as u64, Ordering::Relaxed);
             let Some(verdict) = judged(&text, self.rules).await else { return RelayEnd::Client };
@@ -211,6 +214,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
             if let Err(end) = sent {
                 return end;
             }
+            self.activity.say();
             self.meter.reset();
         }
     }

@@ -288,6 +288,7 @@ impl Hub {
     }
 
     fn take_result(&mut self, done: Done) {
+        self.view.activity.say();
         match done {
             Done::Input => {
                 self.commands.input_answered();
@@ -308,6 +309,7 @@ impl Hub {
     }
 
     fn carry_out(&mut self, viewer: u64, order: Order) {
+        self.view.activity.say();
         let offset_top = self.state.shown().map_or(0.0, |tab| tab.offset_top);
         let command = order.command(offset_top);
         if self.clipboard.is_busy() && (command.is_some() || matches!(order, Order::Copy)) {
