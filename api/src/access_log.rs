@@ -14,7 +14,7 @@ use weir_shared::clock::Stopwatch;
 use weir_shared::random;
 use weir_shared::traces::{self, Side, Span, TraceParent};
 
-use crate::app::{App, note_thread_runtime};
+use crate::app::App;
 use crate::auth::CallerTeam;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -40,13 +40,8 @@ pub async fn observe(
     let id = request_id(&request);
     request.extensions_mut().insert(RequestId(id.clone()));
     let app = request.app_data::<web::Data<App>>().cloned();
-    note_thread_runtime();
     let (mut span, below) = span_of(&request);
-    let work = traces::under(below, next.call(request));
-    let mut response = match &app {
-        Some(app) => app.on_own_runtime(work).await?,
-        None => work.await?,
-    };
+    let mut response = traces::under(below, next.call(request)).await?;
     if app.is_some_and(|app| app.stopping.is_cancelled()) {
         // This process stops: the client's next request is for another one.
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);

@@ -1,13 +1,8 @@
 //! What every handler can reach: settings, database, wake-ups, limits. One per process, shared by its threads.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use actix_web::{HttpMessage, HttpRequest, web};
-use futures_util::future::Either;
-use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
-use tokio_util::context::TokioContext;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
@@ -72,24 +67,6 @@ pub struct App {
 /// How handlers get it.
 pub type AppData = web::Data<App>;
 
-thread_local! {
-    /// The runtime of a thread that serves requests. What cannot leave the thread runs there.
-    static OF_THREAD: RefCell<Option<Handle>> = const { RefCell::new(None) };
-}
-
-/// Notes the runtime of this thread, before [`App::on_own_runtime`] puts the process's own in its place.
-pub fn note_thread_runtime() {
-    OF_THREAD.set(Some(Handle::current()));
-}
-
-/// Runs `work` beside the request, on its thread. Inside of a handler nothing else may spawn there: it would look for the
-/// thread's runtime and find the process's own.
-pub fn spawn_on_thread<F: Future + 'static>(work: F) -> JoinHandle<F::Output> {
-    let handle = OF_THREAD.with_borrow(Clone::clone);
-    let _entered = handle.as_ref().map(Handle::enter);
-    actix_web::rt::spawn(work)
-}
-
 impl App {
     /// Who calls, within the bucket's rate: the first step of every `/v2` and `/v1` route (spec 5, wire 11.1).
     ///
@@ -130,8 +107,8 @@ impl App {
         self.limiter.admit(&self.db, caller, bucket, self.settings.limits.rates.as_ref()).await
     }
 
-    /// Runs work of many statements where the connections to Postgres are served, so that not each of their answers has
-    /// to wake a second thread. Dropping it ends the work.
+    /// Runs work of many statements on the process's own runtime on Postgres, beside the threads that answer requests: those
+    /// have as many answers of the database fewer to wake up for. Dropping it ends the work.
     ///
     /// # Errors
     /// Those of the work.
@@ -144,16 +121,6 @@ impl App {
         }
         let task = AbortOnDropHandle::new(self.runtime.spawn(traces::under(traces::current(), work.in_current_span())));
         task.await.map_err(|error| ApiError::internal(&error))?
-    }
-
-    /// Has what the work opens served by the process's own runtime. A connection to Postgres that a request's thread serves
-    /// would end with that thread, and at a stop a thread that is idle goes while the others still answer requests. On
-    /// SQLite nothing is opened.
-    pub fn on_own_runtime<F: Future>(&self, work: F) -> Either<F, TokioContext<F>> {
-        match self.db {
-            Db::Sqlite(_) => Either::Left(work),
-            Db::Postgres(_) => Either::Right(TokioContext::new(work, self.runtime.clone())),
-        }
     }
 
     /// Parses a body with what this installation knows of hosts.

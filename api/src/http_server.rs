@@ -7,6 +7,9 @@
 //!    one of our own is accepted before the socket is closed.
 //! 2. Every connection has some time for one more call. All answers say `Connection: close` (`access_log`).
 //! 3. Idle connections are closed, and the others with their answer.
+//!
+//! What a request opens on Postgres is served by its thread from then on, whichever request uses it. So all threads go on
+//! until the server is dropped, when the connections to the database are closed.
 
 use std::future::poll_fn;
 use std::io::{self, ErrorKind};
@@ -26,7 +29,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout, timeout_at};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use weir_shared::clock;
@@ -60,6 +63,8 @@ pub struct HttpServer {
     cut_short: CancellationToken,
     /// The connections of each thread.
     connections: Vec<TaskTracker>,
+    /// Ends the threads when the server is dropped.
+    _over: DropGuard,
 }
 
 /// A connection on its way to the thread that answers it.
@@ -87,8 +92,8 @@ impl HttpServer {
         let address = socket.local_addr().context("the server has no address")?;
         socket.set_nonblocking(true)?;
         let socket = tokio::net::TcpListener::from_std(socket)?;
-        let (stop_accepting, close_idle, cut_short) =
-            <(CancellationToken, CancellationToken, CancellationToken)>::default();
+        let (stop_accepting, over) = (CancellationToken::new(), CancellationToken::new());
+        let (close_idle, cut_short) = (CancellationToken::new(), CancellationToken::new());
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let mut threads = Vec::new();
         for number in 0..cores {
@@ -99,9 +104,9 @@ impl HttpServer {
                 address,
                 accepted,
                 blocking_calls: (BLOCKING_CALLS / cores).max(1),
-                connections: connections.clone(),
                 close_idle: close_idle.clone(),
                 cut_short: cut_short.clone(),
+                over: over.clone(),
             };
             let work = move || {
                 if let Err(error) = answering.run() {
@@ -113,7 +118,7 @@ impl HttpServer {
         }
         let connections = threads.iter().map(|thread| thread.connections.clone()).collect();
         let accepting = tokio::spawn(accept(socket, threads, stop_accepting.clone(), is_ours));
-        Ok(Self { accepting, stop_accepting, close_idle, cut_short, connections })
+        Ok(Self { accepting, stop_accepting, close_idle, cut_short, connections, _over: over.drop_guard() })
     }
 
     /// Ends only if the server ends by itself, which is a failure.
@@ -125,7 +130,7 @@ impl HttpServer {
     }
 
     /// Stops as above, within `bound`. Whether everything was answered; what was not is cut short.
-    pub async fn stop(mut self, bound: Duration) -> bool {
+    pub async fn stop(&mut self, bound: Duration) -> bool {
         let end = clock::deadline(bound);
         self.stop_accepting.cancel();
         if let Err(error) = self.ended().await {
@@ -138,7 +143,9 @@ impl HttpServer {
         let _ = timeout(LAST_CALL, all()).await;
         self.close_idle.cancel();
         let is_done = timeout_at(end, all()).await.is_ok();
-        self.cut_short.cancel();
+        if !is_done {
+            self.cut_short.cancel();
+        }
         is_done
     }
 }
@@ -195,13 +202,14 @@ struct Answering {
     address: SocketAddr,
     accepted: UnboundedReceiver<Accepted>,
     blocking_calls: usize,
-    connections: TaskTracker,
     close_idle: CancellationToken,
     cut_short: CancellationToken,
+    over: CancellationToken,
 }
 
 impl Answering {
-    /// Answers until nothing more is accepted and the last connection has ended.
+    /// Answers until nothing more is accepted and the last connection has ended, and serves what was opened for others until
+    /// that is closed.
     fn run(mut self) -> anyhow::Result<()> {
         let mut builder = Builder::new_current_thread();
         let builder = builder.enable_all().max_blocking_threads(self.blocking_calls);
@@ -220,7 +228,7 @@ impl Answering {
                 });
             }
             tokio::select! {
-                () = self.connections.wait() => {}
+                () = self.over.cancelled() => {}
                 () = self.cut_short.cancelled() => {}
             }
             Ok(())

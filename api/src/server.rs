@@ -194,7 +194,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
 
 impl Running {
     /// Stops within a bound: waiting scrapes are answered, whoever waits for news is cut short.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.stopping.cancel();
         if !self.server.stop(STOP_BOUND).await {
             tracing::warn!("connections were still open at the end");

@@ -10,7 +10,7 @@ use weir_shared::ids::SessionId;
 
 use super::Addresses;
 use super::opening::{self, Wanted};
-use crate::app::{AppData, spawn_on_thread};
+use crate::app::AppData;
 use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
@@ -63,7 +63,7 @@ pub async fn handle(app: AppData, request: HttpRequest, payload: Payload) -> Api
     let own_warning = session.warning.clone();
     let wanted = Wanted { session, scrape: None };
     // A task of its own: a client that hangs up must not leave a session half open.
-    let row = spawn_on_thread(app.on_own_runtime(opening::start(app.clone(), caller, wanted))).await;
+    let row = actix_web::rt::spawn(opening::start(app.clone(), caller, wanted)).await;
     let row = row.map_err(|e| ApiError::internal(&e))??;
     let addresses = Addresses::new(&app.base_url(&request), &app.internal_secret, row.id);
     let expires_at = row.expires_at.to_iso();

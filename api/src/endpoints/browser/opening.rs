@@ -14,7 +14,7 @@ use weir_shared::worker_api::Refusal;
 use weir_shared::worker_api::sessions::OpenSession;
 
 use super::{destroy_row, end_orphans};
-use crate::app::{App, AppData, spawn_on_thread};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::worker_client::CallError;
@@ -229,7 +229,7 @@ async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Resul
     if matches!(failure, NotOpened::Failed) {
         // The worker may have started a browser all the same; it is ended in the background.
         let (app, address) = (app.clone(), placed.address.clone());
-        spawn_on_thread(async move {
+        actix_web::rt::spawn(async move {
             if let Err(error) = app.workers.close(&address, id).await {
                 tracing::warn!(session.id = %id, %error, "the browser of a session that was given up may still run");
             }

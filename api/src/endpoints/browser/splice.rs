@@ -25,7 +25,6 @@ use weir_shared::hang_up::HangUp;
 use weir_shared::worker_api::{Refusal, SECRET_HEADER};
 
 use super::gone;
-use crate::app::spawn_on_thread;
 use crate::error::{ApiError, ApiResult};
 
 /// Time to reach a worker.
@@ -124,7 +123,7 @@ impl WorkerSocket {
         // Whoever drops the answer ends the other direction too, also while it waits for the worker.
         let over = CancellationToken::new();
         let guard = over.clone().drop_guard();
-        spawn_on_thread(async move {
+        actix_web::rt::spawn(async move {
             let forward = async {
                 let mut piece = ahead;
                 while self.to.write_all(&piece).await.is_ok() {

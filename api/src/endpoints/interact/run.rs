@@ -25,7 +25,7 @@ use weir_shared::worker_api::Refusal;
 use weir_shared::worker_api::sessions::{CodeOutput, ExecuteCode, PromptOutput, RunPrompt};
 
 use super::{forbidden, opened, still_opening};
-use crate::app::{App, AppData, spawn_on_thread};
+use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::endpoints::browser::execute::Ran;
 use crate::endpoints::browser::opening::{self, OfScrape, Wanted};
@@ -209,7 +209,7 @@ async fn session(
             scrape: Some(OfScrape { page, language }),
         };
         // A task of its own: the session opens also when nobody waits any more.
-        let started = spawn_on_thread(app.on_own_runtime(opening::start(app.clone(), caller.clone(), start)));
+        let started = actix_web::rt::spawn(opening::start(app.clone(), caller.clone(), start));
         match tokio::time::timeout_at(deadline, started).await {
             Ok(started) => match started.map_err(|e| ApiError::internal(&e))? {
                 // Another call was first: its session is there, or on its way.

@@ -40,7 +40,7 @@ use weir_shared::store::jobs::JobRow;
 
 use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES, shown};
 use super::{Served, load, served_by};
-use crate::app::{App, AppData, spawn_on_thread};
+use crate::app::{App, AppData};
 use crate::auth::{Credentials, credentials};
 use crate::connections;
 use crate::error::ApiError;
@@ -117,8 +117,7 @@ pub async fn handle(
     let over = CancellationToken::new();
     let response = end_with(response, &over, connections::hang_up(&request));
     let over = over.drop_guard();
-    let outer = app.clone();
-    spawn_on_thread(outer.on_own_runtime(async move {
+    actix_web::rt::spawn(async move {
         let _over = over;
         app.metrics.sockets.inc();
         let admitted = match authorized {
@@ -135,7 +134,7 @@ pub async fn handle(
         };
         close(session, end, &mut socket.messages).await;
         app.metrics.sockets.dec();
-    }));
+    });
     Ok(response)
 }
 
