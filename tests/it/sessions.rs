@@ -450,7 +450,7 @@ async fn code_hears_of_each_tab_of_others_and_asks_only_when_somebody_may_have_a
             run(caller, &session, language, "1").await;
             run(caller, &session, language, "1").await;
         }
-        let target = ask(2 * round + 1, "Target.createTarget", json!({ "url": second })).await;
+        let target = ask(1000 * round + 1, "Target.createTarget", json!({ "url": second })).await;
         for language in ["node", "python"] {
             let shown = format!("await page.{}('{second}'); {}", "waitForURL", where_is(language));
             let shown = if language == "python" { shown.replace("waitForURL", "wait_for_url") } else { shown };
@@ -458,7 +458,15 @@ async fn code_hears_of_each_tab_of_others_and_asks_only_when_somebody_may_have_a
             run(caller, &session, language, "1").await;
             run(caller, &session, language, "1").await;
         }
-        ask(2 * round + 2, "Target.closeTarget", target).await;
+        ask(1000 * round + 2, "Target.closeTarget", target.clone()).await;
+        // Its answer says that the tab was told to close.
+        let mut looks = 1000 * round + 3..1000 * round + 999;
+        loop {
+            let targets = ask(looks.next().expect("the tab closes"), "Target.getTargets", json!({})).await;
+            if targets["targetInfos"].as_array().unwrap().iter().all(|info| info["targetId"] != target["targetId"]) {
+                break;
+            }
+        }
         for language in ["node", "python"] {
             assert_eq!(run(caller, &session, language, where_is(language)).await, first, "{language}: it closed it");
         }
