@@ -79,7 +79,7 @@ pub struct Activity {
     clients: AtomicUsize,
     /// Those of ours among them, who drive the browser past the relay.
     ours: AtomicUsize,
-    /// Counted twice for each thing that the browser is told: before and after.
+    /// Counted twice for each thing that the browser is told, before and after, and for what it tells of its tabs.
     said: AtomicU64,
 }
 
@@ -115,13 +115,13 @@ impl Activity {
         Joined { _counted: [Counted::new(&self.clients), Counted::new(&self.ours)], activity: self }
     }
 
-    /// Notes that the browser is told something: before it is, and when it was.
+    /// Notes that the browser is told something, before it is and when it was, or has told of a tab.
     pub fn say(&self) {
         self.said.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Twice as often as the browser was told something: while that is the same, nobody drives it. `None`: somebody of ours
-    /// does.
+    /// How often that was noted: while it is the same, nobody drives the browser and its tabs are the same. `None`: somebody of
+    /// ours drives it.
     pub fn said(&self) -> Option<u64> {
         (self.ours.load(Ordering::SeqCst) == 0).then(|| self.said.load(Ordering::SeqCst))
     }

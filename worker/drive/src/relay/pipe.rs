@@ -38,6 +38,8 @@ const STALLED: Duration = Duration::from_secs(120);
 /// Bytes sent to a client before a flush, unless nothing more is there.
 const FLUSH_AT: usize = 128 << 10;
 
+/// How Chromium begins to tell of a tab that has come, changed or gone.
+const TAB_EVENT: &str = r#"{"method":"Target."#;
 /// Bytes of a message from which on it is judged on a thread of its own: this one serves all sessions.
 const JUDGED_HERE: usize = 64 << 10;
 
@@ -130,7 +132,7 @@ where
         meter: meters.0,
         is_too_much: false,
     };
-    let mut writer = Writer { from: browser_in, to: client_out, answers: answers_out, heard: &heard, meters };
+    let mut writer = Writer { from: browser_in, to: client_out, answers: answers_out, activity, heard: &heard, meters };
     let end = tokio::select! {
         end = reader.run() => end,
         end = writer.run() => end,
@@ -237,6 +239,7 @@ struct Writer<'a, S> {
     from: SplitStream<WebSocketStream<Metered<TcpStream>>>,
     to: SplitSink<WebSocketStream<Metered<S>>, Message>,
     answers: mpsc::Receiver<Message>,
+    activity: &'a Activity,
     /// When the client last sent anything at all.
     heard: &'a Activity,
     /// What half-read messages hold: of the client, of Chromium.
@@ -287,6 +290,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<'_, S> {
         let bytes = match &message {
             Message::Text(text) => {
                 FIGURES.bytes_out.fetch_add(text.len() as u64, Ordering::Relaxed);
+                if text.starts_with(TAB_EVENT) {
+                    self.activity.say();
+                }
                 text.len()
             }
             Message::Ping(_) => 0,
