@@ -107,8 +107,8 @@ impl App {
         self.limiter.admit(&self.db, caller, bucket, self.settings.limits.rates.as_ref()).await
     }
 
-    /// Runs work of many statements on the process's own runtime on Postgres, beside the threads that answer requests: those
-    /// have as many answers of the database fewer to wake up for. Dropping it ends the work.
+    /// Runs work of many statements apart from the threads that answer requests, where the database is Postgres. Dropping it
+    /// ends the work.
     ///
     /// # Errors
     /// Those of the work.

@@ -473,12 +473,16 @@ async fn a_stopping_api_answers_what_it_has_in_hand_though_its_other_threads_are
         wait_until("they wait for the lock", || async { (waiting(&rows).await >= all).then_some(()) }).await;
         if step > 1 {
             let api = service.take_api();
-            let mut idle = tokio::net::TcpStream::connect(("127.0.0.1", service.port())).await.unwrap();
+            let mut idle = Vec::new();
+            for _ in 0..threads {
+                idle.push(tokio::net::TcpStream::connect(("127.0.0.1", service.port())).await.unwrap());
+            }
             api.ask_to_end();
-            // From then on the threads without a request in hand have nothing to do.
-            let closed = tokio::time::timeout(Duration::from_secs(20), idle.read(&mut [0])).await;
-            assert_eq!(closed.expect("idle connections are closed").unwrap(), 0);
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            // When these are closed, a thread without a request in hand has nothing to do.
+            for mut connection in idle {
+                let closed = tokio::time::timeout(Duration::from_secs(20), connection.read(&mut [0])).await;
+                assert_eq!(closed.expect("idle connections are closed").unwrap(), 0);
+            }
             stopping = Some(api);
         }
         sqlx::raw_sql("ROLLBACK").execute(&mut lock).await.unwrap();
