@@ -190,8 +190,8 @@ class Postgres:
         return subprocess.run([ROOT / "tests/support/postgres.sh", action, self.cluster], check=True, capture_output=True,
                               text=True).stdout
 
-    def run(self, sql, database="postgres"):
-        url = self.url.rsplit("/", 1)[0] + "/" + database
+    def run(self, sql, database="postgres", role="weir"):
+        url = self.url.rsplit("/", 1)[0].replace("weir@", f"{role}@") + "/" + database
         done = subprocess.run([self.psql, "-q", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", url], input=sql, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(done.stderr)
@@ -337,4 +337,5 @@ class Service:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
         if self.database:
-            self.postgres.run(f"DROP DATABASE {self.database} WITH (FORCE)")
+            # As who may end a vacuum in it, too.
+            self.postgres.run(f"DROP DATABASE {self.database} WITH (FORCE)", role="admin")

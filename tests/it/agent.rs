@@ -11,7 +11,7 @@ use weir_shared::clock::Stopwatch;
 use weir_shared::fault::{ENVIRONMENT, FaultPoint};
 use weir_tests::{
     Answered, Database, FixtureSite, ModelStandIn, OwnPages, Said, SearchStandIn, ServiceOptions, TestService,
-    both_databases, found, wait_until, wait_until_within,
+    both_databases, first_on, found, wait_until, wait_until_within,
 };
 
 use crate::extract::{BOUND, ended, options, shown, used};
@@ -56,7 +56,9 @@ async fn run(service: &TestService, body: &Value) -> Value {
     ended(service.caller(), &format!("/v2/agent/{id}")).await
 }
 
-both_databases! {
+first_on! {
+    sqlite:
+
     async fn a_fact_over_two_pages_is_found_and_told_with_its_steps(database) {
         let (pages, site) = (OwnPages::start().await, FixtureSite::start().await);
         let about = pages.put("/about", "<p>The company was founded in 1912.</p>");
@@ -137,6 +139,10 @@ both_databases! {
         let late = service.delete(&format!("/v2/agent/{id}")).await;
         assert_eq!((late.status, late.error()), (409, "Agent already finished"));
     }
+}
+
+first_on! {
+    postgres:
 
     async fn a_worker_killed_at_any_step_pays_each_answer_once(database) {
         let pages = OwnPages::start().await;
@@ -168,6 +174,10 @@ both_databases! {
             }
         }
     }
+}
+
+first_on! {
+    sqlite:
 
     async fn a_worker_killed_in_the_middle_of_a_tool_goes_on_and_pays_it_once(database) {
         let undisturbed = killed_in(database.clone(), None).await;
@@ -175,7 +185,9 @@ both_databases! {
             assert_eq!(killed_in(database.clone(), Some(middle)).await, undisturbed, "{middle}");
         }
     }
+}
 
+both_databases! {
     async fn an_agent_is_cancelled_while_the_model_is_asked(database) {
         let model = ModelStandIn::start(vec![Said::Hang]).await;
         let site = FixtureSite::start().await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_tests::{
     Caller, Database, FixtureSite, OwnPages, ServiceOptions, SiteOptions, TestService, both_databases, documents_at,
-    ended_at, wait_until,
+    ended_at, first_on, wait_until,
 };
 
 const BOUND: Duration = Duration::from_secs(120);
@@ -107,7 +107,9 @@ fn strs(set: &BTreeSet<String>) -> BTreeSet<&str> {
     set.iter().map(String::as_str).collect()
 }
 
-both_databases! {
+first_on! {
+    postgres:
+
     async fn a_tree_is_crawled_once_each_for_every_depth_and_limit(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start_with(ServiceOptions::new(database).workers(3)).await;
@@ -147,6 +149,10 @@ both_databases! {
         expected.insert("/crawl/?sort=asc");
         assert_eq!(variants.set(), expected);
     }
+}
+
+first_on! {
+    sqlite:
 
     async fn only_the_pages_that_belong_to_a_crawl_are_fetched(database) {
         let hosts = "site.example=127.0.0.1,www.site.example=127.0.0.1,blog.site.example=127.0.0.1,\

@@ -213,7 +213,9 @@ fn urls(site: &FixtureSite, template: &str, pages: std::ops::Range<usize>) -> Ve
     pages.map(|n| site.url(&format!("/lesson/{template}/{n}"))).collect()
 }
 
-both_databases! {
+first_on! {
+    postgres:
+
     async fn a_thousand_pages_cost_ten_questions_though_the_third_extractor_is_the_first_good_one(database) {
         let site = FixtureSite::start().await;
         let truth = truth_of(&site, &["book"], 1_000).await;
@@ -231,7 +233,9 @@ both_databases! {
         assert_eq!((asked["extractor"], asked["data"]), (3, 5));
         assert!(asked.values().sum::<usize>() <= 10, "{asked:?}");
     }
+}
 
+both_databases! {
     async fn a_page_is_parsed_once_for_its_text_and_its_extractors(database) {
         let site = FixtureSite::start().await;
         let truth = truth_of(&site, &["book"], 70).await;
@@ -371,6 +375,10 @@ both_databases! {
         let (tables, _) = service.tables_with(isbn).await;
         assert!(tables.is_empty(), "{tables:?}");
     }
+}
+
+first_on! {
+    sqlite:
 
     async fn a_worker_killed_while_an_extractor_is_written_learns_it_once(database) {
         for point in [FaultPoint::WritingBegun, FaultPoint::WritingDone] {

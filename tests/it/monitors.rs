@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use weir_shared::fault::{ENVIRONMENT, FaultPoint};
 use weir_tests::{
     Answer, Caller, Database, FixtureSite, ModelStandIn, OwnPages, Said, SearchStandIn, ServiceOptions, TestService,
-    both_databases, wait_until, wait_until_within,
+    both_databases, first_on, wait_until, wait_until_within,
 };
 
 const BOUND: Duration = Duration::from_secs(60);
@@ -163,6 +163,10 @@ both_databases! {
         own.put("/index", &links(&["a", "b", "c"]));
         are(&check(caller, &id).await, &[("a", "same"), ("b", "new"), ("c", "same"), ("index", "changed")]);
     }
+}
+
+first_on! {
+    sqlite:
 
     async fn a_site_that_answers_with_failures_is_an_error_and_no_change(database) {
         let (service, own) = (TestService::start_with(options(database)).await, OwnPages::start().await);
@@ -191,6 +195,10 @@ both_databases! {
         are(&check(caller, &page).await, &[("tea", "same")]);
         are(&check(caller, &site).await, &[("index", "same"), ("tea", "same")]);
     }
+}
+
+first_on! {
+    postgres:
 
     async fn what_does_not_count_is_the_same(database) {
         let (service, own) = (TestService::start_with(options(database)).await, OwnPages::start().await);
@@ -223,7 +231,9 @@ both_databases! {
         page(4, 90.0, "In stock", "cake", "tea");
         are(&check(caller, &stock).await, &[("shop", "same")]);
     }
+}
 
+both_databases! {
     async fn a_due_monitor_is_looked_at_by_itself_though_its_worker_is_killed(database) {
         let site = FixtureSite::start().await;
         let mut service = TestService::start_with(options(database).workers(1)).await;

@@ -11,7 +11,7 @@ use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use weir_shared::clock::Stopwatch;
 use weir_tests::{
-    Database, FixtureSite, ServiceOptions, TestService, binary_folder, both_databases, checkout, markdown_of,
+    Database, FixtureSite, ServiceOptions, TestService, binary_folder, both_databases, checkout, first_on, markdown_of,
 };
 
 async fn scrape(service: &TestService, body: Value) -> Value {
@@ -110,7 +110,9 @@ fn check_spans(document: &Value) -> Vec<Value> {
     nowhere
 }
 
-both_databases! {
+first_on! {
+    sqlite:
+
     async fn blocks_say_what_stands_where_and_which_part_of_the_markdown_it_is(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;

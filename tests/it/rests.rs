@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_shared::clock::Stopwatch;
 use weir_tests::{
-    Caller, FixtureSite, ServiceOptions, SiteOptions, TestService, both_databases, documents_of, finished, markdown_of,
-    wait_until,
+    Caller, FixtureSite, ServiceOptions, SiteOptions, TestService, both_databases, documents_of, finished, first_on,
+    markdown_of, wait_until,
 };
 
 const BOUND: Duration = Duration::from_secs(60);
@@ -43,7 +43,9 @@ async fn early(site: &FixtureSite, prefix: &str, seconds: f64) -> usize {
     times.iter().filter(|at| **at < times[0] + seconds).count()
 }
 
-both_databases! {
+first_on! {
+    sqlite:
+
     async fn a_scrape_waits_within_its_time_and_asks_again(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
@@ -81,7 +83,9 @@ both_databases! {
         let (status, ..) = scrape("/status/500?retry_after=1", 20_000).await;
         assert_eq!((status, site.hit_count("/status/500").await), (500, 1));
     }
+}
 
+both_databases! {
     async fn hostile_pauses_keep_nobody_waiting(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
@@ -146,6 +150,10 @@ both_databases! {
         let documents = status["data"].as_array().unwrap();
         assert!(statuses(documents).iter().all(|status| *status == 200), "{:?}", statuses(documents));
     }
+}
+
+first_on! {
+    postgres:
 
     async fn a_rest_outlives_its_worker(database) {
         let site = FixtureSite::start().await;
@@ -166,7 +174,9 @@ both_databases! {
         assert_eq!(statuses(&documents), [200].repeat(6));
         assert_eq!(early(&site, "/rests/killed/", 8.9).await, 2, "{:?}", site.times("/rests/killed/").await);
     }
+}
 
+both_databases! {
     async fn a_teams_pause_is_no_other_teams(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;

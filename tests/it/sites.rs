@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    FixtureSite, SearchStandIn, ServiceOptions, SiteOptions, TestService, both_databases, documents_at, ended_at,
-    errors_of, finished,
+    FixtureSite, SearchStandIn, ServiceOptions, SiteOptions, TestService, documents_at, ended_at, errors_of, finished,
+    first_on,
 };
 
 const BOUND: Duration = Duration::from_secs(60);
@@ -16,7 +16,9 @@ async fn was_left_alone(site: &FixtureSite, path: &str) {
     assert!(!stats.contains(path), "{path} was asked for: {stats}");
 }
 
-both_databases! {
+first_on! {
+    sqlite:
+
     async fn a_blocked_site_is_not_asked_by_any_way(database) {
         let two_hosts = SiteOptions { more_hosts: vec!["127.0.0.2".to_owned()], tls: false };
         let site = FixtureSite::start_with(two_hosts).await;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use weir_shared::random;
 use weir_tests::{
-    Answer, BucketStore, Caller, Database, FixtureSite, TestService, both_databases, checkout, free_port, installed,
-    wait_until,
+    Answer, BucketStore, Caller, Database, FixtureSite, TestService, both_databases, checkout, first_on, free_port,
+    installed, wait_until,
 };
 
 use crate::parse::{options, uploads};
@@ -129,6 +129,10 @@ both_databases! {
         assert_eq!(service.tables_with("quetzal").await, (Vec::new(), 0));
         assert_eq!(uploads(&service), 0);
     }
+}
+
+first_on! {
+    sqlite:
 
     async fn what_expires_is_refused_and_swept(database) {
         let service = TestService::start_with(options(database)).await;

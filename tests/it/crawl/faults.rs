@@ -57,11 +57,15 @@ async fn survive(database: Database, kills: usize) {
     assert!(delivered.values().all(|ids| ids.len() == 1), "one event for each page");
 }
 
-both_databases! {
+first_on! {
+    postgres:
+
     async fn a_crawl_survives_the_death_of_workers(database) {
         survive(database, 3).await;
     }
+}
 
+both_databases! {
     async fn a_crawl_survives_ten_deaths(database) {
         if long_tests() {
             survive(database, 10).await;

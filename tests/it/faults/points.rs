@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use weir_shared::fault::{ENVIRONMENT, FaultPoint};
 use weir_shared::random;
+use weir_tests::first_on;
 
 use super::*;
 
@@ -74,15 +75,25 @@ both_databases! {
     async fn a_worker_killed_before_it_acknowledges_doubles_nothing(database) {
         survive_a_kill(database, FaultPoint::BeforeAcknowledgement).await;
     }
+}
+
+first_on! {
+    postgres:
 
     async fn a_worker_killed_before_it_posts_still_tells_the_receiver(database) {
         survive_a_kill(database, FaultPoint::BeforePost).await;
     }
+}
+
+first_on! {
+    sqlite:
 
     async fn a_worker_killed_after_it_posted_tells_the_receiver_the_same_again(database) {
         survive_a_kill(database, FaultPoint::AfterPost).await;
     }
+}
 
+both_databases! {
     async fn a_scrape_whose_worker_is_killed_after_the_claim_is_answered(database) {
         survive_a_kill_with_a_scrape(database, FaultPoint::AfterClaim).await;
     }

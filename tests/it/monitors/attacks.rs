@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_tests::{
     Answered, Caller, FixtureSite, ModelStandIn, MovedClock, OwnPages, RuledSite, Said, SearchStandIn, TestService,
-    both_databases, found, wait_until, wait_until_within,
+    both_databases, first_on, found, wait_until, wait_until_within,
 };
 
 use super::{BOUND, are, check, ended, options, patch, watch};
@@ -136,6 +136,10 @@ both_databases! {
         assert_eq!(tells.lock().unwrap().len(), after);
         assert_eq!(caller.get(&format!("{path}/checks/{run}")).await.status, 404);
     }
+}
+
+first_on! {
+    postgres:
 
     async fn a_search_backend_that_goes_away_costs_a_check_its_search_alone(database) {
         let own = OwnPages::start().await;
@@ -171,6 +175,10 @@ both_databases! {
         let refused = patch(&caller, &path, &json!({"targets": [{"type": "search", "queries": ["x"]}], "judgeEnabled": false})).await;
         assert_eq!(refused.status, 503, "{}", refused.text);
     }
+}
+
+first_on! {
+    sqlite:
 
     async fn a_judge_that_answers_nonsense_is_named_in_a_warning(database) {
         let own = OwnPages::start().await;
@@ -198,6 +206,10 @@ both_databases! {
         let listed = caller.get(&format!("/v2/monitor/{id}/checks")).await.ok();
         assert_eq!(listed["data"][1]["warning"], second["warning"]);
     }
+}
+
+first_on! {
+    postgres:
 
     async fn a_check_of_700_pages_and_450_dead_addresses_tells_of_each_once(database) {
         let site = RuledSite::start(|path, _| (200, format!("<main><p>This is {path}.</p></main>"))).await;
@@ -228,6 +240,10 @@ both_databases! {
         }
         assert_eq!(by_status, BTreeMap::from([("error", 450), ("new", 700)]));
     }
+}
+
+first_on! {
+    sqlite:
 
     async fn a_page_that_failed_by_a_clock_that_was_set_back_is_told_once(database) {
         let (own, clock) = (OwnPages::start().await, MovedClock::new());
@@ -252,7 +268,9 @@ both_databases! {
         are(&whole, &[("early", "error"), ("late", "error")]);
         assert_eq!(whole["status"], "failed", "{whole}");
     }
+}
 
+both_databases! {
     async fn results_do_not_expire_under_a_check_that_runs(database) {
         let own = OwnPages::start().await;
         let service = TestService::start_with(options(database)).await;
