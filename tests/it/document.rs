@@ -54,7 +54,9 @@ async fn tried(service: &TestService, key: Option<&str>, arguments: &[&str]) -> 
     let mut command = tokio::process::Command::new(program);
     command.current_dir(&folder).args(["--config-file", "schemathesis.toml", "run"]);
     command.arg(format!("{}/openapi.json", service.base()));
-    command.args(["--no-color", "--workers", "2", "--report", "json"]);
+    // One at a time: Python 3.11 counts the depth of what it parses for all threads together, and two of them that draw
+    // cases fail now and then ("AST constructor recursion depth mismatch").
+    command.args(["--no-color", "--workers", "1", "--report", "json"]);
     command.arg("--report-json-path").arg(&report).args(arguments);
     if let Some(key) = key {
         command.args(["--header", &format!("Authorization: Bearer {key}")]);
