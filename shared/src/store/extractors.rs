@@ -57,6 +57,13 @@ pub struct Topic {
     pub wish: String,
 }
 
+/// A statement with what a topic is of as its next three values.
+macro_rules! bind_topic {
+    ($statement:expr, $topic:expr) => {
+        $statement.bind($topic.team).bind(&$topic.site).bind(&$topic.wish)
+    };
+}
+
 /// How far learning is.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct Learning {
@@ -121,17 +128,10 @@ const PAGES: &str = sql!(
 
 /// How far learning is, and the pages of it.
 pub async fn look(db: &Db, topic: &Topic, now: Timestamp) -> StoreResult<(Learning, Vec<LearningPage>)> {
-    let Topic { team, site, wish } = topic;
-    let learning: Option<Learning> = on_pool!(db, |pool| sqlx::query_as(LEARNING)
-        .bind(team)
-        .bind(site)
-        .bind(wish)
-        .bind(now)
-        .fetch_optional(pool)
-        .await?);
+    let learning: Option<Learning> =
+        on_pool!(db, |pool| bind_topic!(sqlx::query_as(LEARNING), topic).bind(now).fetch_optional(pool).await?);
     let Some(learning) = learning else { return Ok(Default::default()) };
-    let pages =
-        on_pool!(db, |pool| sqlx::query_as(PAGES).bind(team).bind(site).bind(wish).bind(now).fetch_all(pool).await?);
+    let pages = on_pool!(db, |pool| bind_topic!(sqlx::query_as(PAGES), topic).bind(now).fetch_all(pool).await?);
     Ok((learning, pages))
 }
 
@@ -139,14 +139,9 @@ pub async fn look(db: &Db, topic: &Topic, now: Timestamp) -> StoreResult<(Learni
 pub async fn lock(tx: &mut Tx, topic: &Topic, now: Timestamp) -> StoreResult<(Learning, Vec<LearningPage>)> {
     const LOCK: &str = "INSERT INTO learning (team_id, site, wish, used_at) VALUES ($1, $2, $3, $4) \
         ON CONFLICT (team_id, site, wish) DO UPDATE SET used_at = excluded.used_at";
-    let Topic { team, site, wish } = topic;
-    on_db!(tx, |conn| {
-        sqlx::query(LOCK).bind(team).bind(site).bind(wish).bind(now).execute(conn).await?.rows_affected()
-    });
-    let learning =
-        on_db!(tx, |conn| sqlx::query_as(LEARNING).bind(team).bind(site).bind(wish).bind(now).fetch_one(conn).await?);
-    let pages =
-        on_db!(tx, |conn| sqlx::query_as(PAGES).bind(team).bind(site).bind(wish).bind(now).fetch_all(conn).await?);
+    on_db!(tx, |conn| bind_topic!(sqlx::query(LOCK), topic).bind(now).execute(conn).await?.rows_affected());
+    let learning = on_db!(tx, |conn| bind_topic!(sqlx::query_as(LEARNING), topic).bind(now).fetch_one(conn).await?);
+    let pages = on_db!(tx, |conn| bind_topic!(sqlx::query_as(PAGES), topic).bind(now).fetch_all(conn).await?);
     Ok((learning, pages))
 }
 
@@ -164,10 +159,7 @@ pub async fn begin_reading(
         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (team_id, site, wish, page) DO UPDATE SET \
         reader = excluded.reader, reader_until = excluded.reader_until, made_at = excluded.made_at";
     on_db!(tx, |conn| {
-        sqlx::query(SQL)
-            .bind(topic.team)
-            .bind(&topic.site)
-            .bind(&topic.wish)
+        bind_topic!(sqlx::query(SQL), topic)
             .bind(page)
             .bind(reader)
             .bind(until)
@@ -184,15 +176,7 @@ pub async fn leave(tx: &mut Tx, topic: &Topic, page: &str, reader: WorkerId) -> 
     const SQL: &str =
         "DELETE FROM learning_page WHERE team_id = $1 AND site = $2 AND wish = $3 AND page = $4 AND reader = $5";
     on_db!(tx, |conn| {
-        sqlx::query(SQL)
-            .bind(topic.team)
-            .bind(&topic.site)
-            .bind(&topic.wish)
-            .bind(page)
-            .bind(reader)
-            .execute(conn)
-            .await?
-            .rows_affected()
+        bind_topic!(sqlx::query(SQL), topic).bind(page).bind(reader).execute(conn).await?.rows_affected()
     });
     Ok(())
 }
@@ -216,10 +200,7 @@ pub async fn keep(
         return Ok(false);
     }
     let kept = on_db!(tx, |conn| {
-        sqlx::query(KEEP)
-            .bind(topic.team)
-            .bind(&topic.site)
-            .bind(&topic.wish)
+        bind_topic!(sqlx::query(KEEP), topic)
             .bind(page)
             .bind(reader)
             .bind(sketch)
@@ -236,13 +217,8 @@ pub async fn keep(
 pub async fn body(tx: &mut Tx, topic: &Topic, page: &str) -> StoreResult<Option<Vec<u8>>> {
     const SQL: &str = "SELECT body FROM learning_page WHERE team_id = $1 AND site = $2 AND wish = $3 AND page = $4 \
         AND reader IS NULL";
-    let found: Option<(Option<Vec<u8>>,)> = on_db!(tx, |conn| sqlx::query_as(SQL)
-        .bind(topic.team)
-        .bind(&topic.site)
-        .bind(&topic.wish)
-        .bind(page)
-        .fetch_optional(conn)
-        .await?);
+    let found: Option<(Option<Vec<u8>>,)> =
+        on_db!(tx, |conn| bind_topic!(sqlx::query_as(SQL), topic).bind(page).fetch_optional(conn).await?);
     Ok(found.and_then(|row| row.0))
 }
 
@@ -252,14 +228,7 @@ pub async fn forget(tx: &mut Tx, topic: &Topic, pages: &[String]) -> StoreResult
         AND reader IS NULL";
     for page in pages {
         on_db!(&mut *tx, |conn| {
-            sqlx::query(SQL)
-                .bind(topic.team)
-                .bind(&topic.site)
-                .bind(&topic.wish)
-                .bind(page)
-                .execute(conn)
-                .await?
-                .rows_affected()
+            bind_topic!(sqlx::query(SQL), topic).bind(page).execute(conn).await?.rows_affected()
         });
     }
     Ok(())
@@ -270,15 +239,7 @@ pub async fn begin_writing(tx: &mut Tx, topic: &Topic, writer: WorkerId, until: 
     const SQL: &str =
         "UPDATE learning SET writer = $4, writer_until = $5 WHERE team_id = $1 AND site = $2 AND wish = $3";
     on_db!(tx, |conn| {
-        sqlx::query(SQL)
-            .bind(topic.team)
-            .bind(&topic.site)
-            .bind(&topic.wish)
-            .bind(writer)
-            .bind(until)
-            .execute(conn)
-            .await?
-            .rows_affected()
+        bind_topic!(sqlx::query(SQL), topic).bind(writer).bind(until).execute(conn).await?.rows_affected()
     });
     Ok(())
 }
@@ -287,16 +248,8 @@ pub async fn begin_writing(tx: &mut Tx, topic: &Topic, writer: WorkerId, until: 
 pub async fn end_writing(tx: &mut Tx, topic: &Topic, writer: WorkerId) -> StoreResult<bool> {
     const SQL: &str = "UPDATE learning SET writer = NULL, writer_until = NULL \
         WHERE team_id = $1 AND site = $2 AND wish = $3 AND writer = $4";
-    let ended = on_db!(tx, |conn| {
-        sqlx::query(SQL)
-            .bind(topic.team)
-            .bind(&topic.site)
-            .bind(&topic.wish)
-            .bind(writer)
-            .execute(conn)
-            .await?
-            .rows_affected()
-    });
+    let ended =
+        on_db!(tx, |conn| bind_topic!(sqlx::query(SQL), topic).bind(writer).execute(conn).await?.rows_affected());
     Ok(ended == 1)
 }
 
@@ -305,10 +258,7 @@ pub async fn set(tx: &mut Tx, topic: &Topic, learning: &Learning) -> StoreResult
     const SQL: &str = "UPDATE learning SET misses = $4, failures = $5, rests_until = $6, rounds = $7, rounds_since = $8 \
         WHERE team_id = $1 AND site = $2 AND wish = $3";
     on_db!(tx, |conn| {
-        sqlx::query(SQL)
-            .bind(topic.team)
-            .bind(&topic.site)
-            .bind(&topic.wish)
+        bind_topic!(sqlx::query(SQL), topic)
             .bind(learning.misses)
             .bind(learning.failures)
             .bind(learning.rests_until)
@@ -329,13 +279,7 @@ pub async fn in_use(db: &Db, topic: &Topic) -> StoreResult<Vec<Stored>> {
         ExtractorState::Validated.sql(),
         " ORDER BY made_at DESC, id DESC LIMIT $4"
     );
-    Ok(on_pool!(db, |pool| sqlx::query_as(SQL)
-        .bind(topic.team)
-        .bind(&topic.site)
-        .bind(&topic.wish)
-        .bind(MOST)
-        .fetch_all(pool)
-        .await?))
+    Ok(on_pool!(db, |pool| bind_topic!(sqlx::query_as(SQL), topic).bind(MOST).fetch_all(pool).await?))
 }
 
 /// What an extractor is, with its epoch.
@@ -369,11 +313,7 @@ pub async fn insert(
     );
     let id = ExtractorId::new();
     on_db!(&mut *tx, |conn| {
-        sqlx::query(INSERT)
-            .bind(id)
-            .bind(topic.team)
-            .bind(&topic.site)
-            .bind(&topic.wish)
+        bind_topic!(sqlx::query(INSERT).bind(id), topic)
             .bind(body)
             .bind(next_check)
             .bind(now)
@@ -381,16 +321,7 @@ pub async fn insert(
             .await?
             .rows_affected()
     });
-    on_db!(tx, |conn| {
-        sqlx::query(RETIRE)
-            .bind(topic.team)
-            .bind(&topic.site)
-            .bind(&topic.wish)
-            .bind(MOST)
-            .execute(conn)
-            .await?
-            .rows_affected()
-    });
+    on_db!(tx, |conn| bind_topic!(sqlx::query(RETIRE), topic).bind(MOST).execute(conn).await?.rows_affected());
     Ok(id)
 }
 
