@@ -164,3 +164,19 @@ error_codes! {
     /// Tried as often as allowed; the page took its worker down each time.
     RetryLimit = 500, "SCRAPE_RETRY_LIMIT";
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_code_stands_on_the_page_about_the_wire() {
+        let page = include_str!("../../docs/wire.md");
+        for error in ErrorCode::ALL {
+            let Some(code) = error.code() else { continue };
+            let (status, code) = (format!("| {}", error.status()), format!("`{code}`"));
+            let is_told = page.lines().any(|line| line.starts_with(&status) && line.contains(&code));
+            assert!(is_told, "docs/wire.md has no row of status {} with {code}", error.status());
+        }
+    }
+}

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::Value;
-use weir_shared::error_code::ErrorCode;
 use weir_tests::{Database, SearchStandIn, ServiceOptions, TestService, checkout, fault, installed, long_tests};
 
 #[tokio::test]
@@ -280,17 +279,6 @@ fn every_section_that_code_names_is_a_heading_of_its_page() {
     }
     assert!(wrong.is_empty(), "no section of docs/specification.md or docs/wire.md:\n{}", wrong.join("\n"));
     assert!(by_code >= 150, "the references were not read: {by_code}");
-}
-
-#[test]
-fn every_error_code_stands_on_the_page_about_the_wire() {
-    let page = std::fs::read_to_string(checkout().join("docs/wire.md")).unwrap();
-    for error in ErrorCode::ALL {
-        let Some(code) = error.code() else { continue };
-        let (status, code) = (format!("| {}", error.status()), format!("`{code}`"));
-        let is_told = page.lines().any(|line| line.starts_with(&status) && line.contains(&code));
-        assert!(is_told, "docs/wire.md has no row of status {} with {code}", error.status());
-    }
 }
 
 #[test]

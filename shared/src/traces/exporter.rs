@@ -1,7 +1,11 @@
 //! Sends ended spans to the collector: OTLP over HTTP in its JSON form, from a thread of its own.
+//!
+//! What is said of a span is written as it is said, and a span as it ends, by whose work it is about: so nothing of it is
+//! kept to be written later from memory that has gone cold meanwhile, and freed by another thread than the one it is of.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::cell::RefCell;
+use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -25,7 +29,7 @@ const TELL: Duration = Duration::from_secs(60);
 /// Bound on sending what is left at the end of the process.
 const LAST: Duration = Duration::from_secs(2);
 
-/// A span that has ended.
+/// What is known of a span.
 #[derive(Debug)]
 pub(super) struct Record {
     pub own: TraceParent,
@@ -35,15 +39,38 @@ pub(super) struct Record {
     /// Nanoseconds since 1970.
     pub began: u64,
     pub ended: u64,
-    pub values: Vec<(&'static str, Value)>,
-    pub error: Option<String>,
+    /// What is said of it, as it is sent.
+    pub attributes: Attributes,
+    pub has_failed: bool,
 }
 
-/// What is said of a span.
-#[derive(Debug)]
-pub(super) enum Value {
-    Word(String),
-    Number(i64),
+/// Names and values in the form that they are sent in.
+#[derive(Debug, Default)]
+pub(super) struct Attributes(String);
+
+impl Attributes {
+    /// What one of two or three takes, bytes.
+    const USUAL: usize = 256;
+
+    pub fn word(&mut self, key: &'static str, word: impl fmt::Display) {
+        self.begin(key);
+        self.0.push_str(r#""stringValue":""#);
+        let _ = write!(Quoted(&mut self.0), "{word}");
+        self.0.push_str("\"}}");
+    }
+
+    pub fn number(&mut self, key: &'static str, number: i64) {
+        self.begin(key);
+        let _ = write!(self.0, r#""intValue":"{number}"}}}}"#);
+    }
+
+    fn begin(&mut self, key: &'static str) {
+        match self.0.is_empty() {
+            true => self.0.reserve(Self::USUAL),
+            false => self.0.push(','),
+        }
+        self.0.extend([r#"{"key":""#, key, r#"","value":{"#]);
+    }
 }
 
 /// The line of spans to the collector.
@@ -52,7 +79,7 @@ pub struct Traces(Arc<Line>);
 
 #[derive(Debug)]
 struct Line {
-    spans: Mutex<Vec<Record>>,
+    spans: Mutex<Waiting>,
     /// The first span of a line has come. The thread is woken once a call, not once a span.
     has_come: Notify,
     /// A call is full.
@@ -63,6 +90,36 @@ struct Line {
     is_sent: Notify,
     /// Spans that found the line full.
     lost: AtomicU64,
+}
+
+/// Spans that wait, as they are sent.
+#[derive(Debug, Default)]
+struct Waiting {
+    calls: Vec<Call>,
+    /// Of all calls.
+    count: usize,
+}
+
+/// The spans of one call, with commas between them.
+#[derive(Debug, Default)]
+struct Call {
+    spans: String,
+    count: usize,
+}
+
+impl Waiting {
+    fn push(&mut self, span: &str) {
+        if self.calls.last().is_none_or(|call| call.count == CALL) {
+            self.calls.push(Call::default());
+        }
+        let Some(call) = self.calls.last_mut() else { return };
+        if call.count > 0 {
+            call.spans.push(',');
+        }
+        call.spans.push_str(span);
+        call.count += 1;
+        self.count += 1;
+    }
 }
 
 impl Traces {
@@ -86,18 +143,25 @@ impl Traces {
         Ok(Self(line))
     }
 
-    pub(super) fn send(&self, record: Record) {
-        let mut spans = self.0.spans.lock().unwrap_or_else(PoisonError::into_inner);
-        if spans.len() >= LINE {
-            drop(spans);
+    pub(super) fn send(&self, record: &Record) {
+        thread_local! {
+            static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
+        }
+        let count = TEXT.with_borrow_mut(|text| {
+            text.clear();
+            write_span(text, record);
+            let mut spans = self.0.spans.lock().unwrap_or_else(PoisonError::into_inner);
+            (spans.count < LINE).then(|| {
+                spans.push(text);
+                spans.count
+            })
+        });
+        let Some(count) = count else {
             if self.0.lost.fetch_add(1, Ordering::Relaxed) == 0 {
                 tracing::warn!("the collector of traces is too slow; spans are left out");
             }
             return;
-        }
-        spans.push(record);
-        let count = spans.len();
-        drop(spans);
+        };
         match count {
             1 => self.0.has_come.notify_one(),
             CALL => self.0.is_full.notify_one(),
@@ -139,17 +203,16 @@ impl Sender {
                 () = line.is_ending.notified() => is_ending = true,
             }
             let spans = std::mem::take(&mut *line.spans.lock().unwrap_or_else(PoisonError::into_inner));
-            for part in spans.chunks(CALL) {
-                self.post(part).await;
+            for call in spans.calls {
+                self.post(call).await;
             }
         }
         line.is_sent.notify_one();
     }
 
     /// One call; what the collector does not take is not sent again.
-    async fn post(&mut self, spans: &[Record]) {
-        let count = spans.len();
-        let body = document(self.service, spans);
+    async fn post(&mut self, Call { spans, count }: Call) {
+        let body = document(self.service, &spans);
         let call = operator_http::client().post(self.url.clone()).header("content-type", "application/json").body(body);
         let failure = match call.timeout(PATIENCE).send().await {
             Ok(answer) if answer.status().is_success() => return,
@@ -163,89 +226,59 @@ impl Sender {
     }
 }
 
-/// The JSON of OTLP: ids in hexadecimal digits, numbers of 64 bits as text. Written at once, without a tree of values.
-fn document(service: &str, spans: &[Record]) -> String {
-    let mut text = String::with_capacity(512 + spans.len() * 640);
-    text.push_str(r#"{"resourceSpans":[{"resource":{"attributes":["#);
-    write_values(
-        &mut text,
-        &[
-            ("service.name", Value::Word(service.to_owned())),
-            ("service.version", Value::Word(env!("CARGO_PKG_VERSION").to_owned())),
-            ("process.pid", Value::Number(std::process::id().into())),
-        ],
-    );
-    text.push_str(r#"]},"scopeSpans":[{"scope":{"name":"weir"},"spans":["#);
-    for (n, record) in spans.iter().enumerate() {
-        if n > 0 {
-            text.push(',');
-        }
-        write_span(&mut text, record);
-    }
-    text.push_str("]}]}]}");
-    text
+/// The JSON of OTLP: ids in hexadecimal digits, numbers of 64 bits as text.
+fn document(service: &str, spans: &str) -> String {
+    let mut process = Attributes::default();
+    process.word("service.name", service);
+    process.word("service.version", env!("CARGO_PKG_VERSION"));
+    process.number("process.pid", std::process::id().into());
+    let begin = r#"{"resourceSpans":[{"resource":{"attributes":["#;
+    let scope = r#"]},"scopeSpans":[{"scope":{"name":"weir"},"spans":["#;
+    [begin, &process.0, scope, spans, "]}]}]}"].concat()
 }
 
 fn write_span(text: &mut String, record: &Record) {
     let kind = match record.side {
-        Side::Internal => 1,
-        Side::Server => 2,
-        Side::Client => 3,
-        Side::Consumer => 5,
+        Side::Internal => "1",
+        Side::Server => "2",
+        Side::Client => "3",
+        Side::Consumer => "5",
     };
     let TraceParent { trace, span, .. } = record.own;
-    let _ = write!(text, r#"{{"traceId":"{trace:032x}","spanId":"{span:016x}","flags":1,"parentSpanId":""#);
+    text.push_str(r#"{"traceId":""#);
+    push_hex(text, trace.to_be_bytes());
+    text.push_str(r#"","spanId":""#);
+    push_hex(text, span.to_be_bytes());
+    text.push_str(r#"","flags":1,"parentSpanId":""#);
     if let Some(parent) = record.parent {
-        let _ = write!(text, "{parent:016x}");
+        push_hex(text, parent.to_be_bytes());
     }
-    text.push_str(r#"","name":"#);
-    write_word(text, &record.name);
+    text.push_str(r#"","name":""#);
+    let _ = Quoted(text).write_str(&record.name);
     let (began, ended) = (record.began, record.ended);
-    let _ = write!(text, r#","kind":{kind},"startTimeUnixNano":"{began}","endTimeUnixNano":"{ended}","attributes":["#);
-    write_values(text, &record.values);
-    match &record.error {
-        None => text.push_str(r#"],"status":{}}"#),
-        Some(code) => {
-            if !record.values.is_empty() {
-                text.push(',');
-            }
-            write_value(text, "error.type", &Value::Word(code.clone()));
-            text.push_str(r#"],"status":{"code":2}}"#);
-        }
-    }
+    text.extend([r#"","kind":"#, kind]);
+    let _ = write!(text, r#","startTimeUnixNano":"{began}","endTimeUnixNano":"{ended}","attributes":["#);
+    text.push_str(&record.attributes.0);
+    text.push_str(if record.has_failed { r#"],"status":{"code":2}}"# } else { r#"],"status":{}}"# });
 }
 
-fn write_values(text: &mut String, values: &[(&'static str, Value)]) {
-    for (n, (key, value)) in values.iter().enumerate() {
-        if n > 0 {
-            text.push(',');
-        }
-        write_value(text, key, value);
-    }
+fn push_hex<const N: usize>(text: &mut String, bytes: [u8; N]) {
+    let digit = |digit: u8| char::from(digit + if digit < 10 { b'0' } else { b'a' - 10 });
+    text.extend(bytes.into_iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
 }
 
-fn write_value(text: &mut String, key: &str, value: &Value) {
-    text.push_str(r#"{"key":"#);
-    write_word(text, key);
-    text.push_str(r#","value":{"#);
-    match value {
-        Value::Word(word) => {
-            text.push_str(r#""stringValue":"#);
-            write_word(text, word);
-        }
-        Value::Number(number) => {
-            let _ = write!(text, r#""intValue":"{number}""#);
-        }
-    }
-    text.push_str("}}");
-}
+/// Writes into a JSON text between its quotes.
+struct Quoted<'a>(&'a mut String);
 
-/// A text in quotes.
-fn write_word(text: &mut String, word: &str) {
-    if word.bytes().all(|b| (b' '..=b'~').contains(&b) && b != b'"' && b != b'\\') {
-        text.extend(["\"", word, "\""]);
-    } else {
-        text.push_str(&serde_json::Value::from(word).to_string());
+impl fmt::Write for Quoted<'_> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if part.bytes().all(|b| (b' '..=b'~').contains(&b) && b != b'"' && b != b'\\') {
+            self.0.push_str(part);
+        } else {
+            let quoted = serde_json::Value::from(part).to_string();
+            self.0.push_str(&quoted[1..quoted.len() - 1]);
+        }
+        Ok(())
     }
 }
 
@@ -265,8 +298,8 @@ mod tests {
         let traces = Traces::start_with(url, "weir-test", Duration::from_secs(3_600)).unwrap();
         let own = TraceParent { trace: 1, span: 2, is_sampled: true };
         for _ in 0..CALL {
-            let (name, side) = (Cow::Borrowed("page"), Side::Internal);
-            traces.send(Record { own, parent: None, name, side, began: 5, ended: 7, values: Vec::new(), error: None });
+            let (name, side, attributes) = (Cow::Borrowed("page"), Side::Internal, Attributes::default());
+            traces.send(&Record { own, parent: None, name, side, began: 5, ended: 7, attributes, has_failed: false });
         }
         let (mut call, _) = listener.accept().unwrap();
         call.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -282,31 +315,48 @@ mod tests {
     #[test]
     fn what_is_written_is_json_whatever_the_words_are() {
         let own = TraceParent { trace: 1, span: 2, is_sampled: true };
-        let record = |error: Option<&str>, values| Record {
+        let record = |parent, has_failed, attributes| Record {
             own,
-            parent: error.map(|_| 3),
+            parent,
             name: "GET /\"quoted\"".into(),
             side: Side::Server,
             began: 5,
             ended: 7,
-            values,
-            error: error.map(str::to_owned),
+            attributes,
+            has_failed,
         };
-        let word = ("word", Value::Word("back\\slash\nline \u{e4}".to_owned()));
-        let spans = [
-            record(None, Vec::new()),
-            record(Some("CODE"), vec![word, ("number", Value::Number(-4))]),
-            record(Some("X"), Vec::new()),
-        ];
-        let text = document("weir-test", &spans);
+        let mut said = Attributes::default();
+        said.word("word", "back\\slash\nline \u{e4}");
+        said.word("parts", format_args!("{}{}\"{}", "ok ", 5, "\t"));
+        said.number("number", -4);
+        let mut waiting = Waiting::default();
+        for record in [record(None, false, Attributes::default()), record(Some(0x1f), true, said)] {
+            let mut span = String::new();
+            write_span(&mut span, &record);
+            waiting.push(&span);
+        }
+        let text = document("weir-test", &waiting.calls[0].spans);
         let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let process = &json["resourceSpans"][0]["resource"]["attributes"];
+        assert_eq!(process[0]["value"]["stringValue"], "weir-test");
         let spans = &json["resourceSpans"][0]["scopeSpans"][0]["spans"];
+        assert_eq!((spans.as_array().map(Vec::len), waiting.count), (Some(2), 2));
         assert_eq!(spans[0]["traceId"], format!("{:032x}", 1));
-        assert_eq!((&spans[0]["parentSpanId"], &spans[1]["parentSpanId"]), (&"".into(), &"0000000000000003".into()));
-        assert_eq!(spans[0]["name"], "GET /\"quoted\"");
+        assert_eq!((&spans[0]["parentSpanId"], &spans[1]["parentSpanId"]), (&"".into(), &"000000000000001f".into()));
+        assert_eq!((&spans[0]["name"], &spans[0]["kind"]), (&"GET /\"quoted\"".into(), &2.into()));
+        assert_eq!((&spans[0]["startTimeUnixNano"], &spans[0]["endTimeUnixNano"]), (&"5".into(), &"7".into()));
+        assert_eq!(spans[0]["attributes"], serde_json::json!([]));
         assert_eq!(spans[1]["attributes"][0]["value"]["stringValue"], "back\\slash\nline \u{e4}");
-        assert_eq!(spans[1]["attributes"][1]["value"]["intValue"], "-4");
-        assert_eq!(spans[2]["attributes"][0]["key"], "error.type");
+        assert_eq!(spans[1]["attributes"][1]["value"]["stringValue"], "ok 5\"\t");
+        assert_eq!(spans[1]["attributes"][2]["value"]["intValue"], "-4");
         assert_eq!((spans[1]["status"]["code"].as_i64(), spans[0]["status"]["code"].as_i64()), (Some(2), None));
+    }
+
+    #[test]
+    fn a_line_is_sent_in_calls_of_a_bounded_length() {
+        let mut waiting = Waiting::default();
+        (0..=CALL).for_each(|_| waiting.push("{}"));
+        assert_eq!(waiting.calls.iter().map(|call| call.count).collect::<Vec<_>>(), [CALL, 1]);
+        assert_eq!((waiting.count, waiting.calls[1].spans.as_str()), (CALL + 1, "{}"));
     }
 }

@@ -17,13 +17,14 @@
 mod exporter;
 mod parent;
 
+use std::fmt::Display;
 use std::sync::OnceLock;
 
 use futures_util::future::Either;
 use tokio::task::futures::TaskLocalFuture;
 
 pub use self::exporter::Traces;
-use self::exporter::{Record, Value};
+use self::exporter::{Attributes, Record};
 pub use self::parent::TraceParent;
 use crate::clock;
 use crate::random;
@@ -95,8 +96,8 @@ pub fn begin(parent: Option<TraceParent>, name: &'static str, side: Side) -> Spa
         side,
         began: clock::nanoseconds(),
         ended: 0,
-        values: Vec::new(),
-        error: None,
+        attributes: Attributes::default(),
+        has_failed: false,
     })))
 }
 
@@ -136,24 +137,25 @@ impl Span {
         }
     }
 
-    /// A word about it: an id, a code. Made only where it is sent.
-    pub fn word<T: ToString>(&mut self, key: &'static str, value: T) {
+    /// A word about it: an id, a code. Written only where it is sent.
+    pub fn word(&mut self, key: &'static str, value: impl Display) {
         if let Some(record) = &mut self.0 {
-            record.values.push((key, Value::Word(value.to_string())));
+            record.attributes.word(key, value);
         }
     }
 
     /// A number about it.
     pub fn number(&mut self, key: &'static str, value: i64) {
         if let Some(record) = &mut self.0 {
-            record.values.push((key, Value::Number(value)));
+            record.attributes.number(key, value);
         }
     }
 
-    /// It failed, with this code.
+    /// It failed, with this code; the first one stays.
     pub fn fail(&mut self, code: &str) {
-        if let Some(record) = &mut self.0 {
-            record.error = Some(code.to_owned());
+        if let Some(record) = self.0.as_mut().filter(|record| !record.has_failed) {
+            record.has_failed = true;
+            record.attributes.word("error.type", code);
         }
     }
 }
@@ -166,7 +168,7 @@ impl Drop for Span {
             }
             // The clock may have been set meanwhile.
             record.ended = record.ended.max(record.began);
-            traces.send(*record);
+            traces.send(&record);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::error_code::ErrorCode;
 use crate::ids::JobId;
 
 /// Fields of a batch besides the scrape options.
-const OWN_FIELDS: &[&str] = &[
+pub(super) const OWN_FIELDS: &[&str] = &[
     "urls",
     "webhook",
     "maxConcurrency",

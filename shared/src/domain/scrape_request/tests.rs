@@ -1,9 +1,12 @@
 //! Every rule of wire 3.2, 3.4 to 3.6, 4.1 and 7 that a body can break.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::*;
+use crate::domain::asked;
 use crate::domain::scrape::{
     CacheOptions, Certificates, ChangeTracking, Entity, Format, Highlights, JsonFormat, Parsers, PdfMode, PdfParser,
     ProxyMode, Query, Question, RedactMode, Redaction, ReplaceStyle, ScrapeOptions,
@@ -549,6 +552,22 @@ fn every_rule_of_a_batch_is_held() {
         let error = batch(body.clone()).expect_err(&body.to_string());
         assert_eq!(issue_at(&error, &path), code, "{body}");
     }
+}
+
+#[test]
+fn a_field_of_a_batch_is_its_own_or_an_option_of_its_pages() {
+    // Which of the two decides whether an append brings options of its own.
+    let names = |(_, asked): (_, asked::Asked)| -> BTreeSet<&str> { asked[&Vec::new()].iter().copied().collect() };
+    let of_batch = names(asked::recording(|| _ = batch(json!({}))));
+    let of_scrape = names(asked::recording(|| _ = scrape(json!({}))));
+    let own: BTreeSet<&str> = super::batch::OWN_FIELDS.iter().copied().collect();
+    let nobodys: Vec<_> = of_batch.difference(&of_scrape).filter(|name| !own.contains(*name)).collect();
+    assert!(nobodys.is_empty(), "not in OWN_FIELDS, and no option of a scrape: {nobodys:?}");
+    let unread: Vec<_> = own.difference(&of_batch).collect();
+    assert!(unread.is_empty(), "in OWN_FIELDS, and not read: {unread:?}");
+    let page = include_str!("../../../../docs/wire.md");
+    let untold: Vec<_> = own.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    assert!(untold.is_empty(), "not in docs/wire.md: {untold:?}");
 }
 
 #[test]

@@ -1,7 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::*;
+use crate::domain::asked;
 use crate::domain::crawl::{CrawlOptions, SitemapMode};
 use crate::domain::scrape::{Certificates, ChangeTracking, Format, JsonFormat, ProxyMode};
 use crate::domain::screenshot::Screenshot;
@@ -186,6 +189,15 @@ fn a_crawl_has_its_older_names() {
     says(crawl(json!({"sitemap": "skip"})), &json!([]), "sitemap");
     says(crawl(json!({"maxDepth": -1})), &json!(["maxDepth"]), "at least 0");
     says(crawl(json!({"scrapeOptions": {"formats": ["x"]}})), &json!(["scrapeOptions", "formats", 0]), "one of");
+}
+
+#[test]
+fn a_batch_of_version_1_has_these_fields_of_its_own_and_no_newer_one() {
+    let names = |(_, asked): (_, asked::Asked)| -> BTreeSet<&str> { asked[&Vec::new()].iter().copied().collect() };
+    let of_batch = names(asked::recording(|| _ = batch(json!({"urls": ["https://example.com"]}))));
+    let of_scrape = names(asked::recording(|| _ = scrape(json!({}))));
+    let own: Vec<&str> = of_batch.difference(&of_scrape).copied().collect();
+    assert_eq!(own, ["appendToId", "ignoreInvalidURLs", "maxConcurrency", "urls", "webhook"]);
 }
 
 #[test]
