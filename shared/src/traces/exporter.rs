@@ -4,7 +4,6 @@
 //! kept to be written later from memory that has gone cold meanwhile, and freed by another thread than the one it is of.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +19,8 @@ use crate::operator_http;
 const LINE: usize = 8_192;
 /// Spans in one call at most. When as many wait they are sent.
 const CALL: usize = 1_024;
+/// What a span takes besides what is said of it, about, bytes.
+const SPAN: usize = 320;
 /// How long the first of a line waits for so many.
 const LINGER: Duration = Duration::from_secs(1);
 /// Bound on one call.
@@ -144,18 +145,15 @@ impl Traces {
     }
 
     pub(super) fn send(&self, record: &Record) {
-        thread_local! {
-            static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
-        }
-        let count = TEXT.with_borrow_mut(|text| {
-            text.clear();
-            write_span(text, record);
+        let mut text = String::with_capacity(SPAN + record.attributes.0.len());
+        write_span(&mut text, record);
+        let count = {
             let mut spans = self.0.spans.lock().unwrap_or_else(PoisonError::into_inner);
             (spans.count < LINE).then(|| {
-                spans.push(text);
+                spans.push(&text);
                 spans.count
             })
-        });
+        };
         let Some(count) = count else {
             if self.0.lost.fetch_add(1, Ordering::Relaxed) == 0 {
                 tracing::warn!("the collector of traces is too slow; spans are left out");
