@@ -21,6 +21,12 @@ pub(super) fn recording<T>(read: impl FnOnce() -> T) -> (T, Asked) {
     (outcome, ASKED.take().unwrap_or_default())
 }
 
+/// Which keys of the body itself a reader asks for, in the order of the alphabet.
+#[cfg(test)]
+pub(super) fn fields_of<T>(read: impl FnOnce() -> T) -> std::collections::BTreeSet<&'static str> {
+    recording(read).1.remove(&Vec::new()).into_iter().flatten().collect()
+}
+
 /// A reader asks for the key `name` of the object at `path`.
 pub(super) fn note(path: &[Value], name: &'static str) {
     ASKED.with_borrow_mut(|asked| {

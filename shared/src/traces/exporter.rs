@@ -1,7 +1,7 @@
 //! Sends ended spans to the collector: OTLP over HTTP in its JSON form, from a thread of its own.
 //!
-//! What is said of a span is written as it is said, and a span as it ends, by whose work it is about: so nothing of it is
-//! kept to be written later from memory that has gone cold meanwhile, and freed by another thread than the one it is of.
+//! What is said of a span is written in that form as it is said, and the span as it ends, by the thread that works on it.
+//! Kept to be written later, its words would be read from memory that has gone cold and freed by another thread.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -244,12 +244,12 @@ fn write_span(text: &mut String, record: &Record) {
     };
     let TraceParent { trace, span, .. } = record.own;
     text.push_str(r#"{"traceId":""#);
-    push_hex(text, trace.to_be_bytes());
+    text.push_str(&hex::encode(trace.to_be_bytes()));
     text.push_str(r#"","spanId":""#);
-    push_hex(text, span.to_be_bytes());
+    text.push_str(&hex::encode(span.to_be_bytes()));
     text.push_str(r#"","flags":1,"parentSpanId":""#);
     if let Some(parent) = record.parent {
-        push_hex(text, parent.to_be_bytes());
+        text.push_str(&hex::encode(parent.to_be_bytes()));
     }
     text.push_str(r#"","name":""#);
     let _ = Quoted(text).write_str(&record.name);
@@ -258,11 +258,6 @@ fn write_span(text: &mut String, record: &Record) {
     let _ = write!(text, r#","startTimeUnixNano":"{began}","endTimeUnixNano":"{ended}","attributes":["#);
     text.push_str(&record.attributes.0);
     text.push_str(if record.has_failed { r#"],"status":{"code":2}}"# } else { r#"],"status":{}}"# });
-}
-
-fn push_hex<const N: usize>(text: &mut String, bytes: [u8; N]) {
-    let digit = |digit: u8| char::from(digit + if digit < 10 { b'0' } else { b'a' - 10 });
-    text.extend(bytes.into_iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
 }
 
 /// Writes into a JSON text between its quotes.

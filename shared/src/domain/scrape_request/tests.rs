@@ -557,9 +557,8 @@ fn every_rule_of_a_batch_is_held() {
 #[test]
 fn a_field_of_a_batch_is_its_own_or_an_option_of_its_pages() {
     // Which of the two decides whether an append brings options of its own.
-    let names = |(_, asked): (_, asked::Asked)| -> BTreeSet<&str> { asked[&Vec::new()].iter().copied().collect() };
-    let of_batch = names(asked::recording(|| _ = batch(json!({}))));
-    let of_scrape = names(asked::recording(|| _ = scrape(json!({}))));
+    let of_batch = asked::fields_of(|| batch(json!({})));
+    let of_scrape = asked::fields_of(|| scrape(json!({})));
     let own: BTreeSet<&str> = super::batch::OWN_FIELDS.iter().copied().collect();
     let nobodys: Vec<_> = of_batch.difference(&of_scrape).filter(|name| !own.contains(*name)).collect();
     assert!(nobodys.is_empty(), "not in OWN_FIELDS, and no option of a scrape: {nobodys:?}");

@@ -1,6 +1,4 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
-use std::collections::BTreeSet;
-
 use serde_json::json;
 
 use super::*;
@@ -193,9 +191,8 @@ fn a_crawl_has_its_older_names() {
 
 #[test]
 fn a_batch_of_version_1_has_these_fields_of_its_own_and_no_newer_one() {
-    let names = |(_, asked): (_, asked::Asked)| -> BTreeSet<&str> { asked[&Vec::new()].iter().copied().collect() };
-    let of_batch = names(asked::recording(|| _ = batch(json!({"urls": ["https://example.com"]}))));
-    let of_scrape = names(asked::recording(|| _ = scrape(json!({}))));
+    let of_batch = asked::fields_of(|| batch(json!({"urls": ["https://example.com"]})));
+    let of_scrape = asked::fields_of(|| scrape(json!({})));
     let own: Vec<&str> = of_batch.difference(&of_scrape).copied().collect();
     assert_eq!(own, ["appendToId", "ignoreInvalidURLs", "maxConcurrency", "urls", "webhook"]);
 }
