@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
+use sqlx::postgres::{PgHasArrayType, PgTypeInfo};
 use sqlx::{Database, Decode, Encode, Type};
 use uuid::Uuid;
 
@@ -41,6 +42,10 @@ macro_rules! ids {
         impl<DB: Database> Type<DB> for $name where String: Type<DB> {
             fn type_info() -> DB::TypeInfo { <String as Type<DB>>::type_info() }
             fn compatible(ty: &DB::TypeInfo) -> bool { <String as Type<DB>>::compatible(ty) }
+        }
+
+        impl PgHasArrayType for $name {
+            fn array_type_info() -> PgTypeInfo { <String as PgHasArrayType>::array_type_info() }
         }
 
         impl<'q, DB: Database> Encode<'q, DB> for $name where String: Encode<'q, DB> {

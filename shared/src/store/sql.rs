@@ -42,3 +42,9 @@ pub(crate) const fn join<const LENGTH: usize>(parts: &[&str]) -> [u8; LENGTH] {
     }
     bytes
 }
+
+/// One value of each row: Postgres takes rows as arrays, one for each column, so that a statement is the same for any number
+/// of them.
+pub(crate) fn column<'a, R, V>(rows: &'a [R], value: impl Fn(&'a R) -> V) -> Vec<V> {
+    rows.iter().map(value).collect()
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::fault::FaultPoint;
 use crate::ids::{JobId, PageId, TeamId};
 use crate::store::frontier::{self, Settled};
-use crate::store::{Db, StoreResult, Tx, derived, parts, snapshots};
+use crate::store::{Db, StoreResult, Tx, derived, snapshots};
 use crate::time::Timestamp;
 use crate::{on_db, queue};
 
@@ -133,8 +133,9 @@ async fn store(
 ) -> StoreResult<()> {
     // Contents before versions, each in the order of their keys over all parts, because every writer locks them so.
     let (contents, versions) = (results::contents(live), results::versions(live));
-    let (mut contents, is_one) = (contents.into_iter(), parts::parts(live).count() == 1);
-    for part in parts::parts(live) {
+    let parts = results::parts(tx, live);
+    let (mut contents, is_one) = (contents.into_iter(), parts.len() == 1);
+    for part in parts {
         let mut results = Results::of(part, &mut first_seq);
         results.contents = contents.by_ref().take(part.len()).collect();
         if is_one {
@@ -142,8 +143,10 @@ async fn store(
         }
         write_results(tx, results, now).await?;
     }
-    for part in parts::parts(&versions).filter(|_| !is_one) {
-        write_results(tx, Results::of_versions(part), now).await?;
+    if !is_one {
+        for part in results::parts(tx, &versions) {
+            write_results(tx, Results::of_versions(part), now).await?;
+        }
     }
     for end in live {
         if let Some(snapshot) = end.outcome.document().and_then(|(document, _)| document.snapshot.as_ref()) {

@@ -1,10 +1,13 @@
 //! The fenced step of an attempt's end: its page leaves the worker, if the attempt is still the page's current one.
 
+use sqlx::{Postgres, Transaction};
+
 use crate::domain::job::{PageMove, PageState};
 use crate::error_code::ErrorCode;
 use crate::ids::{PageId, TeamId};
-use crate::on_db;
 use crate::store::parts::parts;
+use crate::store::signals::SqliteTx;
+use crate::store::sql::column;
 use crate::store::{StoreResult, Tx};
 use crate::time::Timestamp;
 
@@ -31,15 +34,16 @@ pub(super) async fn move_pages(
     teams: &[TeamId],
     now: Timestamp,
 ) -> StoreResult<Vec<Moved>> {
-    // Postgres plans a join anew each time, for it must not keep to one that it has made for a small table.
-    if matches!(tx, Tx::Postgres(_)) {
-        return move_part(tx, group, teams, now, group.len() <= 4).await;
+    match tx {
+        Tx::Postgres(tx) => move_on_postgres(tx, group, teams, now).await,
+        Tx::Sqlite(tx) => {
+            let mut moved = Vec::with_capacity(group.len());
+            for part in parts(group) {
+                moved.append(&mut move_on_sqlite(tx, part, now).await?);
+            }
+            Ok(moved)
+        }
     }
-    let mut moved = Vec::with_capacity(group.len());
-    for part in parts(group) {
-        moved.append(&mut move_part(tx, part, teams, now, true).await?);
-    }
-    Ok(moved)
 }
 
 /// What an end changes in its page.
@@ -51,6 +55,16 @@ struct Left<'a> {
     is_unclaimed: bool,
     code: Option<ErrorCode>,
     error: Option<&'a str>,
+}
+
+impl Left<'_> {
+    fn finished_at(&self, now: Timestamp) -> Option<Timestamp> {
+        (self.by.to() != PageState::Queued).then_some(now)
+    }
+
+    fn code(&self) -> Option<&'static str> {
+        self.code.map(|code| code.code().unwrap_or("UNKNOWN_ERROR"))
+    }
 }
 
 fn left_by(end: &Finished) -> Left<'_> {
@@ -70,52 +84,64 @@ fn left_by(end: &Finished) -> Left<'_> {
     }
 }
 
-async fn move_part(
-    tx: &mut Tx,
+/// What becomes of a page, of the row that `ended` has for it.
+const MOVE: &str = "UPDATE page SET state = ended.state, run_at = COALESCE(ended.run_at, page.run_at), \
+    finished_at = ended.finished_at, owner = NULL, tries = page.tries + ended.tried, \
+    claims = page.claims - ended.claimed, error_code = ended.code, error = ended.error FROM ended";
+const IS_ITS_ROW: &str = sql!(" WHERE page.id = ended.id AND ", is_ours!("ended.epoch"));
+const MOVED: &str = " RETURNING page.id, page.team_id, page.replays, ";
+
+/// A page is moved after its team is locked: it is joined to the lock. Planned anew each time, because a plan that was made
+/// while the table was small would read all of it later.
+async fn move_on_postgres(
+    tx: &mut Transaction<'static, Postgres>,
     group: &[Finished],
     teams: &[TeamId],
     now: Timestamp,
-    is_kept: bool,
 ) -> StoreResult<Vec<Moved>> {
-    let locks = matches!(tx, Tx::Postgres(_));
-    Ok(on_db!(tx, |conn| {
-        let mut update = sqlx::QueryBuilder::new(
-            "WITH ended (id, epoch, state, run_at, finished_at, tried, claimed, code, error) AS (VALUES ",
-        );
-        for (i, end) in group.iter().enumerate() {
-            let left = left_by(end);
-            let finished = (left.by.to() != PageState::Queued).then_some(now);
-            let code = left.code.map(|c| c.code().unwrap_or("UNKNOWN_ERROR"));
-            update.push(if i == 0 { "(CAST(" } else { ", (CAST(" }).push_bind(end.page.id);
-            update.push(" AS TEXT), CAST(").push_bind(end.page.epoch);
-            update.push(" AS BIGINT), CAST(").push_bind(left.by.to().as_str());
-            update.push(" AS TEXT), CAST(").push_bind(end.outcome.run_at());
-            update.push(" AS BIGINT), CAST(").push_bind(finished);
-            update.push(" AS BIGINT), CAST(").push_bind(i64::from(left.is_try));
-            update.push(" AS BIGINT), CAST(").push_bind(i64::from(left.is_unclaimed));
-            update.push(" AS BIGINT), CAST(").push_bind(code);
-            update.push(" AS TEXT), CAST(").push_bind(left.error);
-            update.push(" AS TEXT))");
-        }
-        // SQLite holds the whole file already. A page is moved after its team is locked: it is joined to the lock.
-        if locks {
-            update.push("), held AS (SELECT id, starved FROM team WHERE id IN (");
-            let mut ids = update.separated(", ");
-            for team in teams {
-                ids.push_bind(*team);
-            }
-            update.push(") ORDER BY id FOR NO KEY UPDATE");
-        }
-        update.push(
-            ") UPDATE page SET state = ended.state, run_at = COALESCE(ended.run_at, page.run_at), \
-             finished_at = ended.finished_at, owner = NULL, tries = page.tries + ended.tried, \
-             claims = page.claims - ended.claimed, error_code = ended.code, error = ended.error FROM ended",
-        );
-        update.push(if locks { ", held" } else { "" });
-        update.push(sql!(" WHERE page.id = ended.id AND ", is_ours!("ended.epoch")));
-        update.push(if locks { " AND held.id = page.team_id" } else { "" });
-        update.push(" RETURNING page.id, page.team_id, page.replays, ");
-        update.push(if locks { "held.starved" } else { "(SELECT starved FROM team WHERE id = team_id) AS starved" });
-        update.build_query_as().persistent(is_kept).fetch_all(conn).await?
-    }))
+    const SQL: &str = sql!(
+        "WITH ended AS (SELECT * FROM UNNEST($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+         AS ended (id, epoch, state, run_at, finished_at, tried, claimed, code, error)), \
+         held AS (SELECT id, starved FROM team WHERE id = ANY($10) ORDER BY id FOR NO KEY UPDATE) ",
+        MOVE,
+        ", held",
+        IS_ITS_ROW,
+        " AND held.id = page.team_id",
+        MOVED,
+        "held.starved"
+    );
+    let left: Vec<Left<'_>> = group.iter().map(left_by).collect();
+    let query = sqlx::query_as(SQL)
+        .bind(column(group, |end| end.page.id))
+        .bind(column(group, |end| end.page.epoch))
+        .bind(column(&left, |left| left.by.to().as_str()))
+        .bind(column(group, |end| end.outcome.run_at()))
+        .bind(column(&left, |left| left.finished_at(now)))
+        .bind(column(&left, |left| i64::from(left.is_try)))
+        .bind(column(&left, |left| i64::from(left.is_unclaimed)))
+        .bind(column(&left, Left::code))
+        .bind(column(&left, |left| left.error))
+        .bind(teams);
+    Ok(query.persistent(false).fetch_all(&mut **tx).await?)
+}
+
+/// Nothing is locked: SQLite holds the whole file already.
+async fn move_on_sqlite(tx: &mut SqliteTx, group: &[Finished], now: Timestamp) -> StoreResult<Vec<Moved>> {
+    let mut update =
+        sqlx::QueryBuilder::new("WITH ended (id, epoch, state, run_at, finished_at, tried, claimed, code, error) AS (");
+    update.push_values(group, |mut values, end| {
+        let left = left_by(end);
+        values
+            .push_bind(end.page.id)
+            .push_bind(end.page.epoch)
+            .push_bind(left.by.to().as_str())
+            .push_bind(end.outcome.run_at())
+            .push_bind(left.finished_at(now))
+            .push_bind(i64::from(left.is_try))
+            .push_bind(i64::from(left.is_unclaimed))
+            .push_bind(left.code())
+            .push_bind(left.error);
+    });
+    update.push(") ").push(sql!(MOVE, IS_ITS_ROW, MOVED, "(SELECT starved FROM team WHERE id = team_id) AS starved"));
+    Ok(update.build_query_as().fetch_all(&mut **tx).await?)
 }

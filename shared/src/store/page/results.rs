@@ -1,21 +1,30 @@
 //! What ends leave besides the state of their pages and jobs: documents, what the site has sent, the bill.
 
+mod postgres;
+mod sqlite;
+
 use std::collections::BTreeMap;
 
-use sqlx::{Postgres, Transaction};
-
 use crate::domain::cache::CacheKey;
-use crate::domain::job::JobKind;
-use crate::ids::{JobId, PageId, TeamId};
+use crate::ids::{JobId, PageId};
 use crate::on_db;
-use crate::store::credits::{self, ENTERED_ONCE, LEDGER_ENTRY, used_more};
+use crate::store::credits;
 use crate::store::derived::Derived;
-use crate::store::signals::SqliteTx;
-use crate::store::{StoreResult, Tx};
+use crate::store::{StoreResult, Tx, parts};
 use crate::time::Timestamp;
 
 use super::end::{Encoded, Finished, Outcome, Version};
-use super::rules::{INSERT_CONTENT, INSERT_DOCUMENT, INSERT_VERSION, KNOWN_CONTENT, REPLACE_VERSION};
+
+/// Pages whose results go to Postgres at once: what they brought is in memory once more meanwhile.
+const AT_ONCE: usize = 32;
+
+/// What goes to the database at once, of a list.
+pub(super) fn parts<'l, T>(tx: &Tx, list: &'l [T]) -> Vec<&'l [T]> {
+    match tx {
+        Tx::Postgres(_) => list.chunks(AT_ONCE).collect(),
+        Tx::Sqlite(_) => parts::parts(list).collect(),
+    }
+}
 
 /// What one page's site has sent, at one of its places.
 pub(super) type VersionRow<'a> = (&'a CacheKey, &'a Version, &'a Finished);
@@ -87,15 +96,6 @@ impl<'a> Results<'a> {
     fn is_empty(&self) -> bool {
         self.documents.is_empty() && self.bills.is_empty() && self.contents.is_empty() && self.versions.is_empty()
     }
-
-    /// Most pages leave all of it, so that there are few kinds of statements; the others are not kept prepared.
-    fn is_usual(&self) -> bool {
-        let documents = self.documents.len();
-        let is_usual = |count: usize| count == 0 || count == documents;
-        documents == self.bills.len()
-            && is_usual(self.contents.len())
-            && (documents == 0 || is_usual(self.versions.len()))
-    }
 }
 
 /// Which of these pages have an entry in the ledger already: what they are billed is in their job's count too.
@@ -112,79 +112,6 @@ pub(super) async fn billed_before(tx: &mut Tx, pages: &[PageId]) -> StoreResult<
     Ok(billed)
 }
 
-/// Adds the statement that stores documents to a query.
-macro_rules! push_documents {
-    ($query:ident, $documents:expr) => {
-        $query.push(INSERT_DOCUMENT);
-        $query.push_values($documents, |mut values, (end, seq, document)| {
-            values
-                .push_bind(end.page.job_id)
-                .push_bind(seq)
-                .push_bind(end.page.id)
-                .push_bind(document.size)
-                .push_bind(document.body.inline())
-                .push_bind(document.body.blob())
-                .push_bind(document.steps.as_deref());
-        });
-    };
-}
-
-/// Adds the statement that stores what sites have sent.
-macro_rules! push_contents {
-    ($query:ident, $contents:expr, $now:ident) => {
-        $query.push(INSERT_CONTENT);
-        $query.push_values($contents, |mut values, version| {
-            values
-                .push_bind(version.digest.as_str())
-                .push_bind(version.size)
-                .push_bind(version.packed)
-                .push_bind($now)
-                .push_bind(version.body.blob())
-                .push_bind(version.body.inline());
-        });
-        $query.push(KNOWN_CONTENT);
-    };
-}
-
-/// Adds the statement that says where it is found.
-macro_rules! push_versions {
-    ($query:ident, $rows:expr, $now:ident, $before:expr, $after:expr) => {
-        $query.push(INSERT_VERSION);
-        $query.push($before);
-        $query.push_values($rows, |mut values, (place, version, end)| {
-            values
-                .push_bind(place.0.as_str())
-                .push_bind(end.page.team_id)
-                .push_bind(version.url.as_str())
-                .push_bind(version.site.as_deref())
-                .push_bind(version.digest.as_str())
-                .push_bind(version.head.as_str())
-                .push_bind($now)
-                .push_bind($now.plus_ms(version.counts_ms))
-                .push_bind($now);
-        });
-        $query.push($after);
-        $query.push(REPLACE_VERSION);
-    };
-}
-
-/// Adds the statement that writes the bills, and gives those that are new.
-macro_rules! push_bills {
-    ($query:ident, $bills:expr, $now:ident) => {
-        $query.push(LEDGER_ENTRY);
-        $query.push_values($bills, |mut values, (end, credits)| {
-            values
-                .push_bind(format!("page:{}", end.page.id))
-                .push_bind(end.page.team_id)
-                .push_bind(end.key)
-                .push_bind(end.kind.unwrap_or(JobKind::Batch).credit_kind())
-                .push_bind(credits)
-                .push_bind($now);
-        });
-        $query.push(sql!(ENTERED_ONCE, " RETURNING team_id, amount"));
-    };
-}
-
 /// Stores documents and what sites have sent, and writes one ledger entry a billed page. A replayed page keeps its key,
 /// so it is billed once. All of it goes to the database in one go.
 pub(super) async fn write_results(tx: &mut Tx, results: Results<'_>, now: Timestamp) -> StoreResult<()> {
@@ -192,83 +119,12 @@ pub(super) async fn write_results(tx: &mut Tx, results: Results<'_>, now: Timest
         return Ok(());
     }
     match tx {
-        Tx::Postgres(tx) => write_postgres(tx, results, now).await,
+        Tx::Postgres(tx) => postgres::write(tx, &results, now).await,
         Tx::Sqlite(inner) => {
-            let mut sums: BTreeMap<TeamId, i64> = BTreeMap::new();
-            for (team, amount) in write_sqlite(inner, results, now).await? {
-                *sums.entry(team).or_default() += amount;
-            }
-            for (team, amount) in sums {
+            for (team, amount) in sqlite::write(inner, results, now).await? {
                 credits::add_used(tx, team, amount).await?;
             }
             Ok(())
         }
     }
-}
-
-/// Statements in one string. Returns what was entered in the ledger.
-async fn write_sqlite(tx: &mut SqliteTx, results: Results<'_>, now: Timestamp) -> StoreResult<Vec<(TeamId, i64)>> {
-    let is_kept = results.is_usual();
-    let Results { documents, bills, contents, versions } = results;
-    let mut query = sqlx::QueryBuilder::new("");
-    if !documents.is_empty() {
-        push_documents!(query, documents);
-        query.push("; ");
-    }
-    if !contents.is_empty() {
-        push_contents!(query, contents, now);
-        query.push("; ");
-    }
-    if !versions.is_empty() {
-        push_versions!(query, versions, now, "", "");
-        query.push("; ");
-    }
-    if !bills.is_empty() {
-        push_bills!(query, bills, now);
-    }
-    Ok(query.build_query_as().persistent(is_kept).fetch_all(&mut **tx).await?)
-}
-
-/// Parts of one statement, the sums among them, which SQLite cannot.
-async fn write_postgres(
-    tx: &mut Transaction<'static, Postgres>,
-    results: Results<'_>,
-    now: Timestamp,
-) -> StoreResult<()> {
-    let is_kept = results.is_usual();
-    let Results { documents, bills, contents, versions } = results;
-    let mut query = sqlx::QueryBuilder::new("WITH ");
-    if !documents.is_empty() {
-        query.push("stored AS (");
-        push_documents!(query, documents);
-        query.push("), ");
-    }
-    // Versions come after the contents: parts of a statement run in the order in which they need each other.
-    let has_contents = !contents.is_empty();
-    if has_contents {
-        query.push("came AS (");
-        push_contents!(query, contents, now);
-        query.push(" RETURNING 1), ");
-    }
-    if !versions.is_empty() {
-        query.push("kept AS (");
-        let after =
-            if has_contents { ") AS given WHERE (SELECT COUNT(*) FROM came) >= 0" } else { ") AS given WHERE TRUE" };
-        push_versions!(query, versions, now, "SELECT * FROM (", after);
-        query.push("), ");
-    }
-    if bills.is_empty() {
-        query.push("nothing AS (SELECT 1) SELECT 1");
-    } else {
-        query.push("entered AS (");
-        push_bills!(query, bills, now);
-        query.push(sql!(
-            ") ",
-            used_more!("sums.amount"),
-            " FROM (SELECT team_id, CAST(SUM(amount) AS BIGINT) AS amount FROM entered GROUP BY team_id) AS sums \
-             WHERE team.id = sums.team_id"
-        ));
-    }
-    query.build().persistent(is_kept).execute(&mut **tx).await?;
-    Ok(())
 }

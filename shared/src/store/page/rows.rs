@@ -1,13 +1,16 @@
 //! Page rows as they are written, and a page as the worker has it that claimed it.
 
+use sqlx::{Postgres, Transaction};
+
 use crate::domain::job::PageState;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
-use crate::on_db;
+use crate::store::signals::SqliteTx;
+use crate::store::sql::column;
 use crate::store::{StoreResult, Tx};
 use crate::time::Timestamp;
 
-/// Rows in one INSERT on Postgres, where each is a way to the server and back.
-const INSERT_ROWS: usize = 1_000;
+/// Rows in one INSERT on Postgres, which is a way to the server and back.
+const ROWS_AT_ONCE: usize = 1_000;
 /// Rows in one INSERT on SQLite. To read the text of a statement takes longer than to write its rows, so it is kept
 /// prepared, which one of a size that comes again and again can be.
 const KEPT_ROWS: usize = 100;
@@ -76,28 +79,65 @@ pub(in crate::store) async fn insert(
 
 /// The same for several jobs of a team.
 async fn insert_all(tx: &mut Tx, team: TeamId, pages: &[(JobId, &NewPage<'_>)], now: Timestamp) -> StoreResult<()> {
-    let at_once = match tx {
-        Tx::Sqlite(_) => KEPT_ROWS,
-        Tx::Postgres(_) => INSERT_ROWS,
-    };
-    for chunk in pages.chunks(at_once) {
-        on_db!(tx, |conn| {
-            let mut insert = sqlx::QueryBuilder::new(insert_page!());
-            insert.push_values(chunk, |mut values, (job, page)| {
-                values
-                    .push_bind(page.id)
-                    .push_bind(*job)
-                    .push_bind(team)
-                    .push_bind(page.idx)
-                    .push_bind(page.url)
-                    .push_bind(page.depth)
-                    .push(PageState::Queued.sql())
-                    .push_bind(now)
-                    .push_bind(now);
-            });
-            insert.build().persistent(matches!(chunk.len(), 1 | KEPT_ROWS)).execute(conn).await?.rows_affected()
-        });
+    match tx {
+        Tx::Postgres(tx) => {
+            for chunk in pages.chunks(ROWS_AT_ONCE) {
+                insert_on_postgres(tx, team, chunk, now).await?;
+            }
+        }
+        Tx::Sqlite(tx) => {
+            for chunk in pages.chunks(KEPT_ROWS) {
+                insert_on_sqlite(tx, team, chunk, now).await?;
+            }
+        }
     }
+    Ok(())
+}
+
+async fn insert_on_postgres(
+    tx: &mut Transaction<'static, Postgres>,
+    team: TeamId,
+    pages: &[(JobId, &NewPage<'_>)],
+    now: Timestamp,
+) -> StoreResult<()> {
+    const SQL: &str = sql!(
+        insert_page!(),
+        "SELECT id, job_id, $1, idx, url, depth, ",
+        PageState::Queued.sql(),
+        ", $2, $2 FROM UNNEST($3, $4, $5, $6, $7) AS given (id, job_id, idx, url, depth)"
+    );
+    let insert = sqlx::query(SQL)
+        .bind(team)
+        .bind(now)
+        .bind(column(pages, |(_, page)| page.id))
+        .bind(column(pages, |(job, _)| *job))
+        .bind(column(pages, |(_, page)| page.idx))
+        .bind(column(pages, |(_, page)| page.url))
+        .bind(column(pages, |(_, page)| page.depth));
+    insert.execute(&mut **tx).await?;
+    Ok(())
+}
+
+async fn insert_on_sqlite(
+    tx: &mut SqliteTx,
+    team: TeamId,
+    pages: &[(JobId, &NewPage<'_>)],
+    now: Timestamp,
+) -> StoreResult<()> {
+    let mut insert = sqlx::QueryBuilder::new(insert_page!());
+    insert.push_values(pages, |mut values, (job, page)| {
+        values
+            .push_bind(page.id)
+            .push_bind(*job)
+            .push_bind(team)
+            .push_bind(page.idx)
+            .push_bind(page.url)
+            .push_bind(page.depth)
+            .push(PageState::Queued.sql())
+            .push_bind(now)
+            .push_bind(now);
+    });
+    insert.build().persistent(matches!(pages.len(), 1 | KEPT_ROWS)).execute(&mut **tx).await?;
     Ok(())
 }
 
