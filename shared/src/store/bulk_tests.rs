@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sqlx::ConnectOptions as _;
@@ -15,6 +16,7 @@ use crate::blobs::Blobs;
 use crate::clock::Stopwatch;
 use crate::domain::cache::CacheKey;
 use crate::domain::job::{JobKind, JobStatus, PageState, WebhookEvent};
+use crate::error_code::ErrorCode;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
 use crate::queue;
 use crate::random;
@@ -139,6 +141,57 @@ async fn pages_of_a_draft_are_nobodys_until_it_is_accepted_and_go_when_it_is_not
         assert_eq!(in_state(&db, left, PageState::Queued).await, 0);
         assert_eq!(in_state(&db, kept, PageState::Queued).await, 10);
         assert_eq!(count(&db, "SELECT COUNT(*) FROM job_draft").await, 0);
+    }
+}
+
+/// More pages than go to the database at once: some with all that an end can leave, some with less, and one that failed.
+#[tokio::test]
+async fn a_large_group_of_ends_leaves_every_row_once() {
+    for db in databases().await {
+        let team = team(&db, "a").await;
+        let (id, _) = job(&db, team, JobKind::Batch, 75, None).await;
+        let pages = claim(&db, team, 75).await;
+        let mut group: Vec<Finished> = Vec::new();
+        for (n, page) in pages.into_iter().enumerate() {
+            // Two places each; the contents of every third page are those of the page before.
+            let key = (n % 2 == 0).then(|| format!("place {}", n - n % 3));
+            let mut end = done(page, key.as_deref());
+            if n == 40 {
+                end.outcome = Outcome::Failed { code: ErrorCode::Site, error: "it's \\ gone".to_owned(), credits: 2 };
+            } else if let Some(document) = end.outcome.document_mut() {
+                document.steps = (n % 3 == 0).then(|| "[]".to_owned());
+                if let Some(version) = &mut document.version {
+                    version.places.push(CacheKey(format!("further place {n}")));
+                }
+            }
+            group.push(end);
+        }
+        let places: BTreeSet<&CacheKey> =
+            group.iter().filter_map(|end| end.outcome.version()).flat_map(|version| &version.places).collect();
+        let contents: BTreeSet<&str> =
+            group.iter().filter_map(|end| end.outcome.version()).map(|version| version.digest.as_str()).collect();
+        let (places, contents) = (places.len() as i64, contents.len() as i64);
+        let report = finish::finish(&db, &group, db.now()).await.unwrap();
+        assert_eq!((report.written.len(), report.ended), (75, vec![id]));
+        assert_eq!(count(&db, "SELECT COUNT(*) FROM document WHERE size = 19 AND length(body) > 0").await, 74);
+        assert_eq!(count(&db, "SELECT COUNT(DISTINCT seq) * 1000 + MAX(seq) FROM document").await, 74_074);
+        assert_eq!(count(&db, "SELECT COUNT(*) FROM document WHERE steps = '[]'").await, 25);
+        assert_eq!(count(&db, "SELECT COUNT(*) FROM page_content").await, contents);
+        assert_eq!(count(&db, "SELECT COUNT(*) FROM page_version").await, places);
+        assert_eq!(
+            count(&db, "SELECT COUNT(*) FROM page_version v JOIN page_content c ON c.digest = v.digest").await,
+            places
+        );
+        assert_eq!(count(&db, "SELECT COUNT(*) FROM credit_entry").await, 75);
+        assert_eq!(count(&db, "SELECT credits_used FROM team WHERE credits_used > 0").await, 76);
+        let failed = pages::failed_of(&db, id, 10).await.unwrap();
+        assert_eq!(failed.iter().map(|page| page.error.as_deref()).collect::<Vec<_>>(), [Some("it's \\ gone")]);
+
+        // Told again, it changes nothing.
+        let report = finish::finish(&db, &group, db.now()).await.unwrap();
+        assert!(report.written.is_empty() && report.ended.is_empty());
+        assert_eq!(count(&db, "SELECT COUNT(*) FROM document").await, 74);
+        assert_eq!(count(&db, "SELECT credits_used FROM team WHERE credits_used > 0").await, 76);
     }
 }
 
