@@ -5,6 +5,8 @@
 //! at once; beyond it some wait, for pages that turn out to be duplicates or forbidden free their room again. All of
 //! this happens under the team's lock, so that the limit holds to the page however many workers there are.
 
+mod urls;
+
 use std::collections::{BTreeMap, HashSet};
 
 use crate::domain::crawl::{AddressMove, AddressState};
@@ -16,6 +18,7 @@ use crate::{on_db, queue};
 use super::page::end::{Finished, Found, Outcome};
 use super::page::rows::{self, Claimed, NewPage, SITEMAP_IDX};
 use super::{Db, StoreError, StoreResult, Tx, crawls, jobs, team_lock};
+use urls::NewUrl;
 
 /// Rows in one statement.
 const ROWS: usize = 1_000;
@@ -266,22 +269,15 @@ async fn take_in(
         let first = state.next_seq;
         state.next_seq += chunk.len() as i64;
         let ids: Vec<PageId> = chunk.iter().map(|_| PageId::new()).collect();
-        let rows: Vec<(PageId,)> = on_db!(tx, |conn| {
-            let mut insert =
-                sqlx::QueryBuilder::new("INSERT INTO crawl_url (job_id, key, state, page_id, depth, seq) ");
-            insert.push_values(chunk.iter().zip(&ids).enumerate(), |mut values, (i, ((found, depth), id))| {
-                values
-                    .push_bind(job)
-                    .push_bind(found.key.as_str())
-                    .push(AddressState::Taken.sql())
-                    .push_bind(*id)
-                    .push_bind(*depth)
-                    .push_bind(first + i as i64);
-            });
-            insert.push(" ON CONFLICT (job_id, key) DO NOTHING RETURNING page_id");
-            insert.build_query_as().persistent(chunk.len() == 1).fetch_all(conn).await?
+        let urls = chunk.iter().zip(&ids).zip(first..).map(|(((found, depth), id), seq)| NewUrl {
+            key: &found.key,
+            page: Some(*id),
+            url: None,
+            depth: *depth,
+            seq,
         });
-        let new: HashSet<PageId> = rows.into_iter().map(|row| row.0).collect();
+        let new = urls::enter(tx, job, AddressState::Taken, &urls.collect::<Vec<_>>()).await?;
+        let new: HashSet<PageId> = new.into_iter().flatten().collect();
         let pages: Vec<NewPage<'_>> = chunk
             .iter()
             .zip(&ids)
@@ -307,21 +303,15 @@ async fn insert_urls(
 ) -> StoreResult<i64> {
     let first = state.next_seq;
     state.next_seq += found.len() as i64;
-    let new = on_db!(tx, |conn| {
-        let mut insert = sqlx::QueryBuilder::new("INSERT INTO crawl_url (job_id, key, state, url, depth, seq) ");
-        insert.push_values(found.iter().enumerate(), |mut values, (i, (found, depth))| {
-            values
-                .push_bind(job)
-                .push_bind(found.key.as_str())
-                .push_bind(as_state.as_str())
-                .push_bind(found.url.as_str())
-                .push_bind(*depth)
-                .push_bind(first + i as i64);
-        });
-        insert.push(" ON CONFLICT (job_id, key) DO NOTHING");
-        insert.build().persistent(found.len() == 1).execute(conn).await?.rows_affected()
+    let urls = found.iter().zip(first..).map(|((found, depth), seq)| NewUrl {
+        key: &found.key,
+        page: None,
+        url: Some(&found.url),
+        depth: *depth,
+        seq,
     });
-    Ok(new as i64)
+    let new = urls::enter(tx, job, as_state, &urls.collect::<Vec<_>>()).await?;
+    Ok(new.len() as i64)
 }
 
 /// Gives waiting addresses a page row as far as there is room, in the order they were met.
@@ -349,22 +339,8 @@ async fn admit_waiting(
             return Err(StoreError::Corrupt(format!("crawl {job} counts waiting addresses that are not there")));
         }
         let ids: Vec<PageId> = rows.iter().map(|_| PageId::new()).collect();
-        on_db!(tx, |conn| {
-            let mut update = sqlx::QueryBuilder::new("WITH admitted (key, page_id) AS (VALUES ");
-            for (i, (row, id)) in rows.iter().zip(&ids).enumerate() {
-                update.push(if i == 0 { "(CAST(" } else { ", (CAST(" }).push_bind(row.0.as_str());
-                update.push(" AS TEXT), CAST(").push_bind(*id);
-                update.push(" AS TEXT))");
-            }
-            update.push(sql!(
-                ") UPDATE crawl_url SET state = ",
-                AddressMove::Admit.to().sql(),
-                ", page_id = admitted.page_id, url = NULL FROM admitted \
-                 WHERE crawl_url.key = admitted.key AND crawl_url.job_id = "
-            ));
-            update.push_bind(job);
-            update.build().persistent(rows.len() == 1).execute(conn).await?.rows_affected()
-        });
+        let admitted: Vec<(&str, PageId)> = rows.iter().zip(&ids).map(|(row, id)| (row.0.as_str(), *id)).collect();
+        urls::admit(tx, job, &admitted).await?;
         let pages: Vec<NewPage<'_>> = rows
             .iter()
             .zip(&ids)
