@@ -18,16 +18,18 @@ use std::time::Duration;
 use rustix::net::{Shutdown, getpeername, shutdown, sockopt};
 use sqlx::postgres::PgPool;
 
+use crate::clock;
+
 /// The longest that a statement may take, as the server is told, ms.
 pub const STATEMENT: &str = "12000";
 /// What the server is told where a statement may take as long as it needs.
 pub const UNBOUNDED: &str = "0";
 /// A question without a word of an answer for this long is given up on this side.
 const SILENCE: Duration = Duration::from_millis(12_500);
-/// Pause between looks.
-const LOOK: Duration = Duration::from_secs(1);
-/// The server's addresses are asked for again every so many looks.
-const RESOLVE_EVERY: u32 = 30;
+/// The least pause between two looks.
+const SOONEST: Duration = Duration::from_millis(500);
+/// The server's addresses are asked for again after this long.
+const RESOLVE_AFTER: Duration = Duration::from_secs(30);
 /// What the other side's kernel does not acknowledge for this long ends the connection, ms.
 const UNACKNOWLEDGED_MS: u32 = 12_000;
 
@@ -42,28 +44,50 @@ pub fn watch(pool: &PgPool) {
     let pool = pool.clone();
     tokio::spawn(async move {
         let mut server = HashSet::new();
-        let mut round = 0_u32;
+        let mut resolved_at = clock::instant();
         while !pool.is_closed() {
-            if (server.is_empty() || round.is_multiple_of(RESOLVE_EVERY))
+            if (server.is_empty() || resolved_at.elapsed() >= RESOLVE_AFTER)
                 && let Ok(found) = tokio::net::lookup_host((host.as_str(), port)).await
             {
                 server = found.collect();
+                resolved_at = clock::instant();
             }
-            round = round.wrapping_add(1);
             let peers = server.clone();
             // Reading the list of descriptors is a system call for each.
             let looked = tokio::task::spawn_blocking(move || look(&peers, SILENCE)).await;
-            if let Ok(Ok(shut @ 1..)) = looked {
-                tracing::warn!(connections = shut, "Postgres does not answer; its connections are made anew");
+            let pause = match looked {
+                Ok(Ok(look)) if !server.is_empty() => {
+                    if look.shut > 0 {
+                        tracing::warn!(
+                            connections = look.shut,
+                            "Postgres does not answer; its connections are made anew"
+                        );
+                    }
+                    // Who asks from now on may wait for as long, and none that waits has done so before then.
+                    SILENCE.saturating_sub(look.longest).max(SOONEST)
+                }
+                _ => SOONEST,
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = pool.close_event() => return,
             }
-            tokio::time::sleep(LOOK).await;
         }
     });
 }
 
-/// Shuts this process's connections to `server` that have waited for `bound`. Returns how many.
-fn look(server: &HashSet<SocketAddr>, bound: Duration) -> io::Result<usize> {
-    let mut shut = 0;
+/// What a look has found.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Look {
+    /// Connections that were shut.
+    shut: usize,
+    /// For how long one of the others has waited at most.
+    longest: Duration,
+}
+
+/// Shuts this process's connections to `server` that have waited for `bound`.
+fn look(server: &HashSet<SocketAddr>, bound: Duration) -> io::Result<Look> {
+    let mut found = Look::default();
     for entry in std::fs::read_dir("/proc/self/fd")? {
         let Some(number) = entry?.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok()) else { continue };
         #[expect(unsafe_code, reason = "the number is asked of the kernel alone, for which a closed one is an error")]
@@ -74,12 +98,13 @@ fn look(server: &HashSet<SocketAddr>, bound: Duration) -> io::Result<usize> {
         // From here on a handle of our own: what is judged is what is shut, also when the number is another's by then.
         let Ok(line) = line.try_clone_to_owned() else { continue };
         match leads_to(line.as_fd(), server).then(|| judge(&line, bound)) {
-            Some(Ok(true)) => shut += 1,
+            Some(Ok(Some(waited))) if waited >= bound => found.shut += 1,
+            Some(Ok(Some(waited))) => found.longest = found.longest.max(waited),
             Some(Err(error)) => tracing::debug!(%error, "a connection to Postgres cannot be judged"),
-            Some(Ok(false)) | None => {}
+            Some(Ok(None)) | None => {}
         }
     }
-    Ok(shut)
+    Ok(found)
 }
 
 fn leads_to(line: BorrowedFd<'_>, server: &HashSet<SocketAddr>) -> bool {
@@ -87,14 +112,14 @@ fn leads_to(line: BorrowedFd<'_>, server: &HashSet<SocketAddr>) -> bool {
     peer.is_some_and(|peer| server.contains(&peer))
 }
 
-/// Shuts the connection when it has waited for `bound`.
-fn judge(line: &OwnedFd, bound: Duration) -> io::Result<bool> {
+/// Shuts the connection when it has waited for `bound`. Returns for how long it has, if it waits.
+fn judge(line: &OwnedFd, bound: Duration) -> io::Result<Option<Duration>> {
     sockopt::set_tcp_user_timeout(line, UNACKNOWLEDGED_MS)?;
-    let is_silent = waits(line)?.is_some_and(|since| since >= bound);
-    if is_silent {
+    let waited = waits(line)?;
+    if waited.is_some_and(|waited| waited >= bound) {
         shutdown(line, Shutdown::Both)?;
     }
-    Ok(is_silent)
+    Ok(waited)
 }
 
 /// For how long this side has waited for a first word; `None`: the last word was the other side's.
@@ -144,9 +169,12 @@ mod tests {
         pause();
         answers.write_all(b"!").unwrap();
         pause();
-        assert_eq!(look(&server, Duration::from_secs(60)).unwrap(), 0, "nobody has waited so long");
-        assert_eq!(look(&HashSet::new(), Duration::ZERO).unwrap(), 0, "none of them is the server's");
-        assert_eq!(look(&server, Duration::from_millis(20)).unwrap(), 1);
+        let found = look(&server, Duration::from_secs(60)).unwrap();
+        assert_eq!(found.shut, 0, "nobody has waited so long");
+        assert!((30..10_000).contains(&found.longest.as_millis()), "one waits: {found:?}");
+        assert_eq!(look(&HashSet::new(), Duration::ZERO).unwrap(), Look::default(), "none of them is the server's");
+        let found = look(&server, Duration::from_millis(20)).unwrap();
+        assert_eq!(found, Look { shut: 1, longest: Duration::ZERO });
         assert_eq!(asks.read(&mut [0]).unwrap(), 0, "its reader learns that it is over");
         assert_eq!(answered.read(&mut [0]).unwrap(), 1);
         assert!(answered.write_all(b"?").is_ok() && idle.peer_addr().is_ok());

@@ -37,6 +37,8 @@ pub(super) struct BrowserProcess {
     pub born: Instant,
     /// Pages lent out now.
     pub open: AtomicUsize,
+    /// Told when one is lent out.
+    pub lent: Notify,
     /// Pages lent out ever.
     pub used: AtomicU32,
     /// Pages that were ended because they took too much memory.
@@ -108,6 +110,7 @@ impl BrowserProcess {
             access,
             born: clock::instant(),
             open: AtomicUsize::new(0),
+            lent: Notify::new(),
             used: AtomicU32::new(0),
             outgrown: AtomicU32::new(0),
             returned: Notify::new(),

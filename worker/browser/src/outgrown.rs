@@ -48,8 +48,12 @@ pub(super) async fn watch(process: Arc<BrowserProcess>, bounds: PageBounds) {
             () = process.cdp.closed().cancelled() => return,
             _ = tick.tick() => {}
         }
-        if process.open.load(Ordering::Acquire) == 0 {
-            continue;
+        // Without pages there is nothing to weigh, however long that lasts.
+        while process.open.load(Ordering::Acquire) == 0 {
+            tokio::select! {
+                () = process.cdp.closed().cancelled() => return,
+                () = process.lent.notified() => {}
+            }
         }
         looks = looks.wrapping_add(1);
         let is_due = match process.counted_memory().await {

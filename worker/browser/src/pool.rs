@@ -331,6 +331,7 @@ impl Inner {
                     // Under the lock, so the limit holds.
                     process.open.fetch_add(1, Ordering::AcqRel);
                     process.used.fetch_add(1, Ordering::AcqRel);
+                    process.lent.notify_one();
                     return Ok(Lease { process: Arc::clone(process), inner: Arc::clone(self) });
                 }
                 if let Some(reason) = &state.broken {
