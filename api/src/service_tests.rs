@@ -497,12 +497,14 @@ async fn an_append_costs_what_the_pages_of_its_batch_cost() {
 async fn the_rate_is_limited_per_minute() {
     let api = Api::start(&[("WEIR_RATE_LIMITS", "crawl=1")]).await;
     api.batch(&["http://a.test/1"]).await;
-    let (status, body) = api.post("/v2/batch/scrape", json!({"urls": ["http://a.test/1"]})).await;
-    // The minute may have changed between the two.
-    if status != 200 {
-        assert_eq!(status, 429);
-        assert!(body["error"].as_str().unwrap().contains("retry after "), "{body}");
+    let again = async || api.post("/v2/batch/scrape", json!({"urls": ["http://a.test/1"]})).await;
+    // The minute may turn once: one of two more is the second of its own.
+    let (mut status, mut body) = again().await;
+    if status == 200 {
+        (status, body) = again().await;
     }
+    assert_eq!(status, 429, "{body}");
+    assert!(body["error"].as_str().unwrap().contains("retry after "), "{body}");
 }
 
 #[actix_web::test]

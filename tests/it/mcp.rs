@@ -187,7 +187,11 @@ async fn limits_of_a_route_hold_for_its_tool() {
     let arguments = json!({ "url": site.url("/") });
     let blocked = tool(service.caller(), "firecrawl_map", arguments.clone()).await;
     assert_eq!(blocked["structuredContent"]["code"], "unsafe_domain_blocked", "{blocked}");
-    let limited = tool(service.caller(), "firecrawl_map", arguments).await;
+    // The window is a fixed minute, which may turn once: one of two more is the second of its own.
+    let mut limited = tool(service.caller(), "firecrawl_map", arguments.clone()).await;
+    if limited["structuredContent"]["code"] == "unsafe_domain_blocked" {
+        limited = tool(service.caller(), "firecrawl_map", arguments).await;
+    }
     assert_eq!(limited["structuredContent"]["code"], "RATE_LIMITED", "{limited}");
     assert!(limited["structuredContent"]["retry_after_seconds"].is_number(), "{limited}");
 }
