@@ -2,6 +2,9 @@
 //! tested in the `tests` crate.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[path = "../../shared/src/store/testing/sqlite_template.rs"]
+mod sqlite_template;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -11,7 +14,7 @@ use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use serde_json::{Value, json};
 use weir_shared::clock::Stopwatch;
-use weir_shared::config::Settings;
+use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
@@ -19,7 +22,7 @@ use weir_shared::ids::{JobId, PageId, TeamId, WorkerId};
 use weir_shared::store::page::end::{Finished, Outcome};
 use weir_shared::store::page::finish::finish_many;
 use weir_shared::store::page::{claim, rows};
-use weir_shared::store::{self, PoolUse, documents, keys, pages, teams};
+use weir_shared::store::{self, Db, PoolUse, documents, keys, pages, teams};
 
 use crate::app::AppData;
 use crate::{access_log, first_key, routes, server};
@@ -46,8 +49,13 @@ impl Api {
         values.entry("WEIR_ALLOW_NETS".into()).or_insert_with(|| "127.0.0.0/8".into());
         let mut settings = Settings::from_lookup(&|name| values.get(name).cloned()).unwrap();
         settings.api.api_key_file = folder.join("api-key");
+        sqlite_template::create(&folder.join("weir.db"), async |draft| {
+            let db = Db::connect(&DatabaseUrl::Sqlite(draft), 1, PoolUse::Rows).await.unwrap();
+            store::migrate(&db).await.unwrap();
+            db.close().await;
+        })
+        .await;
         let db = server::connect(&settings, PoolUse::Rows).await.unwrap();
-        store::migrate(&db).await.unwrap();
         let key = first_key::ensure(&db, &settings.api).await.unwrap().key;
         let team = teams::by_name(&db, "default").await.unwrap().unwrap().id;
         Self { state: server::build(settings, db).await.unwrap(), key, team, folder }

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use serde_json::{Value, json};
-use weir_tests::{Database, FixtureSite, ServiceOptions, TestService, ended_at, wait_until};
+use weir_tests::{Database, FixtureSite, ServiceOptions, TestService, ended_at};
 
 /// The bytes of a result that is a data URI of this type.
 fn file_of(uri: &Value, mime: &str) -> Vec<u8> {
@@ -164,13 +164,8 @@ async fn an_action_that_cannot_be_done_is_named_by_its_index() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_goes_on_after_the_actions_of_its_scrape() {
     let site = FixtureSite::start().await;
-    let options = ServiceOptions::new(Database::Sqlite);
-    let service = TestService::start_with(options).await;
-    wait_until("a worker that takes sessions", || async {
-        let workers = service.cli_json(&["workers", "list", "--json"]);
-        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
-    })
-    .await;
+    let service = TestService::start_with(ServiceOptions::new(Database::Sqlite).with_sessions()).await;
+    service.takes_sessions().await;
     let body = json!({ "url": site.url("/actions"), "actions": [
         { "type": "click", "selector": "#name" }, { "type": "write", "text": "Grace" },
         { "type": "click", "selector": "#go" }, { "type": "wait", "selector": "#late" },

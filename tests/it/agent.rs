@@ -452,11 +452,7 @@ async fn of_a_team_that_keeps_nothing_nothing_stays() {
 pub async fn with_browsers(options: ServiceOptions) -> TestService {
     let options = options.env("WEIR_SESSIONS_PER_WORKER", "2");
     let service = TestService::start_with(options).await;
-    wait_until_within(BOUND, "a worker that takes sessions", || async {
-        let workers = service.cli_json(&["workers", "list", "--json"]);
-        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
-    })
-    .await;
+    service.takes_sessions().await;
     service
 }
 

@@ -16,7 +16,7 @@ async fn start(database: Database) -> TestService {
 }
 
 fn options(database: Database) -> ServiceOptions {
-    ServiceOptions::new(database).env("WEIR_SESSIONS_PER_WORKER", "0")
+    ServiceOptions::new(database)
 }
 
 async fn ids(caller: &Caller, query: &str) -> Vec<String> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use weir_tests::{Caller, Database, ModelStandIn, OwnPages, Said, ServiceOptions, TestService, both_databases};
 
 fn options(database: Database) -> ServiceOptions {
-    ServiceOptions::new(database).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0")
+    ServiceOptions::new(database).env("WEIR_PAGE_BROWSERS", "0")
 }
 
 async fn track(caller: &Caller, url: &str, tracking: Value) -> Value {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Database, FixtureSite, PostgresCluster, Process, TestService, both_databases, checkout, finished, wait_until,
+    Database, FixtureSite, PostgresCluster, Process, ServiceOptions, TestService, both_databases, checkout, finished,
+    wait_until,
 };
 
 fn list(value: &Value) -> Vec<Value> {
@@ -111,7 +112,7 @@ both_databases! {
 
 #[tokio::test]
 async fn doctor_names_what_is_wrong_with_its_mend() {
-    let service = TestService::start(Database::Sqlite).await;
+    let service = TestService::start_with(ServiceOptions::new(Database::Sqlite).with_sessions()).await;
     // A folder on the way that shuts out the users of boxes, as a TMPDIR in root's home does.
     let shut = service.folder().join("shut");
     std::fs::create_dir_all(&shut).unwrap();

@@ -18,7 +18,10 @@ const READER: &str = "a-key-that-reads-only";
 const MARK: &str = "console-secret";
 
 async fn service(database: Database) -> TestService {
-    let options = ServiceOptions::new(database);
+    service_with(ServiceOptions::new(database)).await
+}
+
+async fn service_with(options: ServiceOptions) -> TestService {
     TestService::start_with(options.env("WEIR_CONSOLE_KEY", OPERATOR).env("WEIR_CONSOLE_READ_KEY", READER)).await
 }
 
@@ -193,7 +196,7 @@ both_databases! {
 
     async fn another_teams_session_sees_nothing_and_an_operator_sees_all(database) {
         let site = FixtureSite::start().await;
-        let service = service(database).await;
+        let service = service_with(ServiceOptions::new(database).with_sessions()).await;
         let url = site.url(&format!("/small/1?{MARK}"));
         let hook = site.webhook_url("walls");
         let batch = json!({ "urls": [url, format!("http://127.0.0.1:2/{MARK}")], "origin": MARK, "webhook": { "url": hook } });

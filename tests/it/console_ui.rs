@@ -8,7 +8,6 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use weir_tests::{
     Database, ModelStandIn, Said, ServiceOptions, TestService, both_databases, checkout, first_on, long_tests,
-    wait_until,
 };
 use weir_worker::sandbox::find_chromium;
 
@@ -27,12 +26,8 @@ async fn service(database: Database) -> TestService {
 
 async fn service_with(options: ServiceOptions) -> TestService {
     let options = options.env("WEIR_CONSOLE_KEY", OPERATOR).env("WEIR_CONSOLE_READ_KEY", READER);
-    let service = TestService::start_with(options).await;
-    wait_until("a worker that takes sessions", || async {
-        let workers = service.cli_json(&["workers", "list", "--json"]);
-        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
-    })
-    .await;
+    let service = TestService::start_with(options.with_sessions()).await;
+    service.takes_sessions().await;
     service
 }
 

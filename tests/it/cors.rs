@@ -80,7 +80,7 @@ async fn as_a_page(service: &TestService, site: &FixtureSite, page: &str, target
 #[tokio::test]
 async fn a_page_of_another_origin_scrapes_with_a_key_in_a_real_browser() {
     let site = FixtureSite::start().await;
-    let service = TestService::start(Database::Sqlite).await;
+    let service = TestService::start_with(ServiceOptions::new(Database::Sqlite).with_sessions()).await;
     let (page, target) = (site.url("/small/2"), site.url("/article/1"));
     let seen = as_a_page(&service, &site, &page, &target).await;
     assert_eq!((&seen["status"], &seen["id"]), (&json!(200), &json!("from-a-page")), "{seen}");
@@ -88,7 +88,7 @@ async fn a_page_of_another_origin_scrapes_with_a_key_in_a_real_browser() {
     assert_eq!(seen["wrong"], json!([400, false]), "errors are read by pages, too");
 
     // It is the answers that let the page in: without them the same browser keeps it out, before anything is scraped.
-    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_CORS_ORIGINS", "off");
+    let options = ServiceOptions::new(Database::Sqlite).with_sessions().env("WEIR_CORS_ORIGINS", "off");
     let closed = TestService::start_with(options).await;
     let before = site.hit_count("/article/1").await;
     let kept_out = as_a_page(&closed, &site, &page, &target).await;

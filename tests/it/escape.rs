@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use weir_shared::random;
 use weir_tests::{
-    Caller, Database, FixtureSite, Machine, ProcessInfo, ServiceOptions, SiteOptions, TestService, is_root, wait_until,
+    Caller, Database, FixtureSite, Machine, ProcessInfo, ServiceOptions, SiteOptions, TestService, is_root,
     wait_until_none,
 };
 
@@ -28,16 +28,13 @@ async fn service(machine: Option<Machine>) -> (FixtureSite, TestService) {
     let site = SiteOptions { more_hosts: vec!["127.0.0.3".to_owned()], ..SiteOptions::default() };
     let site = FixtureSite::start_with(site).await;
     let options = ServiceOptions::new(Database::Sqlite)
+        .with_sessions()
         .env("WEIR_ALLOW_NETS", "127.0.0.3/32")
         .env("WEIR_ALLOW_HOSTS", "inner.example=127.0.0.1,outer.example=127.0.0.3")
         .env("WEIR_INTERNAL_SECRET", format!("{SECRET}-0123456789abcdef0123456789abcdef"))
         .env("WEIR_PAGE_BROWSERS", "0");
     let service = TestService::start_with(ServiceOptions { machines: machine.into_iter().collect(), ..options }).await;
-    wait_until("a worker that takes sessions", || async {
-        let workers = service.cli_json(&["workers", "list", "--json"]);
-        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
-    })
-    .await;
+    service.takes_sessions().await;
     (site, service)
 }
 

@@ -14,7 +14,7 @@ use weir_tests::{
 pub const BOUND: Duration = Duration::from_secs(60);
 
 pub fn options(database: Database, model: &ModelStandIn) -> ServiceOptions {
-    let options = ServiceOptions::new(database).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0");
+    let options = ServiceOptions::new(database).env("WEIR_PAGE_BROWSERS", "0");
     options.env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m-1")
 }
 
@@ -197,8 +197,7 @@ async fn what_pages_leave_out_is_settled_by_the_model_or_said() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_model_or_a_search_it_is_refused_by_the_settings_name() {
-    let none =
-        ServiceOptions::new(Database::Sqlite).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0");
+    let none = ServiceOptions::new(Database::Sqlite).env("WEIR_PAGE_BROWSERS", "0");
     let service = TestService::start_with(none).await;
     for (path, body) in [
         ("/v2/extract", json!({ "urls": ["https://example.com"], "prompt": "x" })),

@@ -88,7 +88,7 @@ impl Handbook {
     async fn open() -> Self {
         let site = FixtureSite::start().await;
         let search = SearchStandIn::finding([1, 2, 3].map(|n| site.url(&format!("/article/{n}"))).to_vec()).await;
-        let options = ServiceOptions::new(Database::Sqlite).env("WEIR_SEARCH_URL", &search.url);
+        let options = ServiceOptions::new(Database::Sqlite).with_sessions().env("WEIR_SEARCH_URL", &search.url);
         let service = TestService::start_with(options).await;
         let job = service.post("/v2/batch/scrape", &json!({ "urls": [site.url("/article/3")] })).await.id();
         finished(service.caller(), &job, Duration::from_secs(60)).await;

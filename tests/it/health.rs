@@ -50,7 +50,7 @@ both_databases! {
         let clock = MovedClock::new();
         let (name, file) = clock.setting();
         let options = ServiceOptions::new(database).workers(3).env(name, file).env("WEIR_PAGE_BROWSERS", "0");
-        let service = TestService::start_with(options.env("WEIR_SESSIONS_PER_WORKER", "0")).await;
+        let service = TestService::start_with(options).await;
         service.workers_are_there().await;
         for _ in 0..5 {
             clock.advance(Duration::from_secs(60));

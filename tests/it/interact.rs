@@ -9,16 +9,12 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use weir_shared::random;
 use weir_tests::{
     Answer, Caller, Database, FixtureSite, ModelStandIn, Said, ServiceOptions, SiteOptions, StandIn, TestService,
-    both_databases, ended_at, wait_until,
+    both_databases, ended_at,
 };
 
 async fn service(options: ServiceOptions) -> TestService {
-    let service = TestService::start_with(options).await;
-    wait_until("a worker that takes sessions", || async {
-        let workers = service.cli_json(&["workers", "list", "--json"]);
-        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
-    })
-    .await;
+    let service = TestService::start_with(options.with_sessions()).await;
+    service.takes_sessions().await;
     service
 }
 
@@ -133,7 +129,6 @@ both_databases! {
     async fn every_status_of_the_specification_is_told(database) {
         let site = FixtureSite::start().await;
         let options = ServiceOptions::new(database)
-            .env("WEIR_SESSIONS_PER_WORKER", "0")
             .env("WEIR_TEAM_SESSIONS", "1")
             .env("WEIR_CREDITS", "metered");
         let service = TestService::start_with(options).await;

@@ -145,7 +145,7 @@ async fn model(truth: Truth, write: impl Fn(&str, &str) -> Value + Send + Sync +
 }
 
 fn options(database: Database, model: &ModelStandIn) -> ServiceOptions {
-    let options = ServiceOptions::new(database).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0");
+    let options = ServiceOptions::new(database).env("WEIR_PAGE_BROWSERS", "0");
     options.env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m-1")
 }
 
@@ -561,8 +561,7 @@ async fn values_that_move_are_noticed_although_they_look_right() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_model_or_a_schema_it_is_refused() {
-    let none =
-        ServiceOptions::new(Database::Sqlite).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0");
+    let none = ServiceOptions::new(Database::Sqlite).env("WEIR_PAGE_BROWSERS", "0");
     let (service, pages) = (TestService::start_with(none).await, OwnPages::start().await);
     let url = pages.put("/x", "<h1>X</h1>");
     let schema = object(json!({"name": {"type": "string"}}));

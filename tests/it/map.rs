@@ -10,7 +10,7 @@ use weir_tests::{Caller, Database, FixtureSite, ServiceOptions, SiteOptions, Tes
 /// A service without browsers: maps need none.
 async fn service(database: Database, workers: usize) -> TestService {
     let options = ServiceOptions::new(database).workers(workers);
-    TestService::start_with(options.env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0")).await
+    TestService::start_with(options.env("WEIR_PAGE_BROWSERS", "0")).await
 }
 
 /// One map's links, in order, with the site's own address left out.
@@ -351,7 +351,7 @@ async fn wrong_maps_are_refused_and_failed_ones_say_why() {
 async fn a_team_pays_for_a_map_or_gets_none() {
     let site = FixtureSite::start().await;
     let options = ServiceOptions::new(Database::Sqlite).env("WEIR_CREDITS", "metered").env("WEIR_PAGE_BROWSERS", "0");
-    let service = TestService::start_with(options.env("WEIR_SESSIONS_PER_WORKER", "0")).await;
+    let service = TestService::start_with(options).await;
     let body = json!({ "url": site.url("/small/1"), "sitemap": "skip" });
     let answer = service.post("/v2/map", &body).await;
     assert_eq!((answer.status, answer.code()), (402, "INSUFFICIENT_CREDITS"), "{}", answer.text);

@@ -33,7 +33,7 @@ async fn tool(caller: &Caller, name: &str, arguments: Value) -> Value {
 both_databases! {
     async fn another_teams_jobs_pages_and_sessions_are_nobodys(database) {
         let site = FixtureSite::start().await;
-        let service = TestService::start(database).await;
+        let service = TestService::start_with(ServiceOptions::new(database).with_sessions()).await;
         let own = service.caller();
         let url = site.url("/small/1?mcp-secret");
         let page = tool(own, "firecrawl_scrape", json!({ "url": url })).await;

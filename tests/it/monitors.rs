@@ -22,7 +22,7 @@ use weir_tests::{
 const BOUND: Duration = Duration::from_secs(60);
 
 fn options(database: Database) -> ServiceOptions {
-    ServiceOptions::new(database).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0")
+    ServiceOptions::new(database).env("WEIR_PAGE_BROWSERS", "0")
 }
 
 async fn patch(caller: &Caller, path: &str, body: &Value) -> Answer {

@@ -10,7 +10,6 @@ const PATH: &str = "/v2/crawl/params-preview";
 
 async fn service(model: Option<&ModelStandIn>) -> TestService {
     let mut options = ServiceOptions::new(Database::Sqlite).workers(1).env("WEIR_PAGE_BROWSERS", "0");
-    options = options.env("WEIR_SESSIONS_PER_WORKER", "0");
     if let Some(model) = model {
         options = options.env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_KEY", "model-key").env("WEIR_LLM_MODEL", "m-1");
     }

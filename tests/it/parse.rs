@@ -42,7 +42,7 @@ fn fixture(name: &str) -> Vec<u8> {
 }
 
 pub fn options(database: Database) -> ServiceOptions {
-    ServiceOptions::new(database).workers(1).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0")
+    ServiceOptions::new(database).workers(1).env("WEIR_PAGE_BROWSERS", "0")
 }
 
 async fn credits(service: &TestService) -> i64 {

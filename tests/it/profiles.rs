@@ -21,19 +21,10 @@ async fn with_sessions() -> TestService {
 }
 
 async fn with_sessions_on(database: Database) -> TestService {
-    let options = ServiceOptions::new(database).env("WEIR_CACHE_SIZE", "10MB");
+    let options = ServiceOptions::new(database).with_sessions().env("WEIR_CACHE_SIZE", "10MB");
     let service = TestService::start_with(options).await;
-    takes_sessions(&service).await;
+    service.takes_sessions().await;
     service
-}
-
-async fn takes_sessions(service: &TestService) {
-    wait_until("a worker that takes sessions", || async {
-        let workers = service.cli_json(&["workers", "list", "--json"]);
-        let takes = |worker: &Value| worker["state"] == "live" && worker["sessionSlots"].as_i64() > Some(0);
-        workers.as_array().is_some_and(|workers| workers.iter().any(takes)).then_some(())
-    })
-    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -140,7 +131,7 @@ async fn a_profile_outlives_the_lost_answer_to_the_commit_of_its_save() {
     service.set_env("DATABASE_URL", &way.url);
     service.start_worker(0);
     service.ready().await;
-    takes_sessions(&service).await;
+    service.takes_sessions().await;
 
     let (caller, url) = (service.caller(), site.url("/actions"));
     let session = caller.post("/v2/browser", &json!({ "ttl": 120, "profile": { "name": "shop" } })).await.ok();

@@ -20,7 +20,7 @@ fn via(pages: &OwnPages, path: &str) -> String {
 async fn pages_go_through_the_proxies_that_they_ask_for() {
     let (us, de) = (ForwardProxy::start("basic-us").await, ForwardProxy::start("basic-de").await);
     let enhanced = ForwardProxy::start("enhanced").await;
-    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_SESSIONS_PER_WORKER", "0");
+    let options = ServiceOptions::new(Database::Sqlite);
     // As many as do not fit into one message between a box and its worker, if each had two listeners.
     let basic = format!("us={0},de={1},jp={1},br={1},in={1},za={1}", us.url, de.url);
     let options = options.env("WEIR_PROXY_BASIC", basic);
@@ -91,7 +91,7 @@ async fn pages_go_through_the_proxies_that_they_ask_for() {
 async fn a_dead_proxy_rests_and_the_page_goes_on_with_another() {
     let alive = ForwardProxy::start("alive").await;
     let dead: Vec<String> = (0..2).map(|_| format!("http://127.0.0.1:{}", free_port())).collect();
-    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_SESSIONS_PER_WORKER", "0");
+    let options = ServiceOptions::new(Database::Sqlite);
     let options = options.env("WEIR_PROXY_BASIC", format!("{},{},{}", dead[0], dead[1], alive.url));
     let service = TestService::start_with(options).await;
     let pages = OwnPages::start().await;
@@ -103,7 +103,7 @@ async fn a_dead_proxy_rests_and_the_page_goes_on_with_another() {
         assert_eq!(via(&pages, "/page"), "alive");
     }
     let only_dead = ServiceOptions::new(Database::Sqlite).env("WEIR_PAGE_BROWSERS", "0");
-    let only_dead = only_dead.env("WEIR_SESSIONS_PER_WORKER", "0").env("WEIR_PROXY_BASIC", &dead[0]);
+    let only_dead = only_dead.env("WEIR_PROXY_BASIC", &dead[0]);
     let service = TestService::start_with(only_dead).await;
     let asked = pages.heads("/page").len();
     let failed = service.post("/v2/scrape", &json!({ "url": url, "maxAge": 0 })).await;

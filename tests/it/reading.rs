@@ -16,7 +16,7 @@ const PAGE: &str = r#"<main><h1>The Blue Kettle</h1>
     <p>The warranty lasts seven years – "without questions". Ask at https://shop.example/help if it breaks.</p></main>"#;
 
 async fn service(database: Database, model: Option<&ModelStandIn>) -> TestService {
-    let mut options = ServiceOptions::new(database).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0");
+    let mut options = ServiceOptions::new(database).env("WEIR_PAGE_BROWSERS", "0");
     if let Some(model) = model {
         options = options.env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_KEY", "model-key").env("WEIR_LLM_MODEL", "m-1");
     }
@@ -208,8 +208,7 @@ async fn residue_goes_and_long_pages_are_read_in_part() {
         Said::json(&json!({"drop": drop}))
     })
     .await;
-    let options =
-        ServiceOptions::new(Database::Sqlite).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0");
+    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_PAGE_BROWSERS", "0");
     let options = options.env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m").env("WEIR_LLM_CONTEXT", "9000");
     let (service, pages) = (TestService::start_with(options).await, OwnPages::start().await);
     let clean = |url: String| {
@@ -267,8 +266,7 @@ async fn without_a_model_the_rest_is_delivered_and_alone_it_is_an_error() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_page_may_come_to_is_held_back() {
     let model = ModelStandIn::answering(|name, _| good(name)).await;
-    let options =
-        ServiceOptions::new(Database::Sqlite).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0");
+    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_PAGE_BROWSERS", "0");
     let options = options.env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m").env("WEIR_CREDITS", "metered");
     let (service, pages) = (TestService::start_with(options).await, OwnPages::start().await);
     let url = pages.put("/kettle", PAGE);

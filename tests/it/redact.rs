@@ -9,7 +9,7 @@ const PAGE: &str = r#"<main><h1>Team</h1><p>Ann O'Hara lives at 1 High Street, E
 
 async fn service(model: Option<&ModelStandIn>) -> TestService {
     let mut options = ServiceOptions::new(Database::Sqlite);
-    options = options.env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0");
+    options = options.env("WEIR_PAGE_BROWSERS", "0");
     if let Some(model) = model {
         options = options.env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
     }

@@ -52,7 +52,7 @@ async fn run(name: &str, command: &mut tokio::process::Command, options: Service
     let hits = ["/article/7", "/article/8", "/article/9"].map(|path| site.url(path));
     let search = SearchStandIn::finding(hits.to_vec()).await;
     // As a service is by itself: with room for pages and a browser that waits.
-    let options = options.workers(1).env("WEIR_CACHE_SIZE", "100MB").env("WEIR_WARM_BROWSERS", "1");
+    let options = options.workers(1).with_sessions().env("WEIR_CACHE_SIZE", "100MB").env("WEIR_WARM_BROWSERS", "1");
     let options = options.env("WEIR_SEARCH_URL", &search.url);
     let service = TestService::start_with(options).await;
     let scrape = service.post("/v2/scrape", &json!({ "url": site.url("/article/5") })).await.ok();

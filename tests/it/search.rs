@@ -13,7 +13,7 @@ use crate::sdk::passes;
 fn options(database: Database, backends: &[&SearchStandIn]) -> ServiceOptions {
     let urls: Vec<&str> = backends.iter().map(|backend| backend.url.as_str()).collect();
     let options = ServiceOptions::new(database).workers(1).env("WEIR_SEARCH_URL", urls.join(","));
-    options.env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0")
+    options.env("WEIR_PAGE_BROWSERS", "0")
 }
 
 async fn credits(service: &TestService) -> i64 {

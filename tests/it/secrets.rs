@@ -227,19 +227,11 @@ async fn what_a_service_writes_is_its_users_alone_whatever_the_mask() {
     assert!(found.is_empty(), "other users of the machine may read: {found:#?}");
 }
 
-async fn takes_sessions(service: &TestService) {
-    wait_until("a worker that takes sessions", || async {
-        let workers = service.cli_json(&["workers", "list", "--json"]);
-        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
-    })
-    .await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_continues_a_scrape_keeps_its_headers_at_home() {
     let sites = Sites::start().await;
-    let service = TestService::start_with(ServiceOptions::new(Database::Sqlite)).await;
-    takes_sessions(&service).await;
+    let service = TestService::start_with(ServiceOptions::new(Database::Sqlite).with_sessions()).await;
+    service.takes_sessions().await;
     let caller = service.caller();
     let home = sites.home.put("/page", &text());
     let end = sites.foreign.put("/end/tab", &text());
@@ -274,9 +266,9 @@ async fn a_session_that_continues_a_scrape_keeps_its_headers_at_home() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_a_certificate_that_nobody_trusts_a_caller_sends_nothing_without_saying_so() {
     let site = FixtureSite::start_with(SiteOptions { tls: true, ..SiteOptions::default() }).await;
-    let options = ServiceOptions::new(Database::Sqlite).env("WEIR_CACHE_SIZE", "10MB");
+    let options = ServiceOptions::new(Database::Sqlite).with_sessions().env("WEIR_CACHE_SIZE", "10MB");
     let service = TestService::start_with(options).await;
-    takes_sessions(&service).await;
+    service.takes_sessions().await;
     let caller = service.caller();
     let url = site.tls_url("/headers");
 

@@ -10,12 +10,8 @@ use weir_tests::{
 const NAMES: &str = "ads.doubleclick.net=127.0.0.1,ads.own.test=127.0.0.1,site.test=127.0.0.1,other.test=127.0.0.1";
 
 async fn service(options: ServiceOptions) -> TestService {
-    let service = TestService::start_with(options.env("WEIR_ALLOW_HOSTS", NAMES)).await;
-    wait_until("a worker that takes sessions", || async {
-        let workers = service.cli_json(&["workers", "list", "--json"]);
-        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
-    })
-    .await;
+    let service = TestService::start_with(options.with_sessions().env("WEIR_ALLOW_HOSTS", NAMES)).await;
+    service.takes_sessions().await;
     service
 }
 
@@ -315,8 +311,7 @@ async fn an_operator_s_list_of_ad_hosts_holds_for_pages_profiles_and_sessions() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_country_has_a_time_zone_that_the_browser_takes_and_a_language() {
-    let service =
-        TestService::start_with(ServiceOptions::new(Database::Sqlite).env("WEIR_SESSIONS_PER_WORKER", "0")).await;
+    let service = TestService::start_with(ServiceOptions::new(Database::Sqlite)).await;
     let (caller, pages) = (service.caller(), OwnPages::start().await);
     let url = pages.put(
         "/place",

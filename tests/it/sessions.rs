@@ -16,13 +16,8 @@ async fn service(database: Database) -> TestService {
 
 async fn start(options: ServiceOptions) -> TestService {
     // Browsers of the scraping pool would be counted among the processes of sessions.
-    let service = TestService::start_with(options.env("WEIR_PAGE_BROWSERS", "0")).await;
-    // The sandbox is tried at the start; a session is refused until it has been.
-    wait_until("a worker that takes sessions", || async {
-        let workers = service.cli_json(&["workers", "list", "--json"]);
-        workers.as_array().is_some_and(|w| w.iter().any(|w| w["sessionSlots"].as_i64() > Some(0))).then_some(())
-    })
-    .await;
+    let service = TestService::start_with(options.with_sessions().env("WEIR_PAGE_BROWSERS", "0")).await;
+    service.takes_sessions().await;
     service
 }
 

@@ -24,7 +24,9 @@ first_on! {
         let site = FixtureSite::start_with(two_hosts).await;
         let other = |path: &str| site.url(path).replace("127.0.0.1", "127.0.0.2");
         let backend = SearchStandIn::finding(vec![other("/small/76"), site.url("/small/77")]).await;
-        let service = TestService::start_with(ServiceOptions::new(database).env("WEIR_SEARCH_URL", &backend.url)).await;
+        // A page of a profile is made in the browser of a session.
+        let options = ServiceOptions::new(database).with_sessions().env("WEIR_SEARCH_URL", &backend.url);
+        let service = TestService::start_with(options).await;
         let lists = json!({ "mode": "manual-only", "blacklist": ["127.0.0.2"] });
 
         let redirect = site.url(&format!("/redirect/to?url={}", other("/small/71")));

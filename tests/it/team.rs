@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{FixtureSite, TestService, both_databases, finished, wait_until};
+use weir_tests::{FixtureSite, ServiceOptions, TestService, both_databases, finished, wait_until};
 
 fn list(value: &Value) -> Vec<Value> {
     value.as_array().unwrap_or_else(|| panic!("an array: {value}")).clone()
@@ -16,7 +16,7 @@ fn texts(entries: &[Value], name: &str) -> Vec<String> {
 both_databases! {
     async fn activity_leads_to_what_was_asked_for(database) {
         let site = FixtureSite::start().await;
-        let service = TestService::start(database).await;
+        let service = TestService::start_with(ServiceOptions::new(database).with_sessions()).await;
         let other = service.new_team("others");
         let url = site.url("/small/1");
         let document = service.post("/v2/scrape", &json!({ "url": url })).await.ok();
@@ -69,7 +69,7 @@ both_databases! {
 
     async fn usage_is_told_by_month_and_by_key(database) {
         let site = FixtureSite::start().await;
-        let service = TestService::start_with(weir_tests::ServiceOptions::new(database).env("WEIR_CREDITS", "metered")).await;
+        let service = TestService::start_with(ServiceOptions::new(database).env("WEIR_CREDITS", "metered")).await;
         let second = service.new_key("tests");
         service.cli(&["credits", "grant", "--team", "tests", "100"]);
         let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 3) })).await.id();

@@ -19,7 +19,7 @@ const BOUND: Duration = Duration::from_secs(60);
 /// A service without browsers: what is asked for here needs none.
 fn options(database: Database) -> ServiceOptions {
     let options = ServiceOptions::new(database).workers(1);
-    options.env("WEIR_PAGE_BROWSERS", "0").env("WEIR_SESSIONS_PER_WORKER", "0").env("WEIR_CACHE_SIZE", "100MB")
+    options.env("WEIR_PAGE_BROWSERS", "0").env("WEIR_CACHE_SIZE", "100MB")
 }
 
 fn text(value: &Value) -> &str {

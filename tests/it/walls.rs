@@ -60,7 +60,7 @@ both_databases! {
             "step" => Said::Hang,
             _ => Said::json(&json!({ "said": MARK })),
         }).await;
-        let options = ServiceOptions::new(database).env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
+        let options = ServiceOptions::new(database).with_sessions().env("WEIR_LLM_URL", &model.url).env("WEIR_LLM_MODEL", "m");
         let service = TestService::start_with(options).await;
         let url = site.url(&format!("/small/1?{MARK}"));
         let document = service.post("/v2/scrape", &json!({ "url": url })).await.ok();

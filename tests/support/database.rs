@@ -1,7 +1,9 @@
 //! A fresh database for each service: an SQLite file in its folder, or a Postgres database of its own.
 
-#[path = "../../shared/src/store/testing/template.rs"]
-mod template;
+#[path = "../../shared/src/store/testing/postgres_template.rs"]
+mod postgres_template;
+#[path = "../../shared/src/store/testing/sqlite_template.rs"]
+mod sqlite_template;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,6 +11,7 @@ use std::time::Duration;
 
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
+use weir_shared::config::DatabaseUrl;
 use weir_shared::random;
 use weir_shared::store::{self, Db, PoolUse};
 
@@ -32,24 +35,26 @@ impl Database {
         }
     }
 
-    /// Makes the database of one service and returns its address.
+    /// Makes the database of one service, with its tables.
     pub async fn create(&self, folder: &Path) -> FreshDatabase {
         match self {
             Self::Sqlite => {
-                let url = format!("sqlite://{}", folder.join("weir.db").display());
-                FreshDatabase { url, drop_in: None }
+                let path = folder.join("weir.db");
+                sqlite_template::create(&path, async |draft| migrate(DatabaseUrl::Sqlite(draft)).await).await;
+                FreshDatabase { url: format!("sqlite://{}", path.display()), drop_in: None }
             }
             Self::Postgres(cluster) => {
                 let name = format!("weir_{}", random::id().simple());
-                let url = template::create(cluster, &name, migrate).await;
+                let migrate = async |url| migrate(DatabaseUrl::Postgres(url)).await;
+                let url = postgres_template::create(cluster, &name, migrate).await;
                 FreshDatabase { url, drop_in: Some((cluster.clone(), name)) }
             }
         }
     }
 }
 
-async fn migrate(url: String) {
-    let db = Db::connect(&url.parse().unwrap(), 1, PoolUse::Rows).await.unwrap();
+async fn migrate(url: DatabaseUrl) {
+    let db = Db::connect(&url, 1, PoolUse::Rows).await.unwrap();
     store::migrate(&db).await.unwrap();
     db.close().await;
 }

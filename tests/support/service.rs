@@ -59,6 +59,11 @@ impl ServiceOptions {
         self.env.push((name, value.into()));
         self
     }
+
+    /// Its workers take browser sessions, as many as they do by themselves, and so pages with a profile.
+    pub fn with_sessions(self) -> Self {
+        self.env("WEIR_SESSIONS_PER_WORKER", "")
+    }
 }
 
 /// One API process and some workers, with a team and its key.
@@ -115,7 +120,9 @@ impl TestService {
             ("WEIR_RATE_LIMITS", "off".to_owned()),
             // Each page is asked for; tests of the cache give it room.
             ("WEIR_CACHE_SIZE", "0".to_owned()),
-            // Most tests open no session, and a browser and a runner that wait cost more than the rest of a start.
+            // Most tests open no session, and to try a box of each kind costs as much as the rest of a start.
+            ("WEIR_SESSIONS_PER_WORKER", "0".to_owned()),
+            // A browser and a runner that wait cost even more.
             ("WEIR_WARM_BROWSERS", "0".to_owned()),
             // Nor do most render a page.
             ("WEIR_PAGE_BROWSER_IDLE", "1h".to_owned()),
@@ -138,7 +145,6 @@ impl TestService {
             is_stopped: false,
             has_killed: false,
         };
-        service.cli(&["migrate"]);
         service.start_api();
         for n in 0..options.workers {
             service.start_worker(n);
@@ -439,6 +445,16 @@ impl TestService {
             let workers = self.cli_json(&["workers", "list", "--json"]);
             let is_there = |n| workers.as_array().unwrap().iter().any(|worker| self.is_named(n, worker));
             (0..self.worker_count()).all(|n| self.workers[n].is_none() || is_there(n)).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until one of its workers takes sessions: they are refused until the sandbox was tried, which is done at a start.
+    pub async fn takes_sessions(&self) {
+        wait_until("a worker that takes sessions", || async {
+            let workers = self.cli_json(&["workers", "list", "--json"]);
+            let takes = |worker: &Value| worker["state"] == "live" && worker["sessionSlots"].as_i64() > Some(0);
+            workers.as_array().is_some_and(|workers| workers.iter().any(takes)).then_some(())
         })
         .await;
     }

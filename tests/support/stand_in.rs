@@ -19,8 +19,8 @@ pub struct StandIn {
 }
 
 impl StandIn {
-    /// Announces a worker with so many session slots. Workers of the service itself should offer none
-    /// (`WEIR_SESSIONS_PER_WORKER=0`), or sessions may be placed there.
+    /// Announces a worker with so many session slots. Workers of the service itself should offer none,
+    /// or sessions may be placed there.
     pub async fn start(database_url: &str, slots: u32) -> Self {
         let id = random::id().to_string();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-#[path = "../../shared/src/store/testing/template.rs"]
-mod template;
+#[path = "../../shared/src/store/testing/postgres_template.rs"]
+mod postgres_template;
+#[path = "../../shared/src/store/testing/sqlite_template.rs"]
+mod sqlite_template;
 
 use weir_shared::config::DatabaseUrl;
 use weir_shared::ids::{JobId, PageId, TeamId};
@@ -15,7 +17,8 @@ use weir_shared::time::Timestamp;
 /// A file of its own.
 pub async fn sqlite() -> DatabaseUrl {
     let path = std::env::temp_dir().join(format!("weir-worker-{}/weir.db", random::id()));
-    migrated(DatabaseUrl::Sqlite(path)).await
+    sqlite_template::create(&path, async |draft| drop(migrated(DatabaseUrl::Sqlite(draft)).await)).await;
+    DatabaseUrl::Sqlite(path)
 }
 
 /// A database of its own on the Postgres server under test, if there is one.
@@ -26,7 +29,7 @@ pub async fn postgres() -> Option<DatabaseUrl> {
     };
     let migrate = async |url| drop(migrated(DatabaseUrl::Postgres(url)).await);
     let name = format!("weir_{}", random::id().simple());
-    Some(DatabaseUrl::Postgres(template::create(&server, &name, migrate).await))
+    Some(DatabaseUrl::Postgres(postgres_template::create(&server, &name, migrate).await))
 }
 
 async fn migrated(url: DatabaseUrl) -> DatabaseUrl {

@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-mod template;
+mod postgres_template;
+mod sqlite_template;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use super::{Db, PoolUse, jobs, migrate, teams};
 /// A fresh, migrated database of each kind there is.
 pub async fn databases() -> Vec<Db> {
     let path = std::env::temp_dir().join(format!("weir-test-{}/weir.db", random::id()));
+    sqlite_template::create(&path, async |draft| open(&DatabaseUrl::Sqlite(draft)).await.close().await).await;
     let mut all = vec![open(&DatabaseUrl::Sqlite(path)).await];
     match std::env::var("WEIR_TEST_POSTGRES_URL") {
         Ok(server) => all.push(open(&DatabaseUrl::Postgres(fresh_postgres(&server).await)).await),
@@ -32,7 +34,7 @@ pub async fn databases() -> Vec<Db> {
 /// Makes a migrated database on the server; returns its address.
 pub async fn fresh_postgres(server: &str) -> String {
     let migrated = async |url: String| open(&DatabaseUrl::Postgres(url)).await.close().await;
-    template::create(server, &format!("weir_{}", random::id().simple()), migrated).await
+    postgres_template::create(server, &format!("weir_{}", random::id().simple()), migrated).await
 }
 
 async fn open(url: &DatabaseUrl) -> Db {
