@@ -13,7 +13,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use weir_shared::random;
 use weir_tests::{
     Caller, Database, FixtureSite, Machine, ProcessInfo, ServiceOptions, SiteOptions, TestService, is_root,
     wait_until_none,
@@ -278,7 +277,7 @@ async fn names_that_change_lead_to_no_inner_address() {
     tokio::spawn(answer(outer, Arc::default()));
     tokio::spawn(answer(inner, Arc::clone(&reached)));
 
-    let hosts = std::env::temp_dir().join(format!("weir-hosts-{}", random::id().simple()));
+    let hosts = weir_tests::temporary("hosts");
     let change = |addresses: &[&str]| {
         let line =
             |address: &&str| (0..NAMES).map(|n| format!("{address} n{n}.changing.example\n")).collect::<String>();

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_shared::clock::Stopwatch;
-use weir_shared::random;
 use weir_tests::{
     BucketStore, Caller, Database, FixtureSite, Host, Hub, Machine, ServiceOptions, SiteOptions, TestService,
     documents_of, finished, installed, is_root, wait_until, wait_until_within,
@@ -47,7 +46,7 @@ impl Network {
         let far_cluster = cluster.replace(&format!("127.0.0.1:{port}"), &far.to_string());
         assert_ne!(far_cluster, cluster, "the tests' cluster is on 127.0.0.1");
 
-        let folder = std::env::temp_dir().join(format!("weir-hosts-{}", random::id().simple()));
+        let folder = weir_tests::temporary("hosts");
         let hosts: Vec<Host> = (0..3).map(|number| hub.host(number)).collect();
         let clocks = [0, 5, -5];
         let mut options = ServiceOptions::new(Database::Postgres(far_cluster))

@@ -5,7 +5,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use reqwest::Method;
-use weir_shared::random;
 
 use crate::process::{Process, free_port};
 use crate::{Caller, installed, wait_until_within};
@@ -26,7 +25,7 @@ impl BucketStore {
     /// Starts one that listens on `host`; `None` when it is not installed.
     pub async fn start(host: &str) -> Option<Self> {
         let python = installed("venv/bin/python")?;
-        let folder = std::env::temp_dir().join(format!("weir-test-bucket-{}", random::id().simple()));
+        let folder = crate::temporary("bucket");
         std::fs::create_dir_all(&folder).unwrap();
         let port = free_port();
         let mut command = Command::new(python);

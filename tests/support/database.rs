@@ -248,7 +248,7 @@ pub struct PostgresCluster {
 
 impl PostgresCluster {
     pub fn start() -> Self {
-        let folder = std::env::temp_dir().join(format!("weir-test-pg-{}", random::id().simple()));
+        let folder = crate::temporary("pg");
         let url = Self::script("start", &folder);
         Self { folder, url }
     }

@@ -55,6 +55,8 @@ pub use wait::{wait_until, wait_until_none, wait_until_within};
 
 use std::path::PathBuf;
 
+use weir_shared::random;
+
 /// The checkout, for files beside the crate such as the site's program.
 pub fn checkout() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -71,6 +73,11 @@ pub fn installed(part: &str) -> Option<PathBuf> {
     assert!(!require_all(), "{} is missing: scripts/setup --tests installs it", path.display());
     eprintln!("skipped: {} is missing, scripts/setup --tests installs it", path.display());
     None
+}
+
+/// The path of a file or folder of one test alone. A short one: the paths of sockets below it have a bound.
+pub fn temporary(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("weir-{name}-{}", random::hex::<6>()))
 }
 
 /// True for root, who may give processes networks and files of their own.

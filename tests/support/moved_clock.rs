@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use weir_shared::clock;
 use weir_shared::time::Timestamp;
-use weir_shared::{clock, random};
 
 /// Its file goes when it is dropped.
 pub struct MovedClock {
@@ -20,7 +20,7 @@ pub struct MovedClock {
 impl MovedClock {
     /// One that is not moved yet. Processes get it by their environment: [`clock::ENVIRONMENT`] names its file.
     pub fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("weir-test-clock-{}", random::id().simple()));
+        let path = crate::temporary("clock");
         let file = File::create(&path).unwrap();
         let clock = Self { path, file, moved_ms: AtomicI64::new(0) };
         clock.advance(Duration::ZERO);

@@ -21,7 +21,6 @@ use weir_api::relay_target::{RelayTarget, RelayTargets};
 use weir_shared::config::Settings;
 use weir_shared::domain::capability::{Capability, token};
 use weir_shared::ids::SessionId;
-use weir_shared::random;
 use weir_shared::store::{self, PoolUse};
 use weir_shared::worker_api::Secret;
 use weir_worker::relay::{Activity, Browser, Budget, LiveView, Rules, SessionHandle, Sessions, routes};
@@ -40,7 +39,7 @@ pub struct StageChromium {
 impl StageChromium {
     async fn start() -> Arc<Self> {
         let found = find_chromium(None).expect("a Chromium is installed");
-        let folder = std::env::temp_dir().join(format!("weir-stage-{}", random::id().simple()));
+        let folder = crate::temporary("stage");
         std::fs::create_dir_all(folder.join("downloads")).unwrap();
         let mut command = tokio::process::Command::new(&found.path);
         if found.kind == ChromiumKind::Full {

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use serde_json::Value;
-use weir_shared::{clock, random};
+use weir_shared::clock;
 
 use crate::database::{FreshDatabase, WriteLock, is_writable};
 use crate::process::{Process, ProcessInfo, cpu_of, free_port, processes_mentioning, signal, threads_have_stopped};
@@ -94,8 +94,7 @@ impl TestService {
     }
 
     pub async fn start_with(options: ServiceOptions) -> Self {
-        let folder = std::env::temp_dir().join(format!("weir-test-{}", random::id().simple()));
-        Self::start_in(folder, options).await
+        Self::start_in(crate::temporary("test"), options).await
     }
 
     /// Starts in a folder that the test has prepared, such as one on a small file system.

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use weir_shared::random;
 
 use crate::process::{Process, free_port};
 use crate::{Caller, Truth, wait_until};
@@ -33,7 +32,7 @@ impl FixtureSite {
     }
 
     pub async fn start_with(options: SiteOptions) -> Self {
-        let folder = std::env::temp_dir().join(format!("weir-test-site-{}", random::id().simple()));
+        let folder = crate::temporary("site");
         std::fs::create_dir_all(&folder).unwrap();
         let port = free_port();
         let mut command = Command::new("python3");

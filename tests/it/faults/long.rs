@@ -15,7 +15,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use weir_shared::clock::Stopwatch;
-use weir_shared::random;
 use weir_tests::{
     Database, FixtureSite, ServiceOptions, TestService, both_databases, finished, wait_until, wait_until_within,
 };
@@ -197,7 +196,7 @@ struct SmallDisk(PathBuf);
 impl SmallDisk {
     /// `None` where this user may not mount.
     fn mount(size: &str) -> Option<Self> {
-        let folder = std::env::temp_dir().join(format!("weir-test-disk-{}", random::id().simple()));
+        let folder = weir_tests::temporary("disk");
         std::fs::create_dir_all(&folder).unwrap();
         let options = format!("size={size},mode=0755");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&folder).status();
