@@ -17,6 +17,8 @@ use weir_tests::{
     errors_of, files_below, finished, free_port, long_tests, wait_until, wait_until_none, wait_until_within,
 };
 
+use self::long::MuteBucket;
+
 /// What one kill test does.
 struct Plan {
     pages: usize,
@@ -186,6 +188,21 @@ async fn scrapes_are_dispatched(service: &TestService, site: &FixtureSite) {
 async fn used(service: &TestService) -> u64 {
     let usage = service.get("/v2/team/credit-usage/historical").await.ok();
     usage["periods"][0]["creditsUsed"].as_u64().unwrap_or_else(|| panic!("{usage}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_is_told_to_stop_does_not_wait_for_a_silent_bucket() {
+    let (site, bucket) = (FixtureSite::start().await, MuteBucket::start().await);
+    let mut options = ServiceOptions::new(Database::Sqlite);
+    options.env.extend(bucket.settings());
+    let mut service = TestService::start_with(options).await;
+    let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/", 2) })).await.id();
+    finished(service.caller(), &id, Duration::from_secs(30)).await;
+    bucket.fall_silent();
+    service.execute("UPDATE job SET expires_at = 1").await;
+    wait_until("the bucket is asked in vain", || async { bucket.is_waited_for().then_some(()) }).await;
+    // A call of the bucket lasts for 60 s, longer than a process may take to end.
+    service.stop();
 }
 
 #[tokio::test]

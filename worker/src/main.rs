@@ -1,11 +1,17 @@
 //! `weir-worker`: runs until SIGTERM or SIGINT, then drains.
 
+use std::time::Duration;
+
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use weir_shared::config::Settings;
 
 #[global_allocator]
 static ALLOCATOR: weir_shared::memory::Allocator = weir_shared::memory::Allocator;
+
+/// How long calls that block are waited for at the end. Whatever they were for has ended: one may stand before a bucket that
+/// does not answer.
+const LAST_CALLS: Duration = Duration::from_secs(1);
 
 fn main() -> std::process::ExitCode {
     weir_shared::memory::give_back_soon();
@@ -53,7 +59,7 @@ fn run() -> anyhow::Result<()> {
     let settings = Settings::from_env()?;
     weir_shared::telemetry::init(&settings.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         let stop = CancellationToken::new();
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let stopper = stop.clone();
@@ -66,7 +72,9 @@ fn run() -> anyhow::Result<()> {
             stopper.cancel();
         });
         weir_worker::node::run(settings, stop).await
-    })
+    });
+    runtime.shutdown_timeout(LAST_CALLS);
+    outcome
 }
 
 fn examine() -> anyhow::Result<()> {

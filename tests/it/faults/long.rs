@@ -127,7 +127,7 @@ async fn a_batch_survives_five_restarts_of_postgres() {
 }
 
 /// A bucket that takes whatever is put there, until it answers nobody any more.
-struct MuteBucket {
+pub(super) struct MuteBucket {
     address: SocketAddr,
     is_silent: Arc<AtomicBool>,
     /// Requests that have not been answered and whose callers still wait.
@@ -136,7 +136,7 @@ struct MuteBucket {
 }
 
 impl MuteBucket {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (is_silent, waiting) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -165,7 +165,7 @@ impl MuteBucket {
         Self { address, is_silent, waiting, task }
     }
 
-    fn settings(&self) -> [(&'static str, String); 5] {
+    pub(super) fn settings(&self) -> [(&'static str, String); 5] {
         [
             ("WEIR_BLOBS", "s3://pages/weir".to_owned()),
             ("AWS_ENDPOINT_URL", format!("http://{}", self.address)),
@@ -175,11 +175,11 @@ impl MuteBucket {
         ]
     }
 
-    fn fall_silent(&self) {
+    pub(super) fn fall_silent(&self) {
         self.is_silent.store(true, Ordering::Relaxed);
     }
 
-    fn is_waited_for(&self) -> bool {
+    pub(super) fn is_waited_for(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 }
