@@ -234,9 +234,12 @@ async fn config_shows_each_setting_with_its_source_and_no_secret() {
 }
 
 #[tokio::test]
-async fn migrate_may_run_again() {
+async fn migrate_makes_a_database_and_may_run_again() {
     let service = TestService::start(Database::Sqlite).await;
-    service.cli(&["migrate"]);
+    let fresh = format!("sqlite://{}/fresh.db", service.folder().display());
+    for _ in 0..2 {
+        assert!(service.command("weir").arg("migrate").env("DATABASE_URL", &fresh).status().unwrap().success());
+    }
     service.cli(&["migrate"]);
     assert_eq!(service.anonymous().get("/readyz").await.status, 200);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Caller, Database, FixtureSite, OwnPages, ServiceOptions, SiteOptions, TestService, ended_at, wait_until,
+    Caller, Database, FixtureSite, OwnPages, ServiceOptions, SiteOptions, TestService, ended_at, temporary, wait_until,
 };
 
 const BOUND: Duration = Duration::from_secs(60);
@@ -210,7 +210,11 @@ async fn what_a_service_writes_is_its_users_alone_whatever_the_mask() {
     // What does not compress becomes a blob.
     let noise: String = (0..40_000).map(|_| uuid::Uuid::new_v4().to_string()).collect();
     let url = pages.put("/noise", &noise);
-    let service = TestService::start(Database::Sqlite).await;
+    // A database that the service makes: the usual one of tests is a copy.
+    let folder = temporary("test");
+    let database = format!("sqlite://{}/own.db", folder.display());
+    let options = ServiceOptions::new(Database::Sqlite).env("DATABASE_URL", database);
+    let service = TestService::start_in(folder, options).await;
     let body = json!({ "urls": [url], "formats": ["rawHtml"] });
     let id = service.post("/v2/batch/scrape", &body).await.id();
     ended_at(service.caller(), &format!("/v2/batch/scrape/{id}"), BOUND).await;
@@ -222,7 +226,7 @@ async fn what_a_service_writes_is_its_users_alone_whatever_the_mask() {
     let of_boxes = service.folder().join("tmp/weir-run");
     found.retain(|path, _| !own(path) && !path.starts_with(&of_boxes));
     let is_there = |what: &str| found.keys().any(|path| path.to_str().unwrap().contains(what));
-    assert!(is_there("weir.db") && is_there("weir.db-wal") && is_there(".zst"), "{found:?}");
+    assert!(is_there("own.db") && is_there("own.db-wal") && is_there(".zst"), "{found:?}");
     found.retain(|_, mode| *mode != 0);
     assert!(found.is_empty(), "other users of the machine may read: {found:#?}");
 }
