@@ -13,8 +13,9 @@ use sqlx::Connection as _;
 use tokio::io::AsyncReadExt as _;
 use weir_shared::clock::{self, Stopwatch};
 use weir_tests::{
-    Caller, Database, FixtureSite, PostgresCluster, Process, ServiceOptions, TestService, both_databases, documents_of,
-    errors_of, files_below, finished, free_port, long_tests, wait_until, wait_until_none, wait_until_within,
+    Caller, Database, FixtureSite, OwnPages, PostgresCluster, Process, ServiceOptions, TestService, both_databases,
+    documents_of, errors_of, files_below, finished, free_port, long_tests, wait_until, wait_until_none,
+    wait_until_within,
 };
 
 use self::long::MuteBucket;
@@ -203,6 +204,25 @@ async fn a_worker_that_is_told_to_stop_does_not_wait_for_a_silent_bucket() {
     wait_until("the bucket is asked in vain", || async { bucket.is_waited_for().then_some(()) }).await;
     // A call of the bucket lasts for 60 s, longer than a process may take to end.
     service.stop();
+}
+
+#[tokio::test]
+async fn a_document_that_its_bucket_has_not_kept_is_answered_as_documented() {
+    let (pages, bucket) = (OwnPages::start().await, MuteBucket::start().await);
+    let mut options = ServiceOptions::new(Database::Sqlite);
+    options.env.extend(bucket.settings());
+    let service = TestService::start_with(options).await;
+    let id = batch_of_a_large_page(&service, &pages).await;
+    // The caller holds every answer against what is documented.
+    let status = finished(service.caller(), &id, Duration::from_secs(30)).await;
+    assert!(status["data"][0]["warning"].as_str().unwrap().contains("is lost"), "{status}");
+}
+
+/// Starts a batch of one page. So much of the page cannot be packed that it lies in the bucket.
+async fn batch_of_a_large_page(service: &TestService, pages: &OwnPages) -> String {
+    let words: String = (0..20_000).map(|_| format!("{} ", uuid::Uuid::new_v4())).collect();
+    let url = pages.put("/large", &format!("<article><h1>Large</h1><p>{words}</p></article>"));
+    service.post("/v2/batch/scrape", &json!({ "urls": [url] })).await.id()
 }
 
 #[tokio::test]

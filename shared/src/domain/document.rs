@@ -100,14 +100,15 @@ pub struct PdfPage {
 fn metadata_schema(_: &mut SchemaGenerator) -> Schema {
     let texts = json!({"type": ["string", "array"], "items": {"type": "string"}});
     json_schema!({
-        "description": "What is known of the page. Keys beyond these are the page's own <meta> names.",
+        "description": "What is known of the page; of one whose document is lost sourceURL, scrapeId and error alone. Keys beyond \
+                        these are the page's own <meta> names.",
         "type": "object",
         "properties": {
             "title": texts, "description": texts, "language": texts, "keywords": texts,
             "sourceURL": {"type": "string", "description": "The address exactly as it was asked for."},
             "url": {"type": "string", "description": "The address after redirects."},
             "statusCode": {"type": "integer", "description": "HTTP status of the page."},
-            "error": {"type": "string", "description": "Why the page is not what was asked for: its status is an error."},
+            "error": {"type": "string", "description": "Why the page is not what was asked for: its status is an error, or its document is lost."},
             "scrapeId": {"type": "string", "format": "uuid", "description": "For GET /v2/scrape/{id} and interact."},
             "contentType": {"type": "string"},
             "timezone": {"type": "string", "description": "The browser's, where one was used."},
@@ -124,7 +125,7 @@ fn metadata_schema(_: &mut SchemaGenerator) -> Schema {
             "totalPages": {"type": "integer", "description": "Pages that it has."},
             "ogLocaleAlternate": {"type": "array", "items": {"type": "string"}}
         },
-        "required": ["sourceURL", "url", "statusCode", "scrapeId", "proxyUsed", "creditsUsed", "concurrencyLimited"],
+        "required": ["sourceURL", "scrapeId"],
         "additionalProperties": texts
     })
 }

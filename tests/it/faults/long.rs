@@ -16,7 +16,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use weir_shared::clock::Stopwatch;
 use weir_tests::{
-    Database, FixtureSite, ServiceOptions, TestService, both_databases, finished, wait_until, wait_until_within,
+    Database, FixtureSite, OwnPages, ServiceOptions, TestService, both_databases, finished, wait_until,
+    wait_until_within,
 };
 
 use super::{Plan, answered_ids_exist, intact, survive, survives_postgres_restarts};
@@ -124,6 +125,28 @@ async fn a_batch_survives_five_restarts_of_postgres() {
     if wanted() && Database::postgres().is_some() {
         survives_postgres_restarts(800, 5).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_that_is_told_to_stop_does_not_wait_for_a_silent_bucket() {
+    if !wanted() {
+        return;
+    }
+    let (pages, bucket) = (OwnPages::start().await, MuteBucket::start().await);
+    let mut options = ServiceOptions::new(Database::Sqlite);
+    options.env.extend(bucket.settings());
+    let mut service = TestService::start_with(options).await;
+    let id = super::batch_of_a_large_page(&service, &pages).await;
+    finished(service.caller(), &id, Duration::from_secs(30)).await;
+    bucket.fall_silent();
+    let (caller, path) = (service.caller().clone(), format!("/v2/batch/scrape/{id}"));
+    let reader = tokio::spawn(async move { caller.get(&path).await });
+    wait_until("the bucket is asked in vain", || async { bucket.is_waited_for().then_some(()) }).await;
+    // A call of the bucket lasts for 60 s, an answer at a stop for 20.
+    let mut api = service.take_api();
+    assert!(api.terminate(Duration::from_secs(40)).success(), "{}", api.tail(40));
+    reader.abort();
+    service.stop();
 }
 
 /// A bucket that takes whatever is put there, until it answers nobody any more.

@@ -58,6 +58,32 @@ pub async fn blocking<T: Send + 'static>(
     }
 }
 
+/// What computes on a thread of its own for pieces that are handed in after it.
+pub struct Ahead<T>(oneshot::Receiver<T>);
+
+/// Begins CPU work whose result a later piece asks for. What nobody will ask for any more is not begun.
+pub fn ahead<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Ahead<T> {
+    let (answer, answered) = oneshot::channel();
+    let piece = Box::new(move || {
+        if answer.is_closed() {
+            return;
+        }
+        if let Ok(done) = catch_unwind(AssertUnwindSafe(work)) {
+            let _ = answer.send(done);
+        }
+    });
+    let _ = PIECES.send(piece);
+    Ahead(answered)
+}
+
+impl<T> Ahead<T> {
+    /// Its result. `None`: it panicked. Blocks, for a piece that was handed in later: pieces begin in their order, so this
+    /// one has a thread already and nobody waits for one that could not begin.
+    pub fn wait(self) -> Option<T> {
+        self.0.blocking_recv().ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -72,6 +98,19 @@ mod tests {
             assert!(blocking::<()>(|| panic!("a page")).await.is_err());
         }
         assert_eq!(blocking(|| Ok(1)).await.ok(), Some(1));
+    }
+
+    #[tokio::test]
+    async fn what_is_done_ahead_is_there_for_as_many_as_come_later() {
+        let pieces: Vec<_> = (0..1_000_u32)
+            .map(|number| {
+                let (before, broken) = (ahead(move || number), ahead::<u32>(|| panic!("a page")));
+                tokio::spawn(blocking(move || Ok((before.wait(), broken.wait()))))
+            })
+            .collect();
+        for (number, piece) in (0..).zip(pieces) {
+            assert_eq!(piece.await.unwrap().ok(), Some((Some(number), None)));
+        }
     }
 
     #[tokio::test]

@@ -39,7 +39,7 @@ pub struct SiteResponse {
     /// The site was not asked: the page was stored.
     pub stored: Option<Stored>,
     /// What is kept for later requests, if all of it came as it should.
-    pub sent: Option<Box<Sent>>,
+    pub sent: Option<Sent>,
     /// What was made of it at a cost, and may be kept with it.
     pub derived: Vec<Piece>,
 }
@@ -194,7 +194,7 @@ impl Draft {
             tracing::error!(%error, page.id = %page.id, "a document cannot be stored");
             PageError::again(ErrorCode::Unknown, "The document could not be stored.")
         })?;
-        document.version = response.sent.filter(|_| may_be_shared).and_then(|sent| sent.pack(task));
+        document.version = response.sent.filter(|_| may_be_shared).and_then(|sent| sent.packed(task));
         let digest = match (&document.version, response.stored) {
             (Some(version), _) => Some(version.digest.clone()),
             (None, stored) => stored.map(|stored| stored.digest),

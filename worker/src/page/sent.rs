@@ -1,4 +1,7 @@
 //! What a site has sent, on its way into the store of pages and back out of it.
+//!
+//! Where a caller is on the line it is packed while the page is read, on another thread; else with the document, because
+//! other pages are there to be computed.
 
 use bytes::Bytes;
 use weir_shared::domain::cache::{self, Head, Parts};
@@ -6,6 +9,7 @@ use weir_shared::domain::scrape::Format;
 use weir_shared::store::cache::{Content, Found, PartsOf};
 use weir_shared::store::page::end::Version;
 
+use super::cpu::{self, Ahead};
 use super::kind::BodyKind;
 use super::request::PageRequest;
 use super::task::PageTask;
@@ -16,7 +20,14 @@ use crate::fetch::Fetched;
 const SHARE: i64 = 8;
 
 /// What a site has sent for a page.
-pub struct Sent {
+pub enum Sent {
+    Whole(Box<Answer>),
+    /// It is being packed.
+    Ahead(Ahead<Option<Box<Version>>>),
+}
+
+/// What a site has sent, before it is packed.
+pub struct Answer {
     head: Head,
     body: Option<Bytes>,
     dom: Option<Bytes>,
@@ -26,7 +37,7 @@ pub struct Sent {
 
 impl Sent {
     /// Of a response. `None`: it is not to be kept.
-    pub fn fetched(task: &PageTask, request: &PageRequest, fetched: &Fetched, kind: BodyKind) -> Option<Box<Self>> {
+    pub fn fetched(task: &PageTask, request: &PageRequest, fetched: &Fetched, kind: BodyKind) -> Option<Self> {
         // What broke off, or is nothing, is of the moment.
         if !request.may_be_kept(task) || fetched.incomplete || fetched.body.is_empty() {
             return None;
@@ -41,7 +52,8 @@ impl Sent {
             is_unseen: kind == BodyKind::Html && task.options().wants(&Format::RawBase64),
             parts: Parts::default(),
         };
-        Some(Self { head, body: Some(fetched.body.clone()), dom: None, shot: None, branding: None }.into())
+        let answer = Answer { head, body: Some(fetched.body.clone()), dom: None, shot: None, branding: None };
+        Some(Self::new(task, answer, request.is_trusted))
     }
 
     /// Of a page that a browser has rendered: its document, and as it was served. `None`: it is not to be kept.
@@ -50,7 +62,7 @@ impl Sent {
         request: &PageRequest,
         rendered: &Rendered,
         (dom, body): (&Bytes, Option<&Bytes>),
-    ) -> Option<Box<Self>> {
+    ) -> Option<Self> {
         if !request.may_be_kept(task) {
             return None;
         }
@@ -65,20 +77,36 @@ impl Sent {
             parts: Parts::default(),
         };
         let branding = rendered.branding.as_ref().and_then(|looks| serde_json::to_vec(looks).ok());
-        Some(
-            Self {
-                head,
-                body: body.cloned(),
-                dom: Some(dom.clone()),
-                shot: rendered.screenshot.as_ref().map(|shot| shot.data_uri().into()),
-                branding: branding.map(Bytes::from),
-            }
-            .into(),
-        )
+        let answer = Answer {
+            head,
+            body: body.cloned(),
+            dom: Some(dom.clone()),
+            shot: rendered.screenshot.as_ref().map(|shot| shot.data_uri().into()),
+            branding: branding.map(Bytes::from),
+        };
+        Some(Self::new(task, answer, request.is_trusted && rendered.is_trusted))
     }
 
-    /// Makes it ready to be stored. `None`: it is not kept. Computes.
-    pub fn pack(mut self, task: &PageTask) -> Option<Box<Version>> {
+    /// `is_trusted`: it came so that it may be answered to others.
+    fn new(task: &PageTask, answer: Answer, is_trusted: bool) -> Self {
+        if !is_trusted || !task.spec.kind.is_direct() {
+            return Self::Whole(answer.into());
+        }
+        let task = task.clone();
+        Self::Ahead(cpu::ahead(move || answer.pack(&task)))
+    }
+
+    /// Ready to be stored. `None`: it is not kept. Computes and blocks.
+    pub fn packed(self, task: &PageTask) -> Option<Box<Version>> {
+        match self {
+            Self::Whole(answer) => answer.pack(task),
+            Self::Ahead(ahead) => ahead.wait().flatten(),
+        }
+    }
+}
+
+impl Answer {
+    fn pack(mut self, task: &PageTask) -> Option<Box<Version>> {
         let (page, room) = (&task.page, task.context.process.settings.cache_size);
         let parts: PartsOf<'_> = [&self.body, &self.dom, &self.shot, &self.branding].map(Option::as_deref);
         self.head.parts = Parts::of(&parts);
