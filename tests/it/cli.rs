@@ -289,10 +289,11 @@ both_databases! {
     }
 
     async fn migrate_check_lists_what_is_missing_and_changes_nothing(database) {
+        let folder = if matches!(database, Database::Sqlite) { "migrations/sqlite" } else { "migrations/postgres" };
         let mut service = TestService::start(database).await;
         service.stop();
         service.execute("DELETE FROM _service_migrations WHERE version >= 19").await;
-        let files = std::fs::read_dir(checkout().join("migrations/sqlite")).unwrap();
+        let files = std::fs::read_dir(checkout().join(folder)).unwrap();
         let names = files.map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned());
         let mut missing: Vec<String> = names.filter(|name| name.as_str() >= "0019").collect();
         missing.sort();

@@ -142,7 +142,12 @@ pub fn is_missing_table(error: &dyn sqlx::error::DatabaseError) -> bool {
 /// # Errors
 /// When the database does not answer, a migration fails, or one that was applied has changed since.
 pub async fn migrate(db: &Db) -> anyhow::Result<()> {
-    shape(db).await?.accept()?;
+    let shape = shape(db).await?;
+    shape.accept()?;
+    // Nearly always, and every process and every command begins so.
+    if shape.missing.is_empty() {
+        return Ok(());
+    }
     let is_sqlite = matches!(db, Db::Sqlite(_));
     let (theirs, ours) = (theirs(is_sqlite), ours(is_sqlite));
     match db {

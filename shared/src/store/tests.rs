@@ -834,6 +834,25 @@ async fn a_statement_that_nobody_answers_ends() {
     assert!(slow.as_database_error().is_some(), "{slow}");
 }
 
+/// So a start waits for nobody, and a role that may not make tables can be used.
+#[tokio::test]
+async fn a_database_that_misses_nothing_is_not_touched() {
+    let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    };
+    let url = crate::config::DatabaseUrl::Postgres(testing::fresh_postgres(&server).await);
+    let db = Db::connect(&url, 2, PoolUse::Rows).await.unwrap();
+    migrate(&db).await.unwrap();
+    let Db::Postgres(PostgresDb { pool, .. }) = &db else { unreachable!("it is Postgres's") };
+    let database = pool.connect_options().get_database().unwrap().to_owned();
+    // Its owner, too, may not make a schema then, not even one that is there.
+    let revoke = format!("REVOKE CREATE ON DATABASE \"{database}\" FROM CURRENT_USER");
+    sqlx::query(sqlx::AssertSqlSafe(revoke)).execute(pool).await.unwrap();
+    assert!(sqlx::query("CREATE SCHEMA IF NOT EXISTS apalis").execute(pool).await.is_err());
+    migrate(&db).await.unwrap();
+}
+
 /// Takes longer than a statement may, so only with the long tests.
 #[tokio::test]
 async fn a_migration_may_take_longer_than_a_statement() {
@@ -848,8 +867,13 @@ async fn a_migration_may_take_longer_than_a_statement() {
     let (db, other) = (Db::connect(&url, 2, PoolUse::Rows).await.unwrap(), Db::connect(&url, 1, PoolUse::Commands));
     migrate(&db).await.unwrap();
     let Db::Postgres(PostgresDb { pool: other, .. }) = other.await.unwrap() else { unreachable!("it is Postgres's") };
+    // As if the newest were still to come, which changes this table.
+    const BACK: &str = "DELETE FROM _service_migrations WHERE version = 47; ALTER TABLE page ADD CONSTRAINT \
+                        page_state_check CHECK (TRUE); ALTER TABLE job ADD CONSTRAINT job_kind_check CHECK (TRUE), \
+                        ADD CONSTRAINT job_status_check CHECK (TRUE)";
+    sqlx::raw_sql(BACK).execute(&other).await.unwrap();
     let mut lock = other.begin_with("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").await.unwrap();
-    sqlx::query("LOCK TABLE _service_migrations").execute(&mut *lock).await.unwrap();
+    sqlx::query("LOCK TABLE job").execute(&mut *lock).await.unwrap();
     let (began, again) = (clock::instant(), migrate(&db));
     let release = async {
         // A command's statement may take as long.

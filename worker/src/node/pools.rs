@@ -32,12 +32,14 @@ impl Pools {
         let Some(rows) = Db::connect_patiently(url, ROWS, PoolUse::Rows, stop).await? else { return Ok(None) };
         let pools = match &rows {
             Db::Sqlite(_) => Self { wakeups: rows.clone(), ends: rows.clone(), late_ends: rows.clone(), rows },
-            Db::Postgres(_) => Self {
-                wakeups: Db::connect(url, WAKEUPS, PoolUse::Wakeups).await?,
-                ends: Db::connect(url, 1, PoolUse::Ends).await?,
-                late_ends: Db::connect(url, LATE_ENDS, PoolUse::LateEnds).await?,
-                rows,
-            },
+            Db::Postgres(_) => {
+                let (wakeups, ends, late_ends) = tokio::try_join!(
+                    Db::connect(url, WAKEUPS, PoolUse::Wakeups),
+                    Db::connect(url, 1, PoolUse::Ends),
+                    Db::connect(url, LATE_ENDS, PoolUse::LateEnds),
+                )?;
+                Self { rows, wakeups, ends, late_ends }
+            }
         };
         let are_there = stop.run_until_cancelled(wait_for_tables(&pools.rows)).await.transpose()?;
         Ok(are_there.map(|()| pools))
