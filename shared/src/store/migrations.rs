@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
 use sqlx::migrate::Migrator;
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use super::db::{Db, PostgresDb};
 use super::error::{StoreError, StoreResult};
@@ -20,6 +20,11 @@ const TABLE: &str = "_service_migrations";
 /// The same of the queue library's, which on Postgres has a schema of its own.
 const QUEUE_TABLE: &str = "_sqlx_migrations";
 const QUEUE_TABLE_POSTGRES: &str = "apalis._sqlx_migrations";
+
+/// Postgres's code for a transaction that it broke off because two waited for each other.
+const DEADLOCK: &str = "40P01";
+/// How often a migration is begun that is broken off so. Each takes at least the second after which Postgres looks.
+const DEADLOCK_TRIES: u32 = 10;
 
 /// How a database differs from what this build expects.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -159,12 +164,38 @@ pub async fn migrate(db: &Db) -> anyhow::Result<()> {
         Db::Postgres(PostgresDb { pool, .. }) => {
             // What changes a large table takes its time, and so does another process that is at it: no bound on statements.
             let options = pool.connect_options().as_ref().clone().options([("statement_timeout", lines::UNBOUNDED)]);
-            let patient = PgPoolOptions::new().max_connections(2).connect_with(options).await;
-            let patient = patient.context("cannot reach Postgres")?;
-            theirs.run(&patient).await.context("queue tables")?;
-            ours.run(&patient).await.context("migrations/postgres")?;
-            patient.close().await;
+            let mut tries = 1;
+            while let Err(error) = migrate_postgres(&options, &theirs, &ours).await {
+                if tries >= DEADLOCK_TRIES || !is_deadlock(&error) {
+                    return Err(error);
+                }
+                tracing::warn!("a running process and a migration waited for each other; migrating once more");
+                tries += 1;
+            }
         }
     }
     Ok(())
+}
+
+/// Applies what is missing over connections of its own: one that broke off in a migration still holds the lock that lets
+/// one process migrate at a time.
+async fn migrate_postgres(options: &PgConnectOptions, theirs: &Migrator, ours: &Migrator) -> anyhow::Result<()> {
+    let patient = PgPoolOptions::new().max_connections(2).connect_with(options.clone()).await;
+    let patient = patient.context("cannot reach Postgres")?;
+    let migrated = async {
+        theirs.run(&patient).await.context("queue tables")?;
+        ours.run(&patient).await.context("migrations/postgres")
+    };
+    let migrated = migrated.await;
+    patient.close().await;
+    migrated
+}
+
+/// Whether Postgres broke a migration off, because a running process held a table that it needs and waited for one that
+/// it had. Nothing of it was applied.
+fn is_deadlock(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| match cause.downcast_ref::<sqlx::Error>() {
+        Some(sqlx::Error::Database(error)) => error.code().as_deref() == Some(DEADLOCK),
+        _ => false,
+    })
 }

@@ -853,6 +853,39 @@ async fn a_database_that_misses_nothing_is_not_touched() {
     migrate(&db).await.unwrap();
 }
 
+/// Makes a database as if the newest migration were still to come, which changes `job` first and `page` then.
+const BEFORE_NEWEST: &str = "DELETE FROM _service_migrations WHERE version = 47; ALTER TABLE page ADD CONSTRAINT \
+                             page_state_check CHECK (TRUE); ALTER TABLE job ADD CONSTRAINT job_kind_check CHECK (TRUE), \
+                             ADD CONSTRAINT job_status_check CHECK (TRUE)";
+
+/// Processes of the release before go on working during an upgrade, and take pages before jobs.
+#[tokio::test]
+async fn a_migration_that_a_running_process_waits_for_is_begun_once_more() {
+    let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    };
+    let url = crate::config::DatabaseUrl::Postgres(testing::fresh_postgres(&server).await);
+    let (db, other) = (Db::connect(&url, 2, PoolUse::Rows).await.unwrap(), Db::connect(&url, 2, PoolUse::Rows));
+    migrate(&db).await.unwrap();
+    let Db::Postgres(PostgresDb { pool: other, .. }) = other.await.unwrap() else { unreachable!("it is Postgres's") };
+    sqlx::raw_sql(BEFORE_NEWEST).execute(&other).await.unwrap();
+    let mut running = other.begin().await.unwrap();
+    sqlx::query("LOCK TABLE page IN ROW EXCLUSIVE MODE").execute(&mut *running).await.unwrap();
+    let running = async {
+        // The migration has `job` and waits for `page`.
+        let waits = "SELECT COUNT(*) FROM pg_locks WHERE relation = 'page'::regclass AND NOT granted";
+        while sqlx::query_scalar::<_, i64>(waits).fetch_one(&other).await.unwrap() == 0 {
+            tokio::task::yield_now().await;
+        }
+        sqlx::query("LOCK TABLE job IN ROW EXCLUSIVE MODE").execute(&mut *running).await.unwrap();
+        running.commit().await.unwrap();
+    };
+    let (migrated, ()) = tokio::join!(migrate(&db), running);
+    migrated.unwrap();
+    assert!(migrations::shape(&db).await.unwrap().missing.is_empty());
+}
+
 /// Takes longer than a statement may, so only with the long tests.
 #[tokio::test]
 async fn a_migration_may_take_longer_than_a_statement() {
@@ -867,11 +900,7 @@ async fn a_migration_may_take_longer_than_a_statement() {
     let (db, other) = (Db::connect(&url, 2, PoolUse::Rows).await.unwrap(), Db::connect(&url, 1, PoolUse::Commands));
     migrate(&db).await.unwrap();
     let Db::Postgres(PostgresDb { pool: other, .. }) = other.await.unwrap() else { unreachable!("it is Postgres's") };
-    // As if the newest were still to come, which changes this table.
-    const BACK: &str = "DELETE FROM _service_migrations WHERE version = 47; ALTER TABLE page ADD CONSTRAINT \
-                        page_state_check CHECK (TRUE); ALTER TABLE job ADD CONSTRAINT job_kind_check CHECK (TRUE), \
-                        ADD CONSTRAINT job_status_check CHECK (TRUE)";
-    sqlx::raw_sql(BACK).execute(&other).await.unwrap();
+    sqlx::raw_sql(BEFORE_NEWEST).execute(&other).await.unwrap();
     let mut lock = other.begin_with("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").await.unwrap();
     sqlx::query("LOCK TABLE job").execute(&mut *lock).await.unwrap();
     let (began, again) = (clock::instant(), migrate(&db));

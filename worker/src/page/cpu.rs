@@ -68,8 +68,11 @@ pub fn ahead<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Ah
         if answer.is_closed() {
             return;
         }
-        if let Ok(done) = catch_unwind(AssertUnwindSafe(work)) {
-            let _ = answer.send(done);
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(done) => {
+                let _ = answer.send(done);
+            }
+            Err(_) => tracing::error!("what was computed ahead panicked"),
         }
     });
     let _ = PIECES.send(piece);
