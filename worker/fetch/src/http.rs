@@ -31,6 +31,7 @@ use super::error::{FetchError, is_missing_close_notify, is_stale_connection};
 use super::headers;
 use super::resolver::{GuardedResolver, ProxiedResolver};
 use super::stream::Opened;
+use super::tls;
 use super::trust::Untrusted;
 use super::upstream::ProxyUrl;
 
@@ -165,7 +166,7 @@ impl HttpFetcher {
         let user_agent = |text: &str| HeaderValue::from_str(text).context("user agent cannot be a header value");
         let direct = |skip_tls| {
             let resolver = GuardedResolver(guard.clone());
-            client_builder(&config, skip_tls).no_proxy().dns_resolver(resolver).build().context("HTTP client")
+            client_builder(&config, skip_tls)?.no_proxy().dns_resolver(resolver).build().context("HTTP client")
         };
         Ok(Self {
             inner: Arc::new(Inner {
@@ -390,19 +391,19 @@ impl Inner {
         Ok(client)
     }
 
-    fn proxy_client(&self, proxy: &ProxyUrl, skip_tls: bool) -> reqwest::Result<Client> {
+    fn proxy_client(&self, proxy: &ProxyUrl, skip_tls: bool) -> anyhow::Result<Client> {
         let proxy_host = proxy.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-        client_builder(&self.config, skip_tls)
+        let client = client_builder(&self.config, skip_tls)?
             .proxy(reqwest::Proxy::all(proxy.url().as_str())?)
-            .dns_resolver(ProxiedResolver { guard: self.guard.clone(), proxy_host })
-            .build()
+            .dns_resolver(ProxiedResolver { guard: self.guard.clone(), proxy_host });
+        Ok(client.build()?)
     }
 }
 
 /// What all clients have in common. Content codings are left to [`super::decode`], which counts both
 /// sides of them; redirects and cookies are handled here.
-fn client_builder(config: &FetchConfig, skip_tls: bool) -> reqwest::ClientBuilder {
-    Client::builder()
+fn client_builder(config: &FetchConfig, skip_tls: bool) -> anyhow::Result<reqwest::ClientBuilder> {
+    let builder = Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .no_gzip()
         .no_brotli()
@@ -414,8 +415,11 @@ fn client_builder(config: &FetchConfig, skip_tls: bool) -> reqwest::ClientBuilde
         .pool_max_idle_per_host(config.idle_per_host)
         .http1_max_headers(256)
         .http1_ignore_invalid_headers_in_responses(true)
-        .http1_allow_spaces_after_header_name_in_responses(true)
-        .tls_danger_accept_invalid_certs(skip_tls)
+        .http1_allow_spaces_after_header_name_in_responses(true);
+    Ok(match skip_tls {
+        true => builder.tls_danger_accept_invalid_certs(true),
+        false => builder.tls_backend_preconfigured(tls::http_config().context("TLS")?),
+    })
 }
 
 /// Sends one hop. A pooled connection that the site had closed meanwhile costs one more try.
@@ -719,6 +723,38 @@ mod tests {
                 (&error, error.code()),
                 (&FetchError::SiteRefused { host: "b.test".into() }, ErrorCode::AddressBlocked)
             );
+        }
+    }
+
+    /// The versions of HTTP that the next client offers within TLS.
+    fn offered(listener: std::net::TcpListener) -> Vec<String> {
+        let (mut tcp, _) = listener.accept().unwrap();
+        let mut acceptor = rustls::server::Acceptor::default();
+        let accepted = loop {
+            acceptor.read_tls(&mut tcp).unwrap();
+            if let Ok(Some(accepted)) = acceptor.accept() {
+                break accepted;
+            }
+        };
+        let hello = accepted.client_hello();
+        hello.alpn().into_iter().flatten().map(|version| String::from_utf8_lossy(version).into_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn sites_and_receivers_are_offered_both_versions_of_http() {
+        let fetcher = fetcher(FetchConfig::default());
+        let poster = crate::Poster::new(fetcher.inner.guard.clone()).unwrap();
+        for is_post in [false, true] {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("https://{}/", listener.local_addr().unwrap());
+            let offered = tokio::task::spawn_blocking(|| offered(listener));
+            if is_post {
+                let (headers, body, patience) = (Vec::new(), Vec::new(), Duration::from_secs(5));
+                poster.post(crate::PostRequest { url: &url, headers, body, patience }).await.unwrap_err();
+            } else {
+                fetcher.fetch(request(&Url::parse(&url).unwrap(), &CallerHeaders::default())).await.unwrap_err();
+            }
+            assert_eq!(offered.await.unwrap(), ["h2", "http/1.1"], "{is_post}");
         }
     }
 

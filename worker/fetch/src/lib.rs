@@ -16,6 +16,7 @@ mod post;
 mod proxy;
 mod resolver;
 mod stream;
+mod tls;
 mod trust;
 mod upstream;
 

@@ -9,6 +9,7 @@ use url::Url;
 use weir_shared::guard::AddressGuard;
 
 use super::resolver::GuardedResolver;
+use super::tls;
 
 /// Sends posts. A clone shares the connections.
 #[derive(Clone)]
@@ -49,6 +50,7 @@ impl Poster {
     pub fn new(guard: AddressGuard) -> anyhow::Result<Self> {
         let client = Client::builder()
             .no_proxy()
+            .tls_backend_preconfigured(tls::http_config().context("TLS for webhooks")?)
             .dns_resolver(GuardedResolver(guard.clone()))
             .redirect(reqwest::redirect::Policy::none())
             .user_agent("Weir-Webhook/1")

@@ -18,11 +18,12 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use percent_encoding::percent_decode_str;
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use url::Url;
+
+use super::tls;
 
 /// Longest answer head of a proxy to `CONNECT`, bytes.
 const MAX_HEAD: u64 = 16 * 1024;
@@ -226,18 +227,13 @@ async fn socks5<S: Stream>(
     Ok(())
 }
 
-/// TLS towards `https` proxies: system roots, built once.
+/// TLS towards `https` proxies, built once.
 fn tls_config() -> io::Result<Arc<rustls::ClientConfig>> {
     static CONFIG: OnceLock<Arc<rustls::ClientConfig>> = OnceLock::new();
     if let Some(config) = CONFIG.get() {
         return Ok(config.clone());
     }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_platform_verifier())
-        .map_err(io::Error::other)?
-        .with_no_client_auth();
+    let config = tls::config()?;
     Ok(CONFIG.get_or_init(|| Arc::new(config)).clone())
 }
 

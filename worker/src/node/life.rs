@@ -20,6 +20,10 @@ const LAST_WRITES: Duration = Duration::from_secs(5);
 /// How long a consumer of wake-ups may take to notice the end.
 const LAST_WAKEUPS: Duration = Duration::from_secs(2);
 
+/// What a worker does beside pages begins so long after it has announced itself: on a machine that starts, callers already
+/// wait for pages, and all of it at once would stand before them.
+const PAGES_FIRST: Duration = Duration::from_millis(250);
+
 /// Times that a worker tries to announce itself to a database that answers.
 const ANNOUNCEMENTS: u32 = 5;
 
@@ -55,12 +59,12 @@ pub(super) async fn live(
     *process.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
     let consumers = queue::start::start(&context, &pools.wakeups);
     let chores = [
-        tokio::spawn(sweeper::run(Arc::clone(&context))),
-        tokio::spawn(tidier::run(Arc::clone(&context))),
-        tokio::spawn(replayer::run(Arc::clone(&context))),
-        tokio::spawn(monitors::run(Arc::clone(&context))),
+        later(sweeper::run(Arc::clone(&context))),
+        later(tidier::run(Arc::clone(&context))),
+        later(replayer::run(Arc::clone(&context))),
+        later(monitors::run(Arc::clone(&context))),
     ];
-    let offering = tokio::spawn(session_offer::run(Arc::clone(process), id, draining.clone(), fenced.clone()));
+    let offering = later(session_offer::run(Arc::clone(process), id, draining.clone(), fenced.clone()));
 
     tokio::select! {
         () = draining.cancelled() => {}
@@ -91,6 +95,14 @@ pub(super) async fn live(
     registration::retire(process, id, LAST_WRITES).await;
     let _ = tokio::task::spawn_blocking(move || heartbeat.join()).await;
     Ok(end)
+}
+
+/// Starts `chore` when pages have had their time.
+fn later(chore: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        tokio::time::sleep(PAGES_FIRST).await;
+        chore.await;
+    })
 }
 
 /// The id under which the worker has announced itself. A database that restarts at this moment is waited for; one that
