@@ -12,6 +12,7 @@ use sqlx::sqlite::{
 };
 
 use super::db::{Db, PostgresDb, SqliteDb};
+use super::kept::{self, Kept};
 use super::signals::Signals;
 use super::{clock, lasting_plans, lines};
 use crate::clock::{Clock, Stopwatch};
@@ -22,9 +23,6 @@ use crate::private;
 /// After this time, ms, Postgres ends a connection that stands still in a transaction, as those of a frozen or cut-off
 /// machine do: its rows would stay locked until the network gives up, for hours. Ours ask statement after statement.
 const IDLE_IN_TRANSACTION: &str = "5000";
-
-/// A rested connection that does not answer for this long is taken for dead, and another one used.
-const PING: Duration = Duration::from_secs(2);
 
 /// How long SQLite's file may be somebody else's before a statement, or who opens it, gives up.
 const SQLITE_PATIENCE: Duration = Duration::from_secs(10);
@@ -86,21 +84,15 @@ impl Db {
                         connection.shrink_buffers();
                         Box::pin(std::future::ready(Ok(true)))
                     })
-                    // Only a connection that has rested may have died or fallen silent unseen, as in a restart of the server.
                     .test_before_acquire(false)
                     .before_acquire(|connection, about| {
-                        Box::pin(async move {
-                            if about.idle_for > Duration::from_millis(500) {
-                                let answered = tokio::time::timeout(PING, connection.ping()).await;
-                                answered.map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))??;
-                            }
-                            Ok(true)
-                        })
+                        Box::pin(async move { kept::is_there(connection, about.idle_for).await.map(|()| true) })
                     })
                     .connect_with(options.application_name("weir"))
                     .await
                     .context("cannot reach Postgres")?;
-                let db = Self::Postgres(PostgresDb { pool, clock: Clock::system(), faults: Faults::of_environment() });
+                let (kept, clock, faults) = (Kept::default(), Clock::system(), Faults::of_environment());
+                let db = Self::Postgres(PostgresDb { pool, kept, clock, faults });
                 clock::keep_step(&db).await?;
                 Ok(db)
             }

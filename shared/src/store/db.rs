@@ -8,6 +8,7 @@ use sqlx::sqlite::SqlitePool;
 use sqlx::{Postgres, Transaction};
 
 use super::error::StoreResult;
+use super::kept::Kept;
 use super::signals::{Signal, Signals, SqliteTx};
 use crate::clock::Clock;
 use crate::fault::Faults;
@@ -48,6 +49,8 @@ pub struct SqliteDb {
 #[derive(Debug, Clone)]
 pub struct PostgresDb {
     pub pool: PgPool,
+    /// What stays out of it between pages that somebody waits for.
+    pub(super) kept: Kept,
     pub clock: Clock,
     pub faults: Faults,
 }
@@ -151,8 +154,9 @@ impl Db {
     /// good (a listener's) is not waited for.
     pub async fn close(&self) {
         let close = async {
-            if let Self::Sqlite(db) = self {
-                db.writes.close().await;
+            match self {
+                Self::Sqlite(db) => db.writes.close().await,
+                Self::Postgres(db) => db.kept.give_back(),
             }
             on_pool!(self, |pool| pool.close().await);
         };

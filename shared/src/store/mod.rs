@@ -34,6 +34,7 @@ pub mod feedback;
 pub mod finder;
 pub mod frontier;
 pub mod jobs;
+mod kept;
 pub mod keys;
 mod lasting_plans;
 pub mod leases;

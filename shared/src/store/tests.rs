@@ -785,19 +785,20 @@ async fn both_databases_have_the_same_indexes() {
 }
 
 /// A database behind a way that can fall silent.
-async fn behind_a_line() -> Option<(testing::Line, Db)> {
+async fn behind_a_line(connections: u32) -> Option<(testing::Line, Db)> {
     let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
         eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
         return None;
     };
     let line = testing::Line::to(&testing::fresh_postgres(&server).await).await;
-    let db = Db::connect(&crate::config::DatabaseUrl::Postgres(line.url.clone()), 1, PoolUse::Rows).await.unwrap();
+    let db =
+        Db::connect(&crate::config::DatabaseUrl::Postgres(line.url.clone()), connections, PoolUse::Rows).await.unwrap();
     Some((line, db))
 }
 
 #[tokio::test]
 async fn a_rested_connection_that_fell_silent_is_not_waited_for() {
-    let Some((line, db)) = behind_a_line().await else { return };
+    let Some((line, db)) = behind_a_line(1).await else { return };
     let Db::Postgres(PostgresDb { pool, .. }) = &db else { unreachable!("it is Postgres's") };
     db.ping().await.unwrap();
     while pool.num_idle() == 0 {
@@ -811,13 +812,54 @@ async fn a_rested_connection_that_fell_silent_is_not_waited_for() {
     assert!(began.elapsed() < std::time::Duration::from_secs(9), "{:?}", began.elapsed());
 }
 
+#[tokio::test]
+async fn a_connection_that_is_kept_is_used_again_and_given_up_when_it_falls_silent() {
+    let Some((line, db)) = behind_a_line(3).await else { return };
+    let Db::Postgres(PostgresDb { pool, kept, .. }) = &db else { unreachable!("it is Postgres's") };
+    let who = async |lent: &mut kept::Lent| {
+        sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()").fetch_one(&mut **lent).await.unwrap()
+    };
+    let mut first = kept.take(pool).await.unwrap();
+    let mut second = kept.take(pool).await.unwrap();
+    let (one, other) = (who(&mut first).await, who(&mut second).await);
+    assert_ne!(one, other);
+    kept.keep(pool, second);
+    kept.keep(pool, first);
+    let mut again = kept.take(pool).await.unwrap();
+    assert_eq!(who(&mut again).await, one);
+    // The other one went back.
+    while pool.num_idle() == 0 {
+        tokio::task::yield_now().await;
+    }
+    kept.keep(pool, again);
+    line.freeze();
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    let began = Stopwatch::start();
+    let mut fresh = kept.take(pool).await.unwrap();
+    assert!(![one, other].contains(&who(&mut fresh).await));
+    assert!(began.elapsed() < std::time::Duration::from_secs(9), "{:?}", began.elapsed());
+    kept.keep(pool, fresh);
+    // Nothing is missing in the pool: all but the one that is kept can be had at once.
+    let most = pool.options().get_max_connections();
+    let mut all = Vec::new();
+    for _ in 1..most {
+        all.push(pool.acquire().await.unwrap());
+    }
+    assert!(pool.try_acquire().is_none());
+    drop(all);
+    db.close().await;
+    assert_eq!(pool.size(), 0);
+    // What comes back after the end is not kept.
+    assert!(kept.take(pool).await.is_err());
+}
+
 /// Takes as long as a statement may, so only with the long tests.
 #[tokio::test]
 async fn a_statement_that_nobody_answers_ends() {
     if std::env::var("WEIR_TEST_LONG").is_err() {
         return;
     }
-    let Some((line, db)) = behind_a_line().await else { return };
+    let Some((line, db)) = behind_a_line(1).await else { return };
     let Db::Postgres(PostgresDb { pool, .. }) = &db else { unreachable!("it is Postgres's") };
     lines::watch(pool);
     let mut tx = db.begin().await.unwrap();

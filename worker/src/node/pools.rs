@@ -11,6 +11,8 @@ use weir_shared::store::{Db, PoolUse, migrations};
 /// Connections for rows, and for wake-ups.
 const ROWS: u32 = 8;
 const WAKEUPS: u32 = 6;
+/// Connections for the ends of pages: of those that somebody waits for, and of groups.
+const ENDS: u32 = 2;
 /// Connections for the ends of pages of teams whose lock somebody holds, at most.
 const LATE_ENDS: u32 = 4;
 /// How long a worker that was started first waits for the tables.
@@ -20,7 +22,7 @@ const TABLES: Duration = Duration::from_secs(30);
 pub(super) struct Pools {
     pub rows: Db,
     pub wakeups: Db,
-    /// Ends of pages have a connection of their own: what they need is warm in one server process, not cold in eight.
+    /// Ends of pages have connections of their own: what they need is warm in two server processes, not cold in eight.
     pub ends: Db,
     /// For teams whose lock somebody holds.
     pub late_ends: Db,
@@ -35,7 +37,7 @@ impl Pools {
             Db::Postgres(_) => {
                 let (wakeups, ends, late_ends) = tokio::try_join!(
                     Db::connect(url, WAKEUPS, PoolUse::Wakeups),
-                    Db::connect(url, 1, PoolUse::Ends),
+                    Db::connect(url, ENDS, PoolUse::Ends),
                     Db::connect(url, LATE_ENDS, PoolUse::LateEnds),
                 )?;
                 Self { rows, wakeups, ends, late_ends }

@@ -11,7 +11,7 @@ mod values;
 use crate::domain::job::JobStatus;
 use crate::ids::WorkerId;
 use crate::store::jobs::JobSpec;
-use crate::store::{Db, PostgresDb, StoreError, StoreResult};
+use crate::store::{Db, StoreError, StoreResult};
 use crate::time::Timestamp;
 
 use super::end::{Finished, Report};
@@ -32,7 +32,7 @@ pub async fn claim_next(
     now: Timestamp,
 ) -> StoreResult<Option<(Claimed, JobSpec)>> {
     match db {
-        Db::Postgres(PostgresDb { pool, .. }) => postgres::claim_next(pool, worker, default_limit, now).await,
+        Db::Postgres(db) => postgres::claim_next(db, worker, default_limit, now).await,
         Db::Sqlite(db) => sqlite::claim_next(db, worker, default_limit, now).await,
     }
 }
@@ -51,9 +51,7 @@ pub async fn insert_claimed(
     now: Timestamp,
 ) -> StoreResult<Option<Claimed>> {
     let is_written = match db {
-        Db::Postgres(PostgresDb { pool, .. }) => {
-            postgres::insert_claimed(pool, scrape, worker, default_limit, now).await?
-        }
+        Db::Postgres(db) => postgres::insert_claimed(db, scrape, worker, default_limit, now).await?,
         Db::Sqlite(db) => sqlite::insert_claimed(db, scrape, worker, default_limit, now).await?,
     };
     Ok(is_written.then(|| Claimed {
@@ -80,7 +78,7 @@ pub async fn insert_claimed(
 pub(super) async fn finish(db: &Db, end: &Finished, now: Timestamp) -> StoreResult<Option<Report>> {
     let Some(direct) = DirectEnd::of(end) else { return Ok(None) };
     let status = match db {
-        Db::Postgres(PostgresDb { pool, .. }) => postgres::finish(pool, &direct, now).await?,
+        Db::Postgres(db) => postgres::finish(db, &direct, now).await?,
         Db::Sqlite(db) => sqlite::finish(db, &direct, now).await?,
     };
     let Some(status) = status else { return Ok(None) };

@@ -1,7 +1,5 @@
 //! The fast statements on Postgres: each is one, whose parts run in the order in which they need each other.
 
-use sqlx::PgPool;
-
 use crate::ids::{KeyId, WorkerId};
 use crate::queue::next_wakeup;
 use crate::store::credits::{ENTERED_ONCE, LEDGER_ENTRY, used_more};
@@ -13,7 +11,7 @@ use crate::store::page::rules::{
 };
 use crate::store::page::scrape::{NewScrape, scrape_values};
 use crate::store::signals::notify_done;
-use crate::store::{StoreResult, claim_patience};
+use crate::store::{PostgresDb, StoreResult, claim_patience};
 use crate::time::Timestamp;
 
 use super::values::{COUNT_DONE, DirectEnd, INSERT_PAGE_CLAIMED, claimed_values, end_values};
@@ -110,13 +108,15 @@ struct ClaimedOf {
 
 /// See [`super::claim_next`].
 pub async fn claim_next(
-    pool: &PgPool,
+    db: &PostgresDb,
     worker: WorkerId,
     default_limit: i64,
     now: Timestamp,
 ) -> StoreResult<Option<(Claimed, JobSpec)>> {
-    let found: Option<ClaimedOf> =
-        sqlx::query_as(CLAIM_NEXT).bind(worker).bind(now).bind(default_limit).fetch_optional(pool).await?;
+    let mut connection = db.kept.take(&db.pool).await?;
+    let claim = sqlx::query_as(CLAIM_NEXT).bind(worker).bind(now).bind(default_limit);
+    let found: Option<ClaimedOf> = claim.fetch_optional(&mut *connection).await?;
+    db.kept.keep(&db.pool, connection);
     let Some(of) = found else { return Ok(None) };
     let spec = jobs::read_spec((of.kind, of.api_key_id, of.options, of.webhook))?;
     Ok(Some((of.page, spec)))
@@ -124,18 +124,23 @@ pub async fn claim_next(
 
 /// See [`super::insert_claimed`].
 pub async fn insert_claimed(
-    pool: &PgPool,
+    db: &PostgresDb,
     scrape: &NewScrape<'_>,
     worker: WorkerId,
     default_limit: i64,
     now: Timestamp,
 ) -> StoreResult<bool> {
+    let mut connection = db.kept.take(&db.pool).await?;
     let query = claimed_values!(INSERT_CLAIMED, scrape, worker, now, default_limit);
-    Ok(!query.fetch_all(pool).await?.is_empty())
+    let is_written = !query.fetch_all(&mut *connection).await?.is_empty();
+    db.kept.keep(&db.pool, connection);
+    Ok(is_written)
 }
 
 /// See [`super::finish`]. All of the answer is waited for: the row comes before the rest is done.
-pub async fn finish(pool: &PgPool, direct: &DirectEnd<'_>, now: Timestamp) -> StoreResult<Option<String>> {
-    let written = end_values!(FINISH, direct, now).fetch_all(pool).await?.pop();
+pub async fn finish(db: &PostgresDb, direct: &DirectEnd<'_>, now: Timestamp) -> StoreResult<Option<String>> {
+    let mut connection = db.kept.take(&db.pool).await?;
+    let written = end_values!(FINISH, direct, now).fetch_all(&mut *connection).await?.pop();
+    db.kept.keep(&db.pool, connection);
     Ok(written.map(|row| row.0))
 }

@@ -16,6 +16,7 @@ use crate::domain::scrape::ScrapeOptions;
 use crate::error_code::ErrorCode;
 use crate::ids::{JobId, KeyId, PageId, TeamId};
 use crate::queue::PageWakeup;
+use crate::store::PostgresDb;
 use crate::store::jobs::NewJob;
 use crate::store::page::claim::claim_one;
 use crate::store::page::end::{Body, Encoded, Outcome, Version};
