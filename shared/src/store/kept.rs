@@ -47,7 +47,7 @@ impl Kept {
         Ok(Lent { connection, taken: now, rested: now })
     }
 
-    /// Keeps one whose statement was answered. Others want the only one of a pool.
+    /// Keeps one whose statement was answered to the end of the answer. Others want the only one of a pool.
     pub fn keep(&self, pool: &PgPool, mut lent: Lent) {
         let is_only_one = pool.options().get_max_connections() < 2;
         if is_only_one || pool.is_closed() || lent.taken.elapsed() > COMES_BACK {

@@ -113,10 +113,9 @@ pub async fn claim_next(
     default_limit: i64,
     now: Timestamp,
 ) -> StoreResult<Option<(Claimed, JobSpec)>> {
-    let mut connection = db.kept.take(&db.pool).await?;
     let claim = sqlx::query_as(CLAIM_NEXT).bind(worker).bind(now).bind(default_limit);
-    let found: Option<ClaimedOf> = claim.fetch_optional(&mut *connection).await?;
-    db.kept.keep(&db.pool, connection);
+    // By a connection of the pool, which hears what comes after the row: a kept one would tell the next statement of it.
+    let found: Option<ClaimedOf> = claim.fetch_optional(&db.pool).await?;
     let Some(of) = found else { return Ok(None) };
     let spec = jobs::read_spec((of.kind, of.api_key_id, of.options, of.webhook))?;
     Ok(Some((of.page, spec)))
