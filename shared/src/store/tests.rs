@@ -849,7 +849,7 @@ async fn a_connection_that_is_kept_is_used_again_and_given_up_when_it_falls_sile
     drop(all);
     db.close().await;
     assert_eq!(pool.size(), 0);
-    // What comes back after the end is not kept.
+    // After the end there is none to be had.
     assert!(kept.take(pool).await.is_err());
 }
 
