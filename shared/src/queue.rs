@@ -269,7 +269,7 @@ pub async fn due(db: &Db) -> StoreResult<Vec<(String, i64)>> {
         };
     }
     let mut due: Vec<(String, i64)> = match db {
-        Db::Sqlite(db) => sqlx::query_as(all_queues!(sqlite)).fetch_all(&db.reads).await?,
+        Db::Sqlite(db) => sqlx::query_as(all_queues!(sqlite)).fetch_all(&db.pool).await?,
         Db::Postgres(PostgresDb { pool, .. }) => sqlx::query_as(all_queues!(postgres)).fetch_all(pool).await?,
     };
     due.retain(|(_, wakeups)| *wakeups > 0);

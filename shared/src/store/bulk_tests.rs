@@ -307,7 +307,7 @@ async fn twenty_thousand_expired_jobs_are_gone_in_thirty_seconds() {
             run(&db, sql).await;
         }
         let url = match &db {
-            Db::Sqlite(db) => crate::config::DatabaseUrl::Sqlite(db.writes.connect_options().get_filename().to_owned()),
+            Db::Sqlite(db) => crate::config::DatabaseUrl::Sqlite(db.pool.connect_options().get_filename().to_owned()),
             Db::Postgres(PostgresDb { pool, .. }) => {
                 crate::config::DatabaseUrl::Postgres(pool.connect_options().to_url_lossy().to_string())
             }
@@ -462,11 +462,12 @@ async fn what_sites_sent_for_a_group_is_written_in_the_order_of_its_keys() {
 async fn heartbeats_do_not_fold_the_log_into_the_file() {
     for db in databases().await {
         let Db::Sqlite(sqlite) = &db else { continue };
-        let url = crate::config::DatabaseUrl::Sqlite(sqlite.writes.connect_options().get_filename().to_owned());
+        let url = crate::config::DatabaseUrl::Sqlite(sqlite.pool.connect_options().get_filename().to_owned());
         let beats = Db::connect(&url, 1, PoolUse::Heartbeats).await.unwrap();
         for (db, pages) in [(&db, 4_000), (&beats, 0)] {
             let Db::Sqlite(sqlite) = db else { continue };
-            let found: (i64,) = sqlx::query_as("PRAGMA wal_autocheckpoint").fetch_one(&sqlite.writes).await.unwrap();
+            let mut tx = sqlite.begin().await.unwrap();
+            let found: (i64,) = sqlx::query_as("PRAGMA wal_autocheckpoint").fetch_one(&mut *tx).await.unwrap();
             assert_eq!(found.0, pages);
         }
     }

@@ -23,7 +23,7 @@ pub async fn database_time(db: &Db) -> StoreResult<Timestamp> {
     let now: (i64,) = match db {
         Db::Sqlite(db) => {
             let now = "SELECT CAST((julianday('now') - 2440587.5) * 86400000.0 AS BIGINT)";
-            sqlx::query_as(now).fetch_one(&db.reads).await?
+            sqlx::query_as(now).fetch_one(&db.pool).await?
         }
         Db::Postgres(PostgresDb { pool, .. }) => {
             sqlx::query_as("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)")

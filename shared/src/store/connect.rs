@@ -14,6 +14,7 @@ use sqlx::sqlite::{
 use super::db::{Db, PostgresDb, SqliteDb};
 use super::kept::{self, Kept};
 use super::signals::Signals;
+use super::writer::Writer;
 use super::{clock, lasting_plans, lines};
 use crate::clock::{Clock, Stopwatch};
 use crate::config::DatabaseUrl;
@@ -25,7 +26,7 @@ use crate::private;
 const IDLE_IN_TRANSACTION: &str = "5000";
 
 /// How long SQLite's file may be somebody else's before a statement, or who opens it, gives up.
-const SQLITE_PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const SQLITE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// After this time a file that was locked is opened again.
 const REOPENING: Duration = Duration::from_millis(10);
@@ -55,13 +56,16 @@ impl Db {
     /// Opens the pool. `connections` is the most there may be, 1 upwards.
     pub async fn connect(url: &DatabaseUrl, connections: u32, usage: PoolUse) -> anyhow::Result<Self> {
         match url {
-            DatabaseUrl::Sqlite(path) => Ok(Self::Sqlite(SqliteDb {
-                writes: connect_sqlite(path, 1, usage).await?,
-                reads: connect_sqlite(path, connections, usage).await?,
-                signals: Arc::new(Signals::open(path)?),
-                clock: Clock::system(),
-                faults: Faults::of_environment(),
-            })),
+            DatabaseUrl::Sqlite(path) => {
+                let pool = connect_sqlite(path, connections, usage).await?;
+                Ok(Self::Sqlite(SqliteDb {
+                    writer: Writer::new(pool.connect_options()),
+                    pool,
+                    signals: Arc::new(Signals::open(path)?),
+                    clock: Clock::system(),
+                    faults: Faults::of_environment(),
+                }))
+            }
             DatabaseUrl::Postgres(text) => {
                 let options: PgConnectOptions = text.parse().context("DATABASE_URL")?;
                 let bound = if usage == PoolUse::Commands { lines::UNBOUNDED } else { lines::STATEMENT };

@@ -18,7 +18,7 @@ use crate::private;
 pub async fn copy_sqlite(db: &SqliteDb, to: &Path) -> anyhow::Result<()> {
     private::file_options().create_new(true).open(to).with_context(|| format!("cannot write {}", to.display()))?;
     let name = to.to_str().context("the path is no text")?;
-    sqlx::query("VACUUM INTO $1").bind(name).execute(&db.reads).await.context("cannot copy the database")?;
+    sqlx::query("VACUUM INTO $1").bind(name).execute(&db.pool).await.context("cannot copy the database")?;
     std::fs::File::open(to)?.sync_all()?;
     Ok(())
 }

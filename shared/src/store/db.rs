@@ -9,7 +9,8 @@ use sqlx::{Postgres, Transaction};
 
 use super::error::StoreResult;
 use super::kept::Kept;
-use super::signals::{Signal, Signals, SqliteTx};
+use super::signals::{Signal, Signals};
+use super::writer::{SqliteTx, Writer};
 use crate::clock::Clock;
 use crate::fault::Faults;
 use crate::time::Timestamp;
@@ -32,13 +33,12 @@ pub enum Db {
     Postgres(PostgresDb),
 }
 
-/// SQLite has one writer at a time. Inside a process writers wait in line for one connection, which costs nothing;
-/// the file's own lock, where waiting means sleeping, is left for the other processes.
+/// One file, read by a pool of connections and written by one.
 #[derive(Debug, Clone)]
 pub struct SqliteDb {
-    pub reads: SqlitePool,
-    /// One connection.
-    pub writes: SqlitePool,
+    /// For what is read, and for the queue library's own statements.
+    pub pool: SqlitePool,
+    pub(super) writer: Writer,
     /// How other processes hear of what this one commits.
     pub signals: Arc<Signals>,
     pub clock: Clock,
@@ -85,7 +85,7 @@ macro_rules! on_pool {
     ($db:expr, |$pool:ident| $body:expr) => {
         match $db {
             $crate::store::Db::Sqlite(db) => {
-                let $pool = &db.reads;
+                let $pool = &db.pool;
                 $body
             }
             $crate::store::Db::Postgres(db) => {
@@ -155,7 +155,7 @@ impl Db {
     pub async fn close(&self) {
         let close = async {
             match self {
-                Self::Sqlite(db) => db.writes.close().await,
+                Self::Sqlite(db) => db.writer.close().await,
                 Self::Postgres(db) => db.kept.give_back(),
             }
             on_pool!(self, |pool| pool.close().await);
@@ -168,7 +168,7 @@ impl Db {
 
 impl SqliteDb {
     pub(super) async fn begin(&self) -> StoreResult<SqliteTx> {
-        Ok(SqliteTx::new(self.writes.begin_with("BEGIN IMMEDIATE").await?, &self.signals))
+        Ok(self.writer.begin(&self.signals).await?)
     }
 }
 

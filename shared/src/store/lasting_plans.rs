@@ -52,10 +52,11 @@ mod tests {
     async fn a_statement_is_planned_once_whatever_is_bound_to_it() {
         for db in testing::databases().await {
             let Db::Sqlite(sqlite) = &db else { continue };
-            for pool in [&sqlite.reads, &sqlite.writes] {
-                let mut connection = pool.acquire().await.expect("a connection");
+            let (mut reads, mut writes) =
+                (sqlite.pool.acquire().await.expect("one"), sqlite.begin().await.expect("one"));
+            for connection in [&mut *reads, &mut *writes] {
                 // Those of the migrations were prepared anew when tables came.
-                let before = prepared_anew(&mut connection).await;
+                let before = prepared_anew(connection).await;
                 for number in 1..6_i64 {
                     for sql in [
                         "SELECT id FROM job ORDER BY id LIMIT $1",
@@ -65,7 +66,7 @@ mod tests {
                         sqlx::query(sql).bind(number).fetch_all(&mut *connection).await.expect("rows");
                     }
                 }
-                assert_eq!(prepared_anew(&mut connection).await, before);
+                assert_eq!(prepared_anew(connection).await, before);
             }
         }
     }

@@ -158,8 +158,10 @@ pub async fn migrate(db: &Db) -> anyhow::Result<()> {
     match db {
         Db::Sqlite(db) => {
             // Not the library's `setup()`: that turns `synchronous` off.
-            theirs.run(&db.writes).await.context("queue tables")?;
-            ours.run(&db.writes).await.context("migrations/sqlite")?;
+            let mut turn = db.writer.turn().await?;
+            theirs.run(&mut *turn).await.context("queue tables")?;
+            ours.run(&mut *turn).await.context("migrations/sqlite")?;
+            turn.end();
         }
         Db::Postgres(PostgresDb { pool, .. }) => {
             // What changes a large table takes its time, and so does another process that is at it: no bound on statements.

@@ -74,6 +74,7 @@ mod tests;
 pub mod turns;
 pub mod uploads;
 pub mod webhooks;
+mod writer;
 
 pub use connect::PoolUse;
 pub(crate) use db::claim_patience;

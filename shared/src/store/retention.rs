@@ -92,7 +92,7 @@ pub async fn empty_log(db: &Db) -> StoreResult<bool> {
     type Folded = (i64, i64, i64);
     let Db::Sqlite(db) = db else { return Ok(true) };
     // Not the connection that all writers of this process share.
-    let options = (*db.writes.connect_options()).clone().busy_timeout(EMPTYING);
+    let options = (*db.pool.connect_options()).clone().busy_timeout(EMPTYING);
     let mut connection = SqliteConnection::connect_with(&options).await?;
     let mut is_empty = false;
     for _ in 0..EMPTYING_TRIES {
@@ -195,10 +195,10 @@ mod tests {
             let Db::Sqlite(sqlite) = &db else { continue };
             testing::team(&db, "before").await;
             // Like a backup: a read transaction that stays open.
-            let mut reader = sqlite.reads.begin().await.unwrap();
+            let mut reader = sqlite.pool.begin().await.unwrap();
             sqlx::query("SELECT COUNT(*) FROM team").execute(&mut *reader).await.unwrap();
             testing::team(&db, "after").await;
-            let path = sqlite.writes.connect_options().get_filename().to_owned();
+            let path = sqlite.pool.connect_options().get_filename().to_owned();
             let url = crate::config::DatabaseUrl::Sqlite(path.clone());
             let neighbour = Db::connect(&url, 1, crate::store::PoolUse::Rows).await.unwrap();
             let writes = async {

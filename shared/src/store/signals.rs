@@ -6,14 +6,11 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use inotify::{Inotify, WatchDescriptor, WatchMask};
-use sqlx::{Sqlite, SqliteConnection, Transaction};
 
 use crate::private;
 
@@ -45,7 +42,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    const ALL: [Self; 5] = [Self::Scrape, Self::Team, Self::Webhook, Self::Task, Self::End];
+    pub(super) const ALL: [Self; 5] = [Self::Scrape, Self::Team, Self::Webhook, Self::Task, Self::End];
 
     /// The file beside the database.
     fn file(self, database: &Path) -> PathBuf {
@@ -80,7 +77,7 @@ impl Signals {
         Ok(Self([scrape?, team?, webhook?, task?, end?]))
     }
 
-    fn send(&self, signal: Signal) {
+    pub(super) fn send(&self, signal: Signal) {
         if let Err(error) = self.0[signal as usize].write_at(b".", 0) {
             tracing::warn!(%error, "a signal is lost; whoever waits for it looks again soon");
         }
@@ -101,45 +98,4 @@ pub fn watch(database: &Path, wanted: &[Signal]) -> anyhow::Result<(Inotify, Has
         watches.insert(watch.with_context(|| format!("cannot watch {}", path.display()))?, *signal);
     }
     Ok((inotify, watches))
-}
-
-/// A transaction that knows what to tell when it is committed.
-pub struct SqliteTx {
-    inner: Transaction<'static, Sqlite>,
-    signals: Arc<Signals>,
-    told: [bool; Signal::ALL.len()],
-}
-
-impl SqliteTx {
-    pub(super) fn new(inner: Transaction<'static, Sqlite>, signals: &Arc<Signals>) -> Self {
-        Self { inner, signals: Arc::clone(signals), told: Default::default() }
-    }
-
-    pub(super) fn tell(&mut self, signal: Signal) {
-        self.told[signal as usize] = true;
-    }
-
-    pub(super) async fn commit(self) -> sqlx::Result<()> {
-        self.inner.commit().await?;
-        for signal in Signal::ALL {
-            if self.told[signal as usize] {
-                self.signals.send(signal);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Deref for SqliteTx {
-    type Target = SqliteConnection;
-
-    fn deref(&self) -> &SqliteConnection {
-        &self.inner
-    }
-}
-
-impl DerefMut for SqliteTx {
-    fn deref_mut(&mut self) -> &mut SqliteConnection {
-        &mut self.inner
-    }
 }

@@ -302,7 +302,9 @@ pub async fn prune(tx: &mut Tx, now: Timestamp) -> StoreResult<()> {
 /// Gives a part of SQLite's free pages back to the file system; Postgres does this by itself.
 pub async fn shrink(db: &Db) -> StoreResult<()> {
     if let Db::Sqlite(db) = db {
-        sqlx::query("PRAGMA incremental_vacuum(500)").execute(&db.writes).await?;
+        let mut turn = db.writer.turn().await?;
+        sqlx::query("PRAGMA incremental_vacuum(500)").execute(&mut *turn).await?;
+        turn.end();
     }
     Ok(())
 }

@@ -723,7 +723,7 @@ async fn both_databases_have_the_same_tables_and_columns() {
     let mut shapes = Vec::new();
     for db in databases().await {
         let shape: Vec<(String, String)> = match &db {
-            Db::Sqlite(SqliteDb { reads: pool, .. }) => sqlx::query_as(
+            Db::Sqlite(SqliteDb { pool, .. }) => sqlx::query_as(
                 "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' \
                  AND m.name NOT LIKE 'sqlite_%' AND m.name NOT IN ('Jobs', 'Workers', '_sqlx_migrations', \
                  '_service_migrations') ORDER BY 1, 2",
@@ -759,7 +759,7 @@ async fn both_databases_have_the_same_indexes() {
     let mut all = Vec::new();
     for db in databases().await {
         let indexes: Vec<(String, String, String)> = match &db {
-            Db::Sqlite(SqliteDb { reads: pool, .. }) => sqlx::query_as(
+            Db::Sqlite(SqliteDb { pool, .. }) => sqlx::query_as(
                 "SELECT tbl_name, name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL \
                  AND tbl_name NOT IN ('Jobs', 'Workers') ORDER BY 1, 2",
             )

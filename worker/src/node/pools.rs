@@ -18,7 +18,7 @@ const LATE_ENDS: u32 = 4;
 /// How long a worker that was started first waits for the tables.
 const TABLES: Duration = Duration::from_secs(30);
 
-/// One pool for each use. On SQLite they are one: the queue library stands in line with our own writers.
+/// One pool for each use. On SQLite, which has one writer, they are one but for the queue library's.
 pub(super) struct Pools {
     pub rows: Db,
     pub wakeups: Db,
@@ -33,7 +33,10 @@ impl Pools {
     pub async fn connect(url: &DatabaseUrl, stop: &CancellationToken) -> anyhow::Result<Option<Self>> {
         let Some(rows) = Db::connect_patiently(url, ROWS, PoolUse::Rows, stop).await? else { return Ok(None) };
         let pools = match &rows {
-            Db::Sqlite(_) => Self { wakeups: rows.clone(), ends: rows.clone(), late_ends: rows.clone(), rows },
+            Db::Sqlite(_) => {
+                let wakeups = Db::connect(url, 1, PoolUse::Wakeups).await?;
+                Self { wakeups, ends: rows.clone(), late_ends: rows.clone(), rows }
+            }
             Db::Postgres(_) => {
                 let (wakeups, ends, late_ends) = tokio::try_join!(
                     Db::connect(url, WAKEUPS, PoolUse::Wakeups),

@@ -73,9 +73,9 @@ where
                 .lock_tasks(false)
                 .heartbeat_interval(consumer.heartbeat)
                 .missed_heartbeats(consumer.missed);
-            let queries = SqliteWakeups { writes: sqlite.writes.clone(), config: config.clone() };
+            let queries = SqliteWakeups { pool: sqlite.pool.clone(), config: config.clone() };
             let backend =
-                apalis_sqlite::SqliteStorage::<Vec<u8>>::new(&sqlite.writes).with_config(config).with_codec(Bytes);
+                apalis_sqlite::SqliteStorage::<Vec<u8>>::new(&sqlite.pool).with_config(config).with_codec(Bytes);
             let backend = WakeupSource::new(backend, queries, due, statements);
             let worker = WorkerBuilder::new(consumer.name).backend(backend).concurrency(consumer.concurrency);
             worker.build(handler).run_until(stop).boxed()

@@ -37,7 +37,8 @@ async fn benches() -> Vec<Bench> {
     let mut all = Vec::new();
     for url in urls {
         let db = Db::connect(&url, 4, PoolUse::Rows).await.unwrap();
-        let queue_db = Db::connect(&url, 6, PoolUse::Wakeups).await.unwrap();
+        let connections = if matches!(db, Db::Sqlite(_)) { 1 } else { 6 };
+        let queue_db = Db::connect(&url, connections, PoolUse::Wakeups).await.unwrap();
         let wake = Wake::start_for_worker(&url, None, &db).await.unwrap();
         all.push(Bench { db, queue_db, wake, seen: Arc::default(), stop: CancellationToken::new() });
     }
@@ -131,7 +132,7 @@ impl Bench {
 
     async fn undone(&self) -> i64 {
         match &self.db {
-            Db::Sqlite(store::SqliteDb { reads: pool, .. }) => {
+            Db::Sqlite(store::SqliteDb { pool, .. }) => {
                 sqlx::query_scalar("SELECT COUNT(*) FROM Jobs WHERE status <> 'Done'").fetch_one(pool).await.unwrap()
             }
             Db::Postgres(store::PostgresDb { pool, .. }) => {
@@ -336,21 +337,21 @@ async fn a_wake_up_of_a_slow_transaction_is_told_of_too() {
     }
 }
 
-/// The heartbeat stands in line for SQLite's one write connection when the stop comes. Polled no further it would be handed
+/// The heartbeat stands in line for the queue's one connection to SQLite when the stop comes. Polled no further it would be handed
 /// the connection and keep it, while the work in hand waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_lets_the_library_end_the_statement_that_holds_the_one_connection() {
     const BEAT: Duration = Duration::from_millis(20);
     for bench in benches().await {
         let Db::Sqlite(sqlite) = &bench.queue_db else { continue };
-        let (writes, go) = (sqlite.writes.clone(), CancellationToken::new());
+        let (pool, go) = (sqlite.pool.clone(), CancellationToken::new());
         let work = {
-            let (writes, go) = (writes.clone(), go.clone());
+            let (pool, go) = (pool.clone(), go.clone());
             move |_| -> std::pin::Pin<Box<dyn Future<Output = StoreResult<()>> + Send>> {
-                let (writes, go) = (writes.clone(), go.clone());
+                let (pool, go) = (pool.clone(), go.clone());
                 Box::pin(async move {
                     go.cancelled().await;
-                    writes.acquire().await?;
+                    pool.acquire().await?;
                     Ok(())
                 })
             }
@@ -358,7 +359,7 @@ async fn a_stop_lets_the_library_end_the_statement_that_holds_the_one_connection
         let (_, mut task) = bench.consume(1, BEAT, work);
         bench.push("one", Duration::ZERO).await;
         assert_eq!(bench.wait_for(1, Duration::from_secs(10)).await, 1);
-        let held = writes.acquire().await.unwrap();
+        let held = pool.acquire().await.unwrap();
         // Time is what brings the heartbeat into the line.
         tokio::time::sleep(BEAT * 10).await;
         bench.stop.cancel();

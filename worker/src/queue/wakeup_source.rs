@@ -176,7 +176,7 @@ apalis_core::delegate_codec!(WakeupSource<B, T, E>, backend);
 /// Wake-ups on SQLite.
 #[derive(Clone)]
 pub struct SqliteWakeups {
-    pub writes: SqlitePool,
+    pub pool: SqlitePool,
     pub config: apalis_sqlite::Config,
 }
 
@@ -184,13 +184,13 @@ impl WakeupQueries for SqliteWakeups {
     type Error = apalis_sqlite::Error;
 
     fn take(self, worker: WorkerContext) -> BoxFuture<'static, Result<Vec<Wakeup>, Self::Error>> {
-        async move { apalis_sqlite::queries::fetch_next(&self.writes, &self.config, &worker).await }.boxed()
+        async move { apalis_sqlite::queries::fetch_next(&self.pool, &self.config, &worker).await }.boxed()
     }
 
     fn give_back(self, wakeups: Vec<Wakeup>, worker: WorkerContext) -> BoxFuture<'static, Result<(), Self::Error>> {
         let (queue, ids) = (self.config.queue.to_string(), ids(&wakeups));
         async move {
-            apalis_sqlite::queries::reenqueue_abandoned(&self.writes, &queue, worker.name(), &ids).await?;
+            apalis_sqlite::queries::reenqueue_abandoned(&self.pool, &queue, worker.name(), &ids).await?;
             Ok(())
         }
         .boxed()

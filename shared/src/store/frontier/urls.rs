@@ -4,8 +4,8 @@ use sqlx::{Postgres, Transaction};
 
 use crate::domain::crawl::{AddressMove, AddressState};
 use crate::ids::{JobId, PageId};
-use crate::store::signals::SqliteTx;
 use crate::store::sql::column;
+use crate::store::writer::SqliteTx;
 use crate::store::{StoreResult, Tx};
 
 /// An address to be entered.

@@ -6,8 +6,8 @@ use crate::domain::job::{PageMove, PageState};
 use crate::error_code::ErrorCode;
 use crate::ids::{PageId, TeamId};
 use crate::store::parts::parts;
-use crate::store::signals::SqliteTx;
 use crate::store::sql::column;
+use crate::store::writer::SqliteTx;
 use crate::store::{StoreResult, Tx};
 use crate::time::Timestamp;
 

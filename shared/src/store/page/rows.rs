@@ -4,8 +4,8 @@ use sqlx::{Postgres, Transaction};
 
 use crate::domain::job::PageState;
 use crate::ids::{JobId, PageId, TeamId, WorkerId};
-use crate::store::signals::SqliteTx;
 use crate::store::sql::column;
+use crate::store::writer::SqliteTx;
 use crate::store::{StoreResult, Tx};
 use crate::time::Timestamp;
 

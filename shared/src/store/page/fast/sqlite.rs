@@ -19,7 +19,12 @@ use crate::time::Timestamp;
 
 use super::values::{COUNT_DONE, DirectEnd, INSERT_PAGE_CLAIMED, claimed_values, end_values};
 
+/// The driver's own transactions are a switch to the connection's thread and back for each of their ends.
+const BEGIN: &str = "BEGIN IMMEDIATE; ";
+const COMMIT: &str = "; COMMIT";
+
 const CLAIM_NEXT: &str = sql!(
+    BEGIN,
     "UPDATE page SET ",
     TAKE,
     " WHERE id = ",
@@ -34,10 +39,12 @@ const CLAIM_NEXT: &str = sql!(
      WHERE id = ",
     next_wakeup!(sqlite "CAST(job AS TEXT) ->> 'page'"),
     ") RETURNING kind, api_key_id, options, webhook; DELETE FROM Jobs WHERE changes() = 1 AND id = ",
-    next_wakeup!(sqlite "id")
+    next_wakeup!(sqlite "id"),
+    COMMIT
 );
 
 const INSERT_CLAIMED: &str = sql!(
+    BEGIN,
     insert_job!(into),
     "SELECT ",
     insert_job!(values "0"),
@@ -49,13 +56,15 @@ const INSERT_CLAIMED: &str = sql!(
     scrape_values!(into_shown),
     "SELECT ",
     scrape_values!(shown),
-    " WHERE changes() = 1 RETURNING id"
+    " WHERE changes() = 1 RETURNING id",
+    COMMIT
 );
 
 /// With `kept` what the site has sent is stored.
 macro_rules! finish {
     ($($kept:ident)?) => {
         sql!(
+            BEGIN,
             "UPDATE page SET ",
             done!("$5"),
             " WHERE id = $1 AND ",
@@ -71,7 +80,8 @@ macro_rules! finish {
             ENTERED_ONCE,
             "; ",
             used_more!("$6"),
-            " WHERE id = $3 AND changes() = 1"
+            " WHERE id = $3 AND changes() = 1",
+            COMMIT
         )
     };
     (store version) => {
@@ -97,11 +107,11 @@ pub async fn claim_next(
     default_limit: i64,
     now: Timestamp,
 ) -> StoreResult<Option<(Claimed, JobSpec)>> {
-    let mut tx = db.begin().await?;
-    let rows = sqlx::query(CLAIM_NEXT).bind(worker).bind(now).bind(default_limit).fetch_all(&mut *tx).await?;
+    let mut turn = db.writer.turn().await?;
+    let rows = sqlx::query(CLAIM_NEXT).bind(worker).bind(now).bind(default_limit).fetch_all(&mut *turn).await?;
+    turn.end();
     let [page, spec] = &rows[..] else { return Ok(None) };
     let (page, spec) = (Claimed::from_row(page)?, SpecColumns::from_row(spec)?);
-    tx.commit().await?;
     Ok(Some((page, jobs::read_spec(spec)?)))
 }
 
@@ -113,26 +123,22 @@ pub async fn insert_claimed(
     default_limit: i64,
     now: Timestamp,
 ) -> StoreResult<bool> {
-    let mut tx = db.begin().await?;
+    let mut turn = db.writer.turn().await?;
     let query = claimed_values!(INSERT_CLAIMED, scrape, worker, now, default_limit);
-    let is_written = !query.fetch_all(&mut *tx).await?.is_empty();
-    if is_written {
-        tx.commit().await?;
-    }
+    let is_written = !query.fetch_all(&mut *turn).await?.is_empty();
+    turn.end();
     Ok(is_written)
 }
 
 /// See [`super::finish`].
 pub async fn finish(db: &SqliteDb, direct: &DirectEnd<'_>, now: Timestamp) -> StoreResult<Option<String>> {
-    let mut tx = db.begin().await?;
+    let mut turn = db.writer.turn().await?;
+    db.faults.reach(FaultPoint::BeforeCommit)?;
     let sql = if direct.version().is_some() { FINISH_AND_KEEP } else { FINISH };
-    let written = end_values!(sql, direct, now).fetch_all(&mut *tx).await?.pop();
-    if written.is_some() {
-        if !direct.end.page.dispatched {
-            tx.tell(Signal::End);
-        }
-        db.faults.reach(FaultPoint::BeforeCommit)?;
-        tx.commit().await?;
+    let written = end_values!(sql, direct, now).fetch_all(&mut *turn).await?.pop();
+    turn.end();
+    if written.is_some() && !direct.end.page.dispatched {
+        db.signals.send(Signal::End);
     }
     Ok(written.map(|row| row.0))
 }

@@ -302,7 +302,7 @@ async fn rows(db: &Db) -> BTreeMap<String, Vec<String>> {
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' \
              AND name NOT LIKE '%migrations' AND name NOT IN ('Jobs', 'Workers')",
         )
-        .fetch_all(&db.reads)
+        .fetch_all(&db.pool)
         .await
         .unwrap(),
         Db::Postgres(PostgresDb { pool, .. }) => sqlx::query_as(
@@ -318,7 +318,7 @@ async fn rows(db: &Db) -> BTreeMap<String, Vec<String>> {
             Db::Sqlite(db) => {
                 let columns: Vec<(String,)> = sqlx::query_as("SELECT name FROM pragma_table_info($1) ORDER BY cid")
                     .bind(&table)
-                    .fetch_all(&db.reads)
+                    .fetch_all(&db.pool)
                     .await
                     .unwrap();
                 let columns: Vec<String> =

@@ -7,7 +7,7 @@ use crate::ids::TeamId;
 use crate::store::StoreResult;
 use crate::store::credits::{ENTERED_ONCE, LEDGER_ENTRY};
 use crate::store::page::rules::{INSERT_CONTENT, INSERT_DOCUMENT, INSERT_VERSION, KNOWN_CONTENT, REPLACE_VERSION};
-use crate::store::signals::SqliteTx;
+use crate::store::writer::SqliteTx;
 use crate::time::Timestamp;
 
 use super::Results;
