@@ -40,7 +40,9 @@ use weir_shared::time::Timestamp;
 use self::places::Places;
 use crate::context::WorkerContext;
 
-/// Longest pause between ticks; the least, when something is due.
+/// Longest pause between ticks, where no monitor runs by itself and no check is under way, and where one does; the least,
+/// when something is due.
+const AT_REST: Duration = Duration::from_millis(2_500);
 const EVERY: Duration = Duration::from_secs(1);
 const SOONEST: Duration = Duration::from_millis(20);
 /// Monitors that are moved on in one transaction, and how often before checks have their turn.
@@ -177,7 +179,8 @@ async fn tick(monitors: &Arc<Monitors>, steps: &mut Steps, highest: &mut Highest
     if !is_all && steps.room() > 0 {
         return Ok(Duration::ZERO);
     }
-    let next = work.next_at.map_or(EVERY, |at| Duration::from_millis(at.ms_since(now).max(0).unsigned_abs()));
+    let Some(next) = work.next_at else { return Ok(AT_REST) };
+    let next = Duration::from_millis(next.ms_since(now).max(0).unsigned_abs());
     // What is due now is in hand, here or elsewhere; when it is due again is not known yet.
     Ok(if next.is_zero() { EVERY } else { next.clamp(SOONEST, EVERY) })
 }

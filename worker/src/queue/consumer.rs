@@ -5,7 +5,7 @@
 //! | a poll timer that is never polled again loses wake-ups | [`crate::queue::wakeup_source`] fetches, and polls its source until it has our waker |
 //! | fetched wake-ups wait in memory without heartbeat | one wake-up a fetch; [`crate::node`] beats for every worker |
 //! | no heartbeat while draining | the same independent heartbeat, until the drain ends |
-//! | its own statements stand still while it waits for the work in hand, with the connection that this work needs | a stop waits for them ([`Statements`]) |
+//! | its own statements stand still while it waits for the work in hand, with the connection that this work is acknowledged by | a stop waits for them ([`Statements`]) |
 //! | a delayed retry strands or storms | handlers never ask for one; retries are our own wake-ups |
 //! | a plain error is retried at once | handlers answer an error only when a claim could not reach the database, after a pause |
 //! | a panic leaves a wake-up running for ever | a handler runs in its own task; its panic is an ordinary end |
