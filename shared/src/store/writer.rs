@@ -16,6 +16,11 @@ use super::connect::SQLITE_PATIENCE;
 use super::lasting_plans;
 use super::signals::{Signal, Signals};
 
+/// How a transaction begins and ends, also within a string of statements: the lock is taken at once, for one that began by
+/// reading could not wait for it.
+pub(super) const BEGIN: &str = "BEGIN IMMEDIATE";
+pub(super) const COMMIT: &str = "COMMIT";
+
 /// The connection, opened when it is first wanted. A clone is the same one.
 #[derive(Debug, Clone)]
 pub struct Writer {
@@ -75,7 +80,7 @@ impl Writer {
     /// Starts a transaction.
     pub(super) async fn begin(&self, signals: &Arc<Signals>) -> sqlx::Result<SqliteTx> {
         let mut turn = self.turn().await?;
-        turn.execute("BEGIN IMMEDIATE").await?;
+        turn.execute(BEGIN).await?;
         Ok(SqliteTx { turn: Some(turn), signals: Arc::clone(signals), told: Default::default() })
     }
 
@@ -120,7 +125,7 @@ impl SqliteTx {
 
     pub(super) async fn commit(mut self) -> sqlx::Result<()> {
         if let Some(mut turn) = self.turn.take() {
-            turn.execute("COMMIT").await?;
+            turn.execute(COMMIT).await?;
             turn.end();
         }
         for signal in Signal::ALL {

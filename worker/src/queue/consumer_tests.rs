@@ -337,8 +337,8 @@ async fn a_wake_up_of_a_slow_transaction_is_told_of_too() {
     }
 }
 
-/// The heartbeat stands in line for the queue's one connection to SQLite when the stop comes. Polled no further it would be handed
-/// the connection and keep it, while the work in hand waits for it.
+/// The heartbeat stands in line for the queue's one connection to SQLite when the stop comes. Polled no further it would
+/// be handed the connection and keep it, while the work in hand waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_lets_the_library_end_the_statement_that_holds_the_one_connection() {
     const BEAT: Duration = Duration::from_millis(20);

@@ -14,18 +14,15 @@ use crate::store::page::rules::{
 };
 use crate::store::page::scrape::{NewScrape, scrape_values};
 use crate::store::signals::Signal;
+use crate::store::writer::{BEGIN, COMMIT};
 use crate::store::{SqliteDb, StoreResult};
 use crate::time::Timestamp;
 
 use super::values::{COUNT_DONE, DirectEnd, INSERT_PAGE_CLAIMED, claimed_values, end_values};
 
-/// The driver's own transactions are a switch to the connection's thread and back for each of their ends.
-const BEGIN: &str = "BEGIN IMMEDIATE; ";
-const COMMIT: &str = "; COMMIT";
-
 const CLAIM_NEXT: &str = sql!(
     BEGIN,
-    "UPDATE page SET ",
+    "; UPDATE page SET ",
     TAKE,
     " WHERE id = ",
     next_wakeup!(sqlite "CAST(job AS TEXT) ->> 'page'"),
@@ -40,11 +37,13 @@ const CLAIM_NEXT: &str = sql!(
     next_wakeup!(sqlite "CAST(job AS TEXT) ->> 'page'"),
     ") RETURNING kind, api_key_id, options, webhook; DELETE FROM Jobs WHERE changes() = 1 AND id = ",
     next_wakeup!(sqlite "id"),
+    "; ",
     COMMIT
 );
 
 const INSERT_CLAIMED: &str = sql!(
     BEGIN,
+    "; ",
     insert_job!(into),
     "SELECT ",
     insert_job!(values "0"),
@@ -56,7 +55,7 @@ const INSERT_CLAIMED: &str = sql!(
     scrape_values!(into_shown),
     "SELECT ",
     scrape_values!(shown),
-    " WHERE changes() = 1 RETURNING id",
+    " WHERE changes() = 1 RETURNING id; ",
     COMMIT
 );
 
@@ -65,7 +64,7 @@ macro_rules! finish {
     ($($kept:ident)?) => {
         sql!(
             BEGIN,
-            "UPDATE page SET ",
+            "; UPDATE page SET ",
             done!("$5"),
             " WHERE id = $1 AND ",
             is_ours!("$2"),
@@ -80,7 +79,7 @@ macro_rules! finish {
             ENTERED_ONCE,
             "; ",
             used_more!("$6"),
-            " WHERE id = $3 AND changes() = 1",
+            " WHERE id = $3 AND changes() = 1; ",
             COMMIT
         )
     };
