@@ -1,8 +1,8 @@
 //! Wake-up without polling: tells waiters at once that something was committed, and costs nothing while nothing is.
 //!
 //! Postgres: `LISTEN`; a notification names the page or job that ended, or a new wake-up. A connection on which nothing
-//! comes may have fallen silent, so it is sent a notification of its own now and then, and left when that does not
-//! arrive. SQLite: a file beside the database that whoever commits such a thing writes to ([`signals`]). A slow tick is
+//! comes may have fallen silent, so all that listen are sent a beat now and then, and one that does not hear it is left.
+//! SQLite: a file beside the database that whoever commits such a thing writes to ([`signals`]). A slow tick is
 //! the backstop for both.
 
 use std::collections::HashMap;
@@ -28,8 +28,12 @@ use crate::store::{Db, PostgresDb, StoreResult, jobs, lines, pages};
 const TICK: Duration = Duration::from_millis(1_500);
 /// The queue library's own channel on Postgres.
 const NEW_WAKEUP: &str = "apalis::job::insert";
-/// A connection on which nothing has come for this long is sent something, and has as long again for it to arrive.
+/// Where beats are heard, by every process: whoever is the first to miss something sends one for all.
+const BEATS: &str = "weir_beat";
+/// A connection on which nothing has come for this long asks for a beat, and has as long again for it to arrive.
 const BEAT: Duration = Duration::from_secs(4);
+/// Added to it by chance, up to this many milliseconds, so that the others hear the beat of the first and ask for none.
+const SPREAD_MS: u64 = 800;
 /// How long a connection that listens may take to come.
 const LISTEN_PATIENCE: Duration = Duration::from_secs(10);
 /// The least pause between two looks at one watched job.
@@ -192,7 +196,7 @@ impl Wake {
         loop {
             match ears.hear().await {
                 Ok(Heard::Note(note)) => self.hear(&note),
-                Ok(Heard::Own) => {}
+                Ok(Heard::Beat) => {}
                 // Notifications that came while the connection was gone are lost: have everybody look.
                 Ok(Heard::Anew) => self.poke(),
                 Err(sqlx::Error::PoolClosed) => return,
@@ -238,46 +242,51 @@ pub async fn can_hear(pool: &PgPool, listen: Option<&str>) -> anyhow::Result<boo
     let from = listening_pool(pool, listen)?;
     let ears = tokio::time::timeout(LISTEN_PATIENCE, Ears::open(pool.clone(), from, "weir_check")).await;
     let mut ears = ears.context("LISTEN is not answered")?.context("LISTEN")?;
-    sqlx::query("SELECT pg_notify($1, '')").bind(&ears.own).execute(pool).await.context("NOTIFY")?;
+    beat(pool).await.context("NOTIFY")?;
     Ok(matches!(tokio::time::timeout(BEAT, ears.listener.try_recv()).await, Ok(Ok(Some(_)))))
+}
+
+/// Sends a beat to all that listen.
+async fn beat(pool: &PgPool) -> sqlx::Result<()> {
+    sqlx::query("SELECT pg_notify($1, '')").bind(BEATS).execute(pool).await.map(drop)
 }
 
 /// What came of listening.
 enum Heard {
     Note(PgNotification),
-    /// The notification that this process sent itself.
-    Own,
+    Beat,
     /// The connection was lost and is a new one: notifications may be missing.
     Anew,
 }
 
 /// A connection that listens, with a beat that shows whether it still does.
 struct Ears {
-    /// Where its own notifications are sent from.
+    /// Where beats are sent from.
     pool: PgPool,
     /// Where its connection comes from.
     from: PgPool,
     channel: &'static str,
-    /// Where it is sent its own notifications.
-    own: String,
     listener: PgListener,
     /// When it must have heard something.
     until: Instant,
-    /// Its own notification is on the way.
+    /// A beat is on the way.
     is_asked: bool,
 }
 
 impl Ears {
     async fn open(pool: PgPool, from: PgPool, channel: &'static str) -> sqlx::Result<Self> {
-        let own = format!("weir_beat_{}", random::id().simple());
-        let listener = Self::listen(&from, [channel, &own]).await?;
-        Ok(Self { pool, from, channel, own, listener, until: clock::deadline(BEAT), is_asked: false })
+        let listener = Self::listen(&from, channel).await?;
+        Ok(Self { pool, from, channel, listener, until: Self::next(), is_asked: false })
     }
 
-    async fn listen(pool: &PgPool, channels: [&str; 2]) -> sqlx::Result<PgListener> {
+    async fn listen(pool: &PgPool, channel: &str) -> sqlx::Result<PgListener> {
         let mut listener = PgListener::connect_with(pool).await?;
-        listener.listen_all(channels).await?;
+        listener.listen_all([channel, BEATS]).await?;
         Ok(listener)
+    }
+
+    fn next() -> Instant {
+        clock::deadline(BEAT + Duration::from_millis(random::up_to(SPREAD_MS)))
     }
 
     /// Waits for the next notification, or for a new connection.
@@ -285,25 +294,23 @@ impl Ears {
         loop {
             match tokio::time::timeout_at(self.until, self.listener.try_recv()).await {
                 Ok(heard) => {
-                    (self.until, self.is_asked) = (clock::deadline(BEAT), false);
+                    (self.until, self.is_asked) = (Self::next(), false);
                     return Ok(match heard? {
-                        Some(note) if note.channel() == self.own => Heard::Own,
+                        Some(note) if note.channel() == BEATS => Heard::Beat,
                         Some(note) => Heard::Note(note),
                         None => Heard::Anew,
                     });
                 }
                 Err(_) if self.is_asked => {
                     tracing::warn!("Postgres tells nothing any more; a new connection listens");
-                    let fresh = Self::listen(&self.from, [self.channel, &self.own]);
-                    let fresh = tokio::time::timeout(BEAT, fresh).await;
+                    let fresh = tokio::time::timeout(BEAT, Self::listen(&self.from, self.channel)).await;
                     self.listener = fresh.map_err(|_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))??;
-                    (self.until, self.is_asked) = (clock::deadline(BEAT), false);
+                    (self.until, self.is_asked) = (Self::next(), false);
                     return Ok(Heard::Anew);
                 }
                 Err(_) => {
                     // By another connection: one that cannot be had says nothing of this one.
-                    let beat = sqlx::query("SELECT pg_notify($1, '')").bind(&self.own).execute(&self.pool);
-                    let is_sent = tokio::time::timeout(BEAT, beat).await.is_ok_and(|sent| sent.is_ok());
+                    let is_sent = tokio::time::timeout(BEAT, beat(&self.pool)).await.is_ok_and(|sent| sent.is_ok());
                     (self.until, self.is_asked) = (clock::deadline(BEAT), is_sent);
                 }
             }
@@ -379,6 +386,36 @@ mod tests {
         while !is_told().await {
             assert!(frozen.elapsed() < Duration::from_secs(15), "nobody noticed");
         }
+    }
+
+    /// Postgres wakes all that listen for each beat.
+    #[tokio::test]
+    async fn processes_at_rest_send_one_beat_for_all() {
+        const MANY: u32 = 6;
+        let Ok(server) = std::env::var("WEIR_TEST_POSTGRES_URL") else {
+            eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+            return;
+        };
+        let url = DatabaseUrl::Postgres(fresh_postgres(&server).await);
+        let db = Db::connect(&url, 2 * MANY, PoolUse::Rows).await.unwrap();
+        let Db::Postgres(PostgresDb { pool, .. }) = &db else { panic!("it is Postgres") };
+        let mut listening = tokio::task::JoinSet::new();
+        for _ in 0..MANY {
+            let mut ears = Ears::open(pool.clone(), pool.clone(), "weir_done").await.unwrap();
+            listening.spawn(async move {
+                while matches!(ears.hear().await, Ok(Heard::Beat)) {}
+                panic!("no connection was lost, and nobody sent anything else");
+            });
+        }
+        let mut beats = PgListener::connect_with(pool).await.unwrap();
+        beats.listen(BEATS).await.unwrap();
+        let mut count = 0;
+        let until = clock::deadline(2 * BEAT + 2 * Duration::from_millis(SPREAD_MS));
+        while tokio::time::timeout_at(until, beats.recv()).await.is_ok() {
+            count += 1;
+        }
+        assert!((2..=MANY).contains(&count), "{count} beats in two turns of {MANY} connections");
+        assert!(listening.try_join_next().is_none());
     }
 
     /// A way to a server on which no notification comes through, as by a pooler that lends its connections by transaction.
