@@ -7,6 +7,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{Connection as _, Executor as _};
@@ -25,21 +26,19 @@ pub(super) const COMMIT: &str = "COMMIT";
 #[derive(Debug, Clone)]
 pub struct Writer {
     options: Arc<SqliteConnectOptions>,
-    line: Arc<Mutex<Line>>,
+    line: Arc<Line>,
+    is_closed: Arc<AtomicBool>,
 }
 
-#[derive(Debug, Default)]
-struct Line {
-    connection: Option<SqliteConnection>,
-    is_closed: bool,
-}
+/// The connection while nobody has it, and who waits for it.
+type Line = Mutex<Option<SqliteConnection>>;
 
 /// The connection in somebody's hands. Dropped before [`Turn::end`], as where a statement failed or nobody waits for it any
 /// more, it is closed, and SQLite takes back what was not committed.
 #[derive(Debug)]
 pub(super) struct Turn {
     connection: SqliteConnection,
-    line: OwnedMutexGuard<Line>,
+    line: OwnedMutexGuard<Option<SqliteConnection>>,
 }
 
 /// A transaction, with what other processes are told of when it is committed. Dropped without [`SqliteTx::commit`] it
@@ -53,7 +52,7 @@ pub struct SqliteTx {
 
 impl Writer {
     pub(super) fn new(options: Arc<SqliteConnectOptions>) -> Self {
-        Self { options, line: Arc::default() }
+        Self { options, line: Arc::default(), is_closed: Arc::default() }
     }
 
     /// Waits for the connection.
@@ -63,10 +62,10 @@ impl Writer {
     pub(super) async fn turn(&self) -> sqlx::Result<Turn> {
         let waiting = tokio::time::timeout(SQLITE_PATIENCE, Arc::clone(&self.line).lock_owned());
         let mut line = waiting.await.map_err(|_| sqlx::Error::PoolTimedOut)?;
-        if line.is_closed {
+        if self.is_closed.load(Ordering::Acquire) {
             return Err(sqlx::Error::PoolClosed);
         }
-        let connection = match line.connection.take() {
+        let connection = match line.take() {
             Some(connection) => connection,
             None => {
                 let mut connection = SqliteConnection::connect_with(&self.options).await?;
@@ -84,11 +83,10 @@ impl Writer {
         Ok(SqliteTx { turn: Some(turn), signals: Arc::clone(signals), told: Default::default() })
     }
 
-    /// Closes the connection for good, after whoever has it.
+    /// Closes the connection for good, after whoever has it; nobody gets it from now on, however long that takes.
     pub(super) async fn close(&self) {
-        let mut line = self.line.lock().await;
-        line.is_closed = true;
-        if let Some(connection) = line.connection.take()
+        self.is_closed.store(true, Ordering::Release);
+        if let Some(connection) = self.line.lock().await.take()
             && let Err(error) = connection.close().await
         {
             tracing::debug!(%error, "SQLite's writer was not closed cleanly");
@@ -100,7 +98,7 @@ impl Turn {
     /// The next one's turn. No transaction may be open.
     pub(super) fn end(self) {
         let Self { connection, mut line } = self;
-        line.connection = Some(connection);
+        *line = Some(connection);
     }
 }
 
@@ -272,7 +270,10 @@ mod tests {
     async fn a_closed_database_is_not_opened_again() {
         let db = database().await;
         let path = db.pool.connect_options().get_filename().to_owned();
+        // However long somebody has the connection.
+        let turn = db.writer.turn().await.unwrap();
         Db::Sqlite(db.clone()).close().await;
+        turn.end();
         std::fs::remove_file(&path).unwrap();
         assert!(matches!(insert(&db, 1).await, Err(sqlx::Error::PoolClosed)));
         assert!(!path.exists());
