@@ -16,6 +16,7 @@ use weir_shared::blobs::Blobs;
 use weir_shared::clock;
 use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::even_clock::EvenClock;
+use weir_shared::memory;
 use weir_shared::search::Backends;
 use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::traces;
@@ -216,6 +217,7 @@ pub async fn serve(settings: Settings) -> anyhow::Result<()> {
     let stop = stop_signal()?;
     let Some(db) = connect_patiently(&settings, PoolUse::Rows, &stop).await? else { return Ok(()) };
     let mut running = start(settings, db).await?;
+    tokio::spawn(memory::forget_the_start());
     if running.key.is_new {
         println!("API key of the default team, shown once and kept in {key_file}: {}", running.key.key);
     }

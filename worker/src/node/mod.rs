@@ -17,8 +17,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use weir_shared::config::Settings;
-use weir_shared::store;
-use weir_shared::traces;
+use weir_shared::{memory, store, traces};
 
 pub use examine::examine;
 
@@ -51,6 +50,7 @@ pub async fn run(settings: Settings, stop: CancellationToken) -> anyhow::Result<
     let server_handle = server.handle();
     tokio::spawn(server);
     tracing::info!(%address, slots = process.settings.worker.concurrency, "the worker is ready");
+    tokio::spawn(memory::forget_the_start());
     let over = CancellationToken::new();
     let figures = tokio::spawn(load::write_figures(Arc::clone(&process), over.clone()));
     while !stop.is_cancelled() {
