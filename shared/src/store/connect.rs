@@ -14,7 +14,7 @@ use sqlx::sqlite::{
 use super::db::{Db, PostgresDb, SqliteDb};
 use super::kept::{self, Kept};
 use super::signals::Signals;
-use super::writer::Writer;
+use super::writer::{SQLITE_PATIENCE, Writer};
 use super::{clock, lasting_plans, lines};
 use crate::clock::{Clock, Stopwatch};
 use crate::config::DatabaseUrl;
@@ -24,9 +24,6 @@ use crate::private;
 /// After this time, ms, Postgres ends a connection that stands still in a transaction, as those of a frozen or cut-off
 /// machine do: its rows would stay locked until the network gives up, for hours. Ours ask statement after statement.
 const IDLE_IN_TRANSACTION: &str = "5000";
-
-/// How long SQLite's file may be somebody else's before a statement, or who opens it, gives up.
-pub(super) const SQLITE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// After this time a file that was locked is opened again.
 const REOPENING: Duration = Duration::from_millis(10);

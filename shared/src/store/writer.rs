@@ -8,12 +8,12 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{Connection as _, Executor as _};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::connect::SQLITE_PATIENCE;
 use super::lasting_plans;
 use super::signals::{Signal, Signals};
 
@@ -21,6 +21,9 @@ use super::signals::{Signal, Signals};
 /// reading could not wait for it.
 pub(super) const BEGIN: &str = "BEGIN IMMEDIATE";
 pub(super) const COMMIT: &str = "COMMIT";
+
+/// How long SQLite's file may be somebody else's before a statement, or who opens it, gives up.
+pub(super) const SQLITE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The connection, opened when it is first wanted. A clone is the same one.
 #[derive(Debug, Clone)]
