@@ -19,8 +19,10 @@ use crate::time::Timestamp;
 
 /// Teams that have a row of their own in one minute; the others are in the process's row only.
 const MOST_TEAMS: usize = 1_000;
-/// How often it is looked whether the minute is over.
-const LOOK: Duration = Duration::from_secs(1);
+/// The end of a minute is looked for so often at least: the clock may be set.
+const LOOK: Duration = Duration::from_secs(10);
+/// And not more often than this.
+const SOONEST: Duration = Duration::from_millis(20);
 
 /// What a process has counted.
 #[derive(Debug)]
@@ -116,8 +118,9 @@ impl Counter {
     pub async fn run<F: Future<Output = Gauges>>(&self, db: &Db, gauges: impl Fn() -> F, over: CancellationToken) {
         let mut minute = Span::Minute.start(db.now());
         loop {
+            let left = minute.plus_ms(Span::Minute.ms()).ms_since(db.now()).max(0).unsigned_abs();
             tokio::select! {
-                () = tokio::time::sleep(LOOK) => {}
+                () = db.clock().sleep(Duration::from_millis(left).clamp(SOONEST, LOOK)) => {}
                 () = over.cancelled() => {}
             }
             let now = Span::Minute.start(db.now());

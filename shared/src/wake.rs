@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Context;
 use inotify::{Inotify, WatchDescriptor};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgNotification, PgPool, PgPoolOptions};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::clock;
@@ -50,6 +50,8 @@ struct Shared {
     /// Counts signals; receivers see that something was committed.
     signal: watch::Sender<u64>,
     waiting: Mutex<HashMap<PageId, Vec<oneshot::Sender<()>>>>,
+    /// Somebody has begun to wait for a page.
+    awaited: Notify,
     /// New wake-ups by queue that were told of, until somebody takes them.
     told: Mutex<HashMap<String, u64>>,
 }
@@ -76,6 +78,7 @@ impl Wake {
             db: db.clone(),
             signal: watch::Sender::new(0),
             waiting: Mutex::default(),
+            awaited: Notify::new(),
             told: Mutex::default(),
         });
         let wake = Self { shared };
@@ -121,6 +124,7 @@ impl Wake {
     pub fn expect(&self, page: PageId) -> ExpectedPage {
         let (sender, ended) = oneshot::channel();
         self.lock_waiting().entry(page).or_default().push(sender);
+        self.shared.awaited.notify_one();
         ExpectedPage { wake: self.clone(), page, ended }
     }
 
@@ -149,11 +153,14 @@ impl Wake {
     }
 
     /// Asks which of the awaited pages have ended, whatever their number: once per signal on SQLite; Postgres names
-    /// them, so there it is the backstop only.
+    /// them, so there it is the backstop only. Sleeps while none is awaited.
     async fn resolve_pages(self) {
         let mut signal = self.subscribe();
         let is_named = matches!(self.shared.db, Db::Postgres(_));
         loop {
+            while self.lock_waiting().is_empty() {
+                self.shared.awaited.notified().await;
+            }
             if is_named {
                 tokio::time::sleep(TICK).await;
             } else {
