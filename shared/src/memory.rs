@@ -32,7 +32,7 @@ const START: Duration = Duration::from_secs(2);
 
 /// Waits until the program has started and gives back what only the start has used: half of what a program at rest would
 /// hold are pages of its own file, read once, as the tables of relocations and the code of everything that is set up.
-/// What is needed again comes back from the file, which is in the system's cache or was not needed.
+/// What is needed again comes back from the file, mostly out of the system's cache.
 pub async fn forget_the_start() {
     tokio::time::sleep(START).await;
     give_back_now();

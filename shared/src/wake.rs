@@ -2,8 +2,8 @@
 //!
 //! Postgres: `LISTEN`; a notification names the page or job that ended, or a new wake-up. A connection on which nothing
 //! comes may have fallen silent, so all that listen are sent a beat now and then, and one that does not hear it is left.
-//! SQLite: a file beside the database that whoever commits such a thing writes to ([`signals`]). A slow tick is
-//! the backstop for both.
+//! SQLite: a file beside the database that whoever commits such a thing writes to ([`signals`]). A slow tick is the
+//! backstop for both.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
