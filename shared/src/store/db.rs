@@ -49,7 +49,7 @@ pub struct SqliteDb {
 #[derive(Debug, Clone)]
 pub struct PostgresDb {
     pub pool: PgPool,
-    /// What stays out of it between pages that somebody waits for.
+    /// What stays out of it between statements that somebody waits for.
     pub(super) kept: Kept,
     pub clock: Clock,
     pub faults: Faults,
@@ -95,6 +95,27 @@ macro_rules! on_pool {
         }
     };
 }
+
+/// The same for a read that is asked often while somebody waits: on Postgres by a connection that stays out of the pool
+/// ([`super::kept`]).
+macro_rules! on_kept {
+    ($db:expr, |$executor:ident| $body:expr) => {
+        match $db {
+            $crate::store::Db::Sqlite(db) => {
+                let $executor = &db.pool;
+                $body
+            }
+            $crate::store::Db::Postgres(db) => {
+                let mut lent = db.kept.take(&db.pool).await?;
+                let $executor = &mut *lent;
+                let read = $body;
+                db.kept.keep(&db.pool, lent);
+                read
+            }
+        }
+    };
+}
+pub(crate) use on_kept;
 
 impl Db {
     /// The clock that goes with the rows.

@@ -10,6 +10,7 @@ use crate::blobs::Blobs;
 use crate::ids::{JobId, PageId};
 use crate::on_pool;
 
+use super::db::on_kept;
 use super::jobs::JobRow;
 use super::page::end::{Body, Encoded};
 use super::parts::parts;
@@ -161,8 +162,12 @@ macro_rules! select_bodies {
 pub async fn slice(db: &Db, blobs: &Blobs, job: JobId, part: Part) -> StoreResult<Vec<StoredDocument>> {
     let last = end_of(db, job, part).await?;
     let select = if part.is_one(last) { select_bodies!("=") } else { select_bodies!("<=") };
-    let rows: Vec<Columns> =
-        on_pool!(db, |pool| sqlx::query_as(select).bind(job).bind(part.skip).bind(last).fetch_all(pool).await?);
+    let rows: Vec<Columns> = on_kept!(db, |executor| sqlx::query_as(select)
+        .bind(job)
+        .bind(part.skip)
+        .bind(last)
+        .fetch_all(executor)
+        .await?);
     read(db, blobs, job, rows).await
 }
 
@@ -175,14 +180,14 @@ pub async fn slice_of_ended(db: &Db, blobs: &Blobs, job: &JobRow, part: Part) ->
     const IS_STILL: &str = " AND EXISTS (SELECT 1 FROM job WHERE id = $1 AND finished_at = $4 AND expires_at = $5)";
     let last = end_of(db, job.id, part).await?;
     let select = if part.is_one(last) { select_bodies!("=", IS_STILL) } else { select_bodies!("<=", IS_STILL) };
-    let rows: Vec<Columns> = on_pool!(db, |pool| {
+    let rows: Vec<Columns> = on_kept!(db, |executor| {
         sqlx::query_as(select)
             .bind(job.id)
             .bind(part.skip)
             .bind(last)
             .bind(job.finished_at)
             .bind(job.expires_at)
-            .fetch_all(pool)
+            .fetch_all(executor)
             .await?
     });
     read(db, blobs, job.id, rows).await
@@ -248,7 +253,7 @@ async fn end_of(db: &Db, job: JobId, part: Part) -> StoreResult<i64> {
         return Ok(skip.saturating_add(1));
     }
     let sizes: Vec<(i64, i64)> =
-        on_pool!(db, |pool| sqlx::query_as(SIZES).bind(job).bind(skip).bind(limit).fetch_all(pool).await?);
+        on_kept!(db, |executor| sqlx::query_as(SIZES).bind(job).bind(skip).bind(limit).fetch_all(executor).await?);
     let mut bytes = 0usize;
     let mut last = skip;
     for (seq, size) in sizes {

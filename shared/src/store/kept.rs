@@ -1,6 +1,6 @@
-//! A connection to Postgres that stays out of its pool between the statements that each page needs which somebody waits
-//! for: of a connection that comes back to it the pool asks every time whether it still answers, and next to such a
-//! statement this is 4 % of a scrape.
+//! Connections to Postgres that stay out of their pool between the statements that are asked most while somebody waits:
+//! those of each page of a scrape, and those that read documents. Of a connection that comes back to it the pool asks every
+//! time whether it still answers, which is 4 % of a scrape and a fifth of a status that is read.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,11 +19,14 @@ const PING: Duration = Duration::from_secs(2);
 /// The pool replaces connections that are old, and sees them when they come back.
 const COMES_BACK: Duration = Duration::from_secs(600);
 
-/// The place of one such connection. A clone is the same place.
-#[derive(Debug, Default, Clone)]
-pub struct Kept(Arc<Mutex<Option<Lent>>>);
+/// Of a pool's connections one of so many may be kept out of it, at least one: others wait for the rest.
+const SHARE: usize = 4;
 
-/// The connection while it is used. Dropped, which is where its statement failed or nobody waits for it any more, it goes
+/// The place of such connections, the one used last on top: its caches are warm. A clone is the same place.
+#[derive(Debug, Default, Clone)]
+pub struct Kept(Arc<Mutex<Vec<Lent>>>);
+
+/// A connection while it is used. Dropped, which is where its statement failed or nobody waits for it any more, it goes
 /// back to the pool, which finds out whether it can be used.
 #[derive(Debug)]
 pub struct Lent {
@@ -33,15 +36,18 @@ pub struct Lent {
 }
 
 impl Kept {
-    /// The one that is kept, or another one of the pool while that is in use.
+    /// One that is kept, or another one of the pool while those are in use.
     pub async fn take(&self, pool: &PgPool) -> sqlx::Result<Lent> {
-        let kept = self.lock().take();
+        let kept = self.lock().pop();
         if let Some(mut lent) = kept {
             if is_there(&mut lent.connection, lent.rested.elapsed()).await.is_ok() {
                 return Ok(lent);
             }
-            // Of the pool's question nobody knows when it would end.
-            drop(lent.connection.detach());
+            // The others have rested for longer. Of the pool's question nobody knows when it would end.
+            let others = std::mem::take(&mut *self.lock());
+            for lost in others.into_iter().chain([lent]) {
+                drop(lost.connection.detach());
+            }
         }
         let (connection, now) = (pool.acquire().await?, clock::instant());
         Ok(Lent { connection, taken: now, rested: now })
@@ -49,23 +55,26 @@ impl Kept {
 
     /// Keeps one whose statement was answered to the end of the answer. Others want the only one of a pool.
     pub fn keep(&self, pool: &PgPool, mut lent: Lent) {
-        let is_only_one = pool.options().get_max_connections() < 2;
-        if is_only_one || pool.is_closed() || lent.taken.elapsed() > COMES_BACK {
+        let most = pool.options().get_max_connections() as usize;
+        if most < 2 || pool.is_closed() || lent.taken.elapsed() > COMES_BACK {
             return;
         }
         lent.connection.shrink_buffers();
         lent.rested = clock::instant();
-        // A second one goes back.
-        let second = self.lock().replace(lent);
-        drop(second);
+        let mut kept = self.lock();
+        kept.push(lent);
+        // The one that has rested longest goes back.
+        let last = (kept.len() > (most / SHARE).max(1)).then(|| kept.remove(0));
+        drop(kept);
+        drop(last);
     }
 
-    /// Gives it back, before the pool is closed.
+    /// Gives them back, before the pool is closed.
     pub fn give_back(&self) {
-        drop(self.lock().take());
+        drop(std::mem::take(&mut *self.lock()));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Lent>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Lent>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

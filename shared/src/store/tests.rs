@@ -853,6 +853,47 @@ async fn a_connection_that_is_kept_is_used_again_and_given_up_when_it_falls_sile
     assert!(kept.take(pool).await.is_err());
 }
 
+#[tokio::test]
+async fn of_a_larger_pool_those_that_were_used_last_are_kept_and_fall_silent_together() {
+    let Some((line, db)) = behind_a_line(8).await else { return };
+    let Db::Postgres(PostgresDb { pool, kept, .. }) = &db else { unreachable!("it is Postgres's") };
+    let who = async |lent: &mut kept::Lent| {
+        sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()").fetch_one(&mut **lent).await.unwrap()
+    };
+    let (mut all, mut pids) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let mut lent = kept.take(pool).await.unwrap();
+        pids.push(who(&mut lent).await);
+        all.push(lent);
+    }
+    for lent in all {
+        kept.keep(pool, lent);
+    }
+    // Two of eight stay: the first went back when the third came.
+    let (mut third, mut second) = (kept.take(pool).await.unwrap(), kept.take(pool).await.unwrap());
+    assert_eq!([who(&mut second).await, who(&mut third).await], pids[1..]);
+    kept.keep(pool, second);
+    kept.keep(pool, third);
+    line.freeze();
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    // One that does not answer is found out once, and the other goes with it.
+    let began = Stopwatch::start();
+    let (mut fresh, mut other) = (kept.take(pool).await.unwrap(), kept.take(pool).await.unwrap());
+    assert!(![who(&mut fresh).await, who(&mut other).await].iter().any(|pid| pids.contains(pid)));
+    assert!(began.elapsed() < std::time::Duration::from_secs(9), "{:?}", began.elapsed());
+    kept.keep(pool, fresh);
+    kept.keep(pool, other);
+    // Nothing is missing in the pool: all but those that are kept can be had at once.
+    let mut rest = Vec::new();
+    for _ in 2..pool.options().get_max_connections() {
+        rest.push(pool.acquire().await.unwrap());
+    }
+    assert!(pool.try_acquire().is_none());
+    drop(rest);
+    db.close().await;
+    assert_eq!(pool.size(), 0);
+}
+
 /// Takes as long as a statement may, so only with the long tests.
 #[tokio::test]
 async fn a_statement_that_nobody_answers_ends() {
