@@ -1,6 +1,6 @@
 //! Connections to Postgres that stay out of their pool between the statements that are asked most while somebody waits:
-//! those of each page of a scrape, and those that read documents. Of a connection that comes back to it the pool asks every
-//! time whether it still answers, which is 4 % of a scrape and a fifth of a status that is read.
+//! those of each page of a scrape, and those that read documents. Of a connection that comes back to it the pool asks
+//! every time whether it still answers, which is 4 % of a scrape and a tenth of a status that is read.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -43,7 +43,8 @@ impl Kept {
             if is_there(&mut lent.connection, lent.rested.elapsed()).await.is_ok() {
                 return Ok(lent);
             }
-            // The others have rested for longer. Of the pool's question nobody knows when it would end.
+            // Those that rest beside it have most likely died with it, and each would be found out by a wait of its
+            // own. They do not go back: of the pool's question nobody knows when it would end.
             let others = std::mem::take(&mut *self.lock());
             for lost in others.into_iter().chain([lent]) {
                 drop(lost.connection.detach());
