@@ -65,7 +65,8 @@ async fn start_again(service: &mut TestService) {
     service.start_api();
     service.start_worker(0);
     service.ready().await;
-    // Those of the backup are found dead.
+    // Until the new worker is there, the one whose row was saved while it worked passes for it.
+    service.workers_are_there().await;
     wait_until("one worker lives", || async {
         let workers = service.cli_json(&["workers", "list", "--json"]);
         let alive = workers.as_array().unwrap().iter().filter(|worker| worker["state"] == "live").count();

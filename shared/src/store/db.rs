@@ -176,10 +176,18 @@ impl Db {
     pub async fn close(&self) {
         let close = async {
             match self {
-                Self::Sqlite(db) => db.writer.close().await,
-                Self::Postgres(db) => db.kept.give_back(),
+                Self::Sqlite(db) => {
+                    db.writer.close().await;
+                    db.pool.close().await;
+                }
+                Self::Postgres(db) => {
+                    // The pool is marked as closed with the call, before those that rest outside of it come back: a
+                    // statement that ends in between would keep its connection.
+                    let closed = db.pool.close();
+                    db.kept.give_back();
+                    closed.await;
+                }
             }
-            on_pool!(self, |pool| pool.close().await);
         };
         if tokio::time::timeout(CLOSE_PATIENCE, close).await.is_err() {
             tracing::debug!("a lent connection was left open");

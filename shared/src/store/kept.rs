@@ -57,12 +57,16 @@ impl Kept {
     /// Keeps one whose statement was answered to the end of the answer. Others want the only one of a pool.
     pub fn keep(&self, pool: &PgPool, mut lent: Lent) {
         let most = pool.options().get_max_connections() as usize;
-        if most < 2 || pool.is_closed() || lent.taken.elapsed() > COMES_BACK {
+        if most < 2 || lent.taken.elapsed() > COMES_BACK {
             return;
         }
         lent.connection.shrink_buffers();
         lent.rested = clock::instant();
         let mut kept = self.lock();
+        // Asked with the place in hand: what is put there before the pool is closed comes back with the others.
+        if pool.is_closed() {
+            return;
+        }
         kept.push(lent);
         // The one that has rested longest goes back.
         let last = (kept.len() > (most / SHARE).max(1)).then(|| kept.remove(0));
@@ -70,7 +74,7 @@ impl Kept {
         drop(last);
     }
 
-    /// Gives them back, before the pool is closed.
+    /// Gives them back to a pool that is closed.
     pub fn give_back(&self) {
         drop(std::mem::take(&mut *self.lock()));
     }

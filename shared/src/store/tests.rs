@@ -874,6 +874,10 @@ async fn of_a_larger_pool_those_that_were_used_last_are_kept_and_fall_silent_tog
     assert_eq!([who(&mut second).await, who(&mut third).await], pids[1..]);
     kept.keep(pool, second);
     kept.keep(pool, third);
+    // The first has been asked by the pool whether it answers: in the middle of that the silence would take it away.
+    while pool.num_idle() == 0 {
+        tokio::task::yield_now().await;
+    }
     line.freeze();
     tokio::time::sleep(std::time::Duration::from_millis(600)).await;
     // One that does not answer is found out once, and the other goes with it.
@@ -890,7 +894,15 @@ async fn of_a_larger_pool_those_that_were_used_last_are_kept_and_fall_silent_tog
     }
     assert!(pool.try_acquire().is_none());
     drop(rest);
-    db.close().await;
+    // What is still in use when the pool is closed is not kept.
+    let last = kept.take(pool).await.unwrap();
+    let used = async {
+        while !pool.is_closed() {
+            tokio::task::yield_now().await;
+        }
+        kept.keep(pool, last);
+    };
+    tokio::join!(db.close(), used);
     assert_eq!(pool.size(), 0);
 }
 
