@@ -35,8 +35,11 @@ impl FixtureSite {
         let folder = crate::temporary("site");
         std::fs::create_dir_all(&folder).unwrap();
         let port = free_port();
-        let mut command = Command::new("python3");
-        command.arg(crate::checkout().join("tests/site/testsite.py"));
+        // Started hundreds of times: without a shim in front of the interpreter, and compiled once.
+        let mut command = Command::new(std::env::var("WEIR_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned()));
+        let compiled = crate::binary_folder().join("testsite");
+        command.env("PYTHONPATH", crate::checkout().join("tests/site")).env_remove("PYTHONDONTWRITEBYTECODE");
+        command.arg("-X").arg(format!("pycache_prefix={}", compiled.display())).args(["-S", "-m", "testsite"]);
         command.args(["--port", &port.to_string(), "--host", "127.0.0.1"]);
         for host in &options.more_hosts {
             command.args(["--host", host]);
