@@ -54,6 +54,31 @@ fn close(value: &mut Value) {
     }
 }
 
+/// A schema of the document with those that it refers to. To look through all of them, for each kind of answer and in each
+/// test, costs more than the answers.
+fn with_its_references(document: &Value, schema: &Value) -> Value {
+    let mut found = serde_json::Map::new();
+    let mut open = vec![schema];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Object(map) => {
+                let reference = map.get("$ref").and_then(Value::as_str);
+                if let Some(name) = reference.and_then(|path| path.strip_prefix("#/components/schemas/"))
+                    && !found.contains_key(name)
+                {
+                    let named = &document["components"]["schemas"][name];
+                    found.insert(name.to_owned(), named.clone());
+                    open.push(named);
+                }
+                open.extend(map.values());
+            }
+            Value::Array(list) => open.extend(list),
+            _ => {}
+        }
+    }
+    json!({"allOf": [schema], "components": {"schemas": found}})
+}
+
 /// The path of the document that stands for this one; names win over parameters.
 fn pattern<'d>(document: &'d Value, path: &str) -> Option<&'d str> {
     let parts: Vec<&str> = path.split('/').collect();
@@ -85,7 +110,7 @@ pub fn fault(method: &str, path: &str, status: u16, kind: &str, text: &str) -> O
     let validator = {
         let mut validators = contract.validators.lock().unwrap();
         let made = validators.entry(format!("{method} {pattern} {status}"));
-        let schema = || json!({"allOf": [content["schema"]], "components": contract.document["components"]});
+        let schema = || with_its_references(&contract.document, &content["schema"]);
         let make = || jsonschema::options().should_validate_formats(true).build(&schema()).unwrap();
         made.or_insert_with(|| Arc::new(make())).clone()
     };

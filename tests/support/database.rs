@@ -69,19 +69,56 @@ pub(crate) async fn is_writable(url: &str) -> bool {
     is_writable
 }
 
-/// What keeps others from writing until it is released: SQLite's one write lock, or the rows of teams on Postgres.
-pub struct WriteLock(Holder);
-
-enum Holder {
+/// A connection to a service's database, past the service.
+enum DatabaseConnection {
     Sqlite(SqliteConnection),
     Postgres(PgConnection),
 }
+
+/// The same call on either.
+macro_rules! on_either {
+    ($connection:expr, |$name:ident| $body:expr) => {
+        match $connection {
+            DatabaseConnection::Sqlite($name) => $body,
+            DatabaseConnection::Postgres($name) => $body,
+        }
+    };
+}
+
+impl DatabaseConnection {
+    async fn open(url: &str) -> sqlx::Result<Self> {
+        Ok(if url.starts_with("sqlite:") {
+            Self::Sqlite(SqliteConnection::connect(url).await?)
+        } else {
+            Self::Postgres(PgConnection::connect(url).await?)
+        })
+    }
+
+    /// Runs statements without values.
+    async fn run(&mut self, sql: &str) {
+        let sql = AssertSqlSafe(sql.to_owned());
+        on_either!(self, |connection| sqlx::raw_sql(sql).execute(connection).await.map(|_| ())).unwrap();
+    }
+
+    /// The one number that a statement answers with.
+    async fn number(&mut self, sql: &str) -> i64 {
+        let sql = AssertSqlSafe(sql.to_owned());
+        on_either!(self, |connection| sqlx::query_scalar(sql).fetch_one(connection).await).unwrap()
+    }
+
+    async fn close(self) {
+        on_either!(self, |connection| connection.close().await).unwrap();
+    }
+}
+
+/// What keeps others from writing until it is released: SQLite's one write lock, or the rows of teams on Postgres.
+pub struct WriteLock(DatabaseConnection);
 
 impl WriteLock {
     /// Waits for the lock; on Postgres it is that of every team but `spared`.
     pub(crate) async fn take(url: &str, spared: &str) -> Self {
         let mut lock = Self::begin(url).await;
-        if let Holder::Postgres(connection) = &mut lock.0 {
+        if let DatabaseConnection::Postgres(connection) = &mut lock.0 {
             let rows = sqlx::query("SELECT id FROM team WHERE name <> $1 FOR UPDATE").bind(spared);
             assert!(!rows.fetch_all(connection).await.unwrap().is_empty(), "there is a team to lock");
         }
@@ -91,50 +128,33 @@ impl WriteLock {
     /// Waits for the lock; on Postgres it is that of one table, as somebody holds it who makes an index.
     pub(crate) async fn take_table(url: &str, table: &str) -> Self {
         let mut lock = Self::begin(url).await;
-        if let Holder::Postgres(connection) = &mut lock.0 {
-            let sql = AssertSqlSafe(format!("LOCK TABLE {table} IN SHARE MODE"));
-            sqlx::raw_sql(sql).execute(connection).await.unwrap();
+        if matches!(lock.0, DatabaseConnection::Postgres(_)) {
+            lock.0.run(&format!("LOCK TABLE {table} IN SHARE MODE")).await;
         }
         lock
     }
 
     async fn begin(url: &str) -> Self {
-        if url.starts_with("sqlite:") {
-            let mut connection = SqliteConnection::connect(url).await.unwrap();
-            sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut connection).await.unwrap();
-            return Self(Holder::Sqlite(connection));
-        }
-        let mut connection = PgConnection::connect(url).await.unwrap();
-        sqlx::raw_sql("SET idle_in_transaction_session_timeout = 0; BEGIN").execute(&mut connection).await.unwrap();
-        Self(Holder::Postgres(connection))
+        let mut connection = DatabaseConnection::open(url).await.unwrap();
+        let begin = match connection {
+            DatabaseConnection::Sqlite(_) => "BEGIN IMMEDIATE",
+            DatabaseConnection::Postgres(_) => "SET idle_in_transaction_session_timeout = 0; BEGIN",
+        };
+        connection.run(begin).await;
+        Self(connection)
     }
 
-    pub async fn release(self) {
-        match self.0 {
-            Holder::Sqlite(mut connection) => {
-                sqlx::raw_sql("ROLLBACK").execute(&mut connection).await.unwrap();
-                connection.close().await.unwrap();
-            }
-            Holder::Postgres(mut connection) => {
-                sqlx::raw_sql("ROLLBACK").execute(&mut connection).await.unwrap();
-                connection.close().await.unwrap();
-            }
-        }
+    pub async fn release(mut self) {
+        self.0.run("ROLLBACK").await;
+        self.0.close().await;
     }
 }
 
 /// Runs one statement in a service's database, past the service.
 pub(crate) async fn execute(url: &str, sql: &str) {
-    let sql = AssertSqlSafe(sql.to_owned());
-    if url.starts_with("sqlite:") {
-        let mut connection = SqliteConnection::connect(url).await.unwrap();
-        sqlx::query(sql).execute(&mut connection).await.unwrap();
-        connection.close().await.unwrap();
-    } else {
-        let mut connection = PgConnection::connect(url).await.unwrap();
-        sqlx::query(sql).execute(&mut connection).await.unwrap();
-        connection.close().await.unwrap();
-    }
+    let mut connection = DatabaseConnection::open(url).await.unwrap();
+    connection.run(sql).await;
+    connection.close().await;
 }
 
 /// What nobody may hold once a service has ended in good order, with how much of it there is: a name for people, then the
@@ -164,15 +184,9 @@ pub(crate) async fn rows_left(url: &str, none_died: bool) -> Vec<String> {
         looks.push(("wake-ups in hand", &wakeups));
     }
     let mut left = Vec::new();
+    let Ok(mut connection) = DatabaseConnection::open(url).await else { return left };
     for (what, sql) in looks {
-        let sql = AssertSqlSafe(sql.to_owned());
-        let (count,): (i64,) = if is_sqlite {
-            let Ok(mut connection) = SqliteConnection::connect(url).await else { return left };
-            sqlx::query_as(sql).fetch_one(&mut connection).await.unwrap()
-        } else {
-            let Ok(mut connection) = PgConnection::connect(url).await else { return left };
-            sqlx::query_as(sql).fetch_one(&mut connection).await.unwrap()
-        };
+        let count = connection.number(sql).await;
         if count > 0 {
             left.push(format!("{what}: {count}"));
         }
