@@ -107,7 +107,7 @@ async fn actions_are_done_in_order_and_give_their_results() {
     assert!(pdfs.iter().all(|pdf| file_of(pdf, "application/pdf").starts_with(b"%PDF-")));
 
     // A click that leads elsewhere: what follows is done on the page it led to.
-    let body = json!({ "url": site.url("/actions"), "formats": ["markdown"], "actions": [
+    let body = json!({ "url": site.url("/actions"), "formats": ["markdown", "rawHtml"], "actions": [
         script(&format!("const a = document.createElement('a'); a.id = 'away'; a.href = '{}'; a.textContent = 'away'; \
             document.body.prepend(a); undefined", site.url("/js/timer/3?delay=300"))),
         { "type": "click", "selector": "#away" }, script("location.pathname"),
@@ -116,6 +116,11 @@ async fn actions_are_done_in_order_and_give_their_results() {
     assert_eq!(document["actions"]["javascriptReturns"][1]["value"], "/js/timer/3");
     assert_eq!(document["metadata"]["url"], site.url("/js/timer/3?delay=300"));
     assert_eq!(site.truth("/js/timer/3?delay=300").await.fault_in(document["markdown"].as_str().unwrap()), None);
+    let raw = document["rawHtml"].as_str().unwrap();
+    assert!(
+        raw.contains("<title>JS timer 3</title>") && raw.contains("Enable scripts"),
+        "of that page, as it was served"
+    );
 
     // Without actions there is no such field.
     let plain = service.post("/v2/scrape", &json!({ "url": site.url("/small/1") })).await.ok();

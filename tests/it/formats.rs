@@ -142,6 +142,23 @@ async fn audio_and_video_are_what_the_page_offers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_served_is_of_the_document_that_stands_there() {
+    let site = FixtureSite::start().await;
+    let service = TestService::start(Database::Sqlite).await;
+    let raw = async |path: &str| {
+        let page =
+            scrape(&service, json!({ "url": site.url(path), "formats": ["html", "rawHtml"], "waitFor": 1 })).await;
+        page["rawHtml"].as_str().unwrap_or_else(|| panic!("{path} has none")).to_owned()
+    };
+    // The one that was asked for.
+    let first = raw("/js/render/7").await;
+    assert!(first.contains("<title>JS render 7</title>") && first.contains("Enable scripts"), "{first}");
+    // The one that its script has put in its place.
+    let next = raw("/js/redirect/8").await;
+    assert!(next.contains("<title>JS render 8</title>") && next.contains("Enable scripts"), "{next}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn data_is_a_document_too() {
     let site = FixtureSite::start().await;
     let service = TestService::start(Database::Sqlite).await;
