@@ -34,7 +34,8 @@ pub(super) struct Charge<'a> {
     pub at: Timestamp,
 }
 
-/// Enters a charge in the ledger, and adds it to what the team has used if it is new there.
+/// Enters a charge in the ledger, and adds it to what the team has used if it is new there. The caller holds the team's
+/// lock: an entry adds to the row of its month, which whoever ends pages has after the team's.
 pub(super) async fn charge(tx: &mut Tx, charge: Charge<'_>) -> StoreResult<()> {
     const ENTRY: &str = sql!(LEDGER_ENTRY, "VALUES ($1, $2, $3, $4, $5, $6)", ENTERED_ONCE);
     let Charge { entry, team, key, kind, amount, at } = charge;

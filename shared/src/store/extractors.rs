@@ -390,16 +390,19 @@ pub async fn acquit(db: &Db, id: ExtractorId) -> StoreResult<()> {
     tx.commit().await
 }
 
-/// Removes a part of what was not used for too long. `true` while there is more.
+/// Removes a part of what was not used for too long. `true` while there is more. What was learned of a site comes first, as
+/// for whoever goes on learning, who has its pages and extractors only then.
 pub async fn expire(tx: &mut Tx, now: Timestamp) -> StoreResult<bool> {
-    const EXTRACTORS: &str = "DELETE FROM extractor WHERE id IN (SELECT id FROM extractor WHERE used_at < $1 LIMIT $2)";
+    const EXTRACTORS: &str = "DELETE FROM extractor WHERE used_at < $1 AND id IN \
+        (SELECT id FROM extractor WHERE used_at < $1 LIMIT $2)";
     const PAGES: &str = "DELETE FROM learning_page WHERE (team_id, site, wish, page) IN \
         (SELECT team_id, site, wish, page FROM learning_page WHERE made_at < $1 LIMIT $2)";
-    const LEARNING: &str = "DELETE FROM learning WHERE (team_id, site, wish) IN \
+    const LEARNING: &str = "DELETE FROM learning WHERE used_at < $1 AND (team_id, site, wish) IN \
         (SELECT team_id, site, wish FROM learning WHERE used_at < $1 LIMIT $2)";
+    // The age is asked for once more where the row is deleted: a row that was waited for may be in use again.
     let old = now.plus_ms(-KEPT_MS);
     let mut more = false;
-    for (sql, before) in [(EXTRACTORS, old), (PAGES, now.plus_ms(-PAGES_KEPT_MS)), (LEARNING, old)] {
+    for (sql, before) in [(LEARNING, old), (PAGES, now.plus_ms(-PAGES_KEPT_MS)), (EXTRACTORS, old)] {
         let gone =
             on_db!(&mut *tx, |conn| sqlx::query(sql).bind(before).bind(STEP).execute(conn).await?.rows_affected());
         more |= gone == STEP as u64;

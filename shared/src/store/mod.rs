@@ -40,6 +40,8 @@ mod lasting_plans;
 pub mod leases;
 pub mod ledger;
 pub mod lines;
+#[cfg(test)]
+mod lock_order_tests;
 pub mod maps;
 pub mod migrations;
 pub mod model_usage;

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 
 use super::activity::{self, Entry};
 use super::credits::{self, Charge};
-use super::{StoreResult, Tx};
+use super::{StoreResult, Tx, team_lock};
 
 /// A search that is answered.
 pub struct NewSearch<'a> {
@@ -23,8 +23,9 @@ pub struct NewSearch<'a> {
     pub created_at: Timestamp,
 }
 
-/// Writes it into the list of what the team asked for, and bills it.
+/// Writes it into the list of what the team asked for, and bills it. The team is locked from then on.
 pub async fn record(tx: &mut Tx, search: &NewSearch<'_>) -> StoreResult<()> {
+    team_lock::lock(tx, search.team).await?;
     let target = search.query.map(str::to_owned);
     let entry = Entry {
         id: search.id.0,

@@ -60,7 +60,7 @@ pub async fn write(
 /// # Errors
 /// When it cannot be removed.
 pub async fn expire(tx: &mut Tx, now: Timestamp) -> StoreResult<bool> {
-    const OLD: &str = "DELETE FROM site_template WHERE (team_id, origin) IN \
+    const OLD: &str = "DELETE FROM site_template WHERE changed_at < $1 AND (team_id, origin) IN \
         (SELECT team_id, origin FROM site_template WHERE changed_at < $1 LIMIT $2)";
     const MANY: &str = "DELETE FROM site_template WHERE (team_id, origin) IN \
         (SELECT team_id, origin FROM site_template ORDER BY changed_at DESC LIMIT $1 OFFSET $2)";

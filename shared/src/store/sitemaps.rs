@@ -17,7 +17,8 @@ pub async fn get(db: &Db, team: TeamId, key: &str, now: Timestamp) -> StoreResul
     Ok(found.map(|row| row.0))
 }
 
-/// Keeps files under their keys; older ones there are replaced. Returns how many fitted into the team's room.
+/// Keeps files under their keys; older ones there are replaced. Returns how many fitted into the team's room: the first
+/// ones. Rows are taken in one order, whoever else keeps the same files at the moment.
 pub async fn put(
     tx: &mut Tx,
     team: TeamId,
@@ -31,32 +32,31 @@ pub async fn put(
         ON CONFLICT (team_id, key) DO UPDATE SET size = excluded.size, body = excluded.body, \
         expires_at = excluded.expires_at";
     let (mut used,): (i64,) = on_db!(tx, |conn| sqlx::query_as(USED).bind(team).bind(now).fetch_one(conn).await?);
-    let mut kept = 0;
-    for (key, body) in files {
-        let size = body.len() as i64;
-        used += size;
-        if used > TEAM_BYTES {
-            break;
-        }
+    let fits = |(_, body): &&(String, Vec<u8>)| {
+        used += body.len() as i64;
+        used <= TEAM_BYTES
+    };
+    let mut kept: Vec<_> = files.iter().take_while(fits).collect();
+    kept.sort_unstable_by_key(|(key, _)| key);
+    for (key, body) in &kept {
         on_db!(tx, |conn| {
             sqlx::query(PUT)
                 .bind(team)
                 .bind(key)
-                .bind(size)
+                .bind(body.len() as i64)
                 .bind(body)
                 .bind(expires_at)
                 .execute(conn)
                 .await?
                 .rows_affected()
         });
-        kept += 1;
     }
-    Ok(kept)
+    Ok(kept.len())
 }
 
 /// Removes a part of the files that have expired. Returns how many.
 pub async fn expire(tx: &mut Tx, now: Timestamp) -> StoreResult<u64> {
-    const SQL: &str = "DELETE FROM sitemap WHERE (team_id, key) IN \
+    const SQL: &str = "DELETE FROM sitemap WHERE expires_at <= $1 AND (team_id, key) IN \
         (SELECT team_id, key FROM sitemap WHERE expires_at <= $1 LIMIT 200)";
     Ok(on_db!(tx, |conn| sqlx::query(SQL).bind(now).execute(conn).await?.rows_affected()))
 }
