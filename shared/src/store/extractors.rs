@@ -395,7 +395,7 @@ pub async fn acquit(db: &Db, id: ExtractorId) -> StoreResult<()> {
 pub async fn expire(tx: &mut Tx, now: Timestamp) -> StoreResult<bool> {
     const EXTRACTORS: &str = "DELETE FROM extractor WHERE used_at < $1 AND id IN \
         (SELECT id FROM extractor WHERE used_at < $1 LIMIT $2)";
-    const PAGES: &str = "DELETE FROM learning_page WHERE (team_id, site, wish, page) IN \
+    const PAGES: &str = "DELETE FROM learning_page WHERE made_at < $1 AND (team_id, site, wish, page) IN \
         (SELECT team_id, site, wish, page FROM learning_page WHERE made_at < $1 LIMIT $2)";
     const LEARNING: &str = "DELETE FROM learning WHERE used_at < $1 AND (team_id, site, wish) IN \
         (SELECT team_id, site, wish FROM learning WHERE used_at < $1 LIMIT $2)";
