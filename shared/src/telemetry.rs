@@ -1,10 +1,13 @@
 //! Log output: `WEIR_LOG` filters, `WEIR_LOG_FORMAT=json` is for machines.
 
+use std::io::IsTerminal as _;
+
 use tracing_subscriber::EnvFilter;
 
 use crate::config::LogSettings;
 
-/// Starts logging to standard error. A wrong filter is an error that names the setting.
+/// Starts logging to standard error, in colours on a terminal and nowhere else. A wrong filter is an error that names the
+/// setting.
 pub fn init(settings: &LogSettings) -> anyhow::Result<()> {
     let filter = &settings.filter;
     // A site's bad certificate is told to the caller who asked for the page; the log has no use for it.
@@ -14,6 +17,8 @@ pub fn init(settings: &LogSettings) -> anyhow::Result<()> {
         anyhow::anyhow!("WEIR_LOG={filter}: allowed is a tracing filter such as info or weir=debug ({e})")
     })?;
     let output = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // On a terminal the library asks NO_COLOR, too.
+    let output = if std::io::stderr().is_terminal() { output } else { output.with_ansi(false) };
     if settings.is_json {
         output.json().init();
     } else {

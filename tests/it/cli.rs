@@ -389,3 +389,12 @@ async fn processes_wait_for_a_database_that_starts_after_them() {
     drop(service);
     drop(cluster);
 }
+
+#[tokio::test]
+async fn what_is_logged_into_a_file_has_no_colours() {
+    let service = TestService::start(Database::Sqlite).await;
+    assert_eq!(service.post("/v2/scrape", &json!({})).await.status, 400);
+    let logs = service.logs();
+    assert!(logs.contains(" status=400 ") && logs.contains("the worker is ready"), "{logs}");
+    assert!(!logs.contains('\u{1b}'), "{logs:?}");
+}
