@@ -17,8 +17,8 @@ use weir_shared::store::nodes::{self, NodeRow};
 use weir_shared::store::sessions::Found;
 use weir_shared::store::{self, Db, credits, profiles, sessions, teams};
 use weir_shared::time::Timestamp;
-use weir_shared::worker_api::SECRET_HEADER;
 use weir_shared::worker_api::sessions::{CLOSE, EXECUTE, OPEN};
+use weir_shared::worker_api::{Refusal, SECRET_HEADER};
 
 use crate::service_tests::Api;
 
@@ -29,6 +29,8 @@ enum Mood {
     Good,
     /// Answers 503.
     Refuses,
+    /// Takes no session that it is asked to open.
+    TakesNone,
     /// Answers well and does nothing.
     Lies,
     /// Begins to close and answers that it could not end it yet.
@@ -149,6 +151,7 @@ async fn open(worker: Data<Worker>, request: HttpRequest, body: Json<Value>) -> 
     let id: SessionId = body["id"].as_str().unwrap().parse().unwrap();
     match worker.mood() {
         Mood::Refuses => return error(503, "no memory for another browser"),
+        Mood::TakesNone => return error(Refusal::NotHere.status(), "this worker is stopping"),
         Mood::Lies => return HttpResponse::Ok().json(json!({})),
         Mood::Breaks => return broken(),
         _ => {}
@@ -170,11 +173,11 @@ async fn close(worker: Data<Worker>, request: HttpRequest, id: Path<SessionId>) 
         Mood::Refuses => return error(503, "busy"),
         Mood::Breaks | Mood::BreaksOnce => return broken(),
         Mood::Lies => return HttpResponse::Ok().json(json!({})),
-        Mood::Good | Mood::Slow => {}
+        Mood::Good | Mood::Slow | Mood::TakesNone => {}
     }
     let mut tx = worker.db.begin().await.unwrap();
     sessions::begin_close(&mut tx, id, EndReason::Deleted, now).await.unwrap();
-    if mood == Mood::Good {
+    if mood != Mood::Slow {
         sessions::destroy(&mut tx, id, EndReason::Deleted, now).await.unwrap();
     }
     tx.commit().await.unwrap();
@@ -507,7 +510,7 @@ async fn a_browser_that_does_not_start_leaves_nothing_and_costs_nothing() {
     let api = Api::start(&[("WEIR_TEAM_SESSIONS", "1")]).await;
     let worker = Worker::start(&api, 1).await;
     let wanted = json!({"profile": {"name": "p"}});
-    for mood in [Mood::Refuses, Mood::Lies, Mood::Breaks] {
+    for mood in [Mood::Refuses, Mood::Lies] {
         worker.set(mood);
         let (status, body) = api.post("/v2/browser", wanted.clone()).await;
         assert_eq!((status, &body["error"]), (502, &json!("Failed to create browser session.")), "{mood:?}");
@@ -519,13 +522,47 @@ async fn a_browser_that_does_not_start_leaves_nothing_and_costs_nothing() {
 }
 
 #[actix_web::test]
-async fn a_worker_that_cannot_be_reached_is_passed_over_once() {
+async fn workers_that_cannot_be_reached_or_take_none_are_passed_over() {
     let api = Api::start(&[]).await;
-    announce(&api.state.db, WorkerId::new(), &nowhere(), 9, None).await;
+    for slots in [8, 9] {
+        announce(&api.state.db, WorkerId::new(), &nowhere(), slots, None).await;
+    }
     let (status, retry, body) = api.send_whole(api.request(Method::POST, "/v2/browser")).await;
-    assert_eq!((status, retry), (503, Some(5)), "{body}");
-    let worker = Worker::start(&api, 1).await;
+    let text = "The worker of the browser session cannot be reached. Please try again.";
+    assert_eq!((status, retry, &body["error"]), (503, Some(5), &json!(text)));
+    let (stopping, worker) = (Worker::start(&api, 7).await, Worker::start(&api, 1).await);
+    stopping.set(Mood::TakesNone);
     let id = create(&api, json!({})).await;
+    let asked = vec!["POST /sessions".to_owned()];
+    assert_eq!(
+        (stopping.calls(), worker.calls()),
+        (asked.clone(), asked),
+        "and neither is told to close what it has not"
+    );
+    assert_eq!(ids(&api, "").await, [id.to_string()]);
+}
+
+#[actix_web::test]
+async fn a_session_whose_worker_dies_while_it_opens_goes_to_another() {
+    let api = Api::start(&[]).await;
+    let (dying, worker) = (Worker::start(&api, 2).await, Worker::start(&api, 1).await);
+    dying.set(Mood::Breaks);
+    let wanted = json!({"profile": {"name": "p"}});
+    let id = create(&api, wanted).await;
+    assert_eq!(ids(&api, "").await, [id.to_string()]);
+    assert_eq!((dying.calls()[0].as_str(), worker.calls()), ("POST /sessions", vec!["POST /sessions".to_owned()]));
+}
+
+#[actix_web::test]
+async fn a_session_waits_a_moment_for_a_worker_that_comes_back() {
+    let api = Api::start(&[]).await;
+    announce(&api.state.db, WorkerId::new(), &nowhere(), 1, None).await;
+    let coming = async {
+        // Its first worker is asked meanwhile.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        Worker::start(&api, 1).await
+    };
+    let (id, worker) = futures_util::join!(create(&api, json!({})), coming);
     assert_eq!((worker.calls(), ids(&api, "").await), (vec!["POST /sessions".to_owned()], vec![id.to_string()]));
 }
 
@@ -656,7 +693,7 @@ async fn an_execution_whose_worker_is_away_was_not_run() {
         request: &request,
         default_limit: 10,
         metered: false,
-        avoid: None,
+        avoid: &[],
         only: None,
     };
     let now = api.state.db.now();

@@ -12,8 +12,11 @@ pub enum Refusal {
     WrongSecret,
     /// The worker does not have the session.
     UnknownSession,
-    /// Opening: the session is placed elsewhere, or not to be opened any more. A prompt: another one took all the time.
+    /// Opening: the session is not to be opened any more. A prompt: another one took all the time.
     Conflict,
+    /// Opening: nothing was begun, for the session is another worker's, or this one takes none now. Until 2026-11 this was
+    /// a conflict, or unavailable.
+    NotHere,
     /// The session takes no more calls.
     Ended,
     /// The scrape that the session continues could not be brought back. The text is for the client.
@@ -32,11 +35,12 @@ pub enum Refusal {
 
 impl Refusal {
     /// Each of them once.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Malformed,
         Self::WrongSecret,
         Self::UnknownSession,
         Self::Conflict,
+        Self::NotHere,
         Self::Ended,
         Self::NotReplayed,
         Self::NoProxy,
@@ -54,6 +58,7 @@ impl Refusal {
             Self::UnknownSession => 404,
             Self::Conflict => 409,
             Self::Ended => 410,
+            Self::NotHere => 421,
             Self::NotReplayed => 424,
             Self::TooManyClients => 429,
             Self::NoModel => 501,

@@ -108,9 +108,12 @@ impl Sessions {
             self.give_up(id).await;
             return Err(OpenError::Stopping);
         }
-        let row = rows::load(&self.resources.db, id).await?.ok_or(OpenError::NotOurs)?;
-        if row.worker_id != self.worker || row.state != SessionState::Opening {
+        let row = rows::load(&self.resources.db, id).await?.ok_or(OpenError::NotOpening)?;
+        if row.worker_id != self.worker {
             return Err(OpenError::NotOurs);
+        }
+        if row.state != SessionState::Opening {
+            return Err(OpenError::NotOpening);
         }
         let session = match Session::open(&self.resources, &self.warm, &row, language).await {
             Ok(session) => session,
@@ -127,7 +130,7 @@ impl Sessions {
             self.lock().remove(&id);
             session.kill().await;
             activated?;
-            return Err(OpenError::NotOurs);
+            return Err(OpenError::NotOpening);
         }
         tracing::info!(session.id = %id, team.id = %row.team_id, "session opened");
         let sessions = Arc::clone(&self);

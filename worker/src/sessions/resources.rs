@@ -44,6 +44,8 @@ pub enum OpenError {
     Replay(String),
     #[error("the session is not this worker's to open")]
     NotOurs,
+    #[error("the session is not to be opened any more")]
+    NotOpening,
     #[error("this worker is stopping")]
     Stopping,
     #[error(transparent)]

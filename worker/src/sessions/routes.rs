@@ -31,14 +31,14 @@ pub fn configure(config: &mut web::ServiceConfig) {
 type Reply<T> = Result<Json<T>, Refused>;
 
 async fn open(_: FromApi, process: Data<Process>, body: Json<OpenSession>) -> Reply<Done> {
-    let unavailable = |why: &dyn std::fmt::Display| Refused::new(Refusal::Unavailable, why);
-    let sessions = process.sessions().ok_or_else(|| unavailable(&"this worker takes no sessions"))?;
+    let sessions = process.sessions().ok_or_else(|| Refused::new(Refusal::NotHere, "this worker takes no sessions"))?;
     match sessions.open(body.id, body.language).await {
         Ok(()) => Ok(Json(Done {})),
         Err(error @ OpenError::NoProxy) => Err(Refused::new(Refusal::NoProxy, error)),
         Err(OpenError::Replay(why)) => Err(Refused::new(Refusal::NotReplayed, why)),
-        Err(error @ OpenError::NotOurs) => Err(Refused::new(Refusal::Conflict, error)),
-        Err(error) => Err(unavailable(&error)),
+        Err(error @ (OpenError::NotOurs | OpenError::Stopping)) => Err(Refused::new(Refusal::NotHere, error)),
+        Err(error @ OpenError::NotOpening) => Err(Refused::new(Refusal::Conflict, error)),
+        Err(error) => Err(Refused::new(Refusal::Unavailable, error)),
     }
 }
 

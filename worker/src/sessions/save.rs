@@ -105,7 +105,7 @@ mod tests {
             request: &request,
             default_limit: 10,
             metered: false,
-            avoid: None,
+            avoid: &[],
             only: None,
         };
         let mut tx = db.begin().await.unwrap();

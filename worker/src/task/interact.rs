@@ -161,7 +161,7 @@ async fn place(journal: &Journal, page: &Page) -> weir_shared::store::StoreResul
         request: &request,
         default_limit: process.settings.limits.team_sessions,
         metered: process.settings.limits.metered,
-        avoid: None,
+        avoid: &[],
         only: Some(journal.context.id),
     };
     let mut tx = process.db.begin().await?;

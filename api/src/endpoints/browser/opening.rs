@@ -23,9 +23,9 @@ use crate::worker_client::CallError;
 const RETRY_SECONDS: u64 = 5;
 /// The same for a proxy that cannot be reached: as long as it rests at first.
 const PROXY_RETRY_SECONDS: u64 = 30;
-/// How long a call waits for workers that have just started, and how often it looks.
-const TRIAL_WAIT: Duration = Duration::from_secs(5);
-const TRIAL_LOOK: Duration = Duration::from_millis(100);
+/// How long a call waits for workers that have just started, or come back, and how often it looks.
+const OTHERS_WAIT: Duration = Duration::from_secs(5);
+const OTHERS_LOOK: Duration = Duration::from_millis(100);
 
 /// A session to be made.
 pub struct Wanted {
@@ -42,7 +42,8 @@ pub struct OfScrape {
     pub language: Option<Language>,
 }
 
-/// Places a session and has it opened. A worker that cannot be reached at all is passed over once.
+/// Places a session and has it opened. A worker that cannot be reached, or does not take it, is passed over for a while:
+/// one that has just died counts as alive until it misses its heartbeats.
 ///
 /// # Errors
 /// 402 without credits for the ttl, 409 while another session saves the profile, when the scrape has a session or
@@ -50,18 +51,17 @@ pub struct OfScrape {
 /// takes a session now or its proxies cannot be reached.
 pub async fn start(app: AppData, caller: Caller, wanted: Wanted) -> ApiResult<SessionRow> {
     let began = Stopwatch::start();
-    let mut avoid = None;
+    let mut avoid = Vec::new();
     let outcome = loop {
-        let placed = match place(&app, &caller, &wanted, avoid).await {
+        let placed = match place(&app, &caller, &wanted, &avoid, &began).await {
             Ok(placed) => placed,
             Err(error) => break Err(("refused", error)),
         };
         match open(&app, &placed, wanted.scrape).await {
             Ok(row) => break Ok(row),
-            Err(NotOpened::Unreachable) if avoid.is_none() => avoid = Some(placed.worker),
-            Err(NotOpened::Unreachable) => {
-                let text = "The worker of the browser session cannot be reached. Please try again.";
-                break Err(("failed", ApiError::new(ErrorCode::Unavailable, text)));
+            Err(NotOpened::NotBegun | NotOpened::Lost) if began.elapsed() < OTHERS_WAIT => avoid.push(placed.worker),
+            Err(NotOpened::NotBegun | NotOpened::Lost) => {
+                break Err(("failed", refused(&NotPlaced::Away, &wanted.session)));
             }
             Err(NotOpened::NoProxy(text)) => {
                 let error = ApiError::new(ErrorCode::Unavailable, text).retry_after(PROXY_RETRY_SECONDS);
@@ -88,12 +88,19 @@ pub async fn start(app: AppData, caller: Caller, wanted: Wanted) -> ApiResult<Se
 }
 
 /// Takes everything a session needs. What only the dead hold is freed first.
-async fn place(app: &App, caller: &Caller, wanted: &Wanted, avoid: Option<WorkerId>) -> ApiResult<Placed> {
-    let began = Stopwatch::start();
+async fn place(
+    app: &App,
+    caller: &Caller,
+    wanted: &Wanted,
+    avoid: &[WorkerId],
+    began: &Stopwatch,
+) -> ApiResult<Placed> {
     let refusal = loop {
         match try_place(app, caller, wanted, avoid).await? {
             Ok(placed) => return Ok(placed),
-            Err(NotPlaced::NotYet) if began.elapsed() < TRIAL_WAIT => actix_web::rt::time::sleep(TRIAL_LOOK).await,
+            Err(NotPlaced::NotYet | NotPlaced::Away) if began.elapsed() < OTHERS_WAIT => {
+                actix_web::rt::time::sleep(OTHERS_LOOK).await;
+            }
             Err(refusal) => break refusal,
         }
     };
@@ -113,7 +120,7 @@ async fn try_place(
     app: &App,
     caller: &Caller,
     wanted: &Wanted,
-    avoid: Option<WorkerId>,
+    avoid: &[WorkerId],
 ) -> ApiResult<Result<Placed, NotPlaced>> {
     let new = NewSession {
         team: caller.team_id(),
@@ -159,6 +166,10 @@ fn refused(refusal: &NotPlaced, wanted: &CreateSession) -> ApiError {
         NotPlaced::Full => {
             ApiError::new(ErrorCode::Unavailable, "Every browser of this server is taken. Please try again shortly.")
         }
+        NotPlaced::Away => {
+            let text = "The worker of the browser session cannot be reached. Please try again.";
+            ApiError::new(ErrorCode::Unavailable, text).retry_after(RETRY_SECONDS)
+        }
         NotPlaced::NotYet => {
             let text = "The workers have just started and do not take sessions yet. Please try again shortly.";
             ApiError::new(ErrorCode::Unavailable, text).retry_after(RETRY_SECONDS)
@@ -174,8 +185,10 @@ fn refused(refusal: &NotPlaced, wanted: &CreateSession) -> ApiError {
 
 /// Why a session that was placed is not there.
 enum NotOpened {
-    /// Its worker never heard of it.
-    Unreachable,
+    /// Its worker never heard of it, or has said that it does not take it.
+    NotBegun,
+    /// Its worker was lost on the way, with nothing done to any site.
+    Lost,
     Failed,
     /// The scrape could not be brought back; the text is for the caller.
     NotReplayed(String),
@@ -212,21 +225,28 @@ async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Resul
             tracing::warn!(session.id = %id, worker.id = %placed.worker, "no proxy of a session can be reached");
             NotOpened::NoProxy(refused.text)
         }
+        Ok(Err(refused)) if refused.refusal() == Some(Refusal::NotHere) => {
+            let why = refused.text;
+            tracing::info!(session.id = %id, worker.id = %placed.worker, why, "a worker does not take a browser session");
+            NotOpened::NotBegun
+        }
         Ok(Err(why)) => {
             tracing::warn!(session.id = %id, worker.id = %placed.worker, %why, "a browser session was not opened");
             NotOpened::Failed
         }
         Err(error @ CallError::Unreachable(_)) => {
             tracing::warn!(session.id = %id, worker.id = %placed.worker, %error, "a browser session was not opened");
-            NotOpened::Unreachable
+            NotOpened::NotBegun
         }
         Err(error @ (CallError::Lost(_) | CallError::Late(_))) => {
             tracing::warn!(session.id = %id, worker.id = %placed.worker, %error, "a browser session was not opened");
-            NotOpened::Failed
+            // A scrape that is continued was brought back perhaps, with what its actions do.
+            let is_harmless = matches!(error, CallError::Lost(_)) && scrape.is_none();
+            if is_harmless { NotOpened::Lost } else { NotOpened::Failed }
         }
     };
     destroy_row(app, id, EndReason::NotOpened, app.db.now()).await?;
-    if matches!(failure, NotOpened::Failed) {
+    if matches!(failure, NotOpened::Failed | NotOpened::Lost) {
         // The worker may have started a browser all the same; it is ended in the background.
         let (app, address) = (app.clone(), placed.address.clone());
         actix_web::rt::spawn(async move {

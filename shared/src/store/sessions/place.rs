@@ -23,8 +23,8 @@ pub struct NewSession<'a> {
     pub default_limit: i64,
     /// Whether teams need credits.
     pub metered: bool,
-    /// A worker that could not be reached a moment ago: not this one.
-    pub avoid: Option<WorkerId>,
+    /// Workers that could not be reached a moment ago, or did not take it: none of these.
+    pub avoid: &'a [WorkerId],
     /// The only worker that will do: the one that asks for itself.
     pub only: Option<WorkerId>,
 }
@@ -51,6 +51,8 @@ pub enum NotPlaced {
     ProfileBusy,
     /// Every slot of every worker is taken.
     Full,
+    /// The same, but for those of workers that are to be avoided.
+    Away,
     /// Workers live, and none takes sessions: why, if one of them says.
     NotOffered { why: Option<String> },
     /// A worker that has just started may still say that it takes sessions.
@@ -162,11 +164,12 @@ async fn choose_worker(
         let why = workers.into_iter().find_map(|w| w.sessions_refused);
         return Ok(Err(NotPlaced::NotOffered { why }));
     }
-    workers
-        .retain(|w| w.taken < w.session_slots && Some(w.id) != new.avoid && new.only.is_none_or(|only| w.id == only));
+    workers.retain(|w| w.taken < w.session_slots && new.only.is_none_or(|only| w.id == only));
+    let refusal = if workers.is_empty() { NotPlaced::Full } else { NotPlaced::Away };
+    workers.retain(|w| !new.avoid.contains(&w.id));
     // Of workers with equal room the one that has run longest.
     let best = workers.into_iter().rev().max_by_key(|w| w.session_slots - w.taken);
-    Ok(best.map(|w| (w.id, w.address)).ok_or(NotPlaced::Full))
+    Ok(best.map(|w| (w.id, w.address)).ok_or(refusal))
 }
 
 async fn insert(

@@ -58,7 +58,7 @@ fn plain(team: TeamId, request: &CreateSession) -> NewSession<'_> {
         request,
         default_limit: 10,
         metered: false,
-        avoid: None,
+        avoid: &[],
         only: None,
     }
 }
@@ -309,8 +309,8 @@ async fn the_worker_with_the_most_free_slots_is_taken() {
         assert_eq!(chosen, [three, two, three, two, three]);
         assert_eq!(try_place(&db, &new, now).await, Err(NotPlaced::Full));
         end(&db, of_worker(&db, two).await.unwrap()[0].id, EndReason::NotOpened, now).await;
-        let avoid = NewSession { avoid: Some(two), ..new.clone() };
-        assert_eq!(try_place(&db, &avoid, now).await, Err(NotPlaced::Full), "not the one that was unreachable");
+        let avoid = NewSession { avoid: &[two], ..new.clone() };
+        assert_eq!(try_place(&db, &avoid, now).await, Err(NotPlaced::Away), "not the one that was unreachable");
         let mut tx = db.begin().await.unwrap();
         assert!(nodes::drain(&mut tx, &two.to_string()).await.unwrap());
         tx.commit().await.unwrap();
@@ -402,10 +402,10 @@ async fn sessions_of_a_dead_worker_end_with_its_last_sign_of_life() {
         let active = place(&db, team, &saves, now).await;
         open(&db, active, now).await;
         let opening = place(&db, team, &request(600, None), now).await;
-        let other = try_place(&db, &NewSession { avoid: Some(dies), ..plain(team, &saves.clone()) }, now).await;
+        let other = try_place(&db, &NewSession { avoid: &[dies], ..plain(team, &saves.clone()) }, now).await;
         assert_eq!(other, Err(NotPlaced::ProfileBusy));
         let reads = request(600, Some(("p", false)));
-        let other = try_place(&db, &NewSession { avoid: Some(dies), ..plain(team, &reads) }, now).await.unwrap().id;
+        let other = try_place(&db, &NewSession { avoid: &[dies], ..plain(team, &reads) }, now).await.unwrap().id;
         open(&db, other, now).await;
         assert_eq!(end_orphans(&db).await.unwrap(), 0, "everybody lives");
 
