@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use weir_tests::{
-    Answered, Database, FixtureSite, SearchStandIn, ServiceOptions, TestService, both_databases, checkout, found,
-    installed, markdown_of, wait_until,
+    Answered, Database, FixtureSite, SearchStandIn, ServiceOptions, TestService, both_databases, checkout, ended_at,
+    found, installed, markdown_of, wait_until,
 };
 
 use crate::sdk::passes;
@@ -101,6 +102,26 @@ both_databases! {
         let web = answer["data"]["web"].as_array().unwrap();
         assert!(web.iter().all(|hit| hit["markdown"].is_string()), "{answer}");
         assert_eq!((answer["creditsUsed"].as_i64(), credits(&service).await), (Some(7), 7));
+    }
+
+    async fn searches_go_on_beside_pages_of_their_team(database) {
+        let site = FixtureSite::start().await;
+        let backend = SearchStandIn::finding(site.urls("/small/", 5)).await;
+        let service = TestService::start_with(options(database, &[&backend])).await;
+        let batch = json!({"urls": site.urls("/small/", 400), "maxAge": 0});
+        let batch = service.post("/v2/batch/scrape", &batch).await.id();
+        // Both add to what the team has used, each page and each search by itself.
+        let search = async |_| {
+            let body = json!({"query": "whales", "limit": 5, "scrapeOptions": {"formats": ["markdown"], "maxAge": 0}});
+            for _ in 0..5 {
+                let found = service.post("/v2/search", &body).await.ok();
+                assert_eq!(found["creditsUsed"], 7, "{found}");
+            }
+        };
+        join_all((0..8).map(search)).await;
+        let ended = ended_at(service.caller(), &format!("/v2/batch/scrape/{batch}"), Duration::from_secs(60)).await;
+        assert_eq!((&ended["status"], &ended["completed"]), (&json!("completed"), &json!(400)), "{ended}");
+        assert_eq!(credits(&service).await, 400 + 40 * 7);
     }
 
     async fn nothing_is_kept_of_a_search_without_retention(database) {
