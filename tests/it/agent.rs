@@ -448,9 +448,9 @@ async fn of_a_team_that_keeps_nothing_nothing_stays() {
     .await;
 }
 
-/// A service with browsers.
-pub async fn with_browsers(options: ServiceOptions) -> TestService {
-    let options = options.env("WEIR_SESSIONS_PER_WORKER", "2");
+/// A service with so many browsers.
+pub async fn with_browsers(options: ServiceOptions, count: usize) -> TestService {
+    let options = options.env("WEIR_SESSIONS_PER_WORKER", count.to_string());
     let service = TestService::start_with(options).await;
     service.takes_sessions().await;
     service
@@ -497,7 +497,7 @@ async fn a_form_is_filled_in_with_the_tasks_own_words_and_nothing_leaves_the_sit
         _ => Said::json(&outer[turn(asked) - 1]),
     })
     .await;
-    let service = with_browsers(options(Database::Sqlite, &model)).await;
+    let service = with_browsers(options(Database::Sqlite, &model), 2).await;
     let status = run(&service, &json!({ "prompt": "Send the form as anna and tell the code.", "urls": [url] })).await;
     assert_eq!(status["data"]["answer"], "The code is 77.", "{status}");
     assert!(foreign.all_heads().is_empty(), "{:?}", foreign.all_heads());
@@ -538,7 +538,7 @@ async fn a_form_is_sent_once_however_its_worker_dies() {
         })
         .await;
         let fault = format!("{}=kill@{arrival}", point.as_str());
-        let mut service = with_browsers(options(Database::Sqlite, &model).env(ENVIRONMENT, &fault)).await;
+        let mut service = with_browsers(options(Database::Sqlite, &model).env(ENVIRONMENT, &fault), 2).await;
         service.remove_env(ENVIRONMENT);
         let body = json!({ "prompt": "Send the form as anna.", "urls": [url] });
         let id = service.post("/v2/agent", &body).await.id();
