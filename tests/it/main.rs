@@ -23,6 +23,7 @@ mod escape;
 mod extract;
 mod faults;
 mod feedback;
+mod followers;
 mod formats;
 mod guard;
 mod handbook;

@@ -124,6 +124,12 @@ impl OwnPages {
         self.insert(path, Page { status: 200, headers, body: body.to_owned() })
     }
 
+    /// A text that whoever gets it may keep for an hour.
+    pub fn put_cached(&self, path: &str, body: &str) -> String {
+        let headers = "content-type: text/plain\r\ncache-control: public, max-age=3600\r\n".to_owned();
+        self.insert(path, Page { status: 200, headers, body: body.to_owned() })
+    }
+
     fn insert(&self, path: &str, page: Page) -> String {
         self.state.lock().unwrap().pages.insert(path.to_owned(), page);
         self.url(path)

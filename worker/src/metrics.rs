@@ -38,6 +38,8 @@ pub struct Metrics {
     pub browser_pages: IntGauge,
     /// Chromium processes that died unasked.
     pub browser_crashes: IntGauge,
+    /// Pages rendered in the tab of another page of their site.
+    pub browser_followers: IntGauge,
     /// Requests that the browsers' egress proxy refused.
     pub egress_denied: IntGauge,
     /// Browser sessions open, and browsers that wait started for one.
@@ -131,6 +133,11 @@ impl Metrics {
             browsers: gauge(to, "weir_browsers", "Chromium processes alive")?,
             browser_pages: gauge(to, "weir_browser_pages", "Pages open in the scraping pool")?,
             browser_crashes: gauge(to, "weir_browser_crashes", "Chromium processes that died unasked")?,
+            browser_followers: gauge(
+                to,
+                "weir_browser_followers",
+                "Pages rendered in the tab of another page of their site",
+            )?,
             egress_denied: gauge(to, "weir_egress_denied", "Browser requests refused by the address rules")?,
             sessions: gauge(to, "weir_sessions", "Browser sessions open")?,
             sessions_warm: gauge(to, "weir_sessions_warm", "Browsers started ahead of a session")?,

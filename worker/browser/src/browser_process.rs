@@ -18,7 +18,8 @@ use weir_shared::domain::site_rules::RefusedHosts;
 
 use super::cdp::Cdp;
 use super::error::RenderError;
-use super::page::BlankPage;
+use super::kept::{self, KeptTabs, TabKey};
+use super::page::{BlankPage, KeptTab};
 use super::wait::WaitScript;
 
 /// How long a browser may take to say its version, which is also the health check.
@@ -48,6 +49,7 @@ pub(super) struct BrowserProcess {
     /// The browser no longer obeys: take it out of use at once.
     pub given_up: CancellationToken,
     spare: Mutex<Option<BlankPage>>,
+    kept: KeptTabs<KeptTab>,
     is_refilling: AtomicBool,
     is_retired: AtomicBool,
 }
@@ -59,6 +61,8 @@ pub struct PageAccess {
     /// The same of those that go on through the operator's proxies, by place.
     pub upstreams: Arc<[SocketAddr]>,
     pub has_pictures: bool,
+    /// Pages that run in it at once.
+    pub pages: usize,
     /// What pages whose callers want no ads are kept from.
     pub ads: Arc<AdHosts>,
     /// Gives a page a way out of its own; `None`: the browser has one page, and its way out is that page's.
@@ -80,7 +84,7 @@ impl BrowserProcess {
         egress: SocketAddr,
         ads: Arc<AdHosts>,
     ) -> anyhow::Result<Arc<Self>> {
-        let access = PageAccess { egress, upstreams: Arc::default(), has_pictures: true, ads, sandbox: None };
+        let access = PageAccess { egress, upstreams: Arc::default(), has_pictures: true, pages: 1, ads, sandbox: None };
         let process = Self::begin(browser, dir, access).await?;
         process.retire();
         Ok(process)
@@ -116,6 +120,7 @@ impl BrowserProcess {
             returned: Notify::new(),
             given_up: CancellationToken::new(),
             spare: Mutex::default(),
+            kept: KeptTabs::default(),
             is_refilling: AtomicBool::new(false),
             is_retired: AtomicBool::new(false),
         }))
@@ -219,11 +224,39 @@ impl BrowserProcess {
         });
     }
 
-    /// No further page will be lent: the spare page goes.
+    /// Notes that a page begins which may share its tab. Whether another one of its site did lately.
+    pub fn begins(&self, key: &TabKey) -> bool {
+        self.kept.begin(key)
+    }
+
+    /// The tab that the last page of the site has left, if it is still there.
+    pub fn take_kept(&self, key: &TabKey) -> Option<KeptTab> {
+        self.kept.take(key)
+    }
+
+    /// Leaves a tab to the next page of its site. Tabs and pages together stay as many as pages may run at once.
+    pub fn keep(self: &Arc<Self>, key: TabKey, tab: KeptTab) {
+        let Ok(number) = self.kept.put(key, tab) else { return };
+        // The page that leaves it still counts.
+        self.make_room(1);
+        let process = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(kept::KEEP).await;
+            drop(process.kept.expire(number));
+        });
+    }
+
+    /// Closes what is kept too much beside the pages that are open, `leaving` of which are about to end.
+    pub fn make_room(&self, leaving: usize) {
+        let open = self.open.load(Ordering::Acquire).saturating_sub(leaving);
+        drop(self.kept.surplus(self.access.pages.saturating_sub(open)));
+    }
+
+    /// No further page will be lent: the spare page goes, and what is kept.
     pub fn retire(&self) {
         self.is_retired.store(true, Ordering::Release);
         let spare = self.take_spare();
-        drop(spare);
+        drop((spare, self.kept.close()));
     }
 
     fn lock_spare(&self) -> MutexGuard<'_, Option<BlankPage>> {

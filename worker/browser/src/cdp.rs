@@ -124,6 +124,11 @@ impl Events {
         }
     }
 
+    /// The next event if it has come already.
+    pub fn next_now(&mut self) -> Option<Event> {
+        self.rx.try_recv().ok()
+    }
+
     /// Whether events were dropped because nobody read them in time.
     pub fn has_lagged(&self) -> bool {
         self.lagged.load(Ordering::Relaxed)

@@ -9,7 +9,8 @@
   addEventListener('pageswap', event => { if (event.viewTransition) skip(event.viewTransition); }, true);
   if (window !== window.top || Object.prototype.hasOwnProperty.call(window, 'KEY')) return;
   const apply = Reflect.apply, clock = performance.now.bind(performance);
-  const nativeSet = window.setTimeout, hasOwn = Object.hasOwn;
+  const nativeSet = window.setTimeout, nativeClear = window.clearTimeout, hasOwn = Object.hasOwn;
+  const { stop } = window, { open, close } = Document.prototype, clear = window.Storage && Storage.prototype.clear;
   const sleep = ms => new Promise(done => apply(nativeSet, window, [done, ms]));
   const wrap = (owner, name, run, trap = 'apply') => {
     const native = owner && owner[name];
@@ -74,8 +75,10 @@
     try { return apply(native, self, args); } catch (error) { end(id); throw error; }
   });
 
+  // Whether something beside the document has been started that may call it at any time.
+  let hasHelpers = false;
   for (const name of ['WebSocket', 'EventSource', 'Worker', 'SharedWorker']) {
-    wrap(window, name, (native, args, target) => { mayGrow = true; return Reflect.construct(native, args, target); }, 'construct');
+    wrap(window, name, (native, args, target) => { mayGrow = hasHelpers = true; return Reflect.construct(native, args, target); }, 'construct');
   }
 
   // Elements that wait to be scrolled to.
@@ -189,7 +192,28 @@
     return (type ? `<!DOCTYPE ${type.name}>` : '') + root.outerHTML;
   };
 
+  // Ends what this document does, before another page of its site takes its place in the tab. Its origin; null where something
+  // of it may go on. Listeners go with the document that is opened, those for its end too.
+  let hasQuit = false;
+  const quit = () => {
+    hasQuit = true;
+    try {
+      apply(stop, window, []);
+      const last = apply(nativeSet, window, [() => {}, 0]);
+      if (hasHelpers || last > 20000) return null;
+      for (let id = last; id > 0; id--) apply(nativeClear, window, [id]);
+      apply(open, document, []);
+      apply(close, document, []);
+      window.name = '';
+      apply(clear, window.localStorage, []);
+      apply(clear, window.sessionStorage, []);
+      return location.origin;
+    } catch { return null; }
+  };
+
   const ready = async ({ budget, extra, limit, scroll }) => {
+    // The next document has not been swapped in yet.
+    if (hasQuit) return { url: 'about:blank', status: 0, contentType: '', html: null, width: 0, height: 0 };
     const until = clock() + budget;
     const loaded = new Promise(done => addEventListener('load', done, { once: true }));
     while (document.readyState !== 'complete') {
@@ -219,5 +243,5 @@
       height: root ? Math.max(root.scrollHeight, document.body ? document.body.scrollHeight : 0) : 0,
     };
   };
-  Object.defineProperty(window, 'KEY', { value: ready });
+  Object.defineProperty(window, 'KEY', { value: Object.assign(ready, { quit }) });
 })();

@@ -5,6 +5,7 @@
 //!   BrowserProcess     one browser: its box (from [`weir_sandbox`]), connection, spare page, health
 //!     Cdp (cdp)        the protocol's client
 //!   render (page)      one page, in a context of its own
+//!     kept             ... or in that of the last page of its site, cleared
 //!     wait, early.js   when a page has come to rest
 //!     appearance       how it appears
 //!     actions, shot    what is done on it, pictures of it
@@ -38,6 +39,7 @@ use weir_fetch::CallerHeaders;
 use weir_shared::domain::action::{Action, ActionResults};
 use weir_shared::domain::scrape::Certificates;
 use weir_shared::domain::site_rules::SiteRules;
+use weir_shared::ids::TeamId;
 
 mod actions;
 mod appearance;
@@ -50,6 +52,7 @@ mod consent;
 mod egress;
 mod error;
 mod intercept;
+mod kept;
 mod locale;
 mod outgrown;
 mod page;
@@ -101,6 +104,8 @@ pub struct RenderRequest {
     pub in_profile: bool,
     /// Sites that neither the page nor its parts may ask.
     pub sites: SiteRules,
+    /// Whose page it is, if its tab may go on to the next page of that team and site; `None`: the tab ends with the page.
+    pub team: Option<TeamId>,
 }
 
 impl RenderRequest {
@@ -127,6 +132,7 @@ impl RenderRequest {
             upstream: None,
             in_profile: false,
             sites: SiteRules::default(),
+            team: None,
         }
     }
 }
@@ -188,4 +194,6 @@ pub struct Rendered {
     pub timezone: Option<String>,
     /// Everything that came over TLS came over certificates that verify.
     pub is_trusted: bool,
+    /// Another page of its site was in the tab before.
+    pub is_follower: bool,
 }

@@ -1,4 +1,5 @@
-//! Renders one page: a browser context and a target of its own, thrown away afterwards.
+//! Renders one page: a browser context and a target of its own, thrown away afterwards, or left to the next page of its site
+//! (`kept`).
 //!
 //! ```text
 //! createBrowserContext -> createTarget -> attach   (kept ready: one spare per browser, without a document)
@@ -8,22 +9,24 @@
 //!                                    a script redirect cuts it off, then it is asked again
 //! actions                            when asked for; then the document is asked for again
 //! Page.captureScreenshot             when asked for
-//! disposeBrowserContext              always, also when the caller went away
+//! disposeBrowserContext              unless the tab is kept; also when the caller went away
 //! ```
 //!
-//! Nothing of one page may be seen by another: no cookie, no cache entry, no storage outlives the context.
+//! Nothing of one page may be seen by another: no cookie, no cache entry, no storage outlives the context, or is there when
+//! the next page takes the tab.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
 use headless_chrome::protocol::cdp::types::Method;
-use headless_chrome::protocol::cdp::{Browser, Fetch, Inspector, Network, Page, Storage, Target};
+use headless_chrome::protocol::cdp::{Browser, Fetch, Inspector, Network, Page, Runtime, Storage, Target};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::Url;
+use weir_fetch::AdHosts;
 use weir_sandbox::{Exit, OwnExit};
 use weir_shared::clock;
 use weir_shared::domain::action::ActionResults;
@@ -31,12 +34,13 @@ use weir_shared::domain::action::ActionResults;
 use super::actions::Runner;
 use super::appearance;
 use super::browser_process::BrowserProcess;
-use super::cdp::{CdpError, Events, Pending};
+use super::cdp::{CdpError, Event, Events, Pending};
 use super::error::RenderError;
 use super::intercept::{Interception, OwnHeaders};
+use super::kept::{self, TabKey};
 use super::locale::Place;
 use super::shot::Camera;
-use super::wait::{self, Look, Settled};
+use super::wait::{self, Look, Settled, WaitScript};
 use super::{RenderRequest, Rendered, Shot, branding, egress};
 
 /// Time for each step that involves no page: contexts, targets, disposal. Far above what it takes under load.
@@ -45,6 +49,9 @@ const STEP: Duration = Duration::from_secs(10);
 /// Part of the deadline kept back for the document to travel, and for a screenshot.
 const RESERVE: Duration = Duration::from_millis(250);
 const SHOT_RESERVE: Duration = Duration::from_millis(1500);
+
+/// Time for a kept tab to be cleared; a page that needs longer than that to end is not worth it.
+const CLEAR: Duration = Duration::from_millis(500);
 
 /// The address a page is opened with: it is run instead of gone to, so that the page that is asked for is the first
 /// document of its frame. `about:blank` would be loaded first, as any page, for a seventh of the CPU of a whole render.
@@ -154,32 +161,195 @@ impl BlankPage {
     }
 }
 
+/// A tab that a page has left to the next one of its site.
+pub(super) struct KeptTab {
+    tab: Tab,
+    events: Events,
+    conduct: Conduct,
+    /// Pages that were in it.
+    pages: u32,
+    /// The origin of the document that has been told to end.
+    quit: Pending<Quit>,
+}
+
+impl KeptTab {
+    /// Lets `page` go and keeps its tab, if nothing of it goes on there.
+    fn leave(process: &Arc<BrowserProcess>, key: TabKey, page: OpenPage) {
+        let OpenPage { tab, events, conduct, pages, .. } = page;
+        if pages >= kept::MAX_PAGES || !conduct.ends_with_document() {
+            return;
+        }
+        let quit = json!({ "expression": process.wait.quit(), "returnByValue": true });
+        let quit = process.cdp.send_as(Runtime::Evaluate::NAME, Some(&tab.session), quit);
+        process.keep(key, Self { tab, events, conduct, pages, quit });
+    }
+
+    /// Clears what the last page has left, before `next`. `None`: it cannot be done for certain, and the tab is closed.
+    async fn cleared(self, key: &TabKey, next: &Url) -> Option<OpenPage> {
+        let Self { tab, mut events, conduct, pages, quit } = self;
+        let deadline = clock::deadline(CLEAR);
+        if quit.by(deadline).await.ok()?.result.value.as_deref() != Some(key.origin.as_str()) {
+            return None;
+        }
+        let mut of_context = json!({});
+        if let Some(context) = &tab.context {
+            of_context["browserContextId"] = context.as_str().into();
+        }
+        let all = json!({ "origin": key.origin, "storageTypes": "all" });
+        let calls = [
+            tab.process.cdp.send_as::<Value>(Storage::ClearCookies::NAME, None, of_context),
+            tab.send::<Storage::ClearDataForOrigin>(all),
+            tab.send::<Network::ClearBrowserCache>(json!({})),
+            tab.send::<Runtime::Evaluate>(json!({ "expression": WaitScript::stand_at(next) })),
+        ];
+        for call in calls {
+            call.by(deadline).await.ok()?;
+        }
+        while let Some(event) = events.next_now() {
+            conduct.note(&event, &tab.target);
+        }
+        let is_clear = conduct.ends_with_document() && !events.has_lagged();
+        is_clear.then(|| OpenPage { tab, events, conduct: Conduct::default(), prepared: Vec::new(), pages })
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Quit {
+    result: QuitOrigin,
+}
+
+#[derive(Debug, Deserialize)]
+struct QuitOrigin {
+    value: Option<String>,
+}
+
+/// What a page has done so far that matters beyond its document.
+#[derive(Debug, Default)]
+struct Conduct {
+    /// The page has come to rest once: from here on a document that stops half-way is what an action led to (a
+    /// download, say), and no failure of the page.
+    is_read: AtomicBool,
+    /// Documents that its frame has shown.
+    documents: AtomicU32,
+    /// It has opened windows, frames or dialogs, or has crashed.
+    has_more: AtomicBool,
+}
+
+impl Conduct {
+    /// Takes note of an event of the page whose main frame is `main`.
+    fn note(&self, event: &Event, main: &str) {
+        match event.method.as_str() {
+            "Page.frameNavigated" if event.params::<Navigated<'_>>().is_some_and(|p| p.frame.id == main) => {
+                self.documents.fetch_add(1, Ordering::Relaxed);
+            }
+            "Page.frameNavigated"
+            | "Page.frameAttached"
+            | "Page.windowOpen"
+            | "Page.javascriptDialogOpening"
+            | "Inspector.targetCrashed" => self.has_more.store(true, Ordering::Relaxed),
+            _ => {}
+        }
+    }
+
+    /// Whether there was one document, and nothing beside it.
+    fn ends_with_document(&self) -> bool {
+        self.documents.load(Ordering::Relaxed) <= 1 && !self.has_more.load(Ordering::Relaxed)
+    }
+}
+
+/// A tab that a page is rendered in.
+struct OpenPage {
+    tab: Tab,
+    events: Events,
+    conduct: Conduct,
+    /// Answers of the calls that prepared it, not yet looked at.
+    prepared: Vec<Pending<Value>>,
+    /// Pages that were in it before. It has the settings of this one, too, then.
+    pages: u32,
+}
+
+impl OpenPage {
+    fn fresh(BlankPage { tab, events, prepared }: BlankPage) -> Self {
+        Self { tab, events, conduct: Conduct::default(), prepared, pages: 0 }
+    }
+}
+
 /// Renders `request` in a page of `process`, by its deadline.
 pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderRequest) -> Result<Rendered, RenderError> {
     let work = async {
-        let PageRoute { proxy, refuses_ads, own } = PageRoute::of(process, request)?;
+        let PageRoute { proxy, refuses_ads, own: own_exit } = PageRoute::of(process, request)?;
+        let rules = Rules::of(process, request, refuses_ads);
+        let is_plain = proxy.is_none() && own_exit.is_none() && rules.interception().enable_params().is_none();
+        let key = if is_plain { TabKey::of(request) } else { None };
+        let more_may_come = key.as_ref().is_some_and(|key| process.begins(key));
+        if let Some((key, kept)) = key.as_ref().and_then(|key| Some((key, process.take_kept(key)?)))
+            && let Some(page) = kept.cleared(key, &request.url).await
+        {
+            match rules.render(page, Some(key.clone())).await {
+                // Perhaps for what was there before.
+                Err(RenderError::PageCrashed | RenderError::Internal(_)) => {}
+                done => return done,
+            }
+        }
+        process.make_room(0);
         let spare = if proxy.is_none() && !request.in_profile { process.take_spare() } else { None };
-        let BlankPage { mut tab, mut events, prepared } = match spare {
+        let mut page = match spare {
             Some(page) => page,
             None if request.in_profile => BlankPage::open_in_profile(process, request.deadline).await?,
             None => BlankPage::open(process, proxy.as_deref(), request.deadline).await?,
         };
-        tab.exit = own;
-        let own = OwnHeaders::split(request);
+        page.tab.exit = own_exit;
+        rules.render(OpenPage::fresh(page), key.filter(|_| more_may_come)).await
+    };
+    tokio::time::timeout_at(request.deadline, work).await.unwrap_or(Err(RenderError::Timeout))
+}
+
+/// What holds for a page in whatever tab it is rendered.
+struct Rules<'a> {
+    process: &'a Arc<BrowserProcess>,
+    request: &'a RenderRequest,
+    own: OwnHeaders,
+    refuses_ads: bool,
+    ads: Option<Arc<AdHosts>>,
+}
+
+impl<'a> Rules<'a> {
+    fn of(process: &'a Arc<BrowserProcess>, request: &'a RenderRequest, refuses_ads: bool) -> Self {
         // The way out knows hosts only; rules about more are asked here, of pages that do not lie on such a host.
         let ads = &process.access.ads;
         let are_asked = !refuses_ads || ads.have_rules() && ads.are_refused_to(&request.url);
         let ads = (request.block_ads && are_asked).then(|| Arc::clone(ads));
-        let interception = Interception::new(request, &own, ads);
-        let is_read = AtomicBool::new(false);
-        let render =
-            Render { tab: &tab, request, own: &own, refuses_ads, deadline: request.deadline, is_read: &is_read };
-        tokio::select! {
+        Self { process, request, own: OwnHeaders::split(request), refuses_ads, ads }
+    }
+
+    fn interception(&self) -> Interception {
+        Interception::new(self.request, &self.own, self.ads.clone())
+    }
+
+    /// Renders it in `page`, whose tab goes on under `keep`.
+    async fn render(&self, mut page: OpenPage, keep: Option<TabKey>) -> Result<Rendered, RenderError> {
+        let interception = self.interception();
+        let prepared = std::mem::take(&mut page.prepared);
+        let render = Render {
+            tab: &page.tab,
+            request: self.request,
+            own: &self.own,
+            refuses_ads: self.refuses_ads,
+            deadline: self.request.deadline,
+            conduct: &page.conduct,
+            is_first: page.pages == 0,
+        };
+        let rendered = tokio::select! {
             done = render.run(prepared, &interception) => done,
-            failed = serve_events(&tab, &mut events, &interception, &is_read) => Err(failed),
+            failed = serve_events(&page.tab, &mut page.events, &interception, &page.conduct) => Err(failed),
+        }?;
+        // A certificate that was let through once is not asked about again.
+        if let Some(key) = keep.filter(|key| key.has(&rendered.url) && rendered.is_trusted) {
+            page.pages += 1;
+            KeptTab::leave(self.process, key, page);
         }
-    };
-    tokio::time::timeout_at(request.deadline, work).await.unwrap_or(Err(RenderError::Timeout))
+        Ok(rendered)
+    }
 }
 
 /// How the page goes out.
@@ -217,6 +387,9 @@ fn is_wanted(method: &str) -> bool {
             | "Page.frameStartedLoading"
             | "Page.loadEventFired"
             | "Page.frameStoppedLoading"
+            | "Page.frameNavigated"
+            | "Page.frameAttached"
+            | "Page.windowOpen"
             | "Inspector.targetCrashed"
     )
 }
@@ -235,12 +408,7 @@ enum Loading {
 const CUT_AFTER: Duration = Duration::from_secs(1);
 
 /// Answers what a page would otherwise wait for. Returns only when the page is lost.
-async fn serve_events(
-    tab: &Tab,
-    events: &mut Events,
-    interception: &Interception,
-    is_read: &AtomicBool,
-) -> RenderError {
+async fn serve_events(tab: &Tab, events: &mut Events, interception: &Interception, conduct: &Conduct) -> RenderError {
     let mut loading = Loading::NotYet;
     loop {
         let next = match loading {
@@ -251,16 +419,21 @@ async fn serve_events(
             _ => events.next().await,
         };
         let Some(event) = next else { return RenderError::BrowserLost };
+        conduct.note(&event, &tab.target);
         let is_main = || event.params::<OfFrame<'_>>().is_some_and(|p| p.frame_id == tab.target);
         match event.method.as_str() {
             "Page.frameStartedLoading" if is_main() => loading = Loading::Begun,
             "Page.loadEventFired" => loading = Loading::Done,
             "Page.frameStoppedLoading"
-                if loading == Loading::Begun && !is_read.load(Ordering::Relaxed) && is_main() =>
+                if loading == Loading::Begun && !conduct.is_read.load(Ordering::Relaxed) && is_main() =>
             {
                 loading = Loading::Stopped(clock::instant())
             }
-            "Page.frameStartedLoading" | "Page.frameStoppedLoading" => {}
+            "Page.frameStartedLoading"
+            | "Page.frameStoppedLoading"
+            | "Page.frameNavigated"
+            | "Page.frameAttached"
+            | "Page.windowOpen" => {}
             "Fetch.requestPaused" => interception.answer(&event, &tab.process.cdp, &tab.session).await,
             "Security.certificateError" => interception.judge_certificate(&event, &tab.process.cdp, &tab.session),
             "Page.javascriptDialogOpening" => {
@@ -281,6 +454,17 @@ struct OfFrame<'a> {
     frame_id: &'a str,
 }
 
+#[derive(Deserialize)]
+struct Navigated<'a> {
+    #[serde(borrow)]
+    frame: NavigatedFrame<'a>,
+}
+
+#[derive(Deserialize)]
+struct NavigatedFrame<'a> {
+    id: &'a str,
+}
+
 struct Render<'a> {
     tab: &'a Tab,
     request: &'a RenderRequest,
@@ -288,9 +472,9 @@ struct Render<'a> {
     /// The page's proxy refuses ads.
     refuses_ads: bool,
     deadline: Instant,
-    /// The page has come to rest once: from here on a document that stops half-way is what an action led to (a
-    /// download, say), and no failure of the page.
-    is_read: &'a AtomicBool,
+    conduct: &'a Conduct,
+    /// No other page was in the tab, so it has to be told everything.
+    is_first: bool,
 }
 
 impl Render<'_> {
@@ -300,7 +484,9 @@ impl Render<'_> {
         interception: &Interception,
     ) -> Result<Rendered, RenderError> {
         let place = self.request.location.as_ref().map(|(country, languages)| Place::new(country, languages));
-        self.send_setup(&mut prepared, interception, place.as_ref());
+        if self.is_first {
+            self.send_setup(&mut prepared, interception, place.as_ref());
+        }
         for call in prepared {
             // A setting that is refused (an unknown time zone, say) does not keep the page from being read.
             match call.by(self.deadline).await {
@@ -348,6 +534,7 @@ impl Render<'_> {
             actions,
             timezone: place.and_then(|p| p.timezone.map(str::to_owned)),
             is_trusted: !interception.has_untrusted(),
+            is_follower: !self.is_first,
         })
     }
 
@@ -384,7 +571,13 @@ impl Render<'_> {
     async fn navigate(&self, interception: &Interception) -> Result<(), RenderError> {
         let url = &self.request.url;
         let began = self.tab.call::<Page::Navigate>(json!({ "url": url.as_str() }), self.deadline).await?;
-        let Some(error) = began.error_text.filter(|e| !e.is_empty()) else { return Ok(()) };
+        let Some(error) = began.error_text.filter(|e| !e.is_empty()) else {
+            if self.is_first {
+                return Ok(());
+            }
+            let stays = || RenderError::Internal("the tab has not left the page before".into());
+            return began.loader_id.map(drop).ok_or_else(stays);
+        };
         // What was refused looks as if the page had given it up itself.
         if let Some(certificate) = interception.refused_certificate().filter(|_| error.contains("ERR_ABORTED")) {
             return Err(RenderError::Ssl(certificate));
@@ -445,7 +638,7 @@ impl Render<'_> {
     }
 
     async fn act(&self) -> Result<ActionResults, RenderError> {
-        self.is_read.store(true, Ordering::Relaxed);
+        self.conduct.is_read.store(true, Ordering::Relaxed);
         let runner = Runner { camera: self.camera(), script: &self.tab.process.wait, end: self.end() };
         runner.perform(&self.request.actions).await
     }

@@ -129,6 +129,8 @@ pub struct PoolStats {
     pub recycled: u64,
     /// Renders finished, failed ones included.
     pub renders: u64,
+    /// Pages rendered in the tab of another page of their site.
+    pub followers: u64,
 }
 
 #[derive(Default)]
@@ -147,6 +149,7 @@ struct Counters {
     failed_launches: AtomicU64,
     recycled: AtomicU64,
     renders: AtomicU64,
+    followers: AtomicU64,
 }
 
 struct Inner {
@@ -214,6 +217,9 @@ impl BrowserPool {
         let outgrown = lease.process.outgrown.load(Ordering::Acquire);
         let outcome = page::render(&lease.process, request).await;
         self.inner.counters.renders.fetch_add(1, Ordering::Relaxed);
+        if outcome.as_ref().is_ok_and(|rendered| rendered.is_follower) {
+            self.inner.counters.followers.fetch_add(1, Ordering::Relaxed);
+        }
         match outcome {
             // A step of the browser's own ran out of time, not the page.
             Err(RenderError::Timeout) if clock::instant() < request.deadline => {
@@ -241,6 +247,7 @@ impl BrowserPool {
             failed_launches: counters.failed_launches.load(Ordering::Relaxed),
             recycled: counters.recycled.load(Ordering::Relaxed),
             renders: counters.renders.load(Ordering::Relaxed),
+            followers: counters.followers.load(Ordering::Relaxed),
         }
     }
 
@@ -397,7 +404,8 @@ impl Inner {
             let (egress, upstreams) = (self.config.egress_proxy, Arc::clone(&self.config.upstreams));
             let ads = Arc::clone(&self.config.ads);
             let sandbox = Some(Arc::clone(&self.sandbox));
-            let access = PageAccess { egress, upstreams, has_pictures, ads, sandbox };
+            let pages = self.config.pages_per_browser.max(1);
+            let access = PageAccess { egress, upstreams, has_pictures, pages, ads, sandbox };
             let process = BrowserProcess::connect(browser, dir, access).await?;
             let bounds = PageBounds { page: self.config.page_memory, all: self.config.memory_limit };
             self.tasks.spawn(outgrown::watch(Arc::clone(&process), bounds));

@@ -12,6 +12,7 @@ use headless_chrome::protocol::cdp::types::Method as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use url::Url;
 use weir_shared::clock;
 use weir_shared::random;
 
@@ -63,6 +64,17 @@ impl WaitScript {
     /// To be run before the scripts of every document.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// An expression that ends what the document does. Its value is the document's origin; nothing where some of it may go on.
+    pub fn quit(&self) -> String {
+        format!("window.{key}?{key}.quit():null", key = self.key)
+    }
+
+    /// An expression that gives the document the address of the next one, of the same origin. The next one takes its place in
+    /// the history then, instead of following it.
+    pub fn stand_at(next: &Url) -> String {
+        format!("history.replaceState(null,'',{})", Value::from(next.as_str()))
     }
 
     /// An expression whose promise resolves with [`Settled`]. Documents in which no early script can run

@@ -96,6 +96,7 @@ pub async fn render(
         upstream: route.upstream,
         in_profile: false,
         sites: route.sites.clone(),
+        team: None,
     };
     let rendered = match browsers.render(request).await {
         Ok(rendered) => rendered,

@@ -169,6 +169,7 @@ impl PageRequest {
             in_profile: false,
             sites: options.sites.clone(),
             upstream: self.route.place(),
+            team: (!options.zero_retention).then_some(task.page.team_id),
         }
     }
 }

@@ -158,6 +158,7 @@ impl Kept {
             actions: None,
             timezone: head.timezone.clone(),
             is_trusted: true,
+            is_follower: false,
         };
         Some(Self::Rendered(rendered.into()))
     }
