@@ -1,6 +1,7 @@
 //! A page may get the tab of another page of its site: nothing of that one is there, and nobody else gets it.
 
 use serde_json::{Value, json};
+use weir_shared::clock::Stopwatch;
 use weir_tests::{Caller, Database, OwnPages, TestService, markdown_of};
 
 /// What a page finds when it begins, as the words `FOUND …`; then it leaves all of it to whoever comes.
@@ -25,12 +26,16 @@ const LEAVES: &str = r#"
     await (await caches.open('left')).put('/left', new Response('left'));
     await navigator.serviceWorker.register('/worker.js');
     await navigator.serviceWorker.ready;
+    document.body.append(Object.assign(document.createElement('iframe'), { src: '/frame' }));
   })();
   for (const event of ['pagehide', 'unload', 'beforeunload', 'visibilitychange']) addEventListener(event, () => {
     document.cookie = 'late=1'; localStorage.setItem('late', '1'); sessionStorage.setItem('late', '1'); window.name = 'late';
   });
   setInterval(() => { document.cookie = 'later=1'; localStorage.setItem('later', '1'); }, 1);
 "#;
+
+/// Has a browser keep the page, as a dictionary of the next one, too.
+const IS_KEPT: &str = "cache-control: max-age=3600\r\nuse-as-dictionary: match=\"/page/*\"\r\n";
 
 /// Answers every page of its site with something else.
 const WORKER: &str = "addEventListener('install', () => skipWaiting());\
@@ -39,7 +44,7 @@ const WORKER: &str = "addEventListener('install', () => skipWaiting());\
         { headers: { 'content-type': 'text/html' } })));";
 
 fn scripted(pages: &OwnPages, path: &str, script: &str) -> String {
-    pages.put(path, &format!("<div id=root></div><script>{script}</script>"))
+    pages.put(path, &format!("<!-- {path} --><div id=root></div><script>{script}</script>"))
 }
 
 /// A page that shows `words` by script.
@@ -47,11 +52,15 @@ fn calm(pages: &OwnPages, path: &str, words: &str) -> String {
     scripted(pages, path, &format!("root.innerHTML = '<p>{words} ' + 'Words of a page. '.repeat(40)"))
 }
 
-/// The page, in a browser.
+/// The page's text, from a browser. What its site has sent is its own.
 async fn rendered(caller: &Caller, url: &str, options: Value) -> String {
-    let mut body = json!({ "url": url, "waitFor": 1 });
+    let mut body = json!({ "url": url, "waitFor": 1, "formats": ["markdown", "rawHtml"] });
     body.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
-    markdown_of(&caller.post("/v2/scrape", &body).await.ok()["data"]).to_owned()
+    let data = caller.post("/v2/scrape", &body).await.ok()["data"].take();
+    let path = reqwest::Url::parse(url).unwrap().path().to_owned();
+    let sent = data["rawHtml"].as_str().unwrap_or_default();
+    assert!(sent.contains(&format!("<!-- {path} -->")), "{url} has sent {sent}");
+    markdown_of(&data).to_owned()
 }
 
 async fn followers(service: &TestService) -> u64 {
@@ -78,12 +87,16 @@ async fn a_page_finds_nothing_of_the_one_whose_tab_it_gets() {
     let service = TestService::start(Database::Sqlite).await;
     pages.put_file("/worker.js", "text/javascript", WORKER);
     pages.put_cached("/cached", "1");
+    let writes = "addEventListener('pagehide', () => { localStorage.setItem('frame', 1); document.cookie = 'frame=1'; });\
+        setInterval(() => sessionStorage.setItem('frame', 1), 1)";
+    scripted(&pages, "/frame", writes);
     let mut all = Vec::new();
     for n in 0..6 {
         if n > 0 {
             warm_up(&service, &pages).await;
         }
         let url = scripted(&pages, &format!("/page/{n}"), LEAVES);
+        pages.add_headers(&format!("/page/{n}"), IS_KEPT);
         let shown = rendered(service.caller(), &url, json!({ "waitFor": 300 })).await;
         let found = shown.split_once("FOUND ").and_then(|(_, rest)| rest.split_once(" END"));
         all.push(found.unwrap_or_else(|| panic!("page {n} shows {shown}")).0.to_owned());
@@ -97,7 +110,7 @@ async fn a_page_finds_nothing_of_the_one_whose_tab_it_gets() {
         assert_eq!(head, &heads[0], "a follower is asked for as any page");
     }
     assert_eq!(pages.heads("/cached").len(), 6, "each page asks the site itself");
-    assert!(followers(&service).await > 0);
+    assert!(followers(&service).await > 5, "{}", followers(&service).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -135,34 +148,56 @@ async fn tabs_go_to_no_other_team_site_or_kind_of_page() {
     assert_eq!(followers(&service).await, before, "of a page with zero data retention nothing stays");
 }
 
-/// What a page does that would be there for the next one, or hold it up; each shows its words first.
-const HARMS: [(&str, &str); 10] = [
-    ("hangs", "setTimeout(() => { const end = Date.now() + 20000; while (Date.now() < end); }, 4000)"),
+/// What a page does after it has shown its words, and whether its tab may go on to the next one then.
+const HARMS: [(&str, bool, &str); 12] = [
+    ("hangs", true, "setTimeout(() => { const end = Date.now() + 20000; while (Date.now() < end); }, 4000)"),
+    ("asks", true, "setTimeout(() => alert('there?'), 4000)"),
     (
         "hangs when a worker calls",
+        false,
         "new Worker(URL.createObjectURL(new Blob(['setTimeout(() => postMessage(1), 250)'])))\
-        .onmessage = () => { const end = Date.now() + 20000; while (Date.now() < end); }",
+            .onmessage = () => { const end = Date.now() + 20000; while (Date.now() < end); }",
     ),
-    ("asks", "setTimeout(() => alert('there?'), 4000)"),
-    ("opens", "window.open('/window', 'child')"),
-    ("frames", "document.body.append(Object.assign(document.createElement('iframe'), { src: '/window' }))"),
-    ("leads on", "if (!location.search) location.replace(location.pathname + '?next')"),
+    ("opens a window", false, "window.open('/window', 'child')"),
+    (
+        "has frames of its own",
+        true,
+        "for (const src of ['/window', 'about:blank']) \
+            document.body.append(Object.assign(document.createElement('iframe'), { src }))",
+    ),
+    (
+        "has a frame of another site",
+        false,
+        "document.body.append(Object.assign(document.createElement('iframe'), \
+            { src: `http://localhost:${location.port}/window` }))",
+    ),
+    (
+        "had a frame of another site",
+        false,
+        "const frame = Object.assign(document.createElement('iframe'), \
+            { src: `http://localhost:${location.port}/window`, onload: () => frame.remove() }); \
+            document.body.append(frame)",
+    ),
+    ("leads on", false, "if (!location.search) location.replace(location.pathname + '?next')"),
     (
         "overrides",
+        true,
         "window.stop = Document.prototype.open = document.open = clearTimeout = () => { throw new Error('no'); };\
-        Object.defineProperty(Storage.prototype, 'clear', { value: () => { throw new Error('no'); } })",
+            Object.defineProperty(Storage.prototype, 'clear', { value: () => { throw new Error('no'); } })",
     ),
     (
         "stays",
+        true,
         "addEventListener('beforeunload', event => { event.preventDefault(); event.returnValue = 'stay'; });\
-        navigation.addEventListener('navigate', event => { if (event.cancelable) event.preventDefault(); })",
+            navigation.addEventListener('navigate', event => { if (event.cancelable) event.preventDefault(); })",
     ),
     (
         "intercepts",
+        true,
         "navigation.addEventListener('navigate', event => { if (event.canIntercept) event.intercept({ \
-        handler: async () => { root.innerHTML = '<p>INTERCEPTED'; } }); })",
+            handler: async () => { root.innerHTML = '<p>INTERCEPTED'; } }); })",
     ),
-    ("pretends", "setInterval(() => history.replaceState(null, '', '/calm/9'), 1)"),
+    ("pretends", true, "setInterval(() => history.replaceState(null, '', '/calm/10'), 1)"),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -170,18 +205,21 @@ async fn whatever_a_page_does_the_next_one_of_its_site_is_itself() {
     let pages = OwnPages::start().await;
     let service = TestService::start(Database::Sqlite).await;
     pages.put("/window", "<p>WINDOW</p>");
-    for (at, (name, script)) in HARMS.iter().enumerate() {
-        // The page that does harm leaves a tab, if it may, to the one after it.
+    for (at, (name, may_go_on, script)) in HARMS.iter().enumerate() {
+        // The page that does harm has a tab that may go on.
         warm_up(&service, &pages).await;
         let words = "root.innerHTML = '<p>HARM ' + 'Words of a page. '.repeat(40);";
         let path = format!("/harm/{at}");
-        pages.put(&format!("{path}?next"), "<p>HARM led on</p>");
-        let shown = rendered(service.caller(), &scripted(&pages, &path, &format!("{words}{script}")), json!({})).await;
+        pages.put(&format!("{path}?next"), &format!("<!-- {path} --><p>HARM led on</p>"));
+        let harm = scripted(&pages, &path, &format!("{words}{script}"));
+        let shown = rendered(service.caller(), &harm, json!({ "waitFor": 100 })).await;
         assert!(shown.contains("HARM"), "{name}: {shown}");
-        let next = calm(&pages, &format!("/calm/{at}"), &format!("CALM{at}"));
-        let began = std::time::Instant::now();
-        let shown = rendered(service.caller(), &next, json!({})).await;
-        assert!(shown.contains(&format!("CALM{at}")), "after one that {name}: {shown}");
-        assert!(began.elapsed().as_secs() < 5, "after one that {name}: {:?}", began.elapsed());
+        let before = followers(&service).await;
+        let (began, word) = (Stopwatch::start(), format!("CALM{at}"));
+        let next = rendered(service.caller(), &calm(&pages, &format!("/calm/{at}"), &word), json!({})).await;
+        assert!(next.contains(&word), "after one that {name}: {next}");
+        assert!(began.elapsed().as_secs() < 10, "after one that {name}: {:?}", began.elapsed());
+        let after = followers(&service).await;
+        assert!(*may_go_on || after == before, "the tab of one that {name} went on: {before}, {after}");
     }
 }

@@ -135,6 +135,11 @@ impl OwnPages {
         self.url(path)
     }
 
+    /// Further headers of a page, each with its line's end.
+    pub fn add_headers(&self, path: &str, headers: &str) {
+        self.state.lock().unwrap().pages.get_mut(path).expect("a page").headers.push_str(headers);
+    }
+
     /// From now on requests for a page wait until the gate is opened.
     pub fn hold(&self, path: &str) -> Gate {
         let (gate, gated) = watch::channel(false);

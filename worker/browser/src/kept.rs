@@ -9,21 +9,33 @@
 //! nobody comes ──> closed after a second
 //! ```
 //!
-//! No page finds anything of the last one but a process that has run before. What cannot be cleared with certainty is not
-//! kept: a page that has opened windows or frames, that was led through other documents, that got headers, cookies,
-//! a profile, an address with a password or a certificate that does not verify, or whose request may not be stored.
+//! No page finds anything of the last one but a process that has run before; a site finds what its own headers have had the
+//! browser say of itself (`Accept-CH`), as of a visitor who comes again. Where more might stay the tab is closed: a
+//! page that has opened windows or had other sites in its frames, that was led through other documents, that has workers or
+//! sockets, that got headers, cookies, a profile, an address with a password or a certificate that does not verify, or whose
+//! request is of zero data retention.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use headless_chrome::protocol::cdp::types::Method as _;
+use headless_chrome::protocol::cdp::{Network, Runtime, Storage};
+use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::time::Instant;
-use url::Url;
+use url::{Origin, Url};
 use weir_shared::clock;
 use weir_shared::domain::scrape::Certificates;
 use weir_shared::ids::TeamId;
 
 use super::RenderRequest;
+use super::browser_process::BrowserProcess;
+use super::cdp::{Event, Events, Pending};
+use super::tab::{BlankPage, Tab};
+use super::wait::WaitScript;
 
 /// How long a tab is kept for a next page.
 pub(super) const KEEP: Duration = Duration::from_secs(1);
@@ -35,14 +47,17 @@ const REMEMBER: Duration = Duration::from_secs(10);
 const MAX_SITES: usize = 64;
 
 /// Pages in one tab: what a process has gathered ends with it.
-pub(super) const MAX_PAGES: u32 = 32;
+const MAX_PAGES: u32 = 32;
+
+/// Time for a kept tab to be cleared; a page that needs longer than that to end is not worth it.
+const CLEAR: Duration = Duration::from_millis(500);
 
 /// Whose pages may follow each other in a tab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TabKey {
     team: TeamId,
     /// Scheme, host and port.
-    pub origin: String,
+    origin: String,
     mobile: bool,
     location: Option<(String, Vec<String>)>,
     certificates: Certificates,
@@ -158,6 +173,131 @@ impl<T> KeptTabs<T> {
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A tab that a page has left to the next one of its site.
+pub(super) struct KeptTab {
+    tab: Tab,
+    events: Events,
+    conduct: Conduct,
+    /// Pages that were in it.
+    pages: u32,
+    /// The origin of the document that has been told to end.
+    quit: Pending<Quit>,
+}
+
+impl KeptTab {
+    /// Lets the page of `key` go that was in `page`, and keeps its tab if nothing of it goes on there.
+    pub fn leave(process: &Arc<BrowserProcess>, key: TabKey, page: BlankPage, conduct: Conduct) {
+        let BlankPage { tab, events, pages, .. } = page;
+        let pages = pages + 1;
+        if pages >= MAX_PAGES || !conduct.ends_with_document() {
+            return;
+        }
+        let quit = json!({ "expression": process.wait.quit(), "returnByValue": true });
+        let quit = process.cdp.send_as(Runtime::Evaluate::NAME, Some(&tab.session), quit);
+        process.keep(key, Self { tab, events, conduct, pages, quit });
+    }
+
+    /// Clears what the last page has left, before `next` comes. `None`: that cannot be done for certain, and the tab is
+    /// closed.
+    pub async fn cleared(self, key: &TabKey, next: &Url) -> Option<BlankPage> {
+        let Self { tab, mut events, conduct, pages, quit } = self;
+        let deadline = clock::deadline(CLEAR);
+        if quit.by(deadline).await.ok()?.result.value.as_deref() != Some(key.origin.as_str()) {
+            return None;
+        }
+        let of_context = json!({ "browserContextId": tab.context.as_deref()? });
+        let all = json!({ "origin": key.origin, "storageTypes": "all" });
+        let calls = [
+            tab.process.cdp.send_as::<Value>(Storage::ClearCookies::NAME, None, of_context),
+            tab.send::<Storage::ClearDataForOrigin>(all),
+            tab.send::<Network::ClearBrowserCache>(json!({})),
+            tab.send::<Runtime::Evaluate>(json!({ "expression": WaitScript::stand_at(next) })),
+        ];
+        for call in calls {
+            call.by(deadline).await.ok()?;
+        }
+        while let Some(event) = events.next_now() {
+            conduct.note(&event, &tab.target);
+        }
+        let is_clear = conduct.ends_with_document() && !events.has_lagged();
+        is_clear.then(|| BlankPage { tab, events, prepared: Vec::new(), pages })
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Quit {
+    result: QuitOrigin,
+}
+
+#[derive(Debug, Deserialize)]
+struct QuitOrigin {
+    value: Option<String>,
+}
+
+/// What a page does beside its document, as far as that would stay in its tab.
+#[derive(Debug)]
+pub(super) struct Conduct {
+    /// The origin that is cleared after it.
+    home: Origin,
+    /// Documents that it has shown.
+    documents: AtomicU32,
+    /// It has opened a window or a dialog, has crashed, or had other sites in its frames.
+    has_more: AtomicBool,
+}
+
+impl Conduct {
+    /// Of a page that is about to be opened.
+    pub fn of(page: &Url) -> Self {
+        Self { home: page.origin(), documents: AtomicU32::new(0), has_more: AtomicBool::new(false) }
+    }
+
+    /// Takes note of an event of the page whose main frame is `main`.
+    pub fn note(&self, event: &Event, main: &str) {
+        match event.method.as_str() {
+            "Page.frameNavigated" => match event.params::<Navigated<'_>>().map(|navigated| navigated.frame) {
+                Some(frame) if frame.id == main => _ = self.documents.fetch_add(1, Ordering::Relaxed),
+                Some(frame) if self.is_at_home(&frame.url) => {}
+                _ => self.has_more.store(true, Ordering::Relaxed),
+            },
+            // A frame that goes to another site leaves the page's process.
+            "Page.frameDetached" if event.params::<Detached<'_>>().is_some_and(|frame| frame.reason == "remove") => {}
+            "Page.frameDetached" | "Page.windowOpen" | "Page.javascriptDialogOpening" | "Inspector.targetCrashed" => {
+                self.has_more.store(true, Ordering::Relaxed)
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a frame with this address can store nothing but what is cleared after the page.
+    fn is_at_home(&self, address: &str) -> bool {
+        let Ok(url) = Url::parse(address) else { return false };
+        matches!(url.scheme(), "about" | "data" | "chrome-error") || url.origin() == self.home
+    }
+
+    /// Whether there was one document, and nothing beside it.
+    fn ends_with_document(&self) -> bool {
+        self.documents.load(Ordering::Relaxed) <= 1 && !self.has_more.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Deserialize)]
+struct Navigated<'a> {
+    #[serde(borrow)]
+    frame: NavigatedFrame<'a>,
+}
+
+#[derive(Deserialize)]
+struct NavigatedFrame<'a> {
+    id: &'a str,
+    #[serde(borrow)]
+    url: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Detached<'a> {
+    reason: &'a str,
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! BrowserPool (pool)   N browsers x M pages, supervised
 //!   BrowserProcess     one browser: its box (from [`weir_sandbox`]), connection, spare page, health
 //!     Cdp (cdp)        the protocol's client
-//!   render (page)      one page, in a context of its own
+//!   render (page)      one page
+//!     tab              where: in a context of its own
 //!     kept             ... or in that of the last page of its site, cleared
 //!     wait, early.js   when a page has come to rest
 //!     appearance       how it appears
@@ -59,6 +60,7 @@ mod page;
 mod pool;
 mod shot;
 mod solo;
+mod tab;
 mod user_agent;
 pub mod wait;
 

@@ -16,17 +16,16 @@
 //! the next page takes the tab.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
-use headless_chrome::protocol::cdp::types::Method;
-use headless_chrome::protocol::cdp::{Browser, Fetch, Inspector, Network, Page, Runtime, Storage, Target};
-use serde::{Deserialize, Serialize};
+use headless_chrome::protocol::cdp::types::Method as _;
+use headless_chrome::protocol::cdp::{Browser, Fetch, Network, Page, Storage};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::Url;
-use weir_fetch::AdHosts;
 use weir_sandbox::{Exit, OwnExit};
 use weir_shared::clock;
 use weir_shared::domain::action::ActionResults;
@@ -34,258 +33,31 @@ use weir_shared::domain::action::ActionResults;
 use super::actions::Runner;
 use super::appearance;
 use super::browser_process::BrowserProcess;
-use super::cdp::{CdpError, Event, Events, Pending};
+use super::cdp::{CdpError, Events, Pending};
 use super::error::RenderError;
 use super::intercept::{Interception, OwnHeaders};
-use super::kept::{self, TabKey};
+use super::kept::{Conduct, KeptTab, TabKey};
 use super::locale::Place;
 use super::shot::Camera;
-use super::wait::{self, Look, Settled, WaitScript};
+use super::tab::{BlankPage, Tab};
+use super::wait::{self, Look, Settled};
 use super::{RenderRequest, Rendered, Shot, branding, egress};
-
-/// Time for each step that involves no page: contexts, targets, disposal. Far above what it takes under load.
-const STEP: Duration = Duration::from_secs(10);
 
 /// Part of the deadline kept back for the document to travel, and for a screenshot.
 const RESERVE: Duration = Duration::from_millis(250);
 const SHOT_RESERVE: Duration = Duration::from_millis(1500);
-
-/// Time for a kept tab to be cleared; a page that needs longer than that to end is not worth it.
-const CLEAR: Duration = Duration::from_millis(500);
-
-/// The address a page is opened with: it is run instead of gone to, so that the page that is asked for is the first
-/// document of its frame. `about:blank` would be loaded first, as any page, for a seventh of the CPU of a whole render.
-const NO_DOCUMENT: &str = "javascript:void(0)";
-
-/// The window of a desktop; the flags of the browser say the same.
-const DESKTOP: (u32, u32) = (1280, 800);
-
-/// A browser context of our own. Dropping it disposes the context with everything in it.
-struct Tab {
-    process: Arc<BrowserProcess>,
-    /// Its own way out; held until nothing of the page is left.
-    exit: Option<OwnExit>,
-    /// `None`: the browser's own, which stays.
-    context: Option<String>,
-    /// Also the id of its main frame.
-    target: String,
-    session: String,
-}
-
-impl Tab {
-    fn new(process: &Arc<BrowserProcess>, context: Option<String>) -> Self {
-        Self { process: Arc::clone(process), exit: None, context, target: String::new(), session: String::new() }
-    }
-
-    fn send<M: Method>(&self, params: impl Serialize) -> Pending<Value> {
-        self.process.cdp.send_as(M::NAME, Some(&self.session), params)
-    }
-
-    async fn call<M: Method>(&self, params: impl Serialize, deadline: Instant) -> Result<M::ReturnObject, CdpError> {
-        self.process.cdp.call::<M>(Some(&self.session), params, deadline).await
-    }
-}
-
-impl Drop for Tab {
-    fn drop(&mut self) {
-        // Sent now, whoever dropped us; the answer only tells that the browser still obeys.
-        let Some(context) = &self.context else { return };
-        let context = json!({ "browserContextId": context });
-        let disposed = self.process.cdp.send_as::<Value>(Target::DisposeBrowserContext::NAME, None, context);
-        let (process, exit) = (Arc::clone(&self.process), self.exit.take());
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            match disposed.by(clock::deadline(STEP)).await {
-                Err(CdpError::Timeout { .. }) => process.give_up("a page could not be closed"),
-                Err(CdpError::Closed) => {}
-                _ => process.refill_spare(),
-            }
-            drop(exit);
-        });
-    }
-}
-
-/// A blank page, attached, and told what every render needs.
-pub(super) struct BlankPage {
-    tab: Tab,
-    events: Events,
-    /// Answers of the calls that prepared it, not yet looked at.
-    prepared: Vec<Pending<Value>>,
-}
-
-impl BlankPage {
-    /// Opens one, behind `proxy` instead of the browser's own when given. A failure leaves nothing open.
-    pub async fn open(
-        process: &Arc<BrowserProcess>,
-        proxy: Option<&str>,
-        deadline: Instant,
-    ) -> Result<Self, RenderError> {
-        let deadline = deadline.min(clock::deadline(STEP));
-        let cdp = &process.cdp;
-        let mut params = json!({ "disposeOnDetach": true });
-        if let Some(proxy) = proxy {
-            params["proxyServer"] = proxy.into();
-            params["proxyBypassList"] = "<-loopback>".into();
-        }
-        let context = cdp.call::<Target::CreateBrowserContext>(None, params, deadline).await?.browser_context_id;
-        // From here on, a failure disposes the context.
-        Self::in_tab(Tab::new(process, Some(context)), deadline).await
-    }
-
-    /// Opens one in the browser's own profile.
-    async fn open_in_profile(process: &Arc<BrowserProcess>, deadline: Instant) -> Result<Self, RenderError> {
-        let deadline = deadline.min(clock::deadline(STEP));
-        Self::in_tab(Tab::new(process, None), deadline).await
-    }
-
-    async fn in_tab(mut tab: Tab, deadline: Instant) -> Result<Self, RenderError> {
-        let process = Arc::clone(&tab.process);
-        let cdp = &process.cdp;
-        let mut downloads = json!({ "behavior": "deny" });
-        let mut blank = json!({ "url": NO_DOCUMENT, "width": DESKTOP.0, "height": DESKTOP.1 });
-        if let Some(context) = &tab.context {
-            downloads["browserContextId"] = context.as_str().into();
-            blank["browserContextId"] = context.as_str().into();
-        }
-        cdp.post::<Browser::SetDownloadBehavior>(None, downloads);
-        tab.target = cdp.call::<Target::CreateTarget>(None, blank, deadline).await?.target_id;
-        let attach = json!({ "targetId": tab.target, "flatten": true });
-        tab.session = cdp.call::<Target::AttachToTarget>(None, attach, deadline).await?.session_id;
-        let events = cdp.events(&tab.session, is_wanted);
-        let prepared = vec![
-            tab.send::<Page::Enable>(json!({})),
-            tab.send::<Inspector::Enable>(json!({})),
-            tab.send::<Page::AddScriptToEvaluateOnNewDocument>(json!({ "source": process.wait.source() })),
-        ];
-        Ok(Self { tab, events, prepared })
-    }
-}
-
-/// A tab that a page has left to the next one of its site.
-pub(super) struct KeptTab {
-    tab: Tab,
-    events: Events,
-    conduct: Conduct,
-    /// Pages that were in it.
-    pages: u32,
-    /// The origin of the document that has been told to end.
-    quit: Pending<Quit>,
-}
-
-impl KeptTab {
-    /// Lets `page` go and keeps its tab, if nothing of it goes on there.
-    fn leave(process: &Arc<BrowserProcess>, key: TabKey, page: OpenPage) {
-        let OpenPage { tab, events, conduct, pages, .. } = page;
-        if pages >= kept::MAX_PAGES || !conduct.ends_with_document() {
-            return;
-        }
-        let quit = json!({ "expression": process.wait.quit(), "returnByValue": true });
-        let quit = process.cdp.send_as(Runtime::Evaluate::NAME, Some(&tab.session), quit);
-        process.keep(key, Self { tab, events, conduct, pages, quit });
-    }
-
-    /// Clears what the last page has left, before `next`. `None`: it cannot be done for certain, and the tab is closed.
-    async fn cleared(self, key: &TabKey, next: &Url) -> Option<OpenPage> {
-        let Self { tab, mut events, conduct, pages, quit } = self;
-        let deadline = clock::deadline(CLEAR);
-        if quit.by(deadline).await.ok()?.result.value.as_deref() != Some(key.origin.as_str()) {
-            return None;
-        }
-        let mut of_context = json!({});
-        if let Some(context) = &tab.context {
-            of_context["browserContextId"] = context.as_str().into();
-        }
-        let all = json!({ "origin": key.origin, "storageTypes": "all" });
-        let calls = [
-            tab.process.cdp.send_as::<Value>(Storage::ClearCookies::NAME, None, of_context),
-            tab.send::<Storage::ClearDataForOrigin>(all),
-            tab.send::<Network::ClearBrowserCache>(json!({})),
-            tab.send::<Runtime::Evaluate>(json!({ "expression": WaitScript::stand_at(next) })),
-        ];
-        for call in calls {
-            call.by(deadline).await.ok()?;
-        }
-        while let Some(event) = events.next_now() {
-            conduct.note(&event, &tab.target);
-        }
-        let is_clear = conduct.ends_with_document() && !events.has_lagged();
-        is_clear.then(|| OpenPage { tab, events, conduct: Conduct::default(), prepared: Vec::new(), pages })
-    }
-}
-
-#[derive(Debug, Deserialize)]
-struct Quit {
-    result: QuitOrigin,
-}
-
-#[derive(Debug, Deserialize)]
-struct QuitOrigin {
-    value: Option<String>,
-}
-
-/// What a page has done so far that matters beyond its document.
-#[derive(Debug, Default)]
-struct Conduct {
-    /// The page has come to rest once: from here on a document that stops half-way is what an action led to (a
-    /// download, say), and no failure of the page.
-    is_read: AtomicBool,
-    /// Documents that its frame has shown.
-    documents: AtomicU32,
-    /// It has opened windows, frames or dialogs, or has crashed.
-    has_more: AtomicBool,
-}
-
-impl Conduct {
-    /// Takes note of an event of the page whose main frame is `main`.
-    fn note(&self, event: &Event, main: &str) {
-        match event.method.as_str() {
-            "Page.frameNavigated" if event.params::<Navigated<'_>>().is_some_and(|p| p.frame.id == main) => {
-                self.documents.fetch_add(1, Ordering::Relaxed);
-            }
-            "Page.frameNavigated"
-            | "Page.frameAttached"
-            | "Page.windowOpen"
-            | "Page.javascriptDialogOpening"
-            | "Inspector.targetCrashed" => self.has_more.store(true, Ordering::Relaxed),
-            _ => {}
-        }
-    }
-
-    /// Whether there was one document, and nothing beside it.
-    fn ends_with_document(&self) -> bool {
-        self.documents.load(Ordering::Relaxed) <= 1 && !self.has_more.load(Ordering::Relaxed)
-    }
-}
-
-/// A tab that a page is rendered in.
-struct OpenPage {
-    tab: Tab,
-    events: Events,
-    conduct: Conduct,
-    /// Answers of the calls that prepared it, not yet looked at.
-    prepared: Vec<Pending<Value>>,
-    /// Pages that were in it before. It has the settings of this one, too, then.
-    pages: u32,
-}
-
-impl OpenPage {
-    fn fresh(BlankPage { tab, events, prepared }: BlankPage) -> Self {
-        Self { tab, events, conduct: Conduct::default(), prepared, pages: 0 }
-    }
-}
 
 /// Renders `request` in a page of `process`, by its deadline.
 pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderRequest) -> Result<Rendered, RenderError> {
     let work = async {
         let PageRoute { proxy, refuses_ads, own: own_exit } = PageRoute::of(process, request)?;
         let rules = Rules::of(process, request, refuses_ads);
-        let is_plain = proxy.is_none() && own_exit.is_none() && rules.interception().enable_params().is_none();
+        let is_plain = proxy.is_none() && own_exit.is_none() && rules.interception.enable_params().is_none();
         let key = if is_plain { TabKey::of(request) } else { None };
-        let more_may_come = key.as_ref().is_some_and(|key| process.begins(key));
-        if let Some((key, kept)) = key.as_ref().and_then(|key| Some((key, process.take_kept(key)?)))
-            && let Some(page) = kept.cleared(key, &request.url).await
-        {
-            match rules.render(page, Some(key.clone())).await {
+        // Where no other page of the site was lately, none is expected.
+        let keep = key.clone().filter(|key| process.begins(key));
+        if let Some(page) = left_by_another(process, request, key).await {
+            match rules.render(page, keep.clone()).await {
                 // Perhaps for what was there before.
                 Err(RenderError::PageCrashed | RenderError::Internal(_)) => {}
                 done => return done,
@@ -299,9 +71,15 @@ pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderReques
             None => BlankPage::open(process, proxy.as_deref(), request.deadline).await?,
         };
         page.tab.exit = own_exit;
-        rules.render(OpenPage::fresh(page), key.filter(|_| more_may_come)).await
+        rules.render(page, keep).await
     };
     tokio::time::timeout_at(request.deadline, work).await.unwrap_or(Err(RenderError::Timeout))
+}
+
+/// The tab that another page of the site has left, cleared.
+async fn left_by_another(process: &BrowserProcess, request: &RenderRequest, key: Option<TabKey>) -> Option<BlankPage> {
+    let key = key?;
+    process.take_kept(&key)?.cleared(&key, &request.url).await
 }
 
 /// What holds for a page in whatever tab it is rendered.
@@ -310,25 +88,24 @@ struct Rules<'a> {
     request: &'a RenderRequest,
     own: OwnHeaders,
     refuses_ads: bool,
-    ads: Option<Arc<AdHosts>>,
+    interception: Interception,
 }
 
 impl<'a> Rules<'a> {
     fn of(process: &'a Arc<BrowserProcess>, request: &'a RenderRequest, refuses_ads: bool) -> Self {
+        let own = OwnHeaders::split(request);
         // The way out knows hosts only; rules about more are asked here, of pages that do not lie on such a host.
         let ads = &process.access.ads;
         let are_asked = !refuses_ads || ads.have_rules() && ads.are_refused_to(&request.url);
         let ads = (request.block_ads && are_asked).then(|| Arc::clone(ads));
-        Self { process, request, own: OwnHeaders::split(request), refuses_ads, ads }
+        let interception = Interception::new(request, &own, ads);
+        Self { process, request, own, refuses_ads, interception }
     }
 
-    fn interception(&self) -> Interception {
-        Interception::new(self.request, &self.own, self.ads.clone())
-    }
-
-    /// Renders it in `page`, whose tab goes on under `keep`.
-    async fn render(&self, mut page: OpenPage, keep: Option<TabKey>) -> Result<Rendered, RenderError> {
-        let interception = self.interception();
+    /// Renders it in `page`, whose tab is left to further pages of `keep`.
+    async fn render(&self, mut page: BlankPage, keep: Option<TabKey>) -> Result<Rendered, RenderError> {
+        let conduct = Conduct::of(&self.request.url);
+        let is_read = AtomicBool::new(false);
         let prepared = std::mem::take(&mut page.prepared);
         let render = Render {
             tab: &page.tab,
@@ -336,17 +113,17 @@ impl<'a> Rules<'a> {
             own: &self.own,
             refuses_ads: self.refuses_ads,
             deadline: self.request.deadline,
-            conduct: &page.conduct,
+            is_read: &is_read,
             is_first: page.pages == 0,
         };
+        let watched = Watched { tab: &page.tab, conduct: &conduct, is_read: &is_read };
         let rendered = tokio::select! {
-            done = render.run(prepared, &interception) => done,
-            failed = serve_events(&page.tab, &mut page.events, &interception, &page.conduct) => Err(failed),
+            done = render.run(prepared, &self.interception) => done,
+            failed = serve_events(&watched, &mut page.events, &self.interception) => Err(failed),
         }?;
         // A certificate that was let through once is not asked about again.
         if let Some(key) = keep.filter(|key| key.has(&rendered.url) && rendered.is_trusted) {
-            page.pages += 1;
-            KeptTab::leave(self.process, key, page);
+            KeptTab::leave(self.process, key, page, conduct);
         }
         Ok(rendered)
     }
@@ -378,22 +155,6 @@ impl PageRoute {
     }
 }
 
-fn is_wanted(method: &str) -> bool {
-    matches!(
-        method,
-        "Fetch.requestPaused"
-            | "Security.certificateError"
-            | "Page.javascriptDialogOpening"
-            | "Page.frameStartedLoading"
-            | "Page.loadEventFired"
-            | "Page.frameStoppedLoading"
-            | "Page.frameNavigated"
-            | "Page.frameAttached"
-            | "Page.windowOpen"
-            | "Inspector.targetCrashed"
-    )
-}
-
 /// How far the main document is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Loading {
@@ -407,8 +168,16 @@ enum Loading {
 /// Time for a document that has stopped to begin again (a redirect by script), before it counts as cut.
 const CUT_AFTER: Duration = Duration::from_secs(1);
 
+/// A page while it is rendered.
+struct Watched<'a> {
+    tab: &'a Tab,
+    conduct: &'a Conduct,
+    is_read: &'a AtomicBool,
+}
+
 /// Answers what a page would otherwise wait for. Returns only when the page is lost.
-async fn serve_events(tab: &Tab, events: &mut Events, interception: &Interception, conduct: &Conduct) -> RenderError {
+async fn serve_events(watched: &Watched<'_>, events: &mut Events, interception: &Interception) -> RenderError {
+    let Watched { tab, conduct, is_read } = watched;
     let mut loading = Loading::NotYet;
     loop {
         let next = match loading {
@@ -425,14 +194,14 @@ async fn serve_events(tab: &Tab, events: &mut Events, interception: &Interceptio
             "Page.frameStartedLoading" if is_main() => loading = Loading::Begun,
             "Page.loadEventFired" => loading = Loading::Done,
             "Page.frameStoppedLoading"
-                if loading == Loading::Begun && !conduct.is_read.load(Ordering::Relaxed) && is_main() =>
+                if loading == Loading::Begun && !is_read.load(Ordering::Relaxed) && is_main() =>
             {
                 loading = Loading::Stopped(clock::instant())
             }
             "Page.frameStartedLoading"
             | "Page.frameStoppedLoading"
             | "Page.frameNavigated"
-            | "Page.frameAttached"
+            | "Page.frameDetached"
             | "Page.windowOpen" => {}
             "Fetch.requestPaused" => interception.answer(&event, &tab.process.cdp, &tab.session).await,
             "Security.certificateError" => interception.judge_certificate(&event, &tab.process.cdp, &tab.session),
@@ -454,17 +223,6 @@ struct OfFrame<'a> {
     frame_id: &'a str,
 }
 
-#[derive(Deserialize)]
-struct Navigated<'a> {
-    #[serde(borrow)]
-    frame: NavigatedFrame<'a>,
-}
-
-#[derive(Deserialize)]
-struct NavigatedFrame<'a> {
-    id: &'a str,
-}
-
 struct Render<'a> {
     tab: &'a Tab,
     request: &'a RenderRequest,
@@ -472,7 +230,9 @@ struct Render<'a> {
     /// The page's proxy refuses ads.
     refuses_ads: bool,
     deadline: Instant,
-    conduct: &'a Conduct,
+    /// The page has come to rest once: from here on a document that stops half-way is what an action led to (a
+    /// download, say), and no failure of the page.
+    is_read: &'a AtomicBool,
     /// No other page was in the tab, so it has to be told everything.
     is_first: bool,
 }
@@ -638,7 +398,7 @@ impl Render<'_> {
     }
 
     async fn act(&self) -> Result<ActionResults, RenderError> {
-        self.conduct.is_read.store(true, Ordering::Relaxed);
+        self.is_read.store(true, Ordering::Relaxed);
         let runner = Runner { camera: self.camera(), script: &self.tab.process.wait, end: self.end() };
         runner.perform(&self.request.actions).await
     }

@@ -1,0 +1,150 @@
+//! A tab of a browser in a context of its own: opened, told what every page needs, closed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use headless_chrome::protocol::cdp::types::Method;
+use headless_chrome::protocol::cdp::{Browser, Inspector, Page, Target};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use weir_sandbox::OwnExit;
+use weir_shared::clock;
+
+use super::browser_process::BrowserProcess;
+use super::cdp::{CdpError, Events, Pending};
+use super::error::RenderError;
+
+/// Time for each step that involves no page: contexts, targets, disposal. Far above what it takes under load.
+const STEP: Duration = Duration::from_secs(10);
+
+/// The address a page is opened with: it is run instead of gone to, so that the page that is asked for is the first
+/// document of its frame. `about:blank` would be loaded first, as any page, for a seventh of the CPU of a whole render.
+const NO_DOCUMENT: &str = "javascript:void(0)";
+
+/// The window of a desktop; the flags of the browser say the same.
+const DESKTOP: (u32, u32) = (1280, 800);
+
+/// A browser context of our own. Dropping it disposes the context with everything in it.
+pub(super) struct Tab {
+    pub process: Arc<BrowserProcess>,
+    /// Its own way out; held until nothing of the page is left.
+    pub exit: Option<OwnExit>,
+    /// `None`: the browser's own, which stays.
+    pub context: Option<String>,
+    /// Also the id of its main frame.
+    pub target: String,
+    pub session: String,
+}
+
+impl Tab {
+    fn new(process: &Arc<BrowserProcess>, context: Option<String>) -> Self {
+        Self { process: Arc::clone(process), exit: None, context, target: String::new(), session: String::new() }
+    }
+
+    pub fn send<M: Method>(&self, params: impl Serialize) -> Pending<Value> {
+        self.process.cdp.send_as(M::NAME, Some(&self.session), params)
+    }
+
+    pub async fn call<M: Method>(
+        &self,
+        params: impl Serialize,
+        deadline: Instant,
+    ) -> Result<M::ReturnObject, CdpError> {
+        self.process.cdp.call::<M>(Some(&self.session), params, deadline).await
+    }
+}
+
+impl Drop for Tab {
+    fn drop(&mut self) {
+        // Sent now, whoever dropped us; the answer only tells that the browser still obeys.
+        let Some(context) = &self.context else { return };
+        let context = json!({ "browserContextId": context });
+        let disposed = self.process.cdp.send_as::<Value>(Target::DisposeBrowserContext::NAME, None, context);
+        let (process, exit) = (Arc::clone(&self.process), self.exit.take());
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            match disposed.by(clock::deadline(STEP)).await {
+                Err(CdpError::Timeout { .. }) => process.give_up("a page could not be closed"),
+                Err(CdpError::Closed) => {}
+                _ => process.refill_spare(),
+            }
+            drop(exit);
+        });
+    }
+}
+
+/// A blank page, attached, and told what every render needs.
+pub(super) struct BlankPage {
+    pub tab: Tab,
+    pub events: Events,
+    /// Answers of the calls that prepared it, not yet looked at.
+    pub prepared: Vec<Pending<Value>>,
+    /// Pages that were in the tab before. It has the settings of the next one already, then.
+    pub pages: u32,
+}
+
+impl BlankPage {
+    /// Opens one, behind `proxy` instead of the browser's own when given. A failure leaves nothing open.
+    pub async fn open(
+        process: &Arc<BrowserProcess>,
+        proxy: Option<&str>,
+        deadline: Instant,
+    ) -> Result<Self, RenderError> {
+        let deadline = deadline.min(clock::deadline(STEP));
+        let cdp = &process.cdp;
+        let mut params = json!({ "disposeOnDetach": true });
+        if let Some(proxy) = proxy {
+            params["proxyServer"] = proxy.into();
+            params["proxyBypassList"] = "<-loopback>".into();
+        }
+        let context = cdp.call::<Target::CreateBrowserContext>(None, params, deadline).await?.browser_context_id;
+        // From here on, a failure disposes the context.
+        Self::in_tab(Tab::new(process, Some(context)), deadline).await
+    }
+
+    /// Opens one in the browser's own profile.
+    pub async fn open_in_profile(process: &Arc<BrowserProcess>, deadline: Instant) -> Result<Self, RenderError> {
+        let deadline = deadline.min(clock::deadline(STEP));
+        Self::in_tab(Tab::new(process, None), deadline).await
+    }
+
+    async fn in_tab(mut tab: Tab, deadline: Instant) -> Result<Self, RenderError> {
+        let process = Arc::clone(&tab.process);
+        let cdp = &process.cdp;
+        let mut downloads = json!({ "behavior": "deny" });
+        let mut blank = json!({ "url": NO_DOCUMENT, "width": DESKTOP.0, "height": DESKTOP.1 });
+        if let Some(context) = &tab.context {
+            downloads["browserContextId"] = context.as_str().into();
+            blank["browserContextId"] = context.as_str().into();
+        }
+        cdp.post::<Browser::SetDownloadBehavior>(None, downloads);
+        tab.target = cdp.call::<Target::CreateTarget>(None, blank, deadline).await?.target_id;
+        let attach = json!({ "targetId": tab.target, "flatten": true });
+        tab.session = cdp.call::<Target::AttachToTarget>(None, attach, deadline).await?.session_id;
+        let events = cdp.events(&tab.session, is_wanted);
+        let prepared = vec![
+            tab.send::<Page::Enable>(json!({})),
+            tab.send::<Inspector::Enable>(json!({})),
+            tab.send::<Page::AddScriptToEvaluateOnNewDocument>(json!({ "source": process.wait.source() })),
+        ];
+        Ok(Self { tab, events, prepared, pages: 0 })
+    }
+}
+
+/// Events of a page that somebody looks at: what it waits for, how far it is, and what it leaves beside its document.
+fn is_wanted(method: &str) -> bool {
+    matches!(
+        method,
+        "Fetch.requestPaused"
+            | "Security.certificateError"
+            | "Page.javascriptDialogOpening"
+            | "Page.frameStartedLoading"
+            | "Page.loadEventFired"
+            | "Page.frameStoppedLoading"
+            | "Page.frameNavigated"
+            | "Page.frameDetached"
+            | "Page.windowOpen"
+            | "Inspector.targetCrashed"
+    )
+}
