@@ -10,6 +10,7 @@ const LEAVES: &str = r#"
     cookies: document.cookie, name: window.name, history: history.length, entries: navigation.entries().length,
     local: localStorage.length, session: sessionStorage.length, global: typeof window.left, referrer: document.referrer,
     worker: !!navigator.serviceWorker.controller, size: [innerWidth, innerHeight].join('x'), visible: document.visibilityState,
+    state: history.state, type: performance.getEntriesByType('navigation')[0].type, back: navigation.canGoBack,
   };
   const settled = (async () => {
     found.databases = (await indexedDB.databases()).length;
@@ -149,7 +150,7 @@ async fn tabs_go_to_no_other_team_site_or_kind_of_page() {
 }
 
 /// What a page does after it has shown its words, and whether its tab may go on to the next one then.
-const HARMS: [(&str, bool, &str); 12] = [
+const HARMS: [(&str, bool, &str); 14] = [
     ("hangs", true, "setTimeout(() => { const end = Date.now() + 20000; while (Date.now() < end); }, 4000)"),
     ("asks", true, "setTimeout(() => alert('there?'), 4000)"),
     (
@@ -158,6 +159,8 @@ const HARMS: [(&str, bool, &str); 12] = [
         "new Worker(URL.createObjectURL(new Blob(['setTimeout(() => postMessage(1), 250)'])))\
             .onmessage = () => { const end = Date.now() + 20000; while (Date.now() < end); }",
     ),
+    ("sends a beacon", false, "navigator.sendBeacon('/beacon')"),
+    ("has a request that outlives it", false, "fetch('/beacon', { keepalive: true })"),
     ("opens a window", false, "window.open('/window', 'child')"),
     (
         "has frames of its own",

@@ -25,6 +25,8 @@
   let lastActivity = 0, lastChange = 0, isAsync = false, leavingAt = -1e9;
   // Whether text may still come by a way that is not counted: a long timer, a socket, a worker.
   let mayGrow = false;
+  // Whether something was started that goes on beside the document, or longer than it.
+  let hasHelpers = false;
   let wake = null;
   const touch = () => { lastActivity = clock(); if (wake) wake(); };
   // Until something that was waited for has come, at most 100 ms.
@@ -67,7 +69,11 @@
       return answer;
     } catch (error) { end(id); throw error; }
   };
-  wrap(window, 'fetch', follow);
+  wrap(window, 'fetch', (native, self, args) => {
+    for (const part of args) if (part !== null && typeof part === 'object' && part.keepalive) hasHelpers = true;
+    return follow(native, self, args);
+  });
+  wrap(window.Navigator && Navigator.prototype, 'sendBeacon', (native, self, args) => { hasHelpers = true; return apply(native, self, args); });
   for (const reader of ['json', 'text', 'arrayBuffer', 'blob', 'bytes', 'formData']) wrap(window.Response && Response.prototype, reader, follow);
   wrap(window.XMLHttpRequest && XMLHttpRequest.prototype, 'send', (native, self, args) => {
     const id = begin();
@@ -75,8 +81,6 @@
     try { return apply(native, self, args); } catch (error) { end(id); throw error; }
   });
 
-  // Whether something beside the document has been started that may call it at any time.
-  let hasHelpers = false;
   for (const name of ['WebSocket', 'EventSource', 'Worker', 'SharedWorker']) {
     wrap(window, name, (native, args, target) => { mayGrow = hasHelpers = true; return Reflect.construct(native, args, target); }, 'construct');
   }

@@ -10,10 +10,10 @@
 //! ```
 //!
 //! No page finds anything of the last one but a process that has run before; a site finds what its own headers have had the
-//! browser say of itself (`Accept-CH`), as of a visitor who comes again. Where more might stay the tab is closed: a
-//! page that has opened windows or had other sites in its frames, that was led through other documents, that has workers or
-//! sockets, that got headers, cookies, a profile, an address with a password or a certificate that does not verify, or whose
-//! request is of zero data retention.
+//! browser say of itself (`Accept-CH`), as of a visitor who comes again. Where more might stay the tab is closed: a page that
+//! has opened windows or had other sites in its frames, that was led through other documents, that has workers, sockets or
+//! requests that outlive it, that got headers, cookies, a profile, an address with a password or a certificate that does not
+//! verify, or whose request is of zero data retention.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;

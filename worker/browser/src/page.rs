@@ -60,6 +60,8 @@ pub(super) async fn render(process: &Arc<BrowserProcess>, request: &RenderReques
             match rules.render(page, keep.clone()).await {
                 // Perhaps for what was there before.
                 Err(RenderError::PageCrashed | RenderError::Internal(_)) => {}
+                // Perhaps the tab was slow to leave the empty document.
+                Err(RenderError::Site(net)) if net == wait::TOO_MANY_DOCUMENTS => {}
                 done => return done,
             }
         }

@@ -22,6 +22,9 @@ use super::error::RenderError;
 /// Documents that are followed by script redirects, before it counts as a loop.
 const MAX_DOCUMENTS: usize = 20;
 
+/// What is said then, in the browser's word for redirects by the site.
+pub(super) const TOO_MANY_DOCUMENTS: &str = "ERR_TOO_MANY_REDIRECTS";
+
 /// Largest document, in UTF-16 units (the specification's 50 MiB for any ASCII page).
 const DOCUMENT_LIMIT: usize = 50 << 20;
 
@@ -165,7 +168,7 @@ pub async fn settle(
             Err(e) => return Err(e.into()),
         }
     }
-    Err(RenderError::Site("ERR_TOO_MANY_REDIRECTS".into()))
+    Err(RenderError::Site(TOO_MANY_DOCUMENTS.into()))
 }
 
 #[cfg(test)]
