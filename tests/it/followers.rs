@@ -92,26 +92,28 @@ async fn a_page_finds_nothing_of_the_one_whose_tab_it_gets() {
         setInterval(() => sessionStorage.setItem('frame', 1), 1)";
     scripted(&pages, "/frame", writes);
     let mut all = Vec::new();
-    for n in 0..6 {
-        if n > 0 {
+    let mut in_used_tabs = 0;
+    while in_used_tabs < 4 && all.len() < 20 {
+        if !all.is_empty() {
             warm_up(&service, &pages).await;
         }
-        let url = scripted(&pages, &format!("/page/{n}"), LEAVES);
-        pages.add_headers(&format!("/page/{n}"), IS_KEPT);
+        let path = format!("/page/{}", all.len());
+        let url = scripted(&pages, &path, LEAVES);
+        pages.add_headers(&path, IS_KEPT);
+        let before = followers(&service).await;
         let shown = rendered(service.caller(), &url, json!({ "waitFor": 300 })).await;
+        in_used_tabs += followers(&service).await - before;
         let found = shown.split_once("FOUND ").and_then(|(_, rest)| rest.split_once(" END"));
-        all.push(found.unwrap_or_else(|| panic!("page {n} shows {shown}")).0.to_owned());
+        let found = found.unwrap_or_else(|| panic!("{path} shows {shown}")).0.to_owned();
+        let head = pages.heads(&path).last().unwrap().replace(&path, "");
+        all.push((found, head));
     }
-    for (n, found) in all.iter().enumerate() {
-        assert_eq!(*found, all[0], "page {n}");
+    assert_eq!(in_used_tabs, 4, "of {} pages", all.len());
+    for (n, (found, head)) in all.iter().enumerate() {
+        assert_eq!(found, &all[0].0, "what page {n} finds");
+        assert_eq!(head, &all[0].1, "page {n} is asked for as any other");
     }
-    let heads: Vec<String> =
-        (0..6).map(|n| pages.heads(&format!("/page/{n}")).last().unwrap().replace(&format!("/page/{n}"), "")).collect();
-    for head in &heads {
-        assert_eq!(head, &heads[0], "a follower is asked for as any page");
-    }
-    assert_eq!(pages.heads("/cached").len(), 6, "each page asks the site itself");
-    assert!(followers(&service).await > 5, "{}", followers(&service).await);
+    assert_eq!(pages.heads("/cached").len(), all.len(), "each page asks the site itself");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

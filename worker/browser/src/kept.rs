@@ -47,7 +47,7 @@ const REMEMBER: Duration = Duration::from_secs(10);
 const MAX_SITES: usize = 64;
 
 /// Pages in one tab: what a process has gathered ends with it.
-const MAX_PAGES: u32 = 32;
+const MAX_PAGES: u32 = 16;
 
 /// Time for a kept tab to be cleared; a page that needs longer than that to end is not worth it.
 const CLEAR: Duration = Duration::from_millis(500);
