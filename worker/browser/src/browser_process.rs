@@ -18,8 +18,8 @@ use weir_shared::domain::site_rules::RefusedHosts;
 
 use super::cdp::Cdp;
 use super::error::RenderError;
-use super::kept::{self, KeptTab, KeptTabs, TabKey};
-use super::tab::BlankPage;
+use super::kept::{self, KeptTabs, TabKey};
+use super::tab::{BlankPage, KeptTab};
 use super::wait::WaitScript;
 
 /// How long a browser may take to say its version, which is also the health check.

@@ -18,13 +18,10 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use headless_chrome::protocol::cdp::types::Method as _;
-use headless_chrome::protocol::cdp::{Network, Runtime, Storage};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use tokio::time::Instant;
 use url::{Origin, Url};
 use weir_shared::clock;
@@ -32,10 +29,7 @@ use weir_shared::domain::scrape::Certificates;
 use weir_shared::ids::TeamId;
 
 use super::RenderRequest;
-use super::browser_process::BrowserProcess;
-use super::cdp::{Event, Events, Pending};
-use super::tab::{BlankPage, Tab};
-use super::wait::WaitScript;
+use super::cdp::Event;
 
 /// How long a tab is kept for a next page.
 pub(super) const KEEP: Duration = Duration::from_secs(1);
@@ -46,18 +40,12 @@ const REMEMBER: Duration = Duration::from_secs(10);
 /// Sites that are remembered at once.
 const MAX_SITES: usize = 64;
 
-/// Pages in one tab: what a process has gathered ends with it.
-const MAX_PAGES: u32 = 16;
-
-/// Time for a kept tab to be cleared; a page that needs longer than that to end is not worth it.
-const CLEAR: Duration = Duration::from_millis(500);
-
 /// Whose pages may follow each other in a tab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TabKey {
     team: TeamId,
     /// Scheme, host and port.
-    origin: String,
+    pub origin: String,
     mobile: bool,
     location: Option<(String, Vec<String>)>,
     certificates: Certificates,
@@ -175,67 +163,6 @@ impl<T> KeptTabs<T> {
     }
 }
 
-/// A tab that a page has left to the next one of its site.
-pub(super) struct KeptTab {
-    tab: Tab,
-    events: Events,
-    conduct: Conduct,
-    /// Pages that were in it.
-    pages: u32,
-    /// The origin of the document that has been told to end.
-    quit: Pending<Quit>,
-}
-
-impl KeptTab {
-    /// Lets the page of `key` go that was in `page`, and keeps its tab if nothing of it goes on there.
-    pub fn leave(process: &Arc<BrowserProcess>, key: TabKey, page: BlankPage, conduct: Conduct) {
-        let BlankPage { tab, events, pages, .. } = page;
-        let pages = pages + 1;
-        if pages >= MAX_PAGES || !conduct.ends_with_document() {
-            return;
-        }
-        let quit = json!({ "expression": process.wait.quit(), "returnByValue": true });
-        let quit = process.cdp.send_as(Runtime::Evaluate::NAME, Some(&tab.session), quit);
-        process.keep(key, Self { tab, events, conduct, pages, quit });
-    }
-
-    /// Clears what the last page has left, before `next` comes. `None`: that cannot be done for certain, and the tab is
-    /// closed.
-    pub async fn cleared(self, key: &TabKey, next: &Url) -> Option<BlankPage> {
-        let Self { tab, mut events, conduct, pages, quit } = self;
-        let deadline = clock::deadline(CLEAR);
-        if quit.by(deadline).await.ok()?.result.value.as_deref() != Some(key.origin.as_str()) {
-            return None;
-        }
-        let of_context = json!({ "browserContextId": tab.context.as_deref()? });
-        let all = json!({ "origin": key.origin, "storageTypes": "all" });
-        let calls = [
-            tab.process.cdp.send_as::<Value>(Storage::ClearCookies::NAME, None, of_context),
-            tab.send::<Storage::ClearDataForOrigin>(all),
-            tab.send::<Network::ClearBrowserCache>(json!({})),
-            tab.send::<Runtime::Evaluate>(json!({ "expression": WaitScript::stand_at(next) })),
-        ];
-        for call in calls {
-            call.by(deadline).await.ok()?;
-        }
-        while let Some(event) = events.next_now() {
-            conduct.note(&event, &tab.target);
-        }
-        let is_clear = conduct.ends_with_document() && !events.has_lagged();
-        is_clear.then(|| BlankPage { tab, events, prepared: Vec::new(), pages })
-    }
-}
-
-#[derive(Debug, Deserialize)]
-struct Quit {
-    result: QuitOrigin,
-}
-
-#[derive(Debug, Deserialize)]
-struct QuitOrigin {
-    value: Option<String>,
-}
-
 /// What a page does beside its document, as far as that would stay in its tab.
 #[derive(Debug)]
 pub(super) struct Conduct {
@@ -277,7 +204,7 @@ impl Conduct {
     }
 
     /// Whether there was one document, and nothing beside it.
-    fn ends_with_document(&self) -> bool {
+    pub fn ends_with_document(&self) -> bool {
         self.documents.load(Ordering::Relaxed) <= 1 && !self.has_more.load(Ordering::Relaxed)
     }
 }

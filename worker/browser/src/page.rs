@@ -36,10 +36,10 @@ use super::browser_process::BrowserProcess;
 use super::cdp::{CdpError, Events, Pending};
 use super::error::RenderError;
 use super::intercept::{Interception, OwnHeaders};
-use super::kept::{Conduct, KeptTab, TabKey};
+use super::kept::{Conduct, TabKey};
 use super::locale::Place;
 use super::shot::Camera;
-use super::tab::{BlankPage, Tab};
+use super::tab::{BlankPage, KeptTab, Tab};
 use super::wait::{self, Look, Settled};
 use super::{RenderRequest, Rendered, Shot, branding, egress};
 

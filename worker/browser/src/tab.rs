@@ -1,22 +1,32 @@
-//! A tab of a browser in a context of its own: opened, told what every page needs, closed.
+//! A tab of a browser in a context of its own: opened, told what every page needs, left by one page and cleared for the next,
+//! closed.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use headless_chrome::protocol::cdp::types::Method;
-use headless_chrome::protocol::cdp::{Browser, Inspector, Page, Target};
-use serde::Serialize;
+use headless_chrome::protocol::cdp::{Browser, Inspector, Network, Page, Runtime, Storage, Target};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use url::Url;
 use weir_sandbox::OwnExit;
 use weir_shared::clock;
 
 use super::browser_process::BrowserProcess;
 use super::cdp::{CdpError, Events, Pending};
 use super::error::RenderError;
+use super::kept::{Conduct, TabKey};
+use super::wait::WaitScript;
 
 /// Time for each step that involves no page: contexts, targets, disposal. Far above what it takes under load.
 const STEP: Duration = Duration::from_secs(10);
+
+/// Pages in one tab: what a process has gathered ends with it.
+const MAX_PAGES: u32 = 16;
+
+/// Time for a kept tab to be cleared; a page that needs longer than that to end is not worth it.
+const CLEAR: Duration = Duration::from_millis(500);
 
 /// The address a page is opened with: it is run instead of gone to, so that the page that is asked for is the first
 /// document of its frame. `about:blank` would be loaded first, as any page, for a seventh of the CPU of a whole render.
@@ -130,6 +140,67 @@ impl BlankPage {
         ];
         Ok(Self { tab, events, prepared, pages: 0 })
     }
+}
+
+/// A tab that a page has left to the next one of its site.
+pub(super) struct KeptTab {
+    tab: Tab,
+    events: Events,
+    conduct: Conduct,
+    /// Pages that were in it.
+    pages: u32,
+    /// The origin of the document that has been told to end.
+    quit: Pending<Quit>,
+}
+
+impl KeptTab {
+    /// Lets the page of `key` go that was in `page`, and keeps its tab if nothing of it goes on there.
+    pub fn leave(process: &Arc<BrowserProcess>, key: TabKey, page: BlankPage, conduct: Conduct) {
+        let BlankPage { tab, events, pages, .. } = page;
+        let pages = pages + 1;
+        if pages >= MAX_PAGES || !conduct.ends_with_document() {
+            return;
+        }
+        let quit = json!({ "expression": process.wait.quit(), "returnByValue": true });
+        let quit = process.cdp.send_as(Runtime::Evaluate::NAME, Some(&tab.session), quit);
+        process.keep(key, Self { tab, events, conduct, pages, quit });
+    }
+
+    /// Clears what the last page has left, before `next` comes. `None`: that cannot be done for certain, and the tab is
+    /// closed.
+    pub async fn cleared(self, key: &TabKey, next: &Url) -> Option<BlankPage> {
+        let Self { tab, mut events, conduct, pages, quit } = self;
+        let deadline = clock::deadline(CLEAR);
+        if quit.by(deadline).await.ok()?.result.value.as_deref() != Some(key.origin.as_str()) {
+            return None;
+        }
+        let of_context = json!({ "browserContextId": tab.context.as_deref()? });
+        let all = json!({ "origin": key.origin, "storageTypes": "all" });
+        let calls = [
+            tab.process.cdp.send_as::<Value>(Storage::ClearCookies::NAME, None, of_context),
+            tab.send::<Storage::ClearDataForOrigin>(all),
+            tab.send::<Network::ClearBrowserCache>(json!({})),
+            tab.send::<Runtime::Evaluate>(json!({ "expression": WaitScript::stand_at(next) })),
+        ];
+        for call in calls {
+            call.by(deadline).await.ok()?;
+        }
+        while let Some(event) = events.next_now() {
+            conduct.note(&event, &tab.target);
+        }
+        let is_clear = conduct.ends_with_document() && !events.has_lagged();
+        is_clear.then(|| BlankPage { tab, events, prepared: Vec::new(), pages })
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Quit {
+    result: QuitOrigin,
+}
+
+#[derive(Debug, Deserialize)]
+struct QuitOrigin {
+    value: Option<String>,
 }
 
 /// Events of a page that somebody looks at: what it waits for, how far it is, and what it leaves beside its document.
