@@ -1,6 +1,6 @@
 //! Tabs that go on: a page may take the place of another one of its site, instead of a tab of its own.
 //!
-//! A context, a target and a process cost a quarter of what a page with scripts costs. So where the same team asks for more
+//! A context, a target and a process are a third of what a page with scripts costs. So where the same team asks for more
 //! pages of an origin, in the same appearance, the next one goes on in the tab of the last one:
 //!
 //! ```text

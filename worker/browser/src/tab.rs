@@ -183,7 +183,10 @@ impl KeptTab {
             tab.send::<Runtime::Evaluate>(json!({ "expression": WaitScript::stand_at(next) })),
         ];
         for call in calls {
-            call.by(deadline).await.ok()?;
+            // A page that has changed its address too often may not do so again for a while.
+            if call.by(deadline).await.ok()?.get("exceptionDetails").is_some() {
+                return None;
+            }
         }
         while let Some(event) = events.next_now() {
             conduct.note(&event, &tab.target);
