@@ -46,6 +46,7 @@ mod parse;
 mod pdf;
 mod plays;
 mod profiles;
+mod protocol;
 mod proxies;
 mod reading;
 mod redact;
