@@ -2,9 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Gives freed memory back to the system, which the default allocator keeps for long.
-#[global_allocator]
-static ALLOCATOR: weir_shared::memory::Allocator = weir_shared::memory::Allocator;
+use weir_allocator as _;
 
 fn main() -> ExitCode {
     weir_shared::memory::give_back_soon();

@@ -1,10 +1,8 @@
-//! The memory of both programs: their allocator, and what is given back to the machine when.
+//! The memory of both programs: what is given back to the machine when. Their allocator is `weir-allocator`.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::time::Duration;
-
-pub use mimalloc::MiMalloc as Allocator;
 
 /// How long freed memory stays with the process for its next use, ms. The allocator's own 1,000 keeps a busy worker a
 /// third larger; below 50 the pages that are taken back and asked for again cost time.

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use url::Url;
+use weir_allocator as _;
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::config::Settings;
 use weir_shared::domain::scrape::Certificates;
@@ -18,9 +19,6 @@ use weir_worker::browser::cdp::{Cdp, EventFilter};
 use weir_worker::extract::{self, ExtractOptions, PageInput};
 use weir_worker::fetch::{CallerHeaders, EgressProxy, FetchConfig, FetchRequest, HttpFetcher};
 use weir_worker::sandbox::{BrowserSpec, Purpose, Sandbox, SandboxConfig, SandboxMode};
-
-#[global_allocator]
-static ALLOCATOR: weir_shared::memory::Allocator = weir_shared::memory::Allocator;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use weir_allocator as _;
 use weir_shared::config::Settings;
-
-#[global_allocator]
-static ALLOCATOR: weir_shared::memory::Allocator = weir_shared::memory::Allocator;
 
 /// How long calls that block are waited for at the end. Whatever they were for has ended: one may stand before a bucket that
 /// does not answer.

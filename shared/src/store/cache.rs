@@ -30,7 +30,7 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::page::end::{Body, Version};
-use super::{Db, StoreError, StoreResult, Tx, derived, documents, packing};
+use super::{Db, StoreError, StoreResult, Tx, derived, documents};
 
 /// What the rows of a content take besides it, about, bytes.
 const ROW: i64 = 1_000;
@@ -74,8 +74,8 @@ impl Version {
             return Ok(None);
         }
         let packed = match parts {
-            [Some(body), None, None, None] => packing::compress(body)?,
-            parts => packing::compress(&parts.iter().flatten().copied().collect::<Vec<_>>().concat())?,
+            [Some(body), None, None, None] => weir_packing::compress(body)?,
+            parts => weir_packing::compress(&parts.iter().flatten().copied().collect::<Vec<_>>().concat())?,
         };
         let mut digest = Sha256::new();
         for length in Parts::of(parts).all() {
@@ -187,7 +187,7 @@ impl Found {
         let size = parts.all().iter().flatten().try_fold(0_usize, |sum, length| sum.checked_add(*length));
         let size = size.filter(|size| *size as i64 == self.size && self.size <= MOST);
         let size = size.ok_or_else(|| lost(&"its parts are not as long as it is"))?;
-        let bytes = packing::decompress(packed, size).map_err(|error| lost(&error))?;
+        let bytes = weir_packing::decompress(packed, size).map_err(|error| lost(&error))?;
         match bytes.len() == size {
             true => Ok(Content { bytes, parts }),
             false => Err(lost(&"it is cut")),

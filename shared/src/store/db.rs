@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use sqlx::postgres::PgPool;
 use sqlx::sqlite::SqlitePool;
 use sqlx::{Postgres, Transaction};
@@ -141,7 +142,7 @@ impl Db {
     pub async fn begin(&self) -> StoreResult<Tx> {
         Ok(match self {
             Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
-            Self::Postgres(db) => Tx::Postgres(db.pool.begin().await?),
+            Self::Postgres(db) => Tx::Postgres(begun(&db.pool, "BEGIN").await?),
         })
     }
 
@@ -150,7 +151,7 @@ impl Db {
     pub async fn begin_relaxed(&self) -> StoreResult<Tx> {
         Ok(match self {
             Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
-            Self::Postgres(db) => Tx::Postgres(db.pool.begin_with("BEGIN; SET LOCAL synchronous_commit = off").await?),
+            Self::Postgres(db) => Tx::Postgres(begun(&db.pool, "BEGIN; SET LOCAL synchronous_commit = off").await?),
         })
     }
 
@@ -161,7 +162,7 @@ impl Db {
             concat!("BEGIN; SET LOCAL synchronous_commit = off; SET LOCAL lock_timeout = ", claim_patience!());
         Ok(match self {
             Self::Sqlite(db) => Tx::Sqlite(db.begin().await?),
-            Self::Postgres(db) => Tx::Postgres(db.pool.begin_with(BEGIN).await?),
+            Self::Postgres(db) => Tx::Postgres(begun(&db.pool, BEGIN).await?),
         })
     }
 
@@ -193,6 +194,12 @@ impl Db {
             tracing::debug!("a lent connection was left open");
         }
     }
+}
+
+/// A transaction that `statement` begins. In a box: what the pool may have to do first (connect, greet, TLS) is 14 KB of
+/// state, which would otherwise be a part of every future that writes, and be moved with it.
+fn begun<'a>(pool: &'a PgPool, statement: &'static str) -> BoxFuture<'a, sqlx::Result<Transaction<'static, Postgres>>> {
+    Box::pin(pool.begin_with(statement))
 }
 
 impl SqliteDb {

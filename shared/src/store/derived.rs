@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::{Db, StoreError, StoreResult, Tx, packing};
+use super::{Db, StoreError, StoreResult, Tx};
 
 /// What a row takes besides its body, about, bytes.
 pub(super) const ROW: i64 = 300;
@@ -43,7 +43,7 @@ impl Piece {
         if json.len() > UNPACKED {
             return Ok(None);
         }
-        let body = packing::compress(&json)?;
+        let body = weir_packing::compress(&json)?;
         Ok((body.len() <= LONGEST).then_some(Self { key, body }))
     }
 }
@@ -57,7 +57,7 @@ pub async fn get<T: DeserializeOwned>(db: &Db, digest: &str, key: &str, from: Ti
     let found: Option<(Vec<u8>,)> =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(digest).bind(key).bind(from).fetch_optional(pool).await?);
     let Some((body,)) = found else { return Ok(None) };
-    let json = packing::decompress(&body, UNPACKED).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+    let json = weir_packing::decompress(&body, UNPACKED).map_err(|error| StoreError::Corrupt(error.to_string()))?;
     Ok(Some(serde_json::from_slice(&json)?))
 }
 

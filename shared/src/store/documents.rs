@@ -14,7 +14,7 @@ use super::db::on_kept;
 use super::jobs::JobRow;
 use super::page::end::{Body, Encoded};
 use super::parts::parts;
-use super::{Db, StoreError, StoreResult, packing, pages};
+use super::{Db, StoreError, StoreResult, pages};
 
 /// Compressed documents above this many bytes become blobs.
 pub(super) const INLINE_LIMIT: usize = 256 * 1024;
@@ -42,7 +42,7 @@ pub fn encode(
     epoch: i64,
     document: &impl Serialize,
 ) -> std::io::Result<Encoded> {
-    let (size, packed) = packing::pack(document)?;
+    let (size, packed) = weir_packing::pack(document)?;
     let length = packed.len() as i64;
     let body = if packed.len() > INLINE_LIMIT {
         let key = Blobs::key(job, page, epoch);
@@ -96,7 +96,7 @@ async fn in_place(db: &Db, page: PageId) -> StoreResult<Box<RawValue>> {
 pub fn open(size: i64, packed: &[u8]) -> StoreResult<Box<RawValue>> {
     let size = usize::try_from(size).unwrap_or(SIZE_LIMIT).min(SIZE_LIMIT);
     let damaged = |error: &dyn std::fmt::Display| StoreError::Lost(format!("it is damaged: {error}"));
-    let json = packing::decompress(packed, size).map_err(|e| damaged(&e))?;
+    let json = weir_packing::decompress(packed, size).map_err(|e| damaged(&e))?;
     let json = String::from_utf8(json).map_err(|e| damaged(&e))?;
     RawValue::from_string(json).map_err(|e| damaged(&e))
 }
@@ -329,7 +329,7 @@ pub async fn metadata(db: &Db, pages: &[PageId]) -> StoreResult<HashMap<PageId, 
         let read = move || -> Vec<(PageId, PageMetadata)> {
             let unpack = |row: Columns| {
                 let size = usize::try_from(row.2).ok().filter(|size| *size <= FOR_METADATA)?;
-                let json = packing::decompress(row.3.as_deref()?, size).ok()?;
+                let json = weir_packing::decompress(row.3.as_deref()?, size).ok()?;
                 Some((row.1, serde_json::from_slice::<Partial>(&json).ok()?.metadata))
             };
             rows.into_iter().filter_map(unpack).collect()

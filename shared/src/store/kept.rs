@@ -50,7 +50,8 @@ impl Kept {
                 drop(lost.connection.detach());
             }
         }
-        let (connection, now) = (pool.acquire().await?, clock::instant());
+        // In a box, as where a transaction begins.
+        let (connection, now) = (Box::pin(pool.acquire()).await?, clock::instant());
         Ok(Lent { connection, taken: now, rested: now })
     }
 

@@ -48,7 +48,6 @@ pub mod model_usage;
 pub mod monitors;
 pub mod nodes;
 pub mod orphans;
-mod packing;
 pub mod page;
 pub mod pages;
 mod parts;

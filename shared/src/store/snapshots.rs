@@ -9,7 +9,7 @@ use crate::ids::{MonitorId, TeamId};
 use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
-use super::{Db, StoreError, StoreResult, Tx, packing, team_lock};
+use super::{Db, StoreError, StoreResult, Tx, team_lock};
 
 /// Bytes kept for one team; past that the oldest go.
 const TEAM_BYTES: i64 = 256 << 20;
@@ -70,7 +70,7 @@ pub async fn get(db: &Db, team: TeamId, key: &str) -> StoreResult<Option<(Timest
     let found: Option<(Timestamp, Vec<u8>)> =
         on_pool!(db, |pool| sqlx::query_as(SQL).bind(team).bind(key).fetch_optional(pool).await?);
     let Some((at, body)) = found else { return Ok(None) };
-    let json = packing::decompress(&body, UNPACKED).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+    let json = weir_packing::decompress(&body, UNPACKED).map_err(|error| StoreError::Corrupt(error.to_string()))?;
     Ok(Some((at, serde_json::from_slice(&json)?)))
 }
 

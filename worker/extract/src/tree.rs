@@ -450,6 +450,13 @@ pub struct Dom {
     data: Vec<Data>,
 }
 
+/// Taken down here and not in the caller's code, which may be less optimized than this crate's.
+impl Drop for Dom {
+    fn drop(&mut self) {
+        self.data.clear();
+    }
+}
+
 impl Dom {
     fn from_raw(mut raw: Vec<Raw>) -> Dom {
         let n = raw.len();

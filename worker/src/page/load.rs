@@ -44,7 +44,8 @@ pub async fn load(task: &PageTask, mut request: PageRequest, deadline: Instant) 
         task.context.process.fetcher.check(&request.url).await?;
     }
     let options = task.options();
-    match rendered(task, &mut request, deadline).await? {
+    // In a box, because few pages need a browser, and each would carry the state of driving one.
+    match Box::pin(rendered(task, &mut request, deadline)).await? {
         Ok(rendered) => {
             rest::respect_rendered(task, &request, rendered.status, deadline).await?;
             let (span, step) = (traces::below(task.trace, "extract", Side::Internal), task.attempted.step("extract"));
@@ -62,7 +63,7 @@ pub async fn load(task: &PageTask, mut request: PageRequest, deadline: Instant) 
         }
         // What a browser would only download may be a file that needs none.
         Err(RenderError::NotHtml { .. }) if options.formats.iter().any(|f| !matches!(f, Format::Screenshot(_))) => {
-            file_after_all(task, request, deadline).await
+            Box::pin(file_after_all(task, request, deadline)).await
         }
         Err(error) => Err(error.into()),
     }

@@ -27,7 +27,7 @@ pub fn is_refusal(status: u16, html: &str, text_chars: usize) -> bool {
         return false;
     }
     let start = html[..html.floor_char_boundary(LOOK_WITHIN)].to_ascii_lowercase();
-    CHALLENGES.iter().any(|mark| start.contains(mark))
+    CHALLENGES.iter().any(|mark| memchr::memmem::find(start.as_bytes(), mark.as_bytes()).is_some())
 }
 
 #[cfg(test)]

@@ -67,14 +67,15 @@ pub async fn from_fetched(
     if task.options().wants(&Format::RawBase64) {
         return blocking(move || raw::document(&task, response, &fetched, kind).map(FromFetched::file)).await;
     }
+    // Files in boxes: most pages are none, and each would carry the state of reading one.
     if weir_office::begins_as_office(&fetched.body) {
         let name = office::name_in(&response.url);
-        return office::document(task, response, fetched.body, name, deadline).await.map(FromFetched::file);
+        return Box::pin(office::document(task, response, fetched.body, name, deadline)).await.map(FromFetched::file);
     }
     match kind {
-        BodyKind::Pdf => pdf::document(task, response, fetched.body, deadline).await.map(FromFetched::file),
+        BodyKind::Pdf => Box::pin(pdf::document(task, response, fetched.body, deadline)).await.map(FromFetched::file),
         BodyKind::Other if picture::is_one(&task, &media_type) => {
-            picture::document(task, response, fetched.body, deadline).await.map(FromFetched::file)
+            Box::pin(picture::document(task, response, fetched.body, deadline)).await.map(FromFetched::file)
         }
         BodyKind::Other if media::is_asked_for(task.options()) => {
             blocking(move || media::file(&task, response, &media_type).map(FromFetched::file)).await
