@@ -1,4 +1,4 @@
-//! The types by which the browser is driven (`worker/protocol/src/protocol.rs`): that it knows each by that name.
+//! The types by which the browser is driven (`worker/protocol/`): that it knows each by that name.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,13 +10,13 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use weir_tests::{Caller, temporary};
 use weir_worker::sandbox::find_chromium;
 
-/// A struct of the file: its fields by their names on the wire, and whether they may be missing.
+/// A struct of the source: its fields by their names on the wire, and whether they may be missing.
 #[derive(Default)]
 struct Record {
     fields: BTreeMap<String, bool>,
 }
 
-/// The file: its structs by domain and name (those of events as `events::Name`), and of each domain what its commands are
+/// The source: its structs by domain and name (those of events as `events::Name`), and of each domain what its commands are
 /// called on the wire, by struct.
 #[derive(Default)]
 struct Types {
@@ -143,7 +143,7 @@ fn faults(what: &str, record: &Record, told: &Value, is_sent: bool) -> Vec<Strin
 
 #[tokio::test]
 async fn the_browser_knows_every_command_event_and_field_that_is_named_of_its_protocol() {
-    let types = read(include_str!("../../worker/protocol/src/protocol.rs"));
+    let types = read(&auto_generate_cdp::source());
     let protocol = protocol().await;
     let mut entries = BTreeMap::new();
     for domain in protocol["domains"].as_array().unwrap() {
