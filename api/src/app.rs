@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use actix_web::{HttpMessage, HttpRequest, web};
-use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
@@ -120,8 +119,6 @@ impl App {
         if matches!(self.db, Db::Sqlite(_)) {
             return work.await;
         }
-        // In a box, so that what runs a task is compiled for each kind of answer and not for each work.
-        let work: BoxFuture<'static, ApiResult<T>> = Box::pin(work);
         let task = AbortOnDropHandle::new(self.runtime.spawn(traces::under(traces::current(), work.in_current_span())));
         task.await.map_err(|error| ApiError::internal(&error))?
     }

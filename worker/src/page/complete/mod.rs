@@ -56,6 +56,7 @@ pub async fn complete(task: &PageTask, made: Made, deadline: Instant) -> Result<
     let deadline = deadline - KEPT_BACK;
     let kept = kept_answers(task, &draft);
     let reader = Reader::new(process.settings.model.as_ref(), deadline).knowing(kept.as_ref());
+    // In a box, because few pages are read by a model or compared.
     let outcome = Box::pin(steps(task, &reader, deadline, &mut draft)).await;
     // What the model has cost is written down whatever came of it.
     process.spent(task.page.team_id, task.spec.key, reader.meter.read()).await;
