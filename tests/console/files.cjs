@@ -102,8 +102,8 @@ test('every code that a page can fail with is explained', () => {
 });
 
 test('the whole console is at most 250 KB compressed', () => {
-  const size = files.reduce((sum, file) => sum + zlib.brotliCompressSync(fs.readFileSync(file)).length, 0);
-  console.log(`     ${files.length} files, ${(size / 1024).toFixed(1)} KB with brotli`);
+  const size = files.reduce((sum, file) => sum + zlib.gzipSync(fs.readFileSync(file), { level: 9 }).length, 0);
+  console.log(`     ${files.length} files, ${(size / 1024).toFixed(1)} KB with gzip`);
   assert.ok(size <= 250 * 1024, `${size} bytes`);
 });
 

@@ -52,7 +52,7 @@ struct Asset {
     kind: &'static str,
     body: Cow<'static, [u8]>,
     etag: String,
-    brotli: OnceLock<Option<Vec<u8>>>,
+    /// Compressed, if that is worth it.
     gzip: OnceLock<Option<Vec<u8>>>,
 }
 
@@ -86,8 +86,7 @@ impl Assets {
             let end = name.rsplit('.').next().unwrap_or_default();
             let Some((_, kind)) = KINDS.iter().find(|(ending, _)| *ending == end) else { continue };
             let etag = format!("\"{}\"", &hex::encode(Sha256::digest(&file.data))[..32]);
-            let (brotli, gzip) = (OnceLock::new(), OnceLock::new());
-            files.insert(name.into_owned(), Asset { kind, body: file.data, etag, brotli, gzip });
+            files.insert(name.into_owned(), Asset { kind, body: file.data, etag, gzip: OnceLock::new() });
         }
         let mut all = Sha256::new();
         for (name, asset) in &files {
@@ -100,14 +99,12 @@ impl Assets {
 }
 
 impl Asset {
-    /// The body in a coding that is taken and is worth it, and the coding's name.
+    /// The body as it is sent to who takes these codings, and the coding's name.
     fn coded(&self, taken: &str) -> (&[u8], Option<&'static str>) {
-        for (name, made, make) in [("br", &self.brotli, brotli as fn(&[u8]) -> _), ("gzip", &self.gzip, gzip)] {
-            if takes(taken, name)
-                && let Some(body) = made.get_or_init(|| worth_it(&self.body, make(&self.body)))
-            {
-                return (body, Some(name));
-            }
+        if takes(taken, "gzip")
+            && let Some(body) = self.gzip.get_or_init(|| worth_it(&self.body, gzip(&self.body)))
+        {
+            return (body, Some("gzip"));
         }
         (&self.body, None)
     }
@@ -116,15 +113,6 @@ impl Asset {
 /// What was made smaller by a tenth at least.
 fn worth_it(plain: &[u8], made: std::io::Result<Vec<u8>>) -> Option<Vec<u8>> {
     made.ok().filter(|made| made.len() < plain.len() - plain.len() / 10)
-}
-
-fn brotli(body: &[u8]) -> std::io::Result<Vec<u8>> {
-    let (mut made, quality, window) = (Vec::new(), 9, 22);
-    let mut writer = brotli::CompressorWriter::new(&mut made, 4_096, quality, window);
-    writer.write_all(body)?;
-    writer.flush()?;
-    drop(writer);
-    Ok(made)
 }
 
 fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
@@ -191,8 +179,8 @@ mod tests {
     #[test]
     fn what_grows_when_it_is_compressed_is_sent_as_it_is() {
         let text = "console ".repeat(200).into_bytes();
-        assert!(worth_it(&text, brotli(&text)).is_some() && worth_it(&text, gzip(&text)).is_some());
-        assert!(worth_it(b"x", brotli(b"x")).is_none() && worth_it(b"", gzip(b"")).is_none());
+        assert!(worth_it(&text, gzip(&text)).is_some());
+        assert!(worth_it(b"x", gzip(b"x")).is_none() && worth_it(b"", gzip(b"")).is_none());
     }
 
     #[test]
