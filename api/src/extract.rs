@@ -1,7 +1,7 @@
 //! Bodies, queries and path ids as handlers take them: read or refused, in our error shape.
 
 use actix_web::HttpRequest;
-use actix_web::http::header::CONTENT_LENGTH;
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use actix_web::web::{Bytes, BytesMut, Payload};
 use futures_util::StreamExt;
 use serde_json::Value;
@@ -23,6 +23,9 @@ pub const MAX_BODY: usize = 10 * 1024 * 1024;
 /// From here on the memory of a body that was read is given back at once, bytes.
 const LARGE: usize = 1024 * 1024;
 
+/// Content codings under which a body is not the JSON that it stands for. Another word is a client's slip ("utf-8").
+const COMPRESSED: [&str; 6] = ["gzip", "x-gzip", "deflate", "br", "zstd", "compress"];
+
 /// What reads the bodies of an operation in one version of the API.
 pub type Parser<T> = fn(&Value, RequestContext<'_>) -> Result<T, ValidationError>;
 
@@ -33,8 +36,8 @@ pub type Parser<T> = fn(&Value, RequestContext<'_>) -> Result<T, ValidationError
 /// Call it with a caller: nobody else's body is read.
 ///
 /// # Errors
-/// 413 over 10 MB, 429 when the key's bodies take up too much room, 400 when it is not JSON or its values are too many
-/// for its length, and what the parser says.
+/// 413 over 10 MB, 429 when the key's bodies take up too much room, 400 when it is compressed or not JSON or its values are
+/// too many for its length, and what the parser says.
 pub async fn json<T>(
     app: &App,
     caller: &Caller,
@@ -66,7 +69,7 @@ pub async fn optional_json<T>(
 /// made of it is used.
 ///
 /// # Errors
-/// 413 over 10 MB, 429 when the key's bodies take up too much room.
+/// 413 over 10 MB, 429 when the key's bodies take up too much room, 400 when it is compressed.
 pub async fn json_text(
     app: &App,
     caller: &Caller,
@@ -108,6 +111,11 @@ pub fn given_back(length: usize) {
 
 async fn bytes(app: &App, caller: &Caller, request: &HttpRequest, mut payload: Payload) -> ApiResult<(BytesMut, Room)> {
     let mut room = app.bodies.room(caller.key);
+    let coding = request.headers().get(CONTENT_ENCODING).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    if COMPRESSED.iter().any(|name| coding.eq_ignore_ascii_case(name)) {
+        let text = format!("Bad request: the body is compressed ({coding}), which is not taken. Send it as it is");
+        return Err(ApiError::new(ErrorCode::BadRequest, text));
+    }
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     let announced = announced.unwrap_or(0);
     if announced > MAX_BODY {

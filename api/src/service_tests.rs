@@ -320,6 +320,13 @@ async fn bodies_are_limited_and_must_be_json() {
     let (status, body) = api.send(api.request(Method::POST, "/v2/scrape").set_payload("{nope")).await;
     assert_eq!((status, &body["code"]), (400, &json!("BAD_REQUEST_INVALID_JSON")));
     assert!(body["error"].as_str().unwrap().starts_with("Bad request, malformed JSON"));
+    let coded = |coding| api.request(Method::POST, "/v2/scrape").insert_header(("content-encoding", coding));
+    let (status, body) = api.send(coded("gzip").set_payload(vec![0x1f, 0x8b])).await;
+    assert_eq!((status, body["error"].as_str().unwrap().contains("compressed (gzip)")), (400, true), "{body}");
+    for plain in ["identity", "utf-8"] {
+        let (_, body) = api.send(coded(plain).set_payload("{nope")).await;
+        assert_eq!(body["code"], json!("BAD_REQUEST_INVALID_JSON"), "{plain}");
+    }
     let huge = format!("{{\"url\":\"{}\"}}", "x".repeat(10 * 1024 * 1024));
     assert_eq!(api.send(api.request(Method::POST, "/v2/scrape").set_payload(huge)).await.0, 413);
     let (status, body) = api.post("/v2/scrape", json!({"url": "http://a.test", "wat": 1})).await;
