@@ -553,6 +553,45 @@ async fn a_session_whose_worker_dies_while_it_opens_goes_to_another() {
     assert_eq!((dying.calls()[0].as_str(), worker.calls()), ("POST /sessions", vec!["POST /sessions".to_owned()]));
 }
 
+/// The address of the interaction with a page that was scraped with these actions.
+async fn scraped(api: &Api, actions: Value) -> String {
+    let batch = json!({"urls": ["https://site.test/a"], "actions": actions});
+    let (status, body) = api.post("/v2/batch/scrape", batch).await;
+    assert_eq!(status, 200, "{body}");
+    api.work(1).await;
+    let (_, body) = api.get(&format!("/v2/batch/scrape/{}", body["id"].as_str().unwrap())).await;
+    format!("/v2/scrape/{}/interact", body["data"][0]["metadata"]["scrapeId"].as_str().unwrap())
+}
+
+#[actix_web::test]
+async fn a_scrape_without_actions_whose_worker_dies_while_it_is_brought_back_goes_to_another() {
+    let api = Api::start(&[]).await;
+    let (dying, worker) = (Worker::start(&api, 2).await, Worker::start(&api, 1).await);
+    dying.set(Mood::Breaks);
+    let path = scraped(&api, json!([])).await;
+    let (status, body) = api.post(&path, json!({"code": "1"})).await;
+    assert_eq!((status, &body["success"]), (200, &json!(true)), "{body}");
+    assert_eq!(
+        (dying.calls()[0].as_str(), worker.calls().len()),
+        ("POST /sessions", 2),
+        "opened, and the code was run"
+    );
+}
+
+#[actix_web::test]
+async fn actions_of_a_scrape_that_may_have_been_done_are_not_begun_again_by_a_client_that_repeats_502() {
+    let api = Api::start(&[]).await;
+    let worker = Worker::start(&api, 2).await;
+    let path = scraped(&api, json!([{"type": "click", "selector": "#order"}])).await;
+    for mood in [Mood::Breaks, Mood::Lies] {
+        worker.set(mood);
+        let (status, body) = api.post(&path, json!({"code": "1"})).await;
+        let text = body["error"].as_str().unwrap();
+        assert_eq!((status, text.contains("its actions may have been done")), (503, true), "{mood:?}: {body}");
+        assert_eq!(worker.calls().iter().filter(|call| *call == "POST /sessions").count(), 1, "{mood:?}");
+    }
+}
+
 #[actix_web::test]
 async fn a_session_waits_a_moment_for_a_worker_that_comes_back() {
     let api = Api::start(&[]).await;

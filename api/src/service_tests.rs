@@ -113,7 +113,7 @@ impl Api {
     }
 
     /// Claims up to `count` pages and ends them, the ones with `fail` in their URL as failures.
-    async fn work(&self, count: usize) {
+    pub async fn work(&self, count: usize) {
         let now = self.state.db.now();
         let mut tx = self.state.db.begin().await.unwrap();
         let claim = claim::claim(&mut tx, self.team, WorkerId::new(), count, 100, now).await.unwrap();

@@ -513,6 +513,37 @@ async fn a_form_is_filled_in_with_the_tasks_own_words_and_nothing_leaves_the_sit
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_that_another_has_is_waited_for() {
+    let (pages, foreign) = (OwnPages::start().await, OwnPages::start().await);
+    let url = form(&pages, &foreign);
+    let interacts = act("interact", json!({ "url": url, "task": "Look at the form." }));
+    let model = ModelStandIn::answering(move |name, asked| match name {
+        "action" => Said::does("finish", json!({"answer": "It asks who.", "success": true})),
+        _ if turn(asked) == 1 => Said::json(&interacts),
+        _ => {
+            let was_done = asked["messages"][1]["content"].as_str().unwrap().contains("Done: It asks who.");
+            Said::json(&act("finish", json!({ "answer": if was_done { "done" } else { "not done" } })))
+        }
+    })
+    .await;
+    let service = with_browsers(options(Database::Sqlite, &model), 1).await;
+    let session = service.post("/v2/browser", &json!({})).await.id();
+    let id = service.post("/v2/agent", &json!({ "prompt": "Who?", "urls": [url] })).await.id();
+    let state = || {
+        let shown = service.cli_json(&["agent", "show", &id, "--json"]);
+        let steps = shown["steps"].as_array().unwrap();
+        steps.iter().find(|step| step["key"] == "turn/1/interact").map(|step| step["state"].clone())
+    };
+    wait_until("the browser is asked for", async || state()).await;
+    // Long enough for a refusal to be written down.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(state().unwrap(), "begun");
+    service.delete(&format!("/v2/browser/{session}")).await.ok();
+    let status = ended(service.caller(), &format!("/v2/agent/{id}")).await;
+    assert_eq!(status["data"]["answer"], "done", "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_form_is_sent_once_however_its_worker_dies() {
     // In the middle of the browser's work, and when it is done and not written down.
     for (point, arrival) in [(FaultPoint::StepDone, 2), (FaultPoint::StepBegun, 3)] {

@@ -141,6 +141,17 @@ impl Action {
     pub const fn shows_pictures(&self) -> bool {
         matches!(self, Self::Screenshot(_) | Self::Pdf(_))
     }
+
+    /// Whether it is carried out again for the session that continues its scrape (wire 8.4). Pictures, files and copies of
+    /// the page are not wanted again, and a script may do anything a second time.
+    pub const fn is_replayed(&self) -> bool {
+        !matches!(self, Self::Screenshot(_) | Self::Scrape | Self::Pdf(_) | Self::ExecuteJavascript { .. })
+    }
+
+    /// Whether it is, and may do something to the page or its site.
+    pub const fn acts_again(&self) -> bool {
+        self.is_replayed() && !matches!(self, Self::Wait(_))
+    }
 }
 
 /// What actions brought, each list in the order of execution (wire 3.6). All four are there, also when empty.

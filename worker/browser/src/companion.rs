@@ -26,7 +26,7 @@ use weir_sandbox::Version;
 use weir_shared::clock;
 use weir_shared::domain::action::Action;
 
-use super::actions::{self, Runner};
+use super::actions::Runner;
 use super::cdp::{Cdp, CdpError, Event, Events};
 use super::intercept::{Interception, OwnHeaders};
 use super::locale::Place;
@@ -259,8 +259,7 @@ async fn load(
     script: &WaitScript,
 ) -> Result<(), RenderError> {
     let look = Look::only_rest(request.deadline - request.wait_for);
-    let acts = |action: &Action| actions::is_replayed(action) && !matches!(action, Action::Wait(_));
-    let is_acted_on = request.actions.iter().any(acts);
+    let is_acted_on = request.actions.iter().any(Action::acts_again);
     let first = match navigate(cdp, session, &request.url, request.deadline).await {
         Ok(()) => Some(wait::settle(cdp, session, script, look, request.deadline).await?),
         // Where the scrape ended may still be there.
@@ -272,7 +271,7 @@ async fn load(
         wait::settle(cdp, session, script, look, request.deadline).await?;
     }
     tokio::time::sleep(request.wait_for).await;
-    if request.actions.iter().any(actions::is_replayed) {
+    if request.actions.iter().any(Action::is_replayed) {
         let camera = Camera { cdp, session, request, deadline: request.deadline };
         Runner { camera, script, end: request.deadline }.replay(&request.actions).await?;
     }

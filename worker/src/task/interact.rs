@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
+use weir_shared::clock::Stopwatch;
 use weir_shared::domain::reach::Reach;
 use weir_shared::domain::session::{CreateSession, EndReason, SessionKind};
 use weir_shared::domain::task::StepKind;
 use weir_shared::ids::SessionId;
 use weir_shared::llm::{Spent, TokenMeter};
+use weir_shared::store::StoreResult;
 use weir_shared::store::sessions::{self, NewSession, NotPlaced};
 use weir_shared::store::tasks::{self, NewStep, StepEnd};
 
@@ -23,6 +25,9 @@ use crate::sessions::Sessions;
 /// How long the browser may be used, and lives at most.
 const WORKING: Duration = Duration::from_secs(240);
 const TTL: i64 = 300;
+/// How long a browser is waited for while others have them all, and how often it is looked for.
+const FREE_WAIT: Duration = Duration::from_secs(60);
+const FREE_LOOK: Duration = Duration::from_secs(1);
 /// What is told of the page that it ended on, and of the answer, bytes.
 const SNAPSHOT: usize = 6_000;
 const OUTPUT: usize = 6_000;
@@ -98,7 +103,7 @@ async fn work(journal: &Journal, key: &str, page: &Page, task: &str, reach: &Rea
     let process = &journal.context.process;
     let Some(sessions) = process.sessions() else { return failed("there is no browser here".to_owned()) };
     let Some(model) = process.settings.model.clone() else { return failed("there is no language model".to_owned()) };
-    let id = match place(journal, page).await {
+    let id = match place_when_free(journal, page).await {
         Ok(Ok(id)) => id,
         Ok(Err(refusal)) => return failed(refused(&refusal)),
         Err(error) => return failed(format!("the database: {error}")),
@@ -142,7 +147,20 @@ async fn work(journal: &Journal, key: &str, page: &Page, task: &str, reach: &Rea
     Ok(Done { outcome, spent: Spent::default(), billed })
 }
 
-async fn place(journal: &Journal, page: &Page) -> weir_shared::store::StoreResult<Result<SessionId, NotPlaced>> {
+/// Places a session here, as soon as there is room for it.
+async fn place_when_free(journal: &Journal, page: &Page) -> StoreResult<Result<SessionId, NotPlaced>> {
+    let began = Stopwatch::start();
+    loop {
+        match place(journal, page).await? {
+            Err(NotPlaced::Full | NotPlaced::TooMany { .. }) if began.elapsed() < FREE_WAIT => {
+                tokio::time::sleep(FREE_LOOK).await;
+            }
+            placed => return Ok(placed),
+        }
+    }
+}
+
+async fn place(journal: &Journal, page: &Page) -> StoreResult<Result<SessionId, NotPlaced>> {
     let process = &journal.context.process;
     let request = CreateSession {
         ttl: TTL,
@@ -174,9 +192,11 @@ async fn place(journal: &Journal, page: &Page) -> weir_shared::store::StoreResul
 
 fn refused(refusal: &NotPlaced) -> String {
     match refusal {
-        NotPlaced::TooMany { limit } => format!("the team has its {limit} browsers open already"),
+        NotPlaced::TooMany { limit } => {
+            format!("the team has had its {limit} browsers open for {} s", FREE_WAIT.as_secs())
+        }
         NotPlaced::Short { need, left } => format!("a browser needs {need} credits, and {left} are left"),
-        NotPlaced::Full => "every browser here is taken".to_owned(),
+        NotPlaced::Full => format!("every browser here has been taken for {} s", FREE_WAIT.as_secs()),
         _ => "no browser can be had here".to_owned(),
     }
 }

@@ -38,6 +38,8 @@ pub struct Wanted {
 #[derive(Clone, Copy)]
 pub struct OfScrape {
     pub page: PageId,
+    /// Actions are done again as its page is brought back.
+    pub acts: bool,
     /// What the first call is written in: its runner starts beside the page.
     pub language: Option<Language>,
 }
@@ -48,7 +50,7 @@ pub struct OfScrape {
 /// # Errors
 /// 402 without credits for the ttl, 409 while another session saves the profile, when the scrape has a session or
 /// cannot be replayed, 429 over the team's number of sessions, 502 when the browser did not start, 503 when no worker
-/// takes a session now or its proxies cannot be reached.
+/// takes a session now, its proxies cannot be reached, or a scrape's actions may have been done before it failed.
 pub async fn start(app: AppData, caller: Caller, wanted: Wanted) -> ApiResult<SessionRow> {
     let began = Stopwatch::start();
     let mut avoid = Vec::new();
@@ -70,6 +72,12 @@ pub async fn start(app: AppData, caller: Caller, wanted: Wanted) -> ApiResult<Se
             Err(NotOpened::Failed) => {
                 let text = "Failed to create browser session.";
                 break Err(("failed", ApiError::new(ErrorCode::BrowserFailed, text)));
+            }
+            Err(NotOpened::Acted) => {
+                // Clients send again what is answered 502 (wire 1.6).
+                let text = "Failed to create browser session: the scrape was being brought back, and its actions may have \
+                    been done. Look at the site first; the same request does them again.";
+                break Err(("failed", ApiError::new(ErrorCode::Unavailable, text)));
             }
             Err(NotOpened::NotReplayed(text)) => break Err(("failed", ApiError::new(ErrorCode::Conflict, text))),
             Err(NotOpened::Store(error)) => break Err(("failed", error)),
@@ -189,7 +197,10 @@ enum NotOpened {
     NotBegun,
     /// Its worker was lost on the way, with nothing done to any site.
     Lost,
+    /// With nothing done to any site.
     Failed,
+    /// The actions of the scrape that it continues may have been done.
+    Acted,
     /// The scrape could not be brought back; the text is for the caller.
     NotReplayed(String),
     /// None of the operator's proxies that it may go through can be reached; the text is for the caller.
@@ -206,6 +217,7 @@ impl From<ApiError> for NotOpened {
 /// Has the worker start the browser; answers when the row is active. Otherwise the row is destroyed, unbilled.
 async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Result<SessionRow, NotOpened> {
     let id = placed.id;
+    let failed = if scrape.is_some_and(|scrape| scrape.acts) { NotOpened::Acted } else { NotOpened::Failed };
     let wanted = OpenSession { id, language: scrape.and_then(|scrape| scrape.language) };
     let failure = match app.workers.open(&placed.address, &wanted).await {
         Ok(Ok(_)) => {
@@ -214,7 +226,7 @@ async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Resul
                 tracing::info!(session.id = %id, worker.id = %placed.worker, "a browser session is open");
                 return Ok(row);
             }
-            NotOpened::Failed
+            failed
         }
         Ok(Err(refused)) if refused.refusal() == Some(Refusal::NotReplayed) => {
             let why = refused.text;
@@ -232,7 +244,7 @@ async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Resul
         }
         Ok(Err(why)) => {
             tracing::warn!(session.id = %id, worker.id = %placed.worker, %why, "a browser session was not opened");
-            NotOpened::Failed
+            failed
         }
         Err(error @ CallError::Unreachable(_)) => {
             tracing::warn!(session.id = %id, worker.id = %placed.worker, %error, "a browser session was not opened");
@@ -240,13 +252,14 @@ async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Resul
         }
         Err(error @ (CallError::Lost(_) | CallError::Late(_))) => {
             tracing::warn!(session.id = %id, worker.id = %placed.worker, %error, "a browser session was not opened");
-            // A scrape that is continued was brought back perhaps, with what its actions do.
-            let is_harmless = matches!(error, CallError::Lost(_)) && scrape.is_none();
-            if is_harmless { NotOpened::Lost } else { NotOpened::Failed }
+            match (error, failed) {
+                (CallError::Lost(_), NotOpened::Failed) => NotOpened::Lost,
+                (_, failed) => failed,
+            }
         }
     };
     destroy_row(app, id, EndReason::NotOpened, app.db.now()).await?;
-    if matches!(failure, NotOpened::Failed | NotOpened::Lost) {
+    if matches!(failure, NotOpened::Failed | NotOpened::Acted | NotOpened::Lost) {
         // The worker may have started a browser all the same; it is ended in the background.
         let (app, address) = (app.clone(), placed.address.clone());
         actix_web::rt::spawn(async move {

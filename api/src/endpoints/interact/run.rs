@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use weir_shared::clock;
+use weir_shared::domain::action::Action;
 use weir_shared::domain::interact::{Instruction, InteractRequest, parse_interact};
 use weir_shared::domain::job::{JobKind, PageState};
 use weir_shared::domain::profile::ProfileUse;
@@ -199,14 +200,14 @@ async fn session(
             // Loaded again, because a session whose worker is dead is destroyed first.
             return load_own(app, caller, row.id).await;
         }
-        let profile = check_replay(app, caller, page).await?;
+        let (profile, acts) = check_replay(app, caller, page).await?;
         let language = match &wanted.instruction {
             Instruction::Code { language, .. } => Some(*language),
             Instruction::Prompt(_) => None,
         };
         let start = Wanted {
             session: CreateSession { profile, ..wanted.session.clone() },
-            scrape: Some(OfScrape { page, language }),
+            scrape: Some(OfScrape { page, acts, language }),
         };
         // A task of its own: the session opens also when nobody waits any more.
         let started = actix_web::rt::spawn(opening::start(app.clone(), caller.clone(), start));
@@ -240,17 +241,18 @@ async fn check_page(app: &App, caller: &Caller, id: PageId) -> ApiResult<()> {
     Ok(())
 }
 
-/// What of a scrape the session begins with besides its page: its profile.
+/// What of a scrape the session begins with besides its page: its profile, and whether actions are done again.
 ///
 /// # Errors
 /// 409 when the scrape left nothing that could be brought back.
-async fn check_replay(app: &App, caller: &Caller, id: PageId) -> ApiResult<Option<ProfileUse>> {
+async fn check_replay(app: &App, caller: &Caller, id: PageId) -> ApiResult<(Option<ProfileUse>, bool)> {
     let page = pages::load(&app.db, id).await?.filter(|page| page.state == PageState::Done);
     if let Some(page) = page
         && !caller.team.zero_data_retention
         && !retention::is_zero(&app.db, page.job_id).await?
     {
-        return Ok(jobs::spec(&app.db, page.job_id).await?.and_then(|spec| spec.options.profile));
+        let options = jobs::spec(&app.db, page.job_id).await?.map(|spec| spec.options).unwrap_or_default();
+        return Ok((options.profile, options.actions.iter().any(Action::acts_again)));
     }
     let text = "Replay context is unavailable for this scrape. Rerun the scrape and try again.";
     Err(ApiError::new(ErrorCode::Conflict, text))

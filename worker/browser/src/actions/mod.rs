@@ -175,7 +175,7 @@ impl Runner<'_> {
                     tokio::time::sleep(wait).await;
                     Ok(())
                 }
-                _ if is_replayed(action) => self.one(action, &mut ActionResults::default()).await,
+                _ if action.is_replayed() => self.one(action, &mut ActionResults::default()).await,
                 _ => Ok(()),
             };
             done.map_err(|trouble| named(index, action, trouble))?;
@@ -462,12 +462,6 @@ impl Runner<'_> {
         }
         Ok(format!("data:application/pdf;base64,{}", STANDARD.encode(&file)))
     }
-}
-
-/// Whether an action is carried out again for the session that continues its scrape (wire 8.4). Pictures, files and copies
-/// of the page are not wanted again, and a script may do anything a second time.
-pub fn is_replayed(action: &Action) -> bool {
-    !matches!(action, Action::Screenshot(_) | Action::Scrape | Action::Pdf(_) | Action::ExecuteJavascript { .. })
 }
 
 fn key_event(event: Value) -> (&'static str, Value) {
