@@ -23,7 +23,7 @@ pub const MAX_BODY: usize = 10 * 1024 * 1024;
 /// From here on the memory of a body that was read is given back at once, bytes.
 const LARGE: usize = 1024 * 1024;
 
-/// Content codings under which a body is not the JSON that it stands for. Another word is a client's slip ("utf-8").
+/// Content codings under which a body is not what it stands for. Another word is a client's slip ("utf-8").
 const COMPRESSED: [&str; 6] = ["gzip", "x-gzip", "deflate", "br", "zstd", "compress"];
 
 /// What reads the bodies of an operation in one version of the API.
@@ -109,13 +109,22 @@ pub fn given_back(length: usize) {
     }
 }
 
-async fn bytes(app: &App, caller: &Caller, request: &HttpRequest, mut payload: Payload) -> ApiResult<(BytesMut, Room)> {
-    let mut room = app.bodies.room(caller.key);
+/// Refuses a body that would have to be unpacked: nothing here does, and what is small as it comes may be endless.
+///
+/// # Errors
+/// 400 when the request says that it is compressed.
+pub fn refuse_compressed(request: &HttpRequest) -> ApiResult<()> {
     let coding = request.headers().get(CONTENT_ENCODING).and_then(|v| v.to_str().ok()).unwrap_or_default();
     if COMPRESSED.iter().any(|name| coding.eq_ignore_ascii_case(name)) {
         let text = format!("Bad request: the body is compressed ({coding}), which is not taken. Send it as it is");
         return Err(ApiError::new(ErrorCode::BadRequest, text));
     }
+    Ok(())
+}
+
+async fn bytes(app: &App, caller: &Caller, request: &HttpRequest, mut payload: Payload) -> ApiResult<(BytesMut, Room)> {
+    let mut room = app.bodies.room(caller.key);
+    refuse_compressed(request)?;
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     let announced = announced.unwrap_or(0);
     if announced > MAX_BODY {

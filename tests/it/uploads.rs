@@ -1,7 +1,7 @@
 //! Files that come apart from the call that parses them (wire 21): `POST /v2/parse/upload-url`, `PUT /v2/parse/upload/{id}`
 //! and the `uploadRef` of `POST /v2/parse`.
 
-use reqwest::Method;
+use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use weir_shared::random;
@@ -251,6 +251,21 @@ async fn one_parse_at_a_time_reads_a_file_and_a_failure_leaves_it() {
     let failed = parse(service.caller(), &broken, json!({})).await;
     assert_eq!(failed.code(), "SCRAPE_UNSUPPORTED_FILE_ERROR", "{}", failed.text);
     assert!(parse(service.caller(), &broken, json!({})).await.error().contains("has been used"));
+}
+
+#[tokio::test]
+async fn a_compressed_file_is_refused_and_the_address_stays_good() {
+    let service = TestService::start_with(options(Database::Sqlite)).await;
+    let (caller, nobody) = (service.caller(), service.anonymous());
+    let address = offered(caller, "a.html").await;
+    let coded = |request: RequestBuilder| request.header("content-encoding", "gzip").body("\u{1f}?");
+    let put = nobody.send(coded(nobody.request(Method::PUT, address["uploadUrl"].as_str().unwrap()))).await;
+    let form = caller.request(Method::POST, "/v2/parse").header("content-type", "multipart/form-data; boundary=b");
+    for answer in [put, caller.send(coded(form)).await] {
+        assert_eq!((answer.status, answer.error().contains("compressed (gzip)")), (400, true), "{}", answer.text);
+    }
+    send(&service, &address, TEXT).await.ok();
+    parse(caller, &address, json!({})).await.ok();
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::bodies::Room;
 use crate::error::{ApiError, ApiResult};
+use crate::extract;
 
 /// Longest `options`, bytes.
 const MAX_OPTIONS: usize = 1 << 20;
@@ -44,6 +45,7 @@ pub struct Form {
 /// 400 when there is no file, it is of no kind that is read, or there is too much; 429 when the key's bodies take up too
 /// much room. Nothing is stored then.
 pub async fn read(app: &App, caller: &Caller, request: &HttpRequest, payload: Payload) -> ApiResult<Form> {
+    extract::refuse_compressed(request)?;
     let mut begun = None;
     let form = parts(app, caller, request, payload, &mut begun).await;
     if let (Err(_), Some(id)) = (&form, begun) {

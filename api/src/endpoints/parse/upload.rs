@@ -126,10 +126,11 @@ pub async fn url(app: AppData, request: HttpRequest, payload: Payload) -> ApiRes
 /// Handles `PUT /v2/parse/upload/{id}`.
 ///
 /// # Errors
-/// 400 for an address that was not given out or is over, and a file that is empty, too large or too slow; 409 when there is
+/// 400 for an address that was not given out or is over, and a file that is compressed, empty, too large or too slow; 409 when there is
 /// one; 429 when the bodies of the key that asked for the address take up too much room.
 pub async fn put(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let id: JobId = extract::path_id(&id)?;
+    extract::refuse_compressed(&request)?;
     check_address(&app, id, request.query_string())?;
     let Some(row) = uploads::find(&app.db, id).await? else {
         return Err(form::refused("This address has been used: its file was parsed, and is gone."));
