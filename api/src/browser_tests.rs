@@ -41,6 +41,10 @@ enum Mood {
     Breaks,
     /// Breaks the first connection and does what it should on the next.
     BreaksOnce,
+    /// The same as it opens a session, when the call waits for no worker any more.
+    BreaksLate,
+    /// Counted as dead while it opened a session.
+    Buried,
 }
 
 struct Worker {
@@ -154,6 +158,11 @@ async fn open(worker: Data<Worker>, request: HttpRequest, body: Json<Value>) -> 
         Mood::TakesNone => return error(Refusal::NotHere.status(), "this worker is stopping"),
         Mood::Lies => return HttpResponse::Ok().json(json!({})),
         Mood::Breaks => return broken(),
+        Mood::BreaksLate => {
+            tokio::time::sleep(std::time::Duration::from_millis(5_100)).await;
+            return broken();
+        }
+        Mood::Buried => return error(Refusal::Conflict.status(), "the session is not to be opened any more"),
         _ => {}
     }
     let loaded = sessions::load(&worker.db, id).await.unwrap().unwrap().profile_version;
@@ -173,7 +182,7 @@ async fn close(worker: Data<Worker>, request: HttpRequest, id: Path<SessionId>) 
         Mood::Refuses => return error(503, "busy"),
         Mood::Breaks | Mood::BreaksOnce => return broken(),
         Mood::Lies => return HttpResponse::Ok().json(json!({})),
-        Mood::Good | Mood::Slow | Mood::TakesNone => {}
+        Mood::Good | Mood::Slow | Mood::TakesNone | Mood::BreaksLate | Mood::Buried => {}
     }
     let mut tx = worker.db.begin().await.unwrap();
     sessions::begin_close(&mut tx, id, EndReason::Deleted, now).await.unwrap();
@@ -545,12 +554,15 @@ async fn workers_that_cannot_be_reached_or_take_none_are_passed_over() {
 #[actix_web::test]
 async fn a_session_whose_worker_dies_while_it_opens_goes_to_another() {
     let api = Api::start(&[]).await;
-    let (dying, worker) = (Worker::start(&api, 2).await, Worker::start(&api, 1).await);
-    dying.set(Mood::Breaks);
-    let wanted = json!({"profile": {"name": "p"}});
-    let id = create(&api, wanted).await;
-    assert_eq!(ids(&api, "").await, [id.to_string()]);
-    assert_eq!((dying.calls()[0].as_str(), worker.calls()), ("POST /sessions", vec!["POST /sessions".to_owned()]));
+    let (dying, worker) = (Worker::start(&api, 9).await, Worker::start(&api, 5).await);
+    for mood in [Mood::Breaks, Mood::Buried, Mood::BreaksLate] {
+        dying.set(mood);
+        let wanted = json!({"profile": {"name": format!("{mood:?}")}});
+        let id = create(&api, wanted).await;
+        assert_eq!(ids(&api, "?status=active").await[0], id.to_string(), "{mood:?}");
+        let asked = |worker: &Worker| worker.calls().iter().filter(|call| *call == "POST /sessions").count();
+        assert_eq!((asked(&dying), asked(&worker)), (1, 1), "{mood:?}");
+    }
 }
 
 /// The address of the interaction with a page that was scraped with these actions.
@@ -583,7 +595,7 @@ async fn actions_of_a_scrape_that_may_have_been_done_are_not_begun_again_by_a_cl
     let api = Api::start(&[]).await;
     let worker = Worker::start(&api, 2).await;
     let path = scraped(&api, json!([{"type": "click", "selector": "#order"}])).await;
-    for mood in [Mood::Breaks, Mood::Lies] {
+    for mood in [Mood::Breaks, Mood::Buried, Mood::Lies] {
         worker.set(mood);
         let (status, body) = api.post(&path, json!({"code": "1"})).await;
         let text = body["error"].as_str().unwrap();

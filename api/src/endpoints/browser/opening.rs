@@ -26,6 +26,8 @@ const PROXY_RETRY_SECONDS: u64 = 30;
 /// How long a call waits for workers that have just started, or come back, and how often it looks.
 const OTHERS_WAIT: Duration = Duration::from_secs(5);
 const OTHERS_LOOK: Duration = Duration::from_millis(100);
+/// How long after its beginning a call still turns to another worker that is there: one may be lost late.
+const OTHERS_BOUND: Duration = Duration::from_secs(30);
 
 /// A session to be made.
 pub struct Wanted {
@@ -61,7 +63,7 @@ pub async fn start(app: AppData, caller: Caller, wanted: Wanted) -> ApiResult<Se
         };
         match open(&app, &placed, wanted.scrape).await {
             Ok(row) => break Ok(row),
-            Err(NotOpened::NotBegun | NotOpened::Lost) if began.elapsed() < OTHERS_WAIT => avoid.push(placed.worker),
+            Err(NotOpened::NotBegun | NotOpened::Lost) if began.elapsed() < OTHERS_BOUND => avoid.push(placed.worker),
             Err(NotOpened::NotBegun | NotOpened::Lost) => {
                 break Err(("failed", refused(&NotPlaced::Away, &wanted.session)));
             }
@@ -217,7 +219,7 @@ impl From<ApiError> for NotOpened {
 /// Has the worker start the browser; answers when the row is active. Otherwise the row is destroyed, unbilled.
 async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Result<SessionRow, NotOpened> {
     let id = placed.id;
-    let failed = if scrape.is_some_and(|scrape| scrape.acts) { NotOpened::Acted } else { NotOpened::Failed };
+    let or_acted = |failure| if scrape.is_some_and(|scrape| scrape.acts) { NotOpened::Acted } else { failure };
     let wanted = OpenSession { id, language: scrape.and_then(|scrape| scrape.language) };
     let failure = match app.workers.open(&placed.address, &wanted).await {
         Ok(Ok(_)) => {
@@ -226,7 +228,7 @@ async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Resul
                 tracing::info!(session.id = %id, worker.id = %placed.worker, "a browser session is open");
                 return Ok(row);
             }
-            failed
+            or_acted(NotOpened::Failed)
         }
         Ok(Err(refused)) if refused.refusal() == Some(Refusal::NotReplayed) => {
             let why = refused.text;
@@ -244,7 +246,9 @@ async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Resul
         }
         Ok(Err(why)) => {
             tracing::warn!(session.id = %id, worker.id = %placed.worker, %why, "a browser session was not opened");
-            failed
+            // The others ended the session meanwhile, for they count its worker as dead.
+            let is_lost = why.refusal() == Some(Refusal::Conflict);
+            or_acted(if is_lost { NotOpened::Lost } else { NotOpened::Failed })
         }
         Err(error @ CallError::Unreachable(_)) => {
             tracing::warn!(session.id = %id, worker.id = %placed.worker, %error, "a browser session was not opened");
@@ -252,10 +256,8 @@ async fn open(app: &AppData, placed: &Placed, scrape: Option<OfScrape>) -> Resul
         }
         Err(error @ (CallError::Lost(_) | CallError::Late(_))) => {
             tracing::warn!(session.id = %id, worker.id = %placed.worker, %error, "a browser session was not opened");
-            match (error, failed) {
-                (CallError::Lost(_), NotOpened::Failed) => NotOpened::Lost,
-                (_, failed) => failed,
-            }
+            let is_lost = matches!(error, CallError::Lost(_));
+            or_acted(if is_lost { NotOpened::Lost } else { NotOpened::Failed })
         }
     };
     destroy_row(app, id, EndReason::NotOpened, app.db.now()).await?;
