@@ -11,13 +11,13 @@ use weir_shared::config::Settings;
 use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::domain::validation::ValidationError;
 use weir_shared::error_code::ErrorCode;
-use weir_shared::even_clock::EvenClock;
 use weir_shared::figures::Counter;
 use weir_shared::guard::AddressGuard;
 use weir_shared::search::Backends;
 use weir_shared::store::Db;
 use weir_shared::traces;
 use weir_shared::wake::Wake;
+use weir_shared::witness::Witness;
 
 use crate::auth::{Caller, CallerCache, CallerTeam, Credentials, SignedIn, credentials};
 use crate::bodies::Bodies;
@@ -48,8 +48,8 @@ pub struct App {
     pub queue_headroom: QueueHeadroom,
     /// Where searches are made.
     pub search: Backends,
-    /// Whether workers and sessions may be declared dead by what the wall clock says.
-    pub even_clock: EvenClock,
+    /// Whether workers may be judged by their silence.
+    pub witness: Witness,
     /// The runtime that serves the connections to Postgres; requests have others.
     pub runtime: tokio::runtime::Handle,
     pub metrics: Metrics,

@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 use weir_shared::blobs::Blobs;
 use weir_shared::clock;
 use weir_shared::config::{DatabaseUrl, Settings};
-use weir_shared::even_clock::EvenClock;
 use weir_shared::memory;
 use weir_shared::search::Backends;
 use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::traces;
 use weir_shared::wake::Wake;
+use weir_shared::witness::Witness;
 
 use crate::app::{App, AppData};
 use crate::auth::CallerCache;
@@ -42,8 +42,8 @@ use crate::worker_client::WorkerClient;
 const STOP_BOUND: Duration = Duration::from_secs(30);
 /// Connections that wait to be accepted, at most.
 const LINE: u32 = 2_048;
-/// Between two looks at the clocks.
-const CLOCK_EVERY: Duration = Duration::from_secs(60);
+/// Between two looks whether the database takes what is written.
+const WATCH_EVERY: Duration = Duration::from_secs(2);
 /// Bound on writing the last minute's figures.
 const LAST_FIGURES: Duration = Duration::from_secs(2);
 
@@ -117,7 +117,7 @@ pub async fn start(settings: Settings, db: Db) -> anyhow::Result<Running> {
     let app = build(settings, db.clone()).await?;
     let stopping = app.stopping.clone();
     let minutes = minute::start(&app);
-    watch_clock(&app);
+    watch_database(&app);
     let (socket, is_ours) = match handed_over::socket(bind)? {
         Some(socket) => (socket, false),
         None => (listen(bind).with_context(|| format!("cannot listen on {bind}"))?, true),
@@ -128,14 +128,21 @@ pub async fn start(settings: Settings, db: Db) -> anyhow::Result<Running> {
     Ok(Running { address, key, db, server, stopping, minutes })
 }
 
-/// Compares the clocks also while nobody asks for a session.
-fn watch_clock(app: &AppData) {
+/// Sees whether the database takes what is written: a worker's silence says nothing while it does not.
+fn watch_database(app: &AppData) {
     let app = app.clone();
+    // What was before this process is not known.
+    app.witness.could_not_write();
     app.runtime.clone().spawn(async move {
         while !app.stopping.is_cancelled() {
-            app.even_clock.is_even(clock::instant(), app.db.now());
+            // Nothing is written, but it is this process's turn, and the lock of a file is taken.
+            let turn = async { app.db.begin_relaxed().await?.commit().await };
+            match turn.await {
+                Ok(()) => app.witness.wrote(clock::instant(), app.db.now()),
+                Err(_) => app.witness.could_not_write(),
+            }
             tokio::select! {
-                () = tokio::time::sleep(CLOCK_EVERY) => {}
+                () = tokio::time::sleep(WATCH_EVERY) => {}
                 () = app.stopping.cancelled() => {}
             }
         }
@@ -166,7 +173,7 @@ pub async fn build(settings: Settings, db: Db) -> anyhow::Result<AppData> {
 pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn RelayTargets>) -> anyhow::Result<AppData> {
     let internal_secret = store::settings::internal_secret(&db, settings.internal_secret.as_deref()).await?;
     store::clock::follow(&db);
-    let even_clock = EvenClock::new(clock::instant(), db.now());
+    let witness = Witness::new(clock::instant(), db.now());
     let (workers, runtime) = (Arc::new(WorkerClient::new(&internal_secret)?), tokio::runtime::Handle::current());
     Ok(web::Data::new(App {
         direct_dispatch: DirectDispatch::new(db.clone(), Arc::clone(&workers), runtime.clone()),
@@ -185,7 +192,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         limiter: Limiter::default(),
         queue_headroom: QueueHeadroom::default(),
         search: Backends::new(settings.search.clone()),
-        even_clock,
+        witness,
         runtime,
         metrics: Metrics::new()?,
         stopping: CancellationToken::new(),

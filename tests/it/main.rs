@@ -41,6 +41,7 @@ mod mcp;
 mod metrics;
 mod monitors;
 mod options;
+mod outages;
 mod params_preview;
 mod parse;
 mod pdf;

@@ -17,6 +17,7 @@ use weir_shared::store::finder::Finder;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::{Db, StoreResult, crawls, jobs, model_usage};
 use weir_shared::wake::Wake;
+use weir_shared::witness::Witness;
 
 use crate::browser::BrowserPool;
 use crate::crawl::frontier_memory::FrontierMemory;
@@ -58,6 +59,8 @@ pub struct Process {
     pub sandbox: Arc<Sandbox>,
     pub browsers: Option<Arc<BrowserPool>>,
     pub wake: Wake,
+    /// Whether other workers may be judged by their silence.
+    pub witness: Witness,
     pub metrics: Metrics,
     /// What is counted for the console.
     pub figures: Arc<Counter>,

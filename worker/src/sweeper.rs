@@ -5,9 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
 use weir_shared::clock;
-use weir_shared::even_clock::EvenClock;
 use weir_shared::ids::PageId;
 use weir_shared::store::page::rescue::{self, Loss};
 use weir_shared::store::page::rows::Claimed;
@@ -32,19 +30,12 @@ const LOCKED_TEAMS: i64 = 5;
 
 /// Sweeps until the worker stops.
 pub async fn run(context: Arc<WorkerContext>) {
-    let mut last_good: Option<Instant> = None;
-    let even_clock = EvenClock::new(clock::instant(), context.process.db.now());
     let mut round = 0_u32;
     let mut lease = Lease::new("sweep", LEASE_MS);
     let mut unknown = HashSet::new();
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
-        // After an outage every heartbeat is old, also those of living workers, and so it is when the clock was set forward
-        // or the machine has slept: they get the time to send one.
-        let is_even = even_clock.is_even(clock::instant(), context.process.db.now());
-        let may_judge = is_even && last_good.is_some_and(|at| at.elapsed() < EVERY * 3);
-        match one(&context, &mut lease, may_judge).await {
-            Ok(()) => last_good = Some(clock::instant()),
-            Err(error) => tracing::warn!(%error, "a sweep failed; the next one follows"),
+        if let Err(error) = one(&context, &mut lease).await {
+            tracing::warn!(%error, "a sweep failed; the next one follows");
         }
         if round.is_multiple_of(COMPARE_EVERY)
             && let Err(error) = compare(&context, &mut unknown).await
@@ -103,7 +94,7 @@ async fn rescue(context: &WorkerContext, now: Timestamp) -> StoreResult<usize> {
     Ok(orphans)
 }
 
-async fn one(context: &WorkerContext, lease: &mut Lease, may_judge: bool) -> StoreResult<()> {
+async fn one(context: &WorkerContext, lease: &mut Lease) -> StoreResult<()> {
     let db = &context.process.db;
     if !lease.hold(context).await? {
         return Ok(());
@@ -113,14 +104,13 @@ async fn one(context: &WorkerContext, lease: &mut Lease, may_judge: bool) -> Sto
     if !attention::is_wanted(db, now, forgotten).await? {
         return Ok(());
     }
-    if may_judge {
-        // Committed before the rows of teams are touched: in every transaction a team's lock comes first.
-        let mut tx = db.begin().await?;
-        let buried = nodes::bury(&mut tx, now).await?;
-        tx.commit().await?;
-        if buried > 0 {
-            tracing::warn!(buried, "workers without a heartbeat are declared dead");
-        }
+    // Committed before the rows of teams are touched: in every transaction a team's lock comes first.
+    let mut tx = db.begin().await?;
+    let may_judge = context.process.witness.may_judge(clock::instant(), db.now());
+    let buried = if may_judge { nodes::bury(&mut tx, db.now()).await? } else { 0 };
+    tx.commit().await?;
+    if buried > 0 {
+        tracing::warn!(buried, "workers without a heartbeat are declared dead");
     }
     // Done before everything that may wait for a team's lock.
     let orphans = rescue(context, now).await?;

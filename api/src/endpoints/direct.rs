@@ -30,6 +30,9 @@ const STOP_GRACE: Duration = Duration::from_secs(25);
 /// When to come back to a queue that was full.
 const QUEUE_RETRY_SECONDS: u64 = 30;
 
+/// The same for what a database has lost: it is back.
+const LOST_RETRY_SECONDS: u64 = 1;
+
 /// The rows of a job that was accepted.
 pub struct Accepted {
     pub job: JobId,
@@ -112,7 +115,7 @@ async fn wait_for_page(app: &App, accepted: &mut Accepted, timeout: Duration, la
     if accepted.end.ended(queue_end).await? {
         return Ok(());
     }
-    let page = pages::load(&app.db, accepted.page).await?.ok_or_else(ApiError::job_not_found)?;
+    let page = pages::load(&app.db, accepted.page).await?.ok_or_else(lost)?;
     if page.state == PageState::Queued && page.claims == 0 {
         give_up(app, accepted.job).await;
         if nodes::live(&app.db, app.db.now()).await?.is_empty() {
@@ -128,6 +131,12 @@ async fn wait_for_page(app: &App, accepted: &mut Accepted, timeout: Duration, la
     }
     give_up(app, accepted.job).await;
     Err(ApiError::new(late.working.0, late.working.1))
+}
+
+/// What somebody waits for is not made to outlive a crash of the database, and this was not.
+fn lost() -> ApiError {
+    let text = "The database has crashed meanwhile, and knows nothing of the request. Please try again.";
+    ApiError::new(ErrorCode::Unavailable, text).retry_after(LOST_RETRY_SECONDS)
 }
 
 /// Nobody waits for the job any more: its page must not start.

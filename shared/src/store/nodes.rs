@@ -9,10 +9,10 @@ use super::{Db, StoreResult, Tx};
 
 /// Milliseconds between heartbeats.
 pub const HEARTBEAT_MS: i64 = 2_000;
-/// Without a heartbeat for this long a worker has fenced itself: it writes nothing more.
-pub const FENCE_MS: i64 = 6_000;
-/// Without a heartbeat for this long a worker is dead to the others. Above [`FENCE_MS`] by more than clocks differ.
+/// Without a heartbeat for this long a worker is dead to the others, as soon as one of them may judge ([`crate::witness`]).
 pub const DEAD_MS: i64 = 9_000;
+/// Without a heartbeat for this long a worker fences itself: it is cut off alone, perhaps, and others have what it had.
+pub const FENCE_MS: i64 = 300_000;
 
 /// One worker process.
 #[derive(Debug, Clone, sqlx::FromRow)]

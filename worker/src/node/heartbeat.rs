@@ -1,6 +1,8 @@
 //! The heartbeat: it has its own thread, runtime and connection, so that neither a full pool nor long CPU work silences it.
 //!
-//! Without a heartbeat for [`nodes::FENCE_MS`] the worker abandons everything before the others may declare it dead.
+//! A worker that cannot reach the database goes on with what it has: nobody else can, as a rule, and who drives a browser or
+//! waits for a page need not know. The others say whether it counted as dead meanwhile; what it writes is fenced anyway.
+//! After [`nodes::FENCE_MS`] it gives up without a word of theirs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +46,8 @@ async fn beat(
     let every = Duration::from_millis(nodes::HEARTBEAT_MS.unsigned_abs());
     let patience = Duration::from_millis(nodes::FENCE_MS.unsigned_abs());
     let mut last_good = clock::instant();
+    // What was before this life is not known.
+    process.witness.could_not_write();
     let mut db: Option<Db> = None;
     while !over.is_cancelled() {
         let sign = async {
@@ -55,7 +59,11 @@ async fn beat(
         };
         match tokio::time::timeout(every, sign).await.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
             Ok(Some(state)) => {
+                if last_good.elapsed() > every * 3 {
+                    tracing::info!(after_s = last_good.elapsed().as_secs(), "heartbeats are taken again");
+                }
                 last_good = clock::instant();
+                process.witness.wrote(last_good, process.db.now());
                 if state == NodeState::Draining {
                     draining.cancel();
                 }
@@ -66,6 +74,7 @@ async fn beat(
             }
             Err(error) => {
                 tracing::warn!(error, "a heartbeat failed");
+                process.witness.could_not_write();
                 db = None;
                 if last_good.elapsed() > patience {
                     return fenced.cancel();

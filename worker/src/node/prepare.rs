@@ -4,12 +4,14 @@ use std::sync::{Arc, RwLock};
 
 use tokio::sync::OnceCell;
 use weir_shared::blobs::Blobs;
+use weir_shared::clock;
 use weir_shared::config::{SandboxChoice, Settings};
 use weir_shared::guard::AddressGuard;
 use weir_shared::search::Backends;
 use weir_shared::store::finder::Finder;
 use weir_shared::store::{self, Db, cache};
 use weir_shared::wake::Wake;
+use weir_shared::witness::Witness;
 
 use crate::browser::{BrowserConfig, BrowserPool};
 use crate::context::Process;
@@ -35,6 +37,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
     let fetcher = HttpFetcher::new(guard.clone(), FetchConfig::default())?;
     store::clock::follow(&db);
     Ok(Process {
+        witness: Witness::new(clock::instant(), db.now()),
         wake: Wake::start_for_worker(&settings.database_url, settings.listen_url.as_deref(), &db).await?,
         robots: RobotsStore::new(fetcher.clone()),
         extractors: Default::default(),

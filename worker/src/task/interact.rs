@@ -152,7 +152,7 @@ async fn place_when_free(journal: &Journal, page: &Page) -> StoreResult<Result<S
     let began = Stopwatch::start();
     loop {
         match place(journal, page).await? {
-            Err(NotPlaced::Full | NotPlaced::TooMany { .. }) if began.elapsed() < FREE_WAIT => {
+            Err(NotPlaced::Full | NotPlaced::TooMany { .. } | NotPlaced::Away) if began.elapsed() < FREE_WAIT => {
                 tokio::time::sleep(FREE_LOOK).await;
             }
             placed => return Ok(placed),

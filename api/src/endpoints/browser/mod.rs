@@ -154,13 +154,17 @@ async fn reload_after_burial(app: &App, id: SessionId) -> ApiResult<SessionRow> 
 /// Destroys what dead workers have left. The sweepers do the same a little later, but there may be none, and whoever
 /// asks for a slot or a session should not find it held by the dead. Returns whether there was anything.
 pub(super) async fn end_orphans(app: &App) -> ApiResult<bool> {
-    let now = app.db.now();
-    if !sessions::orphans_exist(&app.db, now).await? || !app.even_clock.is_even(clock::instant(), now) {
+    let may_judge = || app.witness.may_judge(clock::instant(), app.db.now());
+    if !may_judge() || !sessions::orphans_exist(&app.db, app.db.now()).await? {
         return Ok(false);
     }
     // Committed by itself: ending the sessions takes the teams' locks, which stand first in the lock order.
     let mut tx = app.db.begin().await?;
-    nodes::bury(&mut tx, now).await?;
+    // Its turn may have been waited for.
+    if !may_judge() {
+        return Ok(false);
+    }
+    nodes::bury(&mut tx, app.db.now()).await?;
     tx.commit().await?;
     let ended = sessions::end_orphans(&app.db).await?;
     if ended > 0 {

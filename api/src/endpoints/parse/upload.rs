@@ -126,8 +126,8 @@ pub async fn url(app: AppData, request: HttpRequest, payload: Payload) -> ApiRes
 /// Handles `PUT /v2/parse/upload/{id}`.
 ///
 /// # Errors
-/// 400 for an address that was not given out or is over, and a file that is compressed, empty, too large or too slow; 409 when there is
-/// one; 429 when the bodies of the key that asked for the address take up too much room.
+/// 400 for an address that was not given out or is over, and a file that is compressed, empty, too large or too slow; 409
+/// when there is one; 429 when the bodies of the key that asked for the address take up too much room.
 pub async fn put(app: AppData, request: HttpRequest, id: Path<String>, payload: Payload) -> ApiResult<HttpResponse> {
     let id: JobId = extract::path_id(&id)?;
     extract::refuse_compressed(&request)?;

@@ -51,7 +51,7 @@ pub enum NotPlaced {
     ProfileBusy,
     /// Every slot of every worker is taken.
     Full,
-    /// The same, but for those of workers that are to be avoided.
+    /// The same, but for those of workers that are to be avoided, or every worker is silent.
     Away,
     /// Workers live, and none takes sessions: why, if one of them says.
     NotOffered { why: Option<String> },
@@ -147,6 +147,7 @@ async fn choose_worker(
         NodeState::Live.sql(),
         " AND n.heartbeat_at >= $1 ORDER BY n.started_at, n.id"
     );
+    const SILENT: &str = sql!("SELECT COUNT(*) FROM worker_node WHERE state = ", NodeState::Live.sql());
     // A statement of its own, so that the count reads what the placement before us committed. SQLite holds the whole
     // file already.
     if let Tx::Postgres(tx) = tx {
@@ -155,7 +156,9 @@ async fn choose_worker(
     let since = now.plus_ms(-nodes::DEAD_MS);
     let mut workers: Vec<Candidate> = on_db!(tx, |conn| sqlx::query_as(SQL).bind(since).fetch_all(conn).await?);
     if workers.is_empty() {
-        return Ok(Err(NotPlaced::NoWorker));
+        // After an outage of the database all are silent for a moment.
+        let silent: (i64,) = on_db!(tx, |conn| sqlx::query_as(SILENT).fetch_one(conn).await?);
+        return Ok(Err(if silent.0 > 0 { NotPlaced::Away } else { NotPlaced::NoWorker }));
     }
     if workers.iter().all(|w| w.session_slots == 0) {
         if workers.iter().any(|w| w.sessions_refused.is_none() && now.ms_since(w.started_at) < TRIAL_MS) {

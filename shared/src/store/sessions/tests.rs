@@ -315,7 +315,12 @@ async fn the_worker_with_the_most_free_slots_is_taken() {
         assert!(nodes::drain(&mut tx, &two.to_string()).await.unwrap());
         tx.commit().await.unwrap();
         assert_eq!(try_place(&db, &new, now).await, Err(NotPlaced::Full), "one that drains takes none");
-        assert_eq!(try_place(&db, &new, now.plus_ms(nodes::DEAD_MS + 2)).await, Err(NotPlaced::NoWorker));
+        let later = now.plus_ms(nodes::DEAD_MS + 2);
+        assert_eq!(try_place(&db, &new, later).await, Err(NotPlaced::Away), "silent, and not declared dead");
+        let mut tx = db.begin().await.unwrap();
+        nodes::bury(&mut tx, later).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(try_place(&db, &new, later).await, Err(NotPlaced::NoWorker));
     }
 }
 

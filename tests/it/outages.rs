@@ -1,0 +1,134 @@
+//! The database is away, or takes nothing that is written, for longer than a silent worker counts as alive: browsers and pages
+//! that are in work meanwhile are still there when it comes back. And what a crash of it takes.
+
+use std::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+use weir_shared::store::nodes::DEAD_MS;
+use weir_tests::{
+    Caller, Database, FixtureSite, PostgresCluster, ServiceOptions, TestService, finished, wait_until_within,
+};
+
+const PAGES: u64 = 4;
+const BACK: Duration = Duration::from_secs(30);
+
+/// Asks a session's browser for its version, past the API's rows.
+async fn version(cdp: &mut WebSocketStream<MaybeTlsStream<TcpStream>>, id: u64) -> Value {
+    let call = json!({ "id": id, "method": "Browser.getVersion" }).to_string();
+    cdp.send(Message::text(call)).await.unwrap();
+    let answer = async {
+        loop {
+            let Some(Ok(Message::Text(text))) = cdp.next().await else { panic!("the session has ended") };
+            let said: Value = serde_json::from_str(&text).unwrap();
+            if said["id"] == id {
+                return said["result"].clone();
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), answer).await.expect("the browser answers")
+}
+
+/// Runs code in a session as soon as the database lets it.
+async fn run(caller: &Caller, session: &str, code: &str) -> Value {
+    let path = format!("/v2/browser/{session}/execute");
+    wait_until_within(BACK, "the session's code", || async {
+        let answer = caller.post(&path, &json!({ "code": code })).await;
+        assert!([200, 503].contains(&answer.status), "the session is there: {}", answer.text);
+        (answer.status == 200).then_some(answer.body)
+    })
+    .await
+}
+
+/// What becomes of the database.
+enum Outage {
+    /// Its server has crashed.
+    Crashed(PostgresCluster),
+    /// Somebody holds its file's lock.
+    Locked,
+}
+
+async fn survive(database: Database, outage: Outage) {
+    let site = FixtureSite::start().await;
+    let service = TestService::start_with(ServiceOptions::new(database).workers(2).with_sessions()).await;
+    service.takes_sessions().await;
+    let caller = service.caller();
+    let session = caller.post("/v2/browser", &json!({ "ttl": 600 })).await.ok();
+    let id = session["id"].as_str().unwrap();
+    run(caller, id, "globalThis.kept = 41").await;
+    let (mut cdp, _) = tokio_tungstenite::connect_async(session["cdpUrl"].as_str().unwrap()).await.unwrap();
+    version(&mut cdp, 1).await;
+    let urls = site.urls("/slow?ms=4000&n=", PAGES as usize);
+    let batch = caller.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
+    wait_until_within(BACK, "the pages are in work", || async {
+        (site.hit_count("/slow").await == PAGES).then_some(())
+    })
+    .await;
+
+    let lock = match &outage {
+        Outage::Crashed(cluster) => {
+            // A claim of the last half second would be lost in the crash, and made again.
+            tokio::time::sleep(Duration::from_millis(800)).await;
+            cluster.kill();
+            None
+        }
+        Outage::Locked => Some(service.lock_writes("other").await),
+    };
+    tokio::time::sleep(Duration::from_millis(DEAD_MS.unsigned_abs() + 4_000)).await;
+    assert!(version(&mut cdp, 2).await["product"].is_string(), "who drives a browser does not notice");
+    if let Outage::Crashed(cluster) = &outage {
+        cluster.restart();
+    }
+    if let Some(lock) = lock {
+        lock.release().await;
+    }
+
+    assert_eq!(run(caller, id, "kept + 1").await["result"], "42");
+    version(&mut cdp, 3).await;
+    let status = finished(caller, &batch, BACK).await;
+    assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(PAGES), &json!(PAGES)), "{status}");
+    assert_eq!(site.hit_count("/slow").await, PAGES, "each page is fetched once");
+    let another = caller.post("/v2/browser", &json!({})).await;
+    assert_eq!(another.status, 200, "the workers count as alive: {}", another.text);
+    for id in [id, another.body["id"].as_str().unwrap()] {
+        caller.delete(&format!("/v2/browser/{id}")).await.ok();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_postgres_server_that_is_away_ends_no_session_and_throws_away_no_page() {
+    if Database::postgres().is_none() {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    }
+    let cluster = PostgresCluster::start();
+    survive(Database::Postgres(cluster.url.clone()), Outage::Crashed(cluster)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sqlite_file_that_somebody_locks_ends_no_session_and_throws_away_no_page() {
+    survive(Database::Sqlite, Outage::Locked).await;
+}
+
+#[tokio::test]
+async fn a_scrape_that_a_crash_has_taken_is_to_be_sent_again() {
+    let mut service = TestService::start(Database::Sqlite).await;
+    service.kill_worker(0);
+    let caller = service.caller().clone();
+    let scrape = tokio::spawn(async move {
+        caller.post("/v2/scrape", &json!({ "url": "http://127.0.0.1:8099/", "timeout": 3_000 })).await
+    });
+    wait_until_within(BACK, "the scrape waits", || async {
+        (service.get("/v2/team/queue-status").await.ok()["jobsInQueue"] == 1).then_some(())
+    })
+    .await;
+    service.execute("DELETE FROM page").await;
+    let answer = scrape.await.unwrap();
+    assert_eq!((answer.status, answer.error().contains("Please try again")), (503, true), "{}", answer.text);
+    assert!(answer.headers.contains_key("retry-after"));
+    // A dead worker and a job without pages are no matter here.
+    service.abandon();
+}
