@@ -1,6 +1,8 @@
 //! The database is away, or takes nothing that is written, for longer than a silent worker counts as alive: browsers and pages
 //! that are in work meanwhile are still there when it comes back. And what a crash of it takes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -10,8 +12,12 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use weir_shared::store::nodes::DEAD_MS;
 use weir_tests::{
-    Caller, Database, FixtureSite, PostgresCluster, ServiceOptions, TestService, finished, wait_until_within,
+    Caller, Database, FixtureSite, ModelStandIn, OwnPages, PostgresCluster, Said, ServiceOptions, TestService,
+    finished, wait_until_within,
 };
+
+use crate::agent::act;
+use crate::extract::{ended, options};
 
 const PAGES: u64 = 4;
 const BACK: Duration = Duration::from_secs(30);
@@ -131,4 +137,37 @@ async fn a_scrape_that_a_crash_has_taken_is_to_be_sent_again() {
     assert!(answer.headers.contains_key("retry-after"));
     // A dead worker and a job without pages are no matter here.
     service.abandon();
+}
+
+/// The model answers while the database is away: what it said is lost, and the task's end in this process cannot be written
+/// down either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_cannot_be_let_go_is_driven_again_when_the_database_is_back() {
+    if Database::postgres().is_none() {
+        eprintln!("skipped: WEIR_TEST_POSTGRES_URL is not set");
+        return;
+    }
+    let (cluster, answers) = (PostgresCluster::start(), Arc::new(AtomicBool::new(false)));
+    let may_answer = Arc::clone(&answers);
+    let model = ModelStandIn::answering(move |_, _| {
+        tokio::task::block_in_place(|| {
+            while !may_answer.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        Said::json(&act("finish", json!({ "answer": "done" })))
+    })
+    .await;
+    let service = TestService::start_with(options(Database::Postgres(cluster.url.clone()), &model)).await;
+    let pages = OwnPages::start().await;
+    let start = pages.put("/", "<p>Start.</p>");
+    let id = service.post("/v2/agent", &json!({ "prompt": "x", "urls": [start] })).await.id();
+    wait_until_within(BACK, "the model is asked", || async { (!model.asked().is_empty()).then_some(()) }).await;
+    cluster.kill();
+    answers.store(true, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    cluster.restart();
+    service.ready().await;
+    let status = ended(service.caller(), &format!("/v2/agent/{id}")).await;
+    assert_eq!(status["data"]["answer"], "done", "{status}");
 }

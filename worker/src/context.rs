@@ -33,6 +33,7 @@ use crate::page::templates::Templates;
 use crate::sandbox::Sandbox;
 use crate::sessions::{SessionResources, Sessions};
 use crate::site::RobotsStore;
+use crate::task::driven::DrivenTasks;
 
 /// What lives as long as the process.
 pub struct Process {
@@ -126,6 +127,7 @@ pub struct WorkerContext {
     pub tasks: TaskTracker,
     pub dispatchers: TeamDispatchers,
     pub held: Arc<HeldPages>,
+    pub driven: DrivenTasks,
     specs: Mutex<HashMap<JobId, Arc<JobSpec>>>,
 }
 
@@ -143,7 +145,8 @@ impl WorkerContext {
     ) -> Self {
         let specs = Mutex::new(HashMap::new());
         let (tasks, dispatchers, held) = (TaskTracker::new(), TeamDispatchers::default(), Arc::default());
-        Self { process, id, finisher, draining, fenced, tasks, dispatchers, held, specs }
+        let driven = DrivenTasks::default();
+        Self { process, id, finisher, draining, fenced, tasks, dispatchers, held, driven, specs }
     }
 
     /// The part of a job that never changes or is settled, from memory when it was used lately. `None`: the job is removed.

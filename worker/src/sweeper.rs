@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_shared::clock;
-use weir_shared::ids::PageId;
+use weir_shared::ids::{JobId, PageId};
 use weir_shared::store::page::rescue::{self, Loss};
 use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::{StoreResult, attention, nodes, profiles, sessions, tasks, team_lock, webhooks};
@@ -32,15 +32,18 @@ const LOCKED_TEAMS: i64 = 5;
 pub async fn run(context: Arc<WorkerContext>) {
     let mut round = 0_u32;
     let mut lease = Lease::new("sweep", LEASE_MS);
-    let mut unknown = HashSet::new();
+    let (mut unknown, mut undriven) = (HashSet::new(), HashSet::new());
     while !context.draining.is_cancelled() && !context.fenced.is_cancelled() {
         if let Err(error) = one(&context, &mut lease).await {
             tracing::warn!(%error, "a sweep failed; the next one follows");
         }
-        if round.is_multiple_of(COMPARE_EVERY)
-            && let Err(error) = compare(&context, &mut unknown).await
-        {
-            tracing::warn!(%error, "pages that may have been lost cannot be looked for; it is tried again");
+        if round.is_multiple_of(COMPARE_EVERY) {
+            if let Err(error) = compare(&context, &mut unknown).await {
+                tracing::warn!(%error, "pages that may have been lost cannot be looked for; it is tried again");
+            }
+            if let Err(error) = compare_tasks(&context, &mut undriven).await {
+                tracing::warn!(%error, "tasks that may have been lost cannot be looked for; it is tried again");
+            }
         }
         round = round.wrapping_add(1);
         tokio::select! {
@@ -72,6 +75,22 @@ async fn compare(context: &WorkerContext, unknown: &mut HashSet<(PageId, i64)>) 
     };
     let mut tx = context.process.db.begin_claim().await?;
     rescue::rescue(&mut tx, lost.into_iter().map(loss).collect(), context.process.db.now()).await?;
+    tx.commit().await
+}
+
+/// The same for tasks: nobody else drives one whose owner lives.
+async fn compare_tasks(context: &WorkerContext, undriven: &mut HashSet<(JobId, i64)>) -> StoreResult<()> {
+    let db = &context.process.db;
+    let held = tasks::held_by(db, context.id).await?;
+    let found: HashSet<_> = held.into_iter().filter(|claim| !context.driven.contains(claim)).collect();
+    let lost: Vec<_> = found.intersection(undriven).copied().collect();
+    *undriven = found;
+    if lost.is_empty() {
+        return Ok(());
+    }
+    tracing::warn!(tasks = lost.len(), "tasks of this worker that it does not drive are called for again");
+    let mut tx = db.begin().await?;
+    tasks::put_back(&mut tx, context.id, &lost, db.now()).await?;
     tx.commit().await
 }
 

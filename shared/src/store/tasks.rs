@@ -420,6 +420,26 @@ pub async fn thread(db: &Db, team: TeamId, thread: Uuid) -> StoreResult<Vec<Task
     found.into_iter().map(row).collect()
 }
 
+/// The tasks that a worker has by the rows, each with the epoch of its claim.
+pub async fn held_by(db: &Db, worker: WorkerId) -> StoreResult<Vec<(JobId, i64)>> {
+    const SQL: &str = "SELECT job_id, epoch FROM task WHERE owner = $1 LIMIT 1000";
+    Ok(on_pool!(db, |pool| sqlx::query_as(SQL).bind(worker).fetch_all(pool).await?))
+}
+
+/// Lets tasks go that a worker has by the rows alone, and calls for them.
+pub async fn put_back(tx: &mut Tx, worker: WorkerId, lost: &[(JobId, i64)], now: Timestamp) -> StoreResult<()> {
+    const SQL: &str = "UPDATE task SET owner = NULL, due_at = CASE WHEN due_at IS NULL THEN NULL ELSE $4 END \
+        WHERE job_id = $1 AND epoch = $2 AND owner = $3";
+    let mut jobs = Vec::new();
+    for (job, epoch) in lost {
+        let freed = on_db!(tx, |conn| {
+            sqlx::query(SQL).bind(job).bind(epoch).bind(worker).bind(now).execute(conn).await?.rows_affected()
+        });
+        jobs.extend((freed > 0).then_some(*job));
+    }
+    queue::remind_tasks(tx, &jobs).await
+}
+
 /// Takes back the tasks of dead workers, and calls for those that are due and that nobody has come for.
 pub async fn remind(db: &Db, forgotten: Timestamp, now: Timestamp) -> StoreResult<()> {
     const ORPHANS: &str = sql!(

@@ -14,6 +14,7 @@
 
 mod act;
 mod agent;
+pub mod driven;
 mod extract;
 mod interact;
 mod journal;
@@ -52,6 +53,7 @@ pub async fn run(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
     let claimed = tasks::claim(&mut tx, job, context.id, db.now()).await?;
     tx.commit().await?;
     let Some(task) = claimed else { return Ok(()) };
+    let _driven = context.driven.drive(&task);
     let gone = CancellationToken::new();
     let _watch = AbortOnDropHandle::new(tokio::spawn(watch(db.clone(), task.clone(), gone.clone())));
     let halt = match Journal::open(context, &task, gone).await {
