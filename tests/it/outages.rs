@@ -165,6 +165,7 @@ async fn a_task_that_cannot_be_let_go_is_driven_again_when_the_database_is_back(
     wait_until_within(BACK, "the model is asked", || async { (!model.asked().is_empty()).then_some(()) }).await;
     cluster.kill();
     answers.store(true, Ordering::Relaxed);
+    // Longer than a connection is waited for: nothing tells when the worker has given up writing the task's end.
     tokio::time::sleep(Duration::from_secs(4)).await;
     cluster.restart();
     service.ready().await;
