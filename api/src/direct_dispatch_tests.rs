@@ -5,7 +5,6 @@ use std::sync::Mutex;
 
 use actix_web::{App, HttpResponse, HttpServer, web};
 use futures_util::FutureExt as _;
-use weir_shared::blobs::Blobs;
 use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::node::NodeState;
 use weir_shared::domain::scrape::ScrapeOptions;
@@ -115,9 +114,8 @@ async fn answer(behaviour: web::Data<Mutex<(Behaviour, usize)>>, scrape: web::Js
     };
     match behaviour {
         Behaviour::Document => {
-            let blobs = Blobs::open(&std::env::temp_dir().join(format!("weir-hand-{}", scrape.page))).unwrap();
             let text = serde_json::json!({"markdown": scrape.url});
-            let encoded = documents::encode(&blobs, scrape.job, scrape.page, 1, &text).unwrap();
+            let encoded = documents::encode(&text).unwrap();
             let Body::Inline(packed) = encoded.body else { panic!("it is small") };
             HttpResponse::Ok().insert_header((SIZE_HEADER, encoded.size)).body(packed)
         }

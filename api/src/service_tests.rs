@@ -13,13 +13,14 @@ use actix_web::http::Method;
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use serde_json::{Value, json};
+use weir_shared::blobs::Blobs;
 use weir_shared::clock::Stopwatch;
 use weir_shared::config::{DatabaseUrl, Settings};
 use weir_shared::domain::document::Document;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::ids::{JobId, PageId, TeamId, WorkerId};
-use weir_shared::store::page::end::{Finished, Outcome};
+use weir_shared::store::page::end::{Body, Finished, Outcome};
 use weir_shared::store::page::finish::finish_many;
 use weir_shared::store::page::{claim, rows};
 use weir_shared::store::{self, Db, PoolUse, documents, keys, pages, teams};
@@ -128,8 +129,7 @@ impl Api {
         } else {
             let mut document = Document { markdown: Some(page.url.clone()), ..Document::default() };
             document.metadata.insert("scrapeId".into(), page.id.to_string().into());
-            let blobs = &self.state.blobs;
-            let document = documents::encode(blobs, page.job_id, page.id, page.epoch, &document).unwrap();
+            let document = documents::encode(&document).unwrap();
             Outcome::Done { document, credits: 1 }
         };
         Finished { page, kind: Some(JobKind::Batch), key: None, outcome }
@@ -577,8 +577,10 @@ async fn with_a_blob(api: &Api) -> (String, Vec<Value>) {
                 // What does not compress.
                 let noise: String = (0..60_000).map(|_| JobId::new().to_string()).collect();
                 let document = Document { markdown: Some(noise), ..Document::default() };
-                let blobs = &api.state.blobs;
-                let document = documents::encode(blobs, page.job_id, page.id, page.epoch, &document).unwrap();
+                let mut document = documents::encode(&document).unwrap();
+                let key = Blobs::key(page.job_id, page.id, page.epoch);
+                api.state.blobs.put(&key, &document.take_large().unwrap()).unwrap();
+                document.body = Body::Blob(key);
                 let outcome = Outcome::Done { document, credits: 1 };
                 return Finished { page, kind: Some(JobKind::Batch), key: None, outcome };
             }

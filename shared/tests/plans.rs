@@ -171,9 +171,9 @@ async fn batch(db: &Db, team: TeamId, count: usize, now: Timestamp) -> JobId {
     new.id
 }
 
-fn done(blobs: &Blobs, page: Claimed) -> Finished {
+fn done(page: Claimed) -> Finished {
     let text = serde_json::json!({ "markdown": "text" });
-    let mut document = documents::encode(blobs, page.job_id, page.id, page.epoch, &text).unwrap();
+    let mut document = documents::encode(&text).unwrap();
     let body: &[u8] = b"text";
     let (url, parts) = (url::Url::parse("http://site.test/").unwrap(), [Some(body), None, None, None]);
     let head = Head {
@@ -213,11 +213,11 @@ async fn a_day(db: &Db, blobs: &Blobs) {
         version: ApiVersion::V2,
     };
     let dispatched = fast::insert_claimed(db, &scrape(), worker, 50, now).await.unwrap().unwrap();
-    finish::finish(db, &[done(blobs, dispatched)], now).await.unwrap();
+    finish::finish(db, &[done(dispatched)], now).await.unwrap();
     let direct = scrape();
     scrape::insert_scrape_alone(db, &direct).await.unwrap();
     let (next, _) = fast::claim_next(db, worker, 50, now.plus_ms(1)).await.unwrap().unwrap();
-    finish::finish(db, &[done(blobs, next)], now).await.unwrap();
+    finish::finish(db, &[done(next)], now).await.unwrap();
     let other = scrape();
     scrape::insert_scrape_alone(db, &other).await.unwrap();
     let (one, _) = claim::claim_one(db, team, other.page, worker, 50, now.plus_ms(1)).await.unwrap().unwrap();
@@ -231,7 +231,7 @@ async fn a_day(db: &Db, blobs: &Blobs) {
         let claim = claim::claim(&mut tx, team, worker, 8, 8, now.plus_ms(1)).await.unwrap();
         rescue::held_by(&mut tx, worker).await.unwrap();
         tx.commit().await.unwrap();
-        let ends: Vec<Finished> = claim.pages.into_iter().map(|page| done(blobs, page)).collect();
+        let ends: Vec<Finished> = claim.pages.into_iter().map(done).collect();
         finish::finish(db, &ends, now).await.unwrap();
     }
     let mut tx = db.begin().await.unwrap();

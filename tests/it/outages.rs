@@ -1,5 +1,6 @@
 //! The database is away, or takes nothing that is written, for longer than a silent worker counts as alive: browsers and pages
-//! that are in work meanwhile are still there when it comes back. And what a crash of it takes.
+//! that are in work meanwhile are still there when it comes back. And what a crash of it takes. The same of the place where
+//! large documents lie.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +11,11 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+use weir_shared::random;
 use weir_shared::store::nodes::DEAD_MS;
 use weir_tests::{
-    Caller, Database, FixtureSite, ModelStandIn, OwnPages, PostgresCluster, Said, ServiceOptions, TestService,
-    finished, wait_until_within,
+    BucketStandIn, BucketState, Caller, Database, FixtureSite, ModelStandIn, OwnPages, PostgresCluster, Said,
+    ServiceOptions, TestService, finished, wait_until_within,
 };
 
 use crate::agent::act;
@@ -171,4 +173,41 @@ async fn a_task_that_cannot_be_let_go_is_driven_again_when_the_database_is_back(
     service.ready().await;
     let status = ended(service.caller(), &format!("/v2/agent/{id}")).await;
     assert_eq!(status["data"]["answer"], "done", "{status}");
+}
+
+/// A page whose document is too large for its row, however it is packed.
+fn large(pages: &OwnPages, path: &str) -> String {
+    let noise: String = (0..45_000).map(|_| format!("{:016x} ", random::up_to(u64::MAX))).collect();
+    pages.put(path, &format!("<main><p>{noise}</p></main>"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_that_is_away_keeps_nobody_waiting_and_throws_away_no_page() {
+    let (bucket, pages) = (BucketStandIn::start().await, OwnPages::start().await);
+    // What sites have sent is not kept, so that only documents go there.
+    let mut options = ServiceOptions::new(Database::Sqlite).env("WEIR_PAGE_BROWSERS", "0").env("WEIR_CACHE_SIZE", "0");
+    options.env.extend(bucket.settings());
+    let service = TestService::start_with(options).await;
+    let caller = service.caller();
+    bucket.becomes(BucketState::Hangs);
+    // More than there are threads for the reading of pages, and slots of a worker.
+    let paths: Vec<String> = (0..24).map(|n| format!("/large/{n}")).collect();
+    let urls: Vec<String> = paths.iter().map(|path| large(&pages, path)).collect();
+    let batch = caller.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
+    wait_until_within(BACK, "documents are on their way", || async { (bucket.turned_away() == 24).then_some(()) })
+        .await;
+    let small = pages.put("/small", "<main><p>A word for the small ones.</p></main>");
+    let answer = caller.post("/v2/scrape", &json!({ "url": small, "timeout": 10_000 })).await.ok();
+    assert!(answer["data"]["markdown"].as_str().unwrap().contains("A word"), "{answer}");
+
+    bucket.becomes(BucketState::IsAway);
+    // So many refusals that each document has been tried several times, each time with the store's client's own tries.
+    wait_until_within(BACK, "documents are tried again", || async { (bucket.turned_away() >= 24 * 12).then_some(()) })
+        .await;
+    bucket.becomes(BucketState::Well);
+    let status = finished(caller, &batch, BACK).await;
+    assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(24), &json!(24)), "{status}");
+    for path in &paths {
+        assert_eq!(pages.heads(path).len(), 1, "{path} is fetched once");
+    }
 }

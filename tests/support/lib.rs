@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the clock and the environment themselves")]
 
 mod bucket;
+mod bucket_stand_in;
 mod caller;
 mod collector;
 mod console;
@@ -29,6 +30,7 @@ mod stand_in;
 mod wait;
 
 pub use bucket::BucketStore;
+pub use bucket_stand_in::{BucketStandIn, BucketState};
 pub use caller::{Answer, Caller};
 pub use collector::{Collector, SentSpan, Taking};
 pub use console::ConsoleUser;

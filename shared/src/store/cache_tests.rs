@@ -52,20 +52,19 @@ async fn found(db: &Db, blobs: &Blobs, name: &str) -> Option<Vec<u8>> {
 }
 
 /// Ends a page with this version at `at`.
-async fn store(db: &Db, blobs: &Blobs, team: TeamId, version: Version, at: Timestamp) -> StoreResult<()> {
-    store_all(db, blobs, team, (Some(version), None), at).await
+async fn store(db: &Db, team: TeamId, version: Version, at: Timestamp) -> StoreResult<()> {
+    store_all(db, team, (Some(version), None), at).await
 }
 
 /// Ends a page with what was made of a content, at `at`.
-async fn derive(db: &Db, blobs: &Blobs, team: TeamId, digest: &str, made: &[(&str, Value)], at: Timestamp) {
+async fn derive(db: &Db, team: TeamId, digest: &str, made: &[(&str, Value)], at: Timestamp) {
     let pieces = made.iter().map(|(key, value)| Piece::pack((*key).to_owned(), value).unwrap().unwrap()).collect();
     let derived = Derived { digest: digest.to_owned(), pieces };
-    store_all(db, blobs, team, (None, Some(derived)), at).await.unwrap();
+    store_all(db, team, (None, Some(derived)), at).await.unwrap();
 }
 
 async fn store_all(
     db: &Db,
-    blobs: &Blobs,
     team: TeamId,
     (version, derived): (Option<Version>, Option<Derived>),
     at: Timestamp,
@@ -73,7 +72,7 @@ async fn store_all(
     let (job, ids) = testing::job(db, team, JobKind::Scrape, 1, None).await;
     let claimed = claim::claim_one(db, team, ids[0], WorkerId::new(), 50, db.now()).await.unwrap();
     let page = claimed.unwrap().0;
-    let mut document = documents::encode(blobs, job, page.id, page.epoch, &json!({})).unwrap();
+    let mut document = documents::encode(&json!({})).unwrap();
     (document.version, document.derived) = (version.map(Box::new), derived.map(Box::new));
     let outcome = Outcome::Done { document, credits: 1 };
     let end = [Finished { page, kind: Some(JobKind::Scrape), key: None, outcome }];
@@ -83,7 +82,7 @@ async fn store_all(
 async fn stored(db: &Db, blobs: &Blobs, team: TeamId, name: &str, body: &[u8], at: Timestamp) {
     let mut version = version(name, body);
     version.settle(db, blobs).await.unwrap();
-    store(db, blobs, team, version, at).await.unwrap();
+    store(db, team, version, at).await.unwrap();
 }
 
 async fn contents(db: &Db) -> i64 {
@@ -135,7 +134,7 @@ async fn what_is_equal_is_stored_once_whatever_address_it_came_from() {
         // The same bytes in other parts are another content.
         let parts: PartsOf<'_> = [Some(b"te"), Some(b"xt"), None, None];
         let version = Version::pack((vec![key("z")], 9), "http://site.test/", &head(&parts), &parts).unwrap().unwrap();
-        store(&db, &blobs, team, version, Timestamp(1)).await.unwrap();
+        store(&db, team, version, Timestamp(1)).await.unwrap();
         let lookup = Lookup { now: Timestamp(1), ..any("z") };
         let found = find(&db, &lookup).await.unwrap();
         let content = found[0].unpack(&blobs).unwrap();
@@ -178,7 +177,7 @@ async fn a_blob_whose_row_never_came_does_not_stay() {
         let mut version = version("large", &random::bytes::<400_000>());
         version.settle(&db, &blobs).await.unwrap();
         db.faults().arm(FaultPoint::BetweenBlobAndRow, Fault::Fail, 1);
-        assert!(store(&db, &blobs, team, version, db.now()).await.is_err());
+        assert!(store(&db, team, version, db.now()).await.is_err());
         assert!(db.faults().have_happened());
         assert_eq!((found(&db, &blobs, "large").await, blobs.list().unwrap().len()), (None, 1));
         assert_eq!(remove_waste(&db, &blobs, db.now().plus_ms(BLOB_MS)).await.unwrap(), 1);
@@ -226,22 +225,22 @@ async fn what_was_made_of_a_content_is_kept_with_it_and_goes_with_it() {
     for db in testing::databases().await {
         let (blobs, team, now) = (blobs(), testing::team(&db, "a").await, db.now());
         let (x, y) = (version("x", b"text").digest, version("y", b"other").digest);
-        derive(&db, &blobs, team, &x, &[("k", json!(1))], now).await;
+        derive(&db, team, &x, &[("k", json!(1))], now).await;
         assert_eq!(made(&db, &x, "k", Timestamp(0)).await, None, "there is no such content");
         stored(&db, &blobs, team, "x", b"text", now.plus_ms(-2)).await;
         stored(&db, &blobs, team, "y", b"other", now.plus_ms(-1)).await;
-        derive(&db, &blobs, team, &x, &[("l", json!(2)), ("k", json!(1))], now).await;
+        derive(&db, team, &x, &[("l", json!(2)), ("k", json!(1))], now).await;
         for (digest, key, from, is_there) in
             [(&x, "k", now, true), (&x, "k", now.plus_ms(1), false), (&x, "m", now, false), (&y, "k", now, false)]
         {
             assert_eq!(made(&db, digest, key, from).await.is_some(), is_there, "{key}");
         }
-        derive(&db, &blobs, team, &x, &[("k", json!(3))], now.plus_ms(9)).await;
+        derive(&db, team, &x, &[("k", json!(3))], now.plus_ms(9)).await;
         assert_eq!(made(&db, &x, "k", now.plus_ms(9)).await, Some(3), "what was made last");
         // No more than so many of one content, and those of others stay.
-        derive(&db, &blobs, team, &y, &[("k", json!(4))], now).await;
+        derive(&db, team, &y, &[("k", json!(4))], now).await;
         for n in 0..70_i64 {
-            derive(&db, &blobs, team, &x, &[(&format!("n{n}"), json!(n))], now.plus_ms(10 + n)).await;
+            derive(&db, team, &x, &[(&format!("n{n}"), json!(n))], now.plus_ms(10 + n)).await;
         }
         assert_eq!(made(&db, &x, "n5", Timestamp(0)).await, None);
         assert_eq!((made(&db, &x, "n6", Timestamp(0)).await, made(&db, &y, "k", now).await), (Some(6), Some(4)));

@@ -34,24 +34,26 @@ pub struct StoredDocument {
     pub json: Box<RawValue>,
 }
 
-/// Makes a document, or another result of a page, ready to be stored; a large one is written as a blob first. Blocks and computes.
-pub fn encode(
-    blobs: &Blobs,
-    job: JobId,
-    page: PageId,
-    epoch: i64,
-    document: &impl Serialize,
-) -> std::io::Result<Encoded> {
+/// Packs a document, or another result of a page. A large one belongs into a blob before it is stored:
+/// [`Encoded::take_large`]. Computes.
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub fn encode(document: &impl Serialize) -> std::io::Result<Encoded> {
     let (size, packed) = weir_packing::pack(document)?;
     let length = packed.len() as i64;
-    let body = if packed.len() > INLINE_LIMIT {
-        let key = Blobs::key(job, page, epoch);
-        blobs.put(&key, &packed)?;
-        Body::Blob(key)
-    } else {
-        Body::Inline(packed)
-    };
+    let body = Body::Inline(packed);
     Ok(Encoded { size: size as i64, packed: length, body, version: None, snapshot: None, derived: None, steps: None })
+}
+
+impl Encoded {
+    /// What belongs into a blob, whose key is to be the body then. `None`: it is small, or it has been taken.
+    pub fn take_large(&mut self) -> Option<Vec<u8>> {
+        match &mut self.body {
+            Body::Inline(packed) if packed.len() > INLINE_LIMIT => Some(std::mem::take(packed)),
+            _ => None,
+        }
+    }
 }
 
 type Columns = (i64, PageId, i64, Option<Vec<u8>>, Option<String>);

@@ -200,8 +200,8 @@ mod tests {
         (id, page)
     }
 
-    async fn end(db: &Db, blobs: &Blobs, page: Claimed, kind: JobKind, document: Value) {
-        let document = documents::encode(blobs, page.job_id, page.id, page.epoch, &document).unwrap();
+    async fn end(db: &Db, page: Claimed, kind: JobKind, document: Value) {
+        let document = documents::encode(&document).unwrap();
         let outcome = Outcome::Done { document, credits: 1 };
         let mut tx = db.begin().await.unwrap();
         let ends = [Finished { page, kind: Some(kind), key: None, outcome }];
@@ -223,8 +223,8 @@ mod tests {
             let claimed = claim_one(&db, team, page).await;
             let link = json!({"url": "https://docs.example.com/y", "title": "Y"});
             let answer = json!({"success": true, "links": [link]});
-            end(&db, &blobs, claimed.clone(), JobKind::Map, answer.clone()).await;
-            end(&db, &blobs, claimed, JobKind::Map, answer).await;
+            end(&db, claimed.clone(), JobKind::Map, answer.clone()).await;
+            end(&db, claimed, JobKind::Map, answer).await;
             let job = jobs::load(&db, id).await.unwrap().unwrap();
             assert_eq!((job.status, job.completed, job.credits_used), (JobStatus::Completed, 1, 1));
 
@@ -244,7 +244,7 @@ mod tests {
             assert!(known_pages(&db, team, "example.com", 10, 10).await.unwrap().is_empty());
             let other = testing::team(&db, "b").await;
             let (_, page) = new_map(&db, other, "https://example.com", true).await;
-            end(&db, &blobs, claim_one(&db, other, page).await, JobKind::Map, json!({"links": []})).await;
+            end(&db, claim_one(&db, other, page).await, JobKind::Map, json!({"links": []})).await;
             assert!(known_links(&db, &blobs, other, "example.com", 1_000).await.unwrap().is_empty());
         }
     }
@@ -252,7 +252,7 @@ mod tests {
     #[tokio::test]
     async fn pages_of_a_teams_jobs_are_known_with_their_titles() {
         for db in testing::databases().await {
-            let (blobs, team) = (blobs(), testing::team(&db, "a").await);
+            let team = testing::team(&db, "a").await;
             // The pages of a test's jobs are at http://site.test/N.
             let (_, ids) = testing::job(&db, team, JobKind::Batch, 3, None).await;
             let mut urls = Vec::new();
@@ -262,7 +262,7 @@ mod tests {
                 let status = if n == 1 { 404 } else { 200 };
                 let metadata =
                     json!({"title": ["A", "B"], "description": "d", "statusCode": status, "url": claimed.url});
-                end(&db, &blobs, claimed, JobKind::Batch, json!({"metadata": metadata})).await;
+                end(&db, claimed, JobKind::Batch, json!({"metadata": metadata})).await;
             }
             let site = site_of(&urls[0]).unwrap();
             let known = known_pages(&db, team, &site, 10, 10).await.unwrap();

@@ -166,7 +166,7 @@ mod tests {
             let claimed = claim::claim_one(&db, team, page, WorkerId::new(), 50, now).await.unwrap().unwrap().0;
             let mut tx = db.begin().await.unwrap();
             let text = serde_json::json!({ "markdown": "secret" });
-            let document = documents::encode(&blobs, id, page, claimed.epoch, &text).unwrap();
+            let document = documents::encode(&text).unwrap();
             let outcome = Outcome::Done { document, credits: 1 };
             finish_many(&mut tx, &[Finished { page: claimed, kind: Some(JobKind::Batch), key: None, outcome }], now)
                 .await

@@ -104,12 +104,10 @@ async fn the_last_page_of_a_step_calls_for_the_task_and_does_not_end_its_job() {
         let Asked::Queued(ids) = asked else { panic!("{asked:?}") };
         let_go(&db, &at_it, db.now().plus_ms(60_000)).await;
         assert_eq!(calls(&db).await, 1, "the first call alone");
-        let blobs =
-            crate::blobs::Blobs::open(&std::env::temp_dir().join(format!("weir-b-{}", crate::random::id()))).unwrap();
         for (n, id) in ids.iter().enumerate() {
             let now = db.now();
             let page = claim::claim_one(&db, team, *id, WorkerId::new(), 50, now).await.unwrap().unwrap().0;
-            let document = documents::encode(&blobs, job, *id, page.epoch, &json!({"markdown": "x"})).unwrap();
+            let document = documents::encode(&json!({"markdown": "x"})).unwrap();
             let outcome = Outcome::Done { document, credits: 1 };
             let mut tx = db.begin().await.unwrap();
             let end = Finished { page, kind: Some(JobKind::Agent), key: None, outcome };

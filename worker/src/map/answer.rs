@@ -1,7 +1,6 @@
 //! The answer of a map: its links in their order, as many as were asked for, with what the caller should know.
 
 use weir_shared::domain::map::{Link, MapAnswer, MapOptions};
-use weir_shared::error_code::ErrorCode;
 use weir_shared::store::documents;
 use weir_shared::store::page::end::Encoded;
 
@@ -44,19 +43,18 @@ impl Gathered {
 /// Orders the links and packs the answer.
 ///
 /// # Errors
-/// When the answer cannot be stored.
+/// When it cannot be packed.
 pub async fn answer(task: &PageTask, gathered: Gathered) -> Result<Encoded, MapError> {
-    let (job, work) = (task.page.job_id, task.clone());
-    let stored = blocking(move || {
+    let job = task.page.job_id;
+    let packed = blocking(move || {
         let (links, warnings) = gathered.ordered();
         let warning = (!warnings.is_empty()).then(|| warnings.join(" "));
         let answer = MapAnswer { success: true, id: job, links: &links, warning };
-        let (page, blobs) = (&work.page, &work.context.process.blobs);
-        Ok(documents::encode(blobs, job, page.id, page.epoch, &answer))
+        Ok(documents::encode(&answer))
     });
-    stored.await.map_err(|_| MapError::internal())?.map_err(|error| {
-        tracing::error!(%error, job.id = %job, "a map cannot be stored");
-        MapError { code: ErrorCode::Unknown, message: "The map could not be stored.".to_owned() }
+    packed.await.map_err(|_| MapError::internal())?.map_err(|error| {
+        tracing::error!(%error, job.id = %job, "a map cannot be written as JSON");
+        MapError::internal()
     })
 }
 

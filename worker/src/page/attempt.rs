@@ -27,6 +27,8 @@ use crate::learn;
 
 /// Time kept back for extraction and the commit.
 const RESERVE: Duration = Duration::from_millis(50);
+/// How long a place for what the site has sent is waited for, once the page has its document.
+const FOR_A_PLACE: Duration = Duration::from_secs(5);
 
 /// What comes of one try.
 pub type Tried = Result<(Product, Engine), PageError>;
@@ -69,18 +71,22 @@ async fn scrape(task: &PageTask, deadline: Instant) -> Tried {
         None => load_patiently(task, deadline).await?,
     };
     let mut product = complete(task, loaded.made, deadline).await?;
-    settle(task, &mut product).await;
+    keep_sent(task, &mut product).await;
     Ok((product, loaded.engine))
 }
 
-/// Finds a place for what the site has sent. The page does without where there is none.
-async fn settle(task: &PageTask, product: &mut Product) {
+/// Finds a place for what the site has sent. The page does without where there is none, or none soon.
+async fn keep_sent(task: &PageTask, product: &mut Product) {
     let process = &task.context.process;
     let Some(version) = &mut product.document.version else { return };
-    if let Err(error) = version.settle(&process.db, &process.blobs).await {
-        tracing::warn!(%error, page.id = %task.page.id, "what a site has sent cannot be kept");
-        product.document.version = None;
-    }
+    let settled = tokio::time::timeout(FOR_A_PLACE, version.settle(&process.db, &process.blobs)).await;
+    let error = match settled {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "there was no place for it in time".to_owned(),
+    };
+    tracing::warn!(error, page.id = %task.page.id, "what a site has sent cannot be kept");
+    product.document.version = None;
 }
 
 /// Asks for the page, and again where its site wants to be asked later and the page's own time allows it.
@@ -99,7 +105,7 @@ async fn load_patiently(task: &PageTask, deadline: Instant) -> Result<Loaded, Pa
 
 /// Once claimed a page has its whole `timeout`, however long it was in the queue. For a caller on the line further tries
 /// are within the time that is left since the call, and have a third of it at least.
-fn deadline(page: &Claimed, spec: &JobSpec, started: Instant) -> Instant {
+pub fn deadline(page: &Claimed, spec: &JobSpec, started: Instant) -> Instant {
     let timeout = Duration::from_millis(u64::from(spec.options.timeout));
     if page.tries == 0 || page.limited || spec.kind != JobKind::Scrape {
         return started + timeout;

@@ -19,8 +19,8 @@ type Piece = Box<dyn FnOnce() + Send>;
 /// Pieces that wait for a thread; there are at most a few for each page that is worked on.
 static PIECES: LazyLock<Sender<Piece>> = LazyLock::new(|| {
     let (sender, receiver) = crossbeam_channel::unbounded::<Piece>();
-    // More threads would not be faster, and each keeps memory of its own; with fewer, two that wait for a blob would be
-    // all of a small machine.
+    // More threads would not be faster, and each keeps memory of its own; with fewer, two long pieces would be all of a small
+    // machine.
     for _ in 0..2 * thread::available_parallelism().map_or(2, NonZero::get) {
         let receiver = receiver.clone();
         let work = move || receiver.iter().for_each(|piece| piece());

@@ -159,10 +159,10 @@ impl Draft {
         self.response.warnings.push(sentence.to_owned());
     }
 
-    /// Ends the document on this thread if nothing is to be read. Computes and blocks.
+    /// Ends the document on this thread if nothing is to be read. Computes.
     ///
     /// # Errors
-    /// When the document cannot be stored.
+    /// When the document cannot be written.
     pub fn advance(self, task: &PageTask) -> Result<Made, PageError> {
         if is_whole(task.options()) {
             self.encode(task).map(|product| Made::Whole(product.into()))
@@ -171,12 +171,11 @@ impl Draft {
         }
     }
 
-    /// Writes the metadata and packs the document. Computes and blocks.
+    /// Writes the metadata and packs the document. Computes.
     ///
     /// # Errors
-    /// When the document cannot be stored.
+    /// When the document cannot be written.
     pub fn encode(mut self, task: &PageTask) -> Result<Product, PageError> {
-        let PageTask { context, page, .. } = task;
         let credits = self.credits(task);
         self.write_metadata(task, credits);
         let Self { response, mut document, harvest, bill, tracked, .. } = self;
@@ -189,10 +188,9 @@ impl Draft {
         }
         // Without a verified certificate anybody may have sent it, so it is not answered to others.
         let may_be_shared = response.is_trusted && !bill.stealth;
-        let blobs = &context.process.blobs;
-        let mut document = documents::encode(blobs, page.job_id, page.id, page.epoch, &document).map_err(|error| {
-            tracing::error!(%error, page.id = %page.id, "a document cannot be stored");
-            PageError::again(ErrorCode::Unknown, "The document could not be stored.")
+        let mut document = documents::encode(&document).map_err(|error| {
+            tracing::error!(%error, page.id = %task.page.id, "a document cannot be written as JSON");
+            PageError::last(ErrorCode::Unknown, "The document could not be written.")
         })?;
         document.version = response.sent.filter(|_| may_be_shared).and_then(|sent| sent.packed(task));
         let digest = match (&document.version, response.stored) {

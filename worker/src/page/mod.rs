@@ -14,7 +14,8 @@
 //! uploaded                   a file that the caller has sent, which needs no way
 //! complete/                  what a model reads in it, redaction, changes
 //! cached                     the page without asking its site
-//! next_try, attempt, work    when a page is tried again; one try; from claim to end for every kind of job
+//! next_try, attempt          when a page is tried again; one try
+//! settle, work               a large document to its place; from claim to end for every kind of job
 //! ```
 
 pub mod attempt;
@@ -35,6 +36,7 @@ pub mod request;
 pub mod rest;
 pub mod scripted_hosts;
 pub mod sent;
+pub mod settle;
 pub mod steps;
 pub mod task;
 pub mod templates;

@@ -15,6 +15,7 @@ use weir_shared::traces::{self, Side, Span};
 
 use super::attempt::{attempt, attempt_stored, judge};
 use super::rest;
+use super::settle::settle;
 use super::steps::Attempted;
 use super::task::PageTask;
 use crate::context::WorkerContext;
@@ -55,8 +56,17 @@ pub async fn run(
     };
     if let Some(document) = outcome.document_mut() {
         document.steps = task.attempted.told();
+        let settled = tokio::select! {
+            biased;
+            () = context.fenced.cancelled() => return None,
+            settled = settle(&task, document, slot) => settled,
+        };
+        if let Err(error) = settled {
+            outcome = judge(&task, Err(error));
+        }
+    } else {
+        drop(slot);
     }
-    drop(slot);
     let duration = started.elapsed();
     context.process.metrics.page_seconds.observe(duration.as_secs_f64());
     count(&task, &outcome, duration);

@@ -40,7 +40,7 @@ pub fn extract_options(spec: &JobSpec) -> ExtractOptions {
 /// be learned from. Computes and blocks.
 ///
 /// # Errors
-/// When the page does not offer the sound or film that is asked for, or the document cannot be stored.
+/// When the page does not offer the sound or film that is asked for, or the document cannot be written.
 pub fn document(
     task: &PageTask,
     mut response: SiteResponse,
