@@ -194,7 +194,7 @@ async fn a_bucket_that_is_away_keeps_nobody_waiting_and_throws_away_no_page() {
     let paths: Vec<String> = (0..24).map(|n| format!("/large/{n}")).collect();
     let urls: Vec<String> = paths.iter().map(|path| large(&pages, path)).collect();
     let batch = caller.post("/v2/batch/scrape", &json!({ "urls": urls })).await.id();
-    wait_until_within(BACK, "documents are on their way", || async { (bucket.turned_away() == 24).then_some(()) })
+    wait_until_within(2 * BACK, "documents are on their way", || async { (bucket.turned_away() >= 24).then_some(()) })
         .await;
     let small = pages.put("/small", "<main><p>A word for the small ones.</p></main>");
     let answer = caller.post("/v2/scrape", &json!({ "url": small, "timeout": 10_000 })).await.ok();
@@ -202,8 +202,10 @@ async fn a_bucket_that_is_away_keeps_nobody_waiting_and_throws_away_no_page() {
 
     bucket.becomes(BucketState::IsAway);
     // So many refusals that each document has been tried several times, each time with the store's client's own tries.
-    wait_until_within(BACK, "documents are tried again", || async { (bucket.turned_away() >= 24 * 12).then_some(()) })
-        .await;
+    wait_until_within(2 * BACK, "documents are tried again", || async {
+        (bucket.turned_away() >= 24 * 12).then_some(())
+    })
+    .await;
     bucket.becomes(BucketState::Well);
     let status = finished(caller, &batch, BACK).await;
     assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(24), &json!(24)), "{status}");
