@@ -20,6 +20,7 @@ use weir_tests::{
 
 use crate::agent::act;
 use crate::extract::{ended, options};
+use crate::uploads::{offered, parse, send};
 
 const PAGES: u64 = 4;
 const BACK: Duration = Duration::from_secs(30);
@@ -189,6 +190,8 @@ async fn a_bucket_that_is_away_keeps_nobody_waiting_and_throws_away_no_page() {
     options.env.extend(bucket.settings());
     let service = TestService::start_with(options).await;
     let caller = service.caller();
+    let file = offered(caller, "a.html").await;
+    send(&service, &file, "<p>A word of a file.</p>").await.ok();
     bucket.becomes(BucketState::Hangs);
     // More than there are threads for the reading of pages, and slots of a worker.
     let paths: Vec<String> = (0..24).map(|n| format!("/large/{n}")).collect();
@@ -201,12 +204,16 @@ async fn a_bucket_that_is_away_keeps_nobody_waiting_and_throws_away_no_page() {
     assert!(answer["data"]["markdown"].as_str().unwrap().contains("A word"), "{answer}");
 
     bucket.becomes(BucketState::IsAway);
+    let (reader, is_read) = (caller.clone(), file.clone());
+    let parsed = tokio::spawn(async move { parse(&reader, &is_read, json!({})).await });
     // So many refusals that each document has been tried several times, each time with the store's client's own tries.
     wait_until_within(2 * BACK, "documents are tried again", || async {
         (bucket.turned_away() >= 24 * 12).then_some(())
     })
     .await;
     bucket.becomes(BucketState::Well);
+    let parsed = parsed.await.unwrap().ok();
+    assert!(parsed["data"]["markdown"].as_str().unwrap().contains("of a file"), "{parsed}");
     let status = finished(caller, &batch, BACK).await;
     assert_eq!((&status["completed"], &status["creditsUsed"]), (&json!(24), &json!(24)), "{status}");
     for path in &paths {

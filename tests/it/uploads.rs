@@ -17,19 +17,19 @@ const TEXT: &[u8] = b"<!DOCTYPE html><title>T</title><body><p>quetzalcoatlus</p>
 const MB: usize = 1 << 20;
 
 /// An address and a ref for a file of this name.
-async fn offered(caller: &Caller, name: &str) -> Value {
+pub async fn offered(caller: &Caller, name: &str) -> Value {
     let mut answer = caller.post("/v2/parse/upload-url", &json!({ "filename": name })).await.ok();
     answer["data"].take()
 }
 
 /// Sends a file to an address, without a key.
-async fn send(service: &TestService, address: &Value, file: impl Into<reqwest::Body>) -> Answer {
+pub async fn send(service: &TestService, address: &Value, file: impl Into<reqwest::Body>) -> Answer {
     let nobody = service.anonymous();
     let url = address["uploadUrl"].as_str().unwrap();
     nobody.send(nobody.request(Method::PUT, url).header("content-type", "application/pdf").body(file)).await
 }
 
-async fn parse(caller: &Caller, address: &Value, options: Value) -> Answer {
+pub async fn parse(caller: &Caller, address: &Value, options: Value) -> Answer {
     let mut body = options;
     body["uploadRef"] = address["uploadRef"].clone();
     caller.post("/v2/parse", &body).await

@@ -1,9 +1,12 @@
 //! A page that is a file which the caller has sent (wire 21): its bytes are at hand, and nothing is asked of any site.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use tokio::time::Instant;
 use url::Url;
 use weir_office::{Format, Kind, begins_as_office, detect};
+use weir_shared::clock;
 use weir_shared::domain::upload::Upload;
 use weir_shared::error_code::ErrorCode;
 
@@ -16,12 +19,15 @@ use super::product::Engine;
 use super::task::PageTask;
 use crate::extract::{self, PageInput};
 
+/// Pause between two tries to read a file whose place is away.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// Makes the document of the file.
 ///
 /// # Errors
 /// When it is gone, or cannot be read.
 pub async fn from_upload(task: &PageTask, upload: &Upload, deadline: Instant) -> Result<Loaded, PageError> {
-    let file = bytes_of(task, upload).await?;
+    let file = bytes_of(task, upload, deadline).await?;
     let response = response(upload)?;
     let task = task.clone();
     let (name, said) = (Some(upload.name.as_str()), upload.content_type.as_deref());
@@ -36,17 +42,23 @@ pub async fn from_upload(task: &PageTask, upload: &Upload, deadline: Instant) ->
     Ok(Loaded { made: made?, engine: Engine::Upload, is_blocked: false })
 }
 
-async fn bytes_of(task: &PageTask, upload: &Upload) -> Result<Bytes, PageError> {
-    let (blobs, key) = (task.context.process.blobs.clone(), upload.blob.clone());
-    let read = tokio::task::spawn_blocking(move || blobs.get(&key).map_err(|error| (blobs.is_away(&error), error)));
-    match read.await {
-        Ok(Ok(bytes)) => Ok(Bytes::from(bytes)),
-        Ok(Err((false, _))) => Err(PageError::last(ErrorCode::Unknown, "The uploaded file is gone.")),
-        Ok(Err((true, error))) => {
-            tracing::warn!(%error, page.id = %task.page.id, "an uploaded file cannot be read");
-            Err(PageError::again(ErrorCode::Unknown, "The uploaded file could not be read."))
+/// The file's bytes. A place of blobs that is away is waited for, as long as the page has time.
+async fn bytes_of(task: &PageTask, upload: &Upload, deadline: Instant) -> Result<Bytes, PageError> {
+    loop {
+        let (blobs, key) = (task.context.process.blobs.clone(), upload.blob.clone());
+        let read = tokio::task::spawn_blocking(move || blobs.get(&key).map_err(|error| (blobs.is_away(&error), error)));
+        match read.await {
+            Ok(Ok(bytes)) => return Ok(Bytes::from(bytes)),
+            Ok(Err((false, _))) => return Err(PageError::last(ErrorCode::Unknown, "The uploaded file is gone.")),
+            Ok(Err((true, error))) => {
+                tracing::warn!(%error, page.id = %task.page.id, "an uploaded file cannot be read");
+                if clock::instant() + PAUSE >= deadline {
+                    return Err(PageError::again(ErrorCode::Unknown, "The uploaded file could not be read."));
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(_) => return Err(PageError::again(ErrorCode::Unknown, "Internal error.")),
         }
-        Err(_) => Err(PageError::again(ErrorCode::Unknown, "Internal error.")),
     }
 }
 
