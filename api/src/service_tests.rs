@@ -579,7 +579,7 @@ async fn with_a_blob(api: &Api) -> (String, Vec<Value>) {
                 let document = Document { markdown: Some(noise), ..Document::default() };
                 let mut document = documents::encode(&document).unwrap();
                 let key = Blobs::key(page.job_id, page.id, page.epoch);
-                api.state.blobs.put(&key, &document.take_large().unwrap()).unwrap();
+                api.state.blobs.put(&key, &document.body.take_large().unwrap()).unwrap();
                 document.body = Body::Blob(key);
                 let outcome = Outcome::Done { document, credits: 1 };
                 return Finished { page, kind: Some(JobKind::Batch), key: None, outcome };

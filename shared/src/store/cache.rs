@@ -30,7 +30,7 @@ use crate::time::Timestamp;
 use crate::{on_db, on_pool};
 
 use super::page::end::{Body, Version};
-use super::{Db, StoreError, StoreResult, Tx, derived, documents};
+use super::{Db, StoreError, StoreResult, Tx, derived};
 
 /// What the rows of a content take besides it, about, bytes.
 const ROW: i64 = 1_000;
@@ -99,18 +99,15 @@ impl Version {
     /// does not stay for ever where its row never comes.
     ///
     /// # Errors
-    /// When it cannot be stored now.
+    /// When it cannot be stored now. Its content is gone then.
     pub async fn settle(&mut self, db: &Db, blobs: &Blobs) -> StoreResult<()> {
-        let Body::Inline(packed) = &mut self.body else { return Ok(()) };
-        if packed.len() <= documents::INLINE_LIMIT {
-            return Ok(());
-        }
+        let Some(packed) = self.body.take_large() else { return Ok(()) };
         let key = Blobs::version_key(random::id());
         let mut tx = db.begin_relaxed().await?;
         expect_blobs(&mut tx, std::slice::from_ref(&key), db.now().plus_ms(BLOB_MS)).await?;
         tx.commit().await?;
-        let (blobs, at, bytes) = (blobs.clone(), key.clone(), std::mem::take(packed));
-        let stored = tokio::task::spawn_blocking(move || blobs.put(&at, &bytes)).await;
+        let (blobs, at) = (blobs.clone(), key.clone());
+        let stored = tokio::task::spawn_blocking(move || blobs.put(&at, &packed)).await;
         stored.map_err(|error| StoreError::Corrupt(error.to_string()))?.map_err(StoreError::BlobsAway)?;
         self.body = Body::Blob(key);
         Ok(())

@@ -11,7 +11,7 @@ use crate::store::finder::Finder;
 use crate::store::page::end::{Finished, Outcome};
 use crate::store::page::{claim, finish};
 use crate::store::slices::Slices;
-use crate::store::{sweep, testing};
+use crate::store::{documents, sweep, testing};
 
 fn blobs() -> Blobs {
     Blobs::open(&std::env::temp_dir().join(format!("weir-blobs-{}", random::id()))).unwrap()

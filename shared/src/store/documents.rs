@@ -17,7 +17,7 @@ use super::parts::parts;
 use super::{Db, StoreError, StoreResult, pages};
 
 /// Compressed documents above this many bytes become blobs.
-pub(super) const INLINE_LIMIT: usize = 256 * 1024;
+const INLINE_LIMIT: usize = 256 * 1024;
 
 /// A document is unpacked for its metadata alone when it is no longer than this, bytes.
 const FOR_METADATA: usize = 256 << 10;
@@ -35,7 +35,7 @@ pub struct StoredDocument {
 }
 
 /// Packs a document, or another result of a page. A large one belongs into a blob before it is stored:
-/// [`Encoded::take_large`]. Computes.
+/// [`Body::take_large`]. Computes.
 ///
 /// # Errors
 /// When it cannot be written as JSON.
@@ -46,11 +46,11 @@ pub fn encode(document: &impl Serialize) -> std::io::Result<Encoded> {
     Ok(Encoded { size: size as i64, packed: length, body, version: None, snapshot: None, derived: None, steps: None })
 }
 
-impl Encoded {
-    /// What belongs into a blob, whose key is to be the body then. `None`: it is small, or it has been taken.
+impl Body {
+    /// What belongs into a blob, whose key is to be the body then. `None`: it is small, or in a blob.
     pub fn take_large(&mut self) -> Option<Vec<u8>> {
-        match &mut self.body {
-            Body::Inline(packed) if packed.len() > INLINE_LIMIT => Some(std::mem::take(packed)),
+        match self {
+            Self::Inline(packed) if packed.len() > INLINE_LIMIT => Some(std::mem::take(packed)),
             _ => None,
         }
     }

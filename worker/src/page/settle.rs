@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Semaphore;
-use tokio::time::sleep_until;
+use tokio::time::{sleep_until, timeout_at};
 use weir_shared::blobs::Blobs;
 use weir_shared::clock;
 use weir_shared::domain::job::JobKind;
@@ -37,7 +37,7 @@ static WAITING: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(ROOM / UNI
 /// # Errors
 /// When there has been no place for it for so long: for a job's page minutes, for a caller on the line the time of the page.
 pub async fn settle(task: &PageTask, document: &mut Encoded, slot: Slot) -> Result<(), PageError> {
-    let Some(packed) = document.take_large() else { return Ok(()) };
+    let Some(packed) = document.body.take_large() else { return Ok(()) };
     let PageTask { context, page, spec, .. } = task;
     let now = clock::instant();
     let end = match spec.kind {
@@ -45,8 +45,9 @@ pub async fn settle(task: &PageTask, document: &mut Encoded, slot: Slot) -> Resu
         _ => now + PATIENCE,
     };
     let units = packed.len().min(ROOM).div_ceil(UNIT);
+    let room = WAITING.acquire_many(u32::try_from(units).unwrap_or(u32::MAX));
     // The semaphore is never closed.
-    let _room = WAITING.acquire_many(u32::try_from(units).unwrap_or(u32::MAX)).await;
+    let Ok(_room) = timeout_at(end, room).await else { return Err(no_place()) };
     drop(slot);
     let (key, packed) = (Blobs::key(page.job_id, page.id, page.epoch), Bytes::from(packed));
     let mut pause = PAUSE;
@@ -58,12 +59,16 @@ pub async fn settle(task: &PageTask, document: &mut Encoded, slot: Slot) -> Resu
         let next = clock::instant() + pause;
         if next >= end {
             tracing::error!(%error, page.id = %page.id, "a document cannot be stored");
-            return Err(PageError::again(ErrorCode::Unknown, "The document could not be stored."));
+            return Err(no_place());
         }
         tracing::warn!(%error, page.id = %page.id, "a document cannot be stored now; it is kept and tried again");
         sleep_until(next).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+fn no_place() -> PageError {
+    PageError::again(ErrorCode::Unknown, "The document could not be stored.")
 }
 
 async fn put(blobs: Blobs, key: String, packed: Bytes) -> std::io::Result<()> {
