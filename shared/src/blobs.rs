@@ -3,11 +3,10 @@
 
 mod bucket;
 mod copy;
+mod draft;
 mod writer;
 
 use std::fmt;
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -16,6 +15,7 @@ use uuid::Uuid;
 
 use self::bucket::Bucket;
 pub use self::copy::Copied;
+use self::draft::FileDraft;
 pub use self::writer::BlobWriter;
 use crate::ids::{JobId, PageId};
 use crate::private;
@@ -155,7 +155,11 @@ impl Blobs {
     /// When they cannot be stored.
     pub fn put(&self, key: &str, bytes: &[u8]) -> std::io::Result<()> {
         match &self.0 {
-            Storage::Folder(root) => put_file(&root.join(key), bytes),
+            Storage::Folder(root) => {
+                let mut draft = FileDraft::begin(&root.join(key))?;
+                draft.write(bytes)?;
+                draft.finish()
+            }
             Storage::Bucket(bucket) => bucket.put(key, bytes),
         }
     }
@@ -243,27 +247,6 @@ fn sign_of(machine: &str) -> String {
     format!(".used-by-{}", &hex::encode(Sha256::digest(machine.as_bytes()))[..16])
 }
 
-fn put_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let (mut file, draft) = begin_file(path)?;
-    file.write_all(bytes)?;
-    end_file(&file, &draft, path)
-}
-
-/// A file that is not there under its name before [`end_file`], and where it lies meanwhile.
-fn begin_file(path: &Path) -> std::io::Result<(File, PathBuf)> {
-    if let Some(folder) = path.parent() {
-        private::make_folder(folder)?;
-    }
-    let draft = path.with_extension("tmp");
-    let file = private::file_options().create(true).truncate(true).open(&draft)?;
-    Ok((file, draft))
-}
-
-fn end_file(file: &File, draft: &Path, path: &Path) -> std::io::Result<()> {
-    file.sync_all()?;
-    std::fs::rename(draft, path)
-}
-
 /// What could not be removed stays behind as waste, which nobody can find by itself. `true`: it is gone.
 fn tell_failure(removed: std::io::Result<()>, key: &str) -> bool {
     match removed {
@@ -308,13 +291,17 @@ mod tests {
         assert_eq!(blobs.get(&key).unwrap_err().kind(), std::io::ErrorKind::NotFound);
         writer.finish().unwrap();
         assert_eq!(blobs.get(&key).unwrap(), b"one two");
-        // What breaks off leaves nothing.
+        // What breaks off leaves nothing, and neither does what cannot be stored: here a folder has its name.
         let folder = root.join(&key).parent().unwrap().to_owned();
         let mut broken = blobs.writer(&Blobs::upload_key(job)).unwrap();
         broken.write(b"half".as_slice().into()).unwrap();
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
         drop(broken);
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        std::fs::create_dir_all(folder.join("taken/inside")).unwrap();
+        let taken = format!("{}/taken", key.rsplit_once('/').unwrap().0);
+        blobs.put(&taken, b"whole").unwrap_err();
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
         std::fs::remove_dir_all(root).unwrap();
     }
 

@@ -1,13 +1,12 @@
 //! A blob that comes piece by piece, so that its sender's speed is not this process's memory.
 
-use std::fs::File;
-use std::io::{Result, Write as _};
-use std::path::PathBuf;
+use std::io::Result;
 
 use bytes::Bytes;
 
+use super::Storage;
 use super::bucket::Bucket;
-use super::{Storage, begin_file, end_file};
+use super::draft::FileDraft;
 
 /// What is written so far. Dropped before [`BlobWriter::finish`] it leaves nothing. Calls block.
 #[derive(Debug)]
@@ -15,28 +14,19 @@ pub struct BlobWriter(Draft);
 
 #[derive(Debug)]
 enum Draft {
-    File {
-        file: File,
-        draft: PathBuf,
-        path: PathBuf,
-    },
+    File(FileDraft),
     /// A bucket takes a blob whole: what is to be in it waits here, once. Pieces should not be small.
     Bucket {
         bucket: Bucket,
         key: String,
         pieces: Vec<Bytes>,
     },
-    Done,
 }
 
 impl BlobWriter {
     pub(super) fn open(place: &Storage, key: &str) -> Result<Self> {
         Ok(Self(match place {
-            Storage::Folder(root) => {
-                let path = root.join(key);
-                let (file, draft) = begin_file(&path)?;
-                Draft::File { file, draft, path }
-            }
+            Storage::Folder(root) => Draft::File(FileDraft::begin(&root.join(key))?),
             Storage::Bucket(bucket) => {
                 Draft::Bucket { bucket: bucket.clone(), key: key.to_owned(), pieces: Vec::new() }
             }
@@ -49,12 +39,11 @@ impl BlobWriter {
     /// When it cannot be written.
     pub fn write(&mut self, piece: Bytes) -> Result<()> {
         match &mut self.0 {
-            Draft::File { file, .. } => file.write_all(&piece),
+            Draft::File(draft) => draft.write(&piece),
             Draft::Bucket { pieces, .. } => {
                 pieces.push(piece);
                 Ok(())
             }
-            Draft::Done => Ok(()),
         }
     }
 
@@ -62,21 +51,10 @@ impl BlobWriter {
     ///
     /// # Errors
     /// When it cannot be stored.
-    pub fn finish(mut self) -> Result<()> {
-        match &mut self.0 {
-            Draft::File { file, draft, path } => end_file(file, draft, path)?,
-            Draft::Bucket { bucket, key, pieces } => bucket.put_pieces(key, std::mem::take(pieces))?,
-            Draft::Done => {}
-        }
-        self.0 = Draft::Done;
-        Ok(())
-    }
-}
-
-impl Drop for BlobWriter {
-    fn drop(&mut self) {
-        if let Draft::File { draft, .. } = &self.0 {
-            let _ = std::fs::remove_file(draft);
+    pub fn finish(self) -> Result<()> {
+        match self.0 {
+            Draft::File(draft) => draft.finish(),
+            Draft::Bucket { bucket, key, pieces } => bucket.put_pieces(&key, pieces),
         }
     }
 }
