@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::clock;
 use crate::config::ModelSettings;
 use crate::operator_http::{self, ReadError};
 use crate::retry_after;
@@ -20,11 +21,12 @@ const MAX_ANSWER: usize = 1 << 20;
 const BYTES_PER_TOKEN: usize = 4;
 /// Most tokens that an endpoint may tell of one call; more is taken for a mistake.
 const MAX_COUNT: i64 = 100_000_000;
-/// Tries of one call: an overloaded endpoint gets another chance.
-const TRIES: u32 = 2;
-/// Pause before it, and the longest one that an endpoint may ask for.
+/// Tries of one call: an endpoint that is overloaded, or starts anew, gets further chances. What was asked for costs its
+/// caller a page already.
+const TRIES: u32 = 4;
+/// Pause before the second one; each further one is twice as long. The longest one that an endpoint may ask for.
 const PAUSE: Duration = Duration::from_millis(500);
-const MAX_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// One thing to ask.
 #[derive(Debug, Clone)]
@@ -139,7 +141,7 @@ pub async fn ask_for_answer(
     deadline: Instant,
     meter: &TokenMeter,
 ) -> Result<Answer, ModelError> {
-    match tokio::time::timeout_at(deadline, ask(model, question, meter)).await {
+    match tokio::time::timeout_at(deadline, ask(model, question, deadline, meter)).await {
         Ok(outcome) => outcome,
         Err(_) => {
             meter.add(Spent { sent: tokens(&body(model, question, true).to_string()), received: 0 });
@@ -153,7 +155,12 @@ fn tokens(text: &str) -> i64 {
     (text.len() / BYTES_PER_TOKEN) as i64
 }
 
-async fn ask(model: &ModelSettings, question: &Question<'_>, meter: &TokenMeter) -> Result<Answer, ModelError> {
+async fn ask(
+    model: &ModelSettings,
+    question: &Question<'_>,
+    deadline: Instant,
+    meter: &TokenMeter,
+) -> Result<Answer, ModelError> {
     let mut has_format = true;
     let mut tries = 0;
     let (asked, text) = loop {
@@ -164,8 +171,13 @@ async fn ask(model: &ModelSettings, question: &Question<'_>, meter: &TokenMeter)
             Err(Failure { error: ModelError::Status(400 | 422), .. }) if has_format => has_format = false,
             Err(failure) => {
                 tries += 1;
-                let Some(pause) = failure.pause.filter(|_| tries < TRIES) else { return Err(failure.error) };
-                tokio::time::sleep(pause).await;
+                let Some(again) = failure.again.filter(|_| tries < TRIES) else { return Err(failure.error) };
+                let pause = again.asked.unwrap_or(PAUSE * 2_u32.pow(tries - 1)).min(MAX_PAUSE);
+                // Nobody waits for a try that comes too late.
+                let Some(next) = Some(clock::deadline(pause)).filter(|next| *next < deadline) else {
+                    return Err(failure.error);
+                };
+                tokio::time::sleep_until(next).await;
             }
         }
     };
@@ -208,33 +220,39 @@ fn body(model: &ModelSettings, question: &Question<'_>, has_format: bool) -> Val
     body
 }
 
-/// A try that failed; `pause` before the next one if another may help.
+/// A try that failed.
 struct Failure {
     error: ModelError,
-    pause: Option<Duration>,
+    /// Another one may help.
+    again: Option<Again>,
+}
+
+#[derive(Default)]
+struct Again {
+    /// The pause that the endpoint has asked for.
+    asked: Option<Duration>,
 }
 
 async fn post(model: &ModelSettings, body: &Value) -> Result<String, Failure> {
-    let failed = |error, pause| Failure { error, pause };
+    let failed = |error, again| Failure { error, again };
     let mut request = operator_http::client().post(model.url.clone()).json(body);
     if let Some(key) = &model.key {
         request = request.bearer_auth(key);
     }
     let response = request.send().await.map_err(|error| {
         tracing::warn!(error = %error.without_url(), "the language model could not be reached");
-        failed(ModelError::Unreachable, Some(PAUSE))
+        failed(ModelError::Unreachable, Some(Again::default()))
     })?;
     let status = response.status().as_u16();
     if !response.status().is_success() {
         tracing::warn!(status, "the language model refused");
-        let asked = retry_after::asked(response.headers());
+        let again = Again { asked: retry_after::asked(response.headers()) };
         let may_pass = matches!(status, 408 | 429 | 500..=599);
-        let pause = asked.unwrap_or(PAUSE).min(MAX_PAUSE);
-        return Err(failed(ModelError::Status(status), may_pass.then_some(pause)));
+        return Err(failed(ModelError::Status(status), may_pass.then_some(again)));
     }
     let bytes = operator_http::read(response, MAX_ANSWER).await.map_err(|error| match error {
         ReadError::TooLong => failed(ModelError::Unreadable, None),
-        ReadError::Cut => failed(ModelError::Unreachable, Some(PAUSE)),
+        ReadError::Cut => failed(ModelError::Unreachable, Some(Again::default())),
     })?;
     String::from_utf8(bytes).map_err(|_| failed(ModelError::Unreadable, None))
 }

@@ -99,7 +99,7 @@ async fn a_model_that_cannot_is_told_of_in_time() {
     for (said, words, at_least) in [
         (vec![Said::Text("no".to_owned())], "JSON object", 2),
         (vec![Said::json(&json!({"limit": 0}))], "at least 1", 2),
-        (vec![Said::Status(500)], "status 500", 2),
+        (vec![Said::Status(500)], "status 500", 4),
         (vec![Said::Status(401)], "status 401", 1),
         (vec![Said::Body(huge)], "could not be read", 1),
         (vec![Said::Body("{}".to_owned())], "could not be read", 1),

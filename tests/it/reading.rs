@@ -109,8 +109,8 @@ async fn a_model_that_answers_badly_is_repaired_or_told_of() {
         ("a foreign address twice", vec![Said::json(&foreign)], Some("SCRAPE_MODEL_FAILED"), 2),
         ("empty", vec![text("")], Some("SCRAPE_MODEL_FAILED"), 2),
         ("no answer in it", vec![Said::Body("{}".to_owned())], Some("SCRAPE_MODEL_FAILED"), 1),
-        ("busy", vec![Said::Status(429)], Some("SCRAPE_MODEL_FAILED"), 2),
-        ("down", vec![Said::Status(500)], Some("SCRAPE_MODEL_FAILED"), 2),
+        ("busy", vec![Said::Status(429)], Some("SCRAPE_MODEL_FAILED"), 4),
+        ("down", vec![Said::Status(500)], Some("SCRAPE_MODEL_FAILED"), 4),
         ("the wrong key", vec![Said::Status(401)], Some("SCRAPE_MODEL_FAILED"), 1),
         ("silent", vec![Said::Hang], Some("SCRAPE_TIMEOUT"), 1),
     ] {
@@ -118,7 +118,7 @@ async fn a_model_that_answers_badly_is_repaired_or_told_of() {
         let (service, pages) = (service(Database::Sqlite, Some(&model)).await, OwnPages::start().await);
         let url = pages.put("/kettle", PAGE);
         let began = Stopwatch::start();
-        let body = json!({ "url": url, "formats": ["markdown", {"type": "json", "schema": schema()}], "timeout": 4_000, "maxAge": 0 });
+        let body = json!({ "url": url, "formats": ["markdown", {"type": "json", "schema": schema()}], "timeout": 6_000, "maxAge": 0 });
         let document = service.post("/v2/scrape", &body).await.ok()["data"].clone();
         assert!(markdown_of(&document).contains("39 euros"), "{case}: the rest is delivered");
         assert_eq!(model.asked().len(), questions, "{case}");
@@ -141,7 +141,7 @@ async fn a_model_that_answers_badly_is_repaired_or_told_of() {
         }
         if let Some(code) = code.filter(|_| matches!(case, "down" | "silent" | "broken twice")) {
             let body =
-                json!({ "url": url, "formats": [{"type": "json", "schema": schema()}], "timeout": 4_000, "maxAge": 0 });
+                json!({ "url": url, "formats": [{"type": "json", "schema": schema()}], "timeout": 6_000, "maxAge": 0 });
             let alone = service.post("/v2/scrape", &body).await;
             assert_eq!(alone.code(), code, "{case}: {}", alone.text);
             assert!(alone.is_base_error() && alone.error().contains("json"), "{case}: {}", alone.text);
