@@ -2,6 +2,7 @@
 //!
 //! A stop accepts nothing more, cuts short whoever waits for news, answers what was accepted, and ends within a bound.
 
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
@@ -226,7 +227,9 @@ pub async fn serve(settings: Settings) -> anyhow::Result<()> {
     let mut running = start(settings, db).await?;
     tokio::spawn(memory::forget_the_start());
     if running.key.is_new {
-        println!("API key of the default team, shown once and kept in {key_file}: {}", running.key.key);
+        // It is in the file as well, so a terminal that has gone is no reason to stop.
+        let key = &running.key.key;
+        let _ = writeln!(std::io::stdout(), "API key of the default team, shown once and kept in {key_file}: {key}");
     }
     tokio::select! {
         () = stop.cancelled() => {}

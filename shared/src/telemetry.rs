@@ -16,7 +16,10 @@ pub fn init(settings: &LogSettings) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(format!("{quiet},{filter}")).map_err(|e| {
         anyhow::anyhow!("WEIR_LOG={filter}: allowed is a tracing filter such as info or weir=debug ({e})")
     })?;
-    let output = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A log that cannot be written, as on a full disk or to a reader that has gone, is no reason to stop: the library would
+    // tell of it where nothing can be written either, which panics.
+    let output =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).log_internal_errors(false);
     // On a terminal the library asks NO_COLOR, too.
     let output = if std::io::stderr().is_terminal() { output } else { output.with_ansi(false) };
     if settings.is_json {

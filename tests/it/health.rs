@@ -1,7 +1,11 @@
 //! What an operator's monitoring sees: health, readiness, metrics, logs, a graceful end.
 
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::process::Child;
 use std::time::Duration;
 
+use reqwest::Method;
 use serde_json::json;
 use weir_shared::clock::Stopwatch;
 use weir_tests::{
@@ -80,6 +84,42 @@ async fn metrics_count_pages_and_the_queue() {
     assert!(answer.text.contains("# TYPE weir_"), "{:.600}", answer.text);
     for word in ["queue", "http"] {
         assert!(answer.text.contains(word), "no {word} in\n{}", answer.text);
+    }
+}
+
+/// What a full disk does to a log, and a pipe whose reader has gone.
+#[tokio::test]
+async fn logs_that_cannot_be_written_stop_nothing() {
+    let site = FixtureSite::start().await;
+    let mut service = TestService::start_with(ServiceOptions::new(Database::Sqlite).env("WEIR_LOG", "debug")).await;
+    service.kill_api();
+    service.kill_worker(0);
+    let start = |binary: &str, arguments: &[&str]| {
+        let full = || File::options().write(true).open("/dev/full").unwrap();
+        let mut command = service.command(binary);
+        Ended(command.args(arguments).stdout(full()).stderr(full()).process_group(0).spawn().unwrap())
+    };
+    let (mut api, mut worker) = (start("weir", &["serve"]), start("weir-worker", &[]));
+    wait_until("the API takes calls", || async {
+        service.anonymous().request(Method::GET, "/healthz").send().await.is_ok().then_some(())
+    })
+    .await;
+    let id = service.post("/v2/batch/scrape", &json!({ "urls": site.urls("/article/", 5) })).await.id();
+    let status = finished(service.caller(), &id, Duration::from_secs(60)).await;
+    assert_eq!((&status["status"], &status["completed"]), (&json!("completed"), &json!(5)), "{status}");
+    assert!(api.0.try_wait().unwrap().is_none() && worker.0.try_wait().unwrap().is_none());
+    let told = service.command("weir").args(["config"]).stdout(File::create("/dev/full").unwrap()).output().unwrap();
+    assert_eq!(told.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&told.stderr).starts_with("cannot write to standard output"), "{told:?}");
+}
+
+/// A process of the test's own, which ends with it.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -1,5 +1,6 @@
 //! `weir-worker`: runs until SIGTERM or SIGINT, then drains.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -47,7 +48,7 @@ fn ended(outcome: anyhow::Result<()>) -> std::process::ExitCode {
     match outcome {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("weir-worker: {error:#}");
+            let _ = writeln!(std::io::stderr(), "weir-worker: {error:#}");
             std::process::ExitCode::FAILURE
         }
     }

@@ -7,7 +7,7 @@ use weir_shared::ids::JobId;
 use weir_shared::store::tasks::{self, StepRow};
 use weir_shared::store::{Db, jobs};
 
-use super::output::{Output, or_dash, plain, shorten};
+use super::output::{Output, or_dash, plain, say, shorten};
 
 #[derive(Subcommand)]
 pub enum AgentCommand {
@@ -34,21 +34,21 @@ pub async fn run(command: AgentCommand, db: &Db, output: Output) -> anyhow::Resu
             "worker": task.owner, "createdAt": task.created_at.to_iso(), "finishedAt": job.finished_at.map(|at| at.to_iso()),
             "steps": steps.iter().map(shown).collect::<Vec<_>>(),
         });
-        println!("{value}");
+        say(format_args!("{value}"));
         return Ok(());
     }
-    println!("{} {id}: {}", job.kind.as_str(), job.status.as_str());
-    println!("asked: {}", shorten(task.spec.prompt().unwrap_or("by its schema"), 200));
+    say(format_args!("{} {id}: {}", job.kind.as_str(), job.status.as_str()));
+    say(format_args!("asked: {}", shorten(task.spec.prompt().unwrap_or("by its schema"), 200)));
     for url in task.spec.urls() {
-        println!("url: {}", plain(url));
+        say(format_args!("url: {}", plain(url)));
     }
     let (sent, received) = (task.spent.sent, task.spent.received);
-    println!("credits: {}, tokens: {sent} sent, {received} received, pages: {}", job.credits_used, job.total);
+    say(format_args!("credits: {}, tokens: {sent} sent, {received} received, pages: {}", job.credits_used, job.total));
     if let Some(error) = &outcome.error {
-        println!("failed: {}", plain(error));
+        say(format_args!("failed: {}", plain(error)));
     }
     if let Some(answer) = outcome.data.as_ref().map(Value::to_string).or(outcome.message) {
-        println!("answer: {}", shorten(&answer, 500));
+        say(format_args!("answer: {}", shorten(&answer, 500)));
     }
     let rows = steps.iter().map(|step| {
         let took = step.ended_at.map(|at| format!("{} ms", at.ms_since(step.started_at)));

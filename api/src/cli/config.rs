@@ -6,7 +6,7 @@ use serde_json::json;
 use weir_shared::config::Settings;
 use weir_shared::config::shown::{self, Given};
 
-use super::output::{Output, or_dash};
+use super::output::{Output, complain, or_dash, say};
 
 /// Prints every setting; exit code 1 when one of them cannot be used, which is told at the end.
 ///
@@ -14,7 +14,7 @@ use super::output::{Output, or_dash};
 /// When `.env` cannot be read, or a setting is wrong.
 pub fn run(markdown: bool, output: Output) -> anyhow::Result<ExitCode> {
     if markdown {
-        print!("{}", shown::markdown());
+        say(format_args!("{}", shown::markdown().trim_end()));
         return Ok(ExitCode::SUCCESS);
     }
     let settings = Given::read()?.shown();
@@ -29,7 +29,7 @@ pub fn run(markdown: bool, output: Output) -> anyhow::Result<ExitCode> {
     });
     output.list(&["SETTING", "VALUE", "FROM", "MEANING"], rows.collect());
     for name in Given::unknown() {
-        eprintln!("{name} is no setting; it is not read");
+        complain(format_args!("{name} is no setting; it is not read"));
     }
     Settings::from_read_env()?;
     Ok(ExitCode::SUCCESS)

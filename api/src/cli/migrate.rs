@@ -10,7 +10,7 @@ use weir_shared::store::migrations::{self, Shape};
 use weir_shared::store::{self, Db, PoolUse};
 use weir_shared::telemetry;
 
-use super::output::Output;
+use super::output::{Output, say};
 use crate::server;
 
 /// Runs until it is done or told to stop.
@@ -20,7 +20,7 @@ pub async fn run(settings: &Settings, check: bool, output: Output) -> anyhow::Re
     let work = async {
         if check {
             let shape = look(settings, &stop).await?;
-            return say(&shape, output);
+            return report(&shape, output);
         }
         let db = connect(settings, &stop).await?;
         store::migrate(&db).await?;
@@ -48,16 +48,16 @@ async fn look(settings: &Settings, stop: &CancellationToken) -> anyhow::Result<S
     Ok(shape)
 }
 
-fn say(shape: &Shape, output: Output) -> anyhow::Result<ExitCode> {
+fn report(shape: &Shape, output: Output) -> anyhow::Result<ExitCode> {
     if output.json {
         let found = json!({"missing": shape.missing, "newer": shape.newer, "damaged": shape.damaged});
-        println!("{found}");
+        say(format_args!("{found}"));
     } else {
         for name in &shape.missing {
-            println!("to be applied: {name}");
+            say(format_args!("to be applied: {name}"));
         }
         if shape.missing.is_empty() && shape.damaged.is_empty() {
-            println!("the database fits");
+            say(format_args!("the database fits"));
         }
     }
     shape.accept()?;

@@ -32,7 +32,7 @@ use weir_shared::telemetry;
 
 use crate::server;
 use database::open;
-use output::Output;
+use output::{Output, complain};
 
 /// A self-hosted web-data service: scrape one page or thousands, as markdown, html, links or screenshots.
 #[derive(Parser)]
@@ -115,7 +115,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            complain(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -1,7 +1,27 @@
 //! How commands print: aligned text for people, one JSON value for programs. What pages, models and callers wrote reaches the
 //! terminal as letters: nothing in it moves the cursor, sets a title or colours a line.
 
+use std::fmt;
+use std::io::{ErrorKind, Write as _};
+
 use serde_json::Value;
+
+/// Prints a line. Where it cannot be written the command ends: without a word where nobody reads any more, as after `head`, and
+/// as a failure where the text is lost, as on a full disk.
+pub fn say(line: fmt::Arguments<'_>) {
+    let mut out = std::io::stdout().lock();
+    let Err(error) = writeln!(out, "{line}").and_then(|()| out.flush()) else { return };
+    if error.kind() == ErrorKind::BrokenPipe {
+        std::process::exit(0);
+    }
+    complain(format_args!("cannot write to standard output: {error}"));
+    std::process::exit(1);
+}
+
+/// Prints a line to standard error, if that can be written to.
+pub fn complain(line: fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
 
 /// The chosen form.
 #[derive(Debug, Clone, Copy)]
@@ -13,19 +33,19 @@ impl Output {
     /// One thing: a line for people.
     pub fn show(self, json: &Value, text: impl FnOnce() -> String) {
         if self.json {
-            println!("{json}");
+            say(format_args!("{json}"));
         } else {
-            println!("{}", text());
+            say(format_args!("{}", text()));
         }
     }
 
     /// Many things of one kind: a table for people, an array for programs.
     pub fn list(self, headings: &[&str], rows: Vec<(Value, Vec<String>)>) {
         if self.json {
-            println!("{}", Value::Array(rows.into_iter().map(|r| r.0).collect()));
+            say(format_args!("{}", Value::Array(rows.into_iter().map(|r| r.0).collect())));
         } else {
             let cells: Vec<Vec<String>> = rows.into_iter().map(|r| r.1).collect();
-            print!("{}", table(headings, &cells));
+            say(format_args!("{}", table(headings, &cells).trim_end_matches('\n')));
         }
     }
 }

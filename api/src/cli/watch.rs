@@ -11,7 +11,7 @@ use weir_shared::store::Db;
 use weir_shared::store::crawls::{self, CrawlCounts};
 use weir_shared::store::jobs::{self, JobRow};
 
-use super::output::Output;
+use super::output::{Output, say};
 use super::rows::{crawl_text, job_json};
 
 /// Time between two looks at the job.
@@ -30,9 +30,9 @@ pub async fn run(db: &Db, output: Output, id: JobId) -> anyhow::Result<()> {
         if seen.as_ref() != Some(&now) {
             seen = Some(now);
             if output.json {
-                println!("{}", job_json(&job, crawl.as_ref()));
+                say(format_args!("{}", job_json(&job, crawl.as_ref())));
             } else if !terminal {
-                println!("{}", line(&job, crawl.as_ref()));
+                say(format_args!("{}", line(&job, crawl.as_ref())));
             }
             bar.set_length(job.total_shown().unsigned_abs());
             bar.set_position((job.completed + job.failed).unsigned_abs());
@@ -51,7 +51,7 @@ pub async fn run(db: &Db, output: Output, id: JobId) -> anyhow::Result<()> {
     }
     bar.finish();
     if terminal {
-        println!("{}", line(&job, crawl.as_ref()));
+        say(format_args!("{}", line(&job, crawl.as_ref())));
     }
     Ok(())
 }

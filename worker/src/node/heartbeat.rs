@@ -43,6 +43,8 @@ async fn beat(
     fenced: CancellationToken,
     over: CancellationToken,
 ) {
+    // However this ends, the worker does not go on without a heartbeat.
+    let _gives_up = fenced.clone().drop_guard();
     let every = Duration::from_millis(nodes::HEARTBEAT_MS.unsigned_abs());
     let patience = Duration::from_millis(nodes::FENCE_MS.unsigned_abs());
     let mut last_good = clock::instant();

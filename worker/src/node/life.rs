@@ -1,8 +1,10 @@
 //! One life of a worker, under one id: it announces itself, works, and either drains or is fenced.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use weir_shared::ids::WorkerId;
@@ -23,6 +25,9 @@ const LAST_WAKEUPS: Duration = Duration::from_secs(2);
 /// What a worker does beside pages begins so long after it has announced itself: on a machine that starts, callers already
 /// wait for pages, and all of it at once would stand before them.
 const PAGES_FIRST: Duration = Duration::from_millis(250);
+
+/// Pause before a chore that broke begins again.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// Times that a worker tries to announce itself to a database that answers.
 const ANNOUNCEMENTS: u32 = 5;
@@ -59,16 +64,21 @@ pub(super) async fn live(
     *process.life.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&context);
     let consumers = queue::start::start(&context, &pools.wakeups);
     let chores = [
-        later(sweeper::run(Arc::clone(&context))),
-        later(tidier::run(Arc::clone(&context))),
-        later(replayer::run(Arc::clone(&context))),
-        later(monitors::run(Arc::clone(&context))),
+        chore("sweeper", &context, sweeper::run),
+        chore("tidier", &context, tidier::run),
+        chore("replayer", &context, replayer::run),
+        chore("monitors", &context, monitors::run),
     ];
     let offering = later(session_offer::run(Arc::clone(process), id, draining.clone(), fenced.clone()));
 
     tokio::select! {
         () = draining.cancelled() => {}
         () = fenced.cancelled() => {}
+        // It ends after everybody who hands in ends of pages, unless it broke.
+        ended = &mut writer => {
+            tracing::error!(?ended, "what writes results broke; the worker begins anew");
+            fenced.cancel();
+        }
     }
     let end = if fenced.is_cancelled() { LifeEnd::Fenced } else { LifeEnd::Drained };
     context.tasks.close();
@@ -90,18 +100,35 @@ pub(super) async fn live(
     if end == LifeEnd::Fenced {
         wait_for_answers(process, stop).await;
     }
-    let _ = tokio::time::timeout(LAST_WRITES, &mut writer).await;
+    if !writer.is_finished() {
+        let _ = tokio::time::timeout(LAST_WRITES, &mut writer).await;
+    }
     beat_over.cancel();
     registration::retire(process, id, LAST_WRITES).await;
     let _ = tokio::task::spawn_blocking(move || heartbeat.join()).await;
     Ok(end)
 }
 
-/// Starts `chore` when pages have had their time.
-fn later(chore: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+/// Starts `work` when pages have had their time.
+fn later(work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
     tokio::spawn(async move {
         tokio::time::sleep(PAGES_FIRST).await;
-        chore.await;
+        work.await;
+    })
+}
+
+/// Starts a chore. One that panics, as over something that nobody foresaw, begins again: the worker's pages and sessions
+/// have no part in it.
+fn chore<F>(name: &'static str, context: &Arc<WorkerContext>, run: fn(Arc<WorkerContext>) -> F) -> JoinHandle<()>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let context = Arc::clone(context);
+    later(async move {
+        while AssertUnwindSafe(run(Arc::clone(&context))).catch_unwind().await.is_err() {
+            tracing::error!(chore = name, "a chore of the worker broke; it begins again");
+            tokio::time::sleep(AGAIN).await;
+        }
     })
 }
 

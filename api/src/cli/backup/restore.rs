@@ -11,7 +11,7 @@ use weir_shared::private;
 use weir_shared::store::{Db, PoolUse, copies};
 
 use super::folder::{BackupFolder, Key, Kind, Manifest};
-use crate::cli::output::Output;
+use crate::cli::output::{Output, complain};
 use crate::{first_key, server};
 
 pub async fn run(root: &Path, settings: &Settings, output: Output) -> anyhow::Result<()> {
@@ -65,7 +65,9 @@ fn api_key_to_write(folder: &BackupFolder, settings: &Settings) -> anyhow::Resul
     let Some(saved) = folder.key(Key::Api)? else { return Ok(None) };
     if let Some(given) = &settings.api.api_key {
         if *given != saved {
-            eprintln!("WEIR_API_KEY is another key than the backup's, which stays a key of the default team as well");
+            complain(format_args!(
+                "WEIR_API_KEY is another key than the backup's, which stays a key of the default team as well"
+            ));
         }
         return Ok(None);
     }

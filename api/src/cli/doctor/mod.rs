@@ -11,7 +11,7 @@ use serde_json::json;
 use weir_shared::config::Settings;
 
 use self::finding::Finding;
-use super::output::Output;
+use super::output::{Output, say};
 
 /// Runs every check, whatever the others said. Exit code 1 when one failed.
 ///
@@ -26,12 +26,12 @@ pub async fn run(settings: &Settings, output: Output) -> anyhow::Result<ExitCode
             let (state, what, mend) = finding.parts();
             json!({"check": name, "ok": state != "FAIL", "state": state.to_lowercase(), "detail": what, "mend": mend})
         });
-        println!("{}", serde_json::Value::Array(values.collect()));
+        say(format_args!("{}", serde_json::Value::Array(values.collect())));
     } else {
         for (name, finding) in &checks {
             let (state, what, mend) = finding.parts();
             let mend = mend.map(|mend| format!(" → {mend}")).unwrap_or_default();
-            println!("{state:4}  {name:11} {}{mend}", what.replace('\n', " "));
+            say(format_args!("{state:4}  {name:11} {}{mend}", what.replace('\n', " ")));
         }
     }
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })

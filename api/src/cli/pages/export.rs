@@ -11,7 +11,7 @@ use weir_shared::store::cache::{self, Age, Kept};
 use weir_shared::store::{Db, StoreError};
 
 use super::warc::Archive;
-use crate::cli::output::Output;
+use crate::cli::output::{Output, complain};
 
 /// Pages read at once.
 const STEP: i64 = 50;
@@ -76,7 +76,7 @@ pub async fn run(to: &Path, site: Option<&str>, db: &Db, settings: &Settings, ou
             match write(&mut archive, kept, &blobs) {
                 Ok(()) => pages += 1,
                 Err(Trouble::Lost(why)) => {
-                    eprintln!("left out: {why}");
+                    complain(format_args!("left out: {why}"));
                     lost += 1;
                 }
                 Err(Trouble::Other(error)) => return Err(error),
