@@ -58,6 +58,27 @@ both_databases! {
         assert_eq!(site.hit_count("/slow").await, 8);
     }
 
+    async fn pages_that_take_long_keep_nobody_else_waiting(database) {
+        let site = FixtureSite::start().await;
+        let options = ServiceOptions::new(database).env("WEIR_WORKER_CONCURRENCY", "3");
+        let mut service = TestService::start_with(options).await;
+        let other = service.new_team("others");
+        let body = json!({ "urls": site.urls("/slow?ms=90000&n=", 7), "timeout": 100_000 });
+        let id = service.post("/v2/batch/scrape", &body).await.id();
+        wait_until("every slot is taken", || async { (site.hit_count("/slow").await == 3).then_some(()) }).await;
+        // Another team, and callers on the line of the same team, one after the other.
+        for (n, caller) in [&other, service.caller(), &other, service.caller()].into_iter().enumerate() {
+            let small = json!({ "url": site.url(&format!("/small/{n}")), "timeout": 10_000 });
+            caller.post("/v2/scrape", &small).await.ok();
+        }
+        let theirs = other.post("/v2/batch/scrape", &json!({ "urls": site.urls("/small/1", 5) })).await.id();
+        assert_eq!(finished(&other, &theirs, BOUND).await["completed"], 5);
+        assert_eq!(site.hit_count("/slow").await, 3, "who has every slot begins nothing beside them");
+        service.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
+        // It would wait for its pages.
+        service.kill_worker(0);
+    }
+
     async fn a_large_batch_of_one_team_does_not_delay_another_team(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;
@@ -83,6 +104,27 @@ both_databases! {
         assert_eq!(running["status"], "scraping", "all that while the large batch was there");
         service.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_that_take_long_in_a_browser_keep_nobody_else_waiting() {
+    let site = FixtureSite::start().await;
+    let options = ServiceOptions::new(weir_tests::Database::Sqlite).env("WEIR_PAGES_PER_BROWSER", "2");
+    let mut service = TestService::start_with(options).await;
+    let other = service.new_team("others");
+    let body = json!({ "urls": site.urls("/small/9", 6), "waitFor": 60_000, "timeout": 130_000 });
+    let id = service.post("/v2/batch/scrape", &body).await.id();
+    wait_until("every page of the browser is taken", || async {
+        (site.hit_count("/small/9").await == 2).then_some(())
+    })
+    .await;
+    for (n, caller) in [&other, service.caller()].into_iter().enumerate() {
+        let small = json!({ "url": site.url(&format!("/small/{n}")), "waitFor": 1, "timeout": 20_000 });
+        caller.post("/v2/scrape", &small).await.ok();
+    }
+    assert_eq!(site.hit_count("/small/9").await, 2, "who has every page begins none beside them");
+    service.delete(&format!("/v2/batch/scrape/{id}")).await.ok();
+    service.kill_worker(0);
 }
 
 #[tokio::test]

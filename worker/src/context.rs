@@ -12,6 +12,7 @@ use weir_shared::figures::Counter;
 use weir_shared::ids::{JobId, KeyId, TeamId, WorkerId};
 use weir_shared::llm::Spent;
 use weir_shared::search::Backends;
+use weir_shared::slots::Slots;
 use weir_shared::store::cache::Uses;
 use weir_shared::store::finder::Finder;
 use weir_shared::store::jobs::JobSpec;
@@ -23,7 +24,6 @@ use crate::browser::BrowserPool;
 use crate::crawl::frontier_memory::FrontierMemory;
 use crate::dispatch::dispatchers::TeamDispatchers;
 use crate::dispatch::held::HeldPages;
-use crate::dispatch::slots::PageSlots;
 use crate::fetch::{AdHosts, EgressProxy, HttpFetcher, Poster, ProxyPools};
 use crate::finisher::Finisher;
 use crate::learn::Extractors;
@@ -65,7 +65,7 @@ pub struct Process {
     pub metrics: Metrics,
     /// What is counted for the console.
     pub figures: Arc<Counter>,
-    pub slots: PageSlots,
+    pub slots: Slots,
     /// Hosts whose pages lately needed a browser.
     pub scripted_hosts: ScriptedHosts,
     /// Looks for what is kept of pages.

@@ -40,6 +40,7 @@ use weir_fetch::CallerHeaders;
 use weir_shared::domain::action::{Action, ActionResults};
 use weir_shared::domain::scrape::Certificates;
 use weir_shared::domain::site_rules::SiteRules;
+use weir_shared::guests::Holder;
 use weir_shared::ids::TeamId;
 
 mod actions;
@@ -108,6 +109,8 @@ pub struct RenderRequest {
     pub sites: SiteRules,
     /// Whose page it is, if its tab may go on to the next page of that team and site; `None`: the tab ends with the page.
     pub team: Option<TeamId>,
+    /// Whose page it is among those that want one; `None`: it waits for its turn however long others take.
+    pub holder: Option<Holder>,
 }
 
 impl RenderRequest {
@@ -135,6 +138,7 @@ impl RenderRequest {
             in_profile: false,
             sites: SiteRules::default(),
             team: None,
+            holder: None,
         }
     }
 }

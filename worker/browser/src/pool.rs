@@ -27,6 +27,7 @@ use tokio_util::task::TaskTracker;
 use weir_fetch::AdHosts;
 use weir_sandbox::{BrowserSpec, Purpose, Sandbox};
 use weir_shared::clock::{self, Stopwatch};
+use weir_shared::guests::{Guests, Holder, STILL};
 use weir_shared::random;
 
 use super::browser_process::{BrowserProcess, PageAccess};
@@ -106,7 +107,16 @@ impl BrowserConfig {
     /// Ways out that pages of one browser may have to themselves: as many as pages, and as many again for those that are
     /// being closed.
     fn own_exits(&self) -> u16 {
-        u16::try_from(2 * self.pages_per_browser.max(1)).unwrap_or(u16::MAX)
+        u16::try_from(2 * (self.pages() + self.guests())).unwrap_or(u16::MAX)
+    }
+
+    fn pages(&self) -> usize {
+        self.pages_per_browser.max(1)
+    }
+
+    /// Pages of one browser that may run beside those, while others take long.
+    fn guests(&self) -> usize {
+        self.pages().div_ceil(2)
     }
 }
 
@@ -133,13 +143,21 @@ pub struct PoolStats {
     pub followers: u64,
 }
 
-#[derive(Default)]
 struct PoolState {
     /// Browsers that take pages.
     accepting: Vec<Arc<BrowserProcess>>,
     /// Why no browser can be started, while that is so.
     broken: Option<String>,
     waiting: usize,
+    guests: Guests,
+}
+
+impl PoolState {
+    fn new(config: &BrowserConfig) -> Self {
+        // How many a browser takes is asked of each browser.
+        let guests = Guests::new(config.pages(), usize::MAX / 2);
+        Self { accepting: Vec::new(), broken: None, waiting: 0, guests }
+    }
 }
 
 #[derive(Default)]
@@ -181,7 +199,7 @@ impl BrowserPool {
         tracing::info!(browser.path = %program.display(), "using Chromium");
         let inner = Arc::new(Inner {
             sandbox,
-            state: Mutex::default(),
+            state: Mutex::new(PoolState::new(&config)),
             freed: Notify::new(),
             asked: Notify::new(),
             asked_pictures: Notify::new(),
@@ -213,7 +231,7 @@ impl BrowserPool {
 
     async fn render_once(&self, request: &RenderRequest) -> Result<Rendered, RenderError> {
         let kind = if request.shows_pictures() { Kind::Pictures } else { Kind::Blind };
-        let lease = self.inner.lend(kind, request.deadline).await?;
+        let lease = self.inner.lend(kind, request.holder, request.deadline).await?;
         let outgrown = lease.process.outgrown.load(Ordering::Acquire);
         let outcome = page::render(&lease.process, request).await;
         self.inner.counters.renders.fetch_add(1, Ordering::Relaxed);
@@ -289,13 +307,22 @@ impl Drop for BrowserPool {
 struct Lease {
     process: Arc<BrowserProcess>,
     inner: Arc<Inner>,
+    holder: Option<Holder>,
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.process.open.fetch_sub(1, Ordering::AcqRel);
+        if let Some(holder) = self.holder {
+            self.inner.lock().guests.uncount(holder);
+        }
+        let open = self.process.open.fetch_sub(1, Ordering::AcqRel) - 1;
         self.process.returned.notify_waiters();
-        self.inner.freed.notify_one();
+        // Beside all pages there is room for guests only, who may be any of those that wait.
+        if open < self.inner.config.pages() {
+            self.inner.freed.notify_one();
+        } else {
+            self.inner.freed.notify_waiters();
+        }
     }
 }
 
@@ -313,9 +340,16 @@ impl Inner {
     }
 
     /// A page of the least busy browser; waits for one until `deadline`.
-    async fn lend(self: &Arc<Self>, kind: Kind, deadline: Instant) -> Result<Lease, RenderError> {
+    async fn lend(
+        self: &Arc<Self>,
+        kind: Kind,
+        holder: Option<Holder>,
+        deadline: Instant,
+    ) -> Result<Lease, RenderError> {
         self.lock().waiting += 1;
         let _waiting = Waiting(self);
+        let (pages, guests) = (self.config.pages(), self.config.guests());
+        let guest_from = clock::deadline(STILL);
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
@@ -323,30 +357,38 @@ impl Inner {
             if self.stop.is_cancelled() {
                 return Err(RenderError::Unavailable("the worker is stopping".into()));
             }
+            let has_waited = clock::instant() >= guest_from;
             {
-                let state = self.lock();
+                let mut state = self.lock();
+                let is_guest = has_waited && holder.is_some_and(|holder| state.guests.may_enter(holder, pages));
+                let most = if is_guest { pages + guests } else { pages };
                 let best = state
                     .accepting
                     .iter()
                     .filter(|c| {
                         c.access.has_pictures == (kind == Kind::Pictures)
                             && !c.cdp.closed().is_cancelled()
-                            && c.open.load(Ordering::Acquire) < self.config.pages_per_browser.max(1)
+                            && c.open.load(Ordering::Acquire) < most
                     })
-                    .min_by_key(|c| c.open.load(Ordering::Acquire));
+                    .min_by_key(|c| c.open.load(Ordering::Acquire))
+                    .map(Arc::clone);
                 if let Some(process) = best {
                     // Under the lock, so the limit holds.
                     process.open.fetch_add(1, Ordering::AcqRel);
                     process.used.fetch_add(1, Ordering::AcqRel);
                     process.lent.notify_one();
-                    return Ok(Lease { process: Arc::clone(process), inner: Arc::clone(self) });
+                    if let Some(holder) = holder {
+                        state.guests.count(holder);
+                    }
+                    return Ok(Lease { process, inner: Arc::clone(self), holder });
                 }
                 if let Some(reason) = &state.broken {
                     return Err(RenderError::Unavailable(reason.clone()));
                 }
             }
             self.asked_for(kind).notify_one();
-            if tokio::time::timeout_at(deadline, freed).await.is_err() {
+            let until = if has_waited { deadline } else { deadline.min(guest_from) };
+            if tokio::time::timeout_at(until, freed).await.is_err() && clock::instant() >= deadline {
                 return Err(RenderError::Timeout);
             }
         }
@@ -404,7 +446,7 @@ impl Inner {
             let (egress, upstreams) = (self.config.egress_proxy, Arc::clone(&self.config.upstreams));
             let ads = Arc::clone(&self.config.ads);
             let sandbox = Some(Arc::clone(&self.sandbox));
-            let pages = self.config.pages_per_browser.max(1);
+            let pages = self.config.pages();
             let access = PageAccess { egress, upstreams, has_pictures, pages, ads, sandbox };
             let process = BrowserProcess::connect(browser, dir, access).await?;
             let bounds = PageBounds { page: self.config.page_memory, all: self.config.memory_limit };

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use weir_office::{ConvertError, Converted, Format, Limits, convert, detect};
+use weir_shared::guests::Holder;
 
 use crate::confined::{self, ConfinedError};
 
@@ -50,12 +51,18 @@ pub enum OfficeError {
     NoReader(String),
 }
 
-/// Reads a file in a child process, which is gone when this returns or is dropped.
+/// Reads a holder's file in a child process, which is gone when this returns or is dropped.
 ///
 /// # Errors
 /// As [`OfficeError`] says; at the deadline at the latest.
-pub async fn read(file: Bytes, names: &FileNames, deadline: Instant) -> Result<OfficeFile, OfficeError> {
-    let read = confined::read::<Result<OfficeFile, OfficeError>>(CHILD_ARGUMENT, MEMORY, names, file, deadline).await;
+pub async fn read(
+    file: Bytes,
+    names: &FileNames,
+    holder: Holder,
+    deadline: Instant,
+) -> Result<OfficeFile, OfficeError> {
+    let read =
+        confined::read::<Result<OfficeFile, OfficeError>>(CHILD_ARGUMENT, MEMORY, names, file, holder, deadline).await;
     read.unwrap_or_else(|error| {
         Err(match error {
             ConfinedError::NoTime(_) => OfficeError::NoTime,

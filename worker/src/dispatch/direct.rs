@@ -1,40 +1,59 @@
 //! Pages that somebody waits for: the next one of the queue, a named one, or one that the API dispatches directly.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_shared::clock::Stopwatch;
 use weir_shared::fault::FaultPoint;
+use weir_shared::guests::Urgency;
 use weir_shared::ids::{PageId, TeamId};
+use weir_shared::slots::Slot;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::rows::Claimed;
 use weir_shared::store::page::{claim, fast};
 use weir_shared::store::{StoreError, StoreResult};
 use weir_shared::worker_api::direct::DirectScrape;
 
-use super::slots::{Slot, Urgency};
-use super::team::{serve_later, slot, start, work_on};
+use super::team::{send_wakeups, serve_later, slot, start, work_on};
 use crate::context::WorkerContext;
 use crate::finisher::EndSender;
+
+/// How long a wake-up of the library's waits for a slot here.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Claims and starts the next page that somebody waits for, whichever it is. `false`: none was claimed, and the queue
 /// library is to deliver the wake-ups.
 pub async fn serve_next(context: &Arc<WorkerContext>) -> StoreResult<bool> {
     let _claiming = context.tasks.token();
-    // A worker that stops leaves its wake-ups to the others.
-    let Some(slot) = slot(context, Urgency::Direct).await else { return Ok(true) };
+    let slot = tokio::select! {
+        biased;
+        // A worker that stops leaves its wake-ups to the others.
+        () = context.draining.cancelled() => return Ok(true),
+        slot = context.process.slots.acquire_for_anybody() => slot,
+    };
+    let Some(slot) = slot else { return Ok(false) };
     let limit = context.process.settings.limits.team_concurrency;
     let claimed = fast::claim_next(&context.process.db, context.id, limit, context.process.db.now()).await?;
     let Some((page, spec)) = claimed else { return Ok(false) };
     context.process.db.faults().reach(FaultPoint::AfterClaim)?;
+    let slot = slot.is_for((page.team_id, Urgency::Direct));
     begin(context, page, spec, slot);
     Ok(true)
 }
 
 /// Claims and starts a page that somebody waits for. At its team's limit it stays queued; the next page of the team that
-/// ends sends a wake-up for it.
+/// ends sends a wake-up for it. Where the worker has no slot for long it is left to the team's dispatcher, of any worker.
 pub async fn serve(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> StoreResult<()> {
     let _claiming = context.tasks.token();
-    let Some(slot) = slot(context, Urgency::Direct).await else {
+    let holder = (team, Urgency::Direct);
+    let slot = match context.process.slots.try_acquire(holder) {
+        Some(slot) => Some(slot),
+        None => match tokio::time::timeout(PATIENCE, slot(context, holder)).await {
+            Ok(slot) => slot,
+            Err(_) => return send_wakeups(context, team, 1).await,
+        },
+    };
+    let Some(slot) = slot else {
         return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
     };
     let limit = context.process.settings.limits.team_concurrency;
@@ -67,9 +86,9 @@ pub async fn dispatched(
     if context.draining.is_cancelled() || context.fenced.is_cancelled() {
         return Ok(false);
     }
-    let Some(slot) = context.process.slots.take_free(1).pop() else { return Ok(false) };
-    let limit = context.process.settings.limits.team_concurrency;
     let rows = scrape.rows();
+    let Some(slot) = context.process.slots.try_acquire((scrape.team, Urgency::Direct)) else { return Ok(false) };
+    let limit = context.process.settings.limits.team_concurrency;
     let db = &context.process.db;
     let started = Stopwatch::start();
     let claimed = fast::insert_claimed(db, &rows, context.id, limit, context.process.db.now()).await;

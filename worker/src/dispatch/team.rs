@@ -11,8 +11,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use weir_shared::clock::{self, Stopwatch};
 use weir_shared::fault::FaultPoint;
+use weir_shared::guests::{Holder, Urgency};
 use weir_shared::ids::TeamId;
 use weir_shared::queue;
+use weir_shared::slots::Slot;
 use weir_shared::store::StoreResult;
 use weir_shared::store::page::claim;
 use weir_shared::store::page::end::{Finished, Outcome};
@@ -20,7 +22,6 @@ use weir_shared::store::page::rows::Claimed;
 use weir_shared::time::Timestamp;
 
 use super::held::HeldPage;
-use super::slots::{Slot, Urgency};
 use crate::context::WorkerContext;
 use crate::finisher::EndSender;
 use crate::page::work;
@@ -75,10 +76,11 @@ pub async fn dispatch(context: &Arc<WorkerContext>, team: TeamId) -> StoreResult
 /// Claims and starts pages until none is left (`None`) or the turn is over; then the answer is what is claimed and not yet
 /// started.
 async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> StoreResult<Option<Ready>> {
+    let holder = (team, Urgency::Background);
     let mut has_started = false;
     loop {
         let waits = Stopwatch::start();
-        let mut first = pin!(slot(context, Urgency::Background));
+        let mut first = pin!(slot(context, holder));
         let first = loop {
             match tokio::time::timeout(PATIENCE, &mut first).await {
                 Ok(first) => break first,
@@ -88,7 +90,7 @@ async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> Store
         let Some(first) = first else { return Ok(Some(Ready::default())) };
         let mut is_quick = has_started && waits.elapsed() < AHEAD;
         let mut slots = vec![first];
-        slots.extend(context.process.slots.take_free(CLAIM - 1));
+        slots.extend(context.process.slots.take_free(CLAIM - 1, holder));
         let most = if is_quick { CLAIM } else { slots.len() };
         let (pages, mut has_more) = claim(context, team, most).await?;
         let mut ready = Ready { pages, slots };
@@ -111,7 +113,7 @@ async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> Store
 }
 
 /// Sends wake-ups for a team, to the back of the queue.
-async fn send_wakeups(context: &WorkerContext, team: TeamId, wakeups: usize) -> StoreResult<()> {
+pub async fn send_wakeups(context: &WorkerContext, team: TeamId, wakeups: usize) -> StoreResult<()> {
     let mut tx = context.process.db.begin().await?;
     queue::team_wakeups(&mut tx, team, wakeups).await?;
     tx.commit().await
@@ -155,7 +157,10 @@ async fn start_each(context: &Arc<WorkerContext>, ready: Ready) {
     for (held, page) in ready.pages {
         let free = match slots.next() {
             Some(slot) => Some(slot),
-            None => tokio::time::timeout_at(by, slot(context, Urgency::Background)).await.ok().flatten(),
+            None => {
+                let holder = (page.team_id, Urgency::Background);
+                tokio::time::timeout_at(by, slot(context, holder)).await.ok().flatten()
+            }
         };
         match free {
             Some(slot) => start(context, page, held, slot),
@@ -191,11 +196,11 @@ fn look_again(context: &Arc<WorkerContext>, team: TeamId, at: Timestamp) {
 }
 
 /// A slot, unless the worker drains first.
-pub async fn slot(context: &WorkerContext, urgency: Urgency) -> Option<Slot> {
+pub async fn slot(context: &WorkerContext, holder: Holder) -> Option<Slot> {
     tokio::select! {
         biased;
         () = context.draining.cancelled() => None,
-        slot = context.process.slots.acquire(urgency) => Some(slot),
+        slot = context.process.slots.acquire(holder) => Some(slot),
     }
 }
 

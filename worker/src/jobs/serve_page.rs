@@ -19,7 +19,7 @@ pub struct ServePage {
 impl Job for ServePage {
     const NAME: &'static str = "serve_page";
     const QUEUE: &'static str = SCRAPE_QUEUE;
-    const AT_ONCE: usize = 64;
+    const AT_ONCE: usize = 256;
 
     fn of(wakeup: Wakeup) -> Option<Self> {
         match wakeup {

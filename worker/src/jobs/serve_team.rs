@@ -18,7 +18,7 @@ pub struct ServeTeam {
 impl Job for ServeTeam {
     const NAME: &'static str = "serve_team";
     const QUEUE: &'static str = TEAM_QUEUE;
-    const AT_ONCE: usize = 16;
+    const AT_ONCE: usize = 64;
 
     fn of(wakeup: Wakeup) -> Option<Self> {
         match wakeup {

@@ -8,6 +8,8 @@ use tokio::time::Instant;
 use url::Url;
 use weir_shared::domain::map::MapOptions;
 use weir_shared::domain::scrape::Certificates;
+use weir_shared::guests::Urgency;
+use weir_shared::ids::TeamId;
 
 use crate::browser::RenderRequest;
 use crate::context::WorkerContext;
@@ -77,6 +79,7 @@ pub async fn render(
     headers: &CallerHeaders,
     options: &MapOptions,
     route: &SiteRoute,
+    team: TeamId,
     deadline: Instant,
 ) -> Option<Visited> {
     let browsers = context.process.browsers.as_ref()?;
@@ -97,6 +100,7 @@ pub async fn render(
         in_profile: false,
         sites: route.sites.clone(),
         team: None,
+        holder: Some((team, Urgency::Direct)),
     };
     let rendered = match browsers.render(request).await {
         Ok(rendered) => rendered,

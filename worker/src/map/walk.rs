@@ -241,7 +241,8 @@ impl Map<'_> {
         let until = self.deadline.min(clock::deadline(FURTHER_PATIENCE));
         if start.is_scripted
             && let Some(rendered) =
-                page::render(self.context, &start.url, &self.headers, &self.options, &self.route, until).await
+                page::render(self.context, &start.url, &self.headers, &self.options, &self.route, self.team, until)
+                    .await
         {
             self.add_page(&rendered, Origin::Start, Origin::Page);
         }

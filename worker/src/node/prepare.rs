@@ -8,6 +8,7 @@ use weir_shared::clock;
 use weir_shared::config::{SandboxChoice, Settings};
 use weir_shared::guard::AddressGuard;
 use weir_shared::search::Backends;
+use weir_shared::slots::Slots;
 use weir_shared::store::finder::Finder;
 use weir_shared::store::{self, Db, cache};
 use weir_shared::wake::Wake;
@@ -15,7 +16,6 @@ use weir_shared::witness::Witness;
 
 use crate::browser::{BrowserConfig, BrowserPool};
 use crate::context::Process;
-use crate::dispatch::slots::PageSlots;
 use crate::fetch::{AdHosts, EgressOptions, EgressProxy, FetchConfig, HostFilter, HttpFetcher, Poster, ProxyPools};
 use crate::metrics::Metrics;
 use crate::page::scripted_hosts::ScriptedHosts;
@@ -49,7 +49,7 @@ pub(super) async fn process(settings: Settings, db: Db, secret: String) -> anyho
         proxies,
         ads,
         upstreams: doors.upstreams,
-        slots: PageSlots::new(settings.worker.concurrency),
+        slots: Slots::new(settings.worker.concurrency),
         metrics: Metrics::new()?,
         figures: Arc::default(),
         scripted_hosts: ScriptedHosts::default(),

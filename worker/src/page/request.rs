@@ -170,6 +170,7 @@ impl PageRequest {
             sites: options.sites.clone(),
             upstream: self.route.place(),
             team: (!options.zero_retention).then_some(task.page.team_id),
+            holder: Some(task.holder()),
         }
     }
 }

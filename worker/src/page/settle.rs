@@ -12,12 +12,12 @@ use weir_shared::blobs::Blobs;
 use weir_shared::clock;
 use weir_shared::domain::job::JobKind;
 use weir_shared::error_code::ErrorCode;
+use weir_shared::slots::Slot;
 use weir_shared::store::page::end::{Body, Encoded};
 
 use super::attempt;
 use super::error::PageError;
 use super::task::PageTask;
-use crate::dispatch::slots::Slot;
 
 /// Bytes of documents that may wait without a slot; one that finds no room keeps its slot until there is some.
 const ROOM: usize = 64 << 20;

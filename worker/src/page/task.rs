@@ -5,6 +5,7 @@ use std::sync::Arc;
 use url::Url;
 use weir_shared::domain::cache;
 use weir_shared::domain::scrape::{Format, ScrapeOptions};
+use weir_shared::guests::{Holder, Urgency};
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::rows::Claimed;
 use weir_shared::traces::TraceParent;
@@ -31,6 +32,12 @@ impl PageTask {
     /// What the caller asked for.
     pub fn options(&self) -> &ScrapeOptions {
         &self.spec.options
+    }
+
+    /// Whose page it is, where teams share something.
+    pub fn holder(&self) -> Holder {
+        let urgency = if self.spec.kind.is_direct() { Urgency::Direct } else { Urgency::Background };
+        (self.page.team_id, urgency)
     }
 
     /// Whether what sites send may be kept for later requests, as far as the options tell.

@@ -7,6 +7,7 @@ use weir_shared::clock::Stopwatch;
 use weir_shared::domain::figures::PageEnd;
 use weir_shared::domain::job::{JobKind, is_worn_out};
 use weir_shared::error_code::ErrorCode;
+use weir_shared::slots::Slot;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::end::{Finished, Outcome};
 use weir_shared::store::page::rows::Claimed;
@@ -20,7 +21,6 @@ use super::steps::Attempted;
 use super::task::PageTask;
 use crate::context::WorkerContext;
 use crate::dispatch::held::HeldPage;
-use crate::dispatch::slots::Slot;
 use crate::finisher::EndSender;
 use crate::{crawl, map};
 

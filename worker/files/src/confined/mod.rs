@@ -16,13 +16,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use weir_shared::clock;
+use weir_shared::guests::Holder;
+use weir_shared::slots::Slots;
 
-/// Readers at once; further files wait.
-static READERS: LazyLock<Semaphore> =
-    LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, std::num::NonZero::get)));
+/// Readers at once; further files wait, though not long behind other teams' that take long.
+static READERS: LazyLock<Slots> =
+    LazyLock::new(|| Slots::new(std::thread::available_parallelism().map_or(2, std::num::NonZero::get)));
 
 /// Most bytes taken from a reader.
 const MAX_ANSWER: u64 = 128 << 20;
@@ -49,8 +50,8 @@ pub enum ConfinedError {
     NoReader(String),
 }
 
-/// Has a file read by a child with this first argument and at most so many bytes of memory; it is gone when this returns
-/// or is dropped. Answers with the last line it said.
+/// Has a holder's file read by a child with this first argument and at most so many bytes of memory; it is gone when this
+/// returns or is dropped. Answers with the last line it said.
 ///
 /// # Errors
 /// As [`ConfinedError`] says; at the deadline at the latest.
@@ -59,11 +60,11 @@ pub async fn read<A: DeserializeOwned + Send + 'static>(
     memory: u64,
     request: &impl Serialize,
     file: Bytes,
+    holder: Holder,
     deadline: Instant,
 ) -> Result<A, ConfinedError> {
-    let Ok(turn) = timeout_at(deadline, READERS.acquire()).await else { return Err(ConfinedError::NoTime(Vec::new())) };
-    // The semaphore is never closed.
-    let _turn = turn;
+    let turn = timeout_at(deadline, READERS.acquire(holder)).await;
+    let Ok(_turn) = turn else { return Err(ConfinedError::NoTime(Vec::new())) };
     let left = deadline.saturating_duration_since(clock::instant());
     let bounds = Bounds { memory, cpu_seconds: left.as_secs() + 1 };
     let failed = |error: &dyn std::fmt::Display| ConfinedError::NoReader(error.to_string());

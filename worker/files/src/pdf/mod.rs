@@ -18,6 +18,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use weir_shared::domain::pdf_blocks::PdfPageBlocks;
+use weir_shared::guests::Holder;
 
 use crate::confined::{self, ConfinedError};
 
@@ -106,12 +107,13 @@ struct Opened {
     total: u32,
 }
 
-/// Reads a PDF in a child process, which is gone when this returns or is dropped.
+/// Reads a holder's PDF in a child process, which is gone when this returns or is dropped.
 ///
 /// # Errors
 /// As [`PdfError`] says; at the deadline at the latest.
-pub async fn read(file: Bytes, request: PdfRequest, deadline: Instant) -> Result<PdfText, PdfError> {
-    let read = confined::read::<Result<PdfText, PdfError>>(CHILD_ARGUMENT, MEMORY, &request, file, deadline).await;
+pub async fn read(file: Bytes, request: PdfRequest, holder: Holder, deadline: Instant) -> Result<PdfText, PdfError> {
+    let read =
+        confined::read::<Result<PdfText, PdfError>>(CHILD_ARGUMENT, MEMORY, &request, file, holder, deadline).await;
     read.unwrap_or_else(|error| {
         Err(match error {
             ConfinedError::NoTime(said) => {

@@ -34,7 +34,7 @@ pub async fn document(
     let by = deadline.checked_sub(RESERVE).unwrap_or(deadline);
     let names = FileNames { name, content_type: response.content_type.clone() };
     let timeout = task.options().timeout;
-    let read = office::read(file, &names, by).await.map_err(|error| refusal(&error, &names, timeout))?;
+    let read = office::read(file, &names, task.holder(), by).await.map_err(|error| refusal(&error, &names, timeout))?;
     blocking(move || made(&task, response, read)).await
 }
 

@@ -163,7 +163,8 @@ async fn text_of(
     let timeout = task.options().timeout;
     let pages = PdfRequest::pages(parser.max_pages.unwrap_or(MAX_PDF_PAGES));
     let request = PdfRequest { blocks: parser.blocks, ..pages };
-    let mut text = pdf::read(file.clone(), request, by).await.map_err(|error| refusal(error, timeout))?;
+    let mut text =
+        pdf::read(file.clone(), request, task.holder(), by).await.map_err(|error| refusal(error, timeout))?;
     let pictures: Vec<u32> = match parser.mode {
         PdfMode::Ocr => text.pages.iter().map(|page| page.number).collect(),
         _ => text.pages.iter().filter(|page| page.is_picture).map(|page| page.number).collect(),

@@ -1,0 +1,308 @@
+//! Slots that teams share: a fixed number of them, for the pages of a worker or the readers of files. What somebody waits for
+//! goes before what is done in the background.
+//!
+//! A slot is held for as long as its page takes, which may be minutes. Who has few in work does not stand behind that:
+//! [`guests`](crate::guests) begin beside the slots, as many as there are slots at most.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::clock;
+use crate::guests::{Guests, Holder, STILL, Urgency};
+
+/// A line so short is not looked through for those who have left it.
+const FEW: usize = 64;
+
+/// A fixed number of slots.
+#[derive(Debug, Clone)]
+pub struct Slots {
+    shared: Arc<Mutex<Occupancy>>,
+}
+
+#[derive(Debug)]
+struct Occupancy {
+    size: usize,
+    /// Slots in use: more than there are while guests are among them.
+    busy: usize,
+    /// When a slot last came back.
+    turned: Instant,
+    guests: Guests,
+    direct: Line,
+    background: Line,
+}
+
+/// Those who wait, in order of arrival.
+#[derive(Debug, Default)]
+struct Line {
+    waiters: VecDeque<Waiter>,
+    /// At so many those who have left since are taken out.
+    most: usize,
+}
+
+/// Who waits; whose page it will be is not known before it is claimed where there is no holder.
+type Waiter = (Option<Holder>, oneshot::Sender<Slot>);
+
+/// The right to work on one thing; given back when dropped.
+#[derive(Debug)]
+pub struct Slot {
+    slots: Option<Slots>,
+    holder: Option<Holder>,
+}
+
+impl Slots {
+    /// `size` slots, 1 upwards, all of them free.
+    pub fn new(size: usize) -> Self {
+        let occupancy = Occupancy {
+            size,
+            busy: 0,
+            turned: clock::instant(),
+            guests: Guests::new(size, size),
+            direct: Line::default(),
+            background: Line::default(),
+        };
+        Self { shared: Arc::new(Mutex::new(occupancy)) }
+    }
+
+    /// Waits for a slot, what somebody waits for first, each kind in order of arrival; or, after a moment, for a guest's
+    /// place.
+    pub async fn acquire(&self, holder: Holder) -> Slot {
+        let mut slot = std::pin::pin!(self.wait(Some(holder), holder.1));
+        loop {
+            if let Ok(slot) = tokio::time::timeout(STILL, &mut slot).await {
+                return slot;
+            }
+            if let Some(guest) = self.guest(holder) {
+                return guest;
+            }
+        }
+    }
+
+    /// A slot for the next page somebody waits for, whosever that is; `None`: none comes back in a moment, and who the
+    /// page's team is makes a difference.
+    pub async fn acquire_for_anybody(&self) -> Option<Slot> {
+        tokio::time::timeout(STILL, self.wait(None, Urgency::Direct)).await.ok()
+    }
+
+    async fn wait(&self, holder: Option<Holder>, urgency: Urgency) -> Slot {
+        let receiver = {
+            let mut occupancy = self.lock();
+            if occupancy.busy < occupancy.size {
+                return self.occupy(&mut occupancy, holder);
+            }
+            let (sender, receiver) = oneshot::channel();
+            match urgency {
+                Urgency::Direct => occupancy.direct.join((holder, sender)),
+                Urgency::Background => occupancy.background.join((holder, sender)),
+            }
+            receiver
+        };
+        receiver.await.expect("the slots outlive their waiters and serve each of them")
+    }
+
+    /// A slot without waiting: one that is free, or a guest's place where no slot has come back for a moment.
+    pub fn try_acquire(&self, holder: Holder) -> Option<Slot> {
+        let mut occupancy = self.lock();
+        if occupancy.busy < occupancy.size {
+            return Some(self.occupy(&mut occupancy, Some(holder)));
+        }
+        let is_still = occupancy.turned.elapsed() >= STILL;
+        drop(occupancy);
+        is_still.then(|| self.guest(holder)).flatten()
+    }
+
+    /// A guest's place, for a holder with few pages in work.
+    pub fn guest(&self, holder: Holder) -> Option<Slot> {
+        let mut occupancy = self.lock();
+        let may_enter = occupancy.guests.may_enter(holder, occupancy.busy);
+        may_enter.then(|| self.occupy(&mut occupancy, Some(holder)))
+    }
+
+    /// Takes up to `most` further slots that are free now.
+    pub fn take_free(&self, most: usize, holder: Holder) -> Vec<Slot> {
+        let mut occupancy = self.lock();
+        let count = occupancy.size.saturating_sub(occupancy.busy).min(most);
+        (0..count).map(|_| self.occupy(&mut occupancy, Some(holder))).collect()
+    }
+
+    fn occupy(&self, occupancy: &mut Occupancy, holder: Option<Holder>) -> Slot {
+        occupancy.busy += 1;
+        if let Some(holder) = holder {
+            occupancy.guests.count(holder);
+        }
+        Slot { slots: Some(self.clone()), holder }
+    }
+
+    /// Whether no slot is free now.
+    pub fn is_full(&self) -> bool {
+        let occupancy = self.lock();
+        occupancy.busy >= occupancy.size
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Occupancy> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give_back(&self, holder: Option<Holder>) {
+        let mut occupancy = self.lock();
+        occupancy.busy -= 1;
+        occupancy.turned = clock::instant();
+        if let Some(holder) = holder {
+            occupancy.guests.uncount(holder);
+        }
+        while occupancy.busy < occupancy.size
+            && let Some((holder, waiter)) = occupancy.next_waiter()
+        {
+            match waiter.send(Slot { slots: Some(self.clone()), holder }) {
+                Ok(()) => {
+                    occupancy.busy += 1;
+                    if let Some(holder) = holder {
+                        occupancy.guests.count(holder);
+                    }
+                }
+                // The waiter left; its slot must not come back through `drop` while the lock is held.
+                Err(mut unwanted) => unwanted.slots = None,
+            }
+        }
+    }
+}
+
+impl Occupancy {
+    fn next_waiter(&mut self) -> Option<Waiter> {
+        self.direct.waiters.pop_front().or_else(|| self.background.waiters.pop_front())
+    }
+}
+
+impl Line {
+    fn join(&mut self, waiter: Waiter) {
+        if self.waiters.len() >= self.most {
+            self.waiters.retain(|(_, waiter)| !waiter.is_closed());
+            self.most = (2 * self.waiters.len()).max(FEW);
+        }
+        self.waiters.push_back(waiter);
+    }
+}
+
+impl Slot {
+    /// Says whose page the slot is for, once that is known.
+    pub fn is_for(mut self, holder: Holder) -> Self {
+        if let Some(slots) = &self.slots
+            && self.holder.is_none()
+        {
+            slots.lock().guests.count(holder);
+            self.holder = Some(holder);
+        }
+        self
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(slots) = self.slots.take() {
+            slots.give_back(self.holder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::ids::TeamId;
+
+    fn team(urgency: Urgency) -> Holder {
+        (TeamId::new(), urgency)
+    }
+
+    #[tokio::test]
+    async fn a_direct_page_goes_before_waiting_background_pages() {
+        let slots = Slots::new(1);
+        let held = slots.acquire(team(Urgency::Background)).await;
+        let mut background = Box::pin(slots.acquire(team(Urgency::Background)));
+        let mut direct = Box::pin(slots.acquire(team(Urgency::Direct)));
+        assert!((&mut background).now_or_never().is_none());
+        assert!((&mut direct).now_or_never().is_none());
+        drop(held);
+        let first = (&mut direct).now_or_never();
+        assert!(first.is_some() && (&mut background).now_or_never().is_none());
+        drop(first);
+        assert!(background.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_waiter_that_leaves_does_not_lose_the_slot() {
+        let (slots, one) = (Slots::new(1), team(Urgency::Direct));
+        let held = slots.acquire(one).await;
+        let mut gone = Box::pin(slots.acquire(one));
+        assert!((&mut gone).now_or_never().is_none());
+        drop(gone);
+        drop(held);
+        assert!(!slots.is_full());
+        assert_eq!(slots.take_free(5, one).len(), 1);
+        assert!(!slots.is_full());
+    }
+
+    #[tokio::test]
+    async fn waiters_that_leave_do_not_pile_up() {
+        let (slots, one) = (Slots::new(1), team(Urgency::Direct));
+        let held = slots.acquire(one).await;
+        for _ in 0..10 * FEW {
+            assert!(slots.wait(None, Urgency::Direct).now_or_never().is_none());
+        }
+        assert!(slots.lock().direct.waiters.len() <= FEW);
+        let mut last = Box::pin(slots.wait(None, Urgency::Direct));
+        assert!((&mut last).now_or_never().is_none());
+        drop(held);
+        assert!(last.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_long_behind_others_long_pages() {
+        let (slots, long, other) = (Slots::new(8), team(Urgency::Background), team(Urgency::Background));
+        let held = slots.take_free(20, long);
+        assert_eq!(held.len(), 8);
+        assert!(slots.try_acquire(other).is_none(), "a slot may come back any moment");
+        let began = clock::instant();
+        let first = slots.acquire(other).await;
+        assert!(began.elapsed() >= STILL);
+        let second = slots.try_acquire(other).expect("no slot has come back for a while");
+        assert!(slots.try_acquire(other).is_none(), "a quarter of the slots is its guests' share");
+        assert!(slots.try_acquire(long).is_none(), "who has slots is no guest");
+        let urgent = slots.try_acquire((long.0, Urgency::Direct)).expect("its callers have a share of their own");
+        // What comes back first makes up for the guests.
+        let mut waiting = Box::pin(slots.wait(Some(long), Urgency::Background));
+        assert!((&mut waiting).now_or_never().is_none());
+        drop((first, second, urgent));
+        assert!((&mut waiting).now_or_never().is_none());
+        drop(held);
+        waiting.await;
+        assert!(slots.lock().guests.is_empty(), "all are back");
+        assert_eq!(slots.lock().busy, 0);
+    }
+
+    #[tokio::test]
+    async fn guests_are_no_more_than_slots() {
+        let slots = Slots::new(4);
+        let _held = slots.take_free(4, team(Urgency::Direct));
+        tokio::time::sleep(STILL).await;
+        let guests: Vec<Slot> = (0..9).filter_map(|_| slots.try_acquire(team(Urgency::Direct))).collect();
+        assert_eq!(guests.len(), 4);
+        drop(guests);
+        tokio::time::sleep(STILL).await;
+        assert!(slots.acquire_for_anybody().await.is_none(), "whose page it would be is not known");
+    }
+
+    #[tokio::test]
+    async fn a_slot_counts_for_whose_page_it_became() {
+        let (slots, one) = (Slots::new(1), team(Urgency::Direct));
+        let slot = slots.acquire_for_anybody().await.unwrap().is_for(one);
+        tokio::time::sleep(STILL).await;
+        assert!(slots.try_acquire(one).is_none());
+        drop(slot);
+        assert!(slots.lock().guests.is_empty());
+    }
+}
