@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use weir_tests::{
     Database, FixtureSite, ServiceOptions, TestService, WEBHOOK_SECRET, both_databases, documents_of, finished,
-    wait_until,
+    wait_until, wait_until_within,
 };
 
 const BOUND: Duration = Duration::from_secs(60);
@@ -32,6 +32,30 @@ fn signature(body: &str) -> String {
 }
 
 both_databases! {
+    async fn receivers_that_do_not_answer_keep_no_other_teams_waiting(database) {
+        let site = FixtureSite::start().await;
+        let mut service = TestService::start(database).await;
+        let other = service.new_team("others");
+        site.webhook_behaves("silent", json!({ "hang": true })).await;
+        let urls = site.urls("/small/", 30);
+        let webhook = |name: &str| json!({ "url": site.webhook_url(name), "events": ["page", "completed"] });
+        for _ in 0..12 {
+            service.post("/v2/batch/scrape", &json!({ "urls": urls, "webhook": webhook("silent") })).await.id();
+        }
+        wait_until("their receiver is asked", || async { (site.deliveries("silent").await.len() >= 8 * 16).then_some(()) })
+            .await;
+        for n in 0..3 {
+            let name = format!("quick-{n}");
+            other.post("/v2/batch/scrape", &json!({ "urls": urls[..2], "webhook": webhook(&name) })).await.id();
+            // A silent receiver has ten seconds for each.
+            wait_until_within(Duration::from_secs(8), "the other team's receiver is told", || async {
+                (site.events(&name).await.len() == 3).then_some(())
+            })
+            .await;
+        }
+        service.kill_worker(0);
+    }
+
     async fn a_batch_sends_started_then_each_page_then_completed(database) {
         let site = FixtureSite::start().await;
         let service = TestService::start(database).await;

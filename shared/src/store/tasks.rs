@@ -72,6 +72,13 @@ pub struct ClaimedTask {
     pub created_at: Timestamp,
 }
 
+/// Whose task it is. `None`: it is removed.
+pub async fn team(db: &Db, job: JobId) -> StoreResult<Option<TeamId>> {
+    const SQL: &str = "SELECT team_id FROM task WHERE job_id = $1";
+    let found: Option<(TeamId,)> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(job).fetch_optional(pool).await?);
+    Ok(found.map(|(team,)| team))
+}
+
 /// Claims a task. `None`: it has ended, or somebody is at it, who then looks once more.
 pub async fn claim(tx: &mut Tx, job: JobId, worker: WorkerId, now: Timestamp) -> StoreResult<Option<ClaimedTask>> {
     const TAKE: &str = "UPDATE task SET owner = $2, epoch = epoch + 1, called = FALSE, due_at = $3 \

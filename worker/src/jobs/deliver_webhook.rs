@@ -5,7 +5,7 @@
 //! and its receiver not asked; where it never can, as with a lost document, the delivery is dead. Neither touches the
 //! others'.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use weir_shared::blobs::Blobs;
+use weir_shared::clock::Stopwatch;
 use weir_shared::domain::api_version::ApiVersion;
 use weir_shared::domain::document_v1::shaped;
 use weir_shared::domain::job::{JobKind, WebhookEvent};
@@ -29,9 +30,14 @@ use weir_shared::time::Timestamp;
 use weir_shared::traces::{self, Side, TraceParent};
 
 use super::job::Job;
+use super::places::Places;
 use crate::context::WorkerContext;
 use crate::fetch::PostRequest;
 
+/// Jobs whose deliveries are under way at once, in all and of one team. The wake-ups that wait for that are more.
+static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(64, 8));
+/// How long a job's deliveries are made before other jobs of the team have their turn.
+const TURN: Duration = Duration::from_secs(1);
 /// Deliveries of one job under way at once.
 const AT_ONCE: i64 = 16;
 /// What a receiver may take (wire 7).
@@ -54,7 +60,7 @@ pub struct DeliverWebhook {
 impl Job for DeliverWebhook {
     const NAME: &'static str = "deliver_webhook";
     const QUEUE: &'static str = WEBHOOK_QUEUE;
-    const AT_ONCE: usize = 8;
+    const AT_ONCE: usize = 512;
 
     fn of(wakeup: Wakeup) -> Option<Self> {
         match wakeup {
@@ -72,6 +78,8 @@ impl Job for DeliverWebhook {
 async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
     let db = &context.process.db;
     let Some(Told { team, spec, kind }) = told(db, job).await? else { return Ok(()) };
+    let _place = PLACES.take(team, context).await?;
+    let began = Stopwatch::start();
     let own = teams::webhook_secret(db, team).await?;
     let secret = own.or_else(|| context.process.settings.webhooks.secret.clone());
     let trace = match traces::is_on() {
@@ -89,6 +97,10 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
         }
         let now = context.process.db.now();
         let mut tx = db.begin_relaxed().await?;
+        if began.elapsed() > TURN {
+            queue::webhook_wakeup(&mut tx, job, Duration::ZERO).await?;
+            return tx.commit().await;
+        }
         let lease = now.plus_ms(LEASE_MS);
         let due = webhooks::claim(&mut tx, job, now, lease, AT_ONCE).await?;
         let next = if due.is_empty() { webhooks::next_due(&mut tx, job).await? } else { None };

@@ -2,6 +2,7 @@
 
 mod deliver_webhook;
 mod job;
+mod places;
 mod run_task;
 mod serve_page;
 mod serve_team;
