@@ -92,7 +92,11 @@ pub const SETTINGS: &[Setting] = &[
         Words("made on first start"),
         "what API and workers know each other by, kept in the database",
     ),
-    open("WEIR_WORKER_CONCURRENCY", Value("16"), "pages in work at once in one worker"),
+    open(
+        "WEIR_WORKER_CONCURRENCY",
+        Value("16"),
+        "pages in work at once in one worker; while they take long, as many of others beside them",
+    ),
     open("WEIR_SESSIONS_PER_WORKER", Value("12"), "browser sessions at once in one worker; 0: none"),
     open("WEIR_PAGE_BROWSERS", Value("1"), "browsers of the scraping pool; 0: pages are fetched only"),
     open("WEIR_PAGES_PER_BROWSER", Value("8"), "pages at once in each of them"),
