@@ -173,10 +173,11 @@ async fn ask(
                 tries += 1;
                 let Some(again) = failure.again.filter(|_| tries < TRIES) else { return Err(failure.error) };
                 let pause = again.asked.unwrap_or(PAUSE * 2_u32.pow(tries - 1)).min(MAX_PAUSE);
+                let next = clock::deadline(pause);
                 // Nobody waits for a try that comes too late.
-                let Some(next) = Some(clock::deadline(pause)).filter(|next| *next < deadline) else {
+                if next >= deadline {
                     return Err(failure.error);
-                };
+                }
                 tokio::time::sleep_until(next).await;
             }
         }

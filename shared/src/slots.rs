@@ -59,7 +59,7 @@ impl Slots {
             size,
             busy: 0,
             turned: clock::instant(),
-            guests: Guests::new(size, size),
+            guests: Guests::new(size),
             direct: Line::default(),
             background: Line::default(),
         };
@@ -116,7 +116,7 @@ impl Slots {
     /// A guest's place, for a holder with few pages in work.
     pub fn guest(&self, holder: Holder) -> Option<Slot> {
         let mut occupancy = self.lock();
-        let may_enter = occupancy.guests.may_enter(holder, occupancy.busy);
+        let may_enter = occupancy.busy < 2 * occupancy.size && occupancy.guests.may_enter(holder);
         may_enter.then(|| self.occupy(&mut occupancy, Some(holder)))
     }
 

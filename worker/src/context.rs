@@ -16,7 +16,7 @@ use weir_shared::slots::Slots;
 use weir_shared::store::cache::Uses;
 use weir_shared::store::finder::Finder;
 use weir_shared::store::jobs::JobSpec;
-use weir_shared::store::{Db, StoreResult, crawls, jobs, model_usage};
+use weir_shared::store::{Db, StoreError, StoreResult, crawls, jobs, model_usage};
 use weir_shared::wake::Wake;
 use weir_shared::witness::Witness;
 
@@ -133,6 +133,11 @@ pub struct WorkerContext {
 
 /// Jobs whose options are kept in memory.
 const SPECS: usize = 500;
+
+/// Why a worker that stops does not serve a wake-up, which the queue then delivers again.
+pub fn stopping() -> StoreError {
+    StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned())
+}
 
 impl WorkerContext {
     /// A context for one life of the worker.

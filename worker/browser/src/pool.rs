@@ -154,8 +154,7 @@ struct PoolState {
 
 impl PoolState {
     fn new(config: &BrowserConfig) -> Self {
-        // How many a browser takes is asked of each browser.
-        let guests = Guests::new(config.pages(), usize::MAX / 2);
+        let guests = Guests::new(config.pages());
         Self { accepting: Vec::new(), broken: None, waiting: 0, guests }
     }
 }
@@ -360,7 +359,7 @@ impl Inner {
             let has_waited = clock::instant() >= guest_from;
             {
                 let mut state = self.lock();
-                let is_guest = has_waited && holder.is_some_and(|holder| state.guests.may_enter(holder, pages));
+                let is_guest = has_waited && holder.is_some_and(|holder| state.guests.may_enter(holder));
                 let most = if is_guest { pages + guests } else { pages };
                 let best = state
                     .accepting

@@ -7,6 +7,7 @@ use weir_shared::clock::Stopwatch;
 use weir_shared::fault::FaultPoint;
 use weir_shared::guests::Urgency;
 use weir_shared::ids::{PageId, TeamId};
+use weir_shared::queue;
 use weir_shared::slots::Slot;
 use weir_shared::store::jobs::JobSpec;
 use weir_shared::store::page::rows::Claimed;
@@ -14,8 +15,8 @@ use weir_shared::store::page::{claim, fast};
 use weir_shared::store::{StoreError, StoreResult};
 use weir_shared::worker_api::direct::DirectScrape;
 
-use super::team::{send_wakeups, serve_later, slot, start, work_on};
-use crate::context::WorkerContext;
+use super::team::{serve_later, slot, start, work_on};
+use crate::context::{WorkerContext, stopping};
 use crate::finisher::EndSender;
 
 /// How long a wake-up of the library's waits for a slot here.
@@ -42,7 +43,7 @@ pub async fn serve_next(context: &Arc<WorkerContext>) -> StoreResult<bool> {
 }
 
 /// Claims and starts a page that somebody waits for. At its team's limit it stays queued; the next page of the team that
-/// ends sends a wake-up for it. Where the worker has no slot for long it is left to the team's dispatcher, of any worker.
+/// ends sends a wake-up for it. Where the worker has no slot for long its wake-up goes to the back of the queue, for any worker.
 pub async fn serve(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> StoreResult<()> {
     let _claiming = context.tasks.token();
     let holder = (team, Urgency::Direct);
@@ -50,12 +51,14 @@ pub async fn serve(context: &Arc<WorkerContext>, team: TeamId, page: PageId) -> 
         Some(slot) => Some(slot),
         None => match tokio::time::timeout(PATIENCE, slot(context, holder)).await {
             Ok(slot) => slot,
-            Err(_) => return send_wakeups(context, team, 1).await,
+            Err(_) => {
+                let mut tx = context.process.db.begin().await?;
+                queue::page_wakeup(&mut tx, team, page).await?;
+                return tx.commit().await;
+            }
         },
     };
-    let Some(slot) = slot else {
-        return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
-    };
+    let Some(slot) = slot else { return Err(stopping()) };
     let limit = context.process.settings.limits.team_concurrency;
     let claimed = claim::claim_one(&context.process.db, team, page, context.id, limit, context.process.db.now()).await;
     if claimed.as_ref().is_err_and(StoreError::is_lock_wait) {

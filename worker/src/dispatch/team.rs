@@ -113,7 +113,7 @@ async fn turn(context: &Arc<WorkerContext>, team: TeamId, end: Instant) -> Store
 }
 
 /// Sends wake-ups for a team, to the back of the queue.
-pub async fn send_wakeups(context: &WorkerContext, team: TeamId, wakeups: usize) -> StoreResult<()> {
+async fn send_wakeups(context: &WorkerContext, team: TeamId, wakeups: usize) -> StoreResult<()> {
     let mut tx = context.process.db.begin().await?;
     queue::team_wakeups(&mut tx, team, wakeups).await?;
     tx.commit().await

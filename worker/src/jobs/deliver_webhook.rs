@@ -31,7 +31,7 @@ use weir_shared::traces::{self, Side, TraceParent};
 
 use super::job::Job;
 use super::places::Places;
-use crate::context::WorkerContext;
+use crate::context::{WorkerContext, stopping};
 use crate::fetch::PostRequest;
 
 /// Jobs whose deliveries are under way at once, in all and of one team. The wake-ups that wait for that are more.
@@ -89,7 +89,7 @@ async fn deliver(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
     };
     loop {
         if context.draining.is_cancelled() {
-            return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
+            return Err(stopping());
         }
         // A monitor may have been deleted since: nobody is told of it any more.
         if kind.is_none() && checks::receiver(db, job).await?.is_none() {

@@ -5,9 +5,9 @@
 
 use weir_shared::ids::TeamId;
 use weir_shared::shares::{Share, Shares};
-use weir_shared::store::{StoreError, StoreResult};
+use weir_shared::store::StoreResult;
 
-use crate::context::WorkerContext;
+use crate::context::{WorkerContext, stopping};
 
 /// Places of one kind of job.
 #[derive(Debug)]
@@ -32,8 +32,4 @@ impl Places {
             place = self.0.take(&team) => Ok(place),
         }
     }
-}
-
-fn stopping() -> StoreError {
-    StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned())
 }

@@ -32,10 +32,10 @@ use tokio_util::task::AbortOnDropHandle;
 use weir_shared::domain::task::{StopReason, TaskOutcome, TaskSpec};
 use weir_shared::ids::JobId;
 use weir_shared::store::tasks::{self, ClaimedTask, LOOK_AGAIN_MS};
-use weir_shared::store::{Db, StoreError, StoreResult};
+use weir_shared::store::{Db, StoreResult};
 
 use self::journal::{Halt, Journal};
-use crate::context::WorkerContext;
+use crate::context::{WorkerContext, stopping};
 
 /// How often it is looked whether the task was cancelled while a step is under way.
 const LOOK: Duration = Duration::from_millis(400);
@@ -46,7 +46,7 @@ const LOOK: Duration = Duration::from_millis(400);
 /// When the database could not be reached, or the worker is stopping.
 pub async fn run(context: &Arc<WorkerContext>, job: JobId) -> StoreResult<()> {
     if context.draining.is_cancelled() {
-        return Err(StoreError::Conflict("the worker is stopping; the wake-up goes back".to_owned()));
+        return Err(stopping());
     }
     let db = &context.process.db;
     let mut tx = db.begin().await?;
