@@ -13,12 +13,15 @@ use weir_shared::domain::validation::ValidationError;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::figures::Counter;
 use weir_shared::guard::AddressGuard;
+use weir_shared::ids::TeamId;
 use weir_shared::search::Backends;
 use weir_shared::store::Db;
+use weir_shared::store::documents::{Found, Packed, StoredDocument};
 use weir_shared::traces;
 use weir_shared::wake::Wake;
 use weir_shared::witness::Witness;
 
+use crate::answers::{Answers, Room};
 use crate::auth::{Caller, CallerCache, CallerTeam, Credentials, SignedIn, credentials};
 use crate::bodies::Bodies;
 use crate::console::state::Console;
@@ -43,6 +46,7 @@ pub struct App {
     /// What is counted for the console.
     pub figures: Arc<Counter>,
     pub bodies: Bodies,
+    pub answers: Answers,
     pub ended_jobs: EndedJobs,
     pub limiter: Limiter,
     pub queue_headroom: QueueHeadroom,
@@ -121,6 +125,24 @@ impl App {
         }
         let task = AbortOnDropHandle::new(self.runtime.spawn(traces::under(traces::current(), work.in_current_span())));
         task.await.map_err(|error| ApiError::internal(&error))?
+    }
+
+    /// Documents of a team, and the room that they take until they are sent.
+    ///
+    /// # Errors
+    /// 429 when the team's other answers leave no room for long, and the store's.
+    pub async fn open(&self, team: TeamId, found: Found) -> ApiResult<(Vec<StoredDocument>, Room)> {
+        let room = self.answers.room(team, found.bytes()).await?;
+        Ok((found.open(&self.db, &self.blobs).await?, room))
+    }
+
+    /// The same of one page.
+    ///
+    /// # Errors
+    /// As those of [`App::open`].
+    pub async fn unpack(&self, team: TeamId, packed: Packed) -> ApiResult<(StoredDocument, Room)> {
+        let room = self.answers.room(team, packed.bytes()).await?;
+        Ok((packed.open(&self.blobs).await?, room))
     }
 
     /// Parses a body with what this installation knows of hosts.

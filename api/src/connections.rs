@@ -1,6 +1,8 @@
-//! The connections of clients: an upgraded one is kept open by the server until somebody hangs up.
+//! The connections of clients: an upgraded one is kept open by the server until somebody hangs up,
+//! any other one as long as its client reads what it asked for.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::dev::Extensions;
@@ -10,9 +12,13 @@ use weir_shared::hang_up::{HangUp, Line};
 /// Where the server listens that a connection has come to.
 struct Server(SocketAddr);
 
+/// After this time a client that reads nothing of its answer is cut off.
+const UNREAD: Duration = Duration::from_secs(60);
+
 /// Notes a new connection, for [`hang_up`].
 pub fn remember(connection: &dyn std::any::Any, known: &mut Extensions) {
     if let Some(connection) = connection.downcast_ref::<TcpStream>() {
+        Line::expect_readers(connection, UNREAD);
         known.insert(Line::of(connection));
     }
 }

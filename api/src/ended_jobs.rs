@@ -2,7 +2,7 @@
 //! the row once, not five hundred times.
 //!
 //! Such a row changes when an operator replays its pages or deletes the job. Who takes it from here holds it against the
-//! database in the statement that reads the documents (`slice_of_ended`).
+//! database in the statement that reads the documents (`find_of_ended`).
 
 use std::time::Duration;
 

@@ -35,6 +35,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use weir_shared::clock;
 
 use crate::access_log;
+use crate::answers;
 use crate::app::AppData;
 use crate::connections;
 use crate::cors;
@@ -244,6 +245,7 @@ fn service(
 ) -> impl ServiceFactory<tokio::net::TcpStream, Config = (), Response = (), Error = DispatchError, InitError = ()> {
     let routes = actix_web::App::new()
         .app_data(app)
+        .wrap(from_fn(answers::hold))
         .wrap(from_fn(cors::allow))
         .wrap(from_fn(access_log::observe))
         .configure(routes::configure);

@@ -2,6 +2,7 @@
 //! of its operation. Nothing here fetches a page: that is the workers' side of the rows.
 
 pub mod access_log;
+pub mod answers;
 pub mod app;
 mod asset;
 pub mod auth;

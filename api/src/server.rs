@@ -23,6 +23,7 @@ use weir_shared::traces;
 use weir_shared::wake::Wake;
 use weir_shared::witness::Witness;
 
+use crate::answers::Answers;
 use crate::app::{App, AppData};
 use crate::auth::CallerCache;
 use crate::bodies::Bodies;
@@ -189,6 +190,7 @@ pub async fn build_with(settings: Settings, db: Db, relay_targets: Arc<dyn Relay
         console: Console::default(),
         figures: Arc::default(),
         bodies: Bodies::default(),
+        answers: Answers::default(),
         ended_jobs: EndedJobs::default(),
         limiter: Limiter::default(),
         queue_headroom: QueueHeadroom::default(),

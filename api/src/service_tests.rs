@@ -26,7 +26,7 @@ use weir_shared::store::page::{claim, rows};
 use weir_shared::store::{self, Db, PoolUse, documents, keys, pages, teams};
 
 use crate::app::AppData;
-use crate::{access_log, first_key, routes, server};
+use crate::{access_log, answers, first_key, routes, server};
 
 pub(crate) struct Api {
     pub state: AppData,
@@ -69,8 +69,11 @@ impl Api {
 
     /// Status, `Retry-After` and body.
     pub async fn send_whole(&self, request: TestRequest) -> (u16, Option<u64>, Value) {
-        let app =
-            App::new().app_data(self.state.clone()).wrap(from_fn(access_log::observe)).configure(routes::configure);
+        let app = App::new()
+            .app_data(self.state.clone())
+            .wrap(from_fn(answers::hold))
+            .wrap(from_fn(access_log::observe))
+            .configure(routes::configure);
         let app = init_service(app).await;
         let response = call_service(&app, request.to_request()).await;
         assert!(response.headers().contains_key("x-request-id"));

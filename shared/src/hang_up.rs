@@ -7,6 +7,9 @@
 
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
+
+use rustix::net::sockopt::set_tcp_user_timeout;
 
 /// A connection that the server has accepted, by its descriptor: kept with the connection, and good only as long.
 #[derive(Debug, Clone, Copy)]
@@ -18,13 +21,26 @@ impl Line {
         Self(connection.as_fd().as_raw_fd())
     }
 
-    /// What ends the line when dropped. To be called by the handler of a request on it, from `peer`. `None`: no
+    /// Has the system end the connection when nothing of what was written to it has been read for this time: who asks for
+    /// much and reads nothing would keep it for ever.
+    pub fn expect_readers(connection: &impl AsFd, patience: Duration) {
+        let patience = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+        // Fails on what is no TCP connection.
+        let _ = set_tcp_user_timeout(connection, patience);
+    }
+
+    /// What ends the line when dropped. The time of [`Line::expect_readers`] is over: what an upgraded connection carries
+    /// may be stopped at a breakpoint. To be called by the handler of a request on it, from `peer`. `None`: no
     /// descriptor is left, and the line ends when the server ends it.
     pub fn hang_up(self, peer: Option<SocketAddr>) -> Option<HangUp> {
         #[expect(unsafe_code, reason = "a request is handled only while its server holds the connection it came on")]
         let line = unsafe { BorrowedFd::borrow_raw(self.0) };
         let line = TcpStream::from(line.try_clone_to_owned().ok()?);
-        (peer.is_some() && line.peer_addr().ok() == peer).then_some(HangUp(line))
+        if peer.is_none() || line.peer_addr().ok() != peer {
+            return None;
+        }
+        let _ = set_tcp_user_timeout(&line, 0);
+        Some(HangUp(line))
     }
 }
 
@@ -59,5 +75,23 @@ mod tests {
         let mut heard = String::new();
         client.read_to_string(&mut heard).expect("all of it");
         assert_eq!(heard, "goodbye");
+    }
+
+    #[test]
+    fn a_line_that_nobody_reads_from_ends() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+        let client = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+        let (mut server, _) = listener.accept().expect("the connection");
+        Line::expect_readers(&server, Duration::from_millis(300));
+        server.set_write_timeout(Some(Duration::from_secs(20))).expect("a setting");
+        let error = std::iter::repeat_with(|| server.write_all(&[0; 1 << 16])).find_map(Result::err).expect("an end");
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{error}");
+        drop(client);
+        // One that is upgraded has no such end.
+        let _client = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+        let (server, peer) = listener.accept().expect("the connection");
+        Line::expect_readers(&server, Duration::from_millis(300));
+        let _hang_up = Line::of(&server).hang_up(Some(peer)).expect("the line");
+        assert_eq!(rustix::net::sockopt::tcp_user_timeout(&server).expect("a setting"), 0);
     }
 }

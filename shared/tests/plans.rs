@@ -277,10 +277,10 @@ async fn a_day(db: &Db, blobs: &Blobs) {
         jobs::load(db, id).await.unwrap();
         jobs::spec(db, id).await.unwrap();
         let part = Part { skip: 0, limit: 10, max_bytes: 1 << 20 };
-        documents::slice(db, blobs, id, part).await.unwrap();
+        documents::find(db, id, part).await.unwrap().open(db, blobs).await.unwrap();
         documents::of_jobs(db, blobs, &[id], 1_000_000).await.unwrap();
         let job = jobs::load(db, id).await.unwrap().unwrap();
-        documents::slice_of_ended(db, blobs, &job, part).await.unwrap();
+        documents::find_of_ended(db, &job, part).await.unwrap().open(db, blobs).await.unwrap();
         pages::failed_of(db, id, 10).await.unwrap();
         pages::failed_since(db, id, Some((now, 1)), 10).await.unwrap();
     }

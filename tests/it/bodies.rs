@@ -1,5 +1,5 @@
 //! What bodies of requests may cost the API: no more than ten times their length, on every route, and no longer than they
-//! are needed.
+//! are needed. And what large answers may.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use weir_shared::clock;
-use weir_tests::{Database, ServiceOptions, TestService, wait_until_within};
+use weir_tests::{Database, OwnPages, ServiceOptions, TestService, ended_at, wait_until_within};
 
 const MB: usize = 1 << 20;
 
@@ -252,4 +252,45 @@ async fn a_body_does_not_wait_with_its_request() {
     .await;
     assert!(!waiting.is_finished(), "the scrape still waits");
     waiting.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_answers_of_a_team_have_64_mib_together_and_keep_nobody_else_waiting() {
+    let mut service = TestService::start(Database::Sqlite).await;
+    let api = service.take_api();
+    let memory = Memory(api.id());
+    let pages = OwnPages::start().await;
+    let text = "words of a page that is long ".repeat(3 * MB / 29);
+    let urls: Vec<String> = (0..3).map(|n| pages.put(&format!("/{n}"), &text)).collect();
+    let scrape = json!({"urls": urls, "formats": ["rawHtml"]});
+    let other = service.new_team("others");
+    let mut jobs = Vec::new();
+    for caller in [service.caller(), &other] {
+        let job = caller.post("/v2/batch/scrape", &scrape).await.id();
+        ended_at(caller, &format!("/v2/batch/scrape/{job}"), Duration::from_secs(30)).await;
+        jobs.push(job);
+    }
+    let before = memory.start_over();
+    // Nine megabytes each, of which nobody reads any.
+    let mut unread = Vec::new();
+    for _ in 0..60 {
+        let mut socket = TcpStream::connect(("127.0.0.1", service.port())).await.unwrap();
+        let head = format!(
+            "GET /v2/batch/scrape/{} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {}\r\n\r\n",
+            jobs[0],
+            service.key()
+        );
+        socket.write_all(head.as_bytes()).await.unwrap();
+        unread.push(socket);
+    }
+    let whole = other.get(&format!("/v2/batch/scrape/{}", jobs[1])).await;
+    assert_eq!((whole.status, whole.text.len() > 8 * MB), (200, true));
+    // What is small waits for no room.
+    let small = service.get(&format!("/v2/batch/scrape/{}/errors", jobs[0])).await;
+    assert_eq!(small.status, 200, "{}", small.text);
+    let took = memory.highest().saturating_sub(before);
+    assert!(took < 250 * MB, "{} MB for answers that nobody reads", took / MB);
+    drop(unread);
+    let whole = service.get(&format!("/v2/batch/scrape/{}", jobs[0])).await;
+    assert_eq!((whole.status, whole.text.len() > 8 * MB), (200, true));
 }

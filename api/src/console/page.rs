@@ -145,8 +145,10 @@ async fn load_page(app: &App, request: &HttpRequest, path: &(String, String)) ->
     page.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "Page not found"))
 }
 
-async fn document(app: &App, page: PageId) -> ApiResult<Option<(Map<String, Value>, usize)>> {
-    let Some(stored) = documents::by_page(&app.db, &app.blobs, page).await? else { return Ok(None) };
+async fn document(app: &App, request: &HttpRequest, page: &PageRow) -> ApiResult<Option<(Map<String, Value>, usize)>> {
+    let Some(packed) = documents::packed(&app.db, page.id).await? else { return Ok(None) };
+    let (stored, room) = app.unpack(page.team_id, packed).await?;
+    room.keep_for_answer(request);
     let bytes = stored.json.get().len();
     let read = move || serde_json::from_str(stored.json.get());
     let document = actix_web::web::block(read).await.map_err(|error| ApiError::internal(&error))?;
@@ -162,7 +164,7 @@ pub async fn show(app: AppData, request: HttpRequest, path: Path<(String, String
     let page = load_page(&app, &request, &path).await?;
     let attempts = pages::attempts_of(&app.db, page.id).await?;
     let steps = documents::steps(&app.db, page.id).await?;
-    let (found, document_error) = match document(&app, page.id).await {
+    let (found, document_error) = match document(&app, &request, &page).await {
         // It is lost: what is known of the page is shown all the same.
         Err(error) if error.code() == ErrorCode::NotFound => (None, Some(error.to_string())),
         found => (found?, None),
@@ -227,7 +229,7 @@ pub async fn html(app: AppData, request: HttpRequest, path: Path<(String, String
     let query: HtmlQuery = body::query(&request)?;
     let field = if query.raw.as_deref() == Some("1") { "rawHtml" } else { "html" };
     let page = load_page(&app, &request, &path).await?;
-    let found = document(&app, page.id).await?.and_then(|(mut document, _)| document.remove(field));
+    let found = document(&app, &request, &page).await?.and_then(|(mut document, _)| document.remove(field));
     let Some(Value::String(text)) = found else {
         return Err(ApiError::new(ErrorCode::NotFound, format!("The page was not asked for the format {field}")));
     };
@@ -245,7 +247,7 @@ pub async fn html(app: AppData, request: HttpRequest, path: Path<(String, String
 pub async fn screenshot(app: AppData, request: HttpRequest, path: Path<(String, String)>) -> ApiResult<HttpResponse> {
     body::no_query(&request)?;
     let page = load_page(&app, &request, &path).await?;
-    let found = document(&app, page.id).await?.and_then(|(mut document, _)| document.remove("screenshot"));
+    let found = document(&app, &request, &page).await?.and_then(|(mut document, _)| document.remove("screenshot"));
     let picture = found.as_ref().and_then(Value::as_str).and_then(picture);
     let (kind, bytes) = picture.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "The page has no screenshot"))?;
     Ok(HttpResponse::Ok().content_type(kind).body(bytes))

@@ -107,7 +107,7 @@ async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow
     }
     keep_private(path)?;
     let is_new = std::fs::metadata(path).is_ok_and(|found| found.len() == 0);
-    let mut options = SqliteConnectOptions::new()
+    let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
@@ -123,10 +123,9 @@ async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow
         // Pages that change with every group are folded into the file less often.
         .pragma("wal_autocheckpoint", if usage == PoolUse::Heartbeats { "0" } else { "4000" })
         .statement_cache_capacity(200);
-    if is_new {
-        // Only a new file can take it; on an old one the pragma would wait for the writer for nothing.
-        options = options.auto_vacuum(SqliteAutoVacuum::Incremental);
-    }
+    // Only a new file can take it, by its first connection; of others the pragma would wait for the writer, and write, for
+    // nothing.
+    let first = if is_new { options.clone().auto_vacuum(SqliteAutoVacuum::Incremental) } else { options.clone() };
     let pool = SqlitePoolOptions::new()
         .max_connections(connections)
         .min_connections(1)
@@ -140,9 +139,13 @@ async fn connect_sqlite(path: &Path, connections: u32, usage: PoolUse) -> anyhow
         .acquire_timeout(SQLITE_PATIENCE);
     let opening = Stopwatch::start();
     loop {
-        match pool.clone().connect_with(options.clone()).await {
+        match pool.clone().connect_with(first.clone()).await {
             Err(error) if is_busy(&error) && opening.elapsed() < SQLITE_PATIENCE => tokio::time::sleep(REOPENING).await,
-            opened => return opened.with_context(|| format!("cannot open {}", path.display())),
+            opened => {
+                let pool = opened.with_context(|| format!("cannot open {}", path.display()))?;
+                pool.set_connect_options(options);
+                return Ok(pool);
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::blobs::Blobs;
 use crate::ids::{JobId, PageId};
 use crate::on_pool;
+use crate::time::Timestamp;
 
 use super::db::on_kept;
 use super::jobs::JobRow;
@@ -18,6 +19,9 @@ use super::{Db, StoreError, StoreResult, pages};
 
 /// Compressed documents above this many bytes become blobs.
 const INLINE_LIMIT: usize = 256 * 1024;
+
+/// Documents of more bytes than this are unpacked off the async threads, where others would stand behind them.
+const AT_ONCE: usize = 256 << 10;
 
 /// A document is unpacked for its metadata alone when it is no longer than this, bytes.
 const FOR_METADATA: usize = 256 << 10;
@@ -58,12 +62,18 @@ impl Body {
 
 type Columns = (i64, PageId, i64, Option<Vec<u8>>, Option<String>);
 
+/// What documents have when they are unpacked, bytes.
+fn bytes_of(rows: &[Columns]) -> usize {
+    rows.iter().fold(0, |sum, (_, _, size, _, _)| sum.saturating_add(usize::try_from(*size).unwrap_or(usize::MAX)))
+}
+
 /// A document as read, or why this one cannot be.
 type Read = (i64, PageId, Result<Box<RawValue>, String>);
 
-/// Unpacks documents; those that lie elsewhere are read off the async threads. One that is lost is not the others' loss.
+/// Unpacks documents; those that lie elsewhere or are large are read off the async threads. One that is lost is not the
+/// others' loss.
 async fn decode_all(blobs: &Blobs, rows: Vec<Columns>) -> StoreResult<Vec<Read>> {
-    if rows.iter().all(|(_, _, _, body, _)| body.is_some()) {
+    if bytes_of(&rows) <= AT_ONCE && rows.iter().all(|(_, _, _, body, _)| body.is_some()) {
         return rows.into_iter().map(|c| decode(blobs, c)).collect();
     }
     let blobs = blobs.clone();
@@ -136,13 +146,6 @@ pub struct Part {
     pub max_bytes: usize,
 }
 
-impl Part {
-    /// Whether it is the one document with this place.
-    const fn is_one(&self, last: i64) -> bool {
-        self.skip.saturating_add(1) == last
-    }
-}
-
 /// The statement that reads the documents of the job `$1` after the place `$2`, to `$3`. One alone is named by its place:
 /// Postgres makes a plan for each range anew, which takes longer than to read a document.
 macro_rules! select_bodies {
@@ -157,42 +160,106 @@ macro_rules! select_bodies {
     };
 }
 
-/// A part of a job's documents. In the place of one that is lost stands what is known of its page.
+/// Documents that have been found and are not unpacked yet: what they will take is known before they do.
+#[derive(Debug)]
+pub struct Found {
+    job: JobId,
+    lie: Lie,
+}
+
+/// How much of them is in memory.
+#[derive(Debug)]
+enum Lie {
+    /// All of it, packed: of one document, which was read by its place.
+    Packed(Vec<Columns>),
+    /// Nothing: those after the place `skip`, to `last`.
+    Stored { skip: i64, last: i64, bytes: usize, ended: Option<Ended> },
+}
+
+/// What the row of a job that has ended says of that.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    finished_at: Option<Timestamp>,
+    expires_at: Timestamp,
+}
+
+impl Found {
+    /// What they have when they are unpacked, about, bytes.
+    pub fn bytes(&self) -> usize {
+        match &self.lie {
+            Lie::Packed(rows) => bytes_of(rows),
+            Lie::Stored { bytes, .. } => *bytes,
+        }
+    }
+
+    /// Reads and unpacks them. In the place of one that is lost stands what is known of its page.
+    ///
+    /// # Errors
+    /// [`StoreError::BlobsAway`] when a blob among them cannot be read now.
+    pub async fn open(self, db: &Db, blobs: &Blobs) -> StoreResult<Vec<StoredDocument>> {
+        let rows = match self.lie {
+            Lie::Packed(rows) => rows,
+            Lie::Stored { skip, last, ended, .. } => select(db, self.job, skip, last, ended).await?,
+        };
+        let mut documents = Vec::with_capacity(rows.len());
+        for read in decode_all(blobs, rows).await? {
+            documents.push(named(db, self.job, read).await?);
+        }
+        Ok(documents)
+    }
+}
+
+/// A part of a job's documents.
 ///
 /// # Errors
-/// [`StoreError::BlobsAway`] when a blob among them cannot be read now.
-pub async fn slice(db: &Db, blobs: &Blobs, job: JobId, part: Part) -> StoreResult<Vec<StoredDocument>> {
-    let last = end_of(db, job, part).await?;
-    let select = if part.is_one(last) { select_bodies!("=") } else { select_bodies!("<=") };
-    let rows: Vec<Columns> = on_kept!(db, |executor| sqlx::query_as(select)
-        .bind(job)
-        .bind(part.skip)
-        .bind(last)
-        .fetch_all(executor)
-        .await?);
-    read(db, blobs, job, rows).await
+/// When the database does not answer.
+pub async fn find(db: &Db, job: JobId, part: Part) -> StoreResult<Found> {
+    find_of(db, job, part, None).await
 }
 
 /// The same of a job that had ended when its row was read, in one statement with whether the row says so still: there are
 /// none where the job was replayed or deleted since then.
 ///
 /// # Errors
-/// As those of [`slice`].
-pub async fn slice_of_ended(db: &Db, blobs: &Blobs, job: &JobRow, part: Part) -> StoreResult<Vec<StoredDocument>> {
+/// As those of [`find`].
+pub async fn find_of_ended(db: &Db, job: &JobRow, part: Part) -> StoreResult<Found> {
+    let ended = Ended { finished_at: job.finished_at, expires_at: job.expires_at };
+    find_of(db, job.id, part, Some(ended)).await
+}
+
+async fn find_of(db: &Db, job: JobId, part: Part, ended: Option<Ended>) -> StoreResult<Found> {
+    let Part { skip, limit, .. } = part;
+    let lie = if limit == 1 {
+        Lie::Packed(select(db, job, skip, skip.saturating_add(1), ended).await?)
+    } else {
+        let (last, bytes) = end_of(db, job, part).await?;
+        Lie::Stored { skip, last, bytes, ended }
+    };
+    Ok(Found { job, lie })
+}
+
+async fn select(db: &Db, job: JobId, skip: i64, last: i64, ended: Option<Ended>) -> StoreResult<Vec<Columns>> {
     const IS_STILL: &str = " AND EXISTS (SELECT 1 FROM job WHERE id = $1 AND finished_at = $4 AND expires_at = $5)";
-    let last = end_of(db, job.id, part).await?;
-    let select = if part.is_one(last) { select_bodies!("=", IS_STILL) } else { select_bodies!("<=", IS_STILL) };
-    let rows: Vec<Columns> = on_kept!(db, |executor| {
-        sqlx::query_as(select)
-            .bind(job.id)
-            .bind(part.skip)
-            .bind(last)
-            .bind(job.finished_at)
-            .bind(job.expires_at)
-            .fetch_all(executor)
-            .await?
-    });
-    read(db, blobs, job.id, rows).await
+    let is_one = skip.saturating_add(1) == last;
+    Ok(match ended {
+        None => {
+            let select = if is_one { select_bodies!("=") } else { select_bodies!("<=") };
+            on_kept!(db, |executor| sqlx::query_as(select).bind(job).bind(skip).bind(last).fetch_all(executor).await?)
+        }
+        Some(ended) => {
+            let select = if is_one { select_bodies!("=", IS_STILL) } else { select_bodies!("<=", IS_STILL) };
+            on_kept!(db, |executor| {
+                sqlx::query_as(select)
+                    .bind(job)
+                    .bind(skip)
+                    .bind(last)
+                    .bind(ended.finished_at)
+                    .bind(ended.expires_at)
+                    .fetch_all(executor)
+                    .await?
+            })
+        }
+    })
 }
 
 /// All documents of several jobs, each in the order of its own; only of as many jobs as have about `max_bytes` together.
@@ -247,33 +314,22 @@ pub async fn of_jobs(
     Ok(found)
 }
 
-/// The place of the last document of a part.
-async fn end_of(db: &Db, job: JobId, part: Part) -> StoreResult<i64> {
+/// The place of the last document of a part, and what those until there have when they are unpacked, bytes.
+async fn end_of(db: &Db, job: JobId, part: Part) -> StoreResult<(i64, usize)> {
     const SIZES: &str = "SELECT seq, size FROM document WHERE job_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
     let Part { skip, limit, max_bytes } = part;
-    if limit == 1 {
-        return Ok(skip.saturating_add(1));
-    }
     let sizes: Vec<(i64, i64)> =
         on_kept!(db, |executor| sqlx::query_as(SIZES).bind(job).bind(skip).bind(limit).fetch_all(executor).await?);
     let mut bytes = 0usize;
     let mut last = skip;
     for (seq, size) in sizes {
-        bytes = bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
-        if bytes > max_bytes && last > skip {
+        let more = bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
+        if more > max_bytes && last > skip {
             break;
         }
-        last = seq;
+        (last, bytes) = (seq, more);
     }
-    Ok(last)
-}
-
-async fn read(db: &Db, blobs: &Blobs, job: JobId, rows: Vec<Columns>) -> StoreResult<Vec<StoredDocument>> {
-    let mut documents = Vec::with_capacity(rows.len());
-    for read in decode_all(blobs, rows).await? {
-        documents.push(named(db, job, read).await?);
-    }
-    Ok(documents)
+    Ok((last, bytes))
 }
 
 /// The document; in the place of one that is lost what is known of its page.
@@ -341,15 +397,44 @@ pub async fn metadata(db: &Db, pages: &[PageId]) -> StoreResult<HashMap<PageId, 
     Ok(found)
 }
 
+/// The document of a page, packed: what it will take is known before it does.
+#[derive(Debug)]
+pub struct Packed(Columns);
+
+impl Packed {
+    /// What it has when it is unpacked, bytes.
+    pub fn bytes(&self) -> usize {
+        bytes_of(std::slice::from_ref(&self.0))
+    }
+
+    /// Unpacks it.
+    ///
+    /// # Errors
+    /// [`StoreError::Lost`] when it cannot be read any more, [`StoreError::BlobsAway`] when it cannot be read now.
+    pub async fn open(self, blobs: &Blobs) -> StoreResult<StoredDocument> {
+        let read = decode_all(blobs, vec![self.0]).await?.pop();
+        let (seq, page_id, read) = read.ok_or_else(|| StoreError::Corrupt("a document is gone".to_owned()))?;
+        Ok(StoredDocument { seq, page_id, json: read.map_err(StoreError::Lost)? })
+    }
+}
+
+/// The document of one page as it lies.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn packed(db: &Db, page: PageId) -> StoreResult<Option<Packed>> {
+    const SQL: &str = "SELECT seq, page_id, size, body, blob FROM document WHERE page_id = $1";
+    let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_optional(pool).await?);
+    Ok(found.map(Packed))
+}
+
 /// The document of one page.
 ///
 /// # Errors
-/// [`StoreError::Lost`] when it cannot be read any more, [`StoreError::BlobsAway`] when it cannot be read now.
+/// Those of [`Packed::open`].
 pub async fn by_page(db: &Db, blobs: &Blobs, page: PageId) -> StoreResult<Option<StoredDocument>> {
-    const SQL: &str = "SELECT seq, page_id, size, body, blob FROM document WHERE page_id = $1";
-    let found: Option<Columns> = on_pool!(db, |pool| sqlx::query_as(SQL).bind(page).fetch_optional(pool).await?);
-    match decode_all(blobs, found.into_iter().collect()).await?.pop() {
-        Some((seq, page_id, read)) => Ok(Some(StoredDocument { seq, page_id, json: read.map_err(StoreError::Lost)? })),
+    match packed(db, page).await? {
+        Some(packed) => packed.open(blobs).await.map(Some),
         None => Ok(None),
     }
 }

@@ -7,12 +7,14 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
+use sqlx::Connection as _;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
-use super::db::{Db, PostgresDb};
+use super::db::{Db, PostgresDb, SqliteDb};
 use super::error::{StoreError, StoreResult};
 use super::lines;
+use super::writer::BEGIN;
 use crate::on_pool;
 
 /// Where it stands which of our migrations were applied.
@@ -158,10 +160,8 @@ pub async fn migrate(db: &Db) -> anyhow::Result<()> {
     match db {
         Db::Sqlite(db) => {
             // Not the library's `setup()`: that turns `synchronous` off.
-            let mut turn = db.writer.turn().await?;
-            theirs.run(&mut *turn).await.context("queue tables")?;
-            ours.run(&mut *turn).await.context("migrations/sqlite")?;
-            turn.end();
+            migrate_sqlite(db, &theirs).await.context("queue tables")?;
+            migrate_sqlite(db, &ours).await.context("migrations/sqlite")?;
         }
         Db::Postgres(PostgresDb { pool, .. }) => {
             // What changes a large table takes its time, and so does another process that is at it: no bound on statements.
@@ -176,6 +176,19 @@ pub async fn migrate(db: &Db) -> anyhow::Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// Applies what is missing, each migration in a transaction that has the file's lock from its beginning: one that began by
+/// reading, as of an index that is there no more, is refused at once where another connection writes.
+async fn migrate_sqlite(db: &SqliteDb, migrator: &Migrator) -> anyhow::Result<()> {
+    let mut turn = db.writer.turn().await?;
+    for migration in migrator.iter() {
+        let mut tx = turn.begin_with(BEGIN).await?;
+        migrator.run_to(migration.version, &mut *tx).await?;
+        tx.commit().await?;
+    }
+    turn.end();
     Ok(())
 }
 

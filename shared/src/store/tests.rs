@@ -93,18 +93,16 @@ async fn a_batch_runs_to_completion_with_documents_in_order_and_credits_once() {
         finish(&db, rest.pages.into_iter().map(done).collect()).await;
         assert_eq!(counts(&db, id).await, (JobStatus::Completed, 5, 0, 5, 0));
         let blobs = crate::blobs::Blobs::open(&std::env::temp_dir()).unwrap();
-        let seqs: Vec<i64> = documents::slice(&db, &blobs, id, Part { skip: 1, limit: 3, max_bytes: 1 << 20 })
-            .await
-            .unwrap()
-            .iter()
-            .map(|d| d.seq)
-            .collect();
-        assert_eq!(seqs, [2, 3, 4]);
-        assert_eq!(
-            documents::slice(&db, &blobs, id, Part { skip: 0, limit: 100, max_bytes: 1 }).await.unwrap().len(),
-            1,
-            "at least one"
-        );
+        let read = async |part| {
+            let found = documents::find(&db, id, part).await.unwrap();
+            let bytes = found.bytes();
+            let documents = found.open(&db, &blobs).await.unwrap();
+            assert_eq!(documents.iter().map(|document| document.json.get().len()).sum::<usize>(), bytes);
+            documents.iter().map(|document| document.seq).collect::<Vec<_>>()
+        };
+        assert_eq!(read(Part { skip: 1, limit: 3, max_bytes: 1 << 20 }).await, [2, 3, 4]);
+        assert_eq!(read(Part { skip: 4, limit: 1, max_bytes: 1 << 20 }).await, [5]);
+        assert_eq!(read(Part { skip: 0, limit: 100, max_bytes: 1 }).await, [1], "at least one");
         assert_eq!(credits::balance(&db, team).await.unwrap().unwrap().used, 5);
         assert_recount(&db, id).await;
     }
@@ -946,6 +944,26 @@ async fn a_database_that_misses_nothing_is_not_touched() {
     sqlx::query(sqlx::AssertSqlSafe(revoke)).execute(pool).await.unwrap();
     assert!(sqlx::query("CREATE SCHEMA IF NOT EXISTS apalis").execute(pool).await.is_err());
     migrate(&db).await.unwrap();
+}
+
+/// As a process of the release before does during an upgrade, or one that opens a new file in the same moment.
+#[tokio::test]
+async fn a_migration_waits_for_who_writes() {
+    let db = testing::databases().await.into_iter().next().unwrap();
+    let Db::Sqlite(sqlite) = &db else { unreachable!("it is SQLite's") };
+    let url = crate::config::DatabaseUrl::Sqlite(sqlite.pool.connect_options().get_filename().to_owned());
+    let other = Db::connect(&url, 1, PoolUse::Rows).await.unwrap();
+    // One that reads before it writes: none of the indexes that it drops is there.
+    sqlx::query("DELETE FROM _service_migrations WHERE version = 13").execute(&sqlite.pool).await.unwrap();
+    let mut lock = other.begin().await.unwrap();
+    on_db!(&mut lock, |conn| sqlx::query("UPDATE team SET name = name").execute(conn).await.map(|_| ())).unwrap();
+    let release = async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        lock.commit().await.unwrap();
+    };
+    let (migrated, ()) = tokio::join!(migrate(&db), release);
+    migrated.unwrap();
+    assert!(migrations::shape(&db).await.unwrap().missing.is_empty());
 }
 
 /// Makes a database as if the newest migration were still to come, which changes `job` first and `page` then.

@@ -164,8 +164,8 @@ impl Monitors {
         let process = &self.context.process;
         while job.status == JobStatus::Scraping || hand.targets[n].documents < job.completed {
             let (skip, limit, max_bytes) = (hand.targets[n].documents, DOCUMENTS, DOCUMENT_BYTES);
-            let part = Part { skip, limit, max_bytes };
-            let part = documents::slice(&process.db, &process.blobs, job.id, part).await?;
+            let part = documents::find(&process.db, job.id, Part { skip, limit, max_bytes }).await?;
+            let part = part.open(&process.db, &process.blobs).await?;
             let Some(last) = part.last().map(|document| document.seq) else { break };
             let looked = blocking(move || part.iter().map(Looked::read).collect::<StoreResult<Vec<_>>>()).await?;
             let addresses = hand.addresses(n, looked.iter().map(|page| page.url.as_str()));

@@ -45,7 +45,9 @@ pub async fn handle(app: AppData, request: HttpRequest, ids: Path<(String, Strin
     own_agent(&app, &caller, id).await?;
     let not_found = || ApiError::new(ErrorCode::NotFound, "Snapshot not found");
     pages::load(&app.db, page).await?.filter(|row| row.job_id == id).ok_or_else(not_found)?;
-    let stored = documents::by_page(&app.db, &app.blobs, page).await?.ok_or_else(not_found)?;
+    let packed = documents::packed(&app.db, page).await?.ok_or_else(not_found)?;
+    let (stored, room) = app.unpack(caller.team_id(), packed).await?;
+    room.keep_for_answer(&request);
     let document: Document = serde_json::from_str(stored.json.get()).map_err(|error| ApiError::internal(&error))?;
     let snapshot = document.markdown.unwrap_or_default();
     Ok(HttpResponse::Ok().json(Body { success: true, id, snapshot_id: page, snapshot }))

@@ -20,6 +20,8 @@ use crate::openapi::Operation;
 
 /// Failed pages in one answer: there is no paging for them.
 const MOST: i64 = 10_000;
+/// What one of them takes in the answer, about, bytes.
+const ABOUT: usize = 512;
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -87,6 +89,8 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
     if job.team_id != caller.team_id() {
         return Err(ApiError::new(ErrorCode::Forbidden, "Forbidden"));
     }
+    let about = usize::try_from(job.failed.min(MOST)).unwrap_or_default() * ABOUT;
+    app.answers.room(job.team_id, about).await?.keep_for_answer(&request);
     let failed = match job.failed {
         0 => Vec::new(),
         _ => pages::failed_of(&app.db, id, MOST).await?,

@@ -22,6 +22,7 @@ use weir_shared::store::jobs::JobRow;
 use weir_shared::store::{crawls, pages};
 
 use super::{Names, Served, load_own, remembered_own, served_by};
+use crate::answers::Room;
 use crate::app::{App, AppData};
 use crate::auth::Caller;
 use crate::endpoints::v1;
@@ -170,10 +171,11 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
     let caller = app.authorize(&request, Bucket::Status).await?;
     let (served, id): (_, JobId) = (served_by(&request)?, extract::path_id(&id)?);
     let paging = extract::paging(request.query_string())?;
-    let (job, documents) = match read_remembered(&app, &caller, served, id, paging).await? {
+    let (job, documents, room) = match read_remembered(&app, &caller, served, id, paging).await? {
         Some(read) => read,
         None => read(&app, &caller, served, id, paging).await?,
     };
+    room.keep_for_answer(&request);
     let end = paging.skip.unwrap_or(0) + documents.len() as i64;
     let more = job.status == JobStatus::Scraping || end < job.completed;
     let next = more.then(|| next_url(&app.base_url(&request), &served.path(id), end, paging));
@@ -188,6 +190,9 @@ fn part(job: &JobRow, paging: Paging) -> Option<Part> {
     (limit > 0).then_some(Part { skip, limit, max_bytes: PAGE_BYTES })
 }
 
+/// A job, documents of it, and the room that they take.
+type Read = (JobRow, Vec<StoredDocument>, Room);
+
 /// A job that had ended a moment ago, if it has still, and its documents. That it has is said with them, so where there are
 /// none its row is to be read.
 async fn read_remembered(
@@ -196,31 +201,26 @@ async fn read_remembered(
     served: Served,
     id: JobId,
     paging: Paging,
-) -> ApiResult<Option<(JobRow, Vec<StoredDocument>)>> {
+) -> ApiResult<Option<Read>> {
     let Some(job) = remembered_own(app, caller, served, id)? else { return Ok(None) };
     let Some(part) = part(&job, paging) else { return Ok(None) };
-    let documents = documents::slice_of_ended(&app.db, &app.blobs, &job, part).await?;
-    Ok((!documents.is_empty()).then_some((job, documents)))
+    let found = documents::find_of_ended(&app.db, &job, part).await?;
+    let (documents, room) = app.open(job.team_id, found).await?;
+    Ok((!documents.is_empty()).then_some((job, documents, room)))
 }
 
 /// The job as it is, and its documents.
-async fn read(
-    app: &App,
-    caller: &Caller,
-    served: Served,
-    id: JobId,
-    paging: Paging,
-) -> ApiResult<(JobRow, Vec<StoredDocument>)> {
+async fn read(app: &App, caller: &Caller, served: Served, id: JobId, paging: Paging) -> ApiResult<Read> {
     let mut job = load_own(app, caller, served, id).await?;
     app.ended_jobs.remember(&job, app.db.clock().instant());
     if let Some(skip) = paging.skip {
         job = wait_for_documents(app, caller, served, job, skip).await?;
     }
-    let documents = match part(&job, paging) {
-        Some(part) => documents::slice(&app.db, &app.blobs, id, part).await?,
-        None => Vec::new(),
+    let (documents, room) = match part(&job, paging) {
+        Some(part) => app.open(job.team_id, documents::find(&app.db, id, part).await?).await?,
+        None => (Vec::new(), Room::default()),
     };
-    Ok((job, documents))
+    Ok((job, documents, room))
 }
 
 /// The next page's address. An empty page of a running job repeats the one just asked for, letter by letter: the

@@ -34,16 +34,16 @@ use weir_shared::clock;
 use weir_shared::domain::job::JobStatus;
 use weir_shared::error_code::ErrorCode;
 use weir_shared::hang_up::HangUp;
-use weir_shared::ids::JobId;
-use weir_shared::store::documents::{self, Part};
+use weir_shared::store::documents::{self, Part, StoredDocument};
 use weir_shared::store::jobs::JobRow;
 
 use super::status::{Body, DEFAULT_LIMIT, PAGE_BYTES, shown};
 use super::{Served, load, served_by};
+use crate::answers::Room;
 use crate::app::{App, AppData};
 use crate::auth::{Credentials, credentials};
 use crate::connections;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::extract;
 use crate::limits::Bucket;
 
@@ -191,7 +191,7 @@ async fn send_all(app: &App, served: Served, socket: &mut Socket, mut job: JobRo
     let mut sent = catch_up(app, served, socket, &job).await?;
     loop {
         while sent < job.completed {
-            sent += send_documents(app, served, socket, job.id, sent..job.completed).await?;
+            sent += send_documents(app, served, socket, &job, sent..job.completed).await?;
         }
         if job.status != JobStatus::Scraping {
             break;
@@ -209,11 +209,9 @@ async fn send_all(app: &App, served: Served, socket: &mut Socket, mut job: JobRo
 /// The first frame. Returns how many documents it carried.
 async fn catch_up(app: &App, served: Served, socket: &mut Socket, job: &JobRow) -> Result<i64, WatchEnd> {
     let limit = DEFAULT_LIMIT.min(job.completed);
-    let documents = match limit {
-        1.. => documents::slice(&app.db, &app.blobs, job.id, Part { skip: 0, limit, max_bytes: PAGE_BYTES })
-            .await
-            .map_err(ApiError::from)?,
-        _ => Vec::new(),
+    let (documents, _room) = match limit {
+        1.. => read(app, job, Part { skip: 0, limit, max_bytes: PAGE_BYTES }).await?,
+        _ => (Vec::new(), Room::default()),
     };
     let count = documents.len() as i64;
     let mut body = Body::new(app, served.version, job, &documents, None).await?;
@@ -224,18 +222,21 @@ async fn catch_up(app: &App, served: Served, socket: &mut Socket, job: &JobRow) 
     Ok(count)
 }
 
+/// Documents of the job, with the room that they take until they are sent.
+async fn read(app: &App, job: &JobRow, part: Part) -> ApiResult<(Vec<StoredDocument>, Room)> {
+    app.open(job.team_id, documents::find(&app.db, job.id, part).await?).await
+}
+
 /// Sends the first of these documents. Returns how many.
 async fn send_documents(
     app: &App,
     served: Served,
     socket: &mut Socket,
-    id: JobId,
+    job: &JobRow,
     open: Range<i64>,
 ) -> Result<i64, WatchEnd> {
     let limit = FRAMES_AT_ONCE.min(open.end - open.start);
-    let documents =
-        documents::slice(&app.db, &app.blobs, id, Part { skip: open.start, limit, max_bytes: BYTES_AT_ONCE }).await;
-    let documents = documents.map_err(ApiError::from)?;
+    let (documents, _room) = read(app, job, Part { skip: open.start, limit, max_bytes: BYTES_AT_ONCE }).await?;
     if documents.is_empty() {
         // The job has expired and was removed while its documents were sent.
         return Err(WatchEnd::Refused(ApiError::job_expired()));

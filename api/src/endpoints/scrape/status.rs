@@ -33,7 +33,9 @@ pub async fn handle(app: AppData, request: HttpRequest, id: Path<String>) -> Api
     }
     match page.state {
         PageState::Done => {
-            let document = documents::by_page(&app.db, &app.blobs, id).await?.ok_or_else(ApiError::job_not_found)?;
+            let packed = documents::packed(&app.db, id).await?.ok_or_else(ApiError::job_not_found)?;
+            let (document, room) = app.unpack(caller.team_id(), packed).await?;
+            room.keep_for_answer(&request);
             Ok(document_answer(&document.json, None))
         }
         // Where nothing is kept the address is empty, and the failure is not told either.

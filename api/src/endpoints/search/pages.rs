@@ -146,8 +146,8 @@ async fn read(app: &App, job: JobId, rows: &[PageRow]) -> ApiResult<(HashMap<usi
     let mut found = HashMap::new();
     let (mut skip, mut bytes) = (0, 0);
     while bytes < MOST {
-        let part = documents::slice(&app.db, &app.blobs, job, Part { skip, limit: MAX_PAGES, max_bytes: MOST - bytes })
-            .await?;
+        let part = documents::find(&app.db, job, Part { skip, limit: MAX_PAGES, max_bytes: MOST - bytes }).await?;
+        let part = part.open(&app.db, &app.blobs).await?;
         if part.is_empty() {
             break;
         }

@@ -13,9 +13,11 @@ use weir_shared::domain::job::{JobKind, PageState};
 use weir_shared::domain::scrape_request::parse_v1_llmstxt;
 use weir_shared::domain::target::{RequestContext, fetch_url};
 use weir_shared::ids::{JobId, PageId};
+use weir_shared::store::jobs::JobRow;
 use weir_shared::store::{documents, jobs, maps, pages};
 
 use super::map::{Link, Made};
+use crate::answers::Room;
 use crate::app::{App, AppData};
 use crate::endpoints::map;
 use crate::error::{ApiError, ApiResult};
@@ -103,7 +105,9 @@ pub async fn status(app: AppData, request: HttpRequest, id: Path<String>) -> Api
             Status { success: true, status: "processing", data: None, error: None, expires_at }
         }
         PageState::Done => {
-            let data = Some(Text { llmstxt: text(&app, &job.target, page.id).await? });
+            let (llmstxt, room) = text(&app, &job, page.id).await?;
+            room.keep_for_answer(&request);
+            let data = Some(Text { llmstxt });
             Status { success: true, status: "completed", data, error: None, expires_at }
         }
         PageState::Failed | PageState::Cancelled => {
@@ -114,11 +118,13 @@ pub async fn status(app: AppData, request: HttpRequest, id: Path<String>) -> Api
     Ok(HttpResponse::Ok().json(body))
 }
 
-async fn text(app: &App, url: &str, page: PageId) -> ApiResult<String> {
-    let document = documents::by_page(&app.db, &app.blobs, page).await?.ok_or_else(ApiError::job_not_found)?;
+/// The text, and the room that it takes.
+async fn text(app: &App, job: &JobRow, page: PageId) -> ApiResult<(String, Room)> {
+    let packed = documents::packed(&app.db, page).await?.ok_or_else(ApiError::job_not_found)?;
+    let (document, room) = app.unpack(job.team_id, packed).await?;
     let made: Made<'_> = serde_json::from_str(document.json.get()).map_err(|error| ApiError::internal(&error))?;
-    let host = fetch_url(url).ok().and_then(|url| url.host_str().map(str::to_owned));
-    Ok(write(host.as_deref().unwrap_or(url), &made.links))
+    let host = fetch_url(&job.target).ok().and_then(|url| url.host_str().map(str::to_owned));
+    Ok((write(host.as_deref().unwrap_or(&job.target), &made.links), room))
 }
 
 /// A heading, and a line for each link. Titles and descriptions are the site's: none of them ends its line, or the link.

@@ -1,0 +1,227 @@
+//! Room for large answers: those of one team that are read from the database, made or sent at the same time stay within a
+//! bound, so that callers who ask for much at once, or do not read what they asked for, neither fill the process nor keep
+//! it from others.
+//!
+//! Who reads documents takes their room before they are unpacked ([`crate::app::App::open`]); an answer that was made
+//! without it takes it before it is sent. An answer's room is given back with its last bytes, which go out in small parts:
+//! the server would copy one that is whole into a buffer of its own. A client that reads nothing is cut off after a minute
+//! ([`crate::connections`]).
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use actix_web::body::{BodySize, BoxBody, EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::middleware::Next;
+use actix_web::web::{self, Bytes};
+use actix_web::{Error, HttpMessage as _, HttpRequest, ResponseError as _};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use weir_shared::error_code::ErrorCode;
+use weir_shared::ids::TeamId;
+
+use crate::app::App;
+use crate::auth::CallerTeam;
+use crate::error::{ApiError, ApiResult};
+
+/// Answers of more bytes than this are large.
+const LARGE: usize = 256 << 10;
+/// Bytes of large answers that a team may have at once. One that is longer has all of it.
+const PER_TEAM: usize = 64 << 20;
+/// Bytes that are counted as one.
+const UNIT: usize = 1 << 10;
+/// How long an answer waits for room: longer than a client that reads nothing keeps it.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Seconds after which a caller whose answers take all the room may try again.
+const RETRY_SECONDS: u64 = 5;
+/// What is handed to the server at a time, bytes.
+const PART: usize = 64 << 10;
+/// Teams remembered before those without an answer are forgotten.
+const TEAMS: usize = 1_024;
+
+/// The rooms of the teams that have large answers now.
+#[derive(Debug)]
+pub struct Answers {
+    teams: Mutex<HashMap<TeamId, Weak<Semaphore>>>,
+    patience: Duration,
+}
+
+/// Room that an answer has, given back when it is dropped. A small answer needs none.
+#[derive(Debug, Default)]
+pub struct Room(Option<OwnedSemaphorePermit>);
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self { teams: Mutex::default(), patience: PATIENCE }
+    }
+}
+
+impl Answers {
+    /// Room for this many bytes, as soon as the team's other answers leave it.
+    ///
+    /// # Errors
+    /// 429 when they have not for long.
+    pub async fn room(&self, team: TeamId, bytes: usize) -> ApiResult<Room> {
+        self.room_within(self.patience, team, bytes).await
+    }
+
+    async fn room_within(&self, patience: Duration, team: TeamId, bytes: usize) -> ApiResult<Room> {
+        if bytes <= LARGE {
+            return Ok(Room::default());
+        }
+        let units = u32::try_from(bytes.min(PER_TEAM).div_ceil(UNIT)).unwrap_or(u32::MAX);
+        let taking = self.of_team(team).acquire_many_owned(units);
+        match tokio::time::timeout(patience, taking).await {
+            // Semaphores are never closed.
+            Ok(taken) => Ok(Room(taken.ok())),
+            Err(_) => {
+                let text = format!(
+                    "Answers to your requests that you have not read yet take up {} MB together. Read them, or ask for \
+                     fewer large ones at once.",
+                    PER_TEAM >> 20
+                );
+                Err(ApiError::new(ErrorCode::RateLimited, text).retry_after(RETRY_SECONDS))
+            }
+        }
+    }
+
+    fn of_team(&self, team: TeamId) -> Arc<Semaphore> {
+        let mut teams = self.teams.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = teams.get(&team).and_then(Weak::upgrade) {
+            return own;
+        }
+        if teams.len() >= TEAMS {
+            teams.retain(|_, own| own.strong_count() > 0);
+        }
+        let own = Arc::new(Semaphore::new(PER_TEAM / UNIT));
+        teams.insert(team, Arc::downgrade(&own));
+        own
+    }
+}
+
+impl Room {
+    /// Has the answer to the request keep the room until it is sent.
+    pub fn keep_for_answer(self, request: &HttpRequest) {
+        if self.0.is_some() {
+            request.extensions_mut().insert(self);
+        }
+    }
+}
+
+/// The middleware next to the handlers: large answers have room, and go out in parts.
+///
+/// # Errors
+/// What the handler failed with, unchanged.
+pub async fn hold(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody, BoxBody>>, Error> {
+    let response = next.call(request).await?;
+    let size = match response.response().body().size() {
+        BodySize::Sized(size) => usize::try_from(size).unwrap_or(usize::MAX),
+        BodySize::None | BodySize::Stream => 0,
+    };
+    if size <= LARGE {
+        return Ok(response.map_into_left_body());
+    }
+    let (request, response) = response.into_parts();
+    let (kept, team) = {
+        let mut known = request.extensions_mut();
+        (known.remove::<Room>(), known.get::<CallerTeam>().map(|team| team.0))
+    };
+    let room = match (kept, team, request.app_data::<web::Data<App>>()) {
+        (Some(room), ..) => Ok(room),
+        // What was only read does not wait with all that it takes: it can be asked for again.
+        (None, Some(team), Some(app)) if request.method().is_safe() => {
+            app.answers.room_within(Duration::ZERO, team, size).await
+        }
+        (None, Some(team), Some(app)) => app.answers.room(team, size).await,
+        // Files that are in the program: nothing of them is made for whoever asks.
+        (None, ..) => Ok(Room::default()),
+    };
+    let room = match room {
+        Ok(room) => room,
+        Err(error) => {
+            return Ok(ServiceResponse::new(request, error.error_response().map_into_right_body()));
+        }
+    };
+    let (head, body) = response.into_parts();
+    let response = match body.try_into_bytes() {
+        Ok(bytes) => head.set_body(EitherBody::right(BoxBody::new(Held { bytes, _room: room }))),
+        Err(body) => head.set_body(EitherBody::left(body)),
+    };
+    Ok(ServiceResponse::new(request, response))
+}
+
+/// A body with its room.
+#[derive(Debug)]
+struct Held {
+    bytes: Bytes,
+    _room: Room,
+}
+
+impl MessageBody for Held {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Sized(self.bytes.len() as u64)
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
+        let next = self.bytes.len().min(PART);
+        Poll::Ready((next > 0).then(|| Ok(self.bytes.split_to(next))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::pin::pin;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_teams_large_answers_share_a_bound_that_others_do_not_notice() {
+        let answers = Answers { patience: Duration::from_millis(20), ..Answers::default() };
+        let (one, other) = (TeamId::new(), TeamId::new());
+        let first = answers.room(one, 40 << 20).await.unwrap();
+        let mut second = pin!(answers.room(one, 30 << 20));
+        assert!(second.as_mut().now_or_never().is_none(), "there is no room for both");
+        answers.room(one, LARGE).now_or_never().unwrap().unwrap();
+        let mut whole = pin!(answers.room(other, 500 << 20));
+        let whole = whole.as_mut().now_or_never().unwrap().unwrap();
+        drop(first);
+        let second = second.await.unwrap();
+        // What is longer than the whole room waits for all of it, and not for ever.
+        let refused = answers.room(one, 500 << 20).await.unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::RateLimited);
+        drop((second, whole));
+        for _ in 0..3 * TEAMS {
+            answers.room(TeamId::new(), 1 << 20).await.unwrap();
+        }
+        assert!(answers.teams.lock().unwrap().len() <= TEAMS, "teams without an answer are forgotten");
+    }
+
+    #[tokio::test]
+    async fn a_body_goes_out_in_parts_and_gives_its_room_back_at_its_end() {
+        let (answers, team) = (Answers::default(), TeamId::new());
+        let room = answers.room(team, PER_TEAM).await.unwrap();
+        let bytes = Bytes::from((0..PART * 2 + 7).map(|n| n as u8).collect::<Vec<_>>());
+        let mut body = Box::pin(Held { bytes: bytes.clone(), _room: room });
+        let mut sent = Vec::new();
+        while let Some(part) = std::future::poll_fn(|context| body.as_mut().poll_next(context)).await {
+            let part = part.unwrap();
+            assert!(part.len() <= PART);
+            sent.extend_from_slice(&part);
+            assert!(answers.room(team, PER_TEAM).now_or_never().is_none());
+        }
+        assert_eq!(sent, bytes);
+        drop(body);
+        answers.room(team, PER_TEAM).now_or_never().unwrap().unwrap();
+    }
+}
