@@ -57,6 +57,7 @@ impl Db {
                 let pool = connect_sqlite(path, connections, usage).await?;
                 Ok(Self::Sqlite(SqliteDb {
                     writer: Writer::new(pool.connect_options()),
+                    bulk: Arc::default(),
                     pool,
                     signals: Arc::new(Signals::open(path)?),
                     clock: Clock::system(),

@@ -11,6 +11,7 @@ use sqlx::{Postgres, Transaction};
 use super::error::StoreResult;
 use super::kept::Kept;
 use super::signals::{Signal, Signals};
+use super::slices::Bulk;
 use super::writer::{SqliteTx, Writer};
 use crate::clock::Clock;
 use crate::fault::Faults;
@@ -40,6 +41,7 @@ pub struct SqliteDb {
     /// For what is read, and for the queue library's own statements.
     pub pool: SqlitePool,
     pub(super) writer: Writer,
+    pub(super) bulk: Arc<Bulk>,
     /// How other processes hear of what this one commits.
     pub signals: Arc<Signals>,
     pub clock: Clock,

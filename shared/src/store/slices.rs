@@ -2,11 +2,18 @@
 //!
 //! On SQLite there is one writer at a time, and a scrape, a claim or a heartbeat that comes during a slice stands behind it.
 //! Processes that wait for the file's lock sleep between two looks at it, so a slice is followed by a pause of its length.
+//! Slices that callers wait for come one after the other, pauses included, and teams in turn: twenty large batches at once
+//! would fill each other's pauses.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::Db;
-use crate::clock::Stopwatch;
+use crate::clock::{self, Stopwatch};
+use crate::ids::TeamId;
+use crate::shares::{Share, Shares};
 
 /// What a slice should take: enough to be worth its commit.
 const AIM: Duration = Duration::from_millis(30);
@@ -23,13 +30,72 @@ const UNNOTICED: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Slices {
     rows: i64,
-    /// How long slices have followed each other without a pause.
-    owed: Duration,
 }
+
+/// Who of this process may write a slice that a caller waits for.
+#[derive(Debug)]
+pub struct Bulk {
+    turns: Shares,
+    owed: Mutex<Owed>,
+}
+
+/// How long slices have followed each other without a pause, and when the last one ended.
+#[derive(Debug, Default)]
+struct Owed {
+    time: Duration,
+    ended: Option<Instant>,
+}
+
+/// The turn to write a slice, given back when it is dropped. On Postgres everybody has it: rows are their team's own there.
+#[derive(Debug)]
+pub struct BulkTurn(Option<(Share, Arc<Bulk>)>);
 
 impl Default for Slices {
     fn default() -> Self {
-        Self { rows: FIRST, owed: Duration::ZERO }
+        Self { rows: FIRST }
+    }
+}
+
+impl Default for Bulk {
+    fn default() -> Self {
+        Self { turns: Shares::new(1, 1), owed: Mutex::default() }
+    }
+}
+
+impl Bulk {
+    /// Counts a slice that has ended now; the pause that is due after it.
+    fn owe(&self, took: Duration, now: Instant) -> Option<Duration> {
+        let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = now.checked_sub(took).unwrap_or(now);
+        // Others have had their time where nothing was written for as long.
+        if owed.ended.is_some_and(|ended| began.saturating_duration_since(ended) >= owed.time) {
+            owed.time = Duration::ZERO;
+        }
+        owed.time += took;
+        owed.ended = Some(now);
+        (owed.time >= UNNOTICED).then(|| std::mem::take(&mut owed.time).min(LONGEST_PAUSE))
+    }
+}
+
+impl Db {
+    /// Waits for the turn to write a slice for this team.
+    pub async fn bulk_turn(&self, team: TeamId) -> BulkTurn {
+        match self {
+            Self::Sqlite(db) => BulkTurn(Some((db.bulk.turns.take(&team.to_string()).await, Arc::clone(&db.bulk)))),
+            Self::Postgres(_) => BulkTurn(None),
+        }
+    }
+}
+
+impl BulkTurn {
+    /// Gives way to others after the slice whose transaction began then: slices share a pause, so that what is soon done has
+    /// none.
+    pub async fn end(self, began: Stopwatch) {
+        if let Some((_share, bulk)) = &self.0
+            && let Some(pause) = bulk.owe(began.elapsed(), clock::instant())
+        {
+            tokio::time::sleep(pause).await;
+        }
     }
 }
 
@@ -46,21 +112,10 @@ impl Slices {
         tokio::time::sleep(took.clamp(Duration::from_millis(1), LONGEST_PAUSE)).await;
     }
 
-    /// The same after rows that a caller waits for: several slices share a pause, so that what is soon done has none. Only
-    /// on SQLite does everybody stand behind them; on Postgres they are the team's own, and a pause would make nobody
-    /// faster.
-    pub async fn give_way(&mut self, db: &Db, began: Stopwatch) {
-        let took = began.elapsed();
-        self.learn(took);
-        if let (Db::Sqlite(_), Some(pause)) = (db, self.owe(took)) {
-            tokio::time::sleep(pause).await;
-        }
-    }
-
-    /// Counts a slice; the pause that is due after it.
-    fn owe(&mut self, took: Duration) -> Option<Duration> {
-        self.owed += took;
-        (self.owed >= UNNOTICED).then(|| std::mem::take(&mut self.owed).min(LONGEST_PAUSE))
+    /// The same after rows that a caller waits for, at the end of their turn.
+    pub async fn give_way(&mut self, turn: BulkTurn, began: Stopwatch) {
+        self.learn(began.elapsed());
+        turn.end(began).await;
     }
 
     fn learn(&mut self, took: Duration) {
@@ -93,11 +148,13 @@ mod tests {
 
     #[test]
     fn slices_that_a_caller_waits_for_share_a_pause_as_long_as_they_were() {
-        let mut slices = Slices::default();
-        assert_eq!(slices.owe(Duration::from_millis(40)), None);
-        assert_eq!(slices.owe(Duration::from_millis(40)), None);
-        assert_eq!(slices.owe(Duration::from_millis(40)), Some(Duration::from_millis(120)));
-        assert_eq!(slices.owe(Duration::from_millis(40)), None, "counted anew");
-        assert_eq!(slices.owe(Duration::from_secs(5)), Some(LONGEST_PAUSE));
+        let (bulk, at) = (Bulk::default(), clock::instant() + Duration::from_secs(60));
+        let owe = |took, after| bulk.owe(Duration::from_millis(took), at + Duration::from_millis(after));
+        assert_eq!(owe(40, 40), None);
+        assert_eq!(owe(40, 80), None);
+        assert_eq!(owe(40, 120), Some(Duration::from_millis(120)));
+        assert_eq!(owe(40, 280), None, "counted anew");
+        assert_eq!(owe(90, 1_000), None, "nothing was written for long");
+        assert_eq!(owe(5_000, 6_010), Some(LONGEST_PAUSE));
     }
 }

@@ -34,6 +34,8 @@ use crate::openapi::{Group, Operation};
 
 /// Pages that are written in one transaction.
 const AT_ONCE: usize = 2_000;
+/// A transaction with more pages than this takes its turn among those that do.
+const FEW: usize = 100;
 
 #[derive(Serialize, JsonSchema)]
 pub(in crate::endpoints) struct Body {
@@ -155,6 +157,7 @@ async fn write_draft(app: &App, caller: &Caller, id: JobId, urls: &[String], now
     let mut written = 0;
     while written < urls.len() {
         let slice = &urls[written..urls.len().min(written + slices.rows().unsigned_abs() as usize)];
+        let turn = app.db.bulk_turn(caller.team_id()).await;
         let mut tx = app.db.begin_relaxed().await?;
         let began = Stopwatch::start();
         if written == 0 {
@@ -163,7 +166,7 @@ async fn write_draft(app: &App, caller: &Caller, id: JobId, urls: &[String], now
         rows::insert_many(&mut tx, id, caller.team_id(), written as i64, slice, now).await?;
         tx.commit().await?;
         written += slice.len();
-        slices.give_way(&app.db, began).await;
+        slices.give_way(turn, began).await;
     }
     Ok(())
 }
@@ -179,7 +182,13 @@ async fn accept(
     is_draft: bool,
 ) -> ApiResult<()> {
     let now = app.db.now();
+    let turn = match batch.urls.len() {
+        ..=FEW => None,
+        _ if is_draft => None,
+        _ => Some(app.db.bulk_turn(caller.team_id()).await),
+    };
     let mut tx = app.db.begin().await?;
+    let began = Stopwatch::start();
     judge(app, &mut tx, caller, batch, key, now).await?;
     let rest = if batch.append_to_id.is_some() {
         let (first, rest) = batch.urls.split_at(batch.urls.len().min(AT_ONCE));
@@ -196,13 +205,17 @@ async fn accept(
     };
     queue::team_wakeups(&mut tx, caller.team_id(), batch.urls.len()).await?;
     tx.commit().await?;
+    if let Some(turn) = turn {
+        turn.end(began).await;
+    }
     let mut slices = Slices::default();
     for urls in rest.chunks(AT_ONCE) {
+        let turn = app.db.bulk_turn(caller.team_id()).await;
         let mut tx = app.db.begin().await?;
         let began = Stopwatch::start();
         append(&mut tx, caller, id, urls, now).await?;
         tx.commit().await?;
-        slices.give_way(&app.db, began).await;
+        slices.give_way(turn, began).await;
     }
     Ok(())
 }
